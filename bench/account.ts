@@ -53,7 +53,7 @@ function timesIn(file: string): number[] {
     .map((ticks) => Number(ticks) / TICKS);
 }
 
-/** The fields behind the name, which may hold spaces and brackets. */
+/** Returns the fields after the name, which may contain spaces and brackets. */
 function fieldsOf(file: string): string[] {
   const text = readFileSync(file, 'utf8');
   return text.slice(text.lastIndexOf(')') + 2).split(' ');

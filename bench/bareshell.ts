@@ -1,5 +1,5 @@
 /**
- * The minimal held-open shell that our shell is compared with: it runs `( command )` in one bash and detects the end by a
+ * The minimal persistent shell of the floor: it runs `( command )` in one bash and detects the end by a
  * marker. It has no limits, no kill and no output cap, and the first `exec` breaks it.
  */
 import type { Readable } from 'node:stream';

@@ -15,18 +15,17 @@ import {
 import { runFloor } from './floor.ts';
 import { table } from './print.ts';
 import { SCRIPT } from './rollouts.ts';
-import { usableRuntimes } from './sandbox.ts';
-import type { Skipped } from './shell.ts';
+import { type Skipped, usableRuntimes } from './sandbox.ts';
 import { median, rounded, sum } from './statistics.ts';
 import type { Subject } from './subject.ts';
 
-/** Milliseconds of CPU of one rollout; null: cannot be told here. */
+/** Milliseconds of CPU of one rollout; null: not measurable on this machine. */
 export type Parts = {
-  /** Of the floor: the process that drives it. */
+  /** For the floor: the benchmark's own process. */
   main: number;
   threads: number;
   engine: number | null;
-  /** The commands and tests, and what holds their sandbox. */
+  /** The commands, the tests and the processes of their sandbox. */
   sandbox: number | null;
   redis: number;
 };
@@ -67,7 +66,7 @@ export const QUICK_COST: CostSize = {
   paced: { rollouts: 2, turns: 3, seconds: 0.5 },
 };
 
-/** What a rollout leaves is removed after its commit; its CPU belongs to it. */
+/** The worker removes containers after the commit; this CPU is part of the rollout. */
 const REMOVAL_MS = 1000;
 
 type Setting = {
@@ -177,15 +176,15 @@ export function printCost({ cells, rollouts, parallel, turns, paced, skipped }: 
     graded ? 'yes' : 'no',
     who,
     totalOf(ms),
-    ...KEYS.map((key) => ms[key] ?? 'not told'),
+    ...KEYS.map((key) => ms[key] ?? '-'),
   ]);
   return [
     `Milliseconds of CPU of one rollout, by part (${rollouts}, ${parallel} at once)`,
     table([head, ...rows]),
     '',
-    `The worker's main thread (${turns.runtime}): ${turns.main_ms_per_turn} ms a turn (aim 2), ${turns.main_ms_per_rollout} ms a rollout beside its turns (aim 20)`,
+    `The worker's main thread (${turns.runtime}): ${turns.main_ms_per_turn} ms a turn, ${turns.main_ms_per_rollout} ms a rollout beside its turns`,
     `All of the worker's threads: ${turns.all_ms_per_turn} ms a turn, ${turns.all_ms_per_rollout} ms a rollout beside its turns`,
-    `A rollout of ${paced.turns} turns of ${paced.seconds} s, ${paced.rollouts} at once (aim 200 ms): ${paced.worker_ms} ms in the worker (main thread ${paced.main_ms}), ${paced.sandbox_ms} ms in its sandbox, ${paced.redis_ms} ms in Redis`,
+    `A rollout of ${paced.turns} turns of ${paced.seconds} s, ${paced.rollouts} at once: ${paced.worker_ms} ms in the worker (main thread ${paced.main_ms}), ${paced.sandbox_ms} ms in its sandbox, ${paced.redis_ms} ms in Redis`,
     ...skipped.map(({ what, why }) => `not measured: ${what} (${why})`),
   ].join('\n');
 }

@@ -7,7 +7,7 @@ import { type BenchEnvironment, runBatch, startPolicy, startWorker } from './far
 import { rounded } from './statistics.ts';
 import type { Subject } from './subject.ts';
 
-/** Milliseconds of the worker's CPU. Two scripts of unlike length tell turns and the rest apart: the slope, and where it begins. */
+/** Milliseconds of the worker's CPU. Two scripts of different length give the slope (a turn) and the intercept (the rest). */
 export type TurnCost = {
   runtime: RuntimeName;
   main_ms_per_turn: number;

@@ -39,7 +39,7 @@ export async function removeBare(container: Docker.Container): Promise<void> {
 
 export type Executed = { exitCode: number | null; output: string };
 
-/** One exec, as a harness without a held-open shell runs each command: create, start, read, ask for the exit code. */
+/** One exec, as a harness without a persistent shell runs each command: create, start, read, ask for the exit code. */
 export async function execOnce(container: Docker.Container, argv: readonly string[]): Promise<Executed> {
   const exec = await container.exec({
     Cmd: [...argv],
@@ -54,7 +54,7 @@ export async function execOnce(container: Docker.Container, argv: readonly strin
   return { exitCode: ExitCode, output: Buffer.concat(chunks).toString('utf8') };
 }
 
-/** A bash held open by one exec; writes go to its stdin. */
+/** Opens one bash by an exec. Writes go to its stdin. */
 export async function openBash(
   container: Docker.Container,
 ): Promise<{ stdin: NodeJS.WritableStream; output: Readable }> {

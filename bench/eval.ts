@@ -1,213 +1,223 @@
 /**
- * Grades the same predictions by `swefarm eval` and by the harness's own `run_evaluation`, alternately: same instances,
- * patches, images and number of workers, whole commands. The verdicts must be equal.
+ * Evaluates a corpus of four dataset families by `swefarm eval`, and by the harness of the family where PyPI has one:
+ * the same rows, predictions, images and number of workers, whole commands in turns. The verdicts must be equal.
  */
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
-import type { Seconds } from '@swefarm/shared';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { runCommand } from '@swefarm/testkit';
-import { NAMESPACE } from './corpus.ts';
-import { ensureHarnesses, runPython } from './harness.ts';
+import { type Corpus, type CorpusFamily, NAMESPACE, openCorpus, type Prediction } from './corpus.ts';
+import { ensureHarnesses, runHarness, swebenchArguments } from './harness.ts';
 import { table } from './print.ts';
-import type { Skipped } from './shell.ts';
-import { median, percentile, rounded } from './statistics.ts';
+import type { Skipped } from './sandbox.ts';
+import { median, rounded } from './statistics.ts';
 
-const run = promisify(execFile);
-const ROOT = resolve(import.meta.dirname, '..');
-const INSTANCES = join(ROOT, '../shared/instances/instances.jsonl');
+export type EvalSize = { each: number; workers: number };
 
-export type EvalSize = { workers: number; ids: readonly string[] };
-
-/** The tests of each take some seconds, so that the overhead shows; the harness needs no network for them. */
-export const EVAL_IDS = [
-  'marshmallow-code__marshmallow-1359',
-  'pytest-dev__pytest-11148',
-  'pydicom__pydicom-1256',
-] as const;
-
-export type EvalCell = {
-  workers: number;
+export type FamilyCell = {
+  family: string;
   predictions: number;
+  /** How many of them resolve, by ours. */
+  resolved: number;
+  beside: string | null;
   /** Whole commands, one sample a round. */
-  seconds: { ours: number[]; harness: number[] };
-  /** Median over the rounds of harness / ours. */
-  harness_over_ours: number;
-  /** Our time per prediction, less the container's start and the tests. */
-  overhead_ms: { p50: number; p95: number };
+  seconds: { ours: number[]; beside: number[] };
+  /** Predictions that were run: ours and swebench never run an empty patch, swesmith does. */
+  run: { ours: number; beside: number };
+  evaluations_a_minute: { ours: number; beside: number | null };
+  /** Median over the rounds of ours / beside, both evaluations a minute. */
+  ours_over_beside: number | null;
 };
 
-export type EvalPart = { reps: number; cells: EvalCell[]; skipped: Skipped[] };
+export type EvalPart = { reps: number; workers: number; cells: FamilyCell[]; skipped: Skipped[] };
 
-type Row = { instance_id: string; image: string; patch: string };
-type EvalInputs = { folder: string; python: string; rows: Row[]; dataset: string; predictions: string };
+const ALL = 'all in one command';
+const VERSIONS = { swebench: 'swebench 4.1.0', swesmith: 'swesmith 0.0.9' } as const;
 
-export async function measureEval(sizes: readonly EvalSize[], reps: number): Promise<EvalPart> {
-  if (!existsSync(INSTANCES)) {
-    const why = 'no ../shared/instances: the harness knows no other instances that are here';
-    return { reps, cells: [], skipped: [{ what: 'eval', why }] };
-  }
-  const missing = await missingImages(sizes.flatMap(({ ids }) => ids));
-  if (missing.length > 0) {
-    const why = `the engine has no ${missing.join(', ')}: npm run ci:full makes them`;
-    return { reps, cells: [], skipped: [{ what: 'eval', why }] };
-  }
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-bench-eval-'));
+type Setting = { folder: string; python: string; workers: number };
+type Verdict = { instance_id: string; resolved: boolean | null };
+
+/** @throws Error that names the prediction whose verdicts differ */
+export async function measureEval({ each, workers }: EvalSize, reps: number): Promise<EvalPart> {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-bench-corpus-'));
   try {
     const python = await ensureHarnesses();
-    const cells: EvalCell[] = [];
-    for (const size of sizes)
-      cells.push(await measureSize(await prepare(folder, python, size.ids), size, reps));
-    return { reps, cells, skipped: [] };
+    await using corpus = await openCorpus(folder, each);
+    const setting = { folder, python, workers };
+    const cells = [await measureAll(setting, corpus, reps)];
+    for (const family of corpus.families) cells.push(await measureFamily(setting, family, reps));
+    return { reps, workers, cells, skipped: corpus.skipped };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-/** Drops the commands in a row: the harness uses its own table, and both sides must run the same commands. */
-function asHarness(line: string): Row {
-  const { environment: _own, ...row } = JSON.parse(line) as Row & { environment?: unknown };
-  return row;
+/** All families in one command. */
+async function measureAll(setting: Setting, corpus: Corpus, reps: number): Promise<FamilyCell> {
+  const made = corpus.families.flatMap((family) => family.made);
+  const seconds: number[] = [];
+  for (let rep = 0; rep < reps; rep++) seconds.push(await runOurs(setting, 'all', { ...corpus, made }, rep));
+  return cell(ALL, null, made, { ours: seconds, beside: [] });
 }
 
-async function readRows(ids: readonly string[]): Promise<Row[]> {
-  const all = (await readFile(INSTANCES, 'utf8')).split('\n').filter(Boolean);
-  return all.map(asHarness).filter((row) => ids.includes(row.instance_id));
-}
-
-/** Images that are made of the instances' recipes, which takes minutes each. */
-async function missingImages(ids: readonly string[]): Promise<string[]> {
-  const images = (await readRows(ids)).map(({ image }) => image);
-  const isThere = (image: string) =>
-    run('docker', ['image', 'inspect', image]).then(
-      () => true,
-      () => false,
-    );
-  const there = await Promise.all(images.map(isThere));
-  return images.filter((_image, at) => !there[at]);
-}
-
-async function prepare(folder: string, python: string, ids: readonly string[]): Promise<EvalInputs> {
-  const rows = await readRows(ids);
-  for (const { instance_id, image } of rows) {
-    const name = `sweb.eval.x86_64.${instance_id.toLowerCase()}:latest`.replace('__', '_1776_');
-    await run('docker', ['tag', image, `${NAMESPACE}/${name}`]);
-  }
-  const jsonLines = (values: readonly object[]): string =>
-    values.map((value) => `${JSON.stringify(value)}\n`).join('');
-  const dataset = join(folder, 'rows.jsonl');
-  const predictions = join(folder, 'predictions.jsonl');
-  await mkdir(folder, { recursive: true });
-  await writeFile(dataset, jsonLines(rows));
-  await writeFile(
-    predictions,
-    jsonLines(
-      rows.map(({ instance_id, patch }) => ({
-        instance_id,
-        model_name_or_path: 'bench',
-        model_patch: patch,
-      })),
-    ),
-  );
-  return { folder, python, rows, dataset, predictions };
-}
-
-async function measureSize(inputs: EvalInputs, { workers }: EvalSize, reps: number): Promise<EvalCell> {
-  const seconds: EvalCell['seconds'] = { ours: [], harness: [] };
-  const overheads: number[] = [];
+async function measureFamily(setting: Setting, family: CorpusFamily, reps: number): Promise<FamilyCell> {
+  const { name, harness } = family;
+  const seconds: FamilyCell['seconds'] = { ours: [], beside: [] };
   for (let rep = 0; rep < reps; rep++) {
-    const name = `w${workers}r${rep}`;
     const ours = async (): Promise<void> => {
-      const batch = await runOurs(inputs, name, workers);
-      seconds.ours.push(batch.seconds);
-      overheads.push(...batch.overheadsMs);
+      seconds.ours.push(await runOurs(setting, name, family, rep));
     };
     const theirs = async (): Promise<void> => {
-      seconds.harness.push(await runHarness(inputs, name, workers));
+      if (harness) seconds.beside.push(await BESIDE[harness](setting, family, rep));
     };
     for (const one of rep % 2 === 0 ? [ours, theirs] : [theirs, ours]) await one();
-    await compare(inputs, name);
+    if (harness) await compare(setting, family, rep);
   }
-  const ratios = seconds.harness.map((one, at) => one / (seconds.ours[at] ?? Number.NaN));
+  return cell(name, harness, family.made, seconds);
+}
+
+function cell(
+  family: string,
+  harness: CorpusFamily['harness'],
+  made: readonly Prediction[],
+  seconds: FamilyCell['seconds'],
+): FamilyCell {
+  const filled = made.filter(({ model_patch }) => model_patch !== '').length;
+  const run = { ours: filled, beside: harness === 'swesmith' ? made.length : filled };
+  const rate = (count: number, samples: readonly number[]): number =>
+    rounded((60 * count) / median(samples), 1);
+  const ratios = seconds.beside.map(
+    (one, at) => run.ours / (seconds.ours[at] ?? Number.NaN) / (run.beside / one),
+  );
   return {
-    workers,
-    predictions: inputs.rows.length,
+    family,
+    predictions: made.length,
+    resolved: made.filter(({ kind }) => kind === 'gold').length,
+    beside: harness ? VERSIONS[harness] : null,
     seconds,
-    harness_over_ours: rounded(median(ratios), 2),
-    overhead_ms: { p50: rounded(median(overheads), 0), p95: rounded(percentile(overheads, 95), 0) },
+    run,
+    evaluations_a_minute: {
+      ours: rate(run.ours, seconds.ours),
+      beside: harness ? rate(run.beside, seconds.beside) : null,
+    },
+    ours_over_beside: harness ? rounded(median(ratios), 2) : null,
   };
+}
+
+type Given = { dataset: string; predictions: string; made: readonly Prediction[] };
+
+const home = ({ folder }: Setting, name: string): string => join(folder, 'ours', name);
+
+/** Runs one command. @throws Error unless each verdict is the expected one */
+async function runOurs(setting: Setting, name: string, given: Given, rep: number): Promise<number> {
+  const at = home(setting, name);
+  await mkdir(at, { recursive: true });
+  const output = join(at, `r${rep}.jsonl`);
+  const args = [
+    ...['eval', '--dataset', given.dataset, '--predictions', given.predictions, '--run-id', `r${rep}`],
+    ...['--runtime', 'docker', '--max-workers', String(setting.workers)],
+    ...['--logs-dir', join(at, 'logs/run_evaluation'), '--report-dir', at, '--output', output],
+  ];
+  const env = { SWEFARM_STATE_DIR: join(at, 'state'), SWEFARM_SCRATCH_DIR: join(at, 'scratch') };
+  const from = performance.now();
+  const { code, stderr } = await runCommand('swefarm', args, env);
+  const seconds = since(from);
+  if (code !== 0) throw new Error(`swefarm eval of ${name} ended with ${code}: ${stderr}`);
+  const lines = (await readFile(output, 'utf8')).split('\n').filter(Boolean);
+  const found = new Map(
+    lines.map((line): [string, Verdict] => {
+      const verdict = JSON.parse(line) as Verdict;
+      return [verdict.instance_id, verdict];
+    }),
+  );
+  for (const { instance_id, kind } of given.made) {
+    const resolved = found.get(instance_id)?.resolved ?? false;
+    if (resolved !== (kind === 'gold'))
+      throw new Error(`${instance_id}: ${kind} ${resolved ? 'resolves it' : 'does not resolve it'}`);
+  }
+  return seconds;
 }
 
 const since = (from: number): number => rounded((performance.now() - from) / 1000, 1);
 
-async function runOurs(inputs: EvalInputs, name: string, workers: number) {
-  const home = join(inputs.folder, 'ours');
-  await mkdir(home, { recursive: true });
-  const output = join(home, `${name}.jsonl`);
-  const from = performance.now();
-  const { code, stderr } = await runCommand(
-    'swefarm',
-    [
-      ...['eval', '--dataset', inputs.dataset, '--predictions', inputs.predictions, '--run-id', name],
-      ...['--grader', 'swebench-4.1.0', '--runtime', 'docker', '--max-workers', String(workers)],
-      ...['--logs-dir', join(home, 'logs/run_evaluation'), '--report-dir', home, '--output', output],
-    ],
-    { SWEFARM_STATE_DIR: join(home, 'state'), SWEFARM_SCRATCH_DIR: join(home, 'scratch') },
-  );
-  const seconds = since(from);
-  if (code !== 0) throw new Error(`swefarm eval ended with ${code}: ${stderr}`);
-  const lines = (await readFile(output, 'utf8')).split('\n').filter(Boolean);
-  const overheadsMs = lines.map((line) => {
-    const spent = (JSON.parse(line) as { seconds: Seconds }).seconds;
-    return 1000 * (spent.total - (spent.evaluation_start ?? 0) - (spent.tests ?? 0));
-  });
-  return { seconds, overheadsMs };
-}
+type Beside = (setting: Setting, family: CorpusFamily, rep: number) => Promise<number>;
 
-async function runHarness(inputs: EvalInputs, name: string, workers: number): Promise<number> {
-  const from = performance.now();
-  await runPython(
-    inputs.python,
-    [
-      ...['-m', 'swebench.harness.run_evaluation', '--dataset_name', inputs.dataset, '--split', 'test'],
-      ...['--predictions_path', inputs.predictions, '--max_workers', String(workers), '--run_id', name],
-      ...['--namespace', NAMESPACE, '--cache_level', 'instance'],
-    ],
-    join(inputs.folder, 'harness'),
-  );
+const folderOf = ({ folder }: Setting, name: string): string => join(folder, 'beside', name);
+
+const timed = async (work: Promise<void>, from = performance.now()): Promise<number> => {
+  await work;
   return since(from);
-}
+};
 
-/** Compares each report.json and the run report whole: times of graders that disagree mean nothing. */
-async function compare(inputs: EvalInputs, name: string): Promise<void> {
-  const files = inputs.rows.map(({ instance_id }) =>
-    join('logs/run_evaluation', name, 'bench', instance_id, 'report.json'),
-  );
-  for (const file of [...files, `bench.${name}.json`]) {
-    const [ours, theirs] = await Promise.all(
-      ['ours', 'harness'].map((who) => readFile(join(inputs.folder, who, file), 'utf8')),
-    );
-    if (ours !== theirs) throw new Error(`${file}: ours differs from the harness's`);
+const BESIDE: Readonly<Record<keyof typeof VERSIONS, Beside>> = {
+  swebench: (setting, { name, dataset, predictions }, rep) => {
+    const main = swebenchArguments({
+      ...{ dataset, predictions, workers: setting.workers },
+      ...{ run: `r${rep}`, namespace: NAMESPACE },
+    });
+    return timed(runHarness(setting.python, 'swebench', main, dataset, folderOf(setting, name)));
+  },
+  swesmith: (setting, { name, dataset, predictions }, rep) => {
+    const main = {
+      run_id: `r${rep}`,
+      workers: setting.workers,
+      predictions_path: predictions,
+      dataset_path: dataset,
+    };
+    return timed(runHarness(setting.python, 'swesmith', main, dataset, folderOf(setting, name)));
+  },
+};
+
+/**
+ * Compares each report.json as a whole. For an empty patch it compares the verdict only: swesmith runs its tests, and `swefarm eval`
+ * does not.
+ */
+async function compare(setting: Setting, { name, harness, made }: CorpusFamily, rep: number): Promise<void> {
+  for (const { instance_id, kind } of made) {
+    const model = harness === 'swebench' ? ['bench'] : [];
+    const file = join('logs/run_evaluation', `r${rep}`, ...model, instance_id, 'report.json');
+    const [ours, theirs] = await Promise.all([
+      reportAt(join(home(setting, name), file)),
+      reportAt(join(folderOf(setting, name), file)),
+    ]);
+    const isEqual =
+      kind === 'nothing'
+        ? resolves(ours, instance_id) === resolves(theirs, instance_id)
+        : isDeepStrictEqual(ours, theirs);
+    if (!isEqual) {
+      const shown = [ours, theirs].map((report) => JSON.stringify(report)?.slice(0, 300));
+      throw new Error(
+        `${instance_id} (${kind}): ours reports ${shown[0]}, the harness beside it ${shown[1]}`,
+      );
+    }
   }
 }
 
-export function printEval({ cells, reps, skipped }: EvalPart): string {
-  const head = ['workers', 'predictions', 'harness/ours', 'ours s', 'harness s', 'overhead ms p50', 'p95'];
-  const rows = cells.map(({ workers, predictions, harness_over_ours, seconds, overhead_ms }) => [
-    workers,
+type Report = { resolved?: boolean; [id: string]: unknown } | null;
+
+/** Reports of swebench are objects by instance id. */
+const resolves = (report: Report, id: string): boolean =>
+  ((report?.[id] as Report) ?? report)?.resolved === true;
+
+const reportAt = async (path: string): Promise<Report> =>
+  existsSync(path) ? JSON.parse(await readFile(path, 'utf8')) : null;
+
+export function printEval({ cells, reps, workers, skipped }: EvalPart): string {
+  const head = ['family', 'predictions', 'resolved', 'ours/beside', 'ours /min', 'beside /min', 'beside'];
+  const rows = cells.map(({ family, predictions, resolved, beside, ...one }) => [
+    family,
     predictions,
-    harness_over_ours,
-    median(seconds.ours),
-    median(seconds.harness),
-    overhead_ms.p50,
-    overhead_ms.p95,
+    resolved,
+    one.ours_over_beside ?? '-',
+    one.evaluations_a_minute.ours,
+    one.evaluations_a_minute.beside ?? '-',
+    beside ?? (family === ALL ? '-' : 'nothing: PyPI has no harness of it'),
   ]);
   return [
-    `Predictions graded (${reps} rounds), whole commands; aims: harness/ours >= 2, overhead <= 300 ms beside container start and tests`,
-    ...(rows.length > 0 ? [table([head, ...rows])] : []),
+    `Predictions of four dataset families, gold, nothing, something else and broken, ${workers} at once (${reps} rounds), whole commands; all verdicts are equal`,
+    table([head, ...rows]),
     ...skipped.map(({ what, why }) => `not measured: ${what} (${why})`),
   ].join('\n');
 }

@@ -11,7 +11,7 @@ export const PATIENCE = { withinMs: 600_000 };
 const PROGRAM = fileURLToPath(new URL('./nodes.ts', import.meta.url));
 
 export type Fleet = AsyncDisposable & {
-  tell(order: Order): void;
+  send(order: Order): void;
   running(): number;
   /** Image names, one entry for each node that pulled the image. */
   readonly pulled: readonly string[];
@@ -69,7 +69,7 @@ export async function startFleet(count: number, config: Omit<NodesConfig, 'names
   }, PATIENCE);
   return {
     pulled,
-    tell: (order) => void living().map((part) => part.process.send(order)),
+    send: (order) => void living().map((part) => part.process.send(order)),
     running: () => sum(({ running }) => running.size),
     cpuMs: () => sum(({ cpuMs }) => cpuMs),
     lose() {
@@ -104,5 +104,3 @@ function divided(names: readonly string[]): string[][] {
   for (let at = lost; at < names.length; at += each) parts.push(names.slice(at, at + each));
   return parts;
 }
-
-/** Throws after ten minutes. */

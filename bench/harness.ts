@@ -1,43 +1,43 @@
-/** The harnesses of others from PyPI, in an environment that later runs reuse. */
+/** Programs from PyPI that the farm is compared with, in environments that later runs reuse. */
 import { execFile } from 'node:child_process';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { ensureVenv } from './venv.ts';
 
 const run = promisify(execFile);
-const PACKAGES = ['swebench==4.1.0', 'swesmith==0.0.9'];
-const MOST_MS = 60 * 60_000;
-const MOST_OUTPUT = 64 * 1024 ** 2;
+const CACHE = resolve(import.meta.dirname, '../.swefarm/cache');
+const HARNESSES = ['swebench==4.1.0', 'swesmith==0.0.9'];
+const LIMITS = { timeout: 60 * 60_000, maxBuffer: 64 * 1024 ** 2 };
 
-/** A Python that has both harnesses. */
-export async function ensureHarnesses(): Promise<string> {
-  return join(await ensureVenv({ name: 'harnesses-4.1.0-0.0.9', installs: [PACKAGES] }), 'bin/python');
+/** Returns the folder of a Python environment with these packages. `name` names their versions. @throws Error of pip */
+export async function ensureVenv(name: string, packages: readonly string[]): Promise<string> {
+  const venv = join(CACHE, name);
+  if (existsSync(join(venv, '.complete'))) return venv;
+  console.error(`installing ${packages.join(' ')} into ${venv}`);
+  await run('python3', ['-m', 'venv', '--clear', venv]);
+  await run(join(venv, 'bin/pip'), ['install', '-q', ...packages], LIMITS);
+  await writeFile(join(venv, '.complete'), '');
+  return venv;
 }
 
-/** Runs it in `cwd`, which gets its logs and reports; nothing is looked for on a hub. @throws Error with its last output */
-export const runPython = (python: string, args: readonly string[], cwd: string): Promise<void> =>
-  runProgram(python, args, cwd, {});
+/** Returns a Python that has both harnesses. */
+export const ensureHarnesses = async (): Promise<string> =>
+  join(await ensureVenv('harnesses-4.1.0-0.0.9', HARNESSES), 'bin/python');
 
-/** The same of any program of an environment, with more variables. @throws Error with its last output */
+/** Runs a program in `cwd`, where it writes its logs and reports. The program does not ask a hub. @throws Error with its output */
 export async function runProgram(
   program: string,
   args: readonly string[],
   cwd: string,
-  variables: Readonly<Record<string, string>>,
+  variables: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   await mkdir(cwd, { recursive: true });
-  const env = {
-    ...process.env,
-    HF_HUB_OFFLINE: '1',
-    HF_DATASETS_OFFLINE: '1',
-    HF_HOME: join(cwd, 'hf'),
-    ...variables,
-  };
-  await run(program, [...args], { cwd, env, timeout: MOST_MS, maxBuffer: MOST_OUTPUT });
+  const offline = { HF_HUB_OFFLINE: '1', HF_DATASETS_OFFLINE: '1', HF_HOME: join(cwd, 'hf') };
+  await run(program, [...args], { cwd, env: { ...process.env, ...offline, ...variables }, ...LIMITS });
 }
 
-/** A harness by its own `main`, through harness.py. `rows`: the dataset's file. */
+/** Runs a harness by its own `main`, through harness.py. `rows`: the file of the dataset. */
 export const runHarness = (
   python: string,
   name: 'swebench' | 'swesmith',
@@ -45,4 +45,18 @@ export const runHarness = (
   rows: string,
   cwd: string,
 ): Promise<void> =>
-  runPython(python, [join(import.meta.dirname, 'harness.py'), name, JSON.stringify(main), rows], cwd);
+  runProgram(python, [join(import.meta.dirname, 'harness.py'), name, JSON.stringify(main), rows], cwd);
+
+/** Arguments of `run_evaluation` of swebench 4.1.0 on local images. */
+export const swebenchArguments = (given: {
+  dataset: string;
+  predictions: string;
+  workers: number;
+  run: string;
+  namespace: string;
+}): Record<string, unknown> => ({
+  ...{ dataset_name: given.dataset, split: 'test', instance_ids: [], predictions_path: given.predictions },
+  ...{ max_workers: given.workers, force_rebuild: false, cache_level: 'instance', clean: false },
+  ...{ open_file_limit: 4096, run_id: given.run, timeout: 1800, namespace: given.namespace },
+  ...{ rewrite_reports: false, modal: false },
+});

@@ -11,8 +11,8 @@ export type Books = Load & {
   memory_bytes: number;
   peak_bytes: number;
   connections: number;
-  /** Command → calls, and microseconds within them. */
-  by_command: Record<string, { calls: number; us: number }>;
+  /** Calls of XADD, by which live turns and results arrive. */
+  xadds: number;
 };
 
 /** Takes a sample of a farm's Redis. */
@@ -22,7 +22,6 @@ export function openBooks(farm: Farm): () => Promise<Books> {
   return async () => {
     const text = await redis.info('all');
     const field = (name: string): number => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(text)?.[1]);
-    const lines = text.matchAll(/^cmdstat_([^:]+):calls=(\d+),usec=(\d+)/gm);
     return {
       at_ms: performance.now(),
       redis_us: 1e6 * (field('used_cpu_user') + field('used_cpu_sys')),
@@ -32,9 +31,7 @@ export function openBooks(farm: Farm): () => Promise<Books> {
       memory_bytes: field('used_memory'),
       peak_bytes: field('used_memory_peak'),
       connections: field('connected_clients'),
-      by_command: Object.fromEntries(
-        [...lines].map(([, name = '', calls, us]) => [name, { calls: Number(calls), us: Number(us) }]),
-      ),
+      xadds: Number(/^cmdstat_xadd:calls=(\d+)/m.exec(text)?.[1] ?? 0),
     };
   };
 }
@@ -67,14 +64,3 @@ export const plus = (...loads: readonly Load[]): Load =>
       2,
     ),
   );
-
-/** The commands that took most of the server's time; a command called by a script counts twice, in the script and by itself. */
-export function dearest(from: Books, to: Books, most = 12): { command: string; calls: number; ms: number }[] {
-  return Object.entries(to.by_command)
-    .map(([command, { calls, us }]) => {
-      const before = from.by_command[command] ?? { calls: 0, us: 0 };
-      return { command, calls: calls - before.calls, ms: rounded((us - before.us) / 1000, 1) };
-    })
-    .sort((a, b) => b.ms - a.ms)
-    .slice(0, most);
-}

@@ -3,87 +3,60 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureDocker } from '@swefarm/testkit';
-import { measureClaim, printClaim } from './claim.ts';
 import { COST, measureCost, printCost, QUICK_COST } from './cost.ts';
 import { SOCKET } from './engine.ts';
-import { EVAL_IDS, type EvalSize, measureEval, printEval } from './eval.ts';
-import { type CorpusSize, measureCorpus, printCorpus } from './evaluations.ts';
-import { measureExport, printExport } from './export.ts';
-import { gatewaySize, measureGateway } from './gateway.ts';
+import { measureEval, printEval } from './eval.ts';
 import { describeMachine, loadAverage } from './machine.ts';
 import { type MemorySize, measureMemory } from './memory.ts';
-import { measureMetrics, printMetrics } from './metrics.ts';
-import { measurePage, printPage } from './page.ts';
 import { measurePeers, printPeers } from './peers.ts';
-import { printGateway, printMemory, printRollouts, printScale, printShell } from './print.ts';
-import { measureProcesses, printProcesses } from './processes.ts';
-import { measureRecovery, printRecovery } from './recovery.ts';
+import { printMemory, printRollouts, printScale } from './print.ts';
 import { measureRollouts, type RolloutsSize } from './rollouts.ts';
 import { measureScale, type ScaleSize } from './scale.ts';
-import { measureShell } from './shell.ts';
 import { measureStart, printStart } from './start.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PARTS = [
-  'shell',
-  'rollouts',
-  'memory',
-  'cost',
-  'eval',
-  'gateway',
-  'metrics',
-  'page',
-  'recovery',
-  'scale',
-  'export',
-  'start',
-  'claim',
-  'processes',
-  'peers',
-] as const;
+const PARTS = ['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers'];
 
 const { values } = parseArgs({
   options: {
-    only: { type: 'string' },
+    only: { type: 'string', default: PARTS.join(',') },
     quick: { type: 'boolean', default: false },
     reps: { type: 'string' },
     json: { type: 'string' },
     against: { type: 'string' },
-    calls: { type: 'string', default: '64' },
-    turns: { type: 'string', default: '20' },
-    predictions: { type: 'string', default: '200' },
-    formats: { type: 'string' },
     nodes: { type: 'string', default: '16,64,256,1000' },
+    predictions: { type: 'string', default: '200' },
   },
 });
-const parts = (values.only ?? PARTS.join(',')).split(',');
-const unknown = parts.filter((part) => !PARTS.some((known) => known === part));
+const parts = values.only.split(',');
 const reps = values.reps === undefined ? null : Number(values.reps);
 const nodes = values.nodes.split(',').map(Number);
 const predictions = Number(values.predictions);
 const counts = [...nodes, predictions, ...(reps === null ? [] : [reps])];
-if (unknown.length > 0 || counts.some((count) => !(Number.isInteger(count) && count > 0))) {
+if (
+  parts.some((part) => !PARTS.includes(part)) ||
+  counts.some((count) => !(Number.isInteger(count) && count > 0))
+) {
   process.stderr.write(
-    'usage: bench.sh [--only shell,rollouts,memory,cost,eval,gateway,metrics,page,recovery,scale,export,start,claim,processes,peers] [--quick] [--reps N] [--json FILE] [--against CHECKOUT] [--calls N --turns N] [--nodes N,N] [--predictions N] [--formats atif,tokens]\n',
+    `usage: bench.sh [--only ${PARTS.join(',')}] [--quick] [--reps N] [--json FILE] [--against CHECKOUT] [--nodes N,N] [--predictions N]\n`,
   );
   process.exit(2);
 }
 const { quick } = values;
-const SIZES: readonly RolloutsSize[] = [
-  { parallel: 1, rollouts: 4 },
-  { parallel: 4, rollouts: 12 },
-  { parallel: 16, rollouts: 32 },
-];
-const QUICK_SIZES: readonly RolloutsSize[] = [{ parallel: 2, rollouts: 2 }];
+const SIZES: readonly RolloutsSize[] = quick
+  ? [{ parallel: 2, rollouts: 2 }]
+  : [
+      { parallel: 1, rollouts: 4 },
+      { parallel: 4, rollouts: 12 },
+      { parallel: 16, rollouts: 32 },
+    ];
+const MEMORY: MemorySize = quick
+  ? { rollouts: 4, turns: 10, tokens: 4_000, delayMs: 300 }
+  : { rollouts: 64, turns: 88, tokens: 60_000, delayMs: 800 };
+const EVAL = quick ? { each: 2, workers: 2 } : { each: Math.ceil(predictions / 4), workers: 4 };
 
-const EVAL_SIZES: readonly EvalSize[] = [1, 4].map((workers) => ({ workers, ids: EVAL_IDS }));
-const QUICK_EVAL: readonly EvalSize[] = [{ workers: 1, ids: EVAL_IDS.slice(0, 1) }];
-
-const CORPUS: CorpusSize = { each: Math.ceil(predictions / 4), workers: 4 };
-const QUICK_CORPUS: CorpusSize = { each: 2, workers: 2 };
-
-/** With a thousand nodes only a quarter of the slots is filled: this machine has to simulate their rollouts. */
+/** This machine simulates the rollouts: with a thousand nodes only a quarter of the slots is filled. */
 const MOST_SIMULATED = 8192;
 const scaleSize = (count: number): ScaleSize => ({
   nodes: count,
@@ -98,14 +71,11 @@ const scaleSize = (count: number): ScaleSize => ({
       }),
 });
 
-const LONG: MemorySize = { rollouts: 64, turns: 88, tokens: 60_000, delayMs: 800 };
-const SHORT: MemorySize = { rollouts: 4, turns: 10, tokens: 4_000, delayMs: 300 };
 // Exit hooks end every process that was started.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
 
-/** All other parts start containers. */
-const WITHOUT_ENGINE = ['export', 'gateway', 'page', 'scale'];
-const engineNeeded = parts.some((part) => !WITHOUT_ENGINE.includes(part));
+/** Every other part starts containers. */
+const engineNeeded = parts.some((part) => part !== 'scale');
 await using _engine = engineNeeded ? await ensureDocker({ socketPath: SOCKET }) : null;
 const machine = await describeMachine();
 console.error(
@@ -134,70 +104,17 @@ const measured = async <T>(
   console.log(`\n${print(result)}\n(${seconds} s; load average ${load_average_before} to ${loadAverage()})`);
 };
 
-await measured('shell', () => measureShell(subject, reps ?? (quick ? 2 : 10)), printShell);
-await measured(
-  'rollouts',
-  () => measureRollouts(subject, quick ? QUICK_SIZES : SIZES, reps ?? (quick ? 1 : 3)),
-  printRollouts,
-);
-
-await measured('memory', () => measureMemory(subject, quick ? SHORT : LONG), printMemory);
-
+const rounds = reps ?? (quick ? 1 : 3);
 const cost = quick ? QUICK_COST : COST;
+const start = { reps: reps ?? (quick ? 1 : 5), against: values.against ?? null };
+const sizes = (quick ? nodes.slice(0, 1) : nodes).map(scaleSize);
+await measured('rollouts', () => measureRollouts(subject, SIZES, rounds), printRollouts);
 await measured('cost', () => measureCost(subject, { ...cost, reps: reps ?? cost.reps }), printCost);
-
-await measured(
-  'eval',
-  async () => {
-    const rounds = reps ?? (quick ? 1 : 3);
-    const corpus = await measureCorpus(quick ? QUICK_CORPUS : CORPUS, rounds);
-    return { ...(await measureEval(quick ? QUICK_EVAL : EVAL_SIZES, rounds)), corpus };
-  },
-  (part) => `${printCorpus(part.corpus)}\n\n${printEval(part)}`,
-);
-
-await measured(
-  'gateway',
-  () => measureGateway(gatewaySize(Number(values.calls), Number(values.turns))),
-  printGateway,
-);
-
-await measured(
-  'metrics',
-  () => measureMetrics(subject, { rollouts: quick ? 2 : 8, repeats: quick ? 200 : 2000 }),
-  printMetrics,
-);
-const scaled = quick ? nodes.slice(0, 1) : nodes;
-await measured('scale', () => measureScale(scaled.map(scaleSize), quick), printScale);
-await measured('page', () => measurePage(quick ? 25 : 625, reps ?? (quick ? 2 : 10)), printPage);
-await measured('recovery', () => measureRecovery(subject, reps ?? (quick ? 1 : 8)), printRecovery);
-
-// As many turns as 200,000 in 5,000 trajectories.
-await measured(
-  'export',
-  () => measureExport({ trajectories: quick ? 50 : 5000, turns: 40 }, reps ?? 1, values.formats?.split(',')),
-  printExport,
-);
-
-await measured(
-  'start',
-  () => measureStart(subject, { reps: reps ?? (quick ? 1 : 5), against: values.against ?? null }),
-  printStart,
-);
-
-await measured('claim', () => measureClaim(subject, reps ?? (quick ? 3 : 20)), printClaim);
-
-await measured('processes', () => measureProcesses(subject, reps ?? (quick ? 1 : 8)), printProcesses);
-const PEER_SIZES: readonly RolloutsSize[] = [
-  { parallel: 1, rollouts: 3 },
-  { parallel: 4, rollouts: 8 },
-  { parallel: 16, rollouts: 32 },
-];
-await measured(
-  'peers',
-  () => measurePeers(subject, quick ? QUICK_SIZES : PEER_SIZES, reps ?? (quick ? 1 : 3)),
-  printPeers,
-);
+await measured('start', () => measureStart(subject, start), printStart);
+await measured('memory', () => measureMemory(subject, MEMORY), printMemory);
+await measured('eval', () => measureEval(EVAL, rounds), printEval);
+await measured('scale', () => measureScale(sizes), printScale);
+await measured('peers', () => measurePeers(subject, SIZES, rounds), printPeers);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
 const file = resolve(values.json ?? join(ROOT, '.swefarm/bench', `${stamp}.json`));

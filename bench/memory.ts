@@ -4,7 +4,7 @@ import { type Result, type RuntimeName, sleep, sleepAtMost } from '@swefarm/shar
 import { generateScript } from '@swefarm/testkit';
 import { processTimes } from './account.ts';
 import { type BenchWorker, openEnvironment, runBatch, startPolicy, startWorker } from './farm.ts';
-import { tryRuntime } from './sandbox.ts';
+import { cheapestRuntime } from './sandbox.ts';
 import { rounded } from './statistics.ts';
 import type { Subject } from './subject.ts';
 
@@ -79,13 +79,6 @@ export async function measureMemory(subject: Subject, size: MemorySize): Promise
   };
 }
 
-export async function cheapestRuntime(): Promise<RuntimeName> {
-  const opened = await tryRuntime('rootfs');
-  if (typeof opened === 'string') return 'docker';
-  await opened[Symbol.asyncDispose]();
-  return 'rootfs';
-}
-
 async function sample(worker: BenchWorker, into: Sample[], signal: AbortSignal): Promise<void> {
   const from = performance.now();
   while (!signal.aborted) {
@@ -102,7 +95,7 @@ async function sample(worker: BenchWorker, into: Sample[], signal: AbortSignal):
   }
 }
 
-export function gauge(metrics: string, name: string): number {
+function gauge(metrics: string, name: string): number {
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1] ?? Number.NaN);
 }
 

@@ -11,7 +11,6 @@ export type NodesConfig = {
   slots: number;
   redisUrl: string;
   redisPrefix: string;
-  placement: 'auto' | 'off';
 };
 
 export type Order =
@@ -31,17 +30,17 @@ const NEWS_MS = 50;
 /** How many nodes connect at the same time. */
 const AT_ONCE = 10;
 
-type Held = { id: string; turns: number; tell(said: Trajectory): void; end(): void };
+type Waiting = { id: string; turns: number; publish(trajectory: Trajectory): void; end(): void };
 
 const config = JSON.parse(process.argv[2] ?? '') as NodesConfig;
 const compress = new Map<string, number>();
-const held = new Set<Held>();
+const waiting = new Set<Waiting>();
 let released = 0;
 let news = { up: 0, started: [] as string[], ended: [] as string[], pulled: [] as string[] };
 
 async function work(
   job: RolloutJob,
-  { signal, turns: tell }: { signal: AbortSignal; turns(said: Trajectory): void },
+  { signal, turns: publish }: { signal: AbortSignal; turns(trajectory: Trajectory): void },
 ): Promise<void> {
   const id = job.rollout_id;
   news.started.push(id);
@@ -50,8 +49,8 @@ async function work(
     if (by !== undefined) await sleep((1000 * secondsOf(id)) / by, signal);
     else if (shareOf(id) >= released) {
       await new Promise<void>((end, reject) => {
-        const one: Held = { id, turns: 0, tell, end };
-        held.add(one);
+        const one: Waiting = { id, turns: 0, publish, end };
+        waiting.add(one);
         onAbort(signal, () => reject(signal.reason));
       });
     }
@@ -63,12 +62,12 @@ async function work(
 process.on('message', (order: Order) => {
   if (order.order === 'time') compress.set(order.run_id, order.compress);
   if (order.order === 'turn') {
-    for (const one of held) one.tell(trajectoryOf(++one.turns));
+    for (const one of waiting) one.publish(trajectoryOf(++one.turns));
   }
   if (order.order === 'release') {
     released = order.share;
-    for (const one of [...held].filter(({ id }) => shareOf(id) < released)) {
-      held.delete(one);
+    for (const one of [...waiting].filter(({ id }) => shareOf(id) < released)) {
+      waiting.delete(one);
       one.end();
     }
   }
@@ -87,8 +86,8 @@ for (let at = 0; at < config.names.length; at += AT_ONCE) {
 }
 
 async function start(name: string): Promise<void> {
-  const { redisUrl, redisPrefix, placement } = config;
-  const flags = { redisUrl, redisPrefix, placement, workerId: name, node: `node-${name}` };
+  const { redisUrl, redisPrefix } = config;
+  const flags = { redisUrl, redisPrefix, workerId: name, node: `node-${name}` };
   await simulateWorker(loadConfig('worker', { env: {}, flags }), {
     slots: config.slots,
     async pull(image) {
@@ -117,13 +116,13 @@ function trajectoryOf(count: number): Trajectory {
       commands: [{ command: 'grep -rn parse', exit_code: 0, seconds: 0.1, output_bytes: 2_000, note: null }],
     }),
   );
-  const said = turns.flatMap(() => [
+  const messages = turns.flatMap(() => [
     { role: 'assistant' as const, content: THOUGHT },
     { role: 'user' as const, content: SHOWN },
   ]);
   return {
     ...{ format: 'swefarm-trajectory-1', token_mode: 'text', model: null, endpoint: null },
-    messages: [{ role: 'user', content: 'It breaks.' }, ...said],
+    messages: [{ role: 'user', content: 'It breaks.' }, ...messages],
     ...{ turns, exit_status: null },
   };
 }

@@ -1,36 +1,34 @@
-/**
- * Other programs from PyPI beside the farm: the same image, the same twenty commands of the same scripted model, the same machine, in
- * turns. Each grades as it grades: ours in a clean container, others as they do.
- */
-import { loadAverage, machineCpuSeconds } from './machine.ts';
-import { nemoGym } from './peers/gym.ts';
-import { miniSweAgent } from './peers/miniswe.ts';
-import { ourEval, ours } from './peers/ours.ts';
-import type { OpenPeer, Peer, Work } from './peers/peer.ts';
-import { openScene } from './peers/scene.ts';
-import { swebench } from './peers/swebench.ts';
+/** The farm and mini-swe-agent on the same image, commands, scripted model and machine, in turns. */
+import type { RuntimeName } from '@swefarm/shared';
+import { type BenchWorker, runBatch, startWorker } from './farm.ts';
+import { machineCpuSeconds } from './machine.ts';
+import { openMiniSweAgent } from './peers/miniswe.ts';
+import { openScene, type Scene } from './peers/scene.ts';
 import { table } from './print.ts';
 import type { RolloutsSize } from './rollouts.ts';
-import { usableRuntimes } from './sandbox.ts';
-import type { Skipped } from './shell.ts';
+import { type Skipped, usableRuntimes } from './sandbox.ts';
 import { median, rounded } from './statistics.ts';
 import type { Subject } from './subject.ts';
 
-export type PeerCell = {
+/** One side of the comparison. `run` returns the seconds for `count` rollouts, `parallel` at a time, or throws unless all are right. */
+type Peer = {
+  name: string;
+  graded: boolean;
+  run(count: number, parallel: number, round: string): Promise<number>;
+};
+
+export type PeerCell = RolloutsSize & {
   peer: string;
-  work: Work;
-  parallel: number;
-  count: number;
-  /** What the time contains. */
-  counts: string;
+  graded: boolean;
   /** One sample a round. */
   per_minute: number[];
-  /** Seconds of CPU of the whole machine for each of them: engine, containers and whatever else ran meanwhile. */
+  /** CPU seconds of the whole machine for each rollout. */
   cpu_seconds: number[];
-  load_average: number[];
 };
 
 export type PeersPart = { reps: number; cells: PeerCell[]; skipped: Skipped[] };
+
+const OURS = 'swefarm, docker';
 
 export async function measurePeers(
   subject: Subject,
@@ -38,132 +36,80 @@ export async function measurePeers(
   reps: number,
 ): Promise<PeersPart> {
   await using stack = new AsyncDisposableStack();
-  const most = Math.max(...sizes.map(({ rollouts }) => rollouts));
-  const scene = stack.use(await openScene(subject, most));
+  const scene = stack.use(await openScene(subject, Math.max(...sizes.map(({ rollouts }) => rollouts))));
   const { usable, skipped } = await usableRuntimes();
-  const opening: [string, OpenPeer][] = [
-    ['mini-swe-agent', () => miniSweAgent(scene)],
-    ['NeMo Gym', (own) => nemoGym(scene, own)],
-    ['swebench', async () => [await swebench(scene)]],
-  ];
-  const peers: Peer[] = [...usable.flatMap((name) => ours(scene, name, stack)), ourEval(scene)];
-  for (const [what, open] of opening) {
-    try {
-      peers.push(...(await open(stack)));
-    } catch (error) {
-      skipped.push({ what, why: whyOf(error) });
-    }
-  }
+  const mini = await openMiniSweAgent(scene);
   const cells: PeerCell[] = [];
-  for (const size of sizes) cells.push(...(await measureSize(peers, size, reps, skipped)));
+  for (const size of sizes) {
+    await using workers = new AsyncDisposableStack();
+    const peers: Peer[] = [...mini];
+    for (const name of usable) peers.push(...(await openOurs(scene, name, size.parallel, workers)));
+    const measured = peers.map(({ name, graded }): PeerCell => {
+      return { ...size, peer: name, graded, per_minute: [], cpu_seconds: [] };
+    });
+    for (let rep = 0; rep < reps; rep++)
+      for (const [at, peer] of peers.entries()) {
+        try {
+          await measureOne(peer, measured[at] as PeerCell, rep);
+        } catch (error) {
+          const what = `${peer.name}, ${size.parallel} at once, round ${rep + 1}`;
+          skipped.push({ what, why: (error as Error).message.slice(0, 600) });
+        }
+      }
+    cells.push(...measured.filter(({ per_minute }) => per_minute.length > 0));
+  }
   return { reps, cells, skipped };
 }
 
-/** The first lines of what went wrong: a program's last output can be long. */
-const whyOf = (error: unknown): string => {
-  const { message, stderr } = error as Error & { stderr?: string };
-  const last = stderr?.trim().split('\n').slice(-3).join(' ');
-  return [message.split('\n')[0], last].filter(Boolean).join(': ').slice(0, 600);
-};
-
-async function measureSize(
-  peers: readonly Peer[],
-  { parallel, rollouts }: RolloutsSize,
-  reps: number,
-  skipped: Skipped[],
-): Promise<PeerCell[]> {
-  const cells = new Map<Peer, PeerCell>();
-  const order = [...peers];
-  for (let rep = 0; rep < reps; rep++) {
-    for (const peer of order) {
-      const { name, work, counts } = peer;
-      if (skipped.some(({ what }) => what === keyOf(peer))) continue;
-      try {
-        const sample = await measureOne(peer, rollouts, parallel, `p${parallel}r${rep}`);
-        const cell = cells.get(peer) ?? newCell(name, work, counts, parallel, rollouts);
-        cells.set(peer, cell);
-        cell.per_minute.push(sample.perMinute);
-        cell.cpu_seconds.push(sample.cpuSeconds);
-        cell.load_average.push(sample.load);
-        // This takes long enough that the user wants to see progress.
-        console.error(`  ${parallel} at once, ${name}, ${work}: ${sample.perMinute} a minute`);
-      } catch (error) {
-        skipped.push({ what: keyOf(peer), why: whyOf(error) });
-      }
-    }
-    order.push(...order.splice(0, 1));
-  }
-  return [...cells.values()];
-}
-
-const keyOf = ({ name, work }: Peer): string => `${name}, ${work}`;
-
-const newCell = (peer: string, work: Work, counts: string, parallel: number, count: number): PeerCell => ({
-  ...{ peer, work, parallel, count, counts },
-  ...{ per_minute: [], cpu_seconds: [], load_average: [] },
-});
-
-async function measureOne(peer: Peer, count: number, parallel: number, round: string) {
-  await peer.prepare?.(parallel);
-  const load = loadAverage();
-  const before = machineCpuSeconds();
-  const seconds = await peer.run(count, parallel, round);
-  return {
-    perMinute: rounded((60 * count) / seconds, 1),
-    cpuSeconds: rounded((machineCpuSeconds() - before) / count, 2),
-    load,
+/** Starts a worker before the clock. The first rollouts prepare the image and start threads. */
+async function openOurs(
+  { environment, instance, policy }: Scene,
+  runtime: RuntimeName,
+  parallel: number,
+  stack: AsyncDisposableStack,
+): Promise<Peer[]> {
+  const worker: BenchWorker = stack.use(await startWorker(environment, runtime, parallel));
+  const batch = async (graded: boolean, count: number): Promise<number> => {
+    const flags = { policyUrl: [policy.url], activate: ':', eval: graded };
+    const { seconds, results } = await runBatch(worker, instance, count, flags);
+    const wrong = results.find(({ resolved }) => resolved !== (graded ? true : null));
+    if (wrong) throw new Error(`${wrong.rollout_id} should be resolved: ${JSON.stringify(wrong.facts)}`);
+    return seconds;
   };
+  await batch(true, parallel);
+  return [false, true].map((graded) => ({
+    name: `swefarm, ${runtime}`,
+    graded,
+    run: (count) => batch(graded, count),
+  }));
 }
 
-/** What each kind of work is compared with: ours on the engine that the others use. */
-const BESIDE: Readonly<Record<Work, string>> = {
-  rollouts: 'swefarm, docker',
-  graded: 'swefarm, docker',
-  evaluations: 'swefarm eval, docker',
-};
+async function measureOne({ run }: Peer, cell: PeerCell, rep: number): Promise<void> {
+  const { peer, graded, parallel, rollouts } = cell;
+  const before = machineCpuSeconds();
+  const seconds = await run(rollouts, parallel, `p${parallel}r${rep}`);
+  cell.per_minute.push(rounded((60 * rollouts) / seconds, 1));
+  cell.cpu_seconds.push(rounded((machineCpuSeconds() - before) / rollouts, 2));
+  console.error(
+    `  ${parallel} at once, ${peer}, ${graded ? 'graded' : 'not graded'}: ${cell.per_minute.at(-1)} a minute`,
+  );
+}
 
 export function printPeers({ cells, reps, skipped }: PeersPart): string {
-  const head = [
-    'work',
-    'at once',
-    'program',
-    'a minute',
-    'ours/it',
-    'CPU s each',
-    'ours/it',
-    'load',
-    'time of',
-  ];
-  const works: Work[] = ['rollouts', 'graded', 'evaluations'];
-  const ordered = works.flatMap((work) => cells.filter((cell) => cell.work === work));
-  const rows = ordered.map((cell) => {
-    const { work, parallel, peer, per_minute, cpu_seconds, load_average, counts } = cell;
+  const head = ['at once', 'graded', 'program', 'a minute', 'ours on docker/it', 'CPU s each'];
+  const rows = cells.map((cell) => {
     const own = cells.find(
-      (one) => one.work === work && one.parallel === parallel && one.peer === BESIDE[work],
+      ({ peer, parallel, graded }) =>
+        peer === OURS && parallel === cell.parallel && graded === cell.graded && cell.peer !== OURS,
     );
-    const ratio = (name: 'per_minute' | 'cpu_seconds'): number | string =>
-      own === undefined || own === cell
-        ? '-'
-        : rounded(median(cell[name].map((one, at) => (own[name][at] ?? Number.NaN) / one)), 2);
     return [
-      ...[WORDS[work], parallel, peer, median(per_minute), ratio('per_minute')],
-      ...[
-        median(cpu_seconds),
-        ratio('cpu_seconds'),
-        `${Math.min(...load_average)} to ${Math.max(...load_average)}`,
-      ],
-      counts,
+      ...[cell.parallel, cell.graded ? 'yes' : 'no', cell.peer, median(cell.per_minute)],
+      ...[own ? rounded(median(own.per_minute) / median(cell.per_minute), 1) : '-', median(cell.cpu_seconds)],
     ];
   });
   return [
-    `Beside other programs, one image, twenty commands, a model that answers at once (${reps} rounds); CPU is the whole machine's`,
+    `Rollouts of twenty commands beside mini-swe-agent (${reps} rounds); CPU is that of the whole machine`,
     table([head, ...rows]),
     ...skipped.map(({ what, why }) => `not measured: ${what} (${why})`),
   ].join('\n');
 }
-
-const WORDS: Readonly<Record<Work, string>> = {
-  rollouts: 'not graded',
-  graded: 'graded',
-  evaluations: 'gold graded',
-};

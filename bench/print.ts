@@ -1,11 +1,10 @@
 /** Results for people: aligned columns, ratios first. */
-import type { GatewayPart } from './gateway.ts';
 import { type Load, plus, times } from './load.ts';
 import type { MemoryPart } from './memory.ts';
 import type { RolloutsPart } from './rollouts.ts';
+import type { Skipped } from './sandbox.ts';
 import type { Times } from './scale/step.ts';
 import type { ScalePart, ScaleRow } from './scale.ts';
-import type { ShellPart, Skipped } from './shell.ts';
 import { rounded } from './statistics.ts';
 
 /** The first row is the header; numbers are right-aligned. */
@@ -20,35 +19,8 @@ export function table(rows: readonly (readonly (string | number)[])[]): string {
   return texts.map((row) => line(row).trimEnd()).join('\n');
 }
 
-const skippedLines = (skipped: readonly Skipped[]): string[] =>
+export const skippedLines = (skipped: readonly Skipped[]): string[] =>
   skipped.map(({ what, why }) => `not measured: ${what} (${why})`);
-
-export function printShell({ results, skipped }: ShellPart): string {
-  const head = [
-    'runtime',
-    'activation',
-    'exec/ours',
-    'ours-bare p50',
-    'ours p50',
-    'p95',
-    'bare p50',
-    'p95',
-    'exec p50',
-    'p95',
-  ];
-  const rows = results.map(({ runtime, activation, ms, ...one }) => [
-    runtime,
-    activation,
-    one.exec_over_ours_p50,
-    one.over_bare_p50_ms,
-    ...[ms.ours, ms.bare, ms.exec].flatMap(({ p50, p95 }) => [p50, p95]),
-  ]);
-  return [
-    `One command, ms (20 commands, ${results[0]?.reps ?? 0} rounds); aims: ours-bare <= 2, exec/ours >= 20`,
-    table([head, ...rows]),
-    ...skippedLines(skipped),
-  ].join('\n');
-}
 
 export function printRollouts({ cells, reps, skipped }: RolloutsPart): string {
   const head = [
@@ -68,7 +40,7 @@ export function printRollouts({ cells, reps, skipped }: RolloutsPart): string {
     ),
   ]);
   return [
-    `Whole rollouts of 20 commands (${reps} rounds); floor: Docker alone; aims: docker/floor >= 0.85, rootfs/floor >= 1.5`,
+    `Whole rollouts of 20 commands (${reps} rounds); floor: Docker alone`,
     table([head, ...rows]),
     ...skippedLines(skipped),
   ].join('\n');
@@ -77,8 +49,7 @@ export function printRollouts({ cells, reps, skipped }: RolloutsPart): string {
 export function printMemory(part: MemoryPart): string {
   const { rss_mib: rss, loop_lag_p99_ms: lag } = part;
   return [
-    `A worker with ${part.rollouts} rollouts of ${part.turns} turns to ${part.last_prompt_tokens} tokens (${part.runtime}); ` +
-      'aims: <= 150 MiB + 1.5 MiB each, loop lag p99 < 50 ms',
+    `A worker with ${part.rollouts} rollouts of ${part.turns} turns to ${part.last_prompt_tokens} tokens (${part.runtime})`,
     table([
       [
         'MiB each over 150',
@@ -98,32 +69,12 @@ export function printMemory(part: MemoryPart): string {
   ].join('\n');
 }
 
-export function printGateway(part: GatewayPart): string {
-  const mib = (bytes: number): number => Math.round((bytes / 1024 ** 2) * 100) / 100;
-  return [
-    `A gateway that holds ${part.calls} calls of ${part.turns} turns to ${part.tokens} tokens; ${part.cut} connections cut, ` +
-      'the gateway killed and started again; aims: as many answers and rollouts as calls, <= 400 MiB, Redis <= 1 MiB each',
-    table([
-      ['answers', 'rollouts', 'posts', 'answer MiB', 'gateway peak MiB', 'Redis MiB each', 'delivery s'],
-      [
-        part.answered,
-        part.rollouts,
-        part.posts,
-        mib(part.answer_bytes),
-        mib(part.gateway_peak_bytes),
-        mib(part.redis_bytes_per_call),
-        part.delivery_seconds,
-      ],
-    ]),
-  ].join('\n');
-}
-
 /** The steady load of a farm whose slots are all in use. */
 const AT_WORK = { minutes: 10, turns: 60 } as const;
 
 export function printScale({ rows }: ScalePart): string {
   const kb = (bytes: number): number => rounded(bytes / 1000, 1);
-  const costs = rows.map(({ nodes, connections, idle, held, begun, ended, turn }) => {
+  const costs = rows.map(({ nodes, connections, idle, running, begun, ended, turn }) => {
     const whole = plus(begun, ended);
     return [
       ...[
@@ -133,7 +84,7 @@ export function printScale({ rows }: ScalePart): string {
         Math.round(idle.commands),
         Math.round(idle.worker_us),
       ],
-      ...[rounded(held.redis_us, 1), rounded(held.commands, 1)],
+      ...[rounded(running.redis_us, 1), rounded(running.commands, 1)],
       ...[
         rounded(whole.redis_us / 1000, 2),
         Math.round(whole.commands),
@@ -165,13 +116,13 @@ export function printScale({ rows }: ScalePart): string {
         ]
       : ['-', '-', '-', '-', '-']),
   ]);
-  const steps = rows.map(({ nodes, step, unplaced }) => [
-    ...[nodes, step.rollouts, step.images, step.pulls, unplaced.pulls],
-    ...[shown(step.ideal_seconds), shown(step.seconds), shown(unplaced.seconds)],
+  const steps = rows.map(({ nodes, step }) => [
+    ...[nodes, step.rollouts, step.images, step.pulls],
+    ...[shown(step.ideal_seconds), shown(step.seconds)],
   ]);
   const [first] = rows;
   return [
-    'What each thing costs Redis: CPU, commands (those of scripts too), bytes',
+    'Costs for Redis: CPU, commands (including those of scripts), bytes',
     table([
       ['nodes', 'connections', 'idle node/s us', 'cmds', '(node us)', 'running/s us', 'cmds'].concat([
         'rollout ms',
@@ -184,17 +135,17 @@ export function printScale({ rows }: ScalePart): string {
       ]),
       ...costs,
     ]),
-    `\nAll slots at work, reckoned from these: rollouts of ${AT_WORK.minutes} minutes and ${AT_WORK.turns} turns; share of one core, a second; memory in kB each`,
+    `\nAll slots in use, computed from these costs: rollouts of ${AT_WORK.minutes} minutes and ${AT_WORK.turns} turns; share of one core, a second; memory in kB each`,
     table([
       ['nodes', 'slots', 'Redis', 'cmds', 'MB in', 'MB out'].concat([
         'running kB',
-        'kept turn kB',
+        'turn kB',
         'result kB',
         'peak here MB',
       ]),
       ...spaces,
     ]),
-    '\nFilling the slots of an empty farm, and losing the tenth part of its nodes; seconds',
+    '\nFilling the slots of an empty farm, and losing a tenth of its nodes; seconds',
     table([
       ['nodes', 'slots', 'rollouts', 'submit', 'half run', '99 %', 'all', 'images', 'pulls'].concat([
         'nodes lost',
@@ -206,16 +157,16 @@ export function printScale({ rows }: ScalePart): string {
       ...fills,
     ]),
     `\nA training step on nodes without images, durations / ${first?.compress}: commits after so many seconds, p50 p95 p99 last`,
-    table([['nodes', 'rollouts', 'images', 'pulls', 'unplaced', 'ideal', 'farm', 'unplaced'], ...steps]),
+    table([['nodes', 'rollouts', 'images', 'pulls', 'ideal', 'farm'], ...steps]),
   ].join('\n');
 }
 
 /** Per second, for the whole farm. */
-function atWork({ nodes, slots, idle, held, begun, ended, turn }: Omit<ScaleRow, 'memory'>): Load {
+function atWork({ nodes, slots, idle, running, begun, ended, turn }: Omit<ScaleRow, 'memory'>): Load {
   const each = plus(begun, ended, times(turn, AT_WORK.turns));
   return plus(
     times(idle, nodes),
-    times(held, nodes * slots),
+    times(running, nodes * slots),
     times(each, (nodes * slots) / (60 * AT_WORK.minutes)),
   );
 }

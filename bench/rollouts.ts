@@ -16,8 +16,7 @@ import {
   startWorker,
 } from './farm.ts';
 import { runFloor } from './floor.ts';
-import { usableRuntimes } from './sandbox.ts';
-import type { Skipped } from './shell.ts';
+import { type Skipped, usableRuntimes } from './sandbox.ts';
 import { median, rounded } from './statistics.ts';
 import type { Subject } from './subject.ts';
 

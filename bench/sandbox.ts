@@ -1,77 +1,41 @@
-/** Runs the farm's own sandboxes in this process, without queue and agent. */
+/** Which runtimes of the farm work on this machine. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig, type RuntimeName, silentLog } from '@swefarm/shared';
-import { type Container, openRuntime, type Runtime } from '@swefarm/worker';
+import { openRuntime } from '@swefarm/worker';
 import { SOCKET } from './engine.ts';
-import type { Skipped } from './shell.ts';
 
-const GIB = 1024 ** 3;
+/** Something that this machine cannot measure, and the reason. */
+export type Skipped = { what: string; why: string };
 
-export type OpenedRuntime = AsyncDisposable & { runtime: Runtime };
-
-/** The runtime, or one line that explains why it cannot be measured here. */
-export async function tryRuntime(name: RuntimeName): Promise<OpenedRuntime | string> {
+/** Returns why the runtime cannot be measured here, or null when it can. */
+async function problemOf(name: RuntimeName): Promise<string | null> {
   const scratch = await mkdtemp(join(tmpdir(), 'swefarm-bench-'));
-  const remove = () => rm(scratch, { recursive: true, force: true });
   try {
     const config = loadConfig('worker', { env: {}, flags: { dockerSocket: SOCKET, scratchDir: scratch } });
-    const runtime = await openRuntime(name, config, silentLog());
+    await using runtime = await openRuntime(name, config, silentLog());
     const check = await runtime.check(AbortSignal.timeout(30_000));
-    if (check.usable) {
-      return {
-        runtime,
-        async [Symbol.asyncDispose]() {
-          await runtime[Symbol.asyncDispose]();
-          await remove();
-        },
-      };
-    }
-    await runtime[Symbol.asyncDispose]();
-    await remove();
-    return check.problems.join('; ');
+    return check.usable ? null : check.problems.join('; ');
   } catch (error) {
-    await remove();
     return error instanceof Error ? error.message : String(error);
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
   }
 }
 
-/** Docker and rootfs, as far as they work here. */
+/** Returns which of Docker and rootfs work here. */
 export async function usableRuntimes(): Promise<{ usable: RuntimeName[]; skipped: Skipped[] }> {
   const usable: RuntimeName[] = [];
   const skipped: Skipped[] = [];
   for (const name of ['docker', 'rootfs'] as const) {
-    const opened = await tryRuntime(name);
-    if (typeof opened === 'string') skipped.push({ what: name, why: opened });
-    else {
-      usable.push(name);
-      await opened[Symbol.asyncDispose]();
-    }
+    const why = await problemOf(name);
+    if (why === null) usable.push(name);
+    else skipped.push({ what: name, why });
   }
   return { usable, skipped };
 }
 
-/** The container that a rollout's agent would get, with the defaults of a run. */
-export async function startAgentContainer(runtime: Runtime, image: string): Promise<Container> {
-  const signal = AbortSignal.timeout(300_000);
-  return await runtime.start(
-    {
-      image: await runtime.ensureImage(image, signal),
-      role: 'agent',
-      owner: {
-        farm: 'bench',
-        worker: 'bench',
-        pid: process.pid,
-        pid_started: '',
-        rollout_id: 'bench',
-        attempt: 1,
-      },
-      network: 'none',
-      limits: { cpus: 1, memoryBytes: 4 * GIB, pids: 512, diskBytes: null },
-      workdir: '/testbed',
-      env: {},
-    },
-    signal,
-  );
-}
+/** Returns rootfs where it works, which costs the machine least; Docker elsewhere. */
+export const cheapestRuntime = async (): Promise<RuntimeName> =>
+  (await problemOf('rootfs')) === null ? 'rootfs' : 'docker';

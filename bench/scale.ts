@@ -7,9 +7,16 @@ import { sleep } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
 import { shareOf } from './durations.ts';
 import { PATIENCE } from './fleet.ts';
-import { type Books, dearest, type Load, loadBetween, plus, secondsBetween, times } from './load.ts';
+import { type Books, type Load, loadBetween, plus, secondsBetween, times } from './load.ts';
 import { collect, onceEach, openSimulatedFarm } from './scale/farm.ts';
-import { type Filled, fillUp, loseNodes, type Recovery, TOLD, tellTurns } from './scale/phases.ts';
+import {
+  type Filled,
+  fillUp,
+  loseNodes,
+  REPORTED_TURNS,
+  type Recovery,
+  reportTurns,
+} from './scale/phases.ts';
 import { type Step, takeStep } from './scale/step.ts';
 import { rounded } from './statistics.ts';
 
@@ -31,7 +38,7 @@ export type ScaleRow = ScaleSize & {
   /** Per second of one idle node. `worker_us`: CPU of the node itself. */
   idle: Load & { worker_us: number };
   /** Per second of one running rollout. */
-  held: Load;
+  running: Load;
   /** Per rollout: from its submit until it runs, and from its end until it is collected. */
   begun: Load;
   ended: Load;
@@ -41,42 +48,33 @@ export type ScaleRow = ScaleSize & {
   memory: { peak_bytes: number; running_bytes: number; turn_bytes: number; result_bytes: number };
   filled: Filled;
   step: Step;
-  /** The same step on another farm, whose workers run every rollout where they claim it. */
-  unplaced: Step;
   /** Null when a tenth of the nodes is less than one node. */
   recovery: Recovery | null;
-  /** By phase, the commands that took most of Redis's time. */
-  dearest: Record<string, ReturnType<typeof dearest>>;
 };
 
 export type ScalePart = { rows: ScaleRow[] };
 
 /** This share of the running rollouts ends before nodes are killed, so that the other nodes have room for the lost ones. */
 const RELEASED = 0.25;
-/** `hurried`: the step without placement runs beside the other measurements instead of before them. */
-export async function measureScale(sizes: readonly ScaleSize[], hurried: boolean): Promise<ScalePart> {
+
+export async function measureScale(sizes: readonly ScaleSize[]): Promise<ScalePart> {
   const rows: ScaleRow[] = [];
   for (const size of sizes) {
-    say(`${size.nodes} nodes of ${size.slots} slots`);
-    const unplaced = measureUnplaced(size);
-    if (!hurried) await unplaced;
-    const [row, step] = await Promise.all([measurePlaced(size), unplaced]);
-    rows.push({ ...row, unplaced: step });
+    logProgress(`${size.nodes} nodes of ${size.slots} slots`);
+    rows.push(await measureSize(size));
   }
   return { rows };
 }
 
 /** Prints progress, because the run takes several minutes. */
-const say = (what: string): void => console.error(`  ${what}`);
+const logProgress = (what: string): void => console.error(`  ${what}`);
 
-async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'>> {
-  await using simulated = await openSimulatedFarm(size, 'auto');
+async function measureSize(size: ScaleSize): Promise<ScaleRow> {
+  await using simulated = await openSimulatedFarm(size);
   const { fleet, look } = simulated;
   const { nodes, fill: rollouts, watch_seconds } = size;
-  const phases: ScaleRow['dearest'] = {};
   /** The load between two samples per unit of `count`, less what idle nodes and running rollouts cost in that time. */
-  const loadOf = (phase: string, from: Books, to: Books, count: number, besides: Load[] = []): Load => {
-    phases[phase] = dearest(from, to);
+  const loadOf = (from: Books, to: Books, count: number, besides: Load[] = []): Load => {
     const always = besides.map((load) => times(load, secondsBetween(from, to)));
     return loadBetween(from, to, count, plus(...always));
   };
@@ -90,64 +88,58 @@ async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'
   const [alone, stillAlone] = await watched();
   const nodeSeconds = nodes * secondsBetween(alone, stillAlone);
   const worker_us = rounded((1000 * (fleet.cpuMs() - cpu)) / nodeSeconds, 1);
-  const idle = { ...loadOf('idle', alone, stillAlone, nodeSeconds), worker_us };
+  const idle = { ...loadOf(alone, stillAlone, nodeSeconds), worker_us };
   const idling = times(idle, nodes);
-  say(`idle: ${share(idling)} of Redis, ${Math.round(idling.commands)} commands a second`);
+  logProgress(`idle: ${share(idling)} of Redis, ${Math.round(idling.commands)} commands a second`);
 
   const step = await takeStep(simulated, size);
-  say(`a step of ${step.rollouts}: last after ${step.seconds.last} s (ideal ${step.ideal_seconds.last} s)`);
+  logProgress(
+    `a step of ${step.rollouts}: last after ${step.seconds.last} s (ideal ${step.ideal_seconds.last} s)`,
+  );
 
   const { run, ids, filled, empty, full } = await fillUp(simulated, rollouts);
-  const begun = loadOf('begun', empty, full, rollouts, [idling]);
-  say(`${rollouts} rollouts ran after ${filled.all_seconds} s`);
+  const begun = loadOf(empty, full, rollouts, [idling]);
+  logProgress(`${rollouts} rollouts ran after ${filled.all_seconds} s`);
 
-  const [held0, held1] = await watched();
-  const held = loadOf('held', held0, held1, rollouts * secondsBetween(held0, held1), [idling]);
-  const holding = times(held, rollouts);
-  say(`all run: ${share(plus(idling, holding))} of Redis`);
+  const [runningFrom, runningTo] = await watched();
+  const running = loadOf(runningFrom, runningTo, rollouts * secondsBetween(runningFrom, runningTo), [idling]);
+  const runningLoad = times(running, rollouts);
+  logProgress(`all run: ${share(plus(idling, runningLoad))} of Redis`);
 
-  const [silent, told, turns] = await tellTurns(simulated);
-  const turn = loadOf('turn', silent, told, turns, [idling, holding]);
+  const [beforeTurn, afterTurn, turns] = await reportTurns(simulated);
+  const turn = loadOf(beforeTurn, afterTurn, turns, [idling, runningLoad]);
 
   const collecting = collect(simulated.farm, run.run_id, rollouts);
-  fleet.tell({ order: 'release', share: RELEASED });
+  fleet.send({ order: 'release', share: RELEASED });
   const staying = ids.filter((id) => shareOf(id) >= RELEASED);
   await until(() => fleet.running() <= staying.length, PATIENCE);
   const recovery = await loseNodes(fleet, nodes);
   if (recovery)
-    say(
+    logProgress(
       `${recovery.rollouts} rollouts of ${recovery.nodes} lost nodes ran again after ${recovery.all_seconds} s`,
     );
-  const running = fleet.running();
+  const ending = fleet.running();
   const before = await look();
-  fleet.tell({ order: 'release', share: 1 });
+  fleet.send({ order: 'release', share: 1 });
   const results = await collecting;
   const after = await look();
   onceEach(results, rollouts, recovery?.rollouts ?? 0);
-  const ended = loadOf('ended', before, after, running, [times(idle, nodes - (recovery?.nodes ?? 0))]);
+  const ended = loadOf(before, after, ending, [times(idle, nodes - (recovery?.nodes ?? 0))]);
   const bytes = (from: Books, to: Books): number =>
     Math.round((to.memory_bytes - from.memory_bytes) / rollouts);
   return {
     ...size,
     connections: alone.connections,
-    ...{ idle, held, begun, ended, turn },
+    ...{ idle, running, begun, ended, turn },
     memory: {
       peak_bytes: after.peak_bytes,
       running_bytes: bytes(empty, full),
-      turn_bytes: bytes(silent, told),
+      turn_bytes: bytes(beforeTurn, afterTurn),
       // Redis drops a rollout's live turns a minute after its end.
-      result_bytes: bytes(empty, after) - TOLD * bytes(silent, told),
+      result_bytes: bytes(empty, after) - REPORTED_TURNS * bytes(beforeTurn, afterTurn),
     },
     ...{ filled, step, recovery },
-    dearest: phases,
   };
 }
 
 const share = (aSecond: Load): string => `${rounded(aSecond.redis_us / 10_000, 1)} %`;
-
-async function measureUnplaced(size: ScaleSize): Promise<Step> {
-  await using simulated = await openSimulatedFarm(size, 'off');
-  const step = await takeStep(simulated, size);
-  say(`a step of ${step.rollouts} without placement: ${step.pulls} pulls of ${step.images} images`);
-  return step;
-}

@@ -14,8 +14,7 @@ import { type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
 import { SOCKET } from './engine.ts';
 import { type BenchEnvironment, openEnvironment } from './farm.ts';
 import { table } from './print.ts';
-import { usableRuntimes } from './sandbox.ts';
-import type { Skipped } from './shell.ts';
+import { type Skipped, usableRuntimes } from './sandbox.ts';
 import { median, rounded } from './statistics.ts';
 import type { Subject } from './subject.ts';
 
@@ -155,10 +154,10 @@ async function measureOne(scene: Scene, one: Case, root: string, cache: StartCel
 /** The moment at which a question reaches this process, by the HTTP server's own event. */
 function untilAsked(): { at: Promise<number>; forget: () => void } {
   const channel = 'http.server.request.start';
-  const { promise: at, resolve: tell } = Promise.withResolvers<number>();
+  const { promise: at, resolve } = Promise.withResolvers<number>();
   const onRequest = (message: unknown): void => {
     const { request } = message as { request: IncomingMessage };
-    if (request.method === 'POST' && request.url?.endsWith('/chat/completions')) tell(performance.now());
+    if (request.method === 'POST' && request.url?.endsWith('/chat/completions')) resolve(performance.now());
   };
   subscribe(channel, onRequest);
   return { at, forget: () => void unsubscribe(channel, onRequest) };
@@ -175,24 +174,16 @@ async function runTimed(line: readonly string[], env: Record<string, string>): P
     env: { ...bare, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let said = '';
+  let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    stderr += text;
   });
   const [code] = (await once(child, 'close')) as [number | null];
   const ms = performance.now() - from;
-  const cpu = /^cpu ([\d.]+) ([\d.]+)$/m.exec(said);
-  if (code !== 0 || !cpu) throw new Error(`${line.join(' ')} ended with ${code}:\n${said}`);
+  const cpu = /^cpu ([\d.]+) ([\d.]+)$/m.exec(stderr);
+  if (code !== 0 || !cpu) throw new Error(`${line.join(' ')} ended with ${code}:\n${stderr}`);
   return { from, ms, cpuSeconds: Number(cpu[1]) + Number(cpu[2]) };
 }
-
-/** Milliseconds that the issue asks for, by the beginning of a case's name and what its end says. */
-const AIMS: readonly [pattern: RegExp, ms: number][] = [
-  [/^--help/, 150],
-  [/^status/, 300],
-  [/Redis up$/, 1_000],
-  [/no Redis$/, 1_500],
-];
 
 export function printStart({ against, floor_ms, cells, skipped }: StartPart): string {
   const floor = median(floor_ms);
@@ -201,16 +192,15 @@ export function printStart({ against, floor_ms, cells, skipped }: StartPart): st
       against === null ? [] : [Math.round(median(before_ms)), rounded(median(before_cpu_seconds), 2)];
     const ratio =
       against === null ? [] : [rounded(median(before_ms.map((one, at) => one / (ms[at] ?? NaN))), 2)];
-    const aim = AIMS.find(([pattern]) => pattern.test(what))?.[1] ?? '-';
     return [
       ...[what, cache, median(ms), Math.max(...ms), rounded(median(ms) / floor, 1)],
-      ...[rounded(median(cpu_seconds), 2), ...before, ...ratio, cache === 'warm' ? aim : '-'],
+      ...[rounded(median(cpu_seconds), 2), ...before, ...ratio],
     ];
   });
   const compared = against === null ? [] : ['before ms', 'before CPU s', 'before/now'];
   return [
     `From the command line to its end, of rollout to the first question (${floor_ms.length} rounds); floor: node -e 0, ${Math.round(floor)} ms`,
-    table([['what', 'cache', 'p50 ms', 'worst', 'p50/floor', 'CPU s', ...compared, 'aim ms'], ...rows]),
+    table([['what', 'cache', 'p50 ms', 'worst', 'p50/floor', 'CPU s', ...compared], ...rows]),
     ...skipped.map(({ what, why }) => `not measured: ${what} (${why})`),
   ].join('\n');
 }

@@ -12,10 +12,6 @@ export const median = (samples: readonly number[]): number => percentile(samples
 
 export const sum = (samples: readonly number[]): number => samples.reduce((total, one) => total + one, 0);
 
-/** Compares two lists of equal length sample by sample. */
-export const differences = (of: readonly number[], over: readonly number[]): number[] =>
-  of.map((one, at) => one - (over[at] ?? Number.NaN));
-
 /** Rounds to as many digits as a comparison needs. */
 export function rounded(value: number, digits = 3): number {
   return Number.isFinite(value) ? Number(value.toFixed(digits)) : value;

@@ -1,48 +1,38 @@
-/** mini-swe-agent from PyPI: its own batch command over rows of SWE-bench's form, in containers of the `docker` program. */
-import { readFile, writeFile } from 'node:fs/promises';
+/** mini-swe-agent from PyPI: its batch command in containers of the `docker` program, then swebench's evaluation of its predictions. */
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runProgram } from '../harness.ts';
-import { ensureVenv } from '../venv.ts';
-import { type Peer, secondsSince } from './peer.ts';
-import { type Row, type Scene, writeLines } from './scene.ts';
-import { openEvaluation } from './swebench.ts';
+import { ensureHarnesses, ensureVenv, runHarness, runProgram, swebenchArguments } from '../harness.ts';
+import { NAMESPACE, type Row, type Scene, writeLines } from './scene.ts';
 
 const VERSION = '2.4.6';
-/** litellm imports mcp and does not say so. */
-const INSTALLS = [[`mini-swe-agent[full]==${VERSION}`, 'mcp']];
-
-/** The batch alone, and the batch with swebench's evaluation of what it predicted. */
-export async function miniSweAgent(scene: Scene): Promise<Peer[]> {
-  const venv = await ensureVenv({ name: `mini-swe-agent-${VERSION}`, installs: INSTALLS });
-  const evaluate = await openEvaluation();
-  const { folder, rows } = scene;
-  const name = `mini-swe-agent ${VERSION}`;
-  return [
-    {
-      ...{ name, work: 'rollouts', counts: 'the whole command' },
-      run: async (count, parallel, round) =>
-        (await predict(scene, venv, { rows: rows(count), parallel, at: join(folder, 'mini', round) }))
-          .seconds,
-    },
-    {
-      ...{ name: `${name}, swebench 4.1.0`, work: 'graded', counts: 'both whole commands' },
-      async run(count, parallel, round) {
-        const at = join(folder, 'minigraded', round);
-        const asked = rows(count);
-        const { seconds, predictions } = await predict(scene, venv, { rows: asked, parallel, at });
-        return seconds + (await evaluate({ at, rows: asked, predictions, parallel, round }));
-      },
-    },
-  ];
-}
+/** litellm imports mcp without declaring it. */
+const INSTALLS = [`mini-swe-agent[full]==${VERSION}`, 'mcp'];
 
 type Batch = { rows: readonly Row[]; parallel: number; at: string };
 
-async function predict(
-  { policy }: Scene,
-  venv: string,
-  { rows, parallel, at }: Batch,
-): Promise<{ seconds: number; predictions: string }> {
+/** The batch command alone, and the batch command with the evaluation. Times include the start of each command. */
+export async function openMiniSweAgent(scene: Scene) {
+  const venv = await ensureVenv(`mini-swe-agent-${VERSION}`, INSTALLS);
+  const python = await ensureHarnesses();
+  return [false, true].map((graded) => ({
+    name: `mini-swe-agent ${VERSION}${graded ? ', swebench 4.1.0' : ''}`,
+    graded,
+    async run(count: number, parallel: number, round: string): Promise<number> {
+      const batch = {
+        rows: scene.rows(count),
+        parallel,
+        at: join(scene.folder, graded ? 'graded' : 'mini', round),
+      };
+      const from = performance.now();
+      const predictions = await predict(scene, venv, batch);
+      if (graded) await evaluate(python, batch, predictions, round);
+      return (performance.now() - from) / 1000;
+    },
+  }));
+}
+
+/** Returns the file of predictions. @throws Error unless each patch has the fix */
+async function predict({ policy }: Scene, venv: string, { rows, parallel, at }: Batch): Promise<string> {
   await writeLines(join(at, 'data/test.jsonl'), rows);
   const config = join(at, 'endpoint.yaml');
   const model = {
@@ -56,18 +46,33 @@ async function predict(
     ...['swebench', '--subset', join(at, 'data'), '--split', 'test', '--slice', `0:${rows.length}`],
     ...['-w', String(parallel), '-o', output, '-c', 'swebench.yaml', '-c', config],
   ];
-  const from = performance.now();
   await runProgram(join(venv, 'bin/mini-extra'), args, at, {
     ...{ MSWEA_CONFIGURED: 'true', MSWEA_SILENT_STARTUP: '1', MSWEA_GLOBAL_CONFIG_DIR: join(at, 'own') },
     ...{ LITELLM_LOCAL_MODEL_COST_MAP: 'True', NO_PROXY: '127.0.0.1', no_proxy: '127.0.0.1' },
   });
-  const seconds = secondsSince(from);
   const predictions = join(output, 'preds.json');
   const made = JSON.parse(await readFile(predictions, 'utf8')) as Record<string, { model_patch?: string }>;
   const good = Object.values(made).filter(({ model_patch }) => model_patch?.includes('return a + b'));
   if (good.length !== rows.length)
-    throw new Error(
-      `mini-swe-agent patched ${good.length} of ${rows.length}: ${JSON.stringify(made).slice(0, 500)}`,
-    );
-  return { seconds, predictions };
+    throw new Error(`mini-swe-agent patched ${good.length} of ${rows.length}: ${JSON.stringify(made)}`);
+  return predictions;
+}
+
+/** @throws Error unless swebench resolves all rows */
+async function evaluate(python: string, { rows, parallel, at }: Batch, predictions: string, round: string) {
+  const dataset = await writeLines(join(at, 'rows.jsonl'), rows);
+  const main = swebenchArguments({
+    dataset,
+    predictions,
+    workers: parallel,
+    run: round,
+    namespace: NAMESPACE,
+  });
+  // swebench's tables have the repository of these rows.
+  await runHarness(python, 'swebench', main, '/dev/null', at);
+  const summary = (await readdir(at)).find((name) => name.endsWith(`.${round}.json`));
+  const text = summary === undefined ? '{}' : await readFile(join(at, summary), 'utf8');
+  const { resolved_instances } = JSON.parse(text) as { resolved_instances?: number };
+  if (resolved_instances !== rows.length)
+    throw new Error(`swebench resolves ${resolved_instances} of ${rows.length}; logs: ${at}`);
 }

@@ -19,12 +19,9 @@ const KNOWN = { repo: 'pytest-dev/pytest', version: '7.4' };
 export type Scene = {
   environment: BenchEnvironment;
   policy: Policy;
-  /** The tag of the image. */
-  image: string;
   /** As the farm runs it. */
   instance: Instance;
   folder: string;
-  gold: string;
   /** Rows of SWE-bench's form for the first `count` ids. */
   rows(count: number): Row[];
 };
@@ -74,7 +71,7 @@ export async function openScene(subject: Subject, most: number): Promise<Scene &
   stack.defer(async () => void (await run('docker', ['rmi', '-f', ...tags])));
   const all = stack.move();
   return {
-    ...{ environment, policy, image, folder, gold: GOLD, instance: { ...subject.instance, image } },
+    ...{ environment, policy, folder, instance: { ...subject.instance, image } },
     rows: (count) => ids.slice(0, count).map((id) => rowOf(id, subject.instance, image)),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

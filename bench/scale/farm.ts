@@ -23,15 +23,18 @@ const ACQUAINTED_MS = 2_000;
 export type SimulatedFarm = AsyncDisposable & { farm: Farm; fleet: Fleet; look(): Promise<Books> };
 
 /** A Redis, and nodes that serve its one farm. */
-export async function openSimulatedFarm(
-  { nodes, slots }: { nodes: number; slots: number },
-  placement: 'auto' | 'off',
-): Promise<SimulatedFarm> {
+export async function openSimulatedFarm({
+  nodes,
+  slots,
+}: {
+  nodes: number;
+  slots: number;
+}): Promise<SimulatedFarm> {
   await using stack = new AsyncDisposableStack();
   const redis = stack.use(await startRedis());
   const flags = { redisUrl: redis.url, redisPrefix: 'scale' };
   const farm = stack.use(await openFarm(loadConfig('producer', { env: {}, flags }), 'producer'));
-  const fleet = stack.use(await startFleet(nodes, { ...flags, slots, placement }));
+  const fleet = stack.use(await startFleet(nodes, { ...flags, slots }));
   await until(async () => (await farm.registry.list()).length === nodes, PATIENCE);
   await sleep(ACQUAINTED_MS);
   const look = openBooks(farm);

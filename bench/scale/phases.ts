@@ -26,9 +26,9 @@ export type Recovery = {
 };
 
 /** Each rollout reports this many turns; only the last is measured, because the first one also carries the prompt. */
-export const TOLD = 2;
+export const REPORTED_TURNS = 2;
 /** All rollouts report at once; when nothing arrives for this long, all have reported. */
-const TELLING_MS = 500;
+const QUIET_MS = 500;
 
 export async function fillUp({ farm, fleet, look }: SimulatedFarm, rollouts: number) {
   const instances = instancesOf('fill', Math.ceil(rollouts / GROUP));
@@ -55,24 +55,23 @@ export async function fillUp({ farm, fleet, look }: SimulatedFarm, rollouts: num
   return { run, ids, filled, empty, full };
 }
 
-export async function tellTurns({
+export async function reportTurns({
   fleet,
   look,
-}: SimulatedFarm): Promise<[silent: Books, told: Books, count: number]> {
-  const adds = ({ by_command }: Books): number => by_command.xadd?.calls ?? 0;
+}: SimulatedFarm): Promise<[first: Books, latest: Books, count: number]> {
   const once = async (): Promise<[Books, Books, number]> => {
-    const silent = await look();
-    fleet.tell({ order: 'turn' });
-    let [before, told] = [silent, await look()];
+    const first = await look();
+    fleet.send({ order: 'turn' });
+    let [before, latest] = [first, await look()];
     // Waits until no more turns arrive; a rollout that is just changing its node reports none, so they cannot be counted.
-    while (adds(told) > adds(before) || adds(told) === adds(silent)) {
-      await sleep(TELLING_MS);
-      [before, told] = [told, await look()];
+    while (latest.xadds > before.xadds || latest.xadds === first.xadds) {
+      await sleep(QUIET_MS);
+      [before, latest] = [latest, await look()];
     }
-    return [silent, told, adds(told) - adds(silent)];
+    return [first, latest, latest.xadds - first.xadds];
   };
   let last = await once();
-  for (let turn = 1; turn < TOLD; turn++) last = await once();
+  for (let turn = 1; turn < REPORTED_TURNS; turn++) last = await once();
   return last;
 }
 

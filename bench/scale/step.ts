@@ -24,7 +24,7 @@ export async function takeStep(
   const instances = instancesOf('step', size.step_instances);
   const record = recordOf(instances);
   const rollouts = instances.length * GROUP;
-  fleet.tell({ order: 'time', run_id: record.run_id, compress: size.compress });
+  fleet.send({ order: 'time', run_id: record.run_id, compress: size.compress });
   const from = Date.now();
   const { rollouts: ids } = await submit(farm, { record, instances });
   const results = await collect(farm, record.run_id, rollouts);

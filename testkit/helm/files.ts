@@ -1,6 +1,6 @@
-/** What is generated of the chart, by path below `helm/`: `npm run helm` writes it, and a test fails where a file says something else. */
+/** Generated files of the chart, by path below `helm/`. `npm run helm` writes them; a test fails where a file differs. */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { readValues, singleValues, type Value } from './values.ts';
+import { readValues, type Value } from './values.ts';
 
 const HELM = new URL('../../helm/', import.meta.url);
 const DASHBOARDS = new URL('../../dashboards/', import.meta.url);
@@ -15,15 +15,9 @@ const COPIES = {
   'swefarm/files/queue.json': 'grafana/queue.json',
 };
 
-const BEGIN = '<!-- values: generated from swefarm/values.yaml by npm run helm -->';
-const END = '<!-- end of values -->';
-
 export function generatedFiles(): Map<string, string> {
   const values = readValues(read(HELM, 'swefarm/values.yaml'));
-  const files = new Map([
-    ['swefarm/values.schema.json', `${JSON.stringify(schemaFile(values), null, 2)}\n`],
-    ['README.md', withTable(read(HELM, 'README.md'), valuesTable(values))],
-  ]);
+  const files = new Map([['swefarm/values.schema.json', `${JSON.stringify(schemaFile(values), null, 2)}\n`]]);
   for (const [to, from] of Object.entries(COPIES)) files.set(to, read(DASHBOARDS, from));
   return files;
 }
@@ -55,23 +49,6 @@ function typeOf(given: unknown): string {
   if (Array.isArray(given)) return 'array';
   if (typeof given === 'number') return Number.isInteger(given) ? 'integer' : 'number';
   return typeof given;
-}
-
-function valuesTable(values: readonly Value[]): string {
-  const rows = singleValues(values).map((value) => {
-    const allowed = value.schema.enum as string[] | undefined;
-    const cells = [`\`${value.path}\``, `\`${JSON.stringify(value.default)}\``, value.description];
-    if (allowed) cells[2] += ` One of ${allowed.map((one) => `\`${one}\``).join(', ')}.`;
-    return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
-  });
-  return ['| value | default | meaning |', '| --- | --- | --- |', ...rows].join('\n');
-}
-
-function withTable(readme: string, table: string): string {
-  const [before, rest] = readme.split(BEGIN);
-  const after = rest?.split(END)[1];
-  if (after === undefined) throw new Error(`helm/README.md has no place for the table: ${BEGIN} … ${END}`);
-  return `${before}${BEGIN}\n${table}\n${END}${after}`;
 }
 
 if (import.meta.main) {

@@ -50,7 +50,3 @@ function readValue(pair: Pair<Node, Node>, above: readonly string[], map: YAMLMa
     values: isGroup ? valuesOf(pair.value as YAMLMap, [...above, key]) : null,
   };
 }
-
-/** All single values, in their order. */
-export const singleValues = (values: readonly Value[]): Value[] =>
-  values.flatMap((value) => (value.values === null ? [value] : singleValues(value.values)));

@@ -18,7 +18,7 @@ const tree = readRepository();
 const sources = (folder: string): string =>
   tree.flatMap(({ path, text, isTest }) => (path.startsWith(folder) && !isTest ? [text] : [])).join('\n');
 const PAGES = ['README.md', 'SECURITY.md', 'ARCHITECTURE.md', 'GLOSSARY.md', 'CONTRIBUTING.md'];
-const FOLDERS = ['docs', 'slurm', 'dashboards', 'bench', 'testkit', 'examples'];
+const FOLDERS = ['docs', 'slurm', 'helm', 'dashboards', 'bench', 'testkit', 'examples'];
 const pages = [
   ...PAGES,
   ...FOLDERS.flatMap((folder) =>
@@ -85,7 +85,9 @@ test('every stage of an attempt that the glossary names is a type of the code', 
 test.each(pages)('%s: each file that it names is there', (page) => {
   const text = read(page);
   const mentioned = [
-    ...text.matchAll(/`((?:shared|grading|producer|worker|testkit|slurm|dashboards|docs|bench)\/[\w./-]+)`/g),
+    ...text.matchAll(
+      /`((?:shared|grading|producer|worker|testkit|slurm|helm|dashboards|docs|bench)\/[\w./-]+)`/g,
+    ),
   ].map(([, path = '']) => path);
   const failures = Object.entries(FAILURES).map(([name, { stage }]) => `${stage}/${name}`);
   // NAME and the like stand for a part that somebody adds.

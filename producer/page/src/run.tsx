@@ -1,5 +1,5 @@
 /** One run: its sums, filters, and its rollouts as groups or as a list. Follows the run while it goes on. */
-import { useEffect, useMemo } from 'react';
+import { useMemo } from 'react';
 import { api } from './api.ts';
 import { Filters } from './filters.tsx';
 import { decimal, duration, integer, percent, short } from './format.ts';
@@ -27,11 +27,6 @@ export function Run({ id, tab, query }: Props) {
   const rows = useMemo(() => (value ? rowsOf(value) : []), [value]);
   const filter = useMemo(() => filterOf(query), [query]);
   const shown = useMemo(() => rows.filter((row) => passes(row, filter)), [rows, filter]);
-  const ready = value !== null;
-  useEffect(() => {
-    // The benchmark of the page measures the time to here (npm run bench -- --only page).
-    if (ready) performance.mark('swefarm-run-shown');
-  }, [ready]);
   if (!value) return <Notice error={error} />;
   return (
     <>

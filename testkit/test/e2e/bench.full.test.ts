@@ -1,4 +1,4 @@
-/** The benchmark of evaluations, with two predictions a family: both harnesses of PyPI run here, and judge as the farm does. */
+/** The benchmark of evaluations with two predictions for each family: both harnesses from PyPI reach the verdicts of the farm. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,12 +10,12 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'swefarm-bench-test-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('four families are evaluated, and swebench and swesmith beside them give each patch the same report', () => {
+test('swefarm eval and both harnesses give each patch of four families the same report', () => {
   const file = join(folder, 'eval.json');
   const args = [join(ROOT, 'bench/main.ts'), '--quick', '--only', 'eval', '--json', file];
   const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd: ROOT });
   expect(status, stderr).toBe(0);
-  const { cells, skipped } = JSON.parse(readFileSync(file, 'utf8')).eval.corpus;
+  const { cells, skipped } = JSON.parse(readFileSync(file, 'utf8')).eval;
   expect(skipped).toEqual([]);
   const shown = cells.map(({ family, predictions, beside }: Record<string, unknown>) => [
     family,
