@@ -43,7 +43,9 @@ test('a log that nobody can read in time is judged as one on which the harness b
 test('a log that ends the thread that reads it is judged in the same way', async () => {
   const broken: Pick<Threads, 'run'> = {
     run: (name, input, options) =>
-      (input as GradeInput).log?.length ? Promise.reject(new Error('out of memory')) : threads.run(name, input, options),
+      (input as GradeInput).log?.length
+        ? Promise.reject(new Error('out of memory'))
+        : threads.run(name, input, options),
   };
   const report = await readReport(evaluation(), broken);
   expect(report).toMatchObject({ evaluation: 'completed', resolved: false, unreadable: 'raises' });
