@@ -24,9 +24,9 @@ test.each([
   },
 );
 
-test('where the tests did not run, a patch taken from the tree that does not apply is a failure of the farm', () => {
+test('where the tests did not run, a patch taken from the tree that does not apply earns 0', () => {
   const facts = withReport(bareFacts({}), report({ evaluation: 'not_run', resolved: null }));
-  expect(decideReward(facts)).toMatchObject({ row: 'patch_broken', failure: { class: 'evaluation_apply' } });
+  expect(decideReward(facts)).toMatchObject({ row: 'patch_broken', reward: 0 });
 });
 
 test('score and parts of an earlier report do not stay', () => {

@@ -29,7 +29,8 @@ const REASONS: Record<RewardRowName, string> = {
   empty_patch: 'Nothing was changed.',
   patch_too_large: 'The patch is over 10 MiB, which the harness does not take either.',
   patch_not_applied: 'A patch that the agent printed, or that was given, does not apply.',
-  patch_broken: 'A patch that the worker took from the tree does not apply: a bug of swefarm.',
+  patch_broken:
+    'A patch that the worker took from the tree does not apply: the agent replaced git or its objects, or it is a bug of swefarm, which the worker logs. `none` masks such rollouts.',
   forged: 'A forgery of the outcomes is proven ([trust.md](trust.md)).',
   evaluation_killed: 'The tests broke the limits of their container.',
   timeout: 'The tests timed out, and gold needs less than half of the limit.',

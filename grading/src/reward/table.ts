@@ -52,10 +52,10 @@ const ROWS = [
     verdict: { reward: 0 },
   },
   {
+    // Code in the sandbox can bring it about: it can replace git, and the objects that git compares with.
     row: 'patch_broken',
     when: { patch_state: ['not_applied'] },
-    verdict: { failed: 'evaluation_apply' },
-    fixed: true,
+    verdict: { reward: 0 },
   },
   { row: 'forged', when: { trust: ['forged'] }, verdict: { reward: 0 } },
   { row: 'evaluation_killed', when: { evaluation: ['sandbox_killed'] }, verdict: { reward: 0 } },

@@ -81,12 +81,6 @@ export const FAILURES = {
     'time limit reached, at least half of it spent waiting for a policy that was silent, or slow by the median of the run',
   ),
   policy_tokens: rule('policy', 1, 'nowhere', 'token ids missing, of unequal lengths or not contiguous'),
-  evaluation_apply: rule(
-    'evaluation',
-    1,
-    'nowhere',
-    'a patch that the worker took does not apply in the clean container (our bug)',
-  ),
   evaluation_timeout: rule(
     'evaluation',
     1,

@@ -121,6 +121,7 @@ describe('tool calls', () => {
     ['Infinity', [['bash', 'Infinity']], /not a JSON object/, true],
     ['a list', [['bash', '["ls"]']], /not a JSON object/, true],
     ['null', [['bash', 'null']], /not a JSON object/, true],
+    ['half a character', [['bash', '{"command":"echo \\ud83d"}']], /well-formed/, true],
     ['no command', [['bash', '{"cmd":"ls"}']], /"command"/, false],
     ['a command that is a number', [['bash', '{"command":5}']], /"command"/, false],
     ['a blank command', [['bash', '{"command":" "}']], /"command"/, false],

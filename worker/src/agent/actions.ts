@@ -15,7 +15,7 @@ export type Call =
 
 export type Action =
   | { calls: Call[] }
-  /** `badArguments`: the arguments of a tool call are not JSON; some servers cannot read such a history again. */
+  /** `badArguments`: the arguments of a tool call are not JSON, or hold half a character; some servers cannot read such a history again. */
   | { malformed: string; badArguments: boolean };
 
 /**
@@ -44,7 +44,7 @@ function parseActions(message: Message, apart: boolean): Action {
     const values = readArguments(called.arguments);
     if (values === null) {
       return {
-        malformed: `the arguments of ${shown(called.name)} are not a JSON object`,
+        malformed: `the arguments of ${shown(called.name)} are not a JSON object of well-formed text`,
         badArguments: true,
       };
     }
@@ -68,7 +68,7 @@ function parseActions(message: Message, apart: boolean): Action {
 function readArguments(text: string): Record<string, unknown> | null {
   if (text.trim() === '') return {};
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(text, requireWellFormed);
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? (value as Record<string, unknown>)
       : null;
@@ -76,6 +76,12 @@ function readArguments(text: string): Record<string, unknown> | null {
     if (error instanceof SyntaxError) return null;
     throw error;
   }
+}
+
+function requireWellFormed(key: string, value: unknown): unknown {
+  if (!key.isWellFormed() || (typeof value === 'string' && !value.isWellFormed()))
+    throw new SyntaxError('half of a surrogate pair');
+  return value;
 }
 
 const shown = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}...` : name);

@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { hasOutcomes, hidesFailures, makeTestsFail, showsFailures } from '@swefarm/grading';
-import { type Instance, type InstancePlan, type Report, SwefarmError } from '@swefarm/shared';
+import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 import type { Threads } from '../threads/pool.ts';
 import type { TaskOutput } from '../threads/tasks.ts';
 import type { CleanRunDeps } from './cleanrun.ts';
@@ -59,13 +59,12 @@ function note(report: Report, reason: string): void {
 
 type Found = TaskOutput<'inspect'>;
 
-/** A patch that takes too long to read counts as one with signs. */
+/** A patch that takes too long to read, or that ends the thread, counts as one with signs. */
 async function inspect({ instance, patch }: Resolved, { threads }: ConfirmDeps): Promise<Found> {
   try {
     return await threads.run('inspect', { instance, patch }, { timeoutMs: INSPECT_MS });
-  } catch (cause) {
-    if (!(cause instanceof SwefarmError) || cause.code !== 'thread_timeout') throw cause;
-    return { why: 'the patch takes too long to read', modules: [], rest: null };
+  } catch {
+    return { why: 'the patch cannot be read in time', modules: [], rest: null };
   }
 }
 

@@ -40,6 +40,17 @@ test('a log that nobody can read in time is judged as one on which the harness b
   expect(decided).toMatchObject({ outcome: 'judged', reward: 0, row: 'unresolved' });
 });
 
+test('a log that ends the thread that reads it is judged in the same way', async () => {
+  const broken: Pick<Threads, 'run'> = {
+    run: (name, input, options) =>
+      (input as GradeInput).log?.length
+        ? Promise.reject(new Error('out of memory'))
+        : threads.run(name, input, options),
+  };
+  const report = await readReport(evaluation(), broken);
+  expect(report).toMatchObject({ evaluation: 'completed', resolved: false, unreadable: 'raises' });
+});
+
 test('its container was killed all the same', async () => {
   expect((await readReport(evaluation({ sandbox_killed: true }), threads, 1)).evaluation).toBe(
     'sandbox_killed',

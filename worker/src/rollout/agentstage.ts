@@ -2,7 +2,7 @@
 import { RolloutFailure, type SandboxAgent } from '@swefarm/shared';
 import { givenPatch } from '../agent/givenpatch.ts';
 import { hasFilledDisk, isCausedByCode, occupiesDisk } from '../sandbox/attribution.ts';
-import { diskIsFull, watchDisk } from '../sandbox/disk.ts';
+import { type DiskWatch, diskIsFull, watchDisk } from '../sandbox/disk.ts';
 import type { PreparedContainer } from '../sandbox/prepared.ts';
 import type { ReadyImage } from '../sandbox/runtime.ts';
 import { takePatch } from '../sandbox/snapshot.ts';
@@ -43,19 +43,27 @@ export async function runAgent(
   clock.set('command', end.command_seconds);
 
   if (end.sandbox_killed) return { ...took, patch: null, tooLarge: false };
-  if (await diskIsFull(services.runtime)) {
-    if (await hasFilledDisk(sandbox.suspect))
-      return { ...took, end: { ...end, sandbox_killed: true }, patch: null, tooLarge: false };
-    throw new RolloutFailure('node_disk', 'the disk was full when the agent ended');
-  }
-  if (await disk.wasFull()) throw new RolloutFailure('node_disk', 'the disk was full while the agent worked');
+  const killed = { ...took, end: { ...end, sandbox_killed: true }, patch: null, tooLarge: false };
+  if (await hasBrokenDisk(sandbox, disk)) return killed;
   if (run.agent.patch_source === 'submission' && end.submission !== null) {
     return { ...took, patch: end.submission, tooLarge: false };
   }
   await sandbox.pruned;
   const taken = await clock.time('patch', () => patchOf(sandbox, signal));
+  // On a full disk git leaves out of the patch what it cannot write.
+  if (await hasBrokenDisk(sandbox, disk)) return killed;
   const patch = taken?.patch.toString('utf8') ?? null;
   return { ...took, patch, tooLarge: taken?.tooLarge ?? false };
+}
+
+/** Whether the agent filled the disk. Throws RolloutFailure `node_disk` when another one has, now or while the agent worked. */
+async function hasBrokenDisk({ suspect }: AgentSandbox, disk: DiskWatch): Promise<boolean> {
+  if (await diskIsFull(suspect.runtime)) {
+    if (await hasFilledDisk(suspect)) return true;
+    throw new RolloutFailure('node_disk', 'the disk was full when the agent ended');
+  }
+  if (await disk.wasFull()) throw new RolloutFailure('node_disk', 'the disk was full while the agent worked');
+  return false;
 }
 
 /** Null when the agent destroyed what a patch is taken from: git, the farm's marks, the tree. All were there when it began. */

@@ -103,6 +103,10 @@ async function evaluateWork(
     clock.set('evaluation_start', evaluated.startSeconds);
     clock.set('tests', evaluated.testsSeconds);
     Object.assign(facts, withReport(facts, evaluated.report));
+    if (facts.patch_state === 'not_applied' && facts.patch_origin === 'tree')
+      task.log.warn(
+        'the patch of the tree does not apply: the agent broke git or its objects, or the farm has a bug',
+      );
     await note(evaluated);
     if (control) await addControlFacts(facts, control);
   });

@@ -1,6 +1,7 @@
 /** Free space on a node's disk, where its sandboxes write: on a full disk, neither an agent's work nor tests mean anything. */
 import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
+import { sleep } from '@swefarm/shared';
 import type { Runtime } from './runtime.ts';
 
 const FULL_BYTES = 16 * 1024 ** 2;
@@ -22,10 +23,18 @@ export async function diskFree(folder: string): Promise<number | null> {
 export const freeFiles = ({ files, ffree }: Pick<StatsFs, 'files' | 'ffree'>): number =>
   files > 0 ? ffree : Number.POSITIVE_INFINITY;
 
-/** False also when the disk cannot be seen. */
+/** Looks that a full disk must outlast: code that fills it and frees it again at once is no evidence about the node. */
+const LOOKS = 4;
+const BETWEEN_LOOKS_MS = 50;
+
+/** Whether it is full and stays so for a moment. False also when the disk cannot be seen. */
 export async function diskIsFull(runtime: Pick<Runtime, 'diskFree'>): Promise<boolean> {
-  const free = await runtime.diskFree?.().catch(() => null);
-  return typeof free === 'number' && free < FULL_BYTES;
+  for (let look = 1; ; look++) {
+    const free = await runtime.diskFree?.().catch(() => null);
+    if (typeof free !== 'number' || free >= FULL_BYTES) return false;
+    if (look === LOOKS) return true;
+    await sleep(BETWEEN_LOOKS_MS);
+  }
 }
 
 const LOOK_MS = 250;
@@ -49,7 +58,9 @@ export function watchDisk(
   const look = async (): Promise<void> => {
     const before = isFull;
     isFull = await diskIsFull(runtime);
-    if (isFull && !before && !(await isCausedBySandbox().catch(() => false))) byOthers = true;
+    if (!isFull || before || (await isCausedBySandbox().catch(() => false))) return;
+    // A sandbox that has freed the disk meanwhile is measured too late; others that fill it do not depend on when it is measured.
+    byOthers = await diskIsFull(runtime);
   };
   let busy = false;
   const timer = setInterval(() => {

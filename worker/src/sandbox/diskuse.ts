@@ -9,13 +9,18 @@ const TIMEOUT_MS = 60_000;
 /** `share`: of the whole file system, by bytes or by inodes, whichever is more. */
 export type DiskUse = { bytes: number; share: number };
 
-/** Null when it cannot be seen. A folder that takes longer than a minute to measure counts as the whole disk. */
-export async function diskUse(folder: string): Promise<DiskUse | null> {
+/**
+ * Null when it cannot be seen. A folder that takes longer than a minute to measure counts as the whole disk.
+ *
+ * @param held bytes of files that no folder shows
+ */
+export async function diskUse(folder: string, held: number): Promise<DiskUse | null> {
   try {
     const { blocks, bsize, files } = await statfs(folder);
     const whole = blocks * bsize;
-    const [bytes, inodes] = await Promise.all([du(folder, '--block-size=1'), du(folder, '--inodes')]);
-    if (bytes === null || inodes === null) return { bytes: whole, share: 1 };
+    const [named, inodes] = await Promise.all([du(folder, '--block-size=1'), du(folder, '--inodes')]);
+    if (named === null || inodes === null) return { bytes: whole, share: 1 };
+    const bytes = named + held;
     return { bytes, share: Math.max(bytes / whole, files > 0 ? inodes / files : 0) };
   } catch {
     return null;

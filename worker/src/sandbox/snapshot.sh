@@ -12,6 +12,11 @@ for base in "${beside%/*}" /var/tmp /tmp; do
   [ "$mode" = prepare ] && mkdir -p -m 700 "$dir/objects/info" "$dir/refs/heads" "$dir/info" 2>/dev/null && break
 done
 export GIT_DIR="$dir" GIT_WORK_TREE="$work"
+if [ "$mode" != prepare ]; then # a pipe that the agent put there blocks whoever opens it
+  for file in config HEAD index log new sizes ignored shadows names info/attributes; do
+    if [ -p "$dir/$file" ]; then rm -f "$dir/$file"; fi
+  done
+fi
 
 settle() { # writes what decides how git reads the tree; again before each use, since the agent could reach it
   version=0 extension=

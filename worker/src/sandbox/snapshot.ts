@@ -28,6 +28,8 @@ const TIMEOUT_MS = 180_000;
 export const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 /** When new and changed files together are larger than this they are not even hashed: their patch would almost surely be too large. */
 const MAX_CHANGED_BYTES = 25 * MAX_PATCH_BYTES;
+/** The exit code of hide.sh; code of the agent cannot have run yet. */
+const HIDING_FAILED = 7;
 const ENV = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/miniconda3/bin',
   HOME: '/nonexistent',
@@ -74,6 +76,8 @@ export function prepareTree(
     timeoutMs: TIMEOUT_MS,
     snapshot(prepared) {
       const tree = prepared.output.toString('latin1').trim();
+      if (prepared.exitCode === HIDING_FAILED)
+        throw new RolloutFailure('setup_failed', `what the agent may not see: ${tailOf(prepared)}`);
       if (prepared.exitCode !== 0 || !/^[0-9a-f]{40,64}$/.test(tree)) throw refused(prepared, workdir);
       return { workdir, folder, tree };
     },
@@ -183,8 +187,9 @@ function refused(
   if (result.exitCode === 3)
     return new RolloutFailure('no_worktree', `${workdir} is no git work tree in this image`);
   if (result.exitCode === 4) return new RolloutFailure('no_worktree', 'the image has no git');
-  const output = result.output.subarray(-300).toString('utf8').trim();
-  if (result.exitCode === 7)
-    return new RolloutFailure('setup_failed', `what the agent may not see: ${output}`);
-  return new RolloutFailure('patch_take', `git failed in ${workdir} (exit ${result.exitCode}): ${output}`);
+  const why = `git failed in ${workdir} (exit ${result.exitCode}): ${tailOf(result)}`;
+  return new RolloutFailure('patch_take', why);
 }
+
+const tailOf = ({ output }: Pick<ExecResult, 'output'>): string =>
+  output.subarray(-300).toString('utf8').trim();

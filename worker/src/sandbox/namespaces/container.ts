@@ -14,6 +14,7 @@ import type { Layer } from '../overlaypaths.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { type Entered, EnteredStream, enterSandbox, runEntered } from './enter.ts';
+import { heldBytes } from './heldfiles.ts';
 import { killNamespace } from './processes.ts';
 import type { Entry, Starter } from './starter.ts';
 import type { Supervisor } from './supervisor.ts';
@@ -265,7 +266,10 @@ export class NamespaceContainer implements Container {
 
   async diskUse(): Promise<DiskUse | null> {
     // Shared memory and the runtime's own files are in other folders, or negligible.
-    const uses = await Promise.all(this.#deps.layers.map(({ upper }) => diskUse(upper)));
+    const { layers, supervisor } = this.#deps;
+    const held = supervisor.alive() ? await heldBytes(supervisor.init) : 0;
+    // Which of its trees a file without a name is in cannot be seen: all of them are on one disk.
+    const uses = await Promise.all(layers.map(({ upper }, at) => diskUse(upper, at === 0 ? held : 0)));
     const known = uses.filter((use) => use !== null);
     if (known.length < uses.length) return null;
     return known.reduce((sum, use) => ({ bytes: sum.bytes + use.bytes, share: sum.share + use.share }));

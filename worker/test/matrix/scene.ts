@@ -1,0 +1,239 @@
+/**
+ * One worker's attempts at losing rollouts on a real runtime: what code in a sandbox does to its verdict, and what infrastructure does.
+ * The tree's answer is wrong and nobody mends it, so that the right end of each rollout is reward 0, or no reward by a fault that is shown.
+ */
+import { execFileSync } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import {
+  type Farm,
+  Instance,
+  loadConfig,
+  newId,
+  type Result,
+  type RunRecord,
+  silentLog,
+} from '@swefarm/shared';
+import { bareRun, importTree, minimalImage, type ScriptInput, startScriptedPolicy } from '@swefarm/testkit';
+import { createWorkerMetrics } from '../../src/metrics/workermetrics.ts';
+import { createNode, type Node } from '../../src/node/node.ts';
+import { attemptRollout } from '../../src/rollout/attempt.ts';
+import type { AfterAttempt } from '../../src/rollout/context.ts';
+import { runRollout } from '../../src/rollout/rollout.ts';
+import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
+import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
+import type { Runtime } from '../../src/sandbox/runtime.ts';
+import { startThreads, type Threads } from '../../src/threads/pool.ts';
+import { openScene } from '../maintenance/farm.ts';
+
+const SOCKET = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+
+/** That a run may ask for. */
+const MOST_PIDS = 1_000;
+
+/** What the image holds; the last three are ignored by its repository. */
+const FILES: Record<string, string | Buffer> = {
+  'answer.txt': '41\n',
+  'work.sh': ':\n',
+  'lib/one.txt': 'one\n',
+  'lib/two.txt': 'two\n',
+  '.gitignore': '_version.py\n*.cache\n/made/\n',
+  '_version.py': 'version = 1\n',
+  'a.cache': Buffer.from([0, 1, 2, 0xff, 0xfe, 0]),
+  'made/egg.txt': 'egg\n',
+};
+/** The tests: the patch's code runs in their own shell, before its one test is counted. */
+const SCRIPT = `#!/bin/bash
+set -x
+cd /testbed
+: '>>>>> Start Test Output'
+. ./work.sh
+if [ "$(cat answer.txt)" = 42 ]; then echo PASSED t.py::test_a; else echo FAILED t.py::test_a; fi
+: '>>>>> End Test Output'
+`;
+
+const replaced = (path: string, from: string, to: readonly string[]): string =>
+  `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1,${to.length} @@\n-${from}\n${to.map((line) => `+${line}\n`).join('')}`;
+export const GOLD = replaced('answer.txt', '41', ['42']);
+/** A patch whose code the tests run. */
+export const patchOf = (code: string): string => replaced('work.sh', ':', code.split('\n'));
+
+export type Machine = AsyncDisposable & { runtime: Runtime; image: string; threads: Threads; folder: string };
+
+/** A runtime and the image of the matrix on it. @param diskBytes of a disk of its own, for rootfs; absent: the machine's */
+export async function openMachine(name: string, diskBytes?: number): Promise<Machine> {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-matrix-'));
+  await chmod(folder, 0o755);
+  const tree = join(folder, 'tree');
+  execFileSync('cp', ['-a', (await minimalImage()).tree, tree]);
+  const work = join(tree, 'testbed');
+  for (const [path, content] of Object.entries(FILES)) {
+    await mkdir(dirname(join(work, path)), { recursive: true });
+    await writeFile(join(work, path), content);
+  }
+  const git = (...line: string[]) =>
+    execFileSync('git', ['-C', work, '-c', 'user.name=t', '-c', 'user.email=t@t', ...line]);
+  git('init', '-q');
+  git('add', '-A');
+  git('commit', '-qm', 'base');
+  const threads = startThreads(1);
+  const onDocker = name === 'docker';
+  const scratchDir = join(folder, 'scratch');
+  if (diskBytes !== undefined) {
+    await mkdir(scratchDir);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${diskBytes}`, 'swefarm-test', scratchDir]);
+  }
+  const tag = `swefarm-test/matrix:${newId()}`;
+  if (onDocker) await importTree(SOCKET, tree, tag);
+  const runtime = onDocker
+    ? await dockerRuntime({ socketPath: SOCKET })
+    : await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir });
+  return {
+    ...{ runtime, threads, folder, image: onDocker ? tag : `dir:${tree}` },
+    async [Symbol.asyncDispose]() {
+      await threads[Symbol.asyncDispose]();
+      await runtime[Symbol.asyncDispose]();
+      if (onDocker) execFileSync('docker', ['rmi', '-f', tag]);
+      if (diskBytes !== undefined) execFileSync('umount', [scratchDir]);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The same object, with some of its methods replaced. */
+export const replacing = <T extends object>(target: T, changes: Partial<T>): T =>
+  new Proxy(target, {
+    get(_target, key) {
+      const from = Object.hasOwn(changes, key) ? changes : target;
+      const value: unknown = Reflect.get(from, key, from);
+      // No bound function, which V8's stacks of disposables refuse.
+      return typeof value === 'function' ? (...args: unknown[]) => Reflect.apply(value, from, args) : value;
+    },
+  });
+
+export type RunGiven = {
+  /** Commands of an agent, of each rollout; it submits after the last. */
+  agents?: readonly (readonly string[])[];
+  /** Given patches, of each rollout. */
+  patches?: readonly string[];
+  /** Seconds. */
+  testsLimit?: number;
+  logLimit?: number;
+  instance?: Partial<Instance>;
+  run?: Partial<RunRecord>;
+  sandbox?: Partial<RunRecord['sandbox']>;
+  faults?: ScriptInput['faults'];
+  store?: Farm['artifacts']['put'];
+  machine?: Partial<Machine>;
+};
+
+export type Rollouts = AsyncDisposable & {
+  ids: string[];
+  farm: Farm;
+  node: Node;
+  /** One attempt at the rollout at this index. */
+  attempt(at: number): Promise<AfterAttempt>;
+  resultOf(at: number): Promise<Result | null>;
+  /** How each attempt ended. */
+  journal(at: number): Promise<string[]>;
+};
+
+/** A run on one instance, and a worker that attempts its rollouts when it is told to. */
+export async function openRollouts(machine: Machine, given: RunGiven): Promise<Rollouts> {
+  await using stack = new AsyncDisposableStack();
+  const { runtime, threads, image } = { ...machine, ...given.machine };
+  const { farm } = await openScene(`{m-${newId()}}`);
+  stack.use(farm);
+  const { agents, patches = [] } = given;
+  const variants = agents?.map((commands) => [
+    ...commands.map((command) => ({ command })),
+    { submit: true as const },
+  ]);
+  const policy =
+    variants &&
+    stack.use(
+      await startScriptedPolicy({
+        script: { conversations: [{ variants }], faults: given.faults ?? [] },
+        tokens: false,
+      }),
+    );
+  const bare = bareRun();
+  const run = bareRun({
+    group_size: agents?.length ?? patches.length,
+    agent: agents
+      ? { ...bare.agent, type: 'mini', time_limit: 90, step_timeout: 8 }
+      : { ...bare.agent, type: 'patch' },
+    policy: policy
+      ? ({
+          urls: [policy.url],
+          model: 'scripted',
+          token_mode: 'text',
+          require_tokens: false,
+          patience: 1,
+          request_timeout: 2,
+        } as never)
+      : null,
+    evaluation: {
+      ...bare.evaluation,
+      timeout: given.testsLimit ?? 60,
+      log_limit: given.logLimit ?? 1024 ** 2,
+    },
+    sandbox: { ...bare.sandbox, activate: ':', memory_bytes: 128 * 1024 ** 2, pids: 128, ...given.sandbox },
+    ...given.run,
+  });
+  const instance = Instance.parse({
+    ...{
+      instance_id: 'own__matrix-1',
+      repo: 'own/matrix',
+      base_commit: 'HEAD',
+      problem_statement: 'Mend it.',
+    },
+    ...{ FAIL_TO_PASS: ['t.py::test_a'], PASS_TO_PASS: [], family: 'custom', image, patch: GOLD },
+    ...{ log_parser: 'parse_log_pytest', eval_script: SCRIPT },
+    ...given.instance,
+  });
+  const refs = patches.map((patch, at) => [`${instance.instance_id}.${at}`, patch] as const);
+  await farm.runs.create(run, [instance], ...(agents ? [] : [refs]));
+  const ids = await farm.groups.rollouts(run.run_id);
+  const flags = {
+    worker_id: `matrix-${newId()}`,
+    node: 'n1',
+    placement: 'off',
+    live_turns: 0,
+    max_pids: MOST_PIDS,
+  };
+  const node = createNode({
+    config: loadConfig('worker', { env: {}, flags }),
+    farm: given.store
+      ? replacing(farm, { artifacts: replacing(farm.artifacts, { put: given.store }) })
+      : farm,
+    ...{ runtime, threads, runRollout, metrics: createWorkerMetrics() },
+    stop: new AbortController().signal,
+    log: silentLog(),
+    isWell: async () => true,
+  });
+  stack.defer(async () => {
+    node.policies[Symbol.dispose]();
+    await node.removals.finished();
+  });
+  const { instance_id } = instance;
+  const owned = stack.move();
+  return {
+    ...{ ids, farm, node },
+    attempt(at) {
+      const id = ids[at] ?? '';
+      const job = {
+        ...{ rollout_id: id, run_id: run.run_id, instance_id, rollout_index: at, submitted_at: Date.now() },
+        ...(agents ? {} : { patch_ref: refs[at]?.[0] }),
+      };
+      return node.active.during(id, (signal) => attemptRollout(job as never, node, signal));
+    },
+    resultOf: (at) => farm.results.get(ids[at] ?? ''),
+    journal: async (at) =>
+      (await farm.journal.read(ids[at] ?? '')).map(({ end }) =>
+        [end?.class, end?.class === 'done' ? null : end?.cause].filter(Boolean).join(': '),
+      ),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
