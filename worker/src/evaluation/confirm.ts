@@ -43,7 +43,9 @@ export async function confirm(work: Resolved, report: Report, deps: ConfirmDeps)
     if (held === 'unknown') note(report, `without ${files} neither the patch nor gold comes to an end`);
     else patch = found.rest.patch;
   }
-  await failOnPurpose({ ...work, patch }, report, deps);
+  const tried = { ...work, patch };
+  await failOnPurpose(tried, report, 'opposites', deps);
+  if (found.answers && report.trust.level !== 'forged') await failOnPurpose(tried, report, 'values', deps);
 }
 
 function forged(report: Report, reason: string): void {
@@ -65,7 +67,7 @@ async function inspect({ instance, patch }: Resolved, { threads }: ConfirmDeps):
     return await threads.run('inspect', { instance, patch }, { timeoutMs: INSPECT_MS });
   } catch (cause) {
     if (!(cause instanceof SwefarmError) || cause.code !== 'thread_timeout') throw cause;
-    return { why: 'the patch takes too long to read', modules: [], rest: null };
+    return { why: 'the patch takes too long to read', modules: [], answers: true, rest: null };
   }
 }
 
@@ -91,9 +93,10 @@ async function holdsWithout(
 async function failOnPurpose(
   { instance, plan, patch }: Resolved,
   report: Report,
+  change: 'opposites' | 'values',
   { again }: ConfirmDeps,
 ): Promise<void> {
-  const trap = makeTestsFail(plan, instance, randomInt);
+  const trap = makeTestsFail(plan, instance, randomInt, change);
   if (!trap) return;
   const seen = await again(trap.plan, patch);
   if (showsFailures(seen, trap.ids)) return;
