@@ -1,7 +1,8 @@
 /** Patches that mend nothing and forge: none earns a reward, on each runtime. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Forgery, FRAMEWORK, SPOILERS } from './forgeries.ts';
-import { FILES, LOOKS, PRINTS, SCRIPTS } from './forgeriesinwords.ts';
+import { FILES, SCRIPTS } from './forgeriesinfiles.ts';
+import { LOOKS, PRINTS } from './forgeriesinwords.ts';
 import { openForgeryScene, RUNTIMES, type Scene } from './forgeryscene.ts';
 
 /** Seconds; an attack that hangs costs it a few times over. */

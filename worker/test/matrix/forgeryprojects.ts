@@ -28,7 +28,7 @@ export function diff(tree: Tree, changes: Record<string, string | null>): string
     .join('');
 }
 
-function made(
+export function made(
   name: string,
   tree: Tree,
   fix: Tree,
@@ -44,6 +44,7 @@ function made(
   const repo = [
     'cd /testbed; find . -mindepth 1 -maxdepth 1 ! -name .git -exec rm -rf {} +',
     ...files,
+    '[ -e .git ] || git init -q .',
     'git add -A -f; git -c user.name=n -c user.email=e@x commit -qm base',
   ].join('\n');
   const testPatch = diff(tree, tests);

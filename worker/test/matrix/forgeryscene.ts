@@ -1,7 +1,10 @@
 /** Patches against small projects on one runtime, in the image of an example: Python, pytest, git and a C compiler. */
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { buildExamples } from '@swefarm/testkit';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
 import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
@@ -27,6 +30,8 @@ export type Scene = AsyncDisposable & {
 export async function openForgeryScene(runtime: (typeof RUNTIMES)[number], host = false): Promise<Scene> {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-matrix-'));
   await chmod(folder, 0o755);
+  if (host) await mkdir(join(folder, 'tree/testbed'), { recursive: true });
+  if (host) await warmCompiler(join(folder, 'tree/gocache'));
   const image = host ? `host+dir:${folder}/tree` : await exampleImage(runtime, folder);
   const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
   const given =
@@ -51,6 +56,18 @@ export async function openForgeryScene(runtime: (typeof RUNTIMES)[number], host 
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Go compiles its own library anew without a cache, which takes longer than all tests. */
+async function warmCompiler(cache: string): Promise<void> {
+  const go = '/usr/local/go/bin/go';
+  if (!existsSync(go)) return;
+  const env = { ...process.env, GOCACHE: cache, CGO_ENABLED: '0', GOFLAGS: '-mod=mod' };
+  await promisify(execFile)(
+    go,
+    ['build', 'testing', 'testing/internal/testdeps', 'bufio', 'strconv', 'flag', 'runtime/pprof'],
+    { env },
+  );
 }
 
 async function exampleImage(runtime: string, out: string): Promise<string> {
