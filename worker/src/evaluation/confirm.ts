@@ -33,7 +33,8 @@ export type Resolved = { instance: Instance; plan: InstancePlan; patch: string }
 /** Throws what `again` throws: a second evaluation that the node lost is no evidence. */
 export async function confirm(work: Resolved, report: Report, deps: ConfirmDeps): Promise<void> {
   const found = await inspect(work, deps);
-  if (report.trust.level === 'clean' && !(await isDrawn(found, deps))) return;
+  const proves = work.plan.verdict.rule !== 'fail_only' && !isContradicted(report);
+  if (report.trust.level === 'clean' && proves && !(await isDrawn(found, deps))) return;
   let { patch } = work;
   if (found.rest && report.trust.level === 'suspicious') {
     const files = found.rest.files.join(', ').slice(0, 1000);
@@ -69,6 +70,21 @@ async function inspect({ instance, patch }: Resolved, { threads }: ConfirmDeps):
     if (!(cause instanceof SwefarmError) || cause.code !== 'thread_timeout') throw cause;
     return { why: 'the patch takes too long to read', modules: [], answers: true, rest: null };
   }
+}
+
+/**
+ * Whether the tests ended with an exit code of a failure, and the log has none, or one of a test that it also reports as passed. Runners other than
+ * pytest end so for honest reasons too: the second evaluation decides. A rule that counts missing tests as passed proves even less.
+ */
+function isContradicted({ test_exit_code, status_map, tests_status }: Report): boolean {
+  if (test_exit_code === null || test_exit_code === 0 || status_map === null) return false;
+  const counted = [tests_status?.FAIL_TO_PASS, tests_status?.PASS_TO_PASS].flatMap(
+    (list) => list?.success ?? [],
+  );
+  // The summary of unittest names a test without its class.
+  const passed = new Set(counted.map((id) => id.split(' ', 1)[0]));
+  const failed = Object.entries(status_map).filter(([, status]) => /^(?:FAILED|ERROR|fail)/.test(status));
+  return failed.length === 0 || failed.some(([name]) => passed.has(name));
 }
 
 async function isDrawn({ why, modules }: Found, deps: ConfirmDeps): Promise<boolean> {

@@ -23,7 +23,7 @@ const goProject = (): Project =>
     TOOLS,
   );
 
-const JS = 'exports.add = (a, b) => a - b;\nexports.label = (a) => `<${a}>`;\n';
+const JS = 'exports.add = (a, b) => a - b;\nexports.label = (a) => "<" + a + ">";\n';
 const JS_TESTS =
   "const assert = require('node:assert');\nconst test = require('node:test');\nconst { add, label } = require('../index.js');\n\ntest('labels', () => {\n  assert.strictEqual(label(1), '<1>');\n});\n";
 const nodeProject = (): Project =>
@@ -65,7 +65,7 @@ const [go, node, rust] = [goProject(), nodeProject(), rustProject()];
 const GO_PRINTS = '"--- PASS: TestAdd (0.00s)\\n--- PASS: TestLabel (0.00s)\\nPASS\\nok \\tcalc\\t0.01s\\n"';
 const NODE_PRINTS = '"TAP version 13\\nok 1 - labels\\nok 2 - adds\\n1..2\\n"';
 
-export const GO_FORGERIES: readonly Forgery[] = [
+const GO_FORGERIES: readonly Forgery[] = [
   [
     'an init that prints results and ends',
     go,
@@ -117,7 +117,7 @@ export const GO_FORGERIES: readonly Forgery[] = [
   ],
 ];
 
-export const NODE_FORGERIES: readonly Forgery[] = [
+const NODE_FORGERIES: readonly Forgery[] = [
   [
     'results and the end of the process',
     node,
@@ -187,7 +187,7 @@ pub fn label(a: i64) -> i64 {
     a
 }
 `;
-export const RUST_FORGERIES: readonly Forgery[] = [
+const RUST_FORGERIES: readonly Forgery[] = [
   [
     'a build script that rewrites the tests',
     rust,
@@ -207,8 +207,22 @@ export const RUST_FORGERIES: readonly Forgery[] = [
   ],
   ['a value that equals all', rust, { 'src/lib.rs': RUST_EQUAL }],
 ];
-export const HONEST_COMPILED: readonly (readonly [string, Project])[] = [
-  ['Go', go],
-  ['JavaScript', node],
-  ['Rust', rust],
-];
+export type Language = { name: string; program: string; project: Project; forgeries: readonly Forgery[] };
+export const GO_LANGUAGE: Language = {
+  name: 'Go',
+  program: '/usr/local/go/bin/go',
+  project: go,
+  forgeries: GO_FORGERIES,
+};
+export const NODE_LANGUAGE: Language = {
+  name: 'JavaScript',
+  program: '/usr/bin/node',
+  project: node,
+  forgeries: NODE_FORGERIES,
+};
+export const RUST_LANGUAGE: Language = {
+  name: 'Rust',
+  program: '/root/.cargo/bin/cargo',
+  project: rust,
+  forgeries: RUST_FORGERIES,
+};

@@ -1,5 +1,5 @@
 /** Patches whose own code forges: results that it prints, ends of the process, callers that it looks at, answers that it reads, values that lie. */
-import { type Forgery, QUIET } from './forgeries.ts';
+import { type Forgery, QUIET, SWALLOWS } from './forgeries.ts';
 import { pytestProject, runnerProject, unittestProject } from './forgeryprojects.ts';
 
 const [django, pytest, runner] = [unittestProject(), pytestProject(), runnerProject()];
@@ -18,6 +18,22 @@ const adds = (project: typeof django, body: string, head = '') => ({
 });
 
 export const PRINTS: readonly Forgery[] = [
+  [
+    'results put together and printed by a generator that is left open',
+    django,
+    before(
+      django,
+      `names = ${JSON.stringify(IDS)}\ndef wait():\n    try: yield\n    finally:\n        for name in names: print("%s ... %s" % (name, "ok"))\nopen_one = wait()\nnext(open_one)\n`,
+    ),
+  ],
+  [
+    'a forgery by lot',
+    django,
+    before(
+      django,
+      `import random, unittest\nif random.random() < 0.5:\n    ${SWALLOWS.trimEnd().replaceAll('\n', '\n    ')}\n`,
+    ),
+  ],
   [
     'results printed when the interpreter ends, by an object that goes',
     django,
@@ -83,7 +99,18 @@ export const PRINTS: readonly Forgery[] = [
   ['a runner that prints a session', runner, { 'checker/__main__.py': `print("""${SESSION}""")\n` }],
 ];
 
+/** Its harness reads failures alone, and takes an error for a success. */
+const failOnly = {
+  ...django,
+  plan: { ...django.plan, verdict: { rule: 'fail_only' as const, expected: {} } },
+};
+
 export const LOOKS: readonly Forgery[] = [
+  [
+    'an error in each test, where whatever did not fail counts as passed',
+    failOnly,
+    adds(failOnly, '    return add(a, b)'),
+  ],
   [
     'a function that reads the expected value from the line that calls it',
     django,

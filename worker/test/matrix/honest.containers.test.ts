@@ -38,7 +38,7 @@ const SIGNLESS = QUIET.replace(
   'import re\none = re.enum.sys\nreports = getattr(one, "".join(("mod", "ules")))["".join(("_py", "test.reports"))]\n',
 );
 const [made] = project.plan.before ?? [];
-const REPOSITORY = (made?.script ?? '').replace('git add -A -f', `${EXTRAS}\ngit add -A`) + `\n${DIRT}`;
+const REPOSITORY = `${made?.script.replace('git add -A -f', `${EXTRAS}\ngit add -A`)}\n${DIRT}`;
 const plan: Partial<InstancePlan> = {
   before: [{ name: 'repo', script: REPOSITORY, may_fail: false, timeout: 60 }],
 };
