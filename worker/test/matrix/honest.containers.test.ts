@@ -42,6 +42,11 @@ const REPOSITORY = `${made?.script.replace('git add -A -f', `${EXTRAS}\ngit add 
 const plan: Partial<InstancePlan> = {
   before: [{ name: 'repo', script: REPOSITORY, may_fail: false, timeout: 60 }],
 };
+/** The harness's own application that changes most: it mends white space, and takes out what it finds applied. */
+const apply = ['git apply --whitespace=fix', 'patch --batch --fuzz=5 -p1 -i'].map((name) => ({
+  name,
+  argv: [...name.split(' '), '/tmp/patch.diff'],
+}));
 const row: Instance = {
   ...project.row,
   eval_script: (project.row.eval_script ?? '').replace(
@@ -77,7 +82,10 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
 
   test.each(TREES.map((tree) => [tree.name, tree] as const))('a fix, and %s', async (_name, tree) => {
     const { patch, tree: after } = await worked(tree);
-    const { report, log } = await scene.evaluator.run(row, patch, scene.image, { plan, fromTree: true });
+    const { report, log } = await scene.evaluator.run(row, patch, scene.image, {
+      plan: { ...plan, apply },
+      fromTree: true,
+    });
     expect.soft(listed(log?.toString() ?? '', tree.litter)).toEqual(listed(after, tree.litter));
     expect(report, `${report.trust.reasons.join('\n')}\n${log}`).toMatchObject({
       resolved: true,
