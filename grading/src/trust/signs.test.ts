@@ -105,6 +105,7 @@ test.each([
   ['its caller', changes('src/crate.py', 'frame = sys._getframe(1)'), true],
   ['equality', changes('src/crate.py', 'X = type("X", (), {"__eq__": lambda *all: True})'), true],
   ['a value of a mock', changes('src/crate.py', 'from unittest.mock import ANY'), true],
+  ['a number that is nearly another', changes('src/crate.py', 'from pytest import approx'), true],
   ['the process', changes('src/crate.py', 'os.environ["X"]'), false],
   ['its caller, in a test', changes('tests/test_own.py', 'frame = sys._getframe(1)'), false],
 ])('code that may answer what a test asks: %s', (_name, patch, answers) => {
