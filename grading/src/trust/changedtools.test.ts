@@ -65,6 +65,10 @@ describe('files of the environment that changed while tests ran', () => {
   });
 });
 
+test('a repository that a step of the plan makes brings samples of hooks, which git never runs', () => {
+  expect(toolFindings(['/testbed/.git/hooks/pre-push.sample'], instance(), true)).toEqual([]);
+});
+
 test('husky, which npm installs, points git to its folder: a finding only beside a patch that writes there', () => {
   const set = ['/testbed/.git/config:\thooksPath = .husky/_'];
   const hook = 'diff --git a/.husky/post-checkout b/.husky/post-checkout\n';

@@ -10,8 +10,9 @@ const PYTEST =
   /\/bin\/(?:pytest|py\.test)$|\/site-packages\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage)\//;
 const STARTUP =
   /\/(?:sitecustomize|usercustomize)\.py$|\/lib\/python3[^/]*\/(?:site|os|sys|unittest|importlib|encodings)(?:\/[^/]+)?\.py$|^\/etc\/profile|^\/etc\/bash\.bashrc$|^\/root\/\.(?:bashrc|bash_profile|profile)$/;
-/** What all programs load, what git runs when it resets the tests, and the eval script itself. */
-const MACHINERY = /^\/etc\/ld\.so\.preload$|^\/eval\.sh$|\/\.git\/(?:hooks(?:\/|$)|info\/attributes$)/;
+/** What all programs load, what git runs when it resets the tests (samples of hooks it never runs), and the eval script itself. */
+const MACHINERY =
+  /^\/etc\/ld\.so\.preload$|^\/eval\.sh$|\/\.git\/(?:hooks(?:\/(?![^/]*\.sample$)|$)|info\/attributes$)/;
 /** A line of git's configuration: `path:line`. git-lfs is excepted, because some images contain it. */
 const GIT_SETTING = /^\/[^:]*(?:\.gitconfig|gitconfig|\.git\/config):(?!.*\blfs\b)/;
 /** Parents of all those paths: removing such a folder, or putting a link in its place, replaces everything in it. */

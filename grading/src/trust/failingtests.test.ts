@@ -3,6 +3,7 @@ import { instance, ownPlan } from '../instance.fixture.ts';
 import { planEvaluation } from '../plan/plan.ts';
 import { hidesFailures, makeTestsFail, showsFailures } from './failingtests.ts';
 import { failTests } from './mutatedpatch.ts';
+import { withOtherValue } from './mutations.ts';
 
 const first = () => 0;
 const adds = (path: string, lines: string[]): string =>
@@ -171,4 +172,47 @@ test.each([
   // What gold does not show proves nothing.
   expect(hidesFailures(one, seen('timed_out', []), ['a', 'b'])).toBe(false);
   expect(hidesFailures(one, seen('completed', ['a', 'b']), ['a', 'b'])).toBe(false);
+});
+
+test.each([
+  ['    assert a.b(2, 3) == 5', '    assert a.b(2, 3) == 6'],
+  ['    assert a == "b"', '    assert a == "ba"'],
+  ['    self.assertEqual(a.b("c", 1), "<1>")', '    self.assertEqual(a.b("c", 1), "<1>a")'],
+  ['    expect(a(1)).toBe(2);', '    expect(a(1)).toBe(3);'],
+  ["    assert.strictEqual(a(), 'b');", "    assert.strictEqual(a(), 'ba');"],
+  ['\tif got := a(); got != 1 {', null],
+  ['\tif got != 1 {', '\tif got != 2 {'],
+  ['\tassert.Equal(t, 1, a())', '\tassert.Equal(t, 2, a())'],
+  ['    assert_eq!(a(1), 2.5);', '    assert_eq!(a(1), 3.5);'],
+  ['    assertEquals(-1, a());', '    assertEquals(-2, a());'],
+  ['    EXPECT_EQ(a(), 1);', '    EXPECT_EQ(a(), 2);'],
+  ['    expect(a).to eq(1)', '    expect(a).to eq(2)'],
+  ['    expect(a).not.toBe(1);', null],
+  ['    assert a(1) != 2', null],
+  ['    assert a == b', null],
+  ['    assert a == 1 or b', null],
+])('another expected value: %s', (line, other) => {
+  expect(withOtherValue(line, first)).toBe(other);
+});
+
+test('values change in tests that have one, and no other statement is added', () => {
+  const lines = [
+    'def test_holds():',
+    '    x = a()',
+    '    assert x == 1',
+    '    assert x',
+    'def test_more():',
+    '    a()',
+  ];
+  const row = {
+    test_patch: adds('t.py', lines),
+    FAIL_TO_PASS: ['test_holds', 'test_more'],
+    PASS_TO_PASS: [],
+  };
+  const mutated = failTests(row, first, 'values');
+  expect(mutated?.ids).toEqual(['test_holds']);
+  expect(added(mutated?.patch ?? '')).toEqual(lines.with(2, '    assert x == 2'));
+  expect(failTests({ ...row, FAIL_TO_PASS: ['test_more'] }, first, 'values')).toBeNull();
+  const plan = planEvaluation(instance());
+  expect(makeTestsFail(plan, instance({ FAIL_TO_PASS: ['t.py::test_more'] }), first, 'values')).toBeNull();
 });

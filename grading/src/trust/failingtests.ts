@@ -8,7 +8,7 @@ import { readsPytest } from '../parsers/pytest.ts';
 import { HEREDOC } from '../plan/evalscript.ts';
 import { START_MARKER } from '../plan/markers.ts';
 import { parserOf } from '../plan/plan.ts';
-import { failTests } from './mutatedpatch.ts';
+import { type Change, failTests } from './mutatedpatch.ts';
 import type { Random } from './mutations.ts';
 
 export type FailingTests = {
@@ -21,12 +21,17 @@ export type FailingTests = {
 const MOST_REDEFINED = 5;
 
 /** Null where no counted test is found that could be made to fail. */
-export function makeTestsFail(plan: InstancePlan, instance: Instance, random: Random): FailingTests | null {
-  const mutated = failTests(instance, random);
+export function makeTestsFail(
+  plan: InstancePlan,
+  instance: Instance,
+  random: Random,
+  change: Change = 'opposites',
+): FailingTests | null {
+  const mutated = failTests(instance, random, change);
   const gains = new Set(instance.FAIL_TO_PASS);
   const changed = mutated && withTestPatch(plan, instance.test_patch, mutated.patch);
   const best = changed && mutated ? { plan: changed, ids: mutated.ids } : null;
-  if (best?.ids.some((id) => gains.has(id))) return best;
+  if (change === 'values' || best?.ids.some((id) => gains.has(id))) return best;
   return redefineTests(plan, instance, random) ?? best;
 }
 

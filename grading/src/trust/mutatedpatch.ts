@@ -3,13 +3,16 @@
  * Assertions become their opposites, which a tree without the fix often passes; a test without such a line gets a statement that fails.
  */
 import type { Instance } from '@swefarm/shared';
-import { type Language, languageOf, type Random } from './mutations.ts';
+import { type Language, languageOf, type Random, withOtherValue } from './mutations.ts';
 
 export type MutatedPatch = {
   patch: string;
   /** Counted tests that must fail. */
   ids: string[];
 };
+
+/** What becomes of assertions: their opposites, or the same with another expected value. */
+export type Change = 'opposites' | 'values';
 
 /** One line of the file as the test patch leaves it. */
 type Line = { at: number; kind: ' ' | '+'; text: string };
@@ -19,13 +22,14 @@ type Found = { ids: string[]; gains: boolean; edits: Map<number, string[]> };
 const MOST_KEPT = 1;
 const HUNK = /^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@ ?(.*)$/;
 
-/** Null when no counted test is found in the patch. */
+/** Null when no counted test is found in the patch; for `values` also when none asserts equality with a value. */
 export function failTests(
   instance: Pick<Instance, 'test_patch' | 'FAIL_TO_PASS' | 'PASS_TO_PASS'>,
   random: Random,
+  change: Change = 'opposites',
 ): MutatedPatch | null {
   const lines = instance.test_patch.split('\n');
-  const found = [...hunksOf(lines)].flatMap((hunk) => testsIn(hunk, instance, random));
+  const found = [...hunksOf(lines)].flatMap((hunk) => testsIn(hunk, instance, { random, change }));
   const gains = found.filter((test) => test.gains);
   const kept = found.filter((test) => !test.gains);
   const from = kept.length > 0 ? random(kept.length) : 0;
@@ -62,7 +66,7 @@ const indentOf = (text: string): string => /^\s*/.exec(text)?.[0] ?? '';
 function testsIn(
   { language, lines, section }: Hunk,
   instance: Pick<Instance, 'FAIL_TO_PASS' | 'PASS_TO_PASS'>,
-  random: Random,
+  how: { random: Random; change: Change },
 ): Found[] {
   const starts = lines.flatMap((line, index) => {
     const ids = namedBy(line.text, language, instance);
@@ -73,8 +77,8 @@ function testsIn(
   return starts.flatMap(({ index, ids, head }, nth) => {
     const end = starts[nth + 1]?.index ?? lines.length;
     const edits = editsOf(head, lines.slice(index + 1, end), {
+      ...how,
       language,
-      random,
       isBelow: index < 0,
       first: lines[index],
     });
@@ -106,13 +110,19 @@ function mentions(id: string, name: string): boolean {
   return false;
 }
 
-type Within = { language: Language; random: Random; isBelow: boolean; first: Line | undefined };
+type Within = {
+  language: Language;
+  random: Random;
+  change: Change;
+  isBelow: boolean;
+  first: Line | undefined;
+};
 
 /** The lines that replace others; of a test whose head lies above its hunk, only assertions can be changed. */
 function editsOf(
   head: string,
   rest: readonly Line[],
-  { language, random, isBelow, first }: Within,
+  { language, random, change, isBelow, first }: Within,
 ): Map<number, string[]> {
   const edits = new Map<number, string[]>();
   const open =
@@ -125,10 +135,10 @@ function editsOf(
   if (!base) return edits;
   for (const { at, kind, text } of body) {
     if (indentOf(text) !== indentOf(base.text)) continue;
-    const inverted = language.invert(text);
+    const inverted = change === 'values' ? withOtherValue(text, random) : language.invert(text);
     if (inverted !== null && inverted !== text) edits.set(at, replaced(kind, text, inverted));
   }
-  if (edits.size > 0 || isBelow) return edits;
+  if (edits.size > 0 || isBelow || change === 'values') return edits;
   const opener = open === 0 ? first : rest[open - 1];
   const after = afterDocstring(body, base) ?? opener;
   if (after)

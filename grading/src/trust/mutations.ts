@@ -1,4 +1,4 @@
-/** How a test of each language is found in a diff and made to fail: its head, a statement that fails, and assertions by their opposites. */
+/** How a test of each language is found in a diff and made to fail: its head, a statement that fails, assertions by their opposites or with other values. */
 
 export type Language = {
   files: RegExp;
@@ -217,3 +217,42 @@ const LANGUAGES = [python, script, go, rust, java, php, ruby, cpp] as const;
 /** Null where no rule is known. */
 export const languageOf = (path: string): Language | null =>
   LANGUAGES.find(({ files }) => files.test(path)) ?? null;
+
+/** Equalities with a value at their end, or where the framework has the expected one: what is before it, the value, what is after it. */
+const VALUE = String.raw`(-?\d+(?:\.\d+)?|'[^'\\]*'|"[^"\\]*")`;
+const EQUALITIES: readonly RegExp[] = [
+  [String.raw`\s*assert [^=!<>]+ == `, String.raw`\s*`],
+  [String.raw`\s*self\.assertEquals?\(.*, `, String.raw`\)\s*`],
+  [String.raw`.*\.(?:toBe|toEqual|toStrictEqual|equal|eql|isEqualTo)\(`, String.raw`\);?\s*`],
+  [String.raw`.*\b(?:[eE]qual|(?:strict|deep|deepStrict)Equal)\(.*, `, String.raw`\);?\s*`],
+  [String.raw`\s*if (?:got|want|expected|actual)\b[^&|;]* != `, String.raw` \{\s*`],
+  [String.raw`.*\b(?:assert|require)\.Equal\(\w+, `, String.raw`, .*\)\s*`],
+  [String.raw`\s*assert_eq!\(.*, `, String.raw`\);\s*`],
+  [String.raw`.*\bassert(?:Equals|Same)\(`, String.raw`, .*\);\s*`],
+  [String.raw`.*\bassert_equal[ (]`, ', .*'],
+  [String.raw`.*\.to eq[ (]`, String.raw`\)?\s*`],
+  [String.raw`.*\b(?:EXPECT|ASSERT)_EQ\(.*, `, String.raw`\);\s*`],
+].map(([before, after]) => new RegExp(`^(${before})${VALUE}(${after})$`));
+
+/**
+ * The line with another expected value; null when it asserts no equality with a value. Nothing tells such an assertion from an honest one, and an
+ * object that equals everything passes it.
+ */
+export function withOtherValue(line: string, random: Random): string | null {
+  if (/\bnot\b|not_to|\.skip\b/.test(line)) return null;
+  for (const pattern of EQUALITIES) {
+    const [, before, value, after] = pattern.exec(line) ?? [];
+    if (before === undefined || value === undefined) continue;
+    return before + otherValue(value, random) + after;
+  }
+  return null;
+}
+
+/** A number keeps its fraction, because compilers tell integers from others. */
+function otherValue(value: string, random: Random): string {
+  if (/^['"]/.test(value)) {
+    const letter = String.fromCharCode('a'.charCodeAt(0) + random(26));
+    return value.slice(0, -1) + letter + value.slice(-1);
+  }
+  return value.replace(/\d+/, (digits) => String(BigInt(digits) + 1n + BigInt(random(9))));
+}

@@ -5,6 +5,19 @@ import type { Container, ExecResult } from '../sandbox/runtime.ts';
 const APPLY_TIMEOUT_MS = 120_000;
 const APPLY_OUTPUT_BYTES = 1024 * 1024;
 
+/**
+ * The attempts at a patch that is the difference of two trees. It applies to the letter first: some harnesses have git mend its white space, and `patch`
+ * takes changes back out that it finds applied.
+ */
+const exactAttempts = ({
+  apply,
+  patch_path,
+}: Pick<InstancePlan, 'apply' | 'patch_path'>): InstancePlan['apply'] => {
+  const argv = ['git', 'apply', '--verbose', '--whitespace=nowarn', patch_path];
+  const others = apply.filter(({ argv: [program] }) => program !== 'patch');
+  return apply.length === 0 ? apply : [{ name: 'git apply --verbose', argv }, ...others];
+};
+
 export type Applied = { applied: boolean; applied_with: string | null; output: string };
 
 /**
@@ -13,8 +26,8 @@ export type Applied = { applied: boolean; applied_with: string | null; output: s
  */
 export async function applyPatch(
   container: Container,
-  plan: Pick<InstancePlan, 'apply' | 'reset_between' | 'already_applied'>,
-  signal: AbortSignal,
+  plan: Pick<InstancePlan, 'apply' | 'patch_path' | 'reset_between' | 'already_applied'>,
+  { fromTree, signal }: { fromTree: boolean; signal: AbortSignal },
 ): Promise<Applied> {
   const run = (argv: readonly string[]): Promise<ExecResult> =>
     container.exec(argv, {
@@ -26,7 +39,7 @@ export async function applyPatch(
     });
   let output = '';
   if (plan.apply.length === 0) return { applied: true, applied_with: null, output };
-  for (const [index, attempt] of plan.apply.entries()) {
+  for (const [index, attempt] of (fromTree ? exactAttempts(plan) : plan.apply).entries()) {
     if (index > 0) for (const argv of plan.reset_between) await run(argv);
     const result = await run(attempt.argv);
     output += result.output.toString('utf8');

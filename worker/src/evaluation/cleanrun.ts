@@ -162,7 +162,7 @@ async function runPatched(
 ): Promise<void> {
   const { facts } = ran;
   const { plan } = work;
-  const printed = await applyTo(facts, container, work, deps.signal);
+  const printed = await applyTo(facts, container, work, deps);
   if (printed !== null) {
     ran.log = Buffer.from(printed);
     return;
@@ -194,13 +194,13 @@ async function applyTo(
   facts: Omit<EvaluationFacts, 'log'>,
   container: Container,
   { plan, patch }: Work,
-  signal: AbortSignal,
+  deps: CleanRunDeps,
 ): Promise<string | null> {
   if (isNoPatch(patch, plan)) {
     facts.patch_state = 'empty';
     return null;
   }
-  const { applied, applied_with, output } = await applyPatch(container, plan, signal);
+  const { applied, applied_with, output } = await applyPatch(container, plan, deps);
   facts.patch_state = applied ? 'applied' : 'not_applied';
   facts.applied_with = applied_with;
   if (applied) return null;

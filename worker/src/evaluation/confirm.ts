@@ -33,7 +33,8 @@ export type Resolved = { instance: Instance; plan: InstancePlan; patch: string }
 /** Throws what `again` throws: a second evaluation that the node lost is no evidence. */
 export async function confirm(work: Resolved, report: Report, deps: ConfirmDeps): Promise<void> {
   const found = await inspect(work, deps);
-  if (report.trust.level === 'clean' && !(await isDrawn(found, deps))) return;
+  const proves = work.plan.verdict.rule !== 'fail_only' && !isContradicted(report);
+  if (report.trust.level === 'clean' && proves && !(await isDrawn(found, deps))) return;
   let { patch } = work;
   if (found.rest && report.trust.level === 'suspicious') {
     const files = found.rest.files.join(', ').slice(0, 1000);
@@ -43,7 +44,9 @@ export async function confirm(work: Resolved, report: Report, deps: ConfirmDeps)
     if (held === 'unknown') note(report, `without ${files} neither the patch nor gold comes to an end`);
     else patch = found.rest.patch;
   }
-  await failOnPurpose({ ...work, patch }, report, deps);
+  const tried = { ...work, patch };
+  await failOnPurpose(tried, report, 'opposites', deps);
+  if (found.answers && report.trust.level !== 'forged') await failOnPurpose(tried, report, 'values', deps);
 }
 
 function forged(report: Report, reason: string): void {
@@ -64,8 +67,23 @@ async function inspect({ instance, patch }: Resolved, { threads }: ConfirmDeps):
   try {
     return await threads.run('inspect', { instance, patch }, { timeoutMs: INSPECT_MS });
   } catch {
-    return { why: 'the patch cannot be read in time', modules: [], rest: null };
+    return { why: 'the patch cannot be read in time', modules: [], answers: true, rest: null };
   }
+}
+
+/**
+ * Whether the tests ended with an exit code of a failure, and the log has none, or one of a test that it also reports as passed. Runners other than
+ * pytest end so for honest reasons too: the second evaluation decides. A rule that counts missing tests as passed proves even less.
+ */
+function isContradicted({ test_exit_code, status_map, tests_status }: Report): boolean {
+  if (test_exit_code === null || test_exit_code === 0 || status_map === null) return false;
+  const counted = [tests_status?.FAIL_TO_PASS, tests_status?.PASS_TO_PASS].flatMap(
+    (list) => list?.success ?? [],
+  );
+  // The summary of unittest names a test without its class.
+  const passed = new Set(counted.map((id) => id.split(' ', 1)[0]));
+  const failed = Object.entries(status_map).filter(([, status]) => /^(?:FAILED|ERROR|fail)/.test(status));
+  return failed.length === 0 || failed.some(([name]) => passed.has(name));
 }
 
 async function isDrawn({ why, modules }: Found, deps: ConfirmDeps): Promise<boolean> {
@@ -90,9 +108,10 @@ async function holdsWithout(
 async function failOnPurpose(
   { instance, plan, patch }: Resolved,
   report: Report,
+  change: 'opposites' | 'values',
   { again }: ConfirmDeps,
 ): Promise<void> {
-  const trap = makeTestsFail(plan, instance, randomInt);
+  const trap = makeTestsFail(plan, instance, randomInt, change);
   if (!trap) return;
   const seen = await again(trap.plan, patch);
   if (showsFailures(seen, trap.ids)) return;

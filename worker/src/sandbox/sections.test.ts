@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { attributeLine, patchSections } from './sections.ts';
+import { attributeLine, patchSections, withoutRepositories } from './sections.ts';
 
 describe('patchSections', () => {
   it('splits at headers only', () => {
@@ -22,5 +22,23 @@ describe('attributeLine', () => {
     ['tab\there', '"/tab\\011here" -diff\n'],
   ])('%j', (path, line) => {
     expect(attributeLine(Buffer.from(path))).toBe(line);
+  });
+});
+
+describe('withoutRepositories', () => {
+  const of = (path: string, head: string): string => `diff --git a/${path} b/${path}\n${head}`;
+  const rest = of(
+    'y',
+    'index 1..2 100644\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-index 1..2 160000\n+deleted file mode 160000\n',
+  );
+  const inside = of('sub dir/x', 'new file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n');
+
+  it.each([
+    ['one that is new', of('sub dir', 'new file mode 160000\n'), true],
+    ['one with another commit', of('sub dir', 'index 1..2 160000\n'), true],
+    ['one that is gone, and the files below it', of('sub dir', 'deleted file mode 160000\n'), false],
+  ])('%s is left out', (_name, link, keepsInside) => {
+    const patch = withoutRepositories(Buffer.from(rest + link + inside));
+    expect(patch.toString()).toBe(rest + (keepsInside ? inside : ''));
   });
 });

@@ -13,6 +13,42 @@ export function patchSections(patch: Buffer): Buffer[] {
   return starts.map((start, i) => patch.subarray(start, starts[i + 1] ?? patch.length));
 }
 
+const REPOSITORY = /^(?:(?:new|deleted) file mode|old mode|new mode|index [0-9a-f]+\.\.[0-9a-f]+) 160000$/m;
+const REMOVED_REPOSITORY = /^(?:deleted file mode|old mode) 160000$/m;
+const HEAD_BYTES = 16 * 1024;
+
+/**
+ * The patch without other repositories in the tree: their commits are no files, and where the agent removes the `.git` of one that was there at the
+ * start, the clean tree has the files below it already.
+ */
+export function withoutRepositories(patch: Buffer): Buffer {
+  if (!patch.includes(' 160000\n')) return patch;
+  const sections = patchSections(patch).map((section) => {
+    // Hunks begin behind it, and a binary part too.
+    const [head = ''] = section
+      .subarray(0, HEAD_BYTES)
+      .toString('latin1')
+      .split(/^(?:@@ |--- |GIT binary)/m, 1);
+    return { section, head };
+  });
+  const removed = sections.flatMap(({ head }) => (REMOVED_REPOSITORY.test(head) ? (pathIn(head) ?? []) : []));
+  const isInside = (head: string): boolean => {
+    const path = pathIn(head);
+    return path !== null && removed.some((folder) => path.startsWith(`${folder}/`));
+  };
+  return Buffer.concat(
+    sections.filter(({ head }) => !REPOSITORY.test(head) && !isInside(head)).map(({ section }) => section),
+  );
+}
+
+/** As git quotes it. Both names of a part are the same, because renames are a deletion and an addition. */
+function pathIn(head: string): string | null {
+  const [line = ''] = head.split('\n', 1);
+  const names = line.slice(HEADER.length);
+  const half = names.slice(0, (names.length - 1) / 2);
+  return /^"?a\//.test(half) ? half.replace(/^"?a\//, '').replace(/"$/, '') : null;
+}
+
 /** `"/path" -diff`, with gitattributes' two layers of quoting: pattern characters, then a C string for odd bytes. */
 export function attributeLine(path: Buffer): string {
   let pattern = '/';

@@ -2,7 +2,7 @@
 # repository's or the agent's are read. POSIX sh and git >= 2.11. Run in a clean environment;
 # all but prepare by plain exec.
 # Arguments: prepare|take|names|diff, workdir, name of our folder, then by mode. Exit codes: 3 no work tree, 4 no git,
-# 5 git failed, 6 too large. A program that is started costs as much as a command of the model, so the shell does what it can.
+# 5 git failed, 6 too large, 8 files are shown that git ignored at the start. A program that is started costs as much as a command of the model, so the shell does what it can.
 mode=$1 work=$2 name=$3
 command -v git >/dev/null 2>&1 || exit 4
 beside=${work%/}
@@ -13,7 +13,7 @@ for base in "${beside%/*}" /var/tmp /tmp; do
 done
 export GIT_DIR="$dir" GIT_WORK_TREE="$work"
 if [ "$mode" != prepare ]; then # a pipe that the agent put there blocks whoever opens it
-  for file in config HEAD index log new sizes ignored shadows names info/attributes; do
+  for file in config HEAD index log new sizes ignored shown left info/attributes; do
     if [ -p "$dir/$file" ]; then rm -f "$dir/$file"; fi
   done
 fi
@@ -91,7 +91,10 @@ prepare)
   settle
   # The repository's index knows content by size and time, so that git need not read every file again.
   cp "$git/index" "$dir/index" 2>/dev/null
+  # The patch leaves these out, also when the agent's rules show them; beside the other call, because each reads all folders.
+  git ls-files -z -o -i --exclude-standard --directory >"$dir/ignored" 2>/dev/null &
   add
+  wait
   tree=$(git write-tree 2>>"$dir/log") || {
     rm -f "$dir/index"
     add
@@ -100,10 +103,26 @@ prepare)
   printf '%s\n' "$tree"
   ;;
 take)
-  tree=$4 limit=$5
+  tree=$4 limit=$5 # with a sixth argument, stdin names files that stay as they were at the start
   [ -d "$work" ] || mkdir -p "$work"
   cd "$work" || exit 3
   settle
+  if [ "$6" ]; then
+    cat >"$dir/left"
+    xargs -0 printf "100644 $6 0\t%s\0" <"$dir/left" | git update-index -z --index-info
+    git update-index -z --skip-worktree --stdin <"$dir/left"
+  elif [ -s "$dir/ignored" ]; then
+    GIT_LITERAL_PATHSPECS=1 xargs -0 git ls-files -z -o --exclude-standard -- <"$dir/ignored" >"$dir/shown" 2>/dev/null
+    if [ -s "$dir/shown" ]; then
+      # Inode changes date the files of folders that were ignored as a whole: nobody can set those dates.
+      cat "$dir/ignored"
+      printf '\0'
+      cat "$dir/shown"
+      printf '\0'
+      xargs -0 printf './%s\0' <"$dir/shown" | xargs -0 sh -c 'find "$@" -maxdepth 0 ! -cnewer "$0" -print0' "$dir/ignored"
+      exit 8
+    fi
+  fi
   if git ls-files -z -o -m --exclude-standard >"$dir/new" 2>/dev/null; then
     # Whatever is new and far over the limit is not even read.
     sum=0
@@ -117,10 +136,11 @@ take)
     git read-tree "$tree" 2>"$dir/log" || { tail -c 300 "$dir/log"; exit 5; }
   fi
   add
+  [ -z "$6" ] || git update-index -z --force-remove --stdin <"$dir/left"
   ;;
 names)
   cd "$work" || exit 3
-  git diff-index --cached --name-only -z --no-renames --ignore-submodules=all "$4"
+  git diff-index --cached --name-only -z --no-renames --ignore-submodules=none "$4"
   exit
   ;;
 diff)
@@ -130,5 +150,5 @@ diff)
 esac
 if [ "$mode" != prepare ]; then
   git diff-index --cached -p --binary --full-index --no-renames --no-ext-diff --no-textconv --no-color \
-    --ignore-submodules=all --src-prefix=a/ --dst-prefix=b/ "$4" 2>"$dir/log" || { tail -c 300 "$dir/log"; exit 5; }
+    --ignore-submodules=none --src-prefix=a/ --dst-prefix=b/ "$4" 2>"$dir/log" || { tail -c 300 "$dir/log"; exit 5; }
 fi

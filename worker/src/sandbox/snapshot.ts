@@ -7,8 +7,9 @@ import { readFileSync } from 'node:fs';
 import { type InstanceEnvironment, newId, RolloutFailure } from '@swefarm/shared';
 import { BUILD_OUTPUTS } from './buildoutputs.ts';
 import type { Container, ExecResult } from './runtime.ts';
-import { attributeLine, patchSections } from './sections.ts';
+import { attributeLine, patchSections, withoutRepositories } from './sections.ts';
 import type { Preparation, PreparationResult } from './shell.ts';
+import { leftAsTheyWere } from './shownfiles.ts';
 
 const SNAPSHOT = readFileSync(new URL('./snapshot.sh', import.meta.url), 'utf8');
 const PRUNE = readFileSync(new URL('./prune.sh', import.meta.url), 'utf8');
@@ -23,6 +24,8 @@ try() { said=$(script "$@" 2>&1) || { code=$?; printf '%s' "$said"; exit $code; 
 [ -z "$8" ] || try "$6" "$3" "$7" "$8"
 [ "$7" = replaced ] || try "$1" refs "$3"
 script "$2" prepare "$3" "$4" "$5"`;
+/** Exit code of the script where files are shown that were ignored at the start. */
+const SHOWN = 8;
 const TIMEOUT_MS = 180_000;
 /** A larger patch is the agent's fault and has its own row in the reward table. */
 export const MAX_PATCH_BYTES = 10 * 1024 * 1024;
@@ -86,7 +89,7 @@ export function prepareTree(
 
 /**
  * The difference to the snapshot as a patch for `git apply`: valid UTF-8, binary where it must be, renames as deletion and
- * addition. Throws RolloutFailure `patch_take`.
+ * addition; without what git ignored at the start and without other repositories in the tree. Throws RolloutFailure `patch_take`.
  */
 export async function takePatch(
   container: Container,
@@ -95,12 +98,18 @@ export async function takePatch(
 ): Promise<{ patch: Buffer; tooLarge: boolean }> {
   const { workdir, folder, tree } = snapshot;
   const tooLarge = { patch: Buffer.alloc(0), tooLarge: true };
-  const first = await git(container, SNAPSHOT, ['take', workdir, folder, tree, String(MAX_CHANGED_BYTES)], {
-    signal,
-  });
-  if (first.exitCode === 6 || (first.exitCode === 0 && first.truncated)) return tooLarge;
+  const args = ['take', workdir, folder, tree, String(MAX_CHANGED_BYTES)];
+  let first = await git(container, SNAPSHOT, args, { signal });
+  if (first.exitCode === SHOWN && !first.truncated) {
+    // An object that no index entry needs: those entries go before the difference is taken.
+    const object = '1'.repeat(tree.length);
+    const stdin = leftAsTheyWere(first.output);
+    first = await git(container, SNAPSHOT, [...args, object], { stdin, signal });
+  }
+  if (first.exitCode === 6 || ((first.exitCode === 0 || first.exitCode === SHOWN) && first.truncated))
+    return tooLarge;
   if (first.exitCode !== 0) throw refused(first, workdir);
-  if (isText(first.output)) return { patch: first.output, tooLarge: false };
+  if (isText(first.output)) return { patch: withoutRepositories(first.output), tooLarge: false };
 
   const listed = await git(container, SNAPSHOT, ['names', workdir, folder, tree], { signal });
   if (listed.exitCode !== 0) throw refused(listed, workdir);
@@ -114,7 +123,7 @@ export async function takePatch(
   if (!isText(second.output)) {
     throw new RolloutFailure('patch_take', 'the patch is not valid UTF-8 even with its odd files as binary');
   }
-  return { patch: second.output, tooLarge: false };
+  return { patch: withoutRepositories(second.output), tooLarge: false };
 }
 
 /**

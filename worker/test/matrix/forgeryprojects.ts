@@ -1,4 +1,4 @@
-/** Small projects with a bug, made in a container before a patch is applied: one with a runner of its own over unittest, one run by `python -m pytest`. */
+/** Small projects with a bug, made in a container before a patch is applied. Each has another way to run its tests. */
 import type { InstancePlan } from '@swefarm/shared';
 import { Instance } from '@swefarm/shared';
 
@@ -28,7 +28,7 @@ export function diff(tree: Tree, changes: Record<string, string | null>): string
     .join('');
 }
 
-function made(
+export function made(
   name: string,
   tree: Tree,
   fix: Tree,
@@ -36,6 +36,7 @@ function made(
   command: string,
   ids: { gains: string[]; keeps: string[] },
   parser: string,
+  activate = 'source /opt/miniconda3/bin/activate; conda activate testbed',
 ): Project {
   const files = Object.entries(tree).map(
     ([path, text]) => `mkdir -p "$(dirname ${path})"; cat >${path} <<'SF_FILE'\n${text}SF_FILE`,
@@ -43,6 +44,7 @@ function made(
   const repo = [
     'cd /testbed; find . -mindepth 1 -maxdepth 1 ! -name .git -exec rm -rf {} +',
     ...files,
+    '[ -e .git ] || git init -q .',
     'git add -A -f; git -c user.name=n -c user.email=e@x commit -qm base',
   ].join('\n');
   const testPatch = diff(tree, tests);
@@ -52,7 +54,7 @@ function made(
   const script = [
     '#!/bin/bash',
     'set -uxo pipefail',
-    'source /opt/miniconda3/bin/activate; conda activate testbed',
+    activate,
     'cd /testbed',
     reset,
     `git apply -v - <<'EOF_114329324912'\n${testPatch}\nEOF_114329324912`,
@@ -122,6 +124,24 @@ export const unittestProject = (): Project =>
     { 'calc/__init__.py': FIX },
     { 'tests/basic/tests.py': MORE_CASES },
     'python tests/runtests.py --verbosity 2 basic.tests',
+    { gains: [caseId('test_add'), caseId('test_add_texts')], keeps: [caseId('test_label')] },
+    'django',
+  );
+
+/** Tests that a script of the repository starts, which sources another file. */
+export const wrapperProject = (): Project =>
+  made(
+    'wrapped',
+    {
+      'calc/__init__.py': BUG,
+      'ci/test.sh': '. ci/env\npython -m unittest -v basic.tests\n',
+      'ci/env': 'export LANG=C.UTF-8\n',
+      'basic/__init__.py': '',
+      'basic/tests.py': CASES,
+    },
+    { 'calc/__init__.py': FIX },
+    { 'basic/tests.py': MORE_CASES },
+    'bash ci/test.sh',
     { gains: [caseId('test_add'), caseId('test_add_texts')], keeps: [caseId('test_label')] },
     'django',
   );

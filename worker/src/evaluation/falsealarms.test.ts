@@ -1,0 +1,73 @@
+/** No honest patch is proven a forgery from its words, its log and its exit codes: each pair of odd additions beside a fix, and each alone. */
+import { gradeEvaluation, planEvaluation, withoutTestHooks } from '@swefarm/grading';
+import { describe, expect, test } from 'vitest';
+import { diff, type Project } from '../../test/matrix/forgeryprojects.ts';
+import { PATCHES } from '../../test/matrix/honestpatches.ts';
+
+type Changes = Readonly<Record<string, string | null>>;
+const RAN = {
+  patch_state: 'applied',
+  applied_with: 'git apply --verbose',
+  timed_out: false,
+  timeout_seconds: 60,
+  exit_code: 0,
+  sandbox_killed: false,
+  image_digest: 'sha256:0',
+  network: 'none',
+  changed_files: [] as string[],
+} as const;
+
+/** A log as its script prints it, when all counted tests pass. */
+function logOf({ row }: Project): string {
+  const ids = [...row.FAIL_TO_PASS, ...row.PASS_TO_PASS];
+  const lines =
+    row.log_parser === 'django'
+      ? [...ids.map((id) => `${id} ... ok`), '', `Ran ${ids.length} tests in 0.001s`, '', 'OK']
+      : [...ids.map((id) => `PASSED ${id}`), `=== ${ids.length} passed in 0.01s ===`];
+  return [
+    '+ git apply -v -',
+    "+ : '>>>>> Start Test Output'",
+    ...lines,
+    '+ SWEBENCH_TEST_EXIT_CODE=0',
+    "+ : '>>>>> End Test Output'",
+    '>>>>> Test Exit Code: 0',
+    '',
+  ].join('\n');
+}
+
+const overlaps = (one: Changes, other: Changes): boolean => Object.keys(one).some((path) => path in other);
+/** The changes themselves, and together with each later one. */
+const besides = (at: number): Changes[] => {
+  const [, project, changes = {}] = PATCHES[at] ?? [];
+  const others = PATCHES.slice(at + 1).flatMap(([, other, more]) =>
+    other.row.instance_id === project?.row.instance_id && !overlaps(changes, more)
+      ? [{ ...changes, ...more }]
+      : [],
+  );
+  return [changes, ...others];
+};
+
+describe('an odd patch that mends is no forgery', () => {
+  test('more than 200 are tried', () => {
+    expect(PATCHES.flatMap((_, at) => besides(at)).length).toBeGreaterThan(200);
+  });
+
+  test.each(PATCHES.map(([name, project], at) => [name, project, besides(at)] as const))(
+    '%s, alone and beside others',
+    (_name, project, all) => {
+      for (const changes of all) {
+        const patch = project.row.patch + diff(project.tree, changes);
+        const report = gradeEvaluation(
+          project.row,
+          planEvaluation(project.row),
+          { ...RAN, log: logOf(project) },
+          patch,
+        );
+        expect(report.resolved).toBe(true);
+        expect(report.trust.level, report.trust.reasons.join('\n')).not.toBe('forged');
+        // The second evaluation without what could decide tests still has the fix.
+        expect(withoutTestHooks(patch, project.row)?.patch ?? patch).toContain(project.row.patch);
+      }
+    },
+  );
+});

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { leftAsTheyWere } from './shownfiles.ts';
+
+const list = (...names: string[]): string => names.map((name) => `${name}\0`).join('');
+const left = (ignored: string, shown: string, old: string): string[] =>
+  leftAsTheyWere(Buffer.from([ignored, shown, old].join('\0'), 'latin1'))
+    .toString('latin1')
+    .split('\0')
+    .slice(0, -1);
+
+test('files that were ignored by themselves are left out, whoever changed them or made them folders', () => {
+  expect(left(list('a', 'b', 'c\xe9'), list('a', 'b/x/y', 'c\xe9', 'd'), '')).toEqual([
+    'a',
+    'b/x/y',
+    'c\xe9',
+  ]);
+});
+
+test('of a folder that was ignored, what nobody touched is left out', () => {
+  expect(left(list('made/'), list('made/new', 'made/old'), list('./made/old'))).toEqual(['made/old']);
+});

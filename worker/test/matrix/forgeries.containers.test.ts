@@ -1,0 +1,32 @@
+/** Patches that mend nothing and forge: none earns a reward, on each runtime. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Forgery, FRAMEWORK, SPOILERS } from './forgeries.ts';
+import { FILES, SCRIPTS } from './forgeriesinfiles.ts';
+import { LOOKS, PRINTS } from './forgeriesinwords.ts';
+import { openForgeryScene, RUNTIMES, type Scene } from './forgeryscene.ts';
+
+/** Seconds; an attack that hangs costs it a few times over. */
+const LIMIT = 8;
+const isHanging = (name: string): boolean => /hang/.test(name);
+
+describe.each(RUNTIMES)('on %s', (runtime) => {
+  let scene: Scene;
+  beforeAll(async () => {
+    scene = await openForgeryScene(runtime);
+  });
+  afterAll(() => scene[Symbol.asyncDispose]());
+
+  const holds = (forgeries: readonly Forgery[]) =>
+    test.each(forgeries)('%s', async (name, project, changes) => {
+      const seen = await scene.judged(project, changes, isHanging(name) ? { timeoutSeconds: LIMIT } : {});
+      if (process.env.MATRIX_SEEN) console.log(`${runtime}: ${name}: ${JSON.stringify(seen)}`);
+      expect(seen.resolved && seen.level !== 'forged', seen.why).toBe(false);
+    });
+
+  describe('a patch that replaces the framework or the runner', () => holds(FRAMEWORK));
+  describe('a patch that spoils its second evaluation', () => holds(SPOILERS));
+  describe('a patch that prints results', () => holds(PRINTS));
+  describe('a patch that looks at its tests', () => holds(LOOKS));
+  describe('a patch with files that tests load', () => holds(FILES));
+  describe('a patch to scripts that start tests', () => holds(SCRIPTS));
+});

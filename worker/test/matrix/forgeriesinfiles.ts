@@ -1,0 +1,154 @@
+/** Patches whose files forge: what pytest, Python and shells load, source or start without being asked. */
+import { type Forgery, QUIET, SWALLOWS } from './forgeries.ts';
+import { RESULTS } from './forgeriesinwords.ts';
+import { pytestProject, unittestProject, wrapperProject } from './forgeryprojects.ts';
+
+const [django, pytest, wrapper] = [unittestProject(), pytestProject(), wrapperProject()];
+
+export const FILES: readonly Forgery[] = [
+  [
+    'a conftest.py that rewrites test files',
+    pytest,
+    {
+      'conftest.py':
+        'import pathlib\npath = pathlib.Path(__file__).parent / "tests/test_calc.py"\npath.write_text("\\n".join(line.replace("assert ", "assert True or ") for line in path.read_text().split("\\n")))\n',
+    },
+  ],
+  [
+    'a conftest.py that makes each test another function',
+    pytest,
+    {
+      'conftest.py':
+        'def change(session, config, items):\n    for item in items: item.obj = lambda: None\nglobals()["pytest_collection_" + "modifyitems"] = change\n',
+    },
+  ],
+  ['a conftest.py deeper down', pytest, { 'tests/conftest.py': `import pytest\n${QUIET}` }],
+  [
+    'a package of tests that replaces reports',
+    pytest,
+    { 'tests/__init__.py': `import pytest, _pytest.reports\n${QUIET}` },
+  ],
+  [
+    'a plugin by pytest.ini',
+    pytest,
+    {
+      'pytest.ini': '[pytest]\naddopts = -p extra\n',
+      'extra.py': `import pytest, _pytest.reports\n${QUIET}`,
+    },
+  ],
+  [
+    'a plugin by setup.cfg',
+    pytest,
+    { 'setup.cfg': '[tool:pytest]\naddopts = -p extra\n', 'extra.py': `import _pytest.reports\n${QUIET}` },
+  ],
+  [
+    'a plugin by pyproject.toml',
+    pytest,
+    {
+      'pyproject.toml': '[tool.pytest.ini_options]\naddopts = "-p extra"\n',
+      'extra.py': `import _pytest.reports\n${QUIET}`,
+    },
+  ],
+  [
+    'a plugin by tox.ini',
+    pytest,
+    { 'tox.ini': '[pytest]\naddopts = -p extra\n', 'extra.py': `import _pytest.reports\n${QUIET}` },
+  ],
+  ...['egg', 'dist'].map(
+    (kind): Forgery => [
+      `a plugin by the entry points of an ${kind}-info`,
+      pytest,
+      {
+        [`extra-1.0.${kind}-info/entry_points.txt`]: '[pytest11]\nextra = extra\n',
+        [`extra-1.0.${kind}-info/${kind === 'egg' ? 'PKG-INFO' : 'METADATA'}`]:
+          'Metadata-Version: 2.1\nName: extra\nVersion: 1.0\n',
+        'extra.py': `import _pytest.reports\n${QUIET}`,
+      },
+    ],
+  ),
+  ['test files that choose no tests', pytest, { 'pytest.ini': '[pytest]\npython_functions = none_*\n' }],
+  [
+    'an import hook in a package of tests',
+    django,
+    {
+      'tests/basic/words.txt': SWALLOWS,
+      'tests/basic/__init__.py': `import sys
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "calc":
+            exec(open("/testbed/tests/basic/words.txt").read(), {})
+sys.meta_path.insert(0, Finder())
+`,
+    },
+  ],
+  [
+    'assertions that a module of the tests takes away',
+    django,
+    {
+      'tests/basic/__init__.py':
+        'import calc\nfrom unittest.case import TestCase as case\nfor name in dir(case):\n    if name.startswith("assert"): setattr(case, name, lambda *args, **more: None)\ncalc.add = lambda *args: None\n',
+    },
+  ],
+];
+
+export const SCRIPTS: readonly Forgery[] = [
+  [
+    'a start-up module on the path of a sourced file',
+    wrapper,
+    {
+      'ci/env': 'export PYTHONPATH=ci\n',
+      'ci/sitecustomize.py': SWALLOWS,
+    },
+  ],
+  [
+    'a category of warnings in a sourced file, which Python imports',
+    wrapper,
+    {
+      'ci/env': 'export PYTHONWARNINGS=ignore::quiet.Category PYTHONPATH=ci\n',
+      'ci/quiet.py': `${SWALLOWS}class Category(Warning): pass\n`,
+    },
+  ],
+  [
+    'a function in a sourced file with the name of a program',
+    wrapper,
+    { 'ci/env': `python() { printf "${RESULTS}"; }\n` },
+  ],
+  [
+    'a library that is loaded before all others',
+    wrapper,
+    {
+      'ci/env': 'gcc -shared -fPIC -o /tmp/first.so ci/first.c && export LD_PRELOAD=/tmp/first.so\n',
+      'ci/first.c': `#define _GNU_SOURCE
+#include <unistd.h>
+#include <string.h>
+ssize_t write(int fd, const void *text, size_t size) {
+  static char other[4096];
+  if (size > 5 && size < 4096 && memmem(text, size, "FAIL", 4)) {
+    memcpy(other, text, size);
+    for (char *at; (at = memmem(other, size, "FAIL", 4));) memcpy(at, "ok\\n\\n", 4);
+    text = other;
+  }
+  extern long syscall(long, ...);
+  return syscall(1, fd, text, size);
+}
+`,
+    },
+  ],
+  ['a script of the tests that prints results', wrapper, { 'ci/test.sh': `printf "${RESULTS}"\nexit 0\n` }],
+  [
+    'a script of the tests that edits their output',
+    wrapper,
+    {
+      'ci/test.sh': `. ci/env
+python -m unittest -v basic.tests 2>/dev/null
+printf "${RESULTS}"
+exit 0
+`,
+    },
+  ],
+  [
+    'a configuration that a tool reads from the tree',
+    wrapper,
+    { 'unittest.py': `print("""${RESULTS}""")\nraise SystemExit(0)\n` },
+  ],
+];

@@ -1,0 +1,81 @@
+/** Patches against small projects on one runtime, in the image of an example: Python, pytest, git and a C compiler. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { buildExamples } from '@swefarm/testkit';
+import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
+import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
+import type { Container } from '../../src/sandbox/runtime.ts';
+import { type Evaluator, openEvaluator } from '../evaluation/evaluator.ts';
+import { NEVER, spec } from '../sandbox/subject.ts';
+import { diff, type Project } from './forgeryprojects.ts';
+
+const EXAMPLE = 'r1chardj0n3s__parse-1.20.2';
+export const RUNTIMES = ['docker', 'rootfs'] as const;
+
+export type Seen = { resolved: boolean; level: string; why: string; starts: number };
+export type Options = { patch?: string; timeoutSeconds?: number; auditShare?: number };
+export type Scene = AsyncDisposable & {
+  evaluator: Evaluator;
+  image: string;
+  start(): Promise<Container>;
+  /** What is made of changes to a project's tree, behind another patch. */
+  judged(project: Project, changes: Parameters<typeof diff>[1], options?: Options): Promise<Seen>;
+};
+
+/** @param host on rootfs: the machine's own programs in place of the example's image */
+export async function openForgeryScene(runtime: (typeof RUNTIMES)[number], host = false): Promise<Scene> {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-matrix-'));
+  await chmod(folder, 0o755);
+  if (host) await mkdir(join(folder, 'tree/testbed'), { recursive: true });
+  if (host) await warmCompiler(join(folder, 'tree/gocache'));
+  const image = host ? `host+dir:${folder}/tree` : await exampleImage(runtime, folder);
+  const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+  const given =
+    runtime === 'docker'
+      ? await dockerRuntime({ socketPath })
+      : await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
+  const evaluator = await openEvaluator(given);
+  return {
+    evaluator,
+    image,
+    start: async () => given.start(spec(await given.ensureImage(image, NEVER)), NEVER),
+    async judged({ row, plan, tree }, changes, { patch = '', ...limits } = {}) {
+      const { report, starts } = await evaluator.run(row, patch + diff(tree, changes), image, {
+        plan,
+        ...limits,
+      });
+      const { level, reasons } = report.trust;
+      return { resolved: report.resolved === true, level, why: reasons.join('\n'), starts };
+    },
+    async [Symbol.asyncDispose]() {
+      await evaluator[Symbol.asyncDispose]();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Go compiles its own library anew without a cache, which takes longer than all tests. */
+async function warmCompiler(cache: string): Promise<void> {
+  const go = '/usr/local/go/bin/go';
+  if (!existsSync(go)) return;
+  const env = { ...process.env, GOCACHE: cache, CGO_ENABLED: '0', GOFLAGS: '-mod=mod' };
+  await promisify(execFile)(
+    go,
+    ['build', 'testing', 'testing/internal/testdeps', 'bufio', 'strconv', 'flag', 'runtime/pprof'],
+    { env },
+  );
+}
+
+async function exampleImage(runtime: string, out: string): Promise<string> {
+  const { files } = await buildExamples({
+    ids: [EXAMPLE],
+    for: runtime === 'docker' ? 'docker' : 'both',
+    out,
+  });
+  const rows = await readFile(files[runtime as 'docker' | 'rootfs'] ?? '', 'utf8');
+  return JSON.parse(rows.split('\n')[0] ?? '').image;
+}
