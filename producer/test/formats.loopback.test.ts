@@ -49,6 +49,26 @@ test('swesmith-xml: calls are XML, observations are the user, the end is a submi
   );
 });
 
+test("swesmith-xml: nothing of the farm's own prompt contradicts the answers", async () => {
+  const folder = await testFolder();
+  const made = toolTrajectory();
+  const prompts = new URL('../../worker/src/agent/prompts/default/', import.meta.url);
+  for (const name of await readdir(prompts)) {
+    const text = await readFile(new URL(name, prompts), 'utf8');
+    if (!text.includes('<issue>')) continue;
+    const messages = made.messages.map((one) => (one.role === 'user' ? { ...one, content: text } : one));
+    const results = await storeRollouts(folder, [{ trajectory: { ...made, messages } }]);
+    for (const form of ['xml', 'tool', 'user']) {
+      const out = join(folder, `${name}.${form}`);
+      await run(['export', results, '--format', 'swesmith-xml', '--form', form, '--out', out]);
+      const [line] = await linesOf(out);
+      const task = (line?.messages as { content: string }[] | undefined)?.[1]?.content;
+      expect(task).toContain('{{problem_statement}}\n</issue>');
+      expect(task).not.toMatch(/```|submit|sentinel|tool/);
+    }
+  }
+});
+
 test('swesmith-xml as tool calls and as blocks of text: from either kind of conversation', async () => {
   const tool = await linesOf((await exported('swesmith-xml', 'tool', 'a.jsonl')).path);
   for (const line of tool) {

@@ -5,10 +5,10 @@ import { isResolved } from './testsstatus.ts';
 
 export function equal(judged: Case): Judged {
   const { read, instance } = judged;
-  const named = read.nameOf ?? ((name: string): string => name);
-  const wanted = new Set([...instance.FAIL_TO_PASS, ...instance.PASS_TO_PASS].map(named));
+  // Two names that the parser folds into one are two entries of the harness's sorted list.
+  const wanted = [...instance.FAIL_TO_PASS, ...instance.PASS_TO_PASS];
   let passed = 0;
   for (const status of read.outcomes.values()) if (status === 'PASSED') passed++;
   const tests = passedLists(judged);
-  return { resolved: isResolved(tests) && passed === wanted.size, tests };
+  return { resolved: isResolved(tests) && passed === wanted.length, tests };
 }

@@ -288,3 +288,18 @@ describe('which part of a log a harness reads', () => {
     });
   });
 });
+
+test('equal: two names that the parser folds into one are unresolved, as in the sorted lists of the harness', () => {
+  const folded = judge({
+    read: {
+      readable: true,
+      outcomes: new Map([['a', 'PASSED']]),
+      text: null,
+      nameOf: (name: string) => name.replace(/\[.*/, ''),
+    },
+    evidence: { log: '', exitCode: 0, files: new Map() },
+    verdict: { rule: 'equal' },
+    instance: { FAIL_TO_PASS: ['a[/x]'], PASS_TO_PASS: ['a[/y]'] },
+  });
+  expect(folded.resolved).toBe(false);
+});

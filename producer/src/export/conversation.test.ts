@@ -1,7 +1,7 @@
 /** Which actions of an answer exports show: those that the agent ran. */
 import type { CommandRecord, Message, Turn } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { conversationOf } from './conversation.ts';
+import { conversationOf, templateMessage } from './conversation.ts';
 
 const ranOf = (command: string): CommandRecord => ({
   ...{ command, exit_code: 0, seconds: 0, output_bytes: 0, note: null },
@@ -68,4 +68,23 @@ describe('an answer of tool calls', () => {
     expect(read(called(ls, '{"command'), turnOf())).toMatchObject({ calls: ['ls', undefined], ran: [] });
     expect(read(called(ls, pwd), null)).toMatchObject({ ran: ['ls', 'pwd'] });
   });
+});
+
+test('messages for chat templates have arguments as objects of text', () => {
+  const written = ['{"command": "ls"}', '{"command": 5, "all": ["a"]}', '{"command": "ls', '', '[1]'];
+  const tool_calls = written.map((text, at) => ({
+    id: `c${at}`,
+    type: 'function' as const,
+    function: { name: 'bash', arguments: text },
+  }));
+  const message = templateMessage({ role: 'assistant', content: 'Go.', tool_calls });
+  const calls = [
+    { command: 'ls' },
+    { command: '5', all: '["a"]' },
+    { arguments: '{"command": "ls' },
+    { arguments: '' },
+    { arguments: '[1]' },
+  ].map((args, at) => ({ id: `c${at}`, type: 'function', function: { name: 'bash', arguments: args } }));
+  expect(message).toEqual({ role: 'assistant', content: 'Go.', tool_calls: calls });
+  expect(templateMessage({ role: 'user', content: 'x' })).toEqual({ role: 'user', content: 'x' });
 });

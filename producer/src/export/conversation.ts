@@ -2,6 +2,7 @@
 import {
   contentWithoutThought,
   findFencedBlock,
+  jsonText,
   type Message,
   picturesOf,
   type Trajectory,
@@ -149,4 +150,20 @@ export function plainMessage(message: Message): PlainMessage {
     ...(tool_calls === undefined ? {} : { tool_calls }),
     ...(tool_call_id === undefined ? {} : { tool_call_id }),
   };
+}
+
+/**
+ * As {@link plainMessage}, with the arguments of calls as objects: chat templates render them so, and write text twice quoted or refuse it.
+ * Values are text, because readers of JSON lines want one type a column: another value is written as JSON, and what is no
+ * object becomes the value of `arguments`.
+ */
+export function templateMessage(message: Message) {
+  const { tool_calls, ...plain } = plainMessage(message);
+  if (tool_calls === undefined) return plain;
+  const calls = tool_calls.map(({ function: { name, arguments: raw }, ...call }) => {
+    const entries = Object.entries(parsedObject(raw) ?? { arguments: raw });
+    const values = entries.map(([key, value]) => [key, typeof value === 'string' ? value : jsonText(value)]);
+    return { ...call, function: { name, arguments: Object.fromEntries(values) as Record<string, string> } };
+  });
+  return { ...plain, tool_calls: calls };
 }

@@ -29,7 +29,7 @@ export function renderReport(report: ProfileReport, ks: readonly number[]): stri
     ['patch applied', percent(report.patch_applied_rate)],
     ['evaluation errors', percent(report.evaluation_error_rate)],
     ['mean turns', turns(report)],
-    ['groups', `${groups.complete} of ${groups.total} complete (${groups.size} judged)`],
+    ['groups', `${groups.complete} of ${groups.total} complete (${groups.size} judged each)`],
   ];
   const causes = [
     ...Object.entries(report.failures).map(([cause, times]) => ['failed', cause, String(times)]),

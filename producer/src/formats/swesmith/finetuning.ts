@@ -58,6 +58,15 @@ submit has no parameter and ends the work: call it once the issue is solved.`,
   },
 };
 
+const ISSUE_END = '</issue>';
+const RULES = `Change the source files so that the issue is solved in general, not only for the example it shows. Do not change existing tests or the project's configuration; other tests will judge your work.`;
+
+/** The farm's prompts tell after the issue how an answer is written and submitted. The answers of a form differ from that, and its system prompt tells how. */
+function taskOf(text: string): string {
+  const end = text.lastIndexOf(ISSUE_END);
+  return end < 0 ? text : `${text.slice(0, end + ISSUE_END.length)}\n\n${RULES}`;
+}
+
 function line(rollout: ExportedRollout, form: Form): Rendered {
   const { content, provenance, patch } = rollout;
   const trajectory = content?.trajectory;
@@ -68,7 +77,7 @@ function line(rollout: ExportedRollout, form: Form): Rendered {
   const row = {
     messages: [
       { role: 'system', content: form.system },
-      { role: 'user', content: task.join('\n\n') },
+      { role: 'user', content: taskOf(task.join('\n\n')) },
       ...steps.flatMap((step, at) => [
         form.answer(step),
         // After the last call nothing is answered any more.

@@ -6,7 +6,7 @@ import type { TokenSequence } from './sequences.ts';
 export type LabelledSequence = TokenSequence & { label: Record<string, unknown> };
 
 /**
- * `input_ids`, `loss_mask` and `log_probs` hold all sequences behind one another; sequence i is at `offsets[i]` up to `offsets[i + 1]`.
+ * `input_ids`, `loss_mask`, `log_probs` and `version_index` hold all sequences behind one another; sequence i is at `offsets[i]` up to `offsets[i + 1]`.
  * The labels are a JSON list in the metadata, as `rows`.
  */
 export function* safetensorsPieces(rows: readonly LabelledSequence[]): Generator<Uint8Array> {
@@ -18,6 +18,7 @@ export function* safetensorsPieces(rows: readonly LabelledSequence[]): Generator
     ['offsets', 'I64', rows.length + 1, 8],
     ['input_ids', 'I32', total, 4],
     ['log_probs', 'F32', total, 4],
+    ['version_index', 'I32', total, 4],
     ['loss_mask', 'U8', total, 1],
   ] as const;
   const metadata = { format: 'swefarm-tokens-1', rows: jsonText(rows.map(({ label }) => label)) };
@@ -36,6 +37,7 @@ export function* safetensorsPieces(rows: readonly LabelledSequence[]): Generator
   yield bytesOf(offsets);
   for (const { ids } of rows) yield bytesOf(ids);
   for (const { logProbs } of rows) yield bytesOf(logProbs);
+  for (const { versions } of rows) yield bytesOf(versions);
   for (const { mask } of rows) yield mask;
 }
 

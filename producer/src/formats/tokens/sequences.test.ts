@@ -25,6 +25,23 @@ test('a contiguous conversation is one sequence, masked where the policy did not
     ids: Int32Array.from([1, 2, 3, 4, 5, 6]),
     mask: Uint8Array.from([0, 0, 1, 0, 1, 1]),
     logProbs: Float32Array.from([0, 0, -3, 0, -5, -6]),
+    versions: Int32Array.from([-1, -1, -1, -1, -1, -1]),
+    names: [],
+  });
+});
+
+test('each token has the policy version that sampled it', () => {
+  const spans = [
+    { version: 'w2', tokens: 1 },
+    { version: null, tokens: 1 },
+    { version: 'w1', tokens: 1 },
+  ];
+  const same = { ...turn(0, [1], [2]), policy_version: { start: 'w1', end: 'w1' } };
+  const crossed = { ...turn(2, [3], [4]), policy_version: { start: 'w1', end: 'w2' } };
+  const [only] = sequencesOf({ turns: [same, crossed, { ...turn(4, [5], [6, 7, 8]), spans }] });
+  expect(only).toMatchObject({
+    names: ['w1', 'w2'],
+    versions: Int32Array.from([-1, 0, -1, -1, -1, 1, -1, 0]),
   });
 });
 

@@ -1,5 +1,5 @@
 /** The token sequences of a trajectory: all tokens of a conversation in a row, and which of them the policy generated. */
-import type { Trajectory } from '@swefarm/shared';
+import type { Span, Trajectory, Turn } from '@swefarm/shared';
 
 export type TokenSequence = {
   ids: Int32Array;
@@ -7,6 +7,9 @@ export type TokenSequence = {
   mask: Uint8Array;
   /** 0 where the mask is 0. */
   logProbs: Float32Array;
+  /** The place in `names` of the policy version that sampled each token; -1 for tokens of a prompt and where it is not known. */
+  versions: Int32Array;
+  names: string[];
 };
 
 /**
@@ -17,15 +20,16 @@ export function sequencesOf({ turns }: Pick<Trajectory, 'turns'>): TokenSequence
   const sequences: Piece[][] = [];
   let pieces: Piece[] = [];
   let length = 0;
-  for (const { tokens } of turns) {
+  for (const turn of turns) {
+    const { tokens } = turn;
     if (!tokens || tokens.generation.length === 0) continue;
     if (tokens.prefix_length < length) {
       sequences.push(pieces);
       pieces = asPrompt(pieces, tokens.prefix_length);
       length = tokens.prefix_length;
     }
-    pieces.push({ ids: tokens.prompt_suffix, logProbs: null });
-    pieces.push({ ids: tokens.generation, logProbs: tokens.log_probs });
+    pieces.push({ ids: tokens.prompt_suffix, logProbs: null, spans: [] });
+    pieces.push({ ids: tokens.generation, logProbs: tokens.log_probs, spans: spansOf(turn) });
     length += tokens.prompt_suffix.length + tokens.generation.length;
   }
   if (pieces.length > 0) sequences.push(pieces);
@@ -33,7 +37,13 @@ export function sequencesOf({ turns }: Pick<Trajectory, 'turns'>): TokenSequence
 }
 
 /** `logProbs`: null for tokens of a prompt. */
-type Piece = { ids: Int32Array; logProbs: Float32Array | null };
+type Piece = { ids: Int32Array; logProbs: Float32Array | null; spans: readonly Span[] };
+
+/** A turn without spans has one version only where it began and ended with the same. */
+function spansOf({ spans, tokens, policy_version: { start, end } }: Turn): readonly Span[] {
+  if (spans) return spans;
+  return start !== null && start === end ? [{ version: start, tokens: tokens?.generation.length ?? 0 }] : [];
+}
 
 /** The first `length` tokens, as prompt. */
 function asPrompt(pieces: readonly Piece[], length: number): Piece[] {
@@ -41,7 +51,7 @@ function asPrompt(pieces: readonly Piece[], length: number): Piece[] {
   let left = length;
   for (const { ids } of pieces) {
     if (left === 0) break;
-    kept.push({ ids: ids.subarray(0, left), logProbs: null });
+    kept.push({ ids: ids.subarray(0, left), logProbs: null, spans: [] });
     left -= Math.min(left, ids.length);
   }
   return kept;
@@ -53,9 +63,19 @@ function joined(pieces: readonly Piece[]): TokenSequence {
     ids: new Int32Array(length),
     mask: new Uint8Array(length),
     logProbs: new Float32Array(length),
+    versions: new Int32Array(length).fill(-1),
+    names: [] as string[],
   };
   let at = 0;
-  for (const { ids, logProbs } of pieces) {
+  for (const { ids, logProbs, spans } of pieces) {
+    let from = at;
+    for (const { version, tokens } of spans) {
+      if (version !== null) {
+        if (!sequence.names.includes(version)) sequence.names.push(version);
+        sequence.versions.fill(sequence.names.indexOf(version), from, from + tokens);
+      }
+      from += tokens;
+    }
     sequence.ids.set(ids, at);
     if (logProbs) {
       sequence.mask.fill(1, at, at + ids.length);

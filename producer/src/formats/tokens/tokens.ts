@@ -37,6 +37,8 @@ const COLUMNS = {
   input_ids: ['int32'],
   loss_mask: ['int32'],
   log_probs: ['float'],
+  version_index: ['int32'],
+  policy_versions: ['text'],
   reward: 'double',
   resolved: 'boolean',
   model: 'text',
@@ -54,10 +56,11 @@ const STORED = {
   input_ids: { encoding: 'PLAIN', codec: 'UNCOMPRESSED' },
   loss_mask: { encoding: 'RLE_DICTIONARY', codec: 'UNCOMPRESSED' },
   log_probs: { encoding: 'PLAIN', codec: 'UNCOMPRESSED' },
+  version_index: { encoding: 'RLE_DICTIONARY', codec: 'UNCOMPRESSED' },
 } as const;
 
-/** Nine bytes a token in memory and on disk. */
-const TOKEN_BYTES = 9;
+/** Bytes of a token in memory; on disk nine, since masks and versions are a few runs. */
+const TOKEN_BYTES = 13;
 /** Small: the encoder holds several numbers for each token. */
 const GROUP_BYTES = 1024 ** 2;
 const SHARD_TOKENS = 8 * 1024 ** 2;
@@ -70,21 +73,27 @@ function labelled(rollout: ExportedRollout): LabelledSequence[] | { skipped: str
   const sequences = sequencesOf(trajectory);
   const from = rollout.line.imported?.format;
   if (sequences.length === 0) {
-    return { skipped: from === undefined ? 'without token ids' : `without token ids: imported from ${from}` };
+    const why =
+      from === undefined ? 'ordinary runs keep none, see --require-tokens' : `imported from ${from}`;
+    return { skipped: `without token ids: ${why}` };
   }
   const { imported: _imported, success: resolved, ...origin } = rollout.provenance;
   const label = { ...origin, resolved };
-  return sequences.map((sequence, segment) => ({ ...sequence, label: { ...label, segment } }));
+  return sequences.map((sequence, segment) => ({
+    ...sequence,
+    label: { ...label, policy_versions: sequence.names, segment },
+  }));
 }
 
 function parquetRows(rollout: ExportedRollout) {
   const found = labelled(rollout);
   if ('skipped' in found) return found;
-  const rows = found.map(({ ids, mask, logProbs, label }) => ({
+  const rows = found.map(({ ids, mask, logProbs, versions, label }) => ({
     ...label,
     input_ids: ids,
     loss_mask: mask,
     log_probs: logProbs,
+    version_index: versions,
   }));
   return { rows, bytes: found.reduce((sum, { ids }) => sum + ids.length, 0) * TOKEN_BYTES };
 }
