@@ -66,7 +66,8 @@ async function score(path: string, flags: Flags): Promise<void> {
   });
   const stop = listenForStop(() => say('\nswefarm: stopping; the same command continues'));
   await using late = lazyFarm(() => producerConfig(flags));
-  await using file = await openScores(String(flags.output ?? scoresPath(path)), verifier.name);
+  const scores = String(flags.output ?? scoresPath(path));
+  await using file = await openScores(scores, verifier.name);
   const failures: string[] = [];
   const counts = { scored: 0, known: 0, empty: 0 };
   const slots = createSemaphore(Math.max(1, flags.concurrency as number));
@@ -94,7 +95,7 @@ async function score(path: string, flags: Flags): Promise<void> {
   }
   await Promise.all(running);
   say(
-    `${counts.scored} rollouts scored by ${verifier.name}, ${counts.known} had a score, ${counts.empty} without a verdict are left out`,
+    `${counts.scored} rollouts scored by ${verifier.name}, ${counts.known} had a score, ${counts.empty} without a verdict are left out: ${scores}`,
   );
   for (const [reason, times] of Object.entries(countNames(failures)))
     say(`${times} without a score: ${reason}`);

@@ -62,7 +62,7 @@ async function select(outputs: string[], flags: Flags): Promise<void> {
   }
   await replaceFile(resolve(target), lines);
   say(
-    `${lines.length} of ${instances.size} instances have a best rollout; ${missing} judged rollouts have no score`,
+    `${lines.length} of ${instances.size} instances have a best rollout; ${missing} judged rollouts have no score: ${resolve(target)}`,
   );
   process.exitCode = missing === 0 && lines.length === instances.size ? EXIT.allJudged : EXIT.someNotJudged;
 }

@@ -95,6 +95,7 @@ async function serveUntil(stop: Stop, flags: Flags, config: ProducerConfig): Pro
     throw addressError(error, config);
   });
   await print(JSON.stringify({ url: gateway.url, host: gateway.host, port: gateway.port }));
+  say(`the page of runs is ${gateway.url}/ui/`);
   if (tokenFile !== null) say(`no token was given: one was made for this start and written to ${tokenFile}`);
   await whenAborted(stop.draining);
   return EXIT.allJudged;

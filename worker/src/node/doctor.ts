@@ -1,5 +1,5 @@
 /** `swefarm-worker doctor`: checks from this node everything a rollout needs, one line each, with the remedy. */
-import { statfs } from 'node:fs/promises';
+import { readFile, statfs } from 'node:fs/promises';
 import {
   createLog,
   errorMessage,
@@ -28,6 +28,7 @@ export async function diagnose(
     ...(await parserImageFindings(config, signal)),
     await redisFinding(config, signal),
     await diskFinding(config),
+    ...(await kernelFindings()),
     ...(policyUrl ? [await endpointFinding(policyUrl, signal)] : []),
   ];
 }
@@ -94,4 +95,21 @@ async function diskFinding(config: WorkerConfig): Promise<Finding> {
 async function endpointFinding(url: string, signal: AbortSignal): Promise<Finding> {
   const probe = await probeEndpoint(url, signal);
   return { status: probe.ok ? 'ok' : 'fail', subject: 'policy endpoint', detail: `${url}: ${probe.detail}` };
+}
+
+/** Counted for each user or for the node, so that one sandbox can use up what its neighbours need. */
+const KERNEL_LIMITS = { 'fs.inotify.max_user_instances': 8192, 'kernel.pty.max': 65536 } as const;
+
+/** @param read content of a file below /proc/sys */
+export async function kernelFindings(
+  read = (path: string): Promise<string> => readFile(`/proc/sys/${path}`, 'utf8'),
+): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const [name, wanted] of Object.entries(KERNEL_LIMITS)) {
+    const value = Number(await read(name.replaceAll('.', '/')).catch(() => Number.NaN));
+    if (value >= wanted || Number.isNaN(value)) continue;
+    const detail = `${name} is ${value}, which one sandbox can use up: sysctl -w ${name}=${wanted}`;
+    findings.push({ status: 'warn', subject: 'kernel', detail });
+  }
+  return findings;
 }
