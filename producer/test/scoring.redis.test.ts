@@ -169,6 +169,6 @@ test('the best of two is chosen, and the report tells pass@k, best@k and the gap
   await writeFile(scores, lines(...found.slice(1).map(line)));
   expect(await run(['select', output, '--output', join(folder, 'part.jsonl')])).toMatchObject({
     code: 10,
-    stderr: expect.stringMatching(/1 judged rollouts have no score/),
+    stderr: expect.stringMatching(/1 judged rollouts have no score: .*part\.jsonl/),
   });
 });

@@ -63,6 +63,16 @@ describe.each(Object.keys(OPEN))('on %s', (name) => {
     expect(report.evaluation).toBe('completed');
   });
 
+  test('a file of outcomes of 17 MiB is read', async () => {
+    const report = '<testsuites><testcase classname="t" name="test_a"/></testsuites>';
+    const row = rowOf([
+      `mkdir -p /tmp/out; { head -c 17825792 /dev/zero | tr '\\0' ' '; echo '${report}'; } >${OUTCOMES}`,
+    ]);
+    const plan = { files: [OUTCOMES], outcomes: { from: 'junit' as const, file: OUTCOMES } };
+    const { report: found } = await evaluator.run(row, '', image, { plan });
+    expect(Object.values(found.status_map ?? {})).toEqual(['PASSED']);
+  });
+
   test('a patch with 30,000 new files, where something is hidden: judged', async () => {
     const path = (at: number): string => `${'d'.repeat(60)}/${'f'.repeat(30)}${at}.txt`;
     const section = (one: string): string =>

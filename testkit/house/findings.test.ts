@@ -1,0 +1,27 @@
+/** The table of findings names tests that exist, so that a test which holds a mend is not moved or removed unseen. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ROOT } from './tree.ts';
+
+const table = readFileSync(join(ROOT, 'docs/internals/findings.md'), 'utf8');
+const named = [...table.matchAll(/`((?:shared|grading|producer|worker|testkit)\/[^`]+)`/g)].map(
+  ([, path = '']) => path,
+);
+
+test('every file that the table of findings names exists', () => {
+  expect(named.length).toBeGreaterThan(50);
+  expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
+
+test('every finding has a row', () => {
+  const series = { B: 9, F: 21, E: 5, R: 6, D: 9, N: 12 };
+  const ids = Object.entries(series).flatMap(([letter, last]) =>
+    Array.from({ length: last }, (_, at) => `${letter}${at + 1}`),
+  );
+  ids.push(...Array.from({ length: 8 }, (_, at) => `B10.${at + 1}`));
+  const rows = new Set(
+    table.split('\n').flatMap((line) => /^\| ([A-Z][^|]*) \|/.exec(line)?.[1]?.split(', ') ?? []),
+  );
+  expect(ids.filter((id) => !rows.has(id))).toEqual([]);
+});
