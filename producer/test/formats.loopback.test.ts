@@ -21,6 +21,22 @@ async function exported(format: string, form: string, out: string) {
 
 const json = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 
+test.each(['sft-messages', 'verifier'])(
+  '%s: arguments of calls are objects, and text on request',
+  async (format) => {
+    for (const [form, args] of [
+      ['jsonl', { command: 'ls' }],
+      ['text', '{"command":"ls"}'],
+    ] as const) {
+      const [line] = await linesOf((await exported(format, form, 'a.jsonl')).path);
+      const messages = line?.messages as
+        | { tool_calls?: { function: { arguments: unknown } }[] }[]
+        | undefined;
+      expect(messages?.[2]?.tool_calls?.[0]?.function.arguments).toEqual(args);
+    }
+  },
+);
+
 test('swesmith-xml: calls are XML, observations are the user, the end is a submit', async () => {
   const { path } = await exported('swesmith-xml', 'xml', 'ft_xml_r1.jsonl');
   const [tools, text] = await linesOf(path);
