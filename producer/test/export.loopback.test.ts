@@ -35,7 +35,7 @@ test('each line carries the messages, and where they come from', async () => {
     dataset,
     `${JSON.stringify({ instance_id: 'a__b-2', repo: 'a/b', license_name: 'MIT' })}\n`,
   );
-  const ran = await go('--dataset', dataset, '--instances', 'a__b-2');
+  const ran = await go('--dataset', dataset, '--instances', 'a__b-2', '--form', 'text');
   expect(ran).toMatchObject({
     code: 0,
     stderr: expect.stringContaining('6 read, 1 exported of 1 instances'),

@@ -1,5 +1,6 @@
 /** Token ids, loss masks and log-probabilities, as shards of parquet or safetensors. Nothing is tokenised here. */
 import { open } from 'node:fs/promises';
+import { jsonText } from '@swefarm/shared';
 import { unwritablePath } from '../../export/aside.ts';
 import { SHOWS_PICTURES, showsPictures } from '../../export/conversation.ts';
 import {
@@ -38,7 +39,7 @@ const COLUMNS = {
   loss_mask: ['int32'],
   log_probs: ['float'],
   version_index: ['int32'],
-  policy_versions: ['text'],
+  policy_versions: 'text',
   reward: 'double',
   resolved: 'boolean',
   model: 'text',
@@ -94,6 +95,7 @@ function parquetRows(rollout: ExportedRollout) {
     loss_mask: mask,
     log_probs: logProbs,
     version_index: versions,
+    policy_versions: jsonText(label.policy_versions),
   }));
   return { rows, bytes: found.reduce((sum, { ids }) => sum + ids.length, 0) * TOKEN_BYTES };
 }
