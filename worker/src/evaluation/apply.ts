@@ -1,6 +1,7 @@
 /** Applies the model patch to the clean tree as the plan says: the harness's own commands in the same order. */
 import { type InstancePlan, RolloutFailure } from '@swefarm/shared';
 import type { Container, ExecResult } from '../sandbox/runtime.ts';
+import { addedPaths } from './recreated.ts';
 
 const APPLY_TIMEOUT_MS = 120_000;
 const APPLY_OUTPUT_BYTES = 1024 * 1024;
@@ -18,19 +19,32 @@ const exactAttempts = ({
   return apply.length === 0 ? apply : [{ name: 'git apply --verbose', argv }, ...others];
 };
 
+/**
+ * Paths of new files come by stdin. Removes what is untracked where such a file or its folder has to be: the agent's sandbox started with the
+ * same, the agent removed it there, and a patch does not name what git ignores.
+ */
+const MAKE_WAY = `while IFS= read -r -d '' path; do
+  if [ -d "$path" ] && [ ! -L "$path" ]; then printf '%s\\0' "$path"; fi
+  while [ "$path" != "\${path%/*}" ]; do
+    path=\${path%/*}
+    if [ -L "$path" ] || { [ -e "$path" ] && [ ! -d "$path" ]; }; then printf '%s\\0' "$path"; fi
+  done
+done | xargs -0 -r git --literal-pathspecs clean -ffdxq --`;
+
 export type Applied = { applied: boolean; applied_with: string | null; output: string };
 
 /**
- * Expects the patch at the plan's `patch_path`. A plan without attempts has a script that applies it. Throws RolloutFailure
+ * `taken`: the patch, where the worker took it from the agent's tree. Expects the patch at the plan's `patch_path`. A plan without attempts has a script that applies it. Throws RolloutFailure
  * `evaluation_lost` when the container is gone.
  */
 export async function applyPatch(
   container: Container,
   plan: Pick<InstancePlan, 'apply' | 'patch_path' | 'reset_between' | 'already_applied'>,
-  { fromTree, signal }: { fromTree: boolean; signal: AbortSignal },
+  { taken, signal }: { taken: string | null; signal: AbortSignal },
 ): Promise<Applied> {
-  const run = (argv: readonly string[]): Promise<ExecResult> =>
+  const run = (argv: readonly string[], stdin?: Uint8Array): Promise<ExecResult> =>
     container.exec(argv, {
+      ...(stdin ? { stdin } : {}),
       cwd: container.workdir,
       timeoutMs: APPLY_TIMEOUT_MS,
       maxOutputBytes: APPLY_OUTPUT_BYTES,
@@ -39,7 +53,10 @@ export async function applyPatch(
     });
   let output = '';
   if (plan.apply.length === 0) return { applied: true, applied_with: null, output };
-  for (const [index, attempt] of (fromTree ? exactAttempts(plan) : plan.apply).entries()) {
+  const added = taken === null ? [] : addedPaths(taken);
+  if (added.length > 0)
+    await run(['/bin/bash', '-c', MAKE_WAY], Buffer.from(added.map((path) => `${path}\0`).join('')));
+  for (const [index, attempt] of (taken === null ? plan.apply : exactAttempts(plan)).entries()) {
     if (index > 0) for (const argv of plan.reset_between) await run(argv);
     const result = await run(attempt.argv);
     output += result.output.toString('utf8');

@@ -19,13 +19,10 @@ import { applyPatch } from './apply.ts';
 import { EVAL_PATH, type Seal, sealScript, whatChanged } from './evidence.ts';
 import { mayLackFiles, withoutRecreated } from './recreated.ts';
 
-/** 128 + SIGKILL. */
+/** 128 + SIGKILL, 128 + SIGTERM. */
 const KILLED = 137;
-/** 128 + SIGTERM. */
 const TERMINATED = 143;
 const CONTAINER_END_MS = 2_000;
-/** Of each file that the tests leave; a larger one counts as not there. */
-const MAX_FILE_BYTES = 16 * 1024 * 1024;
 /** The folder of the repository in scripts that are made by columns. */
 const TESTBED = '/testbed';
 
@@ -185,7 +182,7 @@ async function runPatched(
   requireRunning(await stateAfter(container, result));
   await requireFed(container, facts, deps);
   if (result.exitCode === null) return;
-  facts.files = await filesLeft(container, plan, deps.signal);
+  facts.files = await filesLeft(container, plan, deps);
   Object.assign(facts, await whatChanged(container, seal, deps.signal));
 }
 
@@ -200,7 +197,10 @@ async function applyTo(
     facts.patch_state = 'empty';
     return null;
   }
-  const { applied, applied_with, output } = await applyPatch(container, plan, deps);
+  const { applied, applied_with, output } = await applyPatch(container, plan, {
+    taken: deps.fromTree ? patch : null,
+    signal: deps.signal,
+  });
   facts.patch_state = applied ? 'applied' : 'not_applied';
   facts.applied_with = applied_with;
   if (applied) return null;
@@ -215,13 +215,13 @@ function requireRunning(state: ContainerState): void {
 }
 
 /**
- * Those of the plan's files that the script left and that are small enough. The container is ended first, so that nothing in it changes
+ * Those of the plan's files that the script left. One that is larger than a log may be counts as absent. The container is ended first, so that nothing in it changes
  * them, and no program of the image reads them.
  */
 async function filesLeft(
   container: Container,
   { files, outcomes }: InstancePlan,
-  signal: AbortSignal,
+  { logLimit, signal }: Pick<CleanRunDeps, 'logLimit' | 'signal'>,
 ): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   const paths = new Set([...files, ...('file' in outcomes ? [outcomes.file] : [])]);
@@ -229,8 +229,8 @@ async function filesLeft(
   const remains = await container.end?.(signal);
   for (const path of paths) {
     const reading = remains
-      ? remains.getLinkedFile(path, MAX_FILE_BYTES, signal)
-      : container.getFile(path, MAX_FILE_BYTES, signal);
+      ? remains.getLinkedFile(path, logLimit, signal)
+      : container.getFile(path, logLimit, signal);
     const content = await reading.catch((error: unknown) => {
       signal.throwIfAborted();
       if (error instanceof SwefarmError && error.code === 'file_too_large') return null;

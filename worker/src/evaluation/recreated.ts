@@ -25,7 +25,7 @@ export async function withoutRecreated(
   patch: string,
   signal: AbortSignal,
 ): Promise<string> {
-  const sections = patch.split(/^(?=diff --git )/m);
+  const sections = sectionsOf(patch);
   const added = sections.map(addedPath);
   const paths = added.filter((path) => path !== null);
   if (paths.length === 0) return patch;
@@ -46,6 +46,14 @@ export async function withoutRecreated(
 
 const howItEnded = ({ timedOut, exitCode, truncated }: ExecResult): string =>
   timedOut ? `no answer in ${TIMEOUT_MS / 1000} s` : truncated ? 'too much output' : `exit code ${exitCode}`;
+
+const sectionsOf = (patch: string): string[] => patch.split(/^(?=diff --git )/m);
+
+/** The paths of the files that a patch adds. */
+export const addedPaths = (patch: string): string[] =>
+  sectionsOf(patch)
+    .map(addedPath)
+    .filter((path) => path !== null);
 
 function addedPath(section: string): string | null {
   try {

@@ -5,7 +5,8 @@ type Listing = { ignored: string[]; shown: string[]; old: string[] };
 
 /**
  * Names, each ended by NUL, of the shown files that the patch leaves out: files that were ignored by themselves, and in folders that were ignored as a
- * whole the files that nobody has touched since. A file that the agent adds to such a folder and shows is its work.
+ * whole the files that nobody has touched since. A file that the agent adds to such a folder, or to a folder that it makes in place of
+ * an ignored file, and shows is its work.
  *
  * @param output the three lists, whose names end in NUL, with an empty name between two of them
  */
@@ -13,8 +14,7 @@ export function leftAsTheyWere(output: Buffer): Buffer {
   const { ignored, shown, old } = listingIn(output.toString('latin1'));
   const files = new Set(ignored.filter((path) => !path.endsWith('/')));
   const untouched = new Set(old.map((path) => path.slice('./'.length)));
-  const isLeft = (path: string): boolean =>
-    untouched.has(path) || [...parentsOf(path)].some((one) => files.has(one));
+  const isLeft = (path: string): boolean => untouched.has(path) || files.has(path);
   return Buffer.from(
     shown
       .filter(isLeft)
@@ -32,10 +32,4 @@ function listingIn(text: string): Listing {
   }
   const [ignored = [], shown = [], old = []] = lists;
   return { ignored, shown, old };
-}
-
-/** The path itself and the folders above it: the agent can put a folder where a file was. */
-function* parentsOf(path: string): Generator<string> {
-  yield path;
-  for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) yield path.slice(0, at);
 }

@@ -1,0 +1,72 @@
+/** The tree at the start plus the patch is the tree that the tests see, whatever lies in the way, and whatever the harness's command strips. */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bareInstance, printingScript } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
+import type { Runtime } from '../../src/sandbox/runtime.ts';
+import { takePatch } from '../../src/sandbox/snapshot.ts';
+import { NEVER, sh, snapshotOf, spec } from '../sandbox/subject.ts';
+import { type Evaluator, openEvaluator } from './evaluator.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-exact-'));
+let runtime: Runtime;
+let evaluator: Evaluator;
+beforeAll(async () => {
+  await chmod(folder, 0o755);
+  runtime = await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
+  evaluator = await openEvaluator(runtime);
+});
+afterAll(async () => {
+  await evaluator[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const REPOSITORY = `git init -q -b main .; mkdir -p pkg/__pycache__ made data; echo a >pkg/a.py; printf '\\000' >pkg/__pycache__/a.pyc
+  echo old >made/lib.js; echo old >version; printf 'x\\n' >table.tab; ln -s ../table.tab data/link
+  printf '__pycache__/\\nmade/\\n/version\\n' >.gitignore; git add -A; git -c user.name=n -c user.email=e@x commit -qm base`;
+const LIST = `find . -name .git -prune -o -printf '%y %p %l\\n' | sort; cat table.tab | od -c`;
+
+/** What the agent does. Each of them ends in a tree where the clean one has something in the way, or that a harness would change. */
+test.each([
+  ['a file in place of an ignored folder', 'rm -r made; echo new >made'],
+  [
+    'a folder in place of an ignored file',
+    'rm version; mkdir version; echo new >version/one.txt; echo "!/version/" >>.gitignore',
+  ],
+  ['a link in place of a package with bytecode', 'rm -r pkg; ln -s data pkg'],
+  ['a file in place of a package with bytecode', 'rm -r pkg; echo new >pkg'],
+  [
+    'blanks, tabs, CR and blank last lines',
+    "printf 'x\\nname\\tvalue\\t\\t\\nwin\\r\\nlast  \\n\\n\\n' >table.tab",
+  ],
+])('%s', async (_what, does) => {
+  const image = await evaluator.minimal();
+  await using agent = await runtime.start(spec(await runtime.ensureImage(image, NEVER)), NEVER);
+  await sh(agent, REPOSITORY);
+  const snapshot = await snapshotOf(agent);
+  await sh(agent, does);
+  const { patch } = await takePatch(agent, snapshot, NEVER);
+  const tree = (await sh(agent, LIST)).output.toString();
+
+  const [head, ...rest] = printingScript("w('.')").split('\n');
+  const row = bareInstance({
+    FAIL_TO_PASS: ['t.py::test_a'],
+    log_parser: 'pytest',
+    eval_script: [head, 'cd /testbed', LIST, ...rest].join('\n'),
+  });
+  const argv = ['git', 'apply', '--whitespace=fix', '/tmp/patch.diff'];
+  const { report, log } = await evaluator.run(row, patch.toString(), image, {
+    fromTree: true,
+    plan: {
+      before: [{ name: 'repository', script: REPOSITORY, may_fail: false, timeout: 60 }],
+      apply: [
+        { name: 'git apply --whitespace=fix', argv },
+        { name: 'patch', argv: ['patch', '--batch', '--fuzz=5', '-p1', '-i', '/tmp/patch.diff'] },
+      ],
+    },
+  });
+  expect(report.applied_with).toBe('git apply --verbose');
+  expect(log?.toString()).toContain(tree);
+});
