@@ -85,9 +85,8 @@ of bounds is no reward of 0 but an evaluation that cannot be read. A forged repo
 these ask whether the task was solved, which a number alone does not say. Tables and metrics count it as \`scored\`.
 
 ## When the table changes
-The hash changes with any row that can decide for a run of before. Results that were decided by an earlier table keep its hash and their reward; \`swefarm regrade\` applies
+The hash changes with any change of the table. Results that were decided by an earlier table keep its hash and their reward; \`swefarm regrade\` applies
 today's table to their recorded facts and writes today's hash. The name changes only when recorded facts mean something else.
-The row \`timeout_once\` of earlier tables never decided: an override of it is accepted and does nothing.
 `;
 
 function line({ row, when, verdict, fixed }: RewardRow): string {

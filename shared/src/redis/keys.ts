@@ -24,9 +24,8 @@ export function keysFor(prefix: string) {
     /** Sorted set of the images that a worker's node has, by the time (ms) at which that is forgotten. */
     homes: (worker: string) => key('homes', worker),
     handed: (worker: string) => key('handed', worker),
+    /** JSON: a policy's key, and the origins that may receive it. */
     secret: (name: string) => key('secret', name),
-    /** JSON array of the origins that a secret may be shown to. */
-    secretOrigins: (name: string) => key('secret', name, 'origins'),
     lease: (name: string) => key('lease', name),
     /** Hash: tree → what its evaluation showed, as JSON; by a hash of instance, plan, image and limits. */
     control: (conditions: string) => key('control', conditions),
