@@ -103,7 +103,7 @@ export type { Commit, CommitReply } from './redis/commit.ts';
 export type { Controls, ControlTree, KnownControls } from './redis/controls.ts';
 export { newestCopy, restoreCopy, saveCopy } from './redis/copy.ts';
 export * from './redis/farm.ts';
-export { type Groups, RunPause } from './redis/groups.ts';
+export type { Groups, RunPause } from './redis/groups.ts';
 export type { Jobs } from './redis/jobs.ts';
 export {
   AttemptClass,
@@ -136,7 +136,7 @@ export {
 } from './redis/results.ts';
 export { resumeRun } from './redis/resume.ts';
 export type { Runs } from './redis/runs.ts';
-export type { Secrets, StoredKey } from './redis/secrets.ts';
+export type { Secrets } from './redis/secrets.ts';
 export { fetchedServer } from './redis/server.ts';
 export type { DriverReply, PostedCommand, Sessions } from './redis/sessions.ts';
 export * from './security/policykey.ts';

@@ -1,7 +1,6 @@
-import { Redis } from 'ioredis';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openFarm, Secret, type WorkerRecord } from '../src/index.ts';
-import { redisUrl, testConfig, testFarm, testInstance, testRun } from './farm.ts';
+import { testConfig, testFarm, testInstance, testRun } from './farm.ts';
 
 test('cancelling a run or single rollouts moves the epoch and is seen', async () => {
   await using farm = await testFarm();
@@ -69,14 +68,6 @@ test('secrets live apart, with a life time and the origins that they are for', a
   await farm.secrets.put('key', { secret: new Secret('sk-1'), origins }, 60);
   const stored = await farm.secrets.get('key');
   expect([stored?.secret.reveal(), stored?.origins]).toEqual(['sk-1', origins]);
-  // What the version before wrote, and reads.
-  const redis = new Redis(redisUrl());
-  onTestFinished(() => redis.disconnect());
-  const at = `${config.redis_prefix}:secret:key`;
-  expect(await redis.get(at)).toBe('sk-1');
-  await redis.set(`${at}-old`, 'sk-0', 'EX', 60);
-  const old = await farm.secrets.get('key-old');
-  expect([old?.secret.reveal(), old?.origins]).toEqual(['sk-0', null]);
   expect(await farm.secrets.get('other')).toBeNull();
   await farm.secrets.put('brief', { secret: new Secret('sk-2'), origins }, 1);
   await expect.poll(() => farm.secrets.get('brief')).toBeNull();

@@ -1,6 +1,6 @@
 /**
- * One Redis, two versions: what the version of before `needs` (fab4d0c) left is read, and what is written now keeps the rules by
- * which that version reads. Its forms are frozen here; testkit/test/e2e/upgrade.full.test.ts runs that version itself.
+ * One Redis, two versions: this version reads what 0.1.0 wrote, and writes by the rules by which 0.1.0 reads. The forms of 0.1.0 are
+ * frozen here; testkit/test/e2e/upgrade.full.test.ts runs an earlier commit itself.
  */
 import { rawRedis } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
@@ -15,7 +15,7 @@ const id = (index: number): string => `${RUN}.${GROUP}.${index}`;
 
 const RECORD = `{"format":"swefarm-run-1","run_id":"old","created_at":"2026-01-02T03:04:05.000Z","kind":"training",
 "dataset":{"path":"rows.jsonl","sha256":"ab","instances":1},"group_size":4,"deadline_at":null,"min_group":null,"oversample":0,
-"refills":1,"max_staleness":null,"infra_pause_share":0.5,"open":false,"agent":{"type":"mini","action":"fenced","prompts":"default",
+"refills":1,"max_staleness":null,"infra_pause_share":0.5,"open":false,"needs":1,"agent":{"type":"mini","action":"fenced","prompts":"default",
 "prompt_overrides":{},"step_limit":250,"step_timeout":60,"time_limit":3600,"context_limit":null,"format_limit":3,
 "collapse_limit":3,"observation_limit":10000,"patch_source":"tree"},"policy":{"urls":["http://h:1/v1"],"model":"m",
 "api_key_ref":"policy-old","sampling":{"temperature":1},"extra_body":{},"token_mode":"text","tokenizer":null,
@@ -27,16 +27,14 @@ const JOB = `{"rollout_id":"old.a__b.c-1.0","run_id":"old","instance_id":"a__b.c
 const JOURNAL = `[{"attempt":1,"worker":"w8","node":"n8","claim":"kq0x","claimed_at":1767323045123,"ended_at":1767323046123,
 "end":{"stage":"sandbox","class":"sandbox_lost","cause":"gone"}},
 {"attempt":2,"worker":"w9","node":"n9","claim":"kq0y","claimed_at":1767323047123,"ended_at":null,"end":null}]`;
-const WORKER = `{"worker":"w9","node":"n9","runtime":"rootfs","slots":4,"active":1,"started_at":1,"metrics":null,"paused":null,"placed":true}`;
+const WORKER = `{"worker":"w9","node":"n9","runtime":"rootfs","slots":4,"active":1,"started_at":1,"metrics":null,"paused":null,"placed":true,
+"software_version":"0.1.0+0123456789ab","understands":1}`;
 
-/** As that version wrote a result: without the claim, or the software that committed it. */
-function oldResult(index: number): string {
-  const { claim: _claim, software_version: _version, ...result } = testResult(RUN, index);
-  return JSON.stringify(result);
-}
+const oldResult = (index: number): string =>
+  JSON.stringify(testResult(RUN, index, { claim: 'kq0w', software_version: '0.1.0+0123456789ab' }));
 
 const Seconds = z.record(z.string(), z.number());
-/** What that version asked of a result, and of an entry of the journal; it let other keys be. */
+/** What 0.1.0 asks of a result, and of an entry of the journal; it ignores other keys. */
 const OldResult = z.object({
   ...{ format: z.literal('swefarm-result-1'), run_id: z.string(), rollout_id: z.string() },
   ...{
@@ -53,7 +51,13 @@ const OldResult = z.object({
   ...{ artifact: z.string().nullable(), finished_at: z.number() },
 });
 const OldEntry = z.object({
-  ...{ attempt: z.int().positive(), worker: z.string(), node: z.string(), claimed_at: z.number() },
+  ...{
+    attempt: z.int().positive(),
+    claim: z.string(),
+    worker: z.string(),
+    node: z.string(),
+    claimed_at: z.number(),
+  },
   ...{ ended_at: z.number().nullable(), end: z.object({ class: z.string() }).nullable() },
 });
 
@@ -68,22 +72,22 @@ async function oldFarm() {
   return { farm, say, key, prefix: config.redis_prefix };
 }
 
-test('what the older version left is read', async () => {
+test('records of 0.1.0 are read', async () => {
   const { farm, say, key, prefix } = await oldFarm();
   await using _ = farm;
-  expect(await farm.runs.get(RUN)).toMatchObject({ needs: 0, policy: { api_key_ref: 'policy-old' } });
+  expect(await farm.runs.get(RUN)).toMatchObject({ needs: 1, policy: { api_key_ref: 'policy-old' } });
   expect((await farm.groups.unfinishedRuns()).unreadable).toEqual([]);
   expect(RolloutJob.parse(JSON.parse(JOB)).rollout_id).toBe(id(0));
   await say('HSET', `${key}:journal`, id(0), JOURNAL);
   const streamId = String(await say('XADD', `${key}:results`, '*', 'r', oldResult(1)));
-  await say('HSET', `${key}:committed`, id(1), `1 judged ${streamId} w9`);
+  await say('HSET', `${key}:committed`, id(1), `1 judged ${streamId} w9\tkq0w`);
   await say('HINCRBY', `${key}:groups`, `${GROUP} left`, -1);
   await say('SET', `${prefix}:worker:w9`, WORKER, 'PX', 15_000);
   await say('ZADD', `${prefix}:workers`, Date.now() + 15_000, 'w9');
   expect(await farm.registry.list()).toEqual([WorkerRecord.parse(JSON.parse(WORKER))]);
   expect(decide((await farm.journal.read(id(0))).slice(0, 1))).toMatchObject({ action: 'run' });
   expect((await farm.results.read(RUN, '0')).results).toMatchObject([{ result: { attempt: 1, reward: 1 } }]);
-  expect((await farm.results.winners(RUN, [id(1)])).get(id(1))).toBeDefined();
+  expect((await farm.results.winners(RUN, [id(1)])).get(id(1))).toMatchObject({ claim: 'kq0w' });
   expect(await farm.groups.open(RUN)).toEqual([id(0), id(2), id(3)]);
   const again = await farm.journal.claim(id(1), { worker: 'w1', node: 'n1' });
   expect(again).toMatchObject({ status: 'committed', attempt: 1, outcome: 'judged' });
@@ -91,7 +95,7 @@ test('what the older version left is read', async () => {
   expect(next).toMatchObject({ status: 'claimed', attempt: 3, previous: [{ attempt: 1 }, { attempt: 2 }] });
 });
 
-test('what is written now keeps the rules by which the older version reads', async () => {
+test('records that this version writes can be read by 0.1.0', async () => {
   const { farm, say, key } = await oldFarm();
   await using _ = farm;
   const run = await farm.runs.get(RUN);
@@ -107,7 +111,7 @@ test('what is written now keeps the rules by which the older version reads', asy
   );
   expect([attempt, outcome]).toEqual(['1', 'judged']);
   expect(streamId).toMatch(/^\d+-\d+$/);
-  expect(worker.join(' ')).toMatch(/^w1/);
+  expect(worker.join(' ')).toBe(`w1\t${claim.claim}`);
   const [[, fields]] = (await say('XRANGE', `${key}:results`, '-', '+')) as [[string, string[]]];
   expect(OldResult.parse(JSON.parse(fields[1] ?? ''))).toMatchObject({ rollout_id: id(2), reward: 1 });
 });

@@ -13,16 +13,6 @@ test('a run, its instances and patches come back as they were given', async () =
   expect((await farm.runs.instanceIds(run.run_id)).sort()).toEqual(['a__b.c-1', 'x-2']);
 });
 
-test('an instance that earlier workers would misread is written with the level it needs, however it comes into a run', async () => {
-  await using farm = await testFarm();
-  const run = testRun();
-  const ours = (id: string) => ({ ...testInstance(id), family: 'multi-swe' as const });
-  await farm.runs.create(run, [testInstance(), ours('x-2')]);
-  await farm.runs.append(run.run_id, ours('x-3'));
-  const needs = async (id: string) => (await farm.runs.getInstance(run.run_id, id))?.needs;
-  expect(await Promise.all(['a__b.c-1', 'x-2', 'x-3'].map(needs))).toEqual([undefined, 3, 3]);
-});
-
 test('creating the same run again changes nothing that is committed; a different run of that id is refused', async () => {
   await using farm = await testFarm();
   const run = testRun();

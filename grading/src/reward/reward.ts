@@ -8,7 +8,6 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import {
-  RETIRED_ROWS,
   REWARD_GROUPS,
   REWARD_ROWS,
   type RewardCondition,
@@ -109,7 +108,7 @@ function expandOverrides(overrides: RewardOverrides): Map<string, RewardChoice> 
     for (const member of REWARD_GROUPS[name] ?? []) choices.set(member, choice);
   }
   for (const [name, choice] of entries) {
-    if (name in REWARD_GROUPS || RETIRED_ROWS.includes(name)) continue;
+    if (name in REWARD_GROUPS) continue;
     const row = REWARD_ROWS.find((candidate) => candidate.row === name);
     if (!row || row.fixed) {
       const free = REWARD_ROWS.filter((candidate) => !candidate.fixed).map((candidate) => candidate.row);

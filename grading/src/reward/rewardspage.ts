@@ -84,8 +84,8 @@ has reward 0.
 Without a verdict \`resolved\` is \`null\`. The rollout then counts in the mean reward and as \`scored\`, and in no resolve rate, accuracy or pass@k.
 
 ## When the table changes
-The hash changes with any row that can decide for an earlier run. Earlier results have their table's hash and reward; \`swefarm regrade\` applies the present
-table to their facts. The name changes only when the meaning of facts changes. An override of the former row \`timeout_once\` is accepted and has no effect.
+The hash changes with any change of the table. Earlier results have their table's hash and reward; \`swefarm regrade\` applies the present table to their
+facts. The name changes only when the meaning of facts changes.
 `;
 
 function line({ row, when, verdict, fixed }: RewardRow): string {

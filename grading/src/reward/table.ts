@@ -120,33 +120,6 @@ const GROUPS = {
   on_limit: ['turn_limit', 'context_limit', 'time_limit', 'policy_time', 'token_limit'],
 } as const;
 
-/**
- * Rows of earlier tables that never decided. They still count for the hash, at their old position, so that a run that began before
- * can continue: a table with the same decisions has the same hash. An override of such a row is accepted and has no effect.
- */
-const RETIRED = [
-  {
-    before: 'timeout',
-    row: 'timeout_once',
-    when: { evaluation: ['timed_out'], timeouts: { below: 2 } },
-    verdict: { failed: 'evaluation_timeout' },
-  },
-] as const;
-export const RETIRED_ROWS: readonly string[] = RETIRED.map(({ row }) => row);
-
-/**
- * Rows that decide on a fact that no run of before can have. They do not count for the hash, for the same reason: the table decides
- * what it decided for such a run, and the run continues. A later change of such a row changes decisions: it must count then.
- */
-const ADDED: readonly string[] = [
-  'parser_broken',
-  'parser_failed',
-  'scored',
-  'timeout_of_patch',
-  'tests_broken_by_patch',
-  'parser_broken_by_patch',
-];
-
 export type RewardRowName = (typeof ROWS)[number]['row'];
 
 export const REWARD_ROWS: readonly RewardRow[] = ROWS;
@@ -154,16 +127,11 @@ export const REWARD_GROUPS: Readonly<Record<string, readonly string[]>> = GROUPS
 
 const NAME = 'swefarm-reward-1';
 
-const HASHED_ROWS: readonly object[] = ROWS.filter(({ row }) => !ADDED.includes(row)).flatMap((row) => [
-  ...RETIRED.filter(({ before }) => before === row.row).map(({ before: _, ...retired }) => retired),
-  row,
-]);
-
 /** Name and hash (sha256, 16 hex digits, of the table's canonical JSON) as written into runs and results. */
 export const REWARD_TABLE: { readonly name: string; readonly hash: string } = {
   name: NAME,
   hash: createHash('sha256')
-    .update(canonicalJson({ name: NAME, groups: GROUPS, rows: HASHED_ROWS }))
+    .update(canonicalJson({ name: NAME, groups: GROUPS, rows: ROWS }))
     .digest('hex')
     .slice(0, 16),
 };

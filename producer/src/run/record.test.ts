@@ -50,23 +50,6 @@ test('flags land where the record has them', () => {
   expect(make({ ...policy, eval: true }).evaluation.enabled).toBe(true);
 });
 
-test('a run needs a newer worker only where it says what older ones do not know', () => {
-  expect(make(policy).needs).toBe(0);
-  expect(make({ ...policy, maxSequenceTokens: '4096' })).toMatchObject({
-    needs: 2,
-    agent: { max_sequence_tokens: 4096 },
-  });
-  expect(make({ ...policy, routedExperts: 'require' })).toMatchObject({
-    needs: 2,
-    policy: { routed_experts: 'require' },
-  });
-  expect(
-    make({ ...policy, routedExperts: 'drop', temperature: '1', topP: '0.9', maxTokens: '5' }).needs,
-  ).toBe(0);
-  for (const asked of [{ requireTokens: true }, { topK: '-1' }, { seed: '1' }, { stop: ['END'] }])
-    expect(make({ ...policy, ...asked }).needs).toBe(2);
-});
-
 test('a configuration file gives what flags do not', () => {
   const file = config(
     'group_size: 4\nagent: {step_limit: 10, time_limit: 60}\npolicy: {urls: ["http://h/v1"], model: m}\n',

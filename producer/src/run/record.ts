@@ -6,7 +6,6 @@ import {
   agentsWith,
   asksPolicy,
   DEFAULT_AGENT,
-  neededBy,
   newId,
   parseYaml,
   RunRecord,
@@ -94,7 +93,7 @@ export function recordFromSettings(
   const parsed = RunRecord.safeParse(raw);
   if (!parsed.success) throw new UsageError(issues(parsed.error));
   checkOverrides(parsed.data.reward.overrides);
-  return { ...parsed.data, needs: neededBy(parsed.data) };
+  return parsed.data;
 }
 
 /** Null for an agent that asks no policy, because such a run must not wait for one. */

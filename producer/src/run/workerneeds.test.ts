@@ -20,7 +20,7 @@ const other = Instance.parse({ ...needing, family: 'multi-swe' });
 const farm = (...workers: Partial<WorkerRecord>[]) => ({
   registry: { list: async () => workers.map((worker) => ({ understands: 3, ...worker }) as WorkerRecord) },
 });
-const RUN = { needs: 0 };
+const RUN = { needs: 1 };
 
 test('rows that no worker can read are counted by family before they are queued', async () => {
   const rows = [plain, needing, needing, other];

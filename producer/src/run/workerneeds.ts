@@ -1,7 +1,7 @@
 /** What instances ask of workers that none of the workers gives: said before their rollouts are queued, and fail or wait. */
-import { type Farm, type Instance, needsOf, type RunRecord, UNDERSTOOD, withNeeds } from '@swefarm/shared';
+import { type Farm, type Instance, needsOf, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
 
-type Row = Pick<Instance, 'family' | 'plan' | 'environment' | 'needs'>;
+type Row = Pick<Instance, 'family' | 'plan' | 'needs'>;
 /** What a worker says of itself; a worker that this command starts says it beforehand. */
 type Ability = { parser_image?: boolean | undefined; understands?: number | undefined };
 
@@ -25,8 +25,8 @@ export async function workerWarnings(
   const programs = instances.filter(
     ({ plan }) => plan?.outcomes.from === 'program' && plan.outcomes.image === 'tools',
   );
-  const most = instances.reduce((level, row) => Math.max(level, levelOf(row)), run.needs);
-  if (programs.length === 0 && most === 0) return [];
+  const most = instances.reduce((level, row) => Math.max(level, needsOf(row)), run.needs);
+  if (programs.length === 0 && most === 1) return [];
   const workers: Ability[] = [...started, ...(await farm.registry.list())];
   if (workers.length === 0) return [];
   return [
@@ -53,7 +53,7 @@ function levelWarning(
   const least = Math.min(...levels);
   const older = levels.filter((level) => level < most).length;
   if (older === 0) return [];
-  const beyond = instances.filter((row) => Math.max(levelOf(row), run.needs) > least);
+  const beyond = instances.filter((row) => Math.max(needsOf(row), run.needs) > least);
   const who = `${beyond.length} of ${instances.length} instances (${byFamily(beyond)}) need workers of level ${most}`;
   return [
     older === workers.length
@@ -61,9 +61,6 @@ function levelWarning(
       : `${who}, and ${older} of the ${counted(workers)} know of less: these leave them to the others`,
   ];
 }
-
-/** The level of a row as it is written for workers. */
-const levelOf = (row: Row): number => needsOf(withNeeds(row as Instance));
 
 const counted = ({ length }: readonly Ability[]): string => (length === 1 ? '1 worker' : `${length} workers`);
 

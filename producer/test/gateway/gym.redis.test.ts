@@ -223,8 +223,6 @@ test('both shapes of a row, its policy and key: the key is in no record', async 
   const [run] = await farm.runs.list();
   expect(run).toMatchObject({
     kind: 'training',
-    // A worker that knows no such limit must not play it.
-    needs: 2,
     agent: { max_sequence_tokens: 12_000 },
     policy: {
       urls: ['http://127.0.0.1:9/v1', 'http://127.0.0.1:10/v1'],

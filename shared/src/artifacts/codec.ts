@@ -15,9 +15,9 @@ export type ArtifactContent = {
   format: 'swefarm-artifact-1';
   rollout_id: string;
   attempt: number;
-  /** The nonce of the attempt's claim; absent in artifacts of before it was told. */
+  /** The nonce of the attempt's claim; absent in imported artifacts. */
   claim?: string;
-  /** Of the software that wrote it; absent in artifacts of before it was told. */
+  /** Of the software that wrote it. */
   software_version?: string;
   instance_id: string;
   trajectory: Trajectory | null;

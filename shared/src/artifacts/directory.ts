@@ -14,8 +14,8 @@ export type DirectoryLimits = { budgetBytes: number; ttlSeconds: number };
 const SUFFIX = '.swefarm.json.gz';
 /** Names that are listed at once. */
 const PART = 1_000;
-/** Rollout, attempt, claim; the last begins with a letter, and was not there before. */
-const NAME = /^(.+)\.(\d+)(?:\.([a-z][0-9a-z]*))?$/;
+/** Rollout, attempt, claim; the last begins with a letter. */
+const NAME = /^(.+)\.(\d+)\.([a-z][0-9a-z]*)$/;
 /** Walking a shared directory is slow; between walks only what this process adds is counted. */
 const WALK_EVERY_MS = 30_000;
 
@@ -140,7 +140,7 @@ async function walk(root: string, expiredBefore: number): Promise<{ bytes: numbe
 function readName(folder: string, name: string): StoredArtifact | null {
   const match = NAME.exec(name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : '');
   if (!match) return null;
-  const [, rollout_id = '', attempt, claim = null] = match;
+  const [, rollout_id = '', attempt, claim = ''] = match;
   return { rollout_id, attempt: Number(attempt), claim, locator: pathToFileURL(join(folder, name)).href };
 }
 

@@ -4,8 +4,7 @@ import type { AttemptName } from '../records/ids.ts';
 
 export type ArtifactUsage = { used_bytes: number; budget_bytes: number; artifacts: number };
 
-/** `claim`: null when it was stored before names had it. */
-export type StoredArtifact = { rollout_id: string; attempt: number; claim: string | null; locator: string };
+export type StoredArtifact = { rollout_id: string; attempt: number; claim: string; locator: string };
 
 export interface ArtifactStore {
   readonly kind: 'redis' | 'directory';

@@ -93,7 +93,7 @@ export const Instance = z.object({
   environment: InstanceEnvironment.optional(),
   /** Its whole evaluation, made by the reader of its family; absent: planned by the columns above. */
   plan: InstancePlan.optional(),
-  /** 3 with an environment or a plan, 4 with files of pictures, which older workers would miss. */
+  /** The level that a worker must know (needs.ts); absent: 1. */
   needs: z.number().int().nonnegative().optional(),
   /** No part of the row: what the registry of instances knew when the run was submitted. */
   health: z.array(InstanceHealth).optional(),

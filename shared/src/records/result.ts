@@ -51,7 +51,7 @@ export const RewardFacts = z.object({
   policy_share: z.number(),
   /**
    * Tokens a second that it heard, as a share of the median of the run's other rollouts on its worker; 0: it heard none. Null: not known;
-   * absent in what was written before it was told.
+   * absent in imported results.
    */
   policy_pace: z.number().nullable().optional(),
   /** The run is for training: of kind `training`, or its token ids are required. Absent as above. */
@@ -82,14 +82,14 @@ export const Result = z.object({
   run_id: z.string(),
   rollout_id: z.string(),
   instance_id: z.string(),
-  /** Of the instance; absent from older results, and where no worker had read the instance. */
+  /** Of the instance; absent where no worker has read the instance. */
   family: z.string().optional(),
   rollout_index: z.number().int(),
   /** Number of the attempt that was committed, from 1. */
   attempt: z.number().int(),
-  /** The nonce of that attempt's claim; absent from older results. */
+  /** The nonce of that attempt's claim; absent in imported results. */
   claim: z.string().optional(),
-  /** Of the software that committed it; absent from older results. */
+  /** The software that committed it. */
   software_version: z.string().optional(),
   worker: z.string(),
   node: z.string(),

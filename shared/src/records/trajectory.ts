@@ -81,9 +81,9 @@ export type Turn = {
   model_seconds: number;
   usage: { prompt_tokens: number; completion_tokens: number } | null;
   policy_version: { start: string | null; end: string | null };
-  /** What this request alone asked for; absent where the run sets neither, and in trajectories of before it was told. */
+  /** What this request alone asked for; absent where the run sets neither. */
   asked?: RequestedSampling;
-  /** The endpoint that answered, the last one where several did; absent in what was written before it was told. */
+  /** The endpoint that answered, the last one where several did. */
   endpoint?: string;
   /** The generation in the order it was sampled: several when it was broken off and gone on with. Absent without token ids. */
   spans?: Span[];
@@ -102,7 +102,7 @@ export type Trajectory = {
   token_mode: 'echo' | 'token-in' | 'text' | null;
   model: string | null;
   endpoint: string | null;
-  /** What the policy was asked to sample with; absent: no policy was asked, or before it was told. */
+  /** What the policy was asked to sample with; absent: no policy was asked. */
   sampling?: Sampling;
   /** What the policy was shown beside the messages; absent: no tools. */
   tools?: ToolDefinition[];

@@ -71,15 +71,14 @@ export const keyOfArtifact = (keys: Keys, locator: string): string | null =>
   locator.startsWith('redis:') ? keys.artifact(nameOf(locator)) : null;
 
 function nameOf(locator: string): string {
-  const name = /^redis:(.+\/\d+)$/.exec(locator)?.[1];
+  const name = /^redis:(.+\/[a-z][0-9a-z]*\/\d+)$/.exec(locator)?.[1];
   if (name === undefined)
     throw new SwefarmError('bad_artifact_locator', `"${locator}" is no artifact in Redis`);
   return name;
 }
 
-/** `rollout/claim/attempt`; older names, without claims, are `rollout/attempt`. The number stays last so that older versions can read it. */
+/** Reads `rollout/claim/attempt`. */
 function readName(name: string): Omit<StoredArtifact, 'locator'> {
-  const [, rollout_id = '', claim = null, attempt] =
-    /^(.+\.\d+)(?:\/([a-z][0-9a-z]*))?\/(\d+)$/.exec(name) ?? [];
+  const [, rollout_id = '', claim = '', attempt] = /^(.+\.\d+)\/([a-z][0-9a-z]*)\/(\d+)$/.exec(name) ?? [];
   return { rollout_id, attempt: Number(attempt), claim };
 }

@@ -12,6 +12,7 @@ function journal(
     const crashed = what === 'crash';
     return {
       attempt: index + 1,
+      claim: `c${index}`,
       worker,
       node: `n-${worker}`,
       claimed_at: 1,

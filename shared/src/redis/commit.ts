@@ -133,21 +133,20 @@ const encode = (result: Result): string =>
     typeof value === 'number' && !Number.isInteger(value) ? Math.round(value * 1e4) / 1e4 : value,
   );
 
-/** The entry of a committed rollout: `attempt outcome stream-id worker TAB claim`, as commit.lua writes it. `claim`: null for what was committed before entries had it. */
+/** The entry of a committed rollout: `attempt outcome stream-id worker TAB claim`, as commit.lua writes it. */
 export type CommittedEntry = {
   attempt: number;
   outcome: Outcome;
   stream_id: string;
   worker: string;
-  claim: string | null;
+  claim: string;
 };
 
 export function parseCommitted(entry: string): CommittedEntry {
   const [attempt = '', outcome = '', stream_id = '', ...rest] = entry.split(' ');
-  const [worker = '', claim = null] = rest.join(' ').split('\t');
+  const [worker = '', claim = ''] = rest.join(' ').split('\t');
   return { attempt: Number(attempt), outcome: outcomeOf(outcome), stream_id, worker, claim };
 }
 
-/** Who committed: the end of the entry. Versions without claims read it as the name of another worker. */
-export const signature = (worker: string, claim: string | undefined): string =>
-  claim === undefined ? worker : `${worker}\t${claim}`;
+/** Who committed: the end of the entry. */
+export const signature = (worker: string, claim = ''): string => `${worker}\t${claim}`;

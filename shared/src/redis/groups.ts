@@ -27,8 +27,8 @@ export const RunPause = z.object({
     .object({
       committed: z.number(),
       failures: z.record(z.string(), z.number()),
-      answers: z.number().default(0),
-      unread: z.record(z.string(), z.number()).default({}),
+      answers: z.number(),
+      unread: z.record(z.string(), z.number()),
     })
     .nullable(),
 });

@@ -24,8 +24,8 @@ export type AttemptEnd = z.infer<typeof AttemptEnd>;
 
 export const JournalEntry = z.object({
   attempt: z.number().int().positive(),
-  /** The nonce of its claim, by which alone it is known; absent in what was written before there were any. */
-  claim: z.string().optional(),
+  /** The nonce of its claim, by which alone it is known. */
+  claim: z.string(),
   worker: z.string(),
   node: z.string(),
   /** Milliseconds since the epoch, by Redis's clock. */

@@ -29,10 +29,8 @@ export function keysFor(prefix: string) {
     homes: (worker: string) => key('homes', worker),
     /** List | 30 s after the last entry | jobs that other workers forwarded to this worker. */
     handed: (worker: string) => key('handed', worker),
-    /** String | `policy_api_key_ttl_seconds` | API key of a policy. */
+    /** String | `policy_api_key_ttl_seconds` | JSON: API key of a policy, and the origins that may get it. */
     secret: (name: string) => key('secret', name),
-    /** String | as the secret | JSON array of the origins that may get the secret. */
-    secretOrigins: (name: string) => key('secret', name, 'origins'),
     /** String | 10 s (maintenance), 60 s (control evaluation), renewed | holder of a lease. */
     lease: (name: string) => key('lease', name),
     /** Hash | 7 days after the last finding | tree → finding of its control evaluation (JSON); by instance, plan, image and limits. */

@@ -23,7 +23,7 @@ const decompress = promisify(gunzip);
 /** Never throws. */
 export function readRun(run_id: string, text: string): { run: RunRecord } | { unreadable: UnreadableRun } {
   const raw = readRecord(Anything, text);
-  const needs = 'value' in raw ? needsOf(raw.value) : 0;
+  const needs = 'value' in raw ? needsOf(raw.value) : UNDERSTOOD;
   if (needs > UNDERSTOOD) {
     return { unreadable: { run_id, newer: true, problem: tooNew(needs) } };
   }
@@ -58,7 +58,7 @@ export async function requireInstance(runId: string, instanceId: string, blob: B
     throw refused('instance_unreadable', `no gzip: ${errorMessage(error)}`);
   });
   const raw = readRecord(Anything, text.toString('utf8'));
-  const needs = 'value' in raw ? needsOf(raw.value) : 0;
+  const needs = 'value' in raw ? needsOf(raw.value) : UNDERSTOOD;
   if (needs > UNDERSTOOD) throw refused('instance_newer', tooNew(needs));
   const read: Read<Instance> = readRecord(Instance, text.toString('utf8'));
   if ('problem' in read) throw refused('instance_unreadable', read.problem);

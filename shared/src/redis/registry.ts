@@ -20,7 +20,7 @@ export const WorkerRecord = z.object({
   paused: z.string().nullable(),
   /** Rollouts may be handed to it because of their image; absent: no. */
   placed: z.boolean().optional(),
-  /** Of its software; absent from older workers. */
+  /** The version of its software. */
   software_version: z.string().optional(),
   /** It names an image in which programs of datasets read outcomes; absent: not known to. */
   parser_image: z.boolean().optional(),

@@ -66,11 +66,11 @@ export type Results = {
   /** Stream id of the run's latest result; `0` when it has none. */
   latest(runId: string): Promise<string>;
   committedIds(runId: string): Promise<Set<string>>;
-  /** The attempt that was committed, for those of these rollouts that have a result; `claim` is null in entries of before claims were stored. */
+  /** The attempt that was committed, for those of these rollouts that have a result. */
   winners(
     runId: string,
     rolloutIds: readonly string[],
-  ): Promise<Map<string, { attempt: number; claim: string | null }>>;
+  ): Promise<Map<string, { attempt: number; claim: string }>>;
   /** Null while there is none. Throws SwefarmError `result_unreadable`. */
   get(rolloutId: string): Promise<Result | null>;
   /** Entries that somebody could not read, over all runs since this farm began. */

@@ -10,7 +10,6 @@ import { SwefarmError, UsageError } from '../failures/errors.ts';
 import { MOST, tooMany } from '../records/bounds.ts';
 import type { Instance } from '../records/instance.ts';
 import { type RolloutJob, RunRecord, startedGroup } from '../records/job.ts';
-import { withNeeds } from '../records/needs.ts';
 import { problemOf, readRecord } from '../records/parse.ts';
 import type { Clock } from './clock.ts';
 import { createJobs } from './jobs.ts';
@@ -74,7 +73,7 @@ export function createRuns(deps: RunsDeps): Runs {
     create: (record, instances, patches = []) => createRun(deps, record, instances, patches),
     async append(runId, instance) {
       const of = keys.run(runId);
-      const text = JSON.stringify(withNeeds(instance));
+      const text = JSON.stringify(instance);
       const fingerprint = createHash('sha256').update(text).digest('base64url');
       return (await append(
         [of.record, of.instances, of.appended],
@@ -160,10 +159,7 @@ async function removeRun({ redis, keys, clock, queue, artifacts }: RunsDeps, run
   const own = secret === runId || secret?.startsWith(`${runId}.`);
   await redis
     .multi()
-    .del(
-      ...allRunKeys(keys, runId),
-      ...(secret && own ? [keys.secret(secret), keys.secretOrigins(secret)] : []),
-    )
+    .del(...allRunKeys(keys, runId), ...(secret && own ? [keys.secret(secret)] : []))
     .zrem(keys.runs, runId)
     .srem(keys.unfinished, runId)
     .exec();
@@ -192,7 +188,7 @@ async function writeInstances(
     const problem = tooMany(record, count);
     if (problem)
       throw new UsageError(`run ${record.run_id} cannot be made: ${problem}`, { code: 'run_invalid' });
-    const blobs = await Promise.all(batch.map((instance) => compress(JSON.stringify(withNeeds(instance)))));
+    const blobs = await Promise.all(batch.map((instance) => compress(JSON.stringify(instance))));
     const write = redis.multi();
     for (const [index, { instance_id, image }] of batch.entries()) {
       write.hsetnx(of.instances, instance_id, blobs[index] ?? '');

@@ -112,7 +112,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 function rowOf([id, { script, outcomes, rule, files = [], tests }]: [string, Case], image: string) {
   const apply = [{ name: 'git apply', argv: ['git', 'apply', '/tmp/patch.diff'] }];
   return {
-    ...{ instance_id: `own__${id}-1`, repo: `own/${id}`, base_commit: head, image, patch: gold, needs: 3 },
+    ...{ instance_id: `own__${id}-1`, repo: `own/${id}`, base_commit: head, image, patch: gold },
     ...{ problem_statement: 'add() subtracts', FAIL_TO_PASS: tests, PASS_TO_PASS: [] },
     environment: { workdir: '/testbed', activate: '' },
     plan: {

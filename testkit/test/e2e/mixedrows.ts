@@ -65,7 +65,7 @@ async function scored(folder: string): Promise<MixedInstance> {
   git('commit', '-qm', 'start');
   const id = 'own__scored-1';
   const row = {
-    ...{ instance_id: id, repo: 'own/scored', base_commit: git('rev-parse', 'HEAD'), needs: 3 },
+    ...{ instance_id: id, repo: 'own/scored', base_commit: git('rev-parse', 'HEAD') },
     ...{ image: `host+dir:${join(folder, 'scored')}`, problem_statement: 'add subtracts.' },
     ...{ FAIL_TO_PASS: [], PASS_TO_PASS: [], environment: { workdir: '/testbed', activate: '' } },
     plan: {

@@ -25,7 +25,7 @@ async function ownRow(folder: string): Promise<Record<string, unknown>> {
   git('add', '.');
   git('commit', '-qm', 'THE FIX');
   return {
-    ...{ instance_id: 'own__depot-1', repo: 'own/depot', base_commit: git('rev-parse', 'HEAD'), needs: 3 },
+    ...{ instance_id: 'own__depot-1', repo: 'own/depot', base_commit: git('rev-parse', 'HEAD') },
     ...{ image: `host+dir:${tree}`, problem_statement: 'add subtracts.' },
     ...{ FAIL_TO_PASS: [], PASS_TO_PASS: [] },
     environment: {

@@ -1,6 +1,6 @@
 /**
- * A rolling upgrade and a roll-back in the middle of a run: workers of the commit before `needs`, claims by nonce and bounds beside
- * ours, on one Redis. Each rollout has one result, and nobody is taken for crashed.
+ * A rolling upgrade and a roll-back in the middle of a run: workers of an earlier commit beside ours, on one Redis. Each rollout has
+ * one result, and no worker counts as crashed.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,8 +10,8 @@ import { bareInstance, bareRun, startRedis } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { checkOut } from './oldtree.ts';
 
-/** The last commit whose workers know nothing of what this issue changed in Redis. */
-const BEFORE = 'fab4d0c';
+/** The earliest commit whose workers can share a Redis with ours. After the first release: its tag. */
+const BEFORE = '392b3be';
 const OURS = resolve(import.meta.dirname, '../../..');
 const PATIENCE_MS = 300_000;
 const ROLLOUT_MS = 1_500;
@@ -105,11 +105,10 @@ test('half of the workers before, half after: 64 rollouts, 64 results, no crash'
   expect(by).toEqual(new Set(['old-1', 'old-2', 'new-1', 'new-2']));
   const { results } = await farm.results.read(run.run_id, '0');
   for (const { result } of results) {
-    const told = result.software_version !== undefined && result.claim !== undefined;
-    expect(told, result.worker).toBe(result.worker.startsWith('new'));
+    expect(result.claim, result.worker).toBeDefined();
   }
   const alive = await farm.registry.list();
-  expect(new Set(alive.map(({ software_version }) => software_version ?? 'before')).size).toBe(2);
+  expect(new Set(alive.map(({ software_version }) => software_version)).size).toBe(2);
 });
 
 test('an upgrade in the middle of a run, and a roll-back in the middle of the next', async () => {

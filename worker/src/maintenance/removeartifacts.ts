@@ -39,8 +39,7 @@ export async function ownerlessOf(
     const winner = winners.get(rollout_id);
     if (winner && winner.claim === claim && winner.attempt === attempt) continue;
     const journal = await farm.journal.read(rollout_id);
-    // An artifact from before there were claims is identified by its attempt number.
-    const entry = journal.find((one) => (claim === null ? one.attempt === attempt : one.claim === claim));
+    const entry = journal.find((one) => one.claim === claim);
     if (entry && now - (entry.ended_at ?? entry.claimed_at) < YOUNG_MS) continue;
     if (winner === undefined && (!entry || mayBeNeeded(entry))) continue;
     ownerless.push(locator);

@@ -7,7 +7,6 @@ import {
   decide,
   type JournalEntry,
   onAbort,
-  originsOf,
   RolloutFailure,
   type RolloutJob,
 } from '@swefarm/shared';
@@ -136,9 +135,7 @@ async function taskOf(context: AttemptContext): Promise<Task> {
     ? await retryUntilAnswered('patch', () => farm.runs.getPatch(run.run_id, patch_ref), how)
     : null;
   const keyRef = run.policy?.api_key_ref;
-  const stored = keyRef ? await retryUntilAnswered('policy key', () => farm.secrets.get(keyRef), how) : null;
-  // A key stored by a version without origins is only for the endpoints of its run, not for those of a policy entry.
-  const apiKey = stored && { ...stored, origins: stored.origins ?? originsOf(run.policy?.urls) };
+  const apiKey = keyRef ? await retryUntilAnswered('policy key', () => farm.secrets.get(keyRef), how) : null;
   const resumable = await resumeWork(farm, claimed.previous, how);
   return { job, attempt, claim, run, instance, patch, apiKey, resumable, clock, live, log, signal, trace };
 }

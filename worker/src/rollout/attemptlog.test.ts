@@ -5,7 +5,7 @@ import { emptyTrace } from './task.ts';
 
 const SECONDS = { total: 12.34 } as Seconds;
 const entry = (name: string | null): JournalEntry => ({
-  ...{ attempt: 1, worker: 'w', node: 'n', claimed_at: 0, ended_at: null },
+  ...{ attempt: 1, claim: 'c', worker: 'w', node: 'n', claimed_at: 0, ended_at: null },
   end: name === null ? null : { stage: 'policy', class: 'policy_silent', cause: null },
 });
 const trajectory = {

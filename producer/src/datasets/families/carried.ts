@@ -3,12 +3,12 @@ import { DatasetFamily } from '@swefarm/shared';
 import { asObject, type FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { imageOr, planned } from './planned.ts';
+import { imageOr } from './planned.ts';
 
 export const carried: Family = {
   name: 'custom',
   columns: ['plan', 'environment', 'needs', 'family', 'shown_id'],
-  fits: ({ plan, needs }) => asObject(plan) !== null && typeof needs === 'number',
+  fits: ({ plan }) => typeof asObject(plan)?.grader === 'string',
   read: readCarried,
 };
 
@@ -20,23 +20,21 @@ function readCarried(read: FieldReader): InstanceDraft {
     read.complain('family', DatasetFamily.options.join(', '), row.family, 'write the row anew');
   const shown = read.optionalText('shown_id');
   return {
-    ...planned({
-      instance_id: read.id(),
-      repo: read.text('repo', 'add the column repo as owner/name'),
-      base_commit: read.text('base_commit', 'add the commit that the instance starts from'),
-      problem_statement: read.optionalText('problem_statement') ?? '',
-      hints_text: read.optionalText('hints_text') ?? '',
-      version: read.optionalText('version') ?? '',
-      patch: read.optionalText('patch') ?? '',
-      test_patch: read.optionalText('test_patch') ?? '',
-      FAIL_TO_PASS: read.tests('FAIL_TO_PASS'),
-      PASS_TO_PASS: read.tests('PASS_TO_PASS'),
-      family: family.data ?? 'custom',
-      image: withTag(imageOr(read, null)),
-      needs_egress: row.needs_egress === true,
-      environment: (asObject(row.environment) ?? {}) as NonNullable<InstanceDraft['environment']>,
-      plan: asObject(row.plan) as NonNullable<InstanceDraft['plan']>,
-    }),
+    instance_id: read.id(),
+    repo: read.text('repo', 'add the column repo as owner/name'),
+    base_commit: read.text('base_commit', 'add the commit that the instance starts from'),
+    problem_statement: read.optionalText('problem_statement') ?? '',
+    hints_text: read.optionalText('hints_text') ?? '',
+    version: read.optionalText('version') ?? '',
+    patch: read.optionalText('patch') ?? '',
+    test_patch: read.optionalText('test_patch') ?? '',
+    FAIL_TO_PASS: read.tests('FAIL_TO_PASS'),
+    PASS_TO_PASS: read.tests('PASS_TO_PASS'),
+    family: family.data ?? 'custom',
+    image: withTag(imageOr(read, null)),
+    needs_egress: row.needs_egress === true,
+    environment: (asObject(row.environment) ?? {}) as NonNullable<InstanceDraft['environment']>,
+    plan: asObject(row.plan) as NonNullable<InstanceDraft['plan']>,
     ...(shown === null ? {} : { shown_id: shown }),
   };
 }

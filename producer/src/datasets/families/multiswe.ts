@@ -7,7 +7,7 @@ import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
 import { type Stages, stagesOf } from './multiswestages.ts';
-import { commit, imageOr, planned, word } from './planned.ts';
+import { commit, imageOr, word } from './planned.ts';
 
 export const multiSwe: Family = {
   name: 'multi-swe',
@@ -90,7 +90,7 @@ function readMulti(read: FieldReader): InstanceDraft {
     );
   }
   const stages = stagesOf(read);
-  return planned({
+  return {
     instance_id: String(idOf(row)),
     repo: `${org}/${repo}`,
     base_commit: commit(read, 'base.sha', asObject(row.base)?.sha),
@@ -114,7 +114,7 @@ function readMulti(read: FieldReader): InstanceDraft {
       }),
       verdict: { rule: 'classes', stages },
     },
-  });
+  };
 }
 
 function numberOf(read: FieldReader): number {

@@ -5,7 +5,7 @@
 import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { imageOr, issue, planned, SWEBENCH_APPLY } from './planned.ts';
+import { imageOr, issue, SWEBENCH_APPLY } from './planned.ts';
 
 export const openSwe: Family = {
   name: 'open-swe',
@@ -40,7 +40,7 @@ function scriptOf(read: FieldReader): string {
 }
 
 function readOpen(read: FieldReader): InstanceDraft {
-  return planned({
+  return {
     instance_id: read.id(),
     repo: read.text('repo', 'add the column repo as owner/name'),
     base_commit: read.optionalText('base_commit') || 'HEAD',
@@ -59,5 +59,5 @@ function readOpen(read: FieldReader): InstanceDraft {
       outcomes: { from: 'exit_code', pattern: 'OPENSWE_EXIT_CODE=(\\d+)' },
       verdict: { rule: 'exit_code' },
     },
-  });
+  };
 }

@@ -3,13 +3,6 @@ import { createHash } from 'node:crypto';
 import type { InstancePlan } from '@swefarm/shared';
 import type { FieldReader } from '../fields/fields.ts';
 import { isImageName } from '../fields/image.ts';
-import type { InstanceDraft } from './family.ts';
-
-type Given = Omit<InstanceDraft, 'needs' | 'environment' | 'plan'> &
-  Required<Pick<InstanceDraft, 'environment' | 'plan'>>;
-
-/** An instance that carries its environment and its plan, which older workers would miss. */
-export const planned = (given: Given): InstanceDraft => ({ ...given, needs: 3 });
 
 /** Ways to apply the patch, by the command before its path. */
 export const attempts = (...commands: string[]): InstancePlan['apply'] =>

@@ -6,7 +6,7 @@ import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft, RowContext } from './family.ts';
 import { ParsedCommitError, patchOfParsedCommit } from './parsedcommit.ts';
-import { attempts, planned, SWEBENCH_APPLY, shownId, word } from './planned.ts';
+import { attempts, SWEBENCH_APPLY, shownId, word } from './planned.ts';
 import { readTests } from './tests.ts';
 
 export const r2eGym: Family = {
@@ -78,7 +78,7 @@ function readR2e(read: FieldReader, context: RowContext): InstanceDraft {
       'add the column docker_image',
     );
   const before = asObject(row.parsed_commit_content)?.old_commit_hash;
-  return planned({
+  return {
     instance_id: instanceId,
     shown_id: shownId(repo, instanceId),
     repo,
@@ -88,7 +88,7 @@ function readR2e(read: FieldReader, context: RowContext): InstanceDraft {
     family: 'r2e-gym',
     image: image === null ? '' : withTag(image),
     ...(isGradedByLists(row, context) ? byLists(read) : byExpected(read)),
-  });
+  };
 }
 
 type Grading = Required<Pick<InstanceDraft, 'FAIL_TO_PASS' | 'PASS_TO_PASS'>> & {

@@ -5,7 +5,7 @@ import { heredoc, quoted } from '../fields/bash.ts';
 import { type FieldReader, isTextList } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { attempts, commit, imageOr, issue, PATCH, planned } from './planned.ts';
+import { attempts, commit, imageOr, issue, PATCH } from './planned.ts';
 
 export const scaleSwe: Family = {
   name: 'scale-swe',
@@ -29,7 +29,7 @@ function readScale(read: FieldReader): InstanceDraft {
   const expected = [...tests.FAIL_TO_PASS, ...tests.PASS_TO_PASS];
   if (expected.length === 0 && read.problems.length === 0)
     read.refuse('no tests', 'FAIL_TO_PASS', 'at least one test id', [], 'leave out the row');
-  return planned({
+  return {
     instance_id: read.id(),
     repo: name.includes('/') ? name : `${user}${name}`,
     base_commit: base,
@@ -52,7 +52,7 @@ function readScale(read: FieldReader): InstanceDraft {
       outcomes: { from: 'junit', file: RESULTS },
       verdict: { rule: 'junit_ids' },
     },
-  });
+  };
 }
 
 const TEST_PATCH = '/tmp/_awe_f2p.patch';

@@ -7,7 +7,7 @@ import { heredoc, unescaped } from '../fields/bash.ts';
 import type { FieldReader } from '../fields/fields.ts';
 import { harnessImage, withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { attempts, commit, imageOr, issue, planned } from './planned.ts';
+import { attempts, commit, imageOr, issue } from './planned.ts';
 import { readTests } from './tests.ts';
 
 export const sweBenchLive: Family = {
@@ -34,7 +34,7 @@ function readLive(read: FieldReader): InstanceDraft {
     read.refuse('Windows instances need Windows', 'image', 'an image of Linux', image, 'leave out the row');
   }
   const testPatch = read.optionalText('test_patch') ?? '';
-  return planned({
+  return {
     instance_id: instanceId,
     repo: read.text('repo', 'add the column repo as owner/name'),
     base_commit: commit(read, 'base_commit'),
@@ -60,7 +60,7 @@ function readLive(read: FieldReader): InstanceDraft {
       outcomes: outcomesOf(read),
       verdict: { rule: 'live' },
     },
-  });
+  };
 }
 
 /** A test of PASS_TO_PASS that is missing is fine to the harness, and so would be a patch that keeps all of them from running. */

@@ -7,7 +7,7 @@ import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import { LiteralError, parseTextList } from '../fields/pythonliteral.ts';
 import type { Family, InstanceDraft, RowContext } from './family.ts';
-import { commit, imageOr, planned, shownId } from './planned.ts';
+import { commit, imageOr, shownId } from './planned.ts';
 import { beforeSteps, type ProTexts, proPlan, textsOfFolder } from './proplan.ts';
 
 export const sweBenchPro: Family = {
@@ -53,7 +53,7 @@ export function readPro(read: FieldReader, context: RowContext, columns = LISTS)
   const lists = { FAIL_TO_PASS: testsOf(columns.fail_to_pass), PASS_TO_PASS: testsOf(columns.pass_to_pass) };
   if (lists.FAIL_TO_PASS.length + lists.PASS_TO_PASS.length === 0 && read.problems.length === 0)
     read.refuse('no tests', 'fail_to_pass', 'at least one test', [], 'leave out the row');
-  return planned({
+  return {
     instance_id: instanceId,
     shown_id: shownId(repo.replace('/', '__').replaceAll(/[^A-Za-z0-9._-]/g, '-') || 'instance', instanceId),
     repo,
@@ -78,7 +78,7 @@ export function readPro(read: FieldReader, context: RowContext, columns = LISTS)
       apply: [{ name: 'git apply -v, without binary parts', argv: APPLY }],
       timeout: 3600,
     },
-  });
+  };
 }
 
 /** Upstream leaves out the sections that hold binary files, and tries once. */

@@ -6,7 +6,7 @@ import { heredoc } from '../fields/bash.ts';
 import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { attempts, commit, imageOr, issue, planned } from './planned.ts';
+import { attempts, commit, imageOr, issue } from './planned.ts';
 import { restoreCommands } from './testpatch.ts';
 import { readTests } from './tests.ts';
 
@@ -28,7 +28,7 @@ function readLego(read: FieldReader): InstanceDraft {
   const command = read.commands('test_cmd').join('\n');
   if (command === '')
     read.refuse('no test command', 'test_cmd', 'a command', read.row.test_cmd, 'leave out the row');
-  return planned({
+  return {
     instance_id: read.id(),
     repo: read.text('repo', 'add the column repo as owner/name'),
     base_commit: base,
@@ -48,7 +48,7 @@ function readLego(read: FieldReader): InstanceDraft {
       outcomes: { from: 'log', dialect: 'swe-lego', parser: 'pytest_rA' },
       verdict: { rule: 'subset' },
     },
-  });
+  };
 }
 
 /** A parameter that opens a bracket and closes none. */

@@ -8,7 +8,7 @@ import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { harnessImage, withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
 import { parserOf } from './parser.ts';
-import { commit, imageOr, issue, planned, SWEBENCH_APPLY } from './planned.ts';
+import { commit, imageOr, issue, SWEBENCH_APPLY } from './planned.ts';
 import { readTests } from './tests.ts';
 
 export const sweRebench: Family = {
@@ -40,7 +40,7 @@ function readRebench(read: FieldReader): InstanceDraft {
     image: withTag(imageOr(read, harnessImage('swerebench', instanceId))),
     needs_egress: false,
   };
-  return planned({
+  return {
     ...instance,
     environment: { workdir: '/testbed' },
     plan: {
@@ -56,7 +56,7 @@ function readRebench(read: FieldReader): InstanceDraft {
       },
       verdict: { rule: 'swebench' },
     },
-  });
+  };
 }
 
 /** What 4.0.3 writes for a Python repository whose specification is `install_config`. */

@@ -7,7 +7,7 @@ import { asObject, type FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft, RowContext } from './family.ts';
 import { parserOf } from './parser.ts';
-import { attempts, commit, imageOr, issue, planned, word } from './planned.ts';
+import { attempts, commit, imageOr, issue, word } from './planned.ts';
 import { readTests } from './tests.ts';
 
 export const sweRebenchV2: Family = {
@@ -32,7 +32,7 @@ function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): Ins
     read.refuse('no test command', 'install_config.test_cmd', 'a command', config.test_cmd, 'mend the row');
   // NeMo Gym's wrapper asks for the subset too.
   const rule = verdict ?? (wrappedDataset === null ? 'equal' : 'subset');
-  return planned({
+  return {
     instance_id: read.id(),
     repo,
     base_commit: commit(read, 'base_commit'),
@@ -62,7 +62,7 @@ function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): Ins
       },
       verdict: { rule },
     },
-  });
+  };
 }
 
 /** The first command that fails ends it, as upstream's `set -e` does; the log is all of stdout, then all of stderr. */

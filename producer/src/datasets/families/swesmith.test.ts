@@ -40,7 +40,6 @@ describe('a row', () => {
       base_commit: '30da9e4f',
       patch: expect.stringContaining('-bad\n+good\n'),
       family: 'swesmith',
-      needs: 3,
       environment: { workdir: '/testbed', history: 'replaced', hidden: [] },
       plan: {
         grader: 'swesmith-9b74ac0',

@@ -59,7 +59,6 @@ function readSmith(read: FieldReader): InstanceDraft {
     ...tests,
     family: 'swesmith',
     image: imageOf(read, project),
-    needs: 3,
   };
   if (!project) return draft;
   const failing = testFilesOf(project.testFiles, tests.FAIL_TO_PASS);
