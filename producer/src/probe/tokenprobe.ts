@@ -159,11 +159,7 @@ async function probeConversation(
 }
 
 /** As in workers: an endpoint that streams no token ids (SGLang's chats) is asked for unstreamed answers. */
-async function unstreamedIfNeeded<T>(
-  { config }: ProbeTarget,
-  speaker: TurnClient,
-  ask: () => Promise<T>,
-): Promise<T> {
+async function unstreamedIfNeeded<T>({ config }: ProbeTarget, speaker: TurnClient, ask: () => Promise<T>) {
   try {
     return await ask();
   } catch (error) {

@@ -50,6 +50,7 @@ test('rows of a level that workers do not know are counted by family', async () 
 test('nothing is said where nobody needs it, a worker has it, or none lives yet', async () => {
   expect(await workerWarnings([plain], RUN, farm({ understands: 1 }))).toEqual([]);
   expect(await workerWarnings([needing], RUN, farm({}, { parser_image: true }))).toEqual([]);
-  expect(await workerWarnings([needing], RUN, farm(), [localAbility('tools')])).toEqual([]);
+  const local = { ...localAbility('tools'), understands: 3 };
+  expect(await workerWarnings([needing], RUN, farm(), [local])).toEqual([]);
   expect(await workerWarnings([needing], RUN, farm())).toEqual([]);
 });

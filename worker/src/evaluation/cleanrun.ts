@@ -1,13 +1,6 @@
 /** One run of a plan in one clean container: the patch goes in, the script runs, and what it left is taken out. */
 import { type EvaluationFacts, isNoPatch } from '@swefarm/grading';
-import {
-  errorMessage,
-  type Instance,
-  type InstancePlan,
-  poll,
-  RolloutFailure,
-  SwefarmError,
-} from '@swefarm/shared';
+import { type Instance, type InstancePlan, poll, RolloutFailure } from '@swefarm/shared';
 import { hasFilledDisk, isCausedByCode, occupiesDisk, type Suspect } from '../sandbox/attribution.ts';
 import { diskIsFull, watchDisk } from '../sandbox/disk.ts';
 import { requireOwnKills } from '../sandbox/memorygroup.ts';
@@ -17,6 +10,7 @@ import { describeStep, requireSteps } from '../sandbox/setup.ts';
 import { runSteps } from '../sandbox/steps.ts';
 import { applyPatch } from './apply.ts';
 import { EVAL_PATH, type Seal, sealScript, whatChanged } from './evidence.ts';
+import { filesLeft } from './filesleft.ts';
 import { mayLackFiles, withoutRecreated } from './recreated.ts';
 
 /** 128 + SIGKILL, 128 + SIGTERM. */
@@ -212,34 +206,6 @@ async function applyTo(
 function requireRunning(state: ContainerState): void {
   if (state !== 'running')
     throw new RolloutFailure('evaluation_lost', `the evaluation container is ${state}`);
-}
-
-/**
- * Those of the plan's files that the script left. One that is larger than a log may be counts as absent. The container is ended first, so that nothing in it changes
- * them, and no program of the image reads them.
- */
-async function filesLeft(
-  container: Container,
-  { files, outcomes }: InstancePlan,
-  { logLimit, signal }: Pick<CleanRunDeps, 'logLimit' | 'signal'>,
-): Promise<Record<string, string>> {
-  const found: Record<string, string> = {};
-  const paths = new Set([...files, ...('file' in outcomes ? [outcomes.file] : [])]);
-  if (paths.size === 0) return found;
-  const remains = await container.end?.(signal);
-  for (const path of paths) {
-    const reading = remains
-      ? remains.getLinkedFile(path, logLimit, signal)
-      : container.getFile(path, logLimit, signal);
-    const content = await reading.catch((error: unknown) => {
-      signal.throwIfAborted();
-      if (error instanceof SwefarmError && error.code === 'file_too_large') return null;
-      if (error instanceof RolloutFailure) throw error;
-      throw new RolloutFailure('sandbox_lost', `reading ${path}: ${errorMessage(error)}`, { cause: error });
-    });
-    if (content) found[path] = content.toString('utf8');
-  }
-  return found;
 }
 
 /**

@@ -1,0 +1,31 @@
+/** Reads the files that the tests left in their container. */
+import { errorMessage, type InstancePlan, RolloutFailure, SwefarmError } from '@swefarm/shared';
+import type { Container } from '../sandbox/runtime.ts';
+
+/**
+ * Returns those of the plan's files that the script left, by path. A file over `logLimit` bytes counts as absent. The container is ended first, so that nothing in
+ * it changes them, and no program of the image reads them. Throws RolloutFailure `sandbox_lost` when a file cannot be read.
+ */
+export async function filesLeft(
+  container: Container,
+  { files, outcomes }: InstancePlan,
+  { logLimit, signal }: { logLimit: number; signal: AbortSignal },
+): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  const paths = new Set([...files, ...('file' in outcomes ? [outcomes.file] : [])]);
+  if (paths.size === 0) return found;
+  const remains = await container.end?.(signal);
+  for (const path of paths) {
+    const reading = remains
+      ? remains.getLinkedFile(path, logLimit, signal)
+      : container.getFile(path, logLimit, signal);
+    const content = await reading.catch((error: unknown) => {
+      signal.throwIfAborted();
+      if (error instanceof SwefarmError && error.code === 'file_too_large') return null;
+      if (error instanceof RolloutFailure) throw error;
+      throw new RolloutFailure('sandbox_lost', `reading ${path}: ${errorMessage(error)}`, { cause: error });
+    });
+    if (content) found[path] = content.toString('utf8');
+  }
+  return found;
+}
