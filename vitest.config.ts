@@ -8,7 +8,9 @@ const WAITS = { expect: { poll: { timeout: 60_000 } } };
 const integration = (name: string, timeout: number, groupOrder: number, maxWorkers: number) => ({
   test: {
     name,
-    include: [`{shared,grading,producer,worker,testkit}/test/**/*.${name}.test.ts`],
+    include: [
+      `{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/test/**/*.${name}.test.ts`,
+    ],
     testTimeout: timeout,
     hookTimeout: timeout,
     ...WAITS,
@@ -34,10 +36,10 @@ export default defineConfig({
           hookTimeout: 120_000,
           ...WAITS,
           include: [
-            '{shared,grading,producer,worker,testkit,dashboards}/src/**/*.test.ts',
+            '{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit,dashboards}/src/**/*.test.ts',
             'testkit/{chaos,house,helm}/*.test.ts',
             // Servers of their own on the loopback, and nothing else.
-            '{shared,grading,producer,worker,testkit}/test/**/*.loopback.test.ts',
+            '{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/test/**/*.loopback.test.ts',
           ],
         },
       },

@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { newRunRecord, submit } from '@swefarm/producer';
+import { newRunRecord, submit } from '@swefarm/runs';
 import {
   type Farm,
   freePort,

@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'n
 import { join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { compiledOf, nameOf, PIECES, stampOf } from '../shared/bin/compiled.mjs';
-import { compile, ROOT } from './pieces.mjs';
+import { compile, FRONTS, ROOT } from './pieces.mjs';
 
 /** What the commands load first (`shared/bin/launch.mjs`). */
 const SOURCES = ['producer/src/cli/main.ts', 'worker/src/main.ts'];
@@ -35,7 +35,7 @@ function decidingFiles(source, { inputs }) {
   const own = compiled.filter((path) => !path.includes('node_modules/'));
   const records = ['package-lock.json', 'node_modules/.package-lock.json', 'tsconfig.json'];
   const compilers = ['pieces.mjs', 'checkout.mjs'].map((name) => `compile/${name}`);
-  return [...new Set([...own, ...compiled.flatMap(packageOf), ...records, ...compilers])].sort();
+  return [...new Set([...own, ...FRONTS, ...compiled.flatMap(packageOf), ...records, ...compilers])].sort();
 }
 
 /** `package.json` of the package that a file belongs to. */

@@ -9,7 +9,18 @@ import { nameOf } from '../shared/bin/compiled.mjs';
 
 export const ROOT = resolve(import.meta.dirname, '..');
 /** Where our own sources lie; all else that is compiled comes from node_modules. */
-export const PACKAGES = ['shared', 'grading', 'producer', 'worker'];
+export const PACKAGES = [
+  'shared',
+  'policy',
+  'sandbox',
+  'grading',
+  'datasets',
+  'runs',
+  'trajectories',
+  'gateway',
+  'producer',
+  'worker',
+];
 /** Threads are files of their own, known by their name; `shared/src/imports.test.ts` holds that no other file is started. */
 const THREAD = /(^|[./])thread\.ts$/;
 /** By this line a source loads a package at its first use: without it, the bundler sees what is loaded. */
@@ -26,15 +37,52 @@ export async function sourcesOf(name) {
     .filter((path) => !/(^|\/)(node_modules|test|fixtures|\.turbo|__pycache__)\//.test(path));
 }
 
+/** What each package gives to others. */
+export const FRONTS = PACKAGES.filter((name) => name !== 'producer').map((name) => `${name}/src/index.ts`);
+/** `import { a } from '@swefarm/x';` and the same as `const { a } = await import(…)`. */
+const OWN_IMPORT =
+  /^import \{([^}]*)\} from '@swefarm\/(\w+)';|(?<=const )\{ (\w+) \} = await import\('@swefarm\/(\w+)'\)/gm;
+/** The file that defines each name of a package's front. */
+const fronts = new Map(
+  await Promise.all(
+    FRONTS.map(async (front) => {
+      const text = await readFile(join(ROOT, front), 'utf8');
+      const exports = [...text.matchAll(/^export (?:type )?\{([^}]*)\} from '(.*)';/gm)];
+      const files = exports.flatMap(([, names, from]) =>
+        namesIn(names).map((one) => [one, join(ROOT, dirname(front), from)]),
+      );
+      return [front.split('/')[0], new Map(files)];
+    }),
+  ),
+);
+function namesIn(list) {
+  const names = list.split(',').map((name) => name.trim());
+  return names.filter((name) => name !== '' && !name.startsWith('type '));
+}
+
+/**
+ * The bundler gives whoever imports a front all files behind it. So each name is imported from its own file, and a command has only
+ * the files that it uses.
+ */
+export const pastFronts = (text) =>
+  text.replace(OWN_IMPORT, (_, list, name, one, lazy) => {
+    const fileOf = (each) => JSON.stringify(fronts.get(name ?? lazy)?.get(each.split(' as ')[0].trim()));
+    if (lazy) return `{ ${one} } = await import(${fileOf(one)})`;
+    return namesIn(list)
+      .map((each) => `import { ${each} } from ${fileOf(each)};`)
+      .join(' ');
+  });
+
 /** A source asks for files beside it by its own URL: that is its place below `__ownRoot`, which the beginning of each piece says. */
 const inPlace = {
   name: 'in-place',
   setup({ onLoad, onResolve }) {
     onLoad({ filter: /\.(ts|mjs)$/ }, async ({ path }) => {
       const place = relative(ROOT, path).split(sep).join('/');
-      const text = await readFile(path, 'utf8');
       const own = PACKAGES.includes(place.split('/')[0] ?? '') && !place.includes('node_modules/');
-      if (!own || !text.includes('import.meta')) return undefined;
+      if (!own) return undefined;
+      const text = pastFronts(await readFile(path, 'utf8'));
+      if (!text.includes('import.meta')) return { contents: text, loader: 'ts' };
       const thread = (_, name) =>
         `new URL('./${nameOf(join(dirname(place), `${name}.ts`))}.mjs', __ownPieces)`;
       const { code } = await transform(text.replace(REQUIRE, '').replace(STARTED, thread), {
@@ -54,14 +102,14 @@ const __ownFolder = /* @__PURE__ */ __path(/* @__PURE__ */ new URL('.', __ownUrl
     // In pieces an import() of a CommonJS package has a default export and no names, and would fail only when it runs.
     onResolve({ filter: /^[^.]/ }, ({ kind, path, importer }) => {
       const isOwn = /\.(ts|mjs)$/.test(importer) && !importer.includes('node_modules');
-      if (kind !== 'dynamic-import' || !isOwn) return undefined;
+      if (kind !== 'dynamic-import' || !isOwn || path.startsWith(ROOT)) return undefined;
       return {
         errors: [
           { text: `import('${path}'): load the package by require(), as shared/src/config/yaml.ts does` },
         ],
       };
     });
-    // dockerode can speak to engines over ssh and to BuildKit; we never do (worker/src/sandbox/engine/client.ts).
+    // dockerode can speak to engines over ssh and to BuildKit; we never do (sandbox/src/engine/client.ts).
     onResolve({ filter: /^(ssh2|cpu-features|@grpc\/.*)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
     onLoad({ filter: /.*/, namespace: 'absent' }, () => ({ contents: 'module.exports = {};' }));
   },

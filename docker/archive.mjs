@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 
 // The worker's: what lies at the top is an older one of another package.
-const { extract, pack } = createRequire(new URL('../worker/package.json', import.meta.url))('tar-stream');
+const { extract, pack } = createRequire(new URL('../sandbox/package.json', import.meta.url))('tar-stream');
 const run = promisify(execFile);
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 

@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import { compile, PACKAGES, ROOT, sourcesOf } from '../compile/pieces.mjs';
-import { ensurePage } from '../producer/src/page/built.ts';
+import { ensurePage } from '../gateway/src/page/built.ts';
 import { nameOf } from '../shared/bin/compiled.mjs';
 import { fetchedServer } from '../shared/src/index.ts';
 
@@ -34,7 +34,7 @@ async function addCode(out) {
 /** Whatever our sources read at run time: Lua, shell, prompts, tables, Python, and a built page. */
 async function copyTexts(out) {
   for (const path of (await Promise.all(PACKAGES.map(sourcesOf))).flat()) {
-    const isPage = /^producer\/page\/dist\//.test(path);
+    const isPage = /^gateway\/page\/dist\//.test(path);
     const isText = /^\w+\/(src|data|python)\//.test(path) && !/\.(ts|tsx|pyc)$/.test(path);
     if (isPage || isText) await cp(join(ROOT, path), join(out, path));
   }

@@ -1,5 +1,5 @@
 /** A farm of simulated nodes with a Redis of its own, and the rollouts that are submitted to it. */
-import { newRunRecord } from '@swefarm/producer';
+import { newRunRecord } from '@swefarm/runs';
 import {
   type Farm,
   Instance,

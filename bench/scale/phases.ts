@@ -1,5 +1,5 @@
 /** The phases of a simulated farm, in order: rollouts fill it, report their turns, and a tenth of its nodes is killed. */
-import { submit } from '@swefarm/producer';
+import { submit } from '@swefarm/runs';
 import { sleep } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
 import { type Fleet, PATIENCE } from '../fleet.ts';

@@ -1,5 +1,5 @@
 /** A whole training step on a simulated farm, compared with the ideal: no queue, no pull and a slot for each rollout. */
-import { submit } from '@swefarm/producer';
+import { submit } from '@swefarm/runs';
 import { secondsOf } from '../durations.ts';
 import { percentile, rounded } from '../statistics.ts';
 import { collect, GROUP, instancesOf, onceEach, recordOf, type SimulatedFarm } from './farm.ts';

@@ -2,13 +2,13 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { type Gateway, startGateway } from '@swefarm/gateway';
+import { testConfig } from '@swefarm/runs/test/farm.ts';
 import { type Farm, Secret, silentLog } from '@swefarm/shared';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
-import { type Gateway, startGateway } from '../src/gateway/server.ts';
-import { testConfig } from './farm.ts';
 
-const BUILD = fileURLToPath(new URL('../page/build.ts', import.meta.url));
+const BUILD = fileURLToPath(new URL('../../gateway/page/build.ts', import.meta.url));
 export const TOKEN = 'a-token-of-the-gateway';
 /** What is waited for; a machine under load may take its time. */
 export const PATIENT = { timeout: 120_000 };

@@ -1,12 +1,11 @@
 import { readdir, readFile, truncate, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { rolloutIds, submit } from '@swefarm/runs';
+import { instances, testConfig, testFarm, testFolder, testRecord } from '@swefarm/runs/test/farm.ts';
 import { startRedis } from '@swefarm/testkit';
+import { collect, type Output, openOutputFile } from '@swefarm/trajectories';
+import { settle } from '@swefarm/trajectories/test/settle.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import { collect } from '../src/output/collect.ts';
-import { type Output, openOutputFile } from '../src/output/output.ts';
-import { rolloutIds, submit } from '../src/run/submit.ts';
-import { instances, testConfig, testFarm, testFolder, testRecord } from './farm.ts';
-import { settle } from './settle.ts';
 
 const idsIn = async (path: string): Promise<string[]> =>
   (await readFile(path, 'utf8'))

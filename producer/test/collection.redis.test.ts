@@ -3,12 +3,12 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { lines, row } from '@swefarm/datasets/test/rows.ts';
+import { redisUrl, testConfig, testFarm, testFolder } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
+import { settle } from '@swefarm/trajectories/test/settle.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, linesOf, run } from './cli.ts';
-import { redisUrl, testConfig, testFarm, testFolder } from './farm.ts';
-import { settle } from './settle.ts';
 
 async function place() {
   const folder = await testFolder();

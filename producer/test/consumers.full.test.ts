@@ -3,12 +3,12 @@ import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { officialReport } from '@swefarm/grading';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { madeTrajectory } from '@swefarm/testkit';
+import { instanceFolder, writeFolder } from '@swefarm/trajectories';
+import { aReport } from '@swefarm/trajectories/test/result.ts';
 import { beforeAll, expect, test } from 'vitest';
-import { instanceFolder, writeFolder } from '../src/formats/swebench/tree.ts';
-import { aReport } from '../src/output/result.fixture.ts';
 import { linesOf, run } from './cli.ts';
-import { testFolder } from './farm.ts';
 import { storeRollouts, toolTrajectory } from './stored.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');

@@ -1,12 +1,12 @@
 /** Deadlines from a machine whose clock is a day off, either way: what is meant is a time of the farm, which is Redis's. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { lines, row } from '@swefarm/datasets/test/rows.ts';
+import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
 import { loadConfig, newId, openFarm } from '@swefarm/shared';
 import { shiftedClock } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, type Ran, start } from './cli.ts';
-import { redisUrl, testFolder } from './farm.ts';
 
 const HALF_AN_HOUR = 30 * 60_000;
 

@@ -2,11 +2,11 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { lines, row } from '@swefarm/datasets/test/rows.ts';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { bareFacts, until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, linesOf, processesOf, run, start } from './cli.ts';
-import { testFolder } from './farm.ts';
 
 const COUNT = 6;
 const idOf = (at: number): string => `pallets__flask-${at}`;

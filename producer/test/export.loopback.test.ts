@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
 import { linesOf, run } from './cli.ts';
-import { testFolder } from './farm.ts';
 import { aPatch, storeRollouts, toolTrajectory } from './stored.ts';
 
 const failure = { stage: 'policy', class: 'policy_unreachable', message: 'refused', attempts: 5 } as const;

@@ -1,9 +1,9 @@
 /** What a model writes that not every reader takes: half surrogate pairs, and separators that some readers end a line at. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
 import { run } from './cli.ts';
-import { testFolder } from './farm.ts';
 import { storeRollouts, toolTrajectory } from './stored.ts';
 
 const FORMATS = [

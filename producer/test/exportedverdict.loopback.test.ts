@@ -1,10 +1,10 @@
 /** Which verdict the exports of forged and unrewarded rollouts carry. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { bareFacts } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { run } from './cli.ts';
-import { testFolder } from './farm.ts';
 import { storeRollouts } from './stored.ts';
 
 test('exports carry a forged rollout as no success, and its official verdict in its origin', async () => {

@@ -1,10 +1,17 @@
 /** `swefarm export` of a run that lies in Redis, by its id. */
 import { join } from 'node:path';
+import { submit } from '@swefarm/runs';
+import {
+  instances,
+  redisUrl,
+  testConfig,
+  testFarm,
+  testFolder,
+  testRecord,
+} from '@swefarm/runs/test/farm.ts';
+import { settle } from '@swefarm/trajectories/test/settle.ts';
 import { expect, test } from 'vitest';
-import { submit } from '../src/run/submit.ts';
 import { linesOf, run } from './cli.ts';
-import { instances, redisUrl, testConfig, testFarm, testFolder, testRecord } from './farm.ts';
-import { settle } from './settle.ts';
 
 test('a run is exported by its id with patches and messages of its artifacts; what is gone is counted, an unknown id is an error', async () => {
   const config = testConfig();

@@ -7,8 +7,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, openFarm, parseRolloutId, type Report, type Result } from '@swefarm/shared';
 import { bareFacts } from '@swefarm/testkit';
-import { aFailure, aReport } from '../src/output/result.fixture.ts';
-import { settle } from './settle.ts';
+import { aFailure, aReport } from '@swefarm/trajectories/test/result.ts';
+import { settle } from '@swefarm/trajectories/test/settle.ts';
 
 const END_MS = 2_000;
 

@@ -1,10 +1,10 @@
 /** Each format of `swefarm export`, from one stored rollout with tool calls and one with blocks of text. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { madeTrajectory } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { linesOf, run } from './cli.ts';
-import { testFolder } from './farm.ts';
 import { aPatch, storeRollouts, toolTrajectory } from './stored.ts';
 
 async function exported(format: string, form: string, out: string) {

@@ -1,16 +1,16 @@
 /** What callers and people may ask of a run: each is refused by the name of what is wrong with it, or runs, and nothing ends by it. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { row as datasetRow, lines } from '@swefarm/datasets/test/rows.ts';
+import { testGateway } from '@swefarm/gateway/test/gateway.ts';
+import { post, row } from '@swefarm/gateway/test/gym.ts';
+import { redisUrl, testConfig, testFarm, testFolder } from '@swefarm/runs/test/farm.ts';
 import { newId, PolicyConfig, RunRecord } from '@swefarm/shared';
 import { bareRun, oddJson, oddTree, rawRedis } from '@swefarm/testkit';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
-import { row as datasetRow, lines } from '../src/datasets/rows.fixture.ts';
 import { run } from './cli.ts';
-import { redisUrl, testConfig, testFarm, testFolder } from './farm.ts';
-import { testGateway } from './gateway/gateway.ts';
-import { post, row } from './gateway/gym.ts';
 
 const CASES = 50;
 const CLI_CASES = 3;

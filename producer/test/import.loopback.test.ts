@@ -2,9 +2,9 @@
 import { mkdir, readdir, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
 import { linesOf, run } from './cli.ts';
-import { testFolder } from './farm.ts';
 import { aPatch, storeRollouts } from './stored.ts';
 
 const call = (id: string, command: string) => ({

@@ -1,10 +1,10 @@
 /** Imported patches are graded by `swefarm eval --from`, and stay marked as imported. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { lines, row } from '@swefarm/datasets/test/rows.ts';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
-import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, linesOf, run } from './cli.ts';
-import { testFolder } from './farm.ts';
 import { aPatch } from './stored.ts';
 
 test('predictions of another program are imported, graded and exported with their verdicts', async () => {

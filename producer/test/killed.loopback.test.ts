@@ -4,13 +4,13 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { encodeArtifact } from '@swefarm/shared';
 import { madeTrajectory } from '@swefarm/testkit';
+import { outputLine } from '@swefarm/trajectories';
+import { aResult } from '@swefarm/trajectories/test/result.ts';
 import { expect, test } from 'vitest';
-import { outputLine } from '../src/output/line.ts';
-import { aResult } from '../src/output/result.fixture.ts';
 import { BIN, linesOf, run, start } from './cli.ts';
-import { testFolder } from './farm.ts';
 import { aPatch, contentOf } from './stored.ts';
 
 const execute = promisify(execFile);

@@ -1,9 +1,9 @@
 /** How often a local worker is started again. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
 import { type LocalWorkerOptions, startLocalWorker } from '../src/local/worker.ts';
-import { testFolder } from './farm.ts';
 
 /** A worker that writes one line and ends with `code`; `results`: how many the run has after each of its starts. */
 async function startsOf(code: number, results: readonly number[]) {

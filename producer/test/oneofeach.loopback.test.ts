@@ -1,9 +1,9 @@
 /** One rollout for each instance: which one it is does not hang on which rollout ended first. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
 import { linesOf, run } from './cli.ts';
-import { testFolder } from './farm.ts';
 import { aPatch, storeRollouts } from './stored.ts';
 
 /** Four rollouts of 40 instances; index 0 ends last, as the longest would. */

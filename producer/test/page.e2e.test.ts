@@ -1,13 +1,13 @@
 /** The page in a real Chromium: what is shown, what follows a run that goes on, and that nothing a model wrote does anything. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { testFarm, testFolder } from '@swefarm/runs/test/farm.ts';
 import type { Farm } from '@swefarm/shared';
 import { type MadeRun, madeLiveTurn, madeTrajectory, makeRun, until } from '@swefarm/testkit';
+import { encodeLine, outputLine } from '@swefarm/trajectories';
 import { expect, onTestFinished, test } from 'vitest';
-import { encodeLine, outputLine } from '../src/output/line.ts';
 import { gatewayOver, openPage, PATIENT, TOKEN } from './browser.ts';
 import { start } from './cli.ts';
-import { testFarm, testFolder } from './farm.ts';
 
 /** HTML that would run, terminal escapes, text that turns itself around. */
 const HOSTILE =

@@ -5,14 +5,14 @@ import { once } from 'node:events';
 import { appendFile, cp, readdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
 import { until } from '@swefarm/testkit';
 import { test as base, expect, onTestFinished } from 'vitest';
-import { redisUrl, testFolder } from './farm.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const PRODUCER = join(ROOT, 'producer');
-/** What of ours its sources name by path. */
-const BESIDE = ['shared', 'grading', 'node_modules', 'tsconfig.json'];
+const COPIED = ['gateway', 'producer'];
+/** What of ours their sources name by path. */
+const BESIDE = ['shared', 'node_modules', 'tsconfig.json'];
 
 type Served = { said: () => string; code: () => number | null; origin: () => string };
 
@@ -22,8 +22,9 @@ const test = base.extend<{ checkout: string }>({
     const folder = await testFolder();
     for (const name of BESIDE) await symlink(join(ROOT, name), join(folder, name));
     const isOurs = (path: string): boolean =>
-      !/^(node_modules|test|page\/dist.*)(\/|$)/.test(relative(PRODUCER, path));
-    await cp(PRODUCER, join(folder, 'producer'), { recursive: true, filter: isOurs });
+      !/^\w+\/(node_modules|test|page\/dist.*)(\/|$)/.test(relative(ROOT, path));
+    for (const name of COPIED)
+      await cp(join(ROOT, name), join(folder, name), { recursive: true, filter: isOurs });
     await writeFile(join(folder, 'empty.jsonl'), '');
     await use(folder);
   },
@@ -79,7 +80,7 @@ async function open(origin: string): Promise<string> {
 test('two processes and many requests that need it at once: one build, whole for all', async ({
   checkout,
 }) => {
-  const page = join(checkout, 'producer/page');
+  const page = join(checkout, 'gateway/page');
   expect(await readdir(page)).not.toContain('dist');
   const [served, file] = [gateway(checkout), showWeb(checkout)];
   const farm = await started(served);
@@ -103,7 +104,7 @@ test('two processes and many requests that need it at once: one build, whole for
 test('a page that cannot be built: what failed and what to do, from the command and from the gateway', async ({
   checkout,
 }) => {
-  await appendFile(join(checkout, 'producer/page/src/main.tsx'), '\nthis is no program (\n');
+  await appendFile(join(checkout, 'gateway/page/src/main.tsx'), '\nthis is no program (\n');
   const farm = await started(gateway(checkout));
   const refused = await fetch(`${farm}/ui/`);
   const text = await refused.text();

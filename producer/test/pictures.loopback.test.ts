@@ -5,12 +5,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fetchPictures, openPictureFolder, PICTURE_LIST } from '@swefarm/datasets';
+import { probePictures } from '@swefarm/runs';
 import type { Instance, Trajectory } from '@swefarm/shared';
 import { bareInstance, startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { fetchPictures } from '../src/datasets/pictures/fetch.ts';
-import { openPictureFolder, PICTURE_LIST } from '../src/datasets/pictures/folder.ts';
-import { probePictures } from '../src/probe/pictureprobe.ts';
 import { linesOf, run } from './cli.ts';
 import { storeRollouts, toolTrajectory } from './stored.ts';
 

@@ -1,12 +1,12 @@
 /** The commands around a policy: refused before anything is queued, and the trainer's word from a shell. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { lines, row } from '@swefarm/datasets/test/rows.ts';
+import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
 import { startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { run } from './cli.ts';
-import { redisUrl, testFolder } from './farm.ts';
 
 async function place() {
   const folder = await testFolder();

@@ -4,15 +4,14 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readDataset } from '@swefarm/datasets';
+import { lines, row } from '@swefarm/datasets/test/rows.ts';
+import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
+import { GymRow, gymFiles, instanceOf } from '@swefarm/trajectories';
 import { expect, onTestFinished, test } from 'vitest';
-import { readDataset } from '../src/datasets/read.ts';
-import { lines, row } from '../src/datasets/rows.fixture.ts';
-import { gymFiles } from '../src/formats/gym/rollouts.ts';
-import { GymRow, instanceOf } from '../src/formats/gym/row.ts';
 import { fakeWorker, linesOf, run, start } from './cli.ts';
-import { redisUrl, testFolder } from './farm.ts';
 
 async function place() {
   const folder = await testFolder();

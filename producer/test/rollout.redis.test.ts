@@ -2,12 +2,12 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { lines, row } from '@swefarm/datasets/test/rows.ts';
+import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
 import { startRedis, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, linesOf, processesOf, run, start } from './cli.ts';
-import { redisUrl, testFolder } from './farm.ts';
 
 async function place(rows = 3) {
   const folder = await testFolder();

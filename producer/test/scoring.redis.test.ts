@@ -3,10 +3,10 @@ import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { lines, row } from '@swefarm/datasets/test/rows.ts';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, linesOf, run } from './cli.ts';
-import { testFolder } from './farm.ts';
 
 type Asked = { path: string; body: Record<string, unknown>; token: string | undefined };
 

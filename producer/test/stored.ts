@@ -8,8 +8,8 @@ import {
   type Result,
   type Trajectory,
 } from '@swefarm/shared';
-import { encodeLine, type OutputLine, outputLine } from '../src/output/line.ts';
-import { aReport, aResult } from '../src/output/result.fixture.ts';
+import { encodeLine, type OutputLine, outputLine } from '@swefarm/trajectories';
+import { aReport, aResult } from '@swefarm/trajectories/test/result.ts';
 
 export type StoredRollout = {
   over?: Partial<Result>;

@@ -1,11 +1,11 @@
 /** Trends on the page, in a real Chromium: over versions and time, runs beside one another, in all sizes. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { testFarm } from '@swefarm/runs/test/farm.ts';
 import { type MadeRunOptions, makeRun } from '@swefarm/testkit';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { gatewayOver, openPage, PATIENT, TOKEN } from './browser.ts';
-import { testFarm } from './farm.ts';
 
 const SLOW = { timeout: 300_000 };
 const HOUR = 3_600_000;

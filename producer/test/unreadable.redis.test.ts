@@ -1,18 +1,25 @@
 /** Results that this version cannot read, from an endpoint's odd numbers or another version: skipped, named, and never waited for. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { FarmSource } from '@swefarm/gateway';
+import { bearer, testGateway } from '@swefarm/gateway/test/gateway.ts';
+import { post, row } from '@swefarm/gateway/test/gym.ts';
+import { submit } from '@swefarm/runs';
+import {
+  instances,
+  redisUrl,
+  testConfig,
+  testFarm,
+  testFolder,
+  testRecord,
+} from '@swefarm/runs/test/farm.ts';
 import { type Farm, parseRolloutId } from '@swefarm/shared';
 import { plantResult, rawRedis, until } from '@swefarm/testkit';
+import { aResult } from '@swefarm/trajectories/test/result.ts';
+import { settle } from '@swefarm/trajectories/test/settle.ts';
 import { expect, test } from 'vitest';
-import { aResult } from '../src/output/result.fixture.ts';
-import { FarmSource } from '../src/page/farmsource.ts';
-import { submit } from '../src/run/submit.ts';
 import { watchFarm } from '../src/view/watching.ts';
 import { linesOf, run } from './cli.ts';
-import { instances, redisUrl, testConfig, testFarm, testFolder, testRecord } from './farm.ts';
-import { bearer, testGateway } from './gateway/gateway.ts';
-import { post, row } from './gateway/gym.ts';
-import { settle } from './settle.ts';
 
 const whole = (rollout_id: string) => {
   const { runId, instanceId, index } = parseRolloutId(rollout_id);

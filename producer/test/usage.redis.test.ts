@@ -3,11 +3,11 @@ import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { lines, row } from '@swefarm/datasets/test/rows.ts';
+import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { run } from './cli.ts';
-import { redisUrl, testFolder } from './farm.ts';
 
 const whole = lines(row());
 

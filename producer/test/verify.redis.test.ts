@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { row } from '@swefarm/datasets/test/rows.ts';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, linesOf, run, start } from './cli.ts';
-import { testFolder } from './farm.ts';
 
 test('rows whose gold and untouched tree hold three times are written unchanged; the others are named with the reason', async () => {
   const folder = await testFolder();

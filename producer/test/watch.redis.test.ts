@@ -1,8 +1,8 @@
+import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { madeLiveTurn, madeTrajectory, makeRun, until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { watchFarm } from '../src/view/watching.ts';
 import { run, start } from './cli.ts';
-import { redisUrl, testConfig, testFarm } from './farm.ts';
 
 const HOSTILE = '\u001b]0;owned\u0007\u001b[2J';
 

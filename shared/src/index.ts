@@ -1,66 +1,58 @@
 export { isArtifactFile, isArtifactGone, readArtifactFile } from './artifacts/artifacts.ts';
-export * from './artifacts/codec.ts';
-export type * from './artifacts/store.ts';
-export * from './config/ceilings.ts';
-export * from './config/environment.ts';
-export * from './config/load.ts';
-export * from './config/nearest.ts';
-export * from './config/runtimes.ts';
+export { type ArtifactContent, decodeArtifact, encodeArtifact } from './artifacts/codec.ts';
+export type { ArtifactStore, StoredArtifact } from './artifacts/store.ts';
+export {
+  beyondCeiling,
+  type Ceilings,
+  describeExcess,
+  type Excess,
+  instanceBeyondCeiling,
+} from './config/ceilings.ts';
+export { environmentSecret, inheritedEnvironment } from './config/environment.ts';
+export {
+  type CommonConfig,
+  configOptions,
+  describeConfig,
+  loadConfig,
+  type ProducerConfig,
+  type WorkerConfig,
+} from './config/load.ts';
+export { nearest } from './config/nearest.ts';
+export { RUNTIME_NAMES, RUNTIMES, type RuntimeName } from './config/runtimes.ts';
 export { parseBytes } from './config/schema.ts';
 export { parseYaml } from './config/yaml.ts';
-export * from './failures/errors.ts';
-export * from './failures/failure.ts';
-export * from './files/folder.ts';
+export { errorMessage, SwefarmError, UnusableError, UsageError, withoutMiddle } from './failures/errors.ts';
+export {
+  FAILURE_CLASSES,
+  FAILURES,
+  Failure,
+  type FailureClass,
+  FailureStage,
+  RolloutFailure,
+} from './failures/failure.ts';
+export { isOurs, isTrusted, type OwnFolder, ownFolder } from './files/folder.ts';
 export { jsonText } from './files/jsontext.ts';
-export * from './files/replace.ts';
-export * from './metrics/definition.ts';
-export * from './metrics/live.ts';
-export * from './metrics/outcomes.ts';
-export * from './metrics/text.ts';
-export * from './metrics/totals.ts';
-export * from './metrics/vitals.ts';
-export * from './metrics/worker.ts';
-export { parseAnswer } from './policy/answer.ts';
-export { contentWithoutThought, findUnreadCall } from './policy/content.ts';
-export { createEndpointClient, type EndpointClient } from './policy/endpoint/client.ts';
-export { AnswerError, APIError, ContextOverflowError, PromptTooLongError } from './policy/endpoint/errors.ts';
-export { closePolicyConnections, preparePolicyConnections } from './policy/endpoint/exchange.ts';
+export { replaceFile, replaceWith } from './files/replace.ts';
+export type { Definitions, LabelOf, MetricDefinition } from './metrics/definition.ts';
+export { LIVE_METRICS } from './metrics/live.ts';
+export { MODEL_LIMIT, OUTCOME_METRICS, VERSION_WINDOW } from './metrics/outcomes.ts';
+export { type Family, family, renderFamilies } from './metrics/text.ts';
+export { outcomeFamilies, versionFamilies } from './metrics/totals.ts';
+export { vitalFamilies } from './metrics/vitals.ts';
+export { WORKER_METRICS } from './metrics/worker.ts';
+export { dieWithParent } from './processes/diewithparent.ts';
+export { type Finding, renderFinding } from './processes/doctor.ts';
+export { catchEscaped, escapedErrors, escapedExit, logEscaped, onEscaped } from './processes/escaped.ts';
 export {
-  type ListedModel,
-  type ServedModel,
-  servedModelIn,
-  UNKNOWN_MODEL,
-} from './policy/endpoint/models.ts';
-export {
-  dataUrl,
-  PICTURES_REMEDY,
-  picturesOf,
-  refusesPictures,
-  type WireMessage,
-  wireMessage,
-  withNamedPictures,
-} from './policy/endpoint/parts.ts';
-export { type BodyPiece, type Post, type Route, routeUrl } from './policy/endpoint/post.ts';
-export { parseOverflow, refusedSamplingKey, samplingKeyRemedy } from './policy/endpoint/refusal.ts';
-export type { ModelReply } from './policy/endpoint/reply.ts';
-export { chatBody, completionBody } from './policy/endpoint/request.ts';
-export { type AnswerSink, wantsStream } from './policy/endpoint/stream.ts';
-export { parseUsage } from './policy/endpoint/usage.ts';
-export { findFencedBlock } from './policy/fencedblock.ts';
-export { openTurnClient } from './policy/openturnclient.ts';
-export { NO_LIMITS, type TokenLimits } from './policy/sequencelimit.ts';
-export { openRenderer } from './policy/template/renderer.ts';
-export { type ExpertMode, expertModeOf } from './policy/tokens/expertrows.ts';
-export { ID_BYTES } from './policy/tokens/experts.ts';
-export * from './policy/tokens/ledger.ts';
-export type { TurnClient, TurnReply } from './policy/turnclient.ts';
-export * from './processes/diewithparent.ts';
-export * from './processes/doctor.ts';
-export * from './processes/escaped.ts';
-export * from './processes/identity.ts';
+  bootId,
+  isProcessAlive,
+  ownStartMark,
+  processStarted,
+  readProcessStat,
+} from './processes/identity.ts';
 export { lastingCommand } from './processes/lasting.ts';
-export * from './processes/log.ts';
-export * from './processes/reachablehost.ts';
+export { createLog, type Log, silentLog } from './processes/log.ts';
+export { hostPort, reachableHost } from './processes/reachablehost.ts';
 export { softwareVersion } from './processes/version.ts';
 export {
   AGENTS,
@@ -72,78 +64,107 @@ export {
   isSandboxAgent,
   type SandboxAgent,
 } from './records/agents.ts';
-export * from './records/bounds.ts';
-export * from './records/environment.ts';
-export * from './records/ids.ts';
-export * from './records/instance.ts';
-export * from './records/job.ts';
-export * from './records/needs.ts';
-export * from './records/parse.ts';
-export * from './records/picture.ts';
-export * from './records/plan.ts';
-export * from './records/policy.ts';
-export * from './records/price.ts';
-export { type ProgramSource, parseProgramOutput } from './records/programoutput.ts';
-export * from './records/report.ts';
-export * from './records/result.ts';
-export * from './records/runconfig.ts';
-export * from './records/sampling.ts';
-export * from './records/session.ts';
-export { RUN_SETTINGS, type RunSetting } from './records/setting.ts';
-export * from './records/success.ts';
-export { TOOL_PARSERS } from './records/toolparsers.ts';
-export * from './records/trajectory.ts';
-export { type Access, type AclRole, aclRules, aclUser, KEY_FAMILIES, type KeyFamily } from './redis/acl.ts';
-export { readAddress, removeAddress, writeAddress } from './redis/address.ts';
-export * from './redis/budget.ts';
-export type { CallClaim, CallOpening, CallRequest, Calls } from './redis/calls.ts';
-export type { Cancel } from './redis/cancel.ts';
-export type { Clock } from './redis/clock.ts';
-export type { Commit, CommitReply } from './redis/commit.ts';
-export type { Controls, ControlTree, KnownControls } from './redis/controls.ts';
-export { newestCopy, restoreCopy, saveCopy } from './redis/copy.ts';
-export * from './redis/farm.ts';
-export type { Groups, RunPause } from './redis/groups.ts';
-export type { Jobs } from './redis/jobs.ts';
+export { MOST } from './records/bounds.ts';
+export { InstanceEnvironment, SetupStep, Step } from './records/environment.ts';
+export { type AttemptName, newId, parseRolloutId, rolloutId } from './records/ids.ts';
+export { brokenBecause, DatasetFamily, Instance, InstanceHealth } from './records/instance.ts';
+export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/job.ts';
+export { needsOf, UNDERSTOOD } from './records/needs.ts';
+export { problemOf, type Read } from './records/parse.ts';
 export {
-  AttemptClass,
-  AttemptEnd,
-  type Claim,
-  type Journal,
-  JournalEntry,
-  type RunningAttempt,
-} from './redis/journal.ts';
+  describePicture,
+  PICTURE_TYPES,
+  Picture,
+  PictureFile,
+  picturesRefusedBy,
+  pictureTypeOf,
+} from './records/picture.ts';
+export { ApplyAttempt, InstancePlan, OutcomeSource } from './records/plan.ts';
+export {
+  DEFAULT_POLICY,
+  EndpointView,
+  followsPolicy,
+  PolicyChange,
+  PolicyName,
+  PolicyRecord,
+  PolicyState,
+  versionsBehind,
+  withoutSlash,
+} from './records/policy.ts';
+export { costOf, Price } from './records/price.ts';
+export { type ProgramSource, parseProgramOutput } from './records/programoutput.ts';
+export { Report, RewardComponents, Score } from './records/report.ts';
+export { CancelReason, Outcome, Result, RewardFacts, Seconds, UnreadCalls } from './records/result.ts';
+export {
+  AgentConfig,
+  EvaluationConfig,
+  PolicyConfig,
+  RewardChoice,
+  SandboxConfig,
+} from './records/runconfig.ts';
+export {
+  effectiveSampling,
+  NEUTRAL,
+  otherFields,
+  reshapingKeys,
+  SAMPLING_KEYS,
+  Sampling,
+  type SamplingKey,
+  turnSeed,
+} from './records/sampling.ts';
+export { SessionAnswer, SessionEnd, SessionInput, SessionState } from './records/session.ts';
+export { RUN_SETTINGS, type RunSetting } from './records/setting.ts';
+export { successOf } from './records/success.ts';
+export { TOOL_PARSERS, type ToolParser } from './records/toolparsers.ts';
+export {
+  type CommandRecord,
+  ExitStatus,
+  type ExpertType,
+  Message,
+  type RequestedSampling,
+  type Span,
+  type TokenLimit,
+  type ToolDefinition,
+  type Trajectory,
+  type Turn,
+  type TurnExperts,
+  type TurnTokens,
+} from './records/trajectory.ts';
+export { aclUser } from './redis/acl.ts';
+export { removeAddress, writeAddress } from './redis/address.ts';
+export { decide } from './redis/budget.ts';
+export type { CallRequest } from './redis/calls.ts';
+export type { Clock } from './redis/clock.ts';
+export { type Controls, ControlTree, type KnownControls } from './redis/controls.ts';
+export { newestCopy, restoreCopy, saveCopy } from './redis/copy.ts';
+export { type Farm, type FarmRole, type OpenOptions, openFarm, prepareFarm } from './redis/farm.ts';
+export { RunPause } from './redis/groups.ts';
+export { AttemptEnd, type Claim, JournalEntry, type RunningAttempt } from './redis/journal.ts';
 export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from './redis/launch.ts';
 export type { Leases } from './redis/lease.ts';
-export { type Live, LiveRollout, LiveTurn, type LiveTurns } from './redis/live.ts';
-export type { Nodes } from './redis/nodes.ts';
-export * from './redis/orphans.ts';
+export { type Live, LiveRollout, LiveTurn } from './redis/live.ts';
+export { cancelOrphans } from './redis/orphans.ts';
 export { refusedByRedis } from './redis/outage.ts';
-export type { Handed, Placement } from './redis/placement.ts';
+export type { Handed } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
-export { EndpointProbe, type Probes } from './redis/probes.ts';
-export * from './redis/queue.ts';
-export type { Quotas } from './redis/quotas.ts';
+export { EndpointProbe } from './redis/probes.ts';
+export { QUEUES, queueSettings } from './redis/queue.ts';
 export { describeUnreadableRun, isDamagedInstance, isNotOurs, type UnreadableRun } from './redis/record.ts';
-export { type Registry, WorkerRecord } from './redis/registry.ts';
+export { WorkerRecord } from './redis/registry.ts';
 export {
   describeUnreadable,
-  type GroupCount,
   type ResultBatch,
-  type Results,
   type RunCounts,
   type UnreadableResult,
 } from './redis/results.ts';
 export { resumeRun } from './redis/resume.ts';
-export type { Runs } from './redis/runs.ts';
-export type { Secrets } from './redis/secrets.ts';
 export { fetchedServer } from './redis/server.ts';
-export type { DriverReply, PostedCommand, Sessions } from './redis/sessions.ts';
-export * from './security/policykey.ts';
-export * from './security/secret.ts';
-export * from './waiting/abort.ts';
-export * from './waiting/poll.ts';
-export * from './waiting/retry.ts';
-export * from './waiting/semaphore.ts';
-export * from './waiting/singleflight.ts';
-export * from './waiting/sleep.ts';
+export type { PostedCommand } from './redis/sessions.ts';
+export { authorizationAt, keyAt, originOf, originsOf, type PolicyKey } from './security/policykey.ts';
+export { Secret } from './security/secret.ts';
+export { type Ending, onAbort, untilAborted, waitAtMost, whenAborted } from './waiting/abort.ts';
+export { poll } from './waiting/poll.ts';
+export { exponentialBackoff, linearBackoff, retry } from './waiting/retry.ts';
+export { createSemaphore, type Semaphore } from './waiting/semaphore.ts';
+export { createLazy, createSingleFlight, type Lazy, type SingleFlight } from './waiting/singleflight.ts';
+export { sleep, sleepAtMost } from './waiting/sleep.ts';

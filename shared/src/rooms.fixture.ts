@@ -13,7 +13,6 @@ const SHARED: Rooms = {
   config: ['failures', 'records', 'security'],
   files: ['failures', 'records'],
   metrics: ['failures', 'records'],
-  'policy/toolcalls': ['records'],
   artifacts: ['config', 'failures', 'files', 'records', 'waiting'],
   redis: [
     'artifacts',
@@ -41,123 +40,108 @@ const GRADING: Rooms = {
   report: ['dialects', 'parsers', 'plan', 'text', 'trust', 'verdict'],
 };
 
-const ROWS = ['datasets/families', 'datasets/fields'];
-const RESULTS = ['datasets', 'datasets/fields', 'output'];
-// Only the gateway knows HTTP: sessions and the page know nothing of it.
+const POLICY: Rooms = { toolcalls: [] };
+
+const SANDBOX: Rooms = {
+  images: [],
+  '': ['images'],
+  engine: ['', 'images'],
+  namespaces: ['', 'images'],
+  // No runtime imports another.
+  host: ['', 'namespaces'],
+  docker: ['', 'engine', 'images', 'namespaces'],
+  rootfs: ['', 'engine', 'images', 'namespaces'],
+  apptainer: ['', 'images', 'namespaces'],
+};
+
+const DATASETS: Rooms = {
+  fields: [],
+  'families/smith': ['fields'],
+  families: ['families/smith', 'fields'],
+  '': ['families', 'fields'],
+  pictures: ['families', 'fields'],
+  tools: ['', 'families', 'fields'],
+  hub: [],
+};
+
+const RUNS: Rooms = { probe: [], health: [], '': [] };
+
+const FORMATS = [
+  'atif',
+  'gym',
+  'miniswe',
+  'openhands',
+  'sft',
+  'sweagent',
+  'swebench',
+  'swesmith',
+  'tables',
+  'tokens',
+  'verl',
+].map((name) => `formats/${name}`);
+const TRAJECTORIES: Rooms = {
+  '': [],
+  output: [''],
+  export: ['output'],
+  ...Object.fromEntries(FORMATS.map((name) => [name, ['export', 'output']])),
+  formats: ['export', 'output', ...FORMATS],
+  selection: ['export', 'formats', 'formats/verl', 'output'],
+  scaling: ['output'],
+  reports: ['', 'formats', 'output', 'scaling'],
+};
+
+// Only the rooms of HTTP know HTTP: sessions and the page's data know nothing of it.
+const GATEWAY: Rooms = {
+  sessions: [],
+  page: [],
+  access: ['sessions'],
+  calls: ['access'],
+  routes: ['access', 'calls', 'page', 'sessions'],
+  '': ['access', 'calls', 'page', 'routes'],
+};
+
 const PRODUCER: Rooms = {
-  'datasets/fields': [],
-  'datasets/families/smith': ['datasets/fields'],
-  'datasets/families': ['datasets/families/smith', 'datasets/fields'],
-  datasets: ROWS,
-  'datasets/pictures': ROWS,
-  'datasets/tools': ['datasets', ...ROWS],
-  'datasets/hub': [],
   local: [],
-  probe: [],
   redis: [],
-  health: ['datasets'],
-  output: ['datasets'],
-  run: ['datasets'],
-  export: ['datasets', 'output'],
-  'formats/atif': ['export'],
-  'formats/miniswe': ['export'],
-  'formats/sft': ['export'],
-  'formats/openhands': ['export'],
-  'formats/sweagent': ['export'],
-  'formats/swesmith': ['export'],
-  'formats/tables': ['export'],
-  'formats/tokens': ['export'],
-  'formats/verl': ['datasets', 'export'],
-  'formats/swebench': ['datasets', 'export'],
-  'formats/gym': [...RESULTS, 'export'],
-  regrade: [...RESULTS, 'formats/swebench'],
-  sessions: ['datasets', 'run'],
-  view: ['datasets/tools', 'output'],
-  eval: [...RESULTS, 'formats/swebench', 'run', 'view'],
-  formats: [
-    ...['datasets', 'export', 'output'],
-    ...[
-      'atif',
-      'gym',
-      'miniswe',
-      'openhands',
-      'sft',
-      'sweagent',
-      'swebench',
-      'swesmith',
-      'tables',
-      'tokens',
-      'verl',
-    ].map((name) => `formats/${name}`),
-  ],
-  selection: ['datasets', 'datasets/families', 'export', 'output', 'formats', 'formats/verl'],
-  page: [...RESULTS, 'view'],
-  collection: ['output', 'run'],
-  scaling: ['datasets', 'output'],
-  reports: [...RESULTS, 'formats', 'run', 'scaling', 'view'],
-  'gateway/access': ['datasets', 'health', 'run', 'sessions'],
-  'gateway/calls': ['datasets', 'formats/gym', 'gateway/access', 'probe', 'run'],
-  'gateway/routes': [
-    'datasets',
-    'formats/gym',
-    'gateway/access',
-    'gateway/calls',
-    'page',
-    'run',
-    'sessions',
-    'view',
-  ],
-  gateway: ['gateway/access', 'gateway/calls', 'gateway/routes', 'page', 'run'],
+  view: [],
+  collection: [],
+  regrade: [],
+  eval: ['view'],
 };
 
 const WORKER: Rooms = {
   threads: [],
   metrics: [],
-  images: [],
-  sandbox: ['images'],
-  'sandbox/engine': ['images', 'sandbox'],
-  'sandbox/namespaces': ['images', 'sandbox'],
-  // No runtime imports another.
-  'sandbox/host': ['sandbox', 'sandbox/namespaces'],
-  'sandbox/docker': ['images', 'sandbox', 'sandbox/engine', 'sandbox/namespaces'],
-  'sandbox/rootfs': ['images', 'sandbox', 'sandbox/engine', 'sandbox/namespaces'],
-  'sandbox/apptainer': ['images', 'sandbox', 'sandbox/namespaces'],
-  agent: ['sandbox'],
+  agent: [],
   'agent/policy': ['agent'],
-  evaluation: ['sandbox', 'threads'],
-  warm: ['metrics', 'sandbox'],
+  evaluation: ['threads'],
+  warm: ['metrics'],
   // An attempt knows nothing of its node but the services that it is given.
-  rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'sandbox', 'threads', 'warm'],
+  rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'threads', 'warm'],
   maintenance: ['metrics', 'rollout'],
-  node: [
-    'images',
-    'agent/policy',
-    'evaluation',
-    'metrics',
-    'rollout',
-    'sandbox',
-    'sandbox/apptainer',
-    'sandbox/docker',
-    'sandbox/host',
-    'sandbox/rootfs',
-    'threads',
-    'warm',
-  ],
+  node: ['agent/policy', 'evaluation', 'metrics', 'rollout', 'threads', 'warm'],
   pull: ['node', 'rollout'],
 };
 
+const folder = (of: string, room: string): string => (room === '' ? `${of}/src` : `${of}/src/${room}`);
 const whole = (of: string, rooms: Rooms): Rooms =>
   Object.fromEntries(
     Object.entries(rooms).map(([room, allowed]) => [
-      `${of}/src/${room}`,
-      allowed.map((other) => `${of}/src/${other}`),
+      folder(of, room),
+      allowed.map((other) => folder(of, other)),
     ]),
   );
 
 /** All of them, by their folders from the root. */
 export const ROOMS: Rooms = {
   ...whole('shared', SHARED),
+  ...whole('policy', POLICY),
+  ...whole('sandbox', SANDBOX),
   ...whole('grading', GRADING),
+  ...whole('datasets', DATASETS),
+  ...whole('runs', RUNS),
+  ...whole('trajectories', TRAJECTORIES),
+  ...whole('gateway', GATEWAY),
   ...whole('producer', PRODUCER),
   ...whole('worker', WORKER),
 };

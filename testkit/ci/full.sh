@@ -41,13 +41,13 @@ for seed in 11 12 13; do
 done
 
 step 'ten thousand conversations under chat templates of eight families, ours and the real ones, and the real ones of eight more' \
-  node shared/test/templates/run.ts --folder .swefarm/cache/templates
+  node policy/test/templates/run.ts --folder .swefarm/cache/templates
 
 step 'the policy client against a real vLLM' \
   node worker/test/agent/vllm/run.ts --folder .swefarm/cache/vllm
 
 contract() { # contract NAME [VARIABLE=VALUE...]: a runtime's whole contract and every way out of it
-  SWEFARM_TEST_WHOLE_CONTRACT=1 env "${@:2}" vitest run --project containers "worker/test/sandbox/$1.containers.test.ts"
+  SWEFARM_TEST_WHOLE_CONTRACT=1 env "${@:2}" vitest run --project containers "sandbox/test/$1.containers.test.ts"
 }
 without_root() { # a user of its own, whose numbers podman maps containers to
   id swefarm-podman >/dev/null 2>&1 || useradd --create-home swefarm-podman

@@ -18,7 +18,25 @@ const tree = readRepository();
 const sources = (folder: string): string =>
   tree.flatMap(({ path, text, isTest }) => (path.startsWith(folder) && !isTest ? [text] : [])).join('\n');
 const PAGES = ['README.md', 'SECURITY.md', 'ARCHITECTURE.md', 'GLOSSARY.md', 'CONTRIBUTING.md'];
-const FOLDERS = ['docs', 'slurm', 'helm', 'dashboards', 'bench', 'testkit', 'examples'];
+const FOLDERS = [
+  'docs',
+  'slurm',
+  'helm',
+  'dashboards',
+  'bench',
+  'testkit',
+  'examples',
+  'shared',
+  'policy',
+  'sandbox',
+  'grading',
+  'datasets',
+  'runs',
+  'trajectories',
+  'gateway',
+  'producer',
+  'worker',
+];
 const pages = [
   ...PAGES,
   ...FOLDERS.flatMap((folder) =>
@@ -32,12 +50,12 @@ const pages = [
 ];
 
 test.each(RUNTIME_NAMES)('runtime %s: contract suite, escape suite, docs', (name) => {
-  const suite = `worker/test/sandbox/${name}.containers.test.ts`;
+  const suite = `sandbox/test/${name}.containers.test.ts`;
   expect(existsSync(join(ROOT, suite)), suite).toBe(true);
   expect(read(suite)).toContain('sandboxContract(');
   // The dry run isolates nothing that could be escaped from.
   if (name !== 'host')
-    expect(read('worker/test/sandbox/escape/escape.containers.test.ts')).toContain(`escapeSuite('${name}'`);
+    expect(read('sandbox/test/escape/escape.containers.test.ts')).toContain(`escapeSuite('${name}'`);
   expect(read('docs/running.md'), 'its row in the table of runtimes').toContain(`\n| \`${name}\` |`);
 });
 
@@ -86,14 +104,14 @@ test.each(pages)('%s: each file that it names is there', (page) => {
   const text = read(page);
   const mentioned = [
     ...text.matchAll(
-      /`((?:shared|grading|producer|worker|testkit|slurm|helm|dashboards|docs|bench)\/[\w./-]+)`/g,
+      /`((?:(?:policy|datasets|runs|gateway)(?=\/(?:src|test|page)\/)|shared|sandbox|grading|trajectories|producer|worker|testkit|slurm|helm|dashboards|docs|bench)\/[\w./-]+)`/g,
     ),
   ].map(([, path = '']) => path);
   const failures = Object.entries(FAILURES).map(([name, { stage }]) => `${stage}/${name}`);
   // NAME and the like stand for a part that somebody adds.
   const named = mentioned.filter(
     (path) =>
-      !/[A-Z]{3,}(?!ME\.md)/.test(path) && !path.startsWith('producer/page/dist') && !failures.includes(path),
+      !/[A-Z]{3,}(?!ME\.md)/.test(path) && !path.startsWith('gateway/page/dist') && !failures.includes(path),
   );
   const linked = [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(([, to = '']) =>
     join(dirname(page), to),

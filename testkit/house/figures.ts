@@ -8,7 +8,18 @@ export const LONG_FUNCTION = 60;
 export const LONG_FILE = 300;
 export const CRUMB = 30;
 /** Packages whose front hall is counted: files that lie in no room. */
-const HALLS = ['worker', 'producer', 'shared', 'grading'];
+const HALLS = [
+  'shared',
+  'policy',
+  'sandbox',
+  'grading',
+  'datasets',
+  'runs',
+  'trajectories',
+  'gateway',
+  'producer',
+  'worker',
+];
 
 export type Figures = {
   product: { files: number; lines: number; folders: number };
@@ -37,7 +48,12 @@ export function figuresOf(tree: readonly TreeFile[]): Figures {
     file.imports.filter(({ to }) => known.has(to)).map((one) => ({ from: file.path, ...one })),
   );
   const arrows = imports
-    .map(({ from, to }) => ({ from: dirname(from), to: dirname(to) }))
+    // The front of a package gives what any of its rooms has.
+    .map(({ from, to }) => ({
+      from: dirname(from),
+      to: dirname(to),
+      isFront: from.endsWith('/src/index.ts'),
+    }))
     .filter(({ from, to }) => from !== to);
   const atRunTime = imports.filter(({ typesOnly }) => !typesOnly);
   const importers = new Map<string, Set<string>>();
@@ -49,7 +65,7 @@ export function figuresOf(tree: readonly TreeFile[]): Figures {
     folderImports: arrows.length,
     fileCircles: circlesOf(imports),
     fileCirclesAtRunTime: circlesOf(atRunTime),
-    folderCircles: circlesOf(arrows),
+    folderCircles: circlesOf(arrows.filter(({ isFront }) => !isFront)),
     looseFiles: Object.fromEntries(
       HALLS.map((hall) => [hall, product.filter(({ path }) => dirname(path) === `${hall}/src`).length]),
     ),

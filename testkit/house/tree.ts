@@ -34,7 +34,21 @@ export type TreeFile = {
 };
 
 export const ROOT = resolve(import.meta.dirname, '../..');
-const PACKAGES = ['shared', 'grading', 'producer', 'producer/page', 'worker', 'testkit', 'dashboards'];
+const PACKAGES = [
+  'shared',
+  'policy',
+  'sandbox',
+  'grading',
+  'datasets',
+  'runs',
+  'trajectories',
+  'gateway',
+  'gateway/page',
+  'producer',
+  'worker',
+  'testkit',
+  'dashboards',
+];
 const TESTS = /\.(test|fixture)\.tsx?$|^\w+\/test\/|^(testkit|bench)\//;
 
 /** This repository's own tree. */

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { ensureDocker } from '@swefarm/testkit';
+import { ensureDocker } from '../src/launchers/docker.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PREFIX = 'swefarm.test/swefarm-';

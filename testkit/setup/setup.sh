@@ -53,7 +53,7 @@ faketime   | faketime --version                       | faketime
 golang     | /usr/lib/go/bin/go version               | golang-go
 golang     | find /usr/share/gocode/src/github.com/go-chi -name url_format_test.go \| grep . | golang-github-go-chi-chi-dev
 shellcheck | shellcheck --version                     | shellcheck
-page       | test -s producer/page/dist/index.html && echo built | run flock producer/page/dist.lock node producer/page/build.ts --if-needed
+page       | test -s gateway/page/dist/index.html && echo built | run flock gateway/page/dist.lock node gateway/page/build.ts --if-needed
 fresh      | debootstrap --version                    | debootstrap
 fresh      | slirp4netns --version                    | slirp4netns
 fresh      | unshare --version && setpriv --version && flock --version | util-linux

@@ -3,8 +3,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig, openFarm } from '@swefarm/shared';
-import { runCommand, type Started, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
+import { runCommand, type Started, startCommand } from '../src/launchers/commands.ts';
+import { startRedis } from '../src/launchers/redis.ts';
+import { startScriptedPolicy } from '../src/policy/server.ts';
 import { writeRow } from './e2e/hostrow.ts';
 
 /** A fault of ours, let in from outside: one signal loses a promise, the other throws where nobody catches. */

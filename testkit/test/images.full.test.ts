@@ -4,8 +4,8 @@ import { chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { ensureDocker } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ensureDocker } from '../src/launchers/docker.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PREFIX = 'swefarm-images-test/';

@@ -3,8 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig, openFarm } from '@swefarm/shared';
-import { runCommand, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
+import { runCommand, startCommand } from '../src/launchers/commands.ts';
+import { startRedis } from '../src/launchers/redis.ts';
+import { startScriptedPolicy } from '../src/policy/server.ts';
 import { writeRow } from './e2e/hostrow.ts';
 
 const POLL = { timeout: 120_000, interval: 200 };

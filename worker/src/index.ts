@@ -1,7 +1,3 @@
-/** The worker's library surface: the sandbox with its shell and the simulated worker, for the benchmarks. The farm starts main.ts. */
-export { createWorkerMetrics } from './metrics/workermetrics.ts';
+/** The worker's library surface: runtimes by configuration and the simulated worker, for the benchmarks. The farm starts main.ts. */
 export { openRuntime } from './node/runtimes.ts';
-export type { CommandResult, Shell } from './sandbox/command.ts';
-export type { Container, ContainerSpec, Runtime } from './sandbox/runtime.ts';
-export { openShell } from './sandbox/shell.ts';
-export { type SimulatedWorker, type Simulation, simulateWorker } from './simulated.ts';
+export { simulateWorker } from './simulated.ts';

@@ -1,4 +1,7 @@
 /** `swefarm-worker run`: starts one stateless worker, and stops it without losing work or leaving anything on the node. */
+
+import { preparePolicyConnections } from '@swefarm/policy';
+import { diskFree, SCRATCH } from '@swefarm/sandbox';
 import {
   createLog,
   describeConfig,
@@ -11,7 +14,6 @@ import {
   onEscaped,
   openFarm,
   ownFolder,
-  preparePolicyConnections,
   type WorkerConfig,
   whenAborted,
 } from '@swefarm/shared';
@@ -28,8 +30,6 @@ import { createWorkerLiveness, type ReaperDeps, reap, startReaper } from './node
 import { type ChosenRuntime, chooseRuntime } from './node/runtimes.ts';
 import { waitForRuntime } from './node/waitforruntime.ts';
 import { runRollout } from './rollout/rollout.ts';
-import { diskFree } from './sandbox/disk.ts';
-import { SCRATCH } from './sandbox/scratch.ts';
 import { startThreads } from './threads/pool.ts';
 
 /** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime cannot be used at start. */

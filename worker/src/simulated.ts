@@ -2,6 +2,8 @@
  * A worker whose rollouts are timers; queue, journal, placement, heartbeat, maintenance and commit are real. For tests and
  * measurements of many nodes.
  */
+
+import type { Runtime } from '@swefarm/sandbox';
 import {
   type Farm,
   openFarm,
@@ -18,7 +20,6 @@ import type { Pressure } from './node/pressure.ts';
 import { factsOf } from './rollout/facts.ts';
 import type { AttemptServices } from './rollout/services.ts';
 import type { Judged, Task } from './rollout/task.ts';
-import type { Runtime } from './sandbox/runtime.ts';
 import type { Threads } from './threads/pool.ts';
 
 export type Simulation = {

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { hostRuntime } from '@swefarm/sandbox';
 import { type Farm, type Instance, loadConfig, newId, silentLog } from '@swefarm/shared';
 import { bareInstance, bareRun, printingScript } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
@@ -9,7 +10,6 @@ import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
 import { createNode } from '../src/node/node.ts';
 import { startPull } from '../src/pull/pull.ts';
 import { runRollout } from '../src/rollout/rollout.ts';
-import { hostRuntime } from '../src/sandbox/host/runtime.ts';
 import type { Threads } from '../src/threads/pool.ts';
 
 /** A tree with one commit, as an image of the `host` runtime. */

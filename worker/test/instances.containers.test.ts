@@ -6,6 +6,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Runtime } from '@swefarm/sandbox';
+import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
 import {
   Instance,
   InstanceEnvironment,
@@ -22,9 +24,6 @@ import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
 import { createNode } from '../src/node/node.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
 import { runRollout } from '../src/rollout/rollout.ts';
-import { dockerRuntime } from '../src/sandbox/docker/runtime.ts';
-import { rootfsRuntime } from '../src/sandbox/rootfs/runtime.ts';
-import type { Runtime } from '../src/sandbox/runtime.ts';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
 import { scene } from './maintenance/farm.ts';
 

@@ -8,6 +8,8 @@ import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Container, Runtime } from '@swefarm/sandbox';
+import { rootfsRuntime } from '@swefarm/sandbox';
 import {
   type Failure,
   Instance,
@@ -26,8 +28,6 @@ import { createNode } from '../src/node/node.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
 import type { AfterAttempt } from '../src/rollout/context.ts';
 import { runRollout } from '../src/rollout/rollout.ts';
-import { rootfsRuntime } from '../src/sandbox/rootfs/runtime.ts';
-import type { Container, Runtime } from '../src/sandbox/runtime.ts';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
 import { scene } from './maintenance/farm.ts';
 

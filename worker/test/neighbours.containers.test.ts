@@ -4,15 +4,14 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Container, Runtime } from '@swefarm/sandbox';
+import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
+import { LIMITS, NEVER, sh, spec } from '@swefarm/sandbox/test/subject.ts';
 import { newId, processStarted, silentLog } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Identity, identify } from '../src/node/identity.ts';
 import { reap } from '../src/node/reaper.ts';
-import { dockerRuntime } from '../src/sandbox/docker/runtime.ts';
-import { rootfsRuntime } from '../src/sandbox/rootfs/runtime.ts';
-import type { Container, Runtime } from '../src/sandbox/runtime.ts';
-import { LIMITS, NEVER, sh, spec } from './sandbox/subject.ts';
 
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const FARMS = { a: `a-${newId()}`, b: `b-${newId()}` };

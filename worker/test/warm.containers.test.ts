@@ -1,14 +1,13 @@
 /** Sandboxes that wait ready for rollouts of the queue, on each runtime: like cold ones, handed over once, and never in the way. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
+import type { Runtime } from '@swefarm/sandbox';
+import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
 import { newId, parseRolloutId, type Result } from '@swefarm/shared';
 import { ensureDocker, type ScriptedPolicy, startScriptedPolicy, until } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { takeCensus } from '../src/node/census.ts';
 import { reap } from '../src/node/reaper.ts';
-import { dockerRuntime } from '../src/sandbox/docker/runtime.ts';
-import { rootfsRuntime } from '../src/sandbox/rootfs/runtime.ts';
-import type { Runtime } from '../src/sandbox/runtime.ts';
 import { startWorkerProcess, type WorkerProcess } from './warmprocess.ts';
 import {
   importAs,

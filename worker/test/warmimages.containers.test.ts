@@ -2,9 +2,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { dockerRuntime } from '@swefarm/sandbox';
 import { ensureDocker, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { dockerRuntime } from '../src/sandbox/docker/runtime.ts';
 import { openWarmScene, SOCKET } from './warmscene.ts';
 
 test('an image that cannot be fetched is not asked for again and again while its rollouts wait', async () => {

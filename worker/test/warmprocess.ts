@@ -1,9 +1,9 @@
 /** A worker as a process of its own, with a prefix of its own on the tests' Redis, whose metrics can be read. */
 import { join } from 'node:path';
+import type { Owner } from '@swefarm/sandbox';
 import { type Farm, freePort, newId } from '@swefarm/shared';
 import { type Started, startCommand } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
-import type { Owner } from '../src/sandbox/runtime.ts';
 import { openScene, redisUrl } from './maintenance/farm.ts';
 import { SOCKET } from './warmscene.ts';
 

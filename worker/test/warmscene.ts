@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { OwnedContainer, Runtime } from '@swefarm/sandbox';
 import {
   type Farm,
   Instance,
@@ -20,7 +21,6 @@ import { createNode, type Node } from '../src/node/node.ts';
 import { startWarming, type Warming } from '../src/node/warming.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
 import { runRollout } from '../src/rollout/rollout.ts';
-import type { OwnedContainer, Runtime } from '../src/sandbox/runtime.ts';
 import { noThreads } from '../src/simulated.ts';
 import { scene } from './maintenance/farm.ts';
 

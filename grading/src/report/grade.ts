@@ -10,7 +10,6 @@ import type { Evidence, Outcomes, ProgramEnd } from '../verdict/evidence.ts';
 import { hasSignOfTests } from '../verdict/logs.ts';
 import { readOutcomes } from '../verdict/outcomes.ts';
 import { judge } from '../verdict/rules.ts';
-import type { TestsStatus } from '../verdict/testsstatus.ts';
 import { boundStatuses } from './statuses.ts';
 
 /** What a worker observed of one evaluation. */
@@ -184,5 +183,3 @@ function endOf(
   const started = (read.readable || read.why === 'no_sign_of_tests') && readsPytest(parserOf(plan));
   return started && sessionIn(plainText(log)).skippedAll ? 'completed' : 'tests_cannot_start';
 }
-
-export type { TestsStatus };

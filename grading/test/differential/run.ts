@@ -8,15 +8,12 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual, parseArgs } from 'node:util';
-import {
-  type Dialect,
-  gradeEvaluation,
-  officialReport,
-  parserNames,
-  planEvaluation,
-  readLog,
-} from '@swefarm/grading';
 import { Instance } from '@swefarm/shared';
+import { parserNames, readLog } from '../../src/dialects/registry.ts';
+import type { Dialect } from '../../src/parsers/reader.ts';
+import { planEvaluation } from '../../src/plan/plan.ts';
+import { gradeEvaluation } from '../../src/report/grade.ts';
+import { officialReport } from '../../src/report/official.ts';
 import { explained } from './explained.ts';
 import { mutate, random } from './mutate.ts';
 

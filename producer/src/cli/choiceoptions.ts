@@ -1,8 +1,8 @@
 /** The options that choose rollouts of stored results. */
 import { ExitStatus, UsageError } from '@swefarm/shared';
+import type { ExportFilters } from '@swefarm/trajectories';
+import { PREFERENCES } from '@swefarm/trajectories';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { PREFERENCES } from '../selection/choose.ts';
-import type { ExportFilters } from '../selection/filters.ts';
 import { expandIds } from './ids.ts';
 import { type Flags, wholeNumber } from './options.ts';
 

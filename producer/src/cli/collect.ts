@@ -1,10 +1,11 @@
 /** `swefarm collect`: writes the results of a submitted run into a file or a pipe until it has all of them. */
+
+import { rolloutIds } from '@swefarm/runs';
 import { type Farm, type Instance, type ProducerConfig, type RunRecord, UsageError } from '@swefarm/shared';
+import { type OutputFormat, type OutputRun, writeOutputRun } from '@swefarm/trajectories';
 import type { Command } from 'commander';
-import { type OutputFormat, type OutputRun, writeOutputRun } from '../output/output.ts';
-import type { ExitCode } from '../run/exit.ts';
-import { rolloutIds } from '../run/submit.ts';
 import { markOf, outputRunOf, readPrice } from './collection.ts';
+import type { ExitCode } from './exit.ts';
 import { openFarmPatiently } from './farm.ts';
 import { follow, openRunOutput } from './follow.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';

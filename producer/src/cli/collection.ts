@@ -1,4 +1,6 @@
 /** The options of a collection: sets, until enough is resolved, budgets, the order, what runs again, and prices. */
+
+import { queueMore, rolloutIds } from '@swefarm/runs';
 import {
   costOf,
   type Farm,
@@ -10,14 +12,18 @@ import {
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
+import type { CollectOptions, Output, OutputFormat, OutputRun } from '@swefarm/trajectories';
+import {
+  type CollectionMark,
+  type LineSummary,
+  lineSummaryOf,
+  type OutputLine,
+  type PriceFile,
+  priceFor,
+  readLines,
+} from '@swefarm/trajectories';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Budget, Feeder, longestFirst, rolloutsAgain } from '../collection/feeder.ts';
-import type { CollectOptions } from '../output/collect.ts';
-import { type CollectionMark, type LineSummary, lineSummaryOf, type OutputLine } from '../output/line.ts';
-import type { Output, OutputFormat, OutputRun } from '../output/output.ts';
-import { readLines } from '../reports/lines.ts';
-import { type PriceFile, priceFor } from '../run/prices.ts';
-import { queueMore, rolloutIds } from '../run/submit.ts';
 import { type Flags, gather, wholeNumber } from './options.ts';
 import { say } from './terminal.ts';
 

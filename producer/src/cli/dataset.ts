@@ -1,11 +1,12 @@
 /** `swefarm dataset`: files of rows, and datasets of this farm in another trainer's format. */
+
+import { DATASET_FORMATS } from '@swefarm/trajectories';
 import { type Command, Option } from 'commander';
-import { DATASET_FORMATS } from '../formats/registry.ts';
-import { EXIT } from '../run/exit.ts';
 import { addDatasetFetch } from './datasetfetch.ts';
 import { addDatasetPictures } from './datasetpictures.ts';
 import { addDatasetTools } from './datasettools.ts';
 import { addDatasetVerify } from './datasetverify.ts';
+import { EXIT } from './exit.ts';
 import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
 import { print, say } from './terminal.ts';
 

@@ -1,11 +1,9 @@
 /** `swefarm dataset fetch`: files of a dataset from a hub. */
 import { dirname, join } from 'node:path';
+import { type FetchRecord, fetchDataset, parseDatasetName, readGymDatasets } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
-import { type FetchRecord, fetchDataset } from '../datasets/hub/fetch.ts';
-import { readGymDatasets } from '../datasets/hub/gymregistry.ts';
-import { parseDatasetName } from '../datasets/hub/hub.ts';
-import { EXIT } from '../run/exit.ts';
+import { EXIT } from './exit.ts';
 import { addHubOptions, type Flags, gather, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';

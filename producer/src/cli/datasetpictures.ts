@@ -1,7 +1,8 @@
 /** `swefarm dataset pictures`: brings the pictures of a dataset's issues to a folder for `--picture-files`. */
+
+import { fetchPictures } from '@swefarm/datasets';
 import type { Command } from 'commander';
-import { fetchPictures } from '../datasets/pictures/fetch.ts';
-import { EXIT } from '../run/exit.ts';
+import { EXIT } from './exit.ts';
 import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';

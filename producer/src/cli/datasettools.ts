@@ -1,16 +1,26 @@
 /** `swefarm dataset inspect|filter|sample|split|dedup|merge|convert`: tools for files of rows. They never change their input. */
+
+import type { VerbatimFile, VerbatimRow } from '@swefarm/datasets';
+import {
+  convertRows,
+  DERIVED,
+  distinctRows,
+  drawSample,
+  FAMILY_FORMS,
+  type FamilyForm,
+  inspectDataset,
+  openVerbatim,
+  parseCriterion,
+  parseParts,
+  rowFilter,
+  splitRows,
+  unconverted,
+  writeRows,
+} from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { parseCriterion } from '../datasets/tools/expression.ts';
-import { convertRows, FAMILY_FORMS, type FamilyForm, unconverted } from '../datasets/tools/families.ts';
-import { inspectDataset } from '../datasets/tools/inspect.ts';
-import type { VerbatimFile, VerbatimRow } from '../datasets/tools/rows.ts';
-import { distinctRows, drawSample, parseParts, rowFilter, splitRows } from '../datasets/tools/select.ts';
-import { DERIVED } from '../datasets/tools/variables.ts';
-import { openVerbatim } from '../datasets/tools/verbatim.ts';
-import { writeRows } from '../datasets/tools/write.ts';
-import { EXIT } from '../run/exit.ts';
 import { renderInspection } from '../view/inspection.ts';
+import { EXIT } from './exit.ts';
 import { expandIds } from './ids.ts';
 import { addRowOptions, type Flags, gather, regularExpression, rowOptions, wholeNumber } from './options.ts';
 import { print, say } from './terminal.ts';

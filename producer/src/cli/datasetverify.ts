@@ -1,17 +1,13 @@
 /** `swefarm dataset verify`: evaluates gold and the untouched tree several times, and writes the rows that hold. */
 import { isDeepStrictEqual } from 'node:util';
+import type { VerbatimRow } from '@swefarm/datasets';
+import { formOf, idOf, openVerbatim, readRow, writeRows } from '@swefarm/datasets';
+import { appendFindings, registryPath } from '@swefarm/runs';
 import { brokenBecause, UsageError } from '@swefarm/shared';
+import { countNames, inFolder, replaceRecord } from '@swefarm/trajectories';
 import type { Command } from 'commander';
-import type { VerbatimRow } from '../datasets/tools/rows.ts';
-import { idOf } from '../datasets/tools/select.ts';
-import { readRow } from '../datasets/tools/variables.ts';
-import { openVerbatim } from '../datasets/tools/verbatim.ts';
-import { formOf, writeRows } from '../datasets/tools/write.ts';
-import { appendFindings, registryPath } from '../health/registry.ts';
-import { inFolder, replaceRecord } from '../output/appendfile.ts';
-import { countNames } from '../output/tally.ts';
-import { EXIT, type ExitCode } from '../run/exit.ts';
 import { addExaminationOptions, type Examined, examine } from './examine.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import { datasetOf, type Flags, producerConfig, rowOptions, wholeNumber } from './options.ts';
 import { listenForEvaluations } from './stop.ts';
 import { say } from './terminal.ts';

@@ -1,4 +1,6 @@
 /** `swefarm doctor`: checks everything that a run needs, one line each: ok, warn or fail, with the remedy. */
+
+import { ANY_MODEL, asTree, diagnose, runSettings } from '@swefarm/runs';
 import {
   environmentSecret,
   type Finding,
@@ -7,11 +9,9 @@ import {
   renderFinding,
   UsageError,
 } from '@swefarm/shared';
+import { terminalSafe } from '@swefarm/trajectories';
 import { type Command, Option } from 'commander';
-import { ANY_MODEL, diagnose } from '../probe/doctor.ts';
-import { EXIT } from '../run/exit.ts';
-import { asTree, runSettings } from '../run/record.ts';
-import { terminalSafe } from '../view/terminalsafe.ts';
+import { EXIT } from './exit.ts';
 import { addFarmOptions, addProbeOptions, type Flags, producerConfig, runFlags } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, styled } from './terminal.ts';

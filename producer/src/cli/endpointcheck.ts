@@ -1,4 +1,6 @@
 /** Tries the endpoints of a run before it is queued: can they be asked, and do they give what the run needs. */
+
+import { probeEndpoints, probePictures, probeReachable } from '@swefarm/runs';
 import {
   asksPolicy,
   effectiveSampling,
@@ -9,9 +11,6 @@ import {
   type RunRecord,
   UnusableError,
 } from '@swefarm/shared';
-import { probeEndpoints } from '../probe/endpoints.ts';
-import { probePictures } from '../probe/pictureprobe.ts';
-import { probeReachable } from '../probe/reachable.ts';
 import { say } from './terminal.ts';
 
 export type EndpointCheck = {

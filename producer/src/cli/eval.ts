@@ -1,4 +1,8 @@
 /** `swefarm eval`: grades predictions as the SWE-bench harness does, and writes the same files. */
+
+import type { Dataset } from '@swefarm/datasets';
+import { describeProblems } from '@swefarm/datasets';
+import { newRunRecord } from '@swefarm/runs';
 import {
   type ArtifactContent,
   parseRolloutId,
@@ -6,19 +10,19 @@ import {
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
+import {
+  blankFiles,
+  evaluationStatusOf,
+  filesOf,
+  isFolderName,
+  LOGS,
+  writeFolder,
+} from '@swefarm/trajectories';
 import type { Command } from 'commander';
-import { describeProblems } from '../datasets/problem.ts';
-import type { Dataset } from '../datasets/read.ts';
 import { changedPatches, type EvalTask, listEvalTasks } from '../eval/evaltasks.ts';
 import { patchesOf, planEvaluationRun } from '../eval/evaluationrun.ts';
-import { evaluationStatusOf } from '../eval/evaluationstatus.ts';
 import { planGrading } from '../eval/gradingplans.ts';
 import type { EvaluationEnd } from '../eval/statustable.ts';
-import { blankFiles, filesOf } from '../formats/swebench/files.ts';
-import { isFolderName } from '../formats/swebench/predictions.ts';
-import { LOGS, writeFolder } from '../formats/swebench/tree.ts';
-import type { ExitCode } from '../run/exit.ts';
-import { newRunRecord } from '../run/record.ts';
 import { readEvalInput } from './evalinput.ts';
 import {
   addOutputFlags,
@@ -28,6 +32,7 @@ import {
   writeEvaluation,
 } from './evaloutput.ts';
 import { type Evaluation, writeReports } from './evalreport.ts';
+import type { ExitCode } from './exit.ts';
 import { openFarmPatiently } from './farm.ts';
 import { openRunFolder, runLocally } from './local.ts';
 import {

@@ -1,11 +1,16 @@
 /** The input of `eval`: a file of predictions, gold, or the lost evaluations of an earlier run. */
+
+import type { Dataset, RowProblem } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
-import type { RowProblem } from '../datasets/problem.ts';
-import type { Dataset } from '../datasets/read.ts';
+import type { OutputLine } from '@swefarm/trajectories';
+import {
+  GOLD,
+  goldPredictions,
+  type Prediction,
+  readOutputRun,
+  readPredictions,
+} from '@swefarm/trajectories';
 import { readLostEvaluations } from '../eval/lostevaluations.ts';
-import { GOLD, goldPredictions, type Prediction, readPredictions } from '../formats/swebench/predictions.ts';
-import type { OutputLine } from '../output/line.ts';
-import { readOutputRun } from '../output/output.ts';
 import type { Flags } from './options.ts';
 
 export type EvalInput = {

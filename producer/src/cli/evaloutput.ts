@@ -1,13 +1,11 @@
 /** Optional result lines of `eval`: its own output is the harness's tree, lines are for `show`, `regrade` and trainers. */
 import { createReadStream } from 'node:fs';
+import { parseJsonLines } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
-import type { Command } from 'commander';
-import { parseJsonLines } from '../datasets/jsonl.ts';
-import { type EvaluationRun, hashPatches } from '../eval/evaluationrun.ts';
-import { type EvaluationStatus, evaluationStatusOf } from '../eval/evaluationstatus.ts';
-import { mergeEvaluation, reevaluationOutput } from '../eval/lostevaluations.ts';
-import type { LineSummary, OutputLine } from '../output/line.ts';
+import type { LineSummary, OutputLine } from '@swefarm/trajectories';
 import {
+  type EvaluationStatus,
+  evaluationStatusOf,
   type Output,
   type OutputEvaluation,
   type OutputRun,
@@ -15,7 +13,10 @@ import {
   requireNewOutput,
   streamOutput,
   writeOutputRun,
-} from '../output/output.ts';
+} from '@swefarm/trajectories';
+import type { Command } from 'commander';
+import { type EvaluationRun, hashPatches } from '../eval/evaluationrun.ts';
+import { mergeEvaluation, reevaluationOutput } from '../eval/lostevaluations.ts';
 import { openOutput } from './follow.ts';
 import type { Flags } from './options.ts';
 

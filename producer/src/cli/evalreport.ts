@@ -1,18 +1,17 @@
 /** The end of `swefarm eval`: writes the harness's report for each round, and prints flaky tests and a table. */
 import { join } from 'node:path';
+import type { Dataset } from '@swefarm/datasets';
 import type { ProducerConfig } from '@swefarm/shared';
-import type { Dataset } from '../datasets/read.ts';
+import type { Prediction } from '@swefarm/trajectories';
+import { reportName, roundName, writeReportFile, writeRunReport } from '@swefarm/trajectories';
 import type { EvalTask } from '../eval/evaltasks.ts';
 import type { EvaluationRun } from '../eval/evaluationrun.ts';
 import { findFlaky, renderFlaky } from '../eval/flaky.ts';
 import type { GradingPlans } from '../eval/gradingplans.ts';
 import { type EvaluationEnd, renderStatuses } from '../eval/statustable.ts';
-import type { Prediction } from '../formats/swebench/predictions.ts';
-import { reportName, writeReportFile, writeRunReport } from '../formats/swebench/runreport.ts';
-import { roundName } from '../formats/swebench/tree.ts';
-import { EXIT, type ExitCode } from '../run/exit.ts';
 import type { EvalInput } from './evalinput.ts';
 import type { StoredEvaluation } from './evaloutput.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import type { Flags } from './options.ts';
 import { repeatCommand, say, widthOf } from './terminal.ts';
 

@@ -1,14 +1,13 @@
 /** Evaluates the gold patch and the untouched tree of instances in one run: for `swefarm health` and `swefarm dataset verify`. */
+
+import type { Dataset } from '@swefarm/datasets';
 import { untouchedPatch } from '@swefarm/grading';
+import type { HealthFinding } from '@swefarm/runs';
+import { type EvaluationRound, healthFinding, newRunRecord, rolloutIds } from '@swefarm/runs';
 import { type ArtifactContent, parseRolloutId, type Result } from '@swefarm/shared';
+import { streamOutput } from '@swefarm/trajectories';
 import type { Command } from 'commander';
-import type { Dataset } from '../datasets/read.ts';
 import { planGrading } from '../eval/gradingplans.ts';
-import { type EvaluationRound, healthFinding } from '../health/finding.ts';
-import type { HealthFinding } from '../health/registry.ts';
-import { streamOutput } from '../output/output.ts';
-import { newRunRecord } from '../run/record.ts';
-import { rolloutIds } from '../run/submit.ts';
 import { openFarmPatiently } from './farm.ts';
 import { openRunFolder, runLocally } from './local.ts';
 import {

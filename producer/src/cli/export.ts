@@ -1,18 +1,24 @@
 /** `swefarm export`: writes chosen rollouts in a format of formats/registry.ts. */
 import { type ArtifactContent, softwareVersion, UsageError } from '@swefarm/shared';
+import type { ExportFormat, ExportWriter, OutputLine } from '@swefarm/trajectories';
+import {
+  artifactOfLine,
+  type Choice,
+  chooseRollouts,
+  EXPORT_FORMATS,
+  exportedRollout,
+  fetchChosen,
+  type InstanceFields,
+  openSource,
+  type Preference,
+  type ResultSource,
+  readInstanceFields,
+  readRecipe,
+  type Shares,
+} from '@swefarm/trajectories';
 import { type Command, Option } from 'commander';
-import type { ExportFormat, ExportWriter } from '../export/format.ts';
-import { exportedRollout, type InstanceFields } from '../export/rollout.ts';
-import { EXPORT_FORMATS } from '../formats/registry.ts';
-import { artifactOfLine } from '../output/artifact.ts';
-import type { OutputLine } from '../output/line.ts';
-import { EXIT, type ExitCode } from '../run/exit.ts';
-import { type Choice, chooseRollouts, type Preference } from '../selection/choose.ts';
-import { readInstanceFields } from '../selection/instancefields.ts';
-import { readRecipe, type Shares } from '../selection/recipe.ts';
-import { openSource, type ResultSource } from '../selection/source.ts';
-import { fetchChosen } from '../selection/stream.ts';
 import { addChoiceOptions, filtersOf } from './choiceoptions.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import { lazyFarm } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';

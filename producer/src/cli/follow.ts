@@ -1,11 +1,18 @@
 /** Collects with a display: progress, what the workers do, and readable lines when the output is a terminal. */
 
 import { type Farm, type Instance, type ProducerConfig, type RunRecord, successOf } from '@swefarm/shared';
-import { RESULT_FORMATS } from '../formats/results.ts';
-import { type Collected, type CollectOptions, collect } from '../output/collect.ts';
-import type { OutputLine } from '../output/line.ts';
-import { type Output, type OutputFormat, openOutputFile, streamOutput } from '../output/output.ts';
-import { renderReward } from '../output/renderreward.ts';
+import type { OutputLine } from '@swefarm/trajectories';
+import {
+  type Collected,
+  type CollectOptions,
+  collect,
+  type Output,
+  type OutputFormat,
+  openOutputFile,
+  RESULT_FORMATS,
+  renderReward,
+  streamOutput,
+} from '@swefarm/trajectories';
 import { type Progress, type ProgressWords, startProgress } from '../view/progress.ts';
 import { styled, writeTo } from './terminal.ts';
 

@@ -1,6 +1,7 @@
 /** `--gym-config`: settings from a file with Gym's keys count as flags, unless the flag itself is given. */
+
+import { type GymFlags, readGymConfig } from '@swefarm/trajectories';
 import { type Command, Option } from 'commander';
-import { type GymFlags, readGymConfig } from '../formats/gym/config.ts';
 import type { Flags } from './options.ts';
 import { say } from './terminal.ts';
 

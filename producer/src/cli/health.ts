@@ -1,11 +1,11 @@
 /** `swefarm health`: evaluates the gold patch and the untouched tree of each instance and records the findings. */
+
+import { appendFindings, type HealthFinding, registryPath, withEgress } from '@swefarm/runs';
 import { brokenBecause, type Instance } from '@swefarm/shared';
+import { renderTable } from '@swefarm/trajectories';
 import type { Command } from 'commander';
-import { withEgress } from '../health/finding.ts';
-import { appendFindings, type HealthFinding, registryPath } from '../health/registry.ts';
-import { EXIT, type ExitCode } from '../run/exit.ts';
-import { renderTable } from '../view/table.ts';
 import { addExaminationOptions, type Examined, examine } from './examine.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import { datasetOf, type Flags, producerConfig, wholeNumber } from './options.ts';
 import { listenForEvaluations } from './stop.ts';
 import { print, say } from './terminal.ts';

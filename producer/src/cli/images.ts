@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { inheritedEnvironment, UnusableError } from '@swefarm/shared';
+import { renderTable } from '@swefarm/trajectories';
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { EXIT } from '../run/exit.ts';
-import { renderTable } from '../view/table.ts';
+import { EXIT } from './exit.ts';
 import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
 import { print, say } from './terminal.ts';
 

@@ -1,10 +1,8 @@
 /** `swefarm import`: stores what another program left, so that it can be graded, mixed and exported. */
 import { Instance, newId, UsageError } from '@swefarm/shared';
+import { IMPORT_FORMATS, openImportStore, terminalSafe } from '@swefarm/trajectories';
 import { Argument, type Command } from 'commander';
-import { openImportStore } from '../export/storeimported.ts';
-import { IMPORT_FORMATS } from '../formats/registry.ts';
-import { EXIT, type ExitCode } from '../run/exit.ts';
-import { terminalSafe } from '../view/terminalsafe.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import type { Flags } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';

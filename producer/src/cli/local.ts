@@ -1,5 +1,6 @@
 /** A run on this machine: starts its Redis and workers, and collects until all results are there or no worker is left. */
 import { join, resolve } from 'node:path';
+import { localAbility, rolloutIds, submit, workerWarnings } from '@swefarm/runs';
 import {
   asksPolicy,
   type Farm,
@@ -13,12 +14,9 @@ import {
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
+import type { Collected, CollectOptions, Output, OutputRun } from '@swefarm/trajectories';
 import { startLocalRedis } from '../local/redis.ts';
 import { type LocalWorker, type LocalWorkerOptions, startLocalWorker } from '../local/worker.ts';
-import type { Collected, CollectOptions } from '../output/collect.ts';
-import type { Output, OutputRun } from '../output/output.ts';
-import { rolloutIds, submit } from '../run/submit.ts';
-import { localAbility, workerWarnings } from '../run/workerneeds.ts';
 import type { Progress, ProgressWords } from '../view/progress.ts';
 import { type Follow, follow } from './follow.ts';
 import type { Flags } from './options.ts';

@@ -1,9 +1,9 @@
 /** `swefarm logs`: shows the live turns of a running rollout, or the trajectory of one that has ended. */
 import { type Farm, type LiveTurn, openFarm, parseRolloutId, sleepAtMost, UsageError } from '@swefarm/shared';
+import { plainJson } from '@swefarm/trajectories';
 import type { Command } from 'commander';
-import { EXIT } from '../run/exit.ts';
-import { plainJson } from '../view/plainjson.ts';
 import { describeLiveTurn, describeTurns } from '../view/transcript.ts';
+import { EXIT } from './exit.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, say, styled, widthOf } from './terminal.ts';

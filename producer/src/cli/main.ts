@@ -20,7 +20,7 @@ const program = new Command('swefarm')
 // It is not an error when a reader closes the pipe (`| head`).
 process.stdout.on('error', async (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
-  const { EXIT } = await import('../run/exit.ts');
+  const { EXIT } = await import('./exit.ts');
   process.exit(EXIT.interrupted);
 });
 
@@ -43,7 +43,7 @@ if (entry) {
     await program.parseAsync();
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    const { EXIT } = await import('../run/exit.ts');
+    const { EXIT } = await import('./exit.ts');
     process.exitCode = error.exitCode === 0 ? EXIT.allJudged : EXIT.usage;
   }
 }

@@ -1,4 +1,9 @@
 /** Options that several commands share, made from the tables of configuration keys and run flags. */
+
+import type { Dataset, DatasetFilters, RowOptions } from '@swefarm/datasets';
+import { openPictureFolder } from '@swefarm/datasets';
+import { NOT_FOR_OPEN_RUNS } from '@swefarm/gateway';
+import { flagKey, RUN_FLAGS, type RunFlag } from '@swefarm/runs';
 import {
   configOptions,
   DatasetFamily,
@@ -8,12 +13,6 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { DatasetFilters } from '../datasets/filter.ts';
-import { openPictureFolder } from '../datasets/pictures/folder.ts';
-import type { Dataset } from '../datasets/read.ts';
-import type { RowOptions } from '../datasets/row.ts';
-import { NOT_FOR_OPEN_RUNS } from '../gateway/calls/notforopenruns.ts';
-import { flagKey, RUN_FLAGS, type RunFlag } from '../run/flags.ts';
 import { expandIds } from './ids.ts';
 import { say } from './terminal.ts';
 
@@ -250,7 +249,7 @@ export async function datasetOf(flags: Flags, signal?: AbortSignal): Promise<Dat
     first: flags.first as number | undefined,
   };
   // The readers of rows are much to load, for commands that read none.
-  const { readDataset } = await import('../datasets/read.ts');
+  const { readDataset } = await import('@swefarm/datasets');
   const dataset = await readDataset(String(flags.dataset), {
     filters,
     ...rowOptions(flags),

@@ -1,8 +1,13 @@
 /** The options of outputs, and the decision whether an existing output may be resumed. */
 import { UsageError } from '@swefarm/shared';
+import {
+  OutputFormat,
+  type OutputRun,
+  RESULT_FORMATS,
+  readOutputRun,
+  requireNewOutput,
+} from '@swefarm/trajectories';
 import { type Command, Option } from 'commander';
-import { RESULT_FORMATS } from '../formats/results.ts';
-import { OutputFormat, type OutputRun, readOutputRun, requireNewOutput } from '../output/output.ts';
 import type { Flags } from './options.ts';
 
 const option = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Output:');

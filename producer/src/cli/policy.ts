@@ -10,9 +10,8 @@ import {
   PolicyState,
   UsageError,
 } from '@swefarm/shared';
+import { renderTable, terminalSafe } from '@swefarm/trajectories';
 import { type Command, Option } from 'commander';
-import { renderTable } from '../view/table.ts';
-import { terminalSafe } from '../view/terminalsafe.ts';
 import { openFarmPatiently } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { print } from './terminal.ts';

@@ -1,10 +1,10 @@
 /** `swefarm preds`: predictions of several files as one, and the check that sb-cli makes before it submits. */
+
+import { describeProblems, readDataset } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
+import { checkPredictions, mergePredictions } from '@swefarm/trajectories';
 import type { Command } from 'commander';
-import { describeProblems } from '../datasets/problem.ts';
-import { readDataset } from '../datasets/read.ts';
-import { checkPredictions, mergePredictions } from '../formats/swebench/check.ts';
-import { EXIT } from '../run/exit.ts';
+import { EXIT } from './exit.ts';
 import type { Flags } from './options.ts';
 import { say } from './terminal.ts';
 

@@ -1,5 +1,15 @@
 /** What `submit` and `rollout` do before they queue anything: read the dataset, make the run's record, compare it with a run to resume. */
 
+import type { Dataset } from '@swefarm/datasets';
+import {
+  addKnownHealth,
+  newRunRecord,
+  readPatches,
+  readRegistry,
+  registryPath,
+  requireSameSettings,
+  withShownPictures,
+} from '@swefarm/runs';
 import type { ProducerConfig } from '@swefarm/shared';
 import {
   AGENTS,
@@ -11,13 +21,7 @@ import {
   type Secret,
   UsageError,
 } from '@swefarm/shared';
-import type { Dataset } from '../datasets/read.ts';
-import { readRegistry, registryPath } from '../health/registry.ts';
-import { addKnownHealth } from '../health/withhealth.ts';
-import { readPatches } from '../run/patches.ts';
-import { withShownPictures } from '../run/pictures.ts';
-import { priceFor, withPrice } from '../run/prices.ts';
-import { newRunRecord, requireSameSettings } from '../run/record.ts';
+import { priceFor, withPrice } from '@swefarm/trajectories';
 import { priceFileOf } from './collection.ts';
 import { datasetOf, type Flags, runFlags } from './options.ts';
 import { say } from './terminal.ts';

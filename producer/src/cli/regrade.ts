@@ -1,6 +1,7 @@
 /** `swefarm regrade`: applies another grader or reward table to stored results, without running anything. */
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { readDataset } from '@swefarm/datasets';
 import { type GraderChoice, officialReport, type RewardOverrides } from '@swefarm/grading';
 import {
   type ArtifactContent,
@@ -13,16 +14,21 @@ import {
   UnusableError,
   UsageError,
 } from '@swefarm/shared';
+import {
+  artifactOfLine,
+  encodeLine,
+  type OutputLine,
+  readOutputRun,
+  requireNewOutput,
+  summariseReport,
+  terminalSafe,
+  writeOutputRun,
+} from '@swefarm/trajectories';
 import { type Command, Option } from 'commander';
-import { readDataset } from '../datasets/read.ts';
-import { artifactOfLine } from '../output/artifact.ts';
-import { encodeLine, type OutputLine, summariseReport } from '../output/line.ts';
-import { readOutputRun, requireNewOutput, writeOutputRun } from '../output/output.ts';
 import { describeChange, verdictOf } from '../regrade/changes.ts';
 import { type RewardRules, regradeLog, rewardLineAgain } from '../regrade/regrade.ts';
 import { isFolder, logOfArtifact, outputLines, type TreeFolder, treeFolders } from '../regrade/sources.ts';
-import { EXIT, type ExitCode } from '../run/exit.ts';
-import { terminalSafe } from '../view/terminalsafe.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import { lazyFarm } from './farm.ts';
 import { addFarmOptions, addRowOptions, type Flags, producerConfig, rowOptions } from './options.ts';
 import { listenForStop } from './stop.ts';

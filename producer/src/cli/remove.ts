@@ -1,7 +1,8 @@
 /** `swefarm remove`: deletes everything of a run in Redis and in the artifact store. */
+
+import { unknownRun } from '@swefarm/gateway';
 import { type Farm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
-import { unknownRun } from '../view/status.ts';
 import { openFarmPatiently } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { say } from './terminal.ts';

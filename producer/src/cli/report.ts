@@ -9,20 +9,30 @@ import {
   startedRollouts,
   UsageError,
 } from '@swefarm/shared';
+import type { LineFact, PriceFile } from '@swefarm/trajectories';
+import {
+  analyse,
+  costTable,
+  countOutput,
+  countRun,
+  cutTables,
+  distributionTables,
+  type FullReport,
+  inFolder,
+  type Profile,
+  type ProfileReport,
+  profileOf,
+  Replacements,
+  renderMarkdown,
+  renderPage,
+  renderReport,
+  renderTable,
+  scalingTable,
+  type Table,
+} from '@swefarm/trajectories';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { inFolder } from '../output/appendfile.ts';
-import { type Profile, profileOf } from '../output/profile.ts';
-import { Replacements } from '../output/replacements.ts';
-import { analyse } from '../reports/analysis.ts';
-import { type FullReport, renderMarkdown, renderPage } from '../reports/document.ts';
-import type { LineFact } from '../reports/facts.ts';
-import { costTable, cutTables, distributionTables, scalingTable, type Table } from '../reports/figures.ts';
-import { countOutput, countRun } from '../reports/read.ts';
-import { type ProfileReport, renderReport } from '../reports/render.ts';
-import { EXIT } from '../run/exit.ts';
-import type { PriceFile } from '../run/prices.ts';
-import { renderTable } from '../view/table.ts';
 import { priceFileOf } from './collection.ts';
+import { EXIT } from './exit.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
 import { scoresOf } from './select.ts';
 import { print, say } from './terminal.ts';

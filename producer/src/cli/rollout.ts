@@ -1,12 +1,11 @@
 /** `swefarm rollout`: submits, runs a local worker and collects, in one command; starts its own Redis when none is given. */
+
+import { staleLimitWarning, withDeadline } from '@swefarm/runs';
 import { type Farm, type ProducerConfig, type RunRecord, UsageError } from '@swefarm/shared';
+import type { Collected } from '@swefarm/trajectories';
+import { type Output, type OutputFormat, type OutputRun, writeOutputRun } from '@swefarm/trajectories';
 import type { Command } from 'commander';
 import { parseSets, taggedPath } from '../collection/sets.ts';
-import type { Collected } from '../output/collect.ts';
-import { type Output, type OutputFormat, type OutputRun, writeOutputRun } from '../output/output.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { EXIT, type ExitCode } from '../run/exit.ts';
-import { staleLimitWarning } from '../run/submit.ts';
 import {
   type Again,
   addCollectionOptions,
@@ -17,6 +16,7 @@ import {
   withGroupSize,
 } from './collection.ts';
 import { requireFitEndpoints } from './endpointcheck.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import { openFarmPatiently } from './farm.ts';
 import { openRunOutput } from './follow.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';

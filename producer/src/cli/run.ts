@@ -1,9 +1,9 @@
 /** Runs one command: the one place for errors, exit codes and the end of the process. */
 import { catchEscaped, errorMessage, escapedExit, SwefarmError } from '@swefarm/shared';
 import { type Command, CommanderError } from 'commander';
-import { errorExitCode } from '../run/errorexit.ts';
-import { EXIT } from '../run/exit.ts';
 import type { CommandEntry } from './commands.ts';
+import { errorExitCode } from './errorexit.ts';
+import { EXIT } from './exit.ts';
 import { say } from './terminal.ts';
 
 /** Runs the command of `entry` with the arguments of this process, then ends the process with the command's exit code. */

@@ -1,12 +1,10 @@
 /** Prints the end of a run: a table, the paths of its files, how to continue; and decides the exit code. */
 
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
-import type { Output } from '../output/output.ts';
-import { renderReward } from '../output/renderreward.ts';
-import { type GroupSummary, summarise } from '../output/summary.ts';
-import { withVerdict } from '../output/tally.ts';
-import { EXIT, type ExitCode, exitCode } from '../run/exit.ts';
+import type { Output } from '@swefarm/trajectories';
+import { type GroupSummary, renderReward, summarise, withVerdict } from '@swefarm/trajectories';
 import { renderSummary } from '../view/summary.ts';
+import { EXIT, type ExitCode, exitCode } from './exit.ts';
 import { say, styled, widthOf } from './terminal.ts';
 
 export type RunEnd = {

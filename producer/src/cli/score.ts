@@ -1,5 +1,6 @@
 /** `swefarm score`: asks a verifier for a score of each rollout of an output. */
 import { readFileSync } from 'node:fs';
+import { withNamedPictures } from '@swefarm/policy';
 import {
   createSemaphore,
   environmentSecret,
@@ -7,22 +8,23 @@ import {
   type Farm,
   SwefarmError,
   UsageError,
-  withNamedPictures,
 } from '@swefarm/shared';
-import { type Command, Option } from 'commander';
-import { artifactOfLine } from '../output/artifact.ts';
-import type { OutputLine } from '../output/line.ts';
-import { countNames } from '../output/tally.ts';
-import { readLines } from '../reports/lines.ts';
-import { EXIT } from '../run/exit.ts';
-import { openScores, type ScoreFile, scoresPath } from '../scaling/scores.ts';
+import type { OutputLine } from '@swefarm/trajectories';
 import {
+  artifactOfLine,
+  countNames,
   createVerifier,
   DEFAULT_PROMPT,
+  openScores,
+  readLines,
+  type ScoreFile,
+  scoresPath,
   VERIFIER_FORMS,
   type Verifier,
   type VerifierForm,
-} from '../scaling/verifier.ts';
+} from '@swefarm/trajectories';
+import { type Command, Option } from 'commander';
+import { EXIT } from './exit.ts';
 import { lazyFarm } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
 import { listenForStop } from './stop.ts';

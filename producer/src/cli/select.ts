@@ -2,12 +2,16 @@
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { replaceFile } from '@swefarm/shared';
+import {
+  encodeLine,
+  readLines,
+  readScores,
+  requireNewOutput,
+  type ScoreLine,
+  scoresPath,
+} from '@swefarm/trajectories';
 import type { Command } from 'commander';
-import { encodeLine } from '../output/line.ts';
-import { requireNewOutput } from '../output/output.ts';
-import { readLines } from '../reports/lines.ts';
-import { EXIT } from '../run/exit.ts';
-import { readScores, type ScoreLine, scoresPath } from '../scaling/scores.ts';
+import { EXIT } from './exit.ts';
 import type { Flags } from './options.ts';
 import { say } from './terminal.ts';
 

@@ -1,6 +1,8 @@
 /** `swefarm serve`: the gateway through which training jobs drive the farm over HTTP. */
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readCallers, startGateway } from '@swefarm/gateway';
+import { readRegistry, registryPath, runSettings } from '@swefarm/runs';
 import {
   createLog,
   environmentSecret,
@@ -16,11 +18,7 @@ import {
   whenAborted,
 } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { readCallers } from '../gateway/access/callers.ts';
-import { startGateway } from '../gateway/server.ts';
-import { readRegistry, registryPath } from '../health/registry.ts';
-import { EXIT } from '../run/exit.ts';
-import { runSettings } from '../run/record.ts';
+import { EXIT } from './exit.ts';
 import {
   addFarmOptions,
   addServeOptions,

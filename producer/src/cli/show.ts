@@ -1,6 +1,8 @@
 /** `swefarm show`: one rollout, turn by turn, with its report and the time that each stage took. */
 
 import { createReadStream } from 'node:fs';
+import { parseJsonLines } from '@swefarm/datasets';
+import { ensurePage, readFileSource, servePage } from '@swefarm/gateway';
 import type { RewardComponents } from '@swefarm/shared';
 import {
   type ArtifactContent,
@@ -12,17 +14,11 @@ import {
   UsageError,
   whenAborted,
 } from '@swefarm/shared';
+import type { OutputLine } from '@swefarm/trajectories';
+import { artifactOfLine, renderReward, terminalSafe } from '@swefarm/trajectories';
 import type { Command } from 'commander';
-import { parseJsonLines } from '../datasets/jsonl.ts';
-import { servePage } from '../gateway/localpage.ts';
-import { artifactOfLine } from '../output/artifact.ts';
-import type { OutputLine } from '../output/line.ts';
-import { renderReward } from '../output/renderreward.ts';
-import { ensurePage } from '../page/built.ts';
-import { readFileSource } from '../page/filesource.ts';
-import { EXIT } from '../run/exit.ts';
-import { terminalSafe } from '../view/terminalsafe.ts';
 import { describeArtifact } from '../view/transcript.ts';
+import { EXIT } from './exit.ts';
 import { lazyFarm } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';

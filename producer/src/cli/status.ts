@@ -1,11 +1,9 @@
 /** `swefarm status`: shows runs, queue and workers of a farm. */
 
+import { type FarmStatus, farmStatus, type RunStatus } from '@swefarm/gateway';
 import { describeUnreadableRun, openFarm, type WorkerRecord } from '@swefarm/shared';
+import { type Column, renderTable, terminalSafe, withVerdict } from '@swefarm/trajectories';
 import type { Command } from 'commander';
-import { withVerdict } from '../output/tally.ts';
-import { type FarmStatus, farmStatus, type RunStatus } from '../view/status.ts';
-import { type Column, renderTable } from '../view/table.ts';
-import { terminalSafe } from '../view/terminalsafe.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { print, styled, widthOf } from './terminal.ts';
 

@@ -1,12 +1,17 @@
 /** `swefarm submit`: queues rollouts for a farm whose workers run elsewhere; with --output it also collects the results. */
+
+import {
+  rolloutIds,
+  type Submitted,
+  staleLimitWarning,
+  submit,
+  withDeadline,
+  workerWarnings,
+} from '@swefarm/runs';
 import { type Farm, type ProducerConfig, UsageError } from '@swefarm/shared';
+import { type OutputFormat, type OutputRun, writeOutputRun } from '@swefarm/trajectories';
 import type { Command } from 'commander';
 import { parseSets, taggedPath } from '../collection/sets.ts';
-import { type OutputFormat, type OutputRun, writeOutputRun } from '../output/output.ts';
-import { withDeadline } from '../run/deadline.ts';
-import { EXIT, type ExitCode } from '../run/exit.ts';
-import { rolloutIds, type Submitted, staleLimitWarning, submit } from '../run/submit.ts';
-import { workerWarnings } from '../run/workerneeds.ts';
 import { requireSameRun } from './collect.ts';
 import {
   type Again,
@@ -19,6 +24,7 @@ import {
   withGroupSize,
 } from './collection.ts';
 import { requireFitEndpoints } from './endpointcheck.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import { openFarmPatiently } from './farm.ts';
 import { openRunOutput } from './follow.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';

@@ -8,10 +8,15 @@ import { COMMANDS } from './commands.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FILES = [
-  ...['*.md', 'docs/**/*.md', '{dashboards,slurm,helm,examples,bench}/*.md', 'producer/python/*.md'],
+  ...[
+    '*.md',
+    'docs/**/*.md',
+    '{dashboards,slurm,helm,examples,bench,shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker}/*.md',
+    'producer/python/*.md',
+  ],
   ...[
     'dashboards/src/*.ts',
-    '{producer,shared,worker,grading}/src/**/*.ts',
+    '{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker}/src/**/*.ts',
     'helm/swefarm/templates/NOTES.txt',
   ],
 ];

@@ -1,9 +1,9 @@
 /** `swefarm watch`: the farm on one screen that redraws; plain lines where there is no terminal. */
 import { openFarm, sleepAtMost, UnusableError } from '@swefarm/shared';
 import type { Command } from 'commander';
-import { EXIT } from '../run/exit.ts';
 import { plainLine, renderScreen } from '../view/screen.ts';
 import { watchFarm } from '../view/watching.ts';
+import { EXIT } from './exit.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, styled, widthOf, writeTo } from './terminal.ts';

@@ -2,10 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { costOf, PolicyConfig, type Price, rolloutId } from '@swefarm/shared';
+import { lineSummaryOf, priceFor, priceOf, readPrices } from '@swefarm/trajectories';
+import { aLine } from '@swefarm/trajectories/test/result.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import { lineSummaryOf } from '../output/line.ts';
-import { aLine } from '../output/result.fixture.ts';
-import { priceFor, priceOf, readPrices } from '../run/prices.ts';
 import { Feeder, type FeedRules, longestFirst, rolloutsAgain } from './feeder.ts';
 import { parseSets, taggedPath } from './sets.ts';
 

@@ -3,7 +3,7 @@
  * or only those that an earlier output lacks. What is never queued costs nothing, and a later resume can still queue it.
  */
 import { parseRolloutId, rolloutId, successOf } from '@swefarm/shared';
-import type { LineSummary } from '../output/line.ts';
+import type { LineSummary } from '@swefarm/trajectories';
 
 export type Budget = {
   tokens: number | null;

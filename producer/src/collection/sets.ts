@@ -1,6 +1,7 @@
 /** Sets of a collection: `--set t05:temperature=0.5,n=8` is one run with these settings, whose lines carry the tag `t05`. */
+
+import { flagKey, flagName, RUN_FLAGS, type RunFlag } from '@swefarm/runs';
 import { nearest, UsageError } from '@swefarm/shared';
-import { flagKey, flagName, RUN_FLAGS, type RunFlag } from '../run/flags.ts';
 
 export type CollectionSet = {
   /** Stands in every line and in the names of files. */

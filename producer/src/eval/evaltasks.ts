@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { isNoPatch } from '@swefarm/grading';
 import type { InstancePlan } from '@swefarm/shared';
-import type { Prediction } from '../formats/swebench/predictions.ts';
-import { FILES, instanceFolder, readIfThere, readReport, roundName } from '../formats/swebench/tree.ts';
+import type { Prediction } from '@swefarm/trajectories';
+import { FILES, instanceFolder, readIfThere, readReport, roundName } from '@swefarm/trajectories';
 
 export type EvalTask = {
   prediction: Prediction;

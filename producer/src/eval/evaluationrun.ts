@@ -1,8 +1,8 @@
 /** The farm run of an evaluation: a new run for the open tasks, or the one that an earlier start began. */
 import { createHash } from 'node:crypto';
+import { requireSameSettings } from '@swefarm/runs';
 import { type Instance, type RunRecord, rolloutId, UsageError } from '@swefarm/shared';
-import type { OutputEvaluation } from '../output/output.ts';
-import { requireSameSettings } from '../run/record.ts';
+import type { OutputEvaluation } from '@swefarm/trajectories';
 import type { EvalTask } from './evaltasks.ts';
 
 export type EvaluationRun = {

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { writeFolder } from '@swefarm/trajectories';
 import { expect, test } from 'vitest';
-import { writeFolder } from '../formats/swebench/tree.ts';
 import type { EvalTask } from './evaltasks.ts';
 import { findFlaky, renderFlaky } from './flaky.ts';
 

@@ -1,6 +1,6 @@
 /** Tests and verdicts that differ between several evaluations of the same patch. */
 
-import { readReport, type Stored } from '../formats/swebench/tree.ts';
+import { readReport, type Stored } from '@swefarm/trajectories';
 import type { EvalTask } from './evaltasks.ts';
 
 export type Flaky = {

@@ -3,14 +3,18 @@
  * and the old line gets the verdict and the reward that it would have had.
  */
 import { createReadStream } from 'node:fs';
+import type { RowProblem } from '@swefarm/datasets';
+import { parseJsonLines } from '@swefarm/datasets';
 import type { RewardOverrides } from '@swefarm/grading';
 import { type RewardFacts, UsageError } from '@swefarm/shared';
-import { parseJsonLines } from '../datasets/jsonl.ts';
-import type { RowProblem } from '../datasets/problem.ts';
-import type { Prediction } from '../formats/swebench/predictions.ts';
-import { type LineSummary, lineSummaryOf, type OutputLine } from '../output/line.ts';
-import type { Output } from '../output/output.ts';
-import { rewardFields, withoutReward } from '../output/rewardfields.ts';
+import type { Output, Prediction } from '@swefarm/trajectories';
+import {
+  type LineSummary,
+  lineSummaryOf,
+  type OutputLine,
+  rewardFields,
+  withoutReward,
+} from '@swefarm/trajectories';
 
 export type LostEvaluation = {
   /** By round, so that no round has two predictions for one instance. */

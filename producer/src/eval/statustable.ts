@@ -1,8 +1,13 @@
 /** Prints the end of an evaluation: each status with its count, and the predictions without a verdict. */
 
-import { GAP, renderTable } from '../view/table.ts';
-import { safeFirstLine } from '../view/terminalsafe.ts';
-import { countStatuses, type EvaluationStatus, STATUS_MEANINGS } from './evaluationstatus.ts';
+import {
+  countStatuses,
+  type EvaluationStatus,
+  GAP,
+  renderTable,
+  STATUS_MEANINGS,
+  safeFirstLine,
+} from '@swefarm/trajectories';
 
 export type EvaluationEnd = {
   instance_id: string;

@@ -1,5 +1,5 @@
+import { fileWith } from '@swefarm/datasets/test/rows.ts';
 import { expect, test } from 'vitest';
-import { fileWith } from '../datasets/rows.fixture.ts';
 import { readLastError } from './lasterror.ts';
 
 test.each([

@@ -1,6 +1,6 @@
 /** Prints the changes of a regrade: one line per rollout whose verdict, reward or tests changed. */
-import type { OutputLine, ReportSummary } from '../output/line.ts';
-import { renderReward } from '../output/renderreward.ts';
+import type { OutputLine, ReportSummary } from '@swefarm/trajectories';
+import { renderReward } from '@swefarm/trajectories';
 
 export type GradeVerdict = {
   outcome: string;

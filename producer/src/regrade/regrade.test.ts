@@ -1,11 +1,11 @@
 import { REWARD_TABLE } from '@swefarm/grading';
 import { InstancePlan, type RewardFacts } from '@swefarm/shared';
 import { bareFacts, bareInstance } from '@swefarm/testkit';
+import type { OutputLine } from '@swefarm/trajectories';
+import { outputLine } from '@swefarm/trajectories';
+import { aFailure, aLine, aResult } from '@swefarm/trajectories/test/result.ts';
 import { expect, test } from 'vitest';
 import { mergeEvaluation } from '../eval/lostevaluations.ts';
-import type { OutputLine } from '../output/line.ts';
-import { outputLine } from '../output/line.ts';
-import { aFailure, aLine, aResult } from '../output/result.fixture.ts';
 import { describeChange, verdictOf } from './changes.ts';
 import { regradeLog, rewardLineAgain } from './regrade.ts';
 

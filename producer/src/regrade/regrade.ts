@@ -15,8 +15,7 @@ import {
   type RewardFacts,
   SwefarmError,
 } from '@swefarm/shared';
-import { type OutputLine, summariseReport } from '../output/line.ts';
-import { rewardFields, withoutReward } from '../output/rewardfields.ts';
+import { type OutputLine, rewardFields, summariseReport, withoutReward } from '@swefarm/trajectories';
 import type { StoredLog } from './sources.ts';
 
 /**

@@ -2,11 +2,11 @@
 import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { parseJsonLines } from '@swefarm/datasets';
 import type { EvaluationFacts } from '@swefarm/grading';
 import { type ArtifactContent, UsageError } from '@swefarm/shared';
-import { parseJsonLines } from '../datasets/jsonl.ts';
-import { FILES, readIfThere, readReport } from '../formats/swebench/tree.ts';
-import type { OutputLine } from '../output/line.ts';
+import type { OutputLine } from '@swefarm/trajectories';
+import { FILES, readIfThere, readReport } from '@swefarm/trajectories';
 
 /** A stored log, and the known facts of its evaluation. */
 export type StoredLog = {

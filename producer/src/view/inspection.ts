@@ -1,6 +1,6 @@
 /** Prints what `swefarm dataset inspect` found. */
-import type { DatasetFacts } from '../datasets/tools/inspect.ts';
-import { renderTable } from './table.ts';
+import type { DatasetFacts } from '@swefarm/datasets';
+import { renderTable } from '@swefarm/trajectories';
 
 const SHOWN = 30;
 

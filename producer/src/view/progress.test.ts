@@ -1,6 +1,6 @@
+import { emptyTally } from '@swefarm/trajectories';
+import { aLine } from '@swefarm/trajectories/test/result.ts';
 import { expect, test } from 'vitest';
-import { aLine } from '../output/result.fixture.ts';
-import { emptyTally } from '../output/tally.ts';
 import { barLine, duration, type ProgressCounts, plainLine, startProgress } from './progress.ts';
 
 const counts: ProgressCounts = {

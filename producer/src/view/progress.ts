@@ -1,7 +1,7 @@
 /** Shows a run's progress on stderr: a bar that redraws on a terminal, else a plain line at intervals. */
 
-import type { LineSummary } from '../output/line.ts';
-import { addResult, emptyTally, meansOf, type Tally, withVerdict } from '../output/tally.ts';
+import type { LineSummary } from '@swefarm/trajectories';
+import { addResult, emptyTally, meansOf, type Tally, withVerdict } from '@swefarm/trajectories';
 
 export type Sink = { write(text: string): unknown; isTTY?: boolean; columns?: number };
 

@@ -1,10 +1,8 @@
 /** Renders what `swefarm watch` prints: a screen that fits the terminal, or plain lines where there is none. */
 
 import { describeUnreadableRun } from '@swefarm/shared';
-import { withVerdict } from '../output/tally.ts';
+import { type Column, middle, renderTable, terminalSafe, withVerdict } from '@swefarm/trajectories';
 import { duration } from './progress.ts';
-import { type Column, middle, renderTable } from './table.ts';
-import { terminalSafe } from './terminalsafe.ts';
 import type { FarmView, WatchedRun } from './watching.ts';
 
 export type ScreenOptions = {

@@ -1,9 +1,7 @@
+import { middle, outputLine, summarise } from '@swefarm/trajectories';
+import { aFailure, aLine } from '@swefarm/trajectories/test/result.ts';
 import { expect, test } from 'vitest';
-import { outputLine } from '../output/line.ts';
-import { aFailure, aLine } from '../output/result.fixture.ts';
-import { summarise } from '../output/summary.ts';
 import { renderSummary } from './summary.ts';
-import { middle } from './table.ts';
 
 const lines = [
   aLine(),

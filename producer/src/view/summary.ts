@@ -1,9 +1,7 @@
 /** Renders the summary of a run as a table. */
 
-import type { GroupSummary, Summary } from '../output/summary.ts';
-import { withVerdict } from '../output/tally.ts';
-import { type Column, GAP, middle, renderTable } from './table.ts';
-import { safeFirstLine } from './terminalsafe.ts';
+import type { GroupSummary, Summary } from '@swefarm/trajectories';
+import { type Column, GAP, middle, renderTable, safeFirstLine, withVerdict } from '@swefarm/trajectories';
 
 /** Most groups that are listed one by one: a table of thousands would be unreadable. */
 const MOST_GROUPS = 40;

@@ -1,16 +1,16 @@
 /** Renders a rollout as text, turn by turn: answers, commands, observations. All text is made safe to print. */
-import {
-  type ArtifactContent,
-  type CommandRecord,
-  type LiveTurn,
-  type Message,
-  type Report,
-  type Trajectory,
-  type Turn,
-  withNamedPictures,
+
+import { withNamedPictures } from '@swefarm/policy';
+import type {
+  ArtifactContent,
+  CommandRecord,
+  LiveTurn,
+  Message,
+  Report,
+  Trajectory,
+  Turn,
 } from '@swefarm/shared';
-import { middle } from './table.ts';
-import { terminalSafe } from './terminalsafe.ts';
+import { middle, terminalSafe } from '@swefarm/trajectories';
 
 export type TranscriptOptions = {
   width: number;

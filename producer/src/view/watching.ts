@@ -1,4 +1,6 @@
 /** Follows a farm for `swefarm watch` and the page: its state, rates since the last update, and recent failures. */
+
+import { type FarmStatus, farmStatus, type RunStatus } from '@swefarm/gateway';
 import {
   describeUnreadable,
   type Farm,
@@ -6,7 +8,6 @@ import {
   type Result,
   type UnreadableResult,
 } from '@swefarm/shared';
-import { type FarmStatus, farmStatus, type RunStatus } from './status.ts';
 
 /** One run and its rate. */
 export type WatchedRun = RunStatus & {

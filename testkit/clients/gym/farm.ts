@@ -3,14 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { newId } from '@swefarm/shared';
-import {
-  type BuiltExamples,
-  buildExamples,
-  loadScript,
-  startCommand,
-  startRedis,
-  startScriptedPolicy,
-} from '@swefarm/testkit';
+import { type BuiltExamples, buildExamples } from '../../src/examples/build.ts';
+import { startCommand } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { loadScript } from '../../src/policy/script.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 
 export type Runtime = 'docker' | 'rootfs';
 export const EXAMPLE = 'r1chardj0n3s__parse-1.20.2';

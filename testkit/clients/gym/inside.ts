@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sleep } from '@swefarm/shared';
-import { untilTerminated } from '@swefarm/testkit';
+import { untilTerminated } from '../../src/launchers/untilterminated.ts';
 import { startFarm } from './farm.ts';
 import { endGym, type Gym, gymIn, linesOf, startChecks } from './gym.ts';
 

@@ -7,14 +7,12 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { newId, sleep } from '@swefarm/shared';
-import {
-  buildExamples,
-  loadScript,
-  startCommand,
-  startRedis,
-  startScriptedPolicy,
-  untilTerminated,
-} from '@swefarm/testkit';
+import { buildExamples } from '../../src/examples/build.ts';
+import { startCommand } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { untilTerminated } from '../../src/launchers/untilterminated.ts';
+import { loadScript } from '../../src/policy/script.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { endGym, type Gym, gymIn, linesOf, type Row, startChecks } from './gym.ts';
 
 const { values } = parseArgs({

@@ -10,16 +10,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import {
-  buildExamples,
-  runCommand,
-  type Started,
-  startCommand,
-  startRedis,
-  startScriptedPolicy,
-  until,
-  untilTerminated,
-} from '@swefarm/testkit';
+import { buildExamples } from '../../src/examples/build.ts';
+import { runCommand, type Started, startCommand } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { untilTerminated } from '../../src/launchers/untilterminated.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { until } from '../../src/until.ts';
 
 const { values } = parseArgs({
   options: {

@@ -6,16 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { sleep } from '@swefarm/shared';
-import {
-  buildExamples,
-  type FaultRuleInput,
-  runCommand,
-  startCommand,
-  startFaultProxy,
-  startRedis,
-  startScriptedPolicy,
-} from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { startFaultProxy } from '../../src/faultproxy.ts';
+import { runCommand, startCommand } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import type { FaultRuleInput } from '../../src/policy/faults.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 const run = promisify(execFile);

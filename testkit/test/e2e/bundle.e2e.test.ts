@@ -4,8 +4,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { buildExamples, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');

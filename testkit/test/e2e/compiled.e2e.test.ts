@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { linkPackages } from './oldtree.ts';
+import { linkPackages, PACKAGES } from './oldtree.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-const PARTS = ['shared', 'grading', 'producer', 'worker', 'testkit', 'dashboards', 'compile'];
+const PARTS = [...PACKAGES, 'compile'];
 const FILES = ['package.json', 'package-lock.json', 'tsconfig.json'];
 const run = promisify(execFile);
 
@@ -112,7 +112,7 @@ test('pieces stay for two weeks after others took their place, however old they 
     for (const name of made) await utimes(join(pieces(), name), 0, 0).catch(() => undefined);
     await compile();
   };
-  await edit('worker/src/sandbox/rootfs/unpack.ts', 'process ended with', 'PROCESS ended with');
+  await edit('sandbox/src/rootfs/unpack.ts', 'process ended with', 'PROCESS ended with');
   await grow();
   expect(await readdir(pieces())).toEqual(expect.arrayContaining(made));
   await grow();

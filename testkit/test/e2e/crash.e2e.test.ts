@@ -4,15 +4,11 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '@swefarm/shared';
-import {
-  buildExamples,
-  runCommand,
-  type Started,
-  startCommand,
-  startRedis,
-  startScriptedPolicy,
-} from '@swefarm/testkit';
 import { expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { runCommand, type Started, startCommand } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { containersOf, endlessKeys, processesOf, scratchOf } from './leftovers.ts';
 import { EXAMPLE_ID, twentyTurns, withoutInstall } from './scripts.ts';
 

@@ -4,8 +4,11 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '@swefarm/shared';
-import { buildExamples, runCommand, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { runCommand, startCommand } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { containersOf } from './leftovers.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 

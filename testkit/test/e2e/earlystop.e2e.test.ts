@@ -1,7 +1,9 @@
 /** A scheduler may end a service that it has just started. */
 import { sleep } from '@swefarm/shared';
-import { type CommandName, startCommand, startRedis, TELLS_LISTENING, untilListens } from '@swefarm/testkit';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { type CommandName, startCommand } from '../../src/launchers/commands.ts';
+import { TELLS_LISTENING, untilListens } from '../../src/launchers/listens.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
 
 const redis = await startRedis();
 afterAll(() => redis[Symbol.asyncDispose]());

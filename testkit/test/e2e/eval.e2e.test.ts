@@ -5,8 +5,9 @@
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildExamples, runCommand } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { runCommand } from '../../src/launchers/commands.ts';
 
 const IDS = ['r1chardj0n3s__parse-1.20.2', 'pallets__markupsafe-3.0.2', 'sdispater__tomlkit-0.11.5'] as const;
 const [PARSE, MARKUPSAFE, TOMLKIT] = IDS;

@@ -1,7 +1,7 @@
 /** One table of cases for made instances of SWE-rebench V1, SWE-Lego and Scale-SWE on one runtime. */
 import { execFileSync } from 'node:child_process';
-import { startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { EXAMPLE_FAMILIES, type ExampleInstance, makeExampleInstances } from './exampleinstances.ts';
 import { heard } from './familysuite.ts';
 import { openSmithFarm, type SmithFarm } from './smithfarm.ts';

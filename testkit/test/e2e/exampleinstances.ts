@@ -2,7 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { cp, mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { buildExamples, exampleImage } from '@swefarm/testkit';
+import { buildExamples } from '../../src/examples/build.ts';
+import { exampleImage } from '../../src/families/images.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 export type ExampleInstance = {

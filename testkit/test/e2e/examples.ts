@@ -3,14 +3,11 @@ import { spawnSync } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  type BuiltExamples,
-  buildExamples,
-  buildSif,
-  importTree,
-  SLURM_USER,
-  startPodman,
-} from '@swefarm/testkit';
+import { type BuiltExamples, buildExamples } from '../../src/examples/build.ts';
+import { importTree } from '../../src/images/import.ts';
+import { buildSif } from '../../src/images/sif.ts';
+import { startPodman } from '../../src/launchers/podman.ts';
+import { SLURM_USER } from '../../src/launchers/slurm.ts';
 import { judgedLines } from './judged.ts';
 
 export const apptainerPresent = (): boolean => spawnSync('apptainer', ['--version']).status === 0;

@@ -5,8 +5,9 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { FAMILY_NAMES, type FamilyInstance, makeFamilyInstances, runCommand } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { FAMILY_NAMES, type FamilyInstance, makeFamilyInstances } from '../../src/families/instances.ts';
+import { runCommand } from '../../src/launchers/commands.ts';
 
 /** Its parsers are a package of others, which a tools image must hold. */
 const SOUND = FAMILY_NAMES.filter((name) => name !== 'multi-swe');

@@ -6,8 +6,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { makeFamilyInstances, runCommand, smithParse } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeFamilyInstances } from '../../src/families/instances.ts';
+import { smithParse } from '../../src/families/smith.ts';
+import { runCommand } from '../../src/launchers/commands.ts';
 import { makeExampleInstances } from './exampleinstances.ts';
 
 const NEW_FILE =

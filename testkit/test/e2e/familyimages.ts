@@ -1,7 +1,8 @@
 /** Images of trees for a Docker engine, above a small image of the host's own programs; they are removed in the end. */
 import { execFileSync } from 'node:child_process';
-import type { ImageMaker } from '@swefarm/testkit';
-import { importTree, minimalImage } from '@swefarm/testkit';
+import type { ImageMaker } from '../../src/families/instances.ts';
+import { importTree } from '../../src/images/import.ts';
+import { minimalImage } from '../../src/images/minimal.ts';
 
 const SOCKET = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 

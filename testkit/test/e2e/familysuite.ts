@@ -5,14 +5,10 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  FAMILY_NAMES,
-  type FamilyInstance,
-  makeFamilyInstances,
-  runCommand,
-  startScriptedPolicy,
-} from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { FAMILY_NAMES, type FamilyInstance, makeFamilyInstances } from '../../src/families/instances.ts';
+import { runCommand } from '../../src/launchers/commands.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { type FamilyImages, openFamilyImages } from './familyimages.ts';
 
 const GRADED = FAMILY_NAMES.filter((name) => name !== 'multi-swe');

@@ -9,8 +9,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { liveProgram, proProgram } from '@swefarm/grading';
 import type { InstancePlan, OutcomeSource } from '@swefarm/shared';
-import { importTree, minimalImage, runCommand } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { importTree } from '../../src/images/import.ts';
+import { minimalImage } from '../../src/images/minimal.ts';
+import { runCommand } from '../../src/launchers/commands.ts';
 
 const run = promisify(execFile);
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';

@@ -5,16 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseRolloutId } from '@swefarm/shared';
-import {
-  buildExamples,
-  type Consumed,
-  consume,
-  type ScriptedPolicy,
-  startCommand,
-  startRedis,
-  startScriptedPolicy,
-} from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { startCommand } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { type ScriptedPolicy, startScriptedPolicy } from '../../src/policy/server.ts';
+import { type Consumed, consume } from '../../src/trainers/consume.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const TOKEN = 'the-token-of-this-farm';

@@ -2,8 +2,9 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildExamples, runCommand } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { runCommand } from '../../src/launchers/commands.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 type Line = {

@@ -8,8 +8,8 @@ import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { runCommand } from '@swefarm/testkit';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { runCommand } from '../../src/launchers/commands.ts';
 import { judgedLines } from './judged.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');

@@ -1,6 +1,6 @@
 /** What a dataset comes to with one agent that needs no model: `swefarm rollout`, two at a time, and the lines it wrote. */
 import { readFile } from 'node:fs/promises';
-import { type Account, runCommand } from '@swefarm/testkit';
+import { type Account, runCommand } from '../../src/launchers/commands.ts';
 
 type JudgedLine = {
   instance_id: string;

@@ -2,15 +2,12 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  buildExamples,
-  printingScript,
-  runCommand,
-  startCommand,
-  startRedis,
-  startScriptedPolicy,
-} from '@swefarm/testkit';
 import { expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { runCommand, startCommand } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { printingScript } from '../../src/results/bare.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const LIVE = 64;

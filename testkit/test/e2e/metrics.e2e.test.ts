@@ -10,20 +10,13 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import {
-  buildExamples,
-  loadScript,
-  type Prometheus,
-  runCommand,
-  type ScriptInput,
-  type Started,
-  startAlertmanager,
-  startCommand,
-  startPrometheus,
-  startRedis,
-  startScriptedPolicy,
-} from '@swefarm/testkit';
 import { expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { runCommand, type Started, startCommand } from '../../src/launchers/commands.ts';
+import { type Prometheus, startAlertmanager, startPrometheus } from '../../src/launchers/prometheus.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { loadScript, type ScriptInput } from '../../src/policy/script.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 const run = promisify(execFile);

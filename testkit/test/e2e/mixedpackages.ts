@@ -1,6 +1,7 @@
 /** Instances for a mixed dataset that take a real package with its real tests. */
 import { join } from 'node:path';
-import { buildExamples, smithParse } from '@swefarm/testkit';
+import { buildExamples } from '../../src/examples/build.ts';
+import { smithParse } from '../../src/families/smith.ts';
 import { makeExampleInstances } from './exampleinstances.ts';
 import type { MixedInstance } from './mixedrows.ts';
 import { EXAMPLE_ID } from './scripts.ts';

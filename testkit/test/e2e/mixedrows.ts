@@ -2,7 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FAMILY_NAMES, makeFamilyInstances, type ScriptInput } from '@swefarm/testkit';
+import { FAMILY_NAMES, makeFamilyInstances } from '../../src/families/instances.ts';
+import type { ScriptInput } from '../../src/policy/script.ts';
 
 /** What the agent does, by the index of its rollout in its group. */
 export const DEEDS = [

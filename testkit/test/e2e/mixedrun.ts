@@ -1,8 +1,9 @@
 /** One run over a dataset of many families: every reward as expected, and a report by family. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runCommand, startScriptedPolicy } from '@swefarm/testkit';
 import { expect } from 'vitest';
+import { runCommand } from '../../src/launchers/commands.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { type DEEDS, type MixedInstance, rewardOf, scriptOf } from './mixedrows.ts';
 
 type Line = {

@@ -7,7 +7,20 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '../../..');
-const PACKAGES = ['shared', 'grading', 'producer', 'worker', 'testkit', 'dashboards'];
+export const PACKAGES = [
+  'shared',
+  'policy',
+  'sandbox',
+  'grading',
+  'datasets',
+  'runs',
+  'trajectories',
+  'gateway',
+  'producer',
+  'worker',
+  'testkit',
+  'dashboards',
+];
 
 /** @throws Error that says why, when this checkout does not have the commit */
 export async function checkOut(commit: string): Promise<AsyncDisposable & { path: string }> {

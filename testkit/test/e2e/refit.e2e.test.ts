@@ -2,8 +2,10 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runCommand, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
+import { runCommand, startCommand } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { writeRow } from './hostrow.ts';
 
 const ROLLOUTS = 4;

@@ -1,7 +1,7 @@
 /** Many rollouts of 20 turns over our own example: the real fix or a wrong one, after commands that only look around. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { loadScript, type Script, type ScriptInput } from '@swefarm/testkit';
+import { loadScript, type Script, type ScriptInput } from '../../src/policy/script.ts';
 
 const EXAMPLES = resolve(import.meta.dirname, '../../../examples/policy/examples.yaml');
 export const EXAMPLE_ID = 'r1chardj0n3s__parse-1.20.2';

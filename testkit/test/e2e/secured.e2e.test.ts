@@ -9,15 +9,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv, promisify } from 'node:util';
-import {
-  buildExamples,
-  makeCertificates,
-  runCommand,
-  startCommand,
-  startScriptedPolicy,
-  startSecuredRedis,
-} from '@swefarm/testkit';
 import { expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { makeCertificates } from '../../src/launchers/certificates.ts';
+import { runCommand, startCommand } from '../../src/launchers/commands.ts';
+import { startSecuredRedis } from '../../src/launchers/securedredis.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const API_KEY = 'sk-the-key-of-the-policy-4711';

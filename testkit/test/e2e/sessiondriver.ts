@@ -1,6 +1,7 @@
 /** A driver of sessions: calls to the gateway's routes as a trainer's own agent loop makes them. */
-import { type Started, startCommand } from '@swefarm/testkit';
+
 import { expect } from 'vitest';
+import { type Started, startCommand } from '../../src/launchers/commands.ts';
 
 export type Reply = { status: number; body: Record<string, never> & { [key: string]: unknown } };
 export type Call = (method: string, path: string, body?: unknown) => Promise<Reply>;

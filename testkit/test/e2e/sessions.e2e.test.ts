@@ -2,8 +2,10 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildExamples, startCommand, startRedis } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { startCommand } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
 import { endlessKeys, processesOf, scratchOf } from './leftovers.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 import { caller, patiently, type Reply, SESSION_TOKEN, startWorker } from './sessiondriver.ts';

@@ -3,8 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeFamilyInstances, startCommand, startRedis } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
+import { makeFamilyInstances } from '../../src/families/instances.ts';
+import { startCommand } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
 import { caller, patiently, type Reply, SESSION_TOKEN, startWorker } from './sessiondriver.ts';
 
 const MEND = "printf 'def add(a, b):\\n    return a + b\\n' >calc.py";

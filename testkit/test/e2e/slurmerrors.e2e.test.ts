@@ -8,8 +8,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { SLURM_USER } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { SLURM_USER } from '../../src/launchers/slurm.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const run = promisify(execFile);

@@ -6,18 +6,12 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { sleep } from '@swefarm/shared';
-import {
-  buildExamples,
-  buildSif,
-  runCommand,
-  type ScriptInput,
-  SLURM_USER,
-  type SlurmCluster,
-  type Started,
-  startCommand,
-  startScriptedPolicy,
-  startSlurm,
-} from '@swefarm/testkit';
+import { buildExamples } from '../../src/examples/build.ts';
+import { buildSif } from '../../src/images/sif.ts';
+import { runCommand, type Started, startCommand } from '../../src/launchers/commands.ts';
+import { SLURM_USER, type SlurmCluster, startSlurm } from '../../src/launchers/slurm.ts';
+import type { ScriptInput } from '../../src/policy/script.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { processesOf } from './leftovers.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 

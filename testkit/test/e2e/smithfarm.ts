@@ -2,8 +2,9 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import type { SmithRow } from '@swefarm/testkit';
-import { runCommand, startScriptedPolicy } from '@swefarm/testkit';
+import type { SmithRow } from '../../src/families/smith.ts';
+import { runCommand } from '../../src/launchers/commands.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 
 export type SmithLine = {
   instance_id: string;

@@ -5,8 +5,9 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildExamples, runCommand } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { runCommand } from '../../src/launchers/commands.ts';
 
 /** Versions as the rows of SWE-Gym have them, and the parser that the fork has for the repository. */
 const GIVEN: Readonly<Record<string, { version: string; parser: string }>> = {

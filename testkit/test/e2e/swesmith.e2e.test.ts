@@ -1,7 +1,7 @@
 /** SWE-smith from a row to a reward: the image has no bug, the row makes it, and the agent sees neither the answer nor the tests. */
 
-import { type SmithRow, smithParse } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type SmithRow, smithParse } from '../../src/families/smith.ts';
 import { answersIn, looksFor, openSmithFarm, type SmithFarm } from './smithfarm.ts';
 
 describe("an example in SWE-smith's form, with its branch in the image and without", () => {

@@ -2,8 +2,10 @@
 import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runCommand, SMITH_PROJECTS, type SmithRow, smithParse, smithProject } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type SmithRow, smithParse, smithProject } from '../../src/families/smith.ts';
+import { SMITH_PROJECTS } from '../../src/families/smithprojects.ts';
+import { runCommand } from '../../src/launchers/commands.ts';
 import { answersIn, looksFor, openSmithFarm, type SmithFarm } from './smithfarm.ts';
 
 let farm: SmithFarm;

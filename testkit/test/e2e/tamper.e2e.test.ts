@@ -3,8 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildExamples, runCommand, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { runCommand } from '../../src/launchers/commands.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { type Attack, attacks } from './attacks.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 

@@ -6,8 +6,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { AgentConfig, type Farm, loadConfig, newId, openFarm, type RunRecord, sleep } from '@swefarm/shared';
-import { bareInstance, bareRun, startRedis } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { bareInstance, bareRun } from '../../src/results/bare.ts';
 import { checkOut } from './oldtree.ts';
 
 /** The earliest commit whose workers can share a Redis with ours. After the first release: its tag. */

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { ScriptInput } from '@swefarm/testkit';
+import type { ScriptInput } from '../../src/policy/script.ts';
 
 const BUG = 'def add(a, b):\n    return a - b\n';
 const FIXED = 'def add(a, b):\n    return a + b\n';

@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { gymRow, script, smithRow } from './workflowinstances.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');

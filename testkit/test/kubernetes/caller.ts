@@ -1,8 +1,10 @@
 /** A caller of one release's gateway in the test cluster, which submits rollouts and takes their results. */
 
 import { poll, sleep } from '@swefarm/shared';
-import { prepareSubject, type ScriptedPolicy, type ScriptInput, startScriptedPolicy } from '@swefarm/testkit';
 import { expect } from 'vitest';
+import { prepareSubject } from '../../src/images/subject.ts';
+import type { ScriptInput } from '../../src/policy/script.ts';
+import { type ScriptedPolicy, startScriptedPolicy } from '../../src/policy/server.ts';
 import { type Cluster, NODE, PORTS } from './cluster.ts';
 
 export type Line = {

@@ -3,9 +3,10 @@ import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { prepareSubject, until } from '@swefarm/testkit';
 import { NO_TOOLS, toolsOf } from '../../helm/render.ts';
 import { makeImages } from '../../kubernetes/images.ts';
+import { prepareSubject } from '../../src/images/subject.ts';
+import { until } from '../../src/until.ts';
 
 export const ROOT = resolve(import.meta.dirname, '../../..');
 /** SWEFARM_TEST_KUBERNETES_NUMBER: another cluster than 0, beside one that runs on this machine. */

@@ -1,7 +1,11 @@
 /** The same 64 rollouts under the same faults on the engine of the nodes, which outlives the workers whose sandboxes it runs. */
-import { ensureDocker, importTree, prepareSubject, until } from '@swefarm/testkit';
+
 import { beforeEach, expect, test } from 'vitest';
 import { NO_TOOLS } from '../../helm/render.ts';
+import { importTree } from '../../src/images/import.ts';
+import { prepareSubject } from '../../src/images/subject.ts';
+import { ensureDocker } from '../../src/launchers/docker.ts';
+import { until } from '../../src/until.ts';
 import { startPolicy } from './caller.ts';
 import { openCluster, programs, sh, untilWorkers, workerPods } from './cluster.ts';
 import { expectNoMore, survive } from './faults.ts';

@@ -2,10 +2,14 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ensureDocker, importTree, prepareSubject, type ScriptedPolicy, until } from '@swefarm/testkit';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { NO_TOOLS } from '../../helm/render.ts';
+import { importTree } from '../../src/images/import.ts';
+import { prepareSubject } from '../../src/images/subject.ts';
+import { ensureDocker } from '../../src/launchers/docker.ts';
+import type { ScriptedPolicy } from '../../src/policy/server.ts';
+import { until } from '../../src/until.ts';
 import { callerOf, startPolicy } from './caller.ts';
 import {
   type Cluster,

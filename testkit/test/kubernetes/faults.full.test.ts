@@ -1,8 +1,9 @@
 /** The chart on a real control plane and two real nodes: 64 rollouts under faults, probes, and what is left. */
 import { readFile } from 'node:fs/promises';
-import { type ScriptedPolicy, until } from '@swefarm/testkit';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { NO_TOOLS } from '../../helm/render.ts';
+import type { ScriptedPolicy } from '../../src/policy/server.ts';
+import { until } from '../../src/until.ts';
 import { startPolicy } from './caller.ts';
 import {
   type Cluster,

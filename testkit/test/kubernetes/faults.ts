@@ -1,6 +1,8 @@
 /** What happens to a release in the middle of its rollouts: an upgrade, a drained node, pods and processes that are killed. */
-import { type ScriptedPolicy, until } from '@swefarm/testkit';
+
 import { expect } from 'vitest';
+import type { ScriptedPolicy } from '../../src/policy/server.ts';
+import { until } from '../../src/until.ts';
 import { callerOf } from './caller.ts';
 import { type Cluster, workerPods, workerStates } from './cluster.ts';
 

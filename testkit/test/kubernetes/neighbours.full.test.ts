@@ -4,9 +4,10 @@
  * suffers lose three workers in a row, and are given up with no reward: no more of them than the strikes explain.
  */
 import { sleep } from '@swefarm/shared';
-import { type ScriptedPolicy, until } from '@swefarm/testkit';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { NO_TOOLS } from '../../helm/render.ts';
+import type { ScriptedPolicy } from '../../src/policy/server.ts';
+import { until } from '../../src/until.ts';
 import { type Caller, callerOf, type Line, startPolicy } from './caller.ts';
 import { type Cluster, NODE, openCluster, PORTS, programs, untilWorkers, workerPods } from './cluster.ts';
 

@@ -1,8 +1,9 @@
 /** A store that prepull fills from a volume of archives, before rollouts need it. */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { prepareSubject, type ScriptedPolicy } from '@swefarm/testkit';
 import { expect } from 'vitest';
+import { prepareSubject } from '../../src/images/subject.ts';
+import type { ScriptedPolicy } from '../../src/policy/server.ts';
 import { callerOf } from './caller.ts';
 import { type Cluster, sh } from './cluster.ts';
 

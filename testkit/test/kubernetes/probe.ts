@@ -1,8 +1,9 @@
 /** What the code in a sandbox may do to a node, tried by a rollout: what it got is in its patch. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ScriptInput, startScriptedPolicy } from '@swefarm/testkit';
 import { expect } from 'vitest';
+import type { ScriptInput } from '../../src/policy/script.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
 import type { Caller } from './caller.ts';
 import { type Cluster, NODE, PORTS } from './cluster.ts';
 

@@ -2,8 +2,9 @@
  * A stand-in for KEDA, for tests: it follows a rendered ScaledObject by the rules of KEDA's documentation (keda.sh, "Scaling deployments"
  * and its Prometheus scaler), asks a real Prometheus, and scales the real Deployment. Without an answer it does nothing, as KEDA where there is no fallback.
  */
-import type { Prometheus } from '@swefarm/testkit';
+
 import type { Resource } from '../../helm/render.ts';
+import type { Prometheus } from '../../src/launchers/prometheus.ts';
 import type { Cluster } from './cluster.ts';
 
 type Trigger = {

@@ -2,9 +2,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '@swefarm/shared';
-import { type Prometheus, type ScriptedPolicy, startPrometheus, until } from '@swefarm/testkit';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { NO_TOOLS, type Resource, resourcesOf } from '../../helm/render.ts';
+import { type Prometheus, startPrometheus } from '../../src/launchers/prometheus.ts';
+import type { ScriptedPolicy } from '../../src/policy/server.ts';
+import { until } from '../../src/until.ts';
 import { callerOf, startPolicy } from './caller.ts';
 import { type Cluster, openCluster, programs, workerStates } from './cluster.ts';
 import { standInDiscovery } from './discovery.ts';

@@ -1,8 +1,9 @@
 /** 400 workers on 400 fake nodes beside a real one: scheduled, found, and the API server hears of no rollout. */
 import { loadConfig, openFarm, type WorkerRecord } from '@swefarm/shared';
-import { type ScriptedPolicy, until } from '@swefarm/testkit';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { NO_TOOLS } from '../../helm/render.ts';
+import type { ScriptedPolicy } from '../../src/policy/server.ts';
+import { until } from '../../src/until.ts';
 import { type Caller, callerOf, startPolicy } from './caller.ts';
 import {
   type AuditRecord,

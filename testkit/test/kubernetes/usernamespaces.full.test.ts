@@ -1,9 +1,13 @@
 /** Pods with users of their own (hostUsers: false), by containerd 2: the modes rootfs-userns and podman. */
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ensureDocker, importTree, prepareSubject, type ScriptedPolicy, until } from '@swefarm/testkit';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { NO_TOOLS } from '../../helm/render.ts';
+import { importTree } from '../../src/images/import.ts';
+import { prepareSubject } from '../../src/images/subject.ts';
+import { ensureDocker } from '../../src/launchers/docker.ts';
+import type { ScriptedPolicy } from '../../src/policy/server.ts';
+import { until } from '../../src/until.ts';
 import { type Caller, callerOf, startPolicy } from './caller.ts';
 import { type Cluster, openCluster, programsWith, sh, untilWorkers, workerPods } from './cluster.ts';
 import { expectFilled } from './prepull.ts';

@@ -1,13 +1,8 @@
 /**
  * Parses an answer into the commands to run: one fenced block, or tool calls.
  */
-import {
-  contentWithoutThought,
-  findFencedBlock,
-  findUnreadCall,
-  type Message,
-  type ToolDefinition,
-} from '@swefarm/shared';
+import { contentWithoutThought, findFencedBlock, findUnreadCall } from '@swefarm/policy';
+import type { Message, ToolDefinition } from '@swefarm/shared';
 
 export type Call =
   | { kind: 'bash'; command: string; toolCallId: string | null }

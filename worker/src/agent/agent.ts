@@ -1,11 +1,12 @@
 /** The input and output of an agent. Ways to end are return values; only infrastructure throws (RolloutFailure). */
+
+import type { ExpertMode, ModelReply } from '@swefarm/policy';
+import type { Shell } from '@swefarm/sandbox';
 import type {
   AgentConfig,
   ExitStatus,
-  ExpertMode,
   Instance,
   Message,
-  ModelReply,
   PolicyConfig,
   RequestedSampling,
   Sampling,
@@ -14,7 +15,6 @@ import type {
   ToolDefinition,
   Trajectory,
 } from '@swefarm/shared';
-import type { Shell } from '../sandbox/command.ts';
 import type { Pause } from './pause.ts';
 
 export type PolicyReply = ModelReply & {

@@ -1,6 +1,7 @@
 /** Runs one command, of the agent or of an outside driver, and renders its observation. */
+
+import type { CommandResult } from '@swefarm/sandbox';
 import type { CommandRecord, Turn } from '@swefarm/shared';
-import type { CommandResult } from '../sandbox/command.ts';
 import type { AgentDeps, AgentTask } from './agent.ts';
 import { outputCap, parseSubmission, renderObservation } from './observation.ts';
 import type { Prompts } from './prompts.ts';

@@ -2,8 +2,9 @@
  * The agent `external`: an outside driver chooses the commands. It has the shell, limits and observations of the mini agent;
  * its trajectory holds tool calls, without the driver's own conversation, which the farm never sees.
  */
+
+import { SandboxKilledError } from '@swefarm/sandbox';
 import type { ExitStatus, SessionAnswer, SessionInput, Trajectory, Turn } from '@swefarm/shared';
-import { SandboxKilledError } from '../sandbox/command.ts';
 import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';
 import { type CommandState, executeCommand } from './execute.ts';
 import { openPrompts } from './prompts.ts';

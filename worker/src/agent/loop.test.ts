@@ -1,3 +1,4 @@
+import { SandboxKilledError } from '@swefarm/sandbox';
 import { RolloutFailure, type Trajectory } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
 import {
@@ -13,7 +14,6 @@ import {
   scriptedTask,
   toolCalls,
 } from '../../test/agent/scripted.ts';
-import { SandboxKilledError } from '../sandbox/command.ts';
 import { runMiniAgent } from './loop.ts';
 
 const SUBMIT = bash(`echo ${SENTINEL}`);

@@ -2,16 +2,10 @@
  * The agent's loop, modelled on mini-swe-agent: ask the model, run its command, show it the output, until it submits or a limit
  * is met. History only grows. Mistakes of the agent are return values; only infrastructure throws.
  */
-import {
-  type ExitStatus,
-  type Message,
-  RolloutFailure,
-  recordTokens,
-  TokenBreak,
-  type TokenLimit,
-  type Turn,
-} from '@swefarm/shared';
-import { SandboxKilledError } from '../sandbox/command.ts';
+
+import { recordTokens, TokenBreak } from '@swefarm/policy';
+import { SandboxKilledError } from '@swefarm/sandbox';
+import { type ExitStatus, type Message, RolloutFailure, type TokenLimit, type Turn } from '@swefarm/shared';
 import { type Action, type Call, parseAction } from './actions.ts';
 import type { AgentDeps, AgentEnd, AgentTask, PolicyReply } from './agent.ts';
 import { executeCommand } from './execute.ts';

@@ -1,6 +1,6 @@
+import type { CommandResult } from '@swefarm/sandbox';
 import { AgentConfig } from '@swefarm/shared';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { CommandResult } from '../sandbox/command.ts';
 import { headAndTail, outputCap, parseSubmission, renderObservation } from './observation.ts';
 import { openPrompts, type Prompts } from './prompts.ts';
 

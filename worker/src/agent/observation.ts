@@ -1,5 +1,5 @@
 /** Renders the output of a command for the model (head and tail in characters, for any bytes), and detects the submit sentinel. */
-import type { CommandResult } from '../sandbox/command.ts';
+import type { CommandResult } from '@swefarm/sandbox';
 import { type Prompts, SENTINEL } from './prompts.ts';
 
 /** Most bytes of one UTF-8 character. */

@@ -1,12 +1,7 @@
 /** The state of one rollout of the mini agent: history, counters of consecutive events, and its clock. */
-import {
-  type Message,
-  onAbort,
-  openLedger,
-  type TokenLedger,
-  type ToolDefinition,
-  type Trajectory,
-} from '@swefarm/shared';
+
+import { openLedger, type TokenLedger } from '@swefarm/policy';
+import { type Message, onAbort, type ToolDefinition, type Trajectory } from '@swefarm/shared';
 import { toolDefinitions } from './actions.ts';
 import type { AgentDeps, AgentTask } from './agent.ts';
 import { startDeadline } from './deadline.ts';

@@ -1,5 +1,6 @@
 /** Counts the answers that began a tool call which no parser could read: distinguishes a wrong parser from a weak model. */
-import { findUnreadCall, type Trajectory, type UnreadCalls } from '@swefarm/shared';
+import { findUnreadCall } from '@swefarm/policy';
+import type { Trajectory, UnreadCalls } from '@swefarm/shared';
 
 /** Counts over a whole rollout of an agent that works by tool calls; undefined when there was none. */
 export function countUnreadCalls({ messages, turns, token_mode: mode }: Trajectory): UnreadCalls | undefined {

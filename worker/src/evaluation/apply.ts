@@ -1,6 +1,7 @@
 /** Applies the model patch to the clean tree as the plan says: the harness's own commands in the same order. */
+
+import type { Container, ExecResult } from '@swefarm/sandbox';
 import { type InstancePlan, RolloutFailure } from '@swefarm/shared';
-import type { Container, ExecResult } from '../sandbox/runtime.ts';
 import { addedPaths } from './recreated.ts';
 
 const APPLY_TIMEOUT_MS = 120_000;

@@ -1,13 +1,19 @@
 /** One run of a plan in one clean container: the patch goes in, the script runs, and what it left is taken out. */
 import { type EvaluationFacts, isNoPatch } from '@swefarm/grading';
+import type { Container, ContainerState, ExecResult, Removals, Runtime } from '@swefarm/sandbox';
+import {
+  describeStep,
+  diskIsFull,
+  hasFilledDisk,
+  isCausedByCode,
+  occupiesDisk,
+  requireOwnKills,
+  requireSteps,
+  runSteps,
+  type Suspect,
+  watchDisk,
+} from '@swefarm/sandbox';
 import { type Instance, type InstancePlan, poll, RolloutFailure } from '@swefarm/shared';
-import { hasFilledDisk, isCausedByCode, occupiesDisk, type Suspect } from '../sandbox/attribution.ts';
-import { diskIsFull, watchDisk } from '../sandbox/disk.ts';
-import { requireOwnKills } from '../sandbox/memorygroup.ts';
-import type { Removals } from '../sandbox/removals.ts';
-import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/runtime.ts';
-import { describeStep, requireSteps } from '../sandbox/setup.ts';
-import { runSteps } from '../sandbox/steps.ts';
 import { applyPatch } from './apply.ts';
 import { EVAL_PATH, type Seal, sealScript, whatChanged } from './evidence.ts';
 import { filesLeft } from './filesleft.ts';

@@ -5,9 +5,8 @@
  */
 import { posix } from 'node:path';
 import { decidesOutcomes, type EvaluationFacts, isPathFile } from '@swefarm/grading';
+import type { Container, FileChanges } from '@swefarm/sandbox';
 import { errorMessage, SwefarmError } from '@swefarm/shared';
-import type { FileChanges } from '../sandbox/filechanges.ts';
-import type { Container } from '../sandbox/runtime.ts';
 
 /** Path of the eval script in the container. */
 export const EVAL_PATH = '/eval.sh';

@@ -1,6 +1,7 @@
 /** Reads the files that the tests left in their container. */
+
+import type { Container } from '@swefarm/sandbox';
 import { errorMessage, type InstancePlan, RolloutFailure, SwefarmError } from '@swefarm/shared';
-import type { Container } from '../sandbox/runtime.ts';
 
 /**
  * Returns those of the plan's files that the script left, by path. A file over `logLimit` bytes counts as absent. The container is ended first, so that nothing in

@@ -5,10 +5,9 @@
  */
 import { posix } from 'node:path';
 import type { ProgramEnd } from '@swefarm/grading';
+import type { Container, ExecResult, Limits, Removals, Runtime } from '@swefarm/sandbox';
+import { isCausedByCode } from '@swefarm/sandbox';
 import { errorMessage, type ProgramSource, RolloutFailure, SwefarmError, sleepAtMost } from '@swefarm/shared';
-import { isCausedByCode } from '../sandbox/attribution.ts';
-import type { Removals } from '../sandbox/removals.ts';
-import type { Container, ExecResult, Limits, Runtime } from '../sandbox/runtime.ts';
 
 /** What one program may have; a run that gives its sandboxes less memory gives no more here. */
 export const PROGRAM_LIMITS: Limits = { cpus: 1, memoryBytes: 1024 ** 3, pids: 64, diskBytes: null };

@@ -3,8 +3,8 @@
  * setup took it away, because it answers the task. A patch that makes it anew would not apply to the clean tree.
  */
 import { isNew, pathOf, readDiff } from '@swefarm/grading';
+import type { Container, ExecResult } from '@swefarm/sandbox';
 import { type InstanceEnvironment, RolloutFailure } from '@swefarm/shared';
-import type { Container, ExecResult } from '../sandbox/runtime.ts';
 
 /** Reads the paths from stdin: tens of thousands of them are too long for a command line. */
 const LIST = `while IFS= read -r -d '' path; do if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\\0' "$path"; fi; done`;

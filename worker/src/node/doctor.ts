@@ -1,5 +1,7 @@
 /** `swefarm-worker doctor`: checks from this node everything a rollout needs, one line each, with the remedy. */
 import { readFile, statfs } from 'node:fs/promises';
+import type { RuntimeCheck } from '@swefarm/sandbox';
+import { SCRATCH } from '@swefarm/sandbox';
 import {
   createLog,
   errorMessage,
@@ -10,8 +12,6 @@ import {
   type WorkerConfig,
 } from '@swefarm/shared';
 import { probeEndpoint } from '../agent/policy/probe.ts';
-import type { RuntimeCheck } from '../sandbox/runtime.ts';
-import { SCRATCH } from '../sandbox/scratch.ts';
 import { parserImageFindings } from './parserimage.ts';
 import { openRuntime } from './runtimes.ts';
 

@@ -3,10 +3,10 @@
  * image per line, followed by the instances that need it; answers are JSON lines, one per image, as they become known.
  */
 import { join } from 'node:path';
+import type { ImageInspection, ImageLine, Runtime } from '@swefarm/sandbox';
+import { openConverter } from '@swefarm/sandbox';
 import { createSemaphore, errorMessage, UnusableError, UsageError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import { openConverter } from '../sandbox/apptainer/convert.ts';
-import type { ImageInspection, ImageLine, Runtime } from '../sandbox/runtime.ts';
 import { chooseEngine, chooseRuntime } from './runtimes.ts';
 
 export const IMAGE_ACTIONS = ['list', 'pull', 'convert', 'prune', 'verify'] as const;

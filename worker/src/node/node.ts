@@ -1,4 +1,7 @@
 /** One worker process: the services of its attempts, and what only the node's loops and the puller use. */
+
+import type { CleanPlans, Runtime } from '@swefarm/sandbox';
+import { createRemovals } from '@swefarm/sandbox';
 import type { Ceilings, Farm, WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { openEndpoints } from '../agent/policy/endpoints.ts';
@@ -8,9 +11,6 @@ import type { WorkerMetrics } from '../metrics/workermetrics.ts';
 import { ActiveAttempts } from '../rollout/active.ts';
 import { createPolicyPaces } from '../rollout/policypaces.ts';
 import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
-import type { CleanPlans } from '../sandbox/history.ts';
-import { createRemovals } from '../sandbox/removals.ts';
-import type { Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
 import { createWarmPool, type WarmPool } from '../warm/pool.ts';
 import { NodeBreaker } from './breaker.ts';

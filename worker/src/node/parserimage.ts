@@ -1,8 +1,9 @@
 /** What `swefarm-worker doctor` says of parser_image: whether its Python starts here, and whether it can read Multi-SWE. */
+
+import type { Runtime } from '@swefarm/sandbox';
+import { INTERNAL_SPEC } from '@swefarm/sandbox';
 import { createLog, errorMessage, type Finding, type WorkerConfig } from '@swefarm/shared';
 import { PROGRAM_LIMITS } from '../evaluation/program.ts';
-import { INTERNAL_SPEC } from '../sandbox/internal.ts';
-import type { Runtime } from '../sandbox/runtime.ts';
 import { chooseRuntime } from './runtimes.ts';
 
 const subject = 'parser_image';

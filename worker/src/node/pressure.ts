@@ -1,9 +1,8 @@
 /** Measured reasons not to claim more work: the artifact budget, this node's disk and memory, and the event loop's lag. */
 import { readFile, statfs } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { freeFiles, SCRATCH } from '@swefarm/sandbox';
 import { type ArtifactStore, errorMessage, ownFolder } from '@swefarm/shared';
-import { freeFiles } from '../sandbox/disk.ts';
-import { SCRATCH } from '../sandbox/scratch.ts';
 
 /** Claiming stops when less than this share of the artifact budget is free, or this many bytes; it resumes at twice that. */
 const BUDGET_FREE_SHARE = 0.05;

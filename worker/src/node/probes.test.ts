@@ -1,6 +1,7 @@
 /** What probes are told in each state of a worker: a fake clock, a runtime and a Redis that answer as the test says. */
+
+import type { RuntimeCheck } from '@swefarm/sandbox';
 import { expect, test } from 'vitest';
-import type { RuntimeCheck } from '../sandbox/runtime.ts';
 import { createProbes } from './probes.ts';
 
 const LIMITS = { cpu: 'enforced', memory: 'enforced', pids: 'enforced', disk: 'watched' } as const;

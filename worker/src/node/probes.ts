@@ -2,8 +2,9 @@
  * What probes learn from a worker over HTTP: whether it can take a rollout now (`/readyz`), and whether it is worth keeping (`/livez`).
  * Both answers come from what the heartbeat and one check of the runtime last found, so that a probe costs nothing.
  */
+
+import type { Runtime } from '@swefarm/sandbox';
 import { errorMessage, type Farm, type Log, waitAtMost } from '@swefarm/shared';
-import type { Runtime } from '../sandbox/runtime.ts';
 
 /** A heartbeat is sent once a second; the registry forgets a worker after fifteen without one. */
 const BEAT_LATE_MS = 5_000;

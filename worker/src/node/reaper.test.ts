@@ -1,9 +1,9 @@
 /** What may be reaped: sandboxes of this farm's dead workers; never those of the living, of another farm, or of unseen workers. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { OwnedContainer, Owner, Runtime } from '@swefarm/sandbox';
 import { processStarted, silentLog, type WorkerRecord } from '@swefarm/shared';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import { identify } from './identity.ts';
 import { createWorkerLiveness, type ReaperDeps, reap, startReaper } from './reaper.ts';
 

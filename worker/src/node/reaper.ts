@@ -2,9 +2,10 @@
  * Removes sandboxes without a living owner on this host: those of dead workers of this farm, and this worker's own that no attempt
  * uses any more. Never removes what belongs to another living worker, or to another farm.
  */
+
+import type { OwnedContainer, Owner, Runtime } from '@swefarm/sandbox';
 import { createSemaphore, errorMessage, type Farm, isProcessAlive, onAbort } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import type { Identity } from './identity.ts';
 
 const SWEEP_MS = 60_000;

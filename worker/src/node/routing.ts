@@ -2,8 +2,9 @@
  * Routes a claimed rollout to a worker whose node has its image, as long as seats are free, so that the nodes of a farm pull each
  * image about once. A claimed job that belongs elsewhere is forwarded with its lock; that costs no attempt.
  */
+
+import type { Runtime } from '@swefarm/sandbox';
 import type { Farm, RolloutJob, WorkerConfig } from '@swefarm/shared';
-import type { Runtime } from '../sandbox/runtime.ts';
 import type { Identity } from './identity.ts';
 import { ranking } from './ranking.ts';
 

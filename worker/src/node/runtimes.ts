@@ -1,13 +1,9 @@
 /** The list of runtimes, and the choice for this node: the configured runtime, or the first that works. */
+
+import type { Runtime, RuntimeCheck, RuntimeEntry } from '@swefarm/sandbox';
+import { apptainer, diskIsFull, docker, host, podman, rootfs } from '@swefarm/sandbox';
 import { RUNTIME_NAMES, type RuntimeName, UnusableError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import { apptainer } from '../sandbox/apptainer/entry.ts';
-import { diskIsFull } from '../sandbox/disk.ts';
-import { docker, podman } from '../sandbox/docker/entry.ts';
-import type { RuntimeEntry } from '../sandbox/entry.ts';
-import { host } from '../sandbox/host/entry.ts';
-import { rootfs } from '../sandbox/rootfs/entry.ts';
-import type { Runtime, RuntimeCheck } from '../sandbox/runtime.ts';
 import { RUNTIME_AWAY } from './waitforruntime.ts';
 
 /** Each name that the configuration accepts needs an entry here; a missing one is a type error. */

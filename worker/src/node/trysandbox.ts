@@ -1,8 +1,8 @@
 /** Tries whether this node can run a sandbox at all: a small one, of the last failed image, separates faults of the node from a run's. */
+
+import { diskIsFull, INTERNAL_SPEC } from '@swefarm/sandbox';
 import { RolloutFailure } from '@swefarm/shared';
 import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
-import { diskIsFull } from '../sandbox/disk.ts';
-import { INTERNAL_SPEC } from '../sandbox/internal.ts';
 import { isOfTheNode } from './breaker.ts';
 
 const TRIAL_MS = 60_000;

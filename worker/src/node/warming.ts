@@ -3,6 +3,7 @@
  * spare. Nothing is kept while the worker claims nothing.
  */
 import { cpus } from 'node:os';
+import type { ReadyImage, SandboxPlan } from '@swefarm/sandbox';
 import {
   errorMessage,
   type Instance,
@@ -14,8 +15,6 @@ import {
   waitAtMost,
 } from '@swefarm/shared';
 import { refuseExcess, sandboxPlan } from '../rollout/containers.ts';
-import type { SandboxPlan } from '../sandbox/agentsandbox.ts';
-import type { ReadyImage } from '../sandbox/runtime.ts';
 import type { Node } from './node.ts';
 import type { Pressure } from './pressure.ts';
 

@@ -1,4 +1,6 @@
 /** Decides about an attempt that failed or was ended: cancelled, taken over, drained, retried, or given up. */
+
+import { diskIsFull } from '@swefarm/sandbox';
 import {
   decide,
   errorMessage,
@@ -12,7 +14,6 @@ import {
   sleepAtMost,
   UnusableError,
 } from '@swefarm/shared';
-import { diskIsFull } from '../sandbox/disk.ts';
 import { abortOf } from './abort.ts';
 import { commitAttempt } from './commitattempt.ts';
 import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded } from './context.ts';

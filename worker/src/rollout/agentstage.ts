@@ -1,11 +1,17 @@
 /** How a rollout gets its patch: an agent works in a sandbox, or the patch is given. */
+
+import type { PreparedContainer, ReadyImage } from '@swefarm/sandbox';
+import {
+  type DiskWatch,
+  diskIsFull,
+  hasFilledDisk,
+  isCausedByCode,
+  occupiesDisk,
+  takePatch,
+  watchDisk,
+} from '@swefarm/sandbox';
 import { RolloutFailure, type SandboxAgent } from '@swefarm/shared';
 import { givenPatch } from '../agent/givenpatch.ts';
-import { hasFilledDisk, isCausedByCode, occupiesDisk } from '../sandbox/attribution.ts';
-import { type DiskWatch, diskIsFull, watchDisk } from '../sandbox/disk.ts';
-import type { PreparedContainer } from '../sandbox/prepared.ts';
-import type { ReadyImage } from '../sandbox/runtime.ts';
-import { takePatch } from '../sandbox/snapshot.ts';
 import { type AgentSandbox, startSandbox } from './containers.ts';
 import { openMini } from './mini.ts';
 import type { OpenedAgent } from './openedagent.ts';

@@ -1,11 +1,18 @@
 /** The containers of one attempt: the agent's, and the specification of those for the evaluation. */
+
+import type { Container, ContainerSpec, ReadyImage } from '@swefarm/sandbox';
+import {
+  afterPruning,
+  isCausedByCode,
+  type PreparedSandbox,
+  prepareSandbox,
+  SandboxKilledError,
+  type SandboxPlan,
+  type Shell,
+  type Suspect,
+  setUp,
+} from '@swefarm/sandbox';
 import { beyondCeiling, describeExcess, errorMessage, RolloutFailure } from '@swefarm/shared';
-import { type PreparedSandbox, prepareSandbox, type SandboxPlan } from '../sandbox/agentsandbox.ts';
-import { isCausedByCode, type Suspect } from '../sandbox/attribution.ts';
-import { SandboxKilledError, type Shell } from '../sandbox/command.ts';
-import { afterPruning } from '../sandbox/history.ts';
-import type { Container, ContainerSpec, ReadyImage } from '../sandbox/runtime.ts';
-import { setUp } from '../sandbox/setup.ts';
 import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 

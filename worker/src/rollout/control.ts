@@ -1,10 +1,10 @@
 /** The control evaluations of one attempt, and what the attempt's own evaluation adds to their evidence. */
 import { untouchedPatch } from '@swefarm/grading';
+import type { ReadyImage } from '@swefarm/sandbox';
 import { type ControlTree, errorMessage, type InstancePlan, isSandboxAgent } from '@swefarm/shared';
 import { timeoutOf } from '../evaluation/cleanrun.ts';
 import { type Control, conditionsOf, createControl, evidenceOf } from '../evaluation/control.ts';
 import { type Evaluated, type EvaluationDeps, runTests } from '../evaluation/evaluate.ts';
-import type { ReadyImage } from '../sandbox/runtime.ts';
 import { limitsOf, networkOf, startClean } from './containers.ts';
 import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';

@@ -2,14 +2,9 @@
  * Publishes the turns of a running rollout to watchers. It does not delay the rollout: there is one write at a time, for which the
  * rollout does not wait, and which is not repeated when it fails. What changes while it is under way goes with the next.
  */
-import {
-  type Clock,
-  errorMessage,
-  type Live,
-  type LiveTurn,
-  type Trajectory,
-  withNamedPictures,
-} from '@swefarm/shared';
+
+import { withNamedPictures } from '@swefarm/policy';
+import { type Clock, errorMessage, type Live, type LiveTurn, type Trajectory } from '@swefarm/shared';
 import type { Logger } from 'pino';
 
 export type LiveDeps = {

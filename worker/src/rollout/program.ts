@@ -1,7 +1,8 @@
 /** The container in which a program of the dataset reads the outcomes of an attempt, and whether this worker can give one. */
+
+import type { Container, ReadyImage } from '@swefarm/sandbox';
 import { type InstancePlan, RolloutFailure } from '@swefarm/shared';
 import { PROGRAM_LIMITS } from '../evaluation/program.ts';
-import type { Container, ReadyImage } from '../sandbox/runtime.ts';
 import { limitsOf } from './containers.ts';
 import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';

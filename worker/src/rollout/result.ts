@@ -1,8 +1,9 @@
 /** Builds the records that end rollouts: the fields that all have, with or without a worker that ran them. */
+
+import { parseUsage } from '@swefarm/policy';
 import {
   type Failure,
   type Outcome,
-  parseUsage,
   type Result,
   type RunRecord,
   softwareVersion,

@@ -3,13 +3,12 @@
  * It returns facts; `attempt.ts` decides whether a failure is retried, and what is committed.
  */
 import { needsEvaluation, planEvaluation, withReport } from '@swefarm/grading';
+import { PreparedContainer, requirePossible } from '@swefarm/sandbox';
 import { type InstancePlan, isSandboxAgent, type RewardFacts } from '@swefarm/shared';
 import { timeoutOf } from '../evaluation/cleanrun.ts';
 import { addControlFacts } from '../evaluation/control.ts';
 import { type EvaluationDeps, evaluate } from '../evaluation/evaluate.ts';
 import { goldHealthOf } from '../evaluation/goldhealth.ts';
-import { requirePossible } from '../sandbox/limits.ts';
-import { PreparedContainer } from '../sandbox/prepared.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
 import { limitsOf, networkOf, refuseExcess, shortMemory, startBare, startClean } from './containers.ts';
 import { attemptControl } from './control.ts';

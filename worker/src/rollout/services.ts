@@ -1,13 +1,12 @@
 /** What an attempt may use of its worker. Files of this folder take this type, or the few services of it that they need. */
+
+import type { CleanPlans, Owner, Removals, Runtime } from '@swefarm/sandbox';
 import type { Ceilings, FailureClass, Farm } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { Endpoints } from '../agent/policy/endpoints.ts';
 import type { PolicyWatch } from '../agent/policy/watch.ts';
 import type { EvaluationLock } from '../evaluation/evaluationlock.ts';
 import type { WorkerMetrics } from '../metrics/workermetrics.ts';
-import type { CleanPlans } from '../sandbox/history.ts';
-import type { Removals } from '../sandbox/removals.ts';
-import type { Owner, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
 import type { WarmPool } from '../warm/pool.ts';
 import type { ActiveAttempts } from './active.ts';

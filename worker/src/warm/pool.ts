@@ -2,13 +2,12 @@
  * Sandboxes that wait ready for rollouts that are next in the queue. Each is handed over once, to a rollout whose own sandbox would be
  * made of exactly the same; a rollout that finds none starts its own. Which to make is decided in `node/warming.ts`.
  */
+
+import type { CleanPlans, Owner, Removals, Runtime } from '@swefarm/sandbox';
+import { type PreparedSandbox, planKey, prepareSandbox, type SandboxPlan } from '@swefarm/sandbox';
 import { errorMessage, newId } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { WorkerMetrics } from '../metrics/workermetrics.ts';
-import { type PreparedSandbox, planKey, prepareSandbox, type SandboxPlan } from '../sandbox/agentsandbox.ts';
-import type { CleanPlans } from '../sandbox/history.ts';
-import type { Removals } from '../sandbox/removals.ts';
-import type { Owner, Runtime } from '../sandbox/runtime.ts';
 
 const REASONS = ['unwanted', 'paused', 'dead', 'old', 'ended'] as const;
 /** Why a sandbox that waited was removed. `paused`: the worker claims nothing. `old`: it waited too long. */

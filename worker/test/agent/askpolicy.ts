@@ -1,7 +1,8 @@
 /** Test tool: a policy with one endpoint of the test, asked for one turn. */
+
+import { NO_LIMITS } from '@swefarm/policy';
 import {
   type Message,
-  NO_LIMITS,
   originsOf,
   PolicyConfig,
   type PolicyKey,

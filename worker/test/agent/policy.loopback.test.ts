@@ -1,5 +1,6 @@
 /** The policy client against a server of its own: what is sent, what is read, and how it is aborted. */
-import { closePolicyConnections, NO_LIMITS, PolicyConfig, turnSeed } from '@swefarm/shared';
+import { closePolicyConnections, NO_LIMITS } from '@swefarm/policy';
+import { PolicyConfig, turnSeed } from '@swefarm/shared';
 import { afterAll, describe, expect, test } from 'vitest';
 import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';

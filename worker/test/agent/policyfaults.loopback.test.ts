@@ -1,5 +1,6 @@
 /** The policy client against a server that fails: the table of faults. */
-import { closePolicyConnections, type Message } from '@swefarm/shared';
+import { closePolicyConnections } from '@swefarm/policy';
+import type { Message } from '@swefarm/shared';
 import { afterAll, describe, expect, test } from 'vitest';
 import { answered, ask, failureOf, KEY, keyFor, never, open, START, warnings } from './askpolicy.ts';
 import { completion, type Handler, sendError, sendJson, sendText, startEndpoint } from './endpoint.ts';

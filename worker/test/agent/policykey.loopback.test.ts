@@ -1,13 +1,6 @@
 /** The operator's key and endpoints that a caller brings: whatever a policy entry or an endpoint says, it goes to its own origins only. */
-import {
-  closePolicyConnections,
-  NO_LIMITS,
-  originsOf,
-  PolicyConfig,
-  type PolicyRecord,
-  RolloutFailure,
-  Secret,
-} from '@swefarm/shared';
+import { closePolicyConnections, NO_LIMITS } from '@swefarm/policy';
+import { originsOf, PolicyConfig, type PolicyRecord, RolloutFailure, Secret } from '@swefarm/shared';
 import { afterAll, expect, test } from 'vitest';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
 import { openEndpoints } from '../../src/agent/policy/endpoints.ts';

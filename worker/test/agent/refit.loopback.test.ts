@@ -1,12 +1,7 @@
 /** A weight update in the middle of rollouts, as the trainer tells it: nothing is sent, nothing fails, no clock runs. */
-import {
-  AgentConfig,
-  closePolicyConnections,
-  cumulative,
-  NO_LIMITS,
-  PolicyConfig,
-  type PolicyRecord,
-} from '@swefarm/shared';
+
+import { closePolicyConnections, cumulative, NO_LIMITS } from '@swefarm/policy';
+import { AgentConfig, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
 import { type ScriptedPolicy, type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { runMiniAgent } from '../../src/agent/loop.ts';

@@ -1,10 +1,12 @@
 /** Test tools: a policy and a shell that play a script, for tests of the loop alone. */
-import { AgentConfig, Instance, type Message, NO_LIMITS, type PolicyConfig } from '@swefarm/shared';
+
+import { NO_LIMITS } from '@swefarm/policy';
+import type { CommandResult, RunOptions, Shell } from '@swefarm/sandbox';
+import { AgentConfig, Instance, type Message, type PolicyConfig } from '@swefarm/shared';
 import type { AgentDeps, AgentTask, ContextOverflow, Policy, PolicyReply } from '../../src/agent/agent.ts';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
 import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
-import type { CommandResult, RunOptions, Shell } from '../../src/sandbox/command.ts';
 
 export const SENTINEL = 'COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT';
 

@@ -1,5 +1,6 @@
 /** Streamed answers, and what becomes of one that breaks off: mode token-in continues the ids that came. */
-import { closePolicyConnections, PolicyConfig, RolloutFailure } from '@swefarm/shared';
+import { closePolicyConnections } from '@swefarm/policy';
+import { PolicyConfig, RolloutFailure } from '@swefarm/shared';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { completion, type Handler, sendError, sendJson } from './endpoint.ts';
 import { policyAt } from './scripted.ts';

@@ -1,5 +1,7 @@
 /** Test tool: rollouts and single turns whose answers are streamed, and servers that stream what the test writes. */
-import { AgentConfig, cumulative, type Message, PolicyConfig } from '@swefarm/shared';
+
+import { cumulative } from '@swefarm/policy';
+import { AgentConfig, type Message, PolicyConfig } from '@swefarm/shared';
 import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished } from 'vitest';
 import type { AgentEnd } from '../../src/agent/agent.ts';

@@ -1,5 +1,6 @@
 /** Answers that another endpoint ends, and those that take long. */
-import { closePolicyConnections, PolicyConfig } from '@swefarm/shared';
+import { closePolicyConnections } from '@swefarm/policy';
+import { PolicyConfig } from '@swefarm/shared';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
 import { completion, type Handler, sendJson, sendText, startEndpoint } from './endpoint.ts';

@@ -3,13 +3,8 @@ import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import {
-  AgentConfig,
-  closePolicyConnections,
-  cumulative,
-  PolicyConfig,
-  RolloutFailure,
-} from '@swefarm/shared';
+import { closePolicyConnections, cumulative } from '@swefarm/policy';
+import { AgentConfig, PolicyConfig, RolloutFailure } from '@swefarm/shared';
 import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentEnd } from '../../src/agent/agent.ts';

@@ -2,10 +2,10 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { rootfsRuntime } from '@swefarm/sandbox';
+import { TEST_IMAGE_MARKER } from '@swefarm/sandbox/test/subject.ts';
 import { bareInstance, printingScript } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
-import { TEST_IMAGE_MARKER } from '../sandbox/subject.ts';
 import { type Evaluator, openEvaluator } from './evaluator.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-broken-'));

@@ -2,13 +2,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Container, ReadyImage, Runtime } from '@swefarm/sandbox';
+import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
+import { NEVER, sh, spec } from '@swefarm/sandbox/test/subject.ts';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sealScript, whatChanged } from '../../src/evaluation/evidence.ts';
-import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
-import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
-import type { Container, ReadyImage, Runtime } from '../../src/sandbox/runtime.ts';
-import { NEVER, sh, spec } from '../sandbox/subject.ts';
 
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const SCRIPT = { path: '/eval.sh', content: Buffer.from('echo one\n') };

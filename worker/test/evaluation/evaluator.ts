@@ -1,15 +1,14 @@
 /** A real Docker engine that evaluates rows, for the tests of the whole way from a container to a report. */
 import { planEvaluation } from '@swefarm/grading';
+import type { Container, ExecOptions, Runtime } from '@swefarm/sandbox';
+import { createRemovals, dockerRuntime } from '@swefarm/sandbox';
+import { NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import type { Instance } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import { evaluate } from '../../src/evaluation/evaluate.ts';
 import { EvaluationLock } from '../../src/evaluation/evaluationlock.ts';
 import { PROGRAM_LIMITS } from '../../src/evaluation/program.ts';
-import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
-import { createRemovals } from '../../src/sandbox/removals.ts';
-import type { Container, ExecOptions, Runtime } from '../../src/sandbox/runtime.ts';
 import { startThreads } from '../../src/threads/pool.ts';
-import { NEVER, spec } from '../sandbox/subject.ts';
 
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 

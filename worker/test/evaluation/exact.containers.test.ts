@@ -2,12 +2,11 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Runtime } from '@swefarm/sandbox';
+import { rootfsRuntime, takePatch } from '@swefarm/sandbox';
+import { NEVER, sh, snapshotOf, spec } from '@swefarm/sandbox/test/subject.ts';
 import { bareInstance, printingScript } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
-import type { Runtime } from '../../src/sandbox/runtime.ts';
-import { takePatch } from '../../src/sandbox/snapshot.ts';
-import { NEVER, sh, snapshotOf, spec } from '../sandbox/subject.ts';
 import { type Evaluator, openEvaluator } from './evaluator.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-exact-'));

@@ -1,12 +1,11 @@
 /** An evaluation by the first process of its container, beside the same one by execs: nobody can tell which it was. */
+
+import { dockerRuntime, openPreparedShell, prepareTree } from '@swefarm/sandbox';
+import { NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import type { InstancePlan } from '@swefarm/shared';
 import { bareInstance, printingScript } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
-import { openPreparedShell } from '../../src/sandbox/shell.ts';
-import { prepareTree } from '../../src/sandbox/snapshot.ts';
-import { NEVER, spec } from '../sandbox/subject.ts';
 import { type Evaluator, openEvaluator } from './evaluator.ts';
 
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';

@@ -8,13 +8,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { liveProgram, multiSweProgram } from '@swefarm/grading';
+import type { ReadyImage, Runtime } from '@swefarm/sandbox';
+import { createRemovals, rootfsRuntime } from '@swefarm/sandbox';
+import { NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import { type ProgramSource, parseProgramOutput } from '@swefarm/shared';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PROGRAM_LIMITS, runProgram } from '../../src/evaluation/program.ts';
-import { createRemovals } from '../../src/sandbox/removals.ts';
-import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
-import type { ReadyImage, Runtime } from '../../src/sandbox/runtime.ts';
-import { NEVER, spec } from '../sandbox/subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const FAMILIES = join(ROOT, '../shared/grading/families');

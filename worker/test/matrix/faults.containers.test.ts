@@ -1,7 +1,8 @@
 /** No fault of infrastructure is a verdict: each is tried again as often as its class says, and then reported by that class. */
+
+import type { Runtime } from '@swefarm/sandbox';
 import { FAILURES, type Result } from '@swefarm/shared';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Runtime } from '../../src/sandbox/runtime.ts';
 import { FAULTS, type Fault, STORE_REFUSES } from './faults.ts';
 import { type Machine, openMachine, openRollouts } from './scene.ts';
 

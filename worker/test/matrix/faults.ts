@@ -2,9 +2,10 @@
  * Faults of infrastructure under a rollout that would earn 0: each strikes every attempt. None is a verdict; each is tried as often as its class
  * allows, and then the rollout is failed by that class.
  */
+
+import type { Runtime } from '@swefarm/sandbox';
 import { type FailureClass, SwefarmError } from '@swefarm/shared';
 import type { FaultRuleInput } from '@swefarm/testkit';
-import type { Runtime } from '../../src/sandbox/runtime.ts';
 import type { Threads } from '../../src/threads/pool.ts';
 import { patchOf, type RunGiven, replacing } from './scene.ts';
 import {

@@ -1,7 +1,7 @@
 /** Forgeries in one language, by the machine's own tools in a sandbox of rootfs, and the fix beside them. */
 import { existsSync } from 'node:fs';
+import { describeUnless } from '@swefarm/sandbox/test/subject.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeUnless } from '../sandbox/subject.ts';
 import type { Language } from './forgeriescompiled.ts';
 import { openForgeryScene, type Scene } from './forgeryscene.ts';
 

@@ -5,12 +5,11 @@ import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { Container } from '@swefarm/sandbox';
+import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
+import { NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import { buildExamples } from '@swefarm/testkit';
-import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
-import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
-import type { Container } from '../../src/sandbox/runtime.ts';
 import { type Evaluator, openEvaluator } from '../evaluation/evaluator.ts';
-import { NEVER, spec } from '../sandbox/subject.ts';
 import { diff, type Project } from './forgeryprojects.ts';
 
 const EXAMPLE = 'r1chardj0n3s__parse-1.20.2';

@@ -1,9 +1,10 @@
 /** Fixes in odd trees and odd patches that mend: each keeps its reward on each runtime, and the clean tree becomes the agent's. */
+
+import type { Container } from '@swefarm/sandbox';
+import { takePatch } from '@swefarm/sandbox';
+import { NEVER, snapshotOf } from '@swefarm/sandbox/test/subject.ts';
 import type { Instance, InstancePlan } from '@swefarm/shared';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Container } from '../../src/sandbox/runtime.ts';
-import { takePatch } from '../../src/sandbox/snapshot.ts';
-import { NEVER, snapshotOf } from '../sandbox/subject.ts';
 import { QUIET } from './forgeries.ts';
 import { diff, type Project, pytestProject, unittestProject } from './forgeryprojects.ts';
 import { openForgeryScene, RUNTIMES, type Scene } from './forgeryscene.ts';

@@ -6,6 +6,8 @@ import { execFileSync } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import type { Runtime } from '@swefarm/sandbox';
+import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
 import {
   type Farm,
   Instance,
@@ -21,9 +23,6 @@ import { createNode, type Node } from '../../src/node/node.ts';
 import { attemptRollout } from '../../src/rollout/attempt.ts';
 import type { AfterAttempt } from '../../src/rollout/context.ts';
 import { runRollout } from '../../src/rollout/rollout.ts';
-import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
-import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
-import type { Runtime } from '../../src/sandbox/runtime.ts';
 import { startThreads, type Threads } from '../../src/threads/pool.ts';
 import { openScene } from '../maintenance/farm.ts';
 

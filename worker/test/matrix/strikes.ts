@@ -1,9 +1,9 @@
 /** What strikes a rollout from outside: engines that go away, sandboxes that somebody ends, disks and memory that others take. */
 import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Container, ContainerState, Runtime } from '@swefarm/sandbox';
+import { findInit } from '@swefarm/sandbox';
 import { type FailureClass, RolloutFailure } from '@swefarm/shared';
-import { findInit } from '../../src/sandbox/namespaces/processes.ts';
-import type { Container, ContainerState, Runtime } from '../../src/sandbox/runtime.ts';
 import { replacing } from './scene.ts';
 
 type Role = 'agent' | 'evaluation';

@@ -2,7 +2,7 @@
  * Ways to void a rollout that loses: code tries that its rollout ends without a verdict, or is tried again. Agents run commands in their own
  * sandbox; patches bring code that the tests run in their own shell. None mends the bug, so each earns 0 at its first attempt.
  */
-import { TEST_IMAGE_MARKER } from '../sandbox/subject.ts';
+import { TEST_IMAGE_MARKER } from '@swefarm/sandbox/test/subject.ts';
 
 export type Void = {
   name: string;

@@ -1,5 +1,5 @@
 /** Gets the texts of token ids from the endpoint's /detokenize, because numbers alone explain little in a failure message. */
-import type { EndpointClient } from '@swefarm/shared';
+import type { EndpointClient } from '@swefarm/policy';
 import { z } from 'zod';
 
 const TIMEOUT_MS = 3_000;

@@ -3,8 +3,6 @@ import {
   type AnswerError,
   APIError,
   ContextOverflowError,
-  errorMessage,
-  type FailureClass,
   PICTURES_REMEDY,
   PromptTooLongError,
   parseOverflow,
@@ -12,7 +10,8 @@ import {
   refusedSamplingKey,
   refusesPictures,
   samplingKeyRemedy,
-} from '@swefarm/shared';
+} from '@swefarm/policy';
+import { errorMessage, type FailureClass } from '@swefarm/shared';
 
 /** `patience`: retry as long as the run's patience lasts; `few`: at most {@link FEW} requests within it; `never`: no retry. */
 export type RetryRule = 'patience' | 'few' | 'never';

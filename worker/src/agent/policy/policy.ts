@@ -1,11 +1,7 @@
 /** The policy client: one endpoint for a whole rollout, one answer per call, every fault classified. */
-import {
-  effectiveSampling,
-  expertModeOf,
-  openTurnClient,
-  type PolicyConfig,
-  type TurnClient,
-} from '@swefarm/shared';
+
+import { expertModeOf, openTurnClient, type TurnClient } from '@swefarm/policy';
+import { effectiveSampling, type PolicyConfig } from '@swefarm/shared';
 import type { Policy } from '../agent.ts';
 import { REAL_TIME } from '../time.ts';
 import { bindEndpoint } from './binding.ts';

@@ -1,5 +1,6 @@
 /** Requests an endpoint's list of models: whether this node can reach it, and whether it speaks the protocol. */
-import { APIError, createEndpointClient, errorMessage } from '@swefarm/shared';
+import { APIError, createEndpointClient } from '@swefarm/policy';
+import { errorMessage } from '@swefarm/shared';
 
 const PROBE_TIMEOUT_MS = 10_000;
 

@@ -1,5 +1,5 @@
 /** The requests of one turn: repeats them, at other endpoints too, until one answer is complete. */
-import { AnswerError, type Post, type TurnClient, type TurnReply, wantsStream } from '@swefarm/shared';
+import { AnswerError, type Post, type TurnClient, type TurnReply, wantsStream } from '@swefarm/policy';
 import { faultOfAnswer, PolicyFault, type RetryRule } from './fault.ts';
 import { redact, withoutUser } from './redact.ts';
 import { retryFaults } from './retry.ts';

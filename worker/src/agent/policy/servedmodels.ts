@@ -1,11 +1,6 @@
 /** Reads /models of endpoints: the version, when neither trainer nor header gives it, and the sequence length. */
-import {
-  createEndpointClient,
-  type PolicyKey,
-  type ServedModel,
-  servedModelIn,
-  UNKNOWN_MODEL,
-} from '@swefarm/shared';
+import { createEndpointClient, type ServedModel, servedModelIn, UNKNOWN_MODEL } from '@swefarm/policy';
+import type { PolicyKey } from '@swefarm/shared';
 
 const TIMEOUT_MS = 5_000;
 const FRESH_MS = 30_000;

@@ -1,5 +1,5 @@
 /** How fast a policy answers one rollout: this distinguishes a slow endpoint from a model that thinks for long. */
-import type { ModelReply } from '@swefarm/shared';
+import type { ModelReply } from '@swefarm/policy';
 
 export type Throughput = {
   /** Tokens received and the seconds they took; an answer that brought no token counts in neither. */

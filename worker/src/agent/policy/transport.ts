@@ -5,7 +5,7 @@ import {
   type BodyPiece,
   type EndpointClient,
   type Route,
-} from '@swefarm/shared';
+} from '@swefarm/policy';
 import { startDeadline } from '../deadline.ts';
 import type { Pause } from '../pause.ts';
 import type { Time } from '../time.ts';

@@ -1,5 +1,6 @@
 /** Gets one answer of the policy despite faults, weight updates and endpoints that die during the answer. */
-import { ContextOverflowError, type PolicyKey, RolloutFailure, UsageError } from '@swefarm/shared';
+import { ContextOverflowError } from '@swefarm/policy';
+import { type PolicyKey, RolloutFailure, UsageError } from '@swefarm/shared';
 import type { ContextOverflow, PolicyReply } from '../agent.ts';
 import { untilServing } from '../pause.ts';
 import { PolicyFault } from './fault.ts';

@@ -2,13 +2,10 @@
 import {
   createEndpointClient,
   type EndpointClient,
-  type Message,
-  type PolicyConfig,
-  type PolicyKey,
   type TokenLimits,
-  type ToolDefinition,
   type TurnClient,
-} from '@swefarm/shared';
+} from '@swefarm/policy';
+import type { Message, PolicyConfig, PolicyKey, ToolDefinition } from '@swefarm/shared';
 import type { Time } from '../time.ts';
 import type { EndpointBinding } from './binding.ts';
 import type { Endpoints } from './endpoints.ts';

@@ -1,5 +1,7 @@
 /** Rollouts of the real loop against a real server, and what is looked at in each: its tokens by other means than the ledger's. */
-import { AgentConfig, cumulative, PolicyConfig, RolloutFailure, type Turn } from '@swefarm/shared';
+
+import { cumulative } from '@swefarm/policy';
+import { AgentConfig, PolicyConfig, RolloutFailure, type Turn } from '@swefarm/shared';
 import type { AgentEnd } from '../../../src/agent/agent.ts';
 import { runMiniAgent } from '../../../src/agent/loop.ts';
 import { depsOf, echoShell, policyAt, scriptedTask } from '../scripted.ts';

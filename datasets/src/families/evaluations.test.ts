@@ -1,0 +1,55 @@
+/** The table of docs/datasets.md that says how a patch of each family is evaluated. */
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { planEvaluation } from '@swefarm/grading';
+import type { Instance } from '@swefarm/shared';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { FAMILY_ROWS, writeProFiles } from '../../test/familyrows.ts';
+import { row } from '../../test/rows.ts';
+import { toInstance } from '../row.ts';
+
+let familyFiles: string;
+beforeAll(async () => {
+  familyFiles = await mkdtemp(join(tmpdir(), 'swefarm-evaluations-'));
+  await writeProFiles(familyFiles);
+});
+afterAll(() => rm(familyFiles, { recursive: true, force: true }));
+
+const page = readFileSync(new URL('../../../docs/datasets.md', import.meta.url), 'utf8');
+const [, table = ''] = /## How a patch of each family is evaluated[\s\S]*?\n((?:\|.*\n)+)/.exec(page) ?? [];
+/** Family or grader → folder, limit, a patch of nothing, one that does not apply, the rule's name. */
+const told = new Map(
+  table.split('\n').flatMap((line) => {
+    const [, families = '', ...cells] = line.split('|').map((cell) => cell.trim());
+    const [folder, limit, nothing, unapplied, rule = ''] = cells;
+    const said = [folder?.replaceAll('`', ''), limit, nothing, unapplied, /^`(\w+)`/.exec(rule)?.[1]];
+    return Array.from(families.matchAll(/`([\w-]+)`/g), ([, name = '']) => [name, said] as const);
+  }),
+);
+
+const WORDS = { ends: 'ends', tests_run: 'tests run', applied: 'tests run' } as const;
+
+function planned(instance: Instance): unknown[] {
+  const folder = (instance.environment?.workdir ?? '/testbed').replace(/calc$/i, 'REPO');
+  const plan = planEvaluation(instance);
+  const limit = plan.timeout === undefined ? '–' : String(plan.timeout);
+  return [folder, limit, WORDS[plan.blank], WORDS[plan.unapplied], plan.verdict.rule];
+}
+
+const COLUMN_ROWS = {
+  swebench: row({}),
+  swegym: row({ repo: 'getmoto/moto', instance_id: 'getmoto__moto-1', version: '4.1' }),
+};
+
+test.each(Object.entries({ ...FAMILY_ROWS, ...COLUMN_ROWS }))(
+  'a row of %s is evaluated as the page says',
+  (_name, given) => {
+    const found = toInstance('line 1', given, { familyFiles });
+    if ('problems' in found) throw new Error(JSON.stringify(found.problems));
+    const { grader } = planEvaluation(found.instance);
+    // A family whose rows may come with a grader of another maker has a line for each.
+    expect(told.get(grader) ?? told.get(found.instance.family)).toEqual(planned(found.instance));
+  },
+);

@@ -1,0 +1,96 @@
+/** Rows of all families with anything wrong in them, and what holds of each that is read. */
+import { Instance } from '@swefarm/shared';
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { toInstance } from '../src/row.ts';
+import { FAMILY_ROWS, UNGRADABLE_ROWS } from './familyrows.ts';
+import { row as swebenchRow } from './rows.ts';
+
+type Row = Record<string, unknown>;
+
+const ROWS: readonly Row[] = [
+  ...Object.values(FAMILY_ROWS),
+  ...Object.values(UNGRADABLE_ROWS),
+  swebenchRow(),
+  swebenchRow({ image_assets: '{"problem_statement": ["https://x.example/a.png"]}' }),
+  { ...swebenchRow(), repo: 'swesmith/acme__calc.12345678', instance_id: 'acme__calc.12345678.pr_7' },
+];
+
+const TEXTS = [
+  '',
+  ' ',
+  '\u0000',
+  "'",
+  '[',
+  '{"a":',
+  "['a', ",
+  '../..',
+  '\n',
+  '\u001b[31m',
+  '$(reboot)',
+  '__proto__',
+  'null',
+];
+const value = fc.oneof(
+  fc.jsonValue({ maxDepth: 3 }),
+  fc.constantFrom(...TEXTS),
+  fc.string({ maxLength: 40, unit: 'binary' }),
+  fc.constantFrom(...'a[({"\'\\ \n').map((one) => one.repeat(200_000)),
+);
+
+/** One change: where (as a share of all places of the row), and what to. */
+const change = fc.record({
+  at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+  how: fc.constantFrom('replace', 'remove', 'cut', 'add'),
+  to: value,
+});
+
+/** A row of some family, changed in one to four places at any depth, also within its JSON texts. */
+export const hostileRow: fc.Arbitrary<Row> = fc
+  .record({ row: fc.constantFrom(...ROWS), changes: fc.array(change, { minLength: 1, maxLength: 4 }) })
+  .map(({ row, changes }) => {
+    const copy = structuredClone(row);
+    for (const one of changes) apply(copy, one);
+    return copy;
+  });
+
+function apply(row: Row, { at, how, to }: { at: number; how: string; to: unknown }): void {
+  const places = placesOf(row);
+  const place = places[Math.floor(at * places.length)];
+  if (!place) return;
+  const { holder, key } = place;
+  const before = holder[key];
+  // No file gives a list with a hole.
+  if (how === 'remove' && Array.isArray(holder)) holder.splice(Number(key), 1);
+  else if (how === 'remove') delete holder[key];
+  else if (how === 'cut' && typeof before === 'string') holder[key] = before.slice(0, before.length / 2);
+  else if (how === 'add') holder[`${key}_more`] = to;
+  else holder[key] = to;
+}
+
+function placesOf(value: unknown): { holder: Row; key: string }[] {
+  if (value === null || typeof value !== 'object') return [];
+  const holder = value as Row;
+  return Object.keys(holder).flatMap((key) => [{ holder, key }, ...placesOf(holder[key])]);
+}
+
+/** Milliseconds that a row may take: rows here are below a megabyte. */
+const MOST_MS = 2_000;
+
+/** It is an instance that the records hold, or each problem names line, field, expectation and remedy; in bounded time. */
+export function expectReadOrRefused(row: Row): void {
+  const began = performance.now();
+  const read = toInstance('line 7', row);
+  expect(performance.now() - began).toBeLessThan(MOST_MS);
+  if ('instance' in read) {
+    expect(Instance.safeParse(read.instance).success).toBe(true);
+    return;
+  }
+  expect(read.problems.length).toBeGreaterThan(0);
+  for (const problem of read.problems) {
+    expect(problem.where).toBe('line 7');
+    expect(problem.field).not.toBe('');
+    for (const said of [problem.expected, problem.found, problem.remedy]) expect(said).not.toBe('');
+    expect(problem.found.length).toBeLessThan(400);
+  }
+}

@@ -1,0 +1,68 @@
+/** Outcome, reward and other facts of a rollout, in a few lines. */
+
+import { renderReward } from '@swefarm/trajectories/renderreward';
+import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
+import type { PageDetail } from '../../src/page/data.ts';
+import { duration, integer, moment, words } from './format.ts';
+import { Mark } from './mark.tsx';
+import { stateOf } from './rows.ts';
+
+export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) {
+  const { result, live, attempts, trajectory } = detail;
+  const state = stateOf(result, live !== null);
+  return (
+    <section aria-label="Outcome">
+      <p className="facts">
+        <Mark state={state} />
+        {result && (
+          <>
+            {' '}
+            reward <b>{renderReward(result.reward)}</b>{' '}
+            <span className="dim">
+              (row {words(result.reward_row)}
+              {Object.entries(result.reward_components ?? {}).map(
+                ([name, value]) => `, ${name} ${renderReward(value)}`,
+              )}
+              )
+            </span>{' '}
+            · <b>{result.turns}</b> turns · {words(result.exit_status ?? 'no exit status')} ·{' '}
+            {integer(result.tokens.prompt)} + {integer(result.tokens.completion)} tokens
+            {result.policy_version !== null && ` · weights ${terminalSafe(result.policy_version)}`} · attempt{' '}
+            {result.attempt} on {result.node} ({result.runtime}) · {duration(result.seconds.total)}
+          </>
+        )}
+        {!result &&
+          live &&
+          ` ${words(live.stage)} · ${turns} turns · attempt ${live.attempt} on ${live.node}`}
+      </p>
+      {trajectory && (
+        <p className="facts dim">
+          {trajectory.model ? `model ${terminalSafe(trajectory.model)} · ` : ''}token mode{' '}
+          {trajectory.token_mode ?? 'none'}
+          {trajectory.contiguous !== undefined &&
+            ` · token ids ${trajectory.contiguous ? 'contiguous' : 'not contiguous'}`}
+        </p>
+      )}
+      {result?.failure && (
+        <p className="notice bad">
+          {result.failure.stage} / {words(result.failure.class)} after {result.failure.attempts} attempts:{' '}
+          {terminalSafe(result.failure.message)}
+        </p>
+      )}
+      {attempts.length > 1 && (
+        <details>
+          <summary>{attempts.length} attempts</summary>
+          <ul className="attempts">
+            {attempts.map((one) => (
+              <li key={one.attempt}>
+                {one.attempt}: {moment(one.claimed_at)} on {one.node},{' '}
+                {one.end ? words(one.end.class) : 'no word of its end'}
+                {one.end?.cause ? `: ${terminalSafe(one.end.cause)}` : ''}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,200 @@
+/** One rollout: its facts, the time of its stages, its turns, patch and tests. Follows it while it runs. */
+import type { LiveTurn } from '@swefarm/shared';
+import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
+import { useMemo, useState } from 'react';
+import type { PageDetail } from '../../src/page/data.ts';
+import { api } from './api.ts';
+import { Facts } from './facts.tsx';
+import { Fold } from './fold.tsx';
+import { bytes, integer, words } from './format.ts';
+import { useFollowed, useOnce } from './load.ts';
+import { Notice } from './notice.tsx';
+import { Patches } from './patch.tsx';
+import { toCompare, toRollout } from './route.ts';
+import { stateOf } from './rows.ts';
+import { Tests } from './tests.tsx';
+import { Timing } from './timing.tsx';
+import { Turn } from './turn.tsx';
+import { type Shown, shownLive, shownTurns } from './turns.ts';
+
+const LIVE_MS = 1_000;
+
+type Known = { detail: PageDetail; turns: LiveTurn[]; cursor: string };
+
+/** The whole rollout once it has a result; until then its new turns. */
+async function look(id: string, known: Known | null, signal: AbortSignal): Promise<Known> {
+  if (!known) return { detail: await api.rollout(id, signal), turns: [], cursor: '0' };
+  const { turns, cursor, live, finished } = await api.live(id, known.cursor, signal);
+  if (finished) return { ...known, detail: await api.rollout(id, signal) };
+  return { detail: { ...known.detail, live }, turns: [...known.turns, ...turns], cursor };
+}
+
+export function Rollout({ id }: { id: string }) {
+  const { value, error } = useFollowed<Known>(id, async (known, signal) => {
+    const value = await look(id, known, signal);
+    // The first request brings the rollout; its live turns are requested at once after it.
+    return { value, againMs: value.detail.result ? null : known ? LIVE_MS : 0 };
+  });
+  const shown = useMemo(() => (value ? shownOf(value) : null), [value]);
+  if (!value || !shown) return <Notice error={error} />;
+  const { detail } = value;
+  return (
+    <>
+      <Notice error={error} quiet />
+      <h1 className="mono">
+        {detail.instance_id} <span className="dim">#{id.slice(id.lastIndexOf('.') + 1)}</span>
+      </h1>
+      <Siblings id={id} siblings={detail.siblings} />
+      <Facts detail={detail} turns={shown.turns.length} />
+      {detail.result && <Timing seconds={detail.result.seconds} />}
+      {detail.missing && <p className="notice bad">{terminalSafe(detail.missing)}</p>}
+      <nav aria-label="Parts" className="tabs">
+        {PARTS.map(([part, title]) => (
+          <a key={part} href={`#${part}`} onClick={(event) => jump(event, part)}>
+            {title}
+          </a>
+        ))}
+      </nav>
+      <Turns id={id} shown={shown} detail={detail} />
+      {detail.result && <Judgement id={id} detail={detail} />}
+    </>
+  );
+}
+
+const PARTS = [
+  ['turns', 'Turns'],
+  ['patch', 'Patch'],
+  ['tests', 'Tests'],
+] as const;
+
+/** Scrolls and moves the focus; the address stays that of the rollout. */
+function jump(event: React.MouseEvent, id: string): void {
+  event.preventDefault();
+  const target = document.getElementById(id);
+  target?.scrollIntoView({ block: 'start' });
+  target?.focus({ preventScroll: true });
+}
+
+const shownOf = ({ detail, turns }: Known): Shown =>
+  detail.trajectory ? shownTurns(detail.trajectory) : shownLive(turns);
+
+function Siblings({ id, siblings }: { id: string; siblings: readonly number[] }) {
+  if (siblings.length < 2) return null;
+  const stem = id.slice(0, id.lastIndexOf('.') + 1);
+  return (
+    <nav aria-label="Siblings" className="siblings">
+      <span className="dim">siblings</span>
+      {siblings.map((index) => {
+        const other = `${stem}${index}`;
+        return other === id ? (
+          <b key={index} aria-current="page">
+            #{index}
+          </b>
+        ) : (
+          <span key={index}>
+            <a href={toRollout(other)}>#{index}</a>{' '}
+            <a className="versus" href={toCompare(id, other)} aria-label={`compare with ${index}`}>
+              ⇄
+            </a>
+          </span>
+        );
+      })}
+    </nav>
+  );
+}
+
+function Turns({ id, shown, detail }: { id: string; shown: Shown; detail: PageDetail }) {
+  const running = detail.result === null;
+  const given = shown.given.length > 0 ? shown.given : null;
+  return (
+    <section id="turns" aria-labelledby="turns-title" tabIndex={-1} className="reading">
+      <h2 id="turns-title">
+        Turns <span className="dim">{integer(shown.turns.length)}</span>
+      </h2>
+      <div className="columns">
+        <ol className="index" aria-label="Turns">
+          {shown.turns.map(({ index, turn }) => (
+            <li key={index}>
+              <a href={`#turn-${index + 1}`} onClick={(event) => jump(event, `turn-${index + 1}`)}>
+                <b>{index + 1}</b> {terminalSafe(turn.commands[0]?.command.split('\n')[0] ?? 'says')}
+              </a>
+            </li>
+          ))}
+        </ol>
+        <div className="turns">
+          {!given && detail.problem && (
+            <details>
+              <summary>the problem</summary>
+              <Fold text={detail.problem} lines={60} className="prose" />
+            </details>
+          )}
+          {given?.map((message, at) => (
+            <details key={at}>
+              <summary>
+                {message.role} <span className="dim">{integer(message.content?.length ?? 0)} characters</span>
+              </summary>
+              <Fold text={message.content ?? ''} lines={80} className="prose" />
+            </details>
+          ))}
+          {shown.turns.map((one) => (
+            <Turn key={one.index} rollout={id} shown={one} />
+          ))}
+          {shown.turns.length === 0 && (
+            <p className="empty">{running ? 'No turn yet.' : 'No turn was taken.'}</p>
+          )}
+          {running && (
+            <p className="notice" role="status">
+              {detail.live
+                ? `Running: ${words(detail.live.stage)}, ${detail.live.turns} turns, on ${detail.live.node}.`
+                : 'It waits in the queue.'}
+            </p>
+          )}
+          {detail.failure_detail && (
+            <div className="failure">
+              <h3>Why it failed</h3>
+              <Fold text={detail.failure_detail} lines={40} />
+            </div>
+          )}
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function Judgement({ id, detail }: { id: string; detail: PageDetail }) {
+  const state = stateOf(detail.result, false);
+  return (
+    <>
+      <section id="patch" aria-labelledby="patch-title" tabIndex={-1}>
+        <h2 id="patch-title">Patch</h2>
+        <Patches
+          left={{
+            name: `Taken (${state})`,
+            patch: detail.patch,
+            none: detail.patch === '' ? 'Empty.' : 'None was taken.',
+          }}
+          right={detail.gold === null ? null : { name: 'Gold', patch: detail.gold, none: '' }}
+        />
+        {detail.gold === null && (
+          <p className="dim">Gold is not at hand: the dataset is not where the run read it.</p>
+        )}
+      </section>
+      <section id="tests" aria-labelledby="tests-title" tabIndex={-1}>
+        <h2 id="tests-title">Tests</h2>
+        {detail.report ? <Tests report={detail.report} /> : <p className="empty">There is no report.</p>}
+        {detail.log_size !== null && <Log id={id} size={detail.log_size} />}
+      </section>
+    </>
+  );
+}
+
+function Log({ id, size }: { id: string; size: number }) {
+  const [open, setOpen] = useState(false);
+  const { value, error } = useOnce(`log ${id}`, open, (signal) => api.log(id, signal));
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>test log, {bytes(size)}</summary>
+      {open && (value === null ? <Notice error={error} /> : <Fold text={value} lines={120} />)}
+    </details>
+  );
+}

@@ -1,0 +1,200 @@
+/**
+ * Who may call, and what each caller's rollouts are: a token, how failures are answered, and settings of a run.
+ * One token may stand for several entries, which differ in the agent's name in Gym's rows.
+ */
+import { readFileSync } from 'node:fs';
+import { asTree, requireKnownKeys } from '@swefarm/runs';
+import {
+  environmentSecret,
+  errorMessage,
+  originsOf,
+  PolicyName,
+  type ProducerConfig,
+  parseYaml,
+  Secret,
+  UsageError,
+} from '@swefarm/shared';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { Refusal } from './refusal.ts';
+
+/** How a rollout without a verdict is answered; docs/gateway.md says what each does to a training step. */
+export const FailureAnswer = z.enum(['collector', 'nemo-rl', 'nemo-rl-sync', 'verl-recipe', 'auto']);
+export type FailureAnswer = z.infer<typeof FailureAnswer>;
+
+/** What a caller's trainer does with `mask_sample`. */
+const MaskSample = z.enum(['auto', 'honoured', 'ignored']);
+const isHonoured = (setting: z.infer<typeof MaskSample>): boolean | null =>
+  setting === 'auto' ? null : setting === 'honoured';
+
+export type Caller = {
+  name: string;
+  /** Null: anybody who reaches the port. */
+  token: Secret | null;
+  /** Only rows whose `agent_ref.name` is this; null: all others. */
+  entry: string | null;
+  failures: FailureAnswer;
+  /** Whether its trainer leaves out what `mask_sample` marks; null: as trainers with its `failures` do. */
+  honoursMask: boolean | null;
+  /** Seconds that a call waits at most. */
+  maxHoldSeconds: number;
+  /** Answers carry `ng_trajectory`, by which Gym's own health check judges them. */
+  trajectory: boolean;
+  /** Keys of a run's record that this caller sets, as in a --run-config file. */
+  run: Readonly<Record<string, unknown>>;
+  /** Key of the policy; Redis stores it apart from the jobs. */
+  apiKey: Secret | null;
+  /** Origins that may get that key beside the endpoints that the operator names. */
+  apiKeyOrigins: readonly string[];
+  /** Policies whose state this caller may set, `*`: all; null: see {@link requirePolicyAllowed}. */
+  policies: readonly string[] | null;
+  /** Classes of priority that its requests may ask for beside training and collection; null: see {@link hasOneToken}. */
+  kinds: readonly string[] | null;
+  /** Most rollouts without a result, and most requests in a minute; null: as many as it likes. */
+  maxInFlight: number | null;
+  maxRequestsPerMinute: number | null;
+};
+
+const Entry = z.strictObject({
+  name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'expected letters, digits, ".", "_" and "-"'),
+  token_env: z.string().optional(),
+  token_file: z.string().optional(),
+  anonymous: z.boolean().optional(),
+  entry: z.string().optional(),
+  failures: FailureAnswer.optional(),
+  mask_sample: MaskSample.optional(),
+  max_hold_seconds: z.number().positive().optional(),
+  ng_trajectory: z.boolean().optional(),
+  api_key_env: z.string().optional(),
+  api_key_origins: z.array(z.url({ protocol: /^https?$/ })).optional(),
+  kinds: z.array(z.enum(['validation', 'training', 'collection'])).optional(),
+  max_in_flight: z.number().int().positive().optional(),
+  max_requests_per_minute: z.number().int().positive().optional(),
+  policies: z.array(z.union([z.literal('*'), PolicyName])).optional(),
+  run: z.record(z.string(), z.unknown()).optional(),
+});
+const CallersFile = z.strictObject({ callers: z.array(Entry).min(1) });
+
+/**
+ * The callers that the configuration names: those of its file, and one named `default` for its own token.
+ *
+ * @throws UsageError naming file and field
+ */
+export function readCallers(config: ProducerConfig): Caller[] {
+  const defaults = {
+    entry: null,
+    failures: config.gateway_failures,
+    honoursMask: isHonoured(config.gateway_mask_sample),
+    maxHoldSeconds: config.gateway_max_hold_seconds,
+    trajectory: true,
+    run: {},
+    apiKey: config.policy_api_key,
+    apiKeyOrigins: config.policy_api_key_origins,
+    policies: null,
+    kinds: null,
+    maxInFlight: config.gateway_max_in_flight,
+    maxRequestsPerMinute: config.gateway_max_requests_per_minute,
+  };
+  const callers: Caller[] = config.gateway_callers === null ? [] : readFile(config.gateway_callers, defaults);
+  if (config.gateway_token) callers.push({ ...defaults, name: 'default', token: config.gateway_token });
+  if (config.gateway_anonymous) callers.push({ ...defaults, name: 'anonymous', token: null });
+  return callers;
+}
+
+function readFile(path: string, defaults: Omit<Caller, 'name' | 'token'>): Caller[] {
+  const where = `callers file ${path}`;
+  let tree: unknown;
+  try {
+    tree = parseYaml(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`${where}: ${errorMessage(error)}`, { cause: error });
+  }
+  const parsed = CallersFile.safeParse(tree);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new UsageError(`${where}: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
+  }
+  for (const { name, run } of parsed.data.callers) requireKnownKeys(`${where}: ${name}: run`, run ?? {});
+  return parsed.data.callers.map((given) => ({
+    ...defaults,
+    name: given.name,
+    token: readToken(where, given),
+    entry: given.entry ?? null,
+    failures: given.failures ?? defaults.failures,
+    honoursMask: given.mask_sample === undefined ? defaults.honoursMask : isHonoured(given.mask_sample),
+    maxHoldSeconds: given.max_hold_seconds ?? defaults.maxHoldSeconds,
+    trajectory: given.ng_trajectory ?? defaults.trajectory,
+    run: given.run ?? defaults.run,
+    apiKey: given.api_key_env
+      ? environmentSecret(given.api_key_env, `${where}: ${given.name}`)
+      : defaults.apiKey,
+    apiKeyOrigins: [
+      ...(given.api_key_env ? [] : defaults.apiKeyOrigins),
+      ...originsOf(given.api_key_origins),
+    ],
+    policies: given.policies ?? defaults.policies,
+    kinds: given.kinds ?? defaults.kinds,
+    maxInFlight: given.max_in_flight ?? defaults.maxInFlight,
+    maxRequestsPerMinute: given.max_requests_per_minute ?? defaults.maxRequestsPerMinute,
+  }));
+}
+
+function readToken(where: string, given: z.infer<typeof Entry>): Secret | null {
+  const ways = [given.token_env, given.token_file, given.anonymous || undefined].filter(
+    (way) => way !== undefined,
+  );
+  if (ways.length !== 1) {
+    throw new UsageError(
+      `${where}: ${given.name}: expected one of token_env, token_file and anonymous: true`,
+    );
+  }
+  if (given.token_env !== undefined) return environmentSecret(given.token_env, `${where}: ${given.name}`);
+  if (given.token_file === undefined) return null;
+  try {
+    const token = readFileSync(given.token_file, 'utf8').trim();
+    if (token !== '') return new Secret(token);
+  } catch (error) {
+    throw new UsageError(`${where}: ${given.name}: token_file: ${errorMessage(error)}`, { cause: error });
+  }
+  throw new UsageError(`${where}: ${given.name}: token_file ${given.token_file} is empty`);
+}
+
+/** Whether the gateway has one token: then there is one tenant. */
+export function hasOneToken({ server, callers: [caller] }: FastifyRequest): boolean {
+  return server.callers.every(({ token }) => token?.reveal() === caller?.token?.reveal());
+}
+
+/**
+ * Refuses a caller that may not set the state of a policy, which pauses or moves all rollouts that follow it. The `policies` of an
+ * entry decide; without them a caller may set the policy that its own settings name, and all where there is one token.
+ */
+export function requirePolicyAllowed(request: FastifyRequest, policy: string): void {
+  const isOnly = hasOneToken(request);
+  const isAllowed = request.callers.some(({ policies, run }) =>
+    policies === null
+      ? isOnly || asTree(run.policy).name === policy
+      : policies.includes('*') || policies.includes(policy),
+  );
+  if (isAllowed) return;
+  const [first] = request.callers;
+  throw new Refusal(
+    403,
+    'policy_forbidden',
+    `policy ${policy}: caller ${first?.name} may not set it; the operator allows it by policies: [${policy}] in its entry of gateway_callers`,
+    { field: 'name' },
+  );
+}
+
+/** The caller among those of the request's token: by the agent's name of a Gym row, else the one without an entry. */
+export function findCaller(request: FastifyRequest, entry?: string | undefined): Caller {
+  const { callers } = request;
+  const caller =
+    callers.find((one) => one.entry !== null && one.entry === entry) ??
+    callers.find((one) => one.entry === null) ??
+    (entry === undefined ? callers[0] : undefined);
+  if (caller) return caller;
+  const known = callers.map((one) => one.entry).join(', ');
+  throw new Refusal(400, 'unknown_entry', `agent_ref.name: no entry ${entry}; this token has ${known}`, {
+    field: 'agent_ref.name',
+  });
+}

@@ -1,0 +1,177 @@
+/** Refusals of the gateway: one JSON form with a code for scripts, a line for people, and the field that is wrong. */
+import { errorMessage, type Log, SwefarmError, UnusableError, UsageError } from '@swefarm/shared';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { SessionError } from '../sessions/open.ts';
+
+export const RefusalBody = z.object({
+  error: z.object({
+    code: z.string().meta({ description: 'stable, for scripts' }),
+    message: z.string(),
+    field: z
+      .string()
+      .exactOptional()
+      .meta({ description: 'path into the body, name of a parameter or header, or `body`' }),
+  }),
+});
+export type RefusalBody = z.infer<typeof RefusalBody>;
+
+/** A request that is wrong, or that cannot be served now (503). */
+export class Refusal extends SwefarmError {
+  override readonly name = 'Refusal';
+  readonly status: number;
+  readonly field: string | undefined;
+  /** Header `retry-after` of the answer. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    options: { field?: string; cause?: unknown; retryAfterSeconds?: number } = {},
+  ) {
+    super(code, message, { cause: options.cause, retryable: status >= 500 });
+    this.status = status;
+    this.field = options.field;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}
+
+/** The answer to anything thrown: the one place where errors get a status. `bodyLimit` in bytes. */
+export function refusalOf(error: unknown, bodyLimit?: number): { status: number; body: RefusalBody } {
+  if (hasZodFastifySchemaValidationErrors(error)) {
+    const { field, message } = problemOf(error.validation, error.validationContext ?? 'request');
+    return answerWith(400, 'bad_request', `${field}: ${message}`, field);
+  }
+  if (error instanceof Refusal) return answerWith(error.status, error.code, error.message, error.field);
+  if (error instanceof SessionError)
+    return answerWith(SESSION_STATUS[error.code] ?? 400, error.code, error.message, error.field);
+  if (error instanceof UsageError) return answerWith(400, error.code, error.message);
+  if (error instanceof UnusableError) return answerWith(503, error.code, error.message);
+  if (error instanceof SwefarmError && error.code in NOT_FOUND) {
+    return answerWith(404, error.code, error.message, NOT_FOUND[error.code]);
+  }
+  if (error instanceof SwefarmError && error.retryable) return answerWith(503, error.code, error.message);
+  if (error instanceof SwefarmError && UNREADABLE.has(error.code))
+    return answerWith(500, error.code, error.message);
+  const { statusCode, code } = error as Partial<FastifyError>;
+  if (statusCode !== undefined && statusCode < 500) {
+    const [name, field, message] = FRAMEWORK[code ?? ''] ?? ['bad_request', undefined, errorMessage(error)];
+    const limit = name === 'too_large' && bodyLimit !== undefined ? ` (${bodyLimit} bytes): ${SMALLER}` : '';
+    return answerWith(statusCode, name, `${message}${limit}`.slice(0, 400), field);
+  }
+  return answerWith(500, 'bug', 'an unexpected error; the log of the gateway has it');
+}
+
+const SESSION_STATUS: Readonly<Record<string, number>> = {
+  bad_request: 400,
+  run_unknown: 404,
+  instance_unknown: 404,
+  session_differs: 409,
+};
+
+/** Codes of what is not there, and the part of the request that names it. */
+const NOT_FOUND: Record<string, string> = {
+  bad_rollout_id: 'rollout',
+  run_unknown: 'run',
+  artifact_missing: 'rollout',
+};
+
+/** Codes of records in Redis that cannot be read: the request is not to blame. */
+const UNREADABLE = new Set([
+  'result_unreadable',
+  'run_unreadable',
+  'run_newer',
+  'instance_unreadable',
+  'instance_newer',
+]);
+
+const SMALLER = 'post fewer rows at once, leave out columns that are not read, or have its operator raise it';
+
+/** Codes of Fastify's own refusals, and what is answered in their place: code, field, message. */
+const FRAMEWORK: Record<string, [code: string, field: string, message: string]> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: ['too_large', 'body', 'body: larger than gateway_body_bytes allows'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [
+    'bad_request',
+    'content-type',
+    'content-type: expected application/json (curl: -H "content-type: application/json")',
+  ],
+  FST_ERR_CTP_EMPTY_JSON_BODY: ['bad_request', 'body', 'body: expected JSON, found nothing'],
+  FST_ERR_CTP_INVALID_JSON_BODY: ['bad_request', 'body', 'body: expected JSON, found something else'],
+};
+
+const WATCHED = 'it needs a process that reads the results while they come: swefarm submit --output FILE';
+
+/** Options of collections that people look for in a submission, and what to do in their place. */
+const COLLECTION: Readonly<Record<string, string>> = {
+  sets: 'submit a run for each set, with its settings under run',
+  longest_first: 'rollouts are queued in the order of instances: send them in the order you want',
+  max_rollouts: 'group_size is the number of rollouts of an instance',
+  until_resolved: WATCHED,
+  budget_tokens: WATCHED,
+  budget_cost: WATCHED,
+  budget_seconds: WATCHED,
+  in_flight: WATCHED,
+  prices: 'the gateway has a file of its own (prices); swefarm collect --prices FILE writes costs by yours',
+};
+
+/** The first problem that a schema found: its field and a message. */
+function problemOf(
+  problems: readonly { instancePath: string; keyword: string; message?: string; params?: unknown }[],
+  where: string,
+): { field: string; message: string } {
+  const [first] = problems;
+  const path = first?.instancePath.split('/').filter(Boolean) ?? [];
+  const keys = (first?.params as { keys?: string[] } | undefined)?.keys;
+  if (first?.keyword === 'unrecognized_keys' && keys?.[0] !== undefined) {
+    const remedy = COLLECTION[keys[0]];
+    const message =
+      remedy === undefined ? 'this field is not known here' : `no setting of one run; ${remedy}`;
+    return { field: [...path, keys[0]].join('.'), message };
+  }
+  const message = (first?.message ?? 'cannot be read')
+    .replace(/^Invalid input: /, '')
+    .replace('received undefined', 'found nothing')
+    .replace(/\breceived\b/, 'found');
+  return { field: path.join('.') || where, message };
+}
+
+/** The fields of a request that name the policy. */
+type PolicyFields = { url: string; model: string };
+
+/** A Refusal 422 for settings that describe no run, with the field as far as the error names it; other errors as they are. */
+export function settingsRefusal(error: unknown, prefix: string, policy: PolicyFields): unknown {
+  if (!(error instanceof UsageError)) return error;
+  const { message } = error;
+  const refuse = (field: string, text: string): Refusal =>
+    new Refusal(422, 'bad_settings', text, { field, cause: error });
+  if (/add --(policy-url|model)/.test(message)) {
+    const field = /add --policy-url/.test(message) ? policy.url : policy.model;
+    return refuse(field, `${field}: expected one here, with the caller in gateway_callers, or with serve`);
+  }
+  const [, unknown, known, count] =
+    /\bunknown key ([\w.]+)|(^kind|\b(?:policy|agent|sandbox|evaluation)\.[a-z_.]+)|\((group_size|oversample|refills|min_group|ttl|deadline_at|max_staleness|infra_pause_share)\)/.exec(
+      message,
+    ) ?? [];
+  const named = unknown ?? known ?? count;
+  return refuse(named === undefined ? prefix.slice(0, -1) || 'body' : `${prefix}${named}`, message);
+}
+
+const answerWith = (status: number, code: string, message: string, field?: string) => ({
+  status,
+  body: { error: { code, message, ...(field === undefined ? {} : { field }) } },
+});
+
+export const answerErrors =
+  (log: Log) =>
+  async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const { status, body } = refusalOf(error, request.routeOptions.bodyLimit);
+    const context = { method: request.method, url: request.url, status, code: body.error.code };
+    if (status === 500) log.error({ ...context, err: error }, 'a request failed with an unexpected error');
+    else log.info({ ...context, reason: body.error.message }, 'refused');
+    if (error instanceof Refusal && error.retryAfterSeconds !== undefined) {
+      reply.header('retry-after', error.retryAfterSeconds);
+    }
+    await reply.code(status).send(body);
+  };

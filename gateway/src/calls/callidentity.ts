@@ -1,0 +1,52 @@
+/** What makes two requests to `/run` the same call, and which rows are rollouts of one prompt. */
+import type { ProducerConfig } from '@swefarm/shared';
+import type { GymRow } from '@swefarm/trajectories';
+import { episodeName, type GymRunRequest } from '@swefarm/trajectories';
+import type { FastifyRequest } from 'fastify';
+import type { Caller } from '../access/callers.ts';
+import { digest, fingerprint } from '../access/digest.ts';
+import { Refusal } from '../access/refusal.ts';
+import { type FailureMode, isTraining } from './failuremode.ts';
+
+/** How a call is told from others; `graceMs`: how long it waits for its caller when its connection, or its gateway, is gone. */
+export type CallIdentity = { fingerprint: string; named: boolean; graceMs: number };
+
+/** `runName`: what tells the settings of this caller from others. */
+export function identifyCall(
+  request: Pick<FastifyRequest, 'headers'>,
+  body: GymRunRequest,
+  caller: Caller,
+  mode: FailureMode,
+  runName: string,
+  config: ProducerConfig,
+): CallIdentity {
+  const name = callName(request, body);
+  const row = digest(body.row);
+  // The version of the policy is left out: weights move while a row is away, and an answered row without a name is never given again.
+  const parts = name === null ? [caller.name, runName, row] : [caller.name, name, row];
+  const seconds = isTraining(mode) ? config.gateway_grace_seconds : config.gateway_collector_grace_seconds;
+  return { named: name !== null, fingerprint: fingerprint(parts), graceMs: seconds * 1000 };
+}
+
+/** The id that a caller gave to its call, from a header, the episode or the row; null: it gave none. */
+function callName(request: Pick<FastifyRequest, 'headers'>, { row, episode }: GymRunRequest): string | null {
+  const header = request.headers['idempotency-key'];
+  if (typeof header === 'string' && header !== '') {
+    if (header.length <= 300) return `key ${header}`;
+    throw new Refusal(400, 'bad_request', 'idempotency-key: expected at most 300 characters', {
+      field: 'idempotency-key',
+    });
+  }
+  if (episode) return `episode ${episodeName(episode)}`;
+  return row._ng_rollout_id ? `id ${row._ng_rollout_id}` : null;
+}
+
+/** The row without what tells the rollouts of its prompt apart. */
+export const promptOf = (row: GymRow): string =>
+  digest({
+    ...row,
+    _rowidx: null,
+    _ng_rollout_index: null,
+    _ng_attempt_index: null,
+    _ng_rollout_id: null,
+  });

@@ -1,0 +1,106 @@
+/**
+ * The probe of submitted training runs, for the runs that calls open: once for each caller and endpoint, by one gateway, in the
+ * background. No call waits for it; its finding is in the log and in the answers that come after it.
+ */
+
+import { probeEndpoints } from '@swefarm/runs';
+import {
+  asksPolicy,
+  DEFAULT_POLICY,
+  type EndpointProbe,
+  errorMessage,
+  type Farm,
+  followsPolicy,
+  type Instance,
+  type Log,
+  type RunRecord,
+} from '@swefarm/shared';
+import { digest } from '../access/digest.ts';
+import type { CallerRun } from './openruns.ts';
+import { createTtlCache } from './ttlcache.ts';
+
+/** A gateway that died while it probed does not prevent the probe for longer. */
+const PROBING_MS = 10 * 60_000;
+const WELL_MS = 24 * 3600_000;
+/** An endpoint with a problem may be mended. */
+const PROBLEM_MS = 10 * 60_000;
+/** How long this process relies on what it read. */
+const KNOWN_MS = 10_000;
+
+export class OpenProbes {
+  readonly #deps: { farm: Farm; log: Log; signal: AbortSignal };
+  readonly #known = createTtlCache<EndpointProbe | null>(KNOWN_MS);
+
+  constructor(deps: { farm: Farm; log: Log; signal: AbortSignal }) {
+    this.#deps = deps;
+  }
+
+  /** Probes in the background what nobody has probed yet. */
+  begin(run: RunRecord, callerRun: CallerRun, instance: Instance): void {
+    const name = nameOf(run);
+    if (name === null || this.#known.get(name) !== undefined) return;
+    this.#known.set(name, null);
+    const { log, signal } = this.#deps;
+    this.#probeOnce(name, run, callerRun, instance).catch((error: unknown) => {
+      if (!signal.aborted) log.warn({ run: run.run_id, err: errorMessage(error) }, 'the probe failed');
+    });
+  }
+
+  /** What the probe found; null: not yet, or the run needs none. */
+  async find(run: RunRecord): Promise<EndpointProbe | null> {
+    const name = nameOf(run);
+    if (name === null) return null;
+    const known = this.#known.get(name);
+    if (known) return known;
+    const found = await this.#deps.farm.probes.get(name);
+    if (found !== null) this.#known.set(name, found);
+    return found;
+  }
+
+  async #probeOnce(
+    name: string,
+    run: RunRecord,
+    { caller, apiKey }: CallerRun,
+    instance: Instance,
+  ): Promise<void> {
+    const { farm, log, signal } = this.#deps;
+    const { policy, agent } = run;
+    if (policy === null) return;
+    const [record] = await farm.policies.get([policy.name ?? DEFAULT_POLICY]);
+    const followed = record && followsPolicy(policy, record) ? record : null;
+    // What serves nothing now is probed for a later call.
+    if (followed && followed.state !== 'serving') return this.#known.delete(name);
+    if (!(await farm.probes.claim(name, PROBING_MS))) return;
+    const urls = followed && followed.endpoints.length > 0 ? followed.endpoints : policy.urls;
+    const tried = await probeEndpoints(urls, {
+      ...{ config: policy, apiKey, signal, action: agent.action },
+      ...{ contextLimit: agent.context_limit, sequenceBudget: agent.max_sequence_tokens },
+      problem: instance.problem_statement,
+    });
+    signal.throwIfAborted();
+    const findings = tried.flatMap(({ url, found }) => found.map((one) => ({ url, ...one })));
+    const problems = findings
+      .filter(({ status }) => status !== 'ok')
+      .map(({ url, subject, detail, remedy }) => `${withoutUser(url)}, ${subject}: ${detail} → ${remedy}`);
+    const logprobs = findings.find((one) => one.logprobs !== undefined)?.logprobs ?? null;
+    const isBad = findings.some(({ status }) => status === 'fail');
+    await farm.probes.store(name, { logprobs, problems }, isBad ? PROBLEM_MS : WELL_MS);
+    const context = { caller: caller.name, run: run.run_id, logprobs, problems };
+    if (isBad) log.error(context, 'the probe found that these calls cannot be trained on');
+    else log.info(context, 'the probe of the endpoints ended');
+  }
+}
+
+/** Null: as a submitted run without required tokens, it is not probed. */
+function nameOf({ policy, agent, dataset }: RunRecord): string | null {
+  if (policy === null || !policy.require_tokens || !asksPolicy(agent.type)) return null;
+  const { api_key_ref: _, price: __, ...config } = policy;
+  return digest([dataset.path, config, agent.action, agent.context_limit, agent.max_sequence_tokens]);
+}
+
+function withoutUser(url: string): string {
+  const parsed = new URL(url);
+  parsed.username = '';
+  parsed.password = '';
+  return parsed.href;
+}

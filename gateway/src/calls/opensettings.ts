@@ -1,0 +1,36 @@
+/** Settings that an open run cannot have: it lives for a day and takes calls as they come, so nothing may end its groups or itself. */
+
+import { asTree, merge, RUN_FLAGS, type SettingsTree } from '@swefarm/runs';
+import { RunRecord, UsageError } from '@swefarm/shared';
+import type { Caller } from '../access/callers.ts';
+import { NOT_FOR_OPEN_RUNS } from './notforopenruns.ts';
+
+const REMEDY =
+  'a caller waits for each rollout of an open run; set it for a submitted run (POST /v1/runs, swefarm submit)';
+
+/** Throws UsageError that names the first such key. `where` begins the message. */
+export function requireOpenSettings(where: string, settings: SettingsTree): void {
+  if (settings.kind === 'session')
+    throw new UsageError(`${where}: kind: a session is opened by POST /v1/sessions`);
+  for (const [key, harmless] of Object.entries(NOT_FOR_OPEN_RUNS)) {
+    const value = settings[key];
+    if (value === undefined || value === null || value === harmless) continue;
+    const flag = RUN_FLAGS.find(({ path }) => path.length === 1 && path[0] === key)?.flag.split(' ')[0];
+    throw new UsageError(`${where}: ${flag} (${key}) cannot be set here: ${REMEDY}`);
+  }
+}
+
+/** Everything that `serve` and its callers' entries set for all calls. Throws UsageError. */
+export function checkOpenSettings(settings: SettingsTree, callers: readonly Caller[]): void {
+  requireOpenSettings('serve', settings);
+  for (const { name, run, maxHoldSeconds } of callers) {
+    const where = `caller ${name}`;
+    requireOpenSettings(`${where}: run`, run);
+    const ttl = asTree(merge(merge({}, settings), run)).ttl ?? RunRecord.shape.ttl.parse(undefined);
+    if (typeof ttl === 'number' && ttl < maxHoldSeconds) {
+      throw new UsageError(
+        `${where}: --ttl (ttl): ${ttl} s is shorter than ${maxHoldSeconds} s (max_hold_seconds): the run would be gone while its call waits; give a longer --ttl, or a shorter max_hold_seconds`,
+      );
+    }
+  }
+}

@@ -1,0 +1,208 @@
+/** A row posted to `/run`, from its request to its answer. */
+import { Readable } from 'node:stream';
+import {
+  createSemaphore,
+  type EndpointProbe,
+  type Instance,
+  type Semaphore,
+  UnusableError,
+} from '@swefarm/shared';
+import type { GymRow, GymRunRequest } from '@swefarm/trajectories';
+import { answerPieces, episodeFailure, episodePieces } from '@swefarm/trajectories';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Caller, findCaller } from '../access/callers.ts';
+import { requireInstanceAllowed } from '../access/ceilings.ts';
+import type { RouteDeps } from '../access/deps.ts';
+import { fingerprint } from '../access/digest.ts';
+import { settingsRefusal } from '../access/refusal.ts';
+import { awaitAnswer, type CallAnswer, NoVerdict } from './callanswer.ts';
+import { CallConnection, Superseded, whenClosed } from './callconnection.ts';
+import { readCallerRun, requestedInstance } from './callerrun.ts';
+import { type CallIdentity, identifyCall, promptOf } from './callidentity.ts';
+import { type CallRollout, CallTracker } from './calltracker.ts';
+import { type FailureMode, failureMode, honoursMask, isTraining } from './failuremode.ts';
+import { OpenProbes } from './openprobes.ts';
+import { type CallerRun, OpenRuns } from './openruns.ts';
+import { ResultReaders } from './resultreaders.ts';
+import { Siblings } from './siblings.ts';
+
+/** Answers that are read and written at once: each takes some megabytes from when its artifact is decoded. */
+const WRITERS = 16;
+/** A client that reads nothing for so long is gone. */
+const STALLED_MS = 120_000;
+
+/** What all calls of a gateway share. */
+export type CallDeps = RouteDeps & {
+  runs: OpenRuns;
+  calls: CallTracker;
+  probes: OpenProbes;
+  results: ResultReaders;
+  siblings: Siblings;
+  writers: Semaphore;
+  /** Callers and modes that the log has. */
+  loggedModes: Set<string>;
+};
+
+export function createCallDeps(app: FastifyInstance, deps: RouteDeps): CallDeps {
+  const { farm, config, log, signal } = deps;
+  const runs = new OpenRuns(farm, config, log, deps.prices);
+  const probes = new OpenProbes(deps);
+  return {
+    ...deps,
+    runs,
+    calls: new CallTracker(app, deps, runs, probes),
+    probes,
+    results: new ResultReaders(farm, log, signal),
+    siblings: new Siblings(config.gateway_grace_seconds * 1000),
+    writers: createSemaphore(WRITERS),
+    loggedModes: new Set(),
+  };
+}
+
+/** A request that was read, until it is answered. */
+type Call = GymRunRequest & {
+  caller: Caller;
+  mode: FailureMode;
+  instance: Instance;
+  callerRun: CallerRun;
+  identity: CallIdentity;
+  /** Names the stream in which its caller reads the answers of several calls; null: it reads each by itself. */
+  stream: string | null;
+};
+
+type OpenCall = Call & { connection: CallConnection; reply: FastifyReply };
+
+export async function serveCall(
+  deps: CallDeps,
+  request: FastifyRequest & { body: GymRunRequest },
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const read = readCall(deps, request);
+  // The parts that are needed later are in `read`: the row is not in memory twice.
+  (request as { body: unknown }).body = undefined;
+  const limits = {
+    maxHoldSeconds: read.caller.maxHoldSeconds,
+    timeoutSeconds: read.row.rollout_timeout_s ?? null,
+  };
+  using connection = new CallConnection(reply, deps.calls, read.identity, limits, deps.signal);
+  try {
+    connection.closed.throwIfAborted();
+    const call = { ...read, connection, reply };
+    const rollout = await findRollout(deps, call);
+    await connection.assign(rollout);
+    const { rolloutId, attached } = rollout;
+    deps.log.debug({ rollout_id: rolloutId, caller: read.caller.name, attached }, 'a call waits');
+    return await answerCall(deps, call, rollout);
+  } catch (error) {
+    if (connection.closed.reason instanceof Superseded) throw connection.closed.reason;
+    // Nobody is left to answer.
+    if (connection.closed.aborted) return reply.hijack();
+    // Its rollout goes on: the same request again takes it up.
+    if (error instanceof UnusableError) connection.markUnanswered();
+    // Any refusal ends the stream of its siblings; a rollout without a verdict has ended it itself.
+    const isRefused = !(error instanceof NoVerdict) && !(error instanceof Superseded);
+    if (isRefused && read.stream !== null) deps.siblings.endStreams(read.stream, read.identity.fingerprint);
+    throw error;
+  }
+}
+
+function readCall(deps: CallDeps, request: FastifyRequest & { body: GymRunRequest }): Call {
+  const { runs, config } = deps;
+  const { body } = request;
+  const { row } = body;
+  const caller = findCaller(request, row.agent_ref?.name);
+  const mode = failureMode(caller, body);
+  logMode(deps, caller, mode);
+  const instance = requestedInstance(row, deps);
+  requireInstanceAllowed(instance, config, '');
+  const callerRun = readCallerRun(caller, mode, row, deps);
+  const runName = runs.nameOf(callerRun);
+  const identity = identifyCall(request, body, caller, mode, runName, config);
+  const parts = streamOf(mode, row);
+  const stream = parts && fingerprint([caller.name, runName, ...parts]);
+  return { ...body, caller, mode, instance, callerRun, identity, stream };
+}
+
+/** What the calls of one stream share: a prompt in SingleController, the whole batch in the asynchronous collector. Null: no stream. */
+function streamOf(mode: FailureMode, row: GymRow): string[] | null {
+  if (mode === 'nemo-rl') return [promptOf(row)];
+  return mode === 'nemo-rl-sync' ? [] : null;
+}
+
+/** Once for each caller and mode that `auto` chose. */
+function logMode({ log, loggedModes }: CallDeps, caller: Caller, mode: FailureMode): void {
+  const name = `${caller.name} ${mode}`;
+  if (caller.failures !== 'auto' || loggedModes.has(name)) return;
+  loggedModes.add(name);
+  log.info({ caller: caller.name, mode }, 'failures of this caller are answered in this mode (auto)');
+}
+
+const IN_ROW = { url: 'policy_base_url', model: 'policy_model_name' };
+
+async function findRollout(deps: CallDeps, call: OpenCall): Promise<CallRollout> {
+  const { identity, callerRun, instance, connection } = call;
+  const taken = identity.named ? null : deps.siblings.takeUp(identity.fingerprint);
+  if (taken) return taken;
+  try {
+    return await deps.calls.find(identity, callerRun, instance, connection.closed);
+  } catch (error) {
+    throw settingsRefusal(error, '', IN_ROW);
+  }
+}
+
+/** Waits for the rollout and answers; a failure of one that has siblings is answered after them. */
+async function answerCall(deps: CallDeps, call: OpenCall, rollout: CallRollout): Promise<FastifyReply> {
+  const { caller, mode, stream, identity, reply, connection } = call;
+  const supersede = (): void => connection.supersede();
+  const sibling = { rollout, fingerprint: identity.fingerprint, supersede };
+  const membership = stream === null ? null : deps.siblings.join(stream, sibling);
+  if (membership) whenClosed(reply, membership.leave);
+  try {
+    const answer = await awaitAnswer(deps, rollout, {
+      mode,
+      honoursMask: honoursMask(caller, mode),
+      connection,
+      untilReadable: async () => await membership?.whileResendable(connection.closed),
+      takeSlot: () => takeWriter(deps, call),
+    });
+    if (membership && !membership.decide()) throw new Superseded();
+    return sendAnswer(call, answer, await deps.probes.find(answer.rollout.run));
+  } catch (error) {
+    if (!(error instanceof NoVerdict)) throw error;
+    const { reason } = error;
+    if (reason.kind === 'passing') {
+      connection.forgetName();
+      const latest = Date.now() + deps.config.gateway_group_hold_seconds * 1000;
+      await membership?.waitForSiblings(Math.min(connection.deadline, latest), connection.closed);
+    }
+    membership?.endStreams();
+    if (call.episode) return reply.send(episodeFailure(call.episode, reason, isTraining(mode)));
+    throw error;
+  }
+}
+
+async function takeWriter({ writers }: CallDeps, { reply, connection }: OpenCall): Promise<() => void> {
+  const release = await writers.acquire(connection.closed);
+  whenClosed(reply, release);
+  return release;
+}
+
+function sendAnswer(call: OpenCall, answer: CallAnswer, probe: EndpointProbe | null): FastifyReply {
+  const { row, episode, caller, mode, instance, reply, connection } = call;
+  const { cause, unjudged, rollout } = answer;
+  const isFailure = unjudged?.shown === 'failure';
+  if (isFailure && !unjudged.terminal) connection.forgetName();
+  if (episode && cause && isFailure) return reply.send(episodeFailure(episode, cause, isTraining(mode)));
+  const pieces = answerPieces({
+    ...answer,
+    row,
+    probe,
+    repo: instance.repo,
+    evaluationTimeout: rollout.run.evaluation.timeout,
+    trajectory: caller.trajectory && !isTraining(mode) && episode === null,
+  });
+  const text = episode ? episodePieces(episode, pieces) : pieces;
+  reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
+  reply.raw.once('finish', () => reply.raw.setTimeout(0));
+  return reply.type('application/json').send(Readable.from(text, { highWaterMark: 4 }));
+}

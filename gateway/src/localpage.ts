@@ -1,0 +1,39 @@
+/** `swefarm show --web`: the page of one result file, for the user who started it only. */
+import { timingSafeEqual } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { type Log, newId } from '@swefarm/shared';
+import type { FastifyRequest } from 'fastify';
+import { Refusal } from './access/refusal.ts';
+import { createApp } from './app.ts';
+import type { PageSource } from './page/data.ts';
+import { servePageData } from './routes/page.ts';
+import { servePageAssets } from './routes/pageassets.ts';
+
+export interface LocalPage extends AsyncDisposable {
+  /** With the key after `#`, which browsers do not send. */
+  readonly url: string;
+}
+
+/** Listens on the loopback at a free port; other users of this machine need the key. */
+export async function servePage(source: PageSource, log: Log, port = 0): Promise<LocalPage> {
+  const key = newId() + newId();
+  const app = createApp({}, log);
+  const expected = Buffer.from(key);
+  const isGranted = (request: FastifyRequest): boolean => {
+    const given = Buffer.from((request.headers.authorization ?? '').replace(/^Bearer /, ''));
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  };
+  app.addHook('onRequest', async (request) => {
+    if (request.routeOptions.config.public || isGranted(request)) return;
+    throw new Refusal(401, 'unauthorized', 'open the address that swefarm show printed, with its key');
+  });
+  app.get('/', { config: { public: true } }, (_request, reply) => reply.redirect('/ui/'));
+  await servePageAssets(app, log);
+  servePageData(app, source, isGranted);
+  await app.listen({ host: '127.0.0.1', port });
+  const address = app.server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${address.port}/ui/#key=${key}`,
+    [Symbol.asyncDispose]: () => app.close(),
+  };
+}

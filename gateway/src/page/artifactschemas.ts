@@ -1,0 +1,89 @@
+/** Trajectories and artifacts as JSON: packed numbers are lists, bytes are base64 (`trajectories/src/output/plainjson.ts`). */
+import { ExitStatus, Message, Report, RewardFacts, Sampling, Seconds } from '@swefarm/shared';
+import { z } from 'zod';
+
+export const CommandBody = z.object({
+  command: z.string(),
+  exit_code: z.number().nullable().meta({ description: 'null: it was killed, or the shell was lost' }),
+  seconds: z.number(),
+  output_bytes: z.number(),
+  note: z.enum(['timed_out', 'shell_reopened', 'killed_by_limit']).nullable(),
+});
+
+const TokensBody = z.object({
+  prefix_length: z
+    .number()
+    .int()
+    .meta({ description: 'tokens of earlier turns that this prompt begins with' }),
+  prompt_suffix: z.array(z.number().int()),
+  generation: z.array(z.number().int()),
+  log_probs: z.array(z.number().nullable()),
+  routed_experts: z
+    .object({
+      dtype: z.enum(['int8', 'uint8', 'int16', 'uint16', 'int32']),
+      layers: z.number().int(),
+      top_k: z.number().int(),
+      start: z.number().int(),
+      rows: z.string().meta({ description: 'base64, little-endian' }),
+    })
+    .optional(),
+});
+
+const TurnBody = z.object({
+  message: z.number().int().meta({ description: "index in messages of the assistant's message" }),
+  finish_reason: z.string().nullable(),
+  model_seconds: z.number(),
+  usage: z.object({ prompt_tokens: z.number(), completion_tokens: z.number() }).nullable(),
+  policy_version: z.object({ start: z.string().nullable(), end: z.string().nullable() }),
+  asked: z.object({ max_tokens: z.number().nullable().optional(), seed: z.number().optional() }).optional(),
+  endpoint: z.string().optional(),
+  spans: z.array(z.object({ version: z.string().nullable(), tokens: z.number().int() })).optional(),
+  tokens: TokensBody.nullable(),
+  commands: z.array(CommandBody),
+});
+
+export const TrajectoryBody = z.object({
+  format: z.literal('swefarm-trajectory-1'),
+  token_mode: z.enum(['echo', 'token-in', 'text']).nullable(),
+  model: z.string().nullable(),
+  endpoint: z.string().nullable(),
+  sampling: Sampling.optional(),
+  tools: z
+    .array(
+      z.object({
+        type: z.literal('function'),
+        function: z.object({
+          name: z.string(),
+          description: z.string(),
+          parameters: z.record(z.string(), z.unknown()),
+        }),
+      }),
+    )
+    .optional(),
+  messages: z.array(Message),
+  turns: z.array(TurnBody),
+  exit_status: ExitStatus.nullable(),
+  limit: z.enum(['context_limit', 'max_sequence_tokens', 'max_tokens', 'endpoint']).optional(),
+  contiguous: z.boolean().optional(),
+});
+
+/** A turn on the page: its token ids are asked for apart. */
+export const PageTurnBody = TurnBody.omit({ tokens: true }).extend({
+  token_count: z.number().int().nullable(),
+});
+
+export const ArtifactBody = z.object({
+  format: z.literal('swefarm-artifact-1'),
+  rollout_id: z.string(),
+  attempt: z.number().int(),
+  claim: z.string().optional(),
+  software_version: z.string().optional(),
+  instance_id: z.string(),
+  trajectory: TrajectoryBody.nullable(),
+  patch: z.string().nullable(),
+  report: Report.nullable(),
+  test_log: z.string().nullable(),
+  eval_script: z.string().nullable(),
+  failure_detail: z.string().nullable(),
+  kept: z.object({ facts: RewardFacts, seconds: Seconds }).optional(),
+});

@@ -1,0 +1,163 @@
+/** What the page gets from a farm or from a result file. The page's own code imports the types only. */
+import { JournalEntry, LiveRollout, LiveTurn, Report, Result, WorkerRecord } from '@swefarm/shared';
+import { z } from 'zod';
+import { PageTurnBody, TrajectoryBody } from './artifactschemas.ts';
+
+const Count = z.number().int();
+
+/** As `RunStatus` of `gateway/src/page/status.ts`. */
+const PageRunStatus = z.object({
+  run_id: z.string(),
+  created_at: z.string(),
+  kind: z.string(),
+  agent: z.string(),
+  model: z.string().nullable(),
+  instances: Count,
+  group_size: Count,
+  rollouts: Count,
+  committed: Count,
+  judged: Count,
+  resolved: Count,
+  scored: Count.meta({ description: 'judged by a number alone' }),
+  failed: Count,
+  cancelled: Count,
+  turns_mean: z.number().nullable(),
+  reward_mean: z.number().nullable(),
+  failures: z.record(z.string(), Count),
+  paused: z.string().nullable().meta({ description: 'why it stands still' }),
+});
+
+export const PageOverview = z.object({
+  kind: z.enum(['farm', 'file']),
+  name: z.string().meta({ description: 'address of the Redis, or path of the file' }),
+  runs: z.array(PageRunStatus),
+  queue: z.record(z.string(), Count).nullable().meta({ description: 'jobs by state; null of a file' }),
+  workers: z.array(WorkerRecord),
+});
+export type PageOverview = z.infer<typeof PageOverview>;
+
+/** A rollout in lists and grids: what the page filters and sorts by, and no more; thousands of them are sent at once. */
+export const PageRollout = z.object({
+  instance: Count.meta({ description: "position in the run's instances" }),
+  index: Count,
+  outcome: Result.shape.outcome,
+  resolved: z.boolean().nullable(),
+  reward: z.number().nullable(),
+  exit: Result.shape.exit_status,
+  failure: z.string().nullable().meta({ description: 'class of the failure' }),
+  reason: z.string().nullable().meta({ description: 'its message, cut' }),
+  forged: z.boolean(),
+  turns: Count,
+  tokens: Count,
+  seconds: z.number(),
+  attempt: Count,
+  node: z.string(),
+  version: z.string().nullable(),
+  finished_at: z.number(),
+});
+export type PageRollout = z.infer<typeof PageRollout>;
+
+export const PageRun = z.object({
+  run: PageRunStatus,
+  instances: z.array(z.string()).meta({ description: 'ids, in the order in which they are shown' }),
+  rollouts: z.array(PageRollout).meta({ description: 'those that were committed since `after`' }),
+  running: z.array(LiveRollout),
+  cursor: z.string().meta({ description: 'the next `after`' }),
+});
+export type PageRun = z.infer<typeof PageRun>;
+
+const Rate = z.number().nullable().meta({ description: 'null where there is nothing to take it of' });
+
+const TrendPoint = z.object({
+  version: z.string().nullable().meta({ description: 'of the policy; empty: none was told' }),
+  until: z.string().nullable().meta({ description: 'the last version, where a point stands for several' }),
+  from: z.number().meta({ description: 'when its first rollout ended, in milliseconds' }),
+  to: z.number().meta({ description: 'when its last rollout ended' }),
+  rollouts: Count,
+  judged: Count,
+  resolve_rate: Rate,
+  reward_mean: Rate,
+  turns_mean: Rate,
+  tokens_mean: Rate,
+  failure_rate: Rate.meta({ description: 'of all rollouts but cancelled ones' }),
+});
+
+/** Most runs of one request for trends. */
+export const MOST_TREND_RUNS = 50;
+
+export const PageTrends = z.object({
+  runs: z
+    .array(z.object({ run_id: z.string(), created_at: z.string(), model: z.string().nullable() }))
+    .meta({ description: 'what can be chosen, newest first' }),
+  series: z
+    .array(
+      z.object({
+        run_id: z.string().nullable().meta({ description: 'null: all chosen runs together' }),
+        all: TrendPoint,
+        versions: z.array(TrendPoint).meta({ description: 'in the order of their first results' }),
+        times: z.array(TrendPoint),
+      }),
+    )
+    .meta({ description: 'a bounded number of points each' }),
+});
+export type PageTrends = z.infer<typeof PageTrends>;
+
+/** A turn without its token ids, which have a route of their own. */
+export type PageTurn = z.infer<typeof PageTurnBody>;
+const PageTrajectory = TrajectoryBody.extend({ turns: z.array(PageTurnBody) });
+export type PageTrajectory = z.infer<typeof PageTrajectory>;
+
+/** What a result and a line of an output file have in common, and whatever else they carry. */
+const ResultOrLine = Result.omit({
+  format: true,
+  claim: true,
+  software_version: true,
+  unread_calls: true,
+}).loose();
+
+export const PageDetail = z.object({
+  rollout_id: z.string(),
+  instance_id: z.string(),
+  result: ResultOrLine.nullable().meta({ description: 'null while it waits or runs' }),
+  live: LiveRollout.nullable().meta({ description: 'where it is, while it runs' }),
+  siblings: z.array(Count).meta({ description: 'indices of the group' }),
+  attempts: z.array(JournalEntry),
+  problem: z.string().nullable(),
+  gold: z.string().nullable().meta({ description: 'the golden patch; null without the dataset' }),
+  trajectory: PageTrajectory.nullable(),
+  patch: z.string().nullable(),
+  report: Report.nullable(),
+  failure_detail: z.string().nullable(),
+  log_size: Count.nullable().meta({ description: 'bytes of the test log, which has a route of its own' }),
+  missing: z.string().nullable().meta({ description: 'why there is a result but no trajectory' }),
+});
+export type PageDetail = z.infer<typeof PageDetail>;
+
+export const PageTokens = z.object({
+  prefix_length: Count,
+  prompt: z.array(Count),
+  generation: z.array(Count),
+  log_probs: z.array(z.number()),
+});
+export type PageTokens = z.infer<typeof PageTokens>;
+
+export const PageLive = z.object({
+  turns: z.array(LiveTurn),
+  cursor: z.string(),
+  live: LiveRollout.nullable(),
+  finished: z.boolean(),
+});
+export type PageLive = z.infer<typeof PageLive>;
+
+/** What the page shows. Throws UsageError and SwefarmError for what is not there. */
+export interface PageSource {
+  overview(): Promise<PageOverview>;
+  run(runId: string, after: string): Promise<PageRun>;
+  /** Of these runs, or of the newest; one series for each, or one of all. */
+  trends(runIds: readonly string[] | null, each: boolean): Promise<PageTrends>;
+  rollout(rolloutId: string): Promise<PageDetail>;
+  /** Token ids of one turn (from 0); null when it has none. */
+  tokens(rolloutId: string, turn: number): Promise<PageTokens | null>;
+  log(rolloutId: string): Promise<string | null>;
+  live(rolloutId: string, after: string): Promise<PageLive>;
+}

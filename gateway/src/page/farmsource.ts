@@ -1,0 +1,185 @@
+/** The page of a farm: runs, results and artifacts in Redis, and what runs now. */
+import {
+  type ArtifactContent,
+  errorMessage,
+  type Farm,
+  type LiveRollout,
+  parseRolloutId,
+  type Result,
+  SwefarmError,
+  startedGroup,
+} from '@swefarm/shared';
+import { createCache } from './cache.ts';
+import type {
+  PageDetail,
+  PageLive,
+  PageOverview,
+  PageRollout,
+  PageRun,
+  PageSource,
+  PageTokens,
+  PageTrends,
+} from './data.ts';
+import { pageResult, pageRollout, pageTokens, pageUnreadable } from './records.ts';
+import { farmStatus, knownRun, runStatus } from './status.ts';
+import { TrendReader } from './trendreader.ts';
+import { trendsOf } from './trends.ts';
+
+const BATCH = 1000;
+/** Decoded artifacts in memory: a page with two siblings beside each other, for a few people. */
+const ARTIFACTS = 6;
+
+/** `problem`: why the result cannot be read. */
+type Reading = { result: Result | null; problem: string | null };
+
+export class FarmSource implements PageSource {
+  readonly #farm: Farm;
+  readonly #readArtifact: (locator: string) => Promise<ArtifactContent | null>;
+  readonly #trends: TrendReader;
+
+  constructor(farm: Farm) {
+    this.#farm = farm;
+    this.#trends = new TrendReader(farm);
+    this.#readArtifact = createCache((locator) => farm.artifacts.read(locator), ARTIFACTS);
+  }
+
+  async overview(): Promise<PageOverview> {
+    const { redis, runs, queue, workers } = await farmStatus(this.#farm);
+    return { kind: 'farm', name: redis, runs, queue, workers };
+  }
+
+  async run(runId: string, after: string): Promise<PageRun> {
+    const farm = this.#farm;
+    const record = await knownRun(farm, runId);
+    const instances = (await farm.runs.instanceIds(runId)).sort();
+    // What runs is asked before the results: a rollout in neither was committed in between, and comes next time.
+    const running = await this.#running(runId);
+    const { rollouts, cursor } = await this.#readResults(runId, instances, after);
+    const run = runStatus(record, await farm.results.counts(runId));
+    return { run, instances, rollouts, running, cursor };
+  }
+
+  async trends(chosen: readonly string[] | null, each: boolean): Promise<PageTrends> {
+    const records = await this.#farm.runs.list();
+    const runs = records.map(({ run_id, created_at, policy }) => ({
+      ...{ run_id, created_at, model: policy?.model ?? null },
+    }));
+    return await trendsOf(runs, chosen, each, async (runId) => {
+      await knownRun(this.#farm, runId);
+      return await this.#trends.of(runId);
+    });
+  }
+
+  async rollout(rolloutId: string): Promise<PageDetail> {
+    const farm = this.#farm;
+    const { runId, instanceId } = parseRolloutId(rolloutId);
+    const [record, { result, problem }, attempts, instance] = await Promise.all([
+      knownRun(farm, runId),
+      this.#readResult(rolloutId),
+      farm.journal.read(rolloutId),
+      farm.runs.getInstance(runId, instanceId),
+    ]);
+    if (!instance) {
+      throw new SwefarmError('bad_rollout_id', `rollout ${rolloutId}: run ${runId} has no such instance`);
+    }
+    const { content, missing } = await this.#contentOf(result);
+    return {
+      rollout_id: rolloutId,
+      instance_id: instanceId,
+      siblings: Array.from({ length: startedGroup(record) }, (_, index) => index),
+      attempts,
+      live: result || problem ? null : await this.#liveRollout(rolloutId),
+      problem: instance.problem_statement,
+      gold: instance.patch || null,
+      ...pageResult(result, content, problem ?? missing),
+    };
+  }
+
+  async tokens(rolloutId: string, turn: number): Promise<PageTokens | null> {
+    return pageTokens(await this.#requireContent(rolloutId), turn);
+  }
+
+  async log(rolloutId: string): Promise<string | null> {
+    return (await this.#requireContent(rolloutId))?.test_log ?? null;
+  }
+
+  async live(rolloutId: string, after: string): Promise<PageLive> {
+    const [live, { turns, last_id }, { result, problem }] = await Promise.all([
+      this.#liveRollout(rolloutId),
+      this.#farm.live.turns(rolloutId, after),
+      this.#readResult(rolloutId),
+    ]);
+    return { turns, cursor: last_id, live, finished: result !== null || problem !== null };
+  }
+
+  /** All results after the cursor, those that cannot be read among them. */
+  async #readResults(
+    runId: string,
+    instances: readonly string[],
+    after: string,
+  ): Promise<{ rollouts: PageRollout[]; cursor: string }> {
+    const positions = new Map(instances.map((id, position) => [id, position]));
+    const rollouts: PageRollout[] = [];
+    let cursor = after;
+    for (;;) {
+      const batch = await this.#farm.results.read(runId, cursor, { count: BATCH });
+      for (const { result } of batch.results) {
+        const position = positions.get(result.instance_id);
+        if (position !== undefined) rollouts.push(pageRollout(result, position));
+      }
+      for (const entry of batch.unreadable) {
+        if (entry.rollout_id === null) continue;
+        const { instanceId, index } = parseRolloutId(entry.rollout_id);
+        const position = positions.get(instanceId);
+        if (position !== undefined) rollouts.push(pageUnreadable(entry, position, index));
+      }
+      cursor = batch.last_id;
+      if (batch.results.length + batch.unreadable.length < BATCH) return { rollouts, cursor };
+    }
+  }
+
+  async #readResult(rolloutId: string): Promise<Reading> {
+    try {
+      return { result: await this.#farm.results.get(rolloutId), problem: null };
+    } catch (error) {
+      if (!(error instanceof SwefarmError) || error.code !== 'result_unreadable') throw error;
+      return { result: null, problem: error.message };
+    }
+  }
+
+  /** `missing`: why there is no artifact. */
+  async #contentOf(
+    result: Result | null,
+  ): Promise<{ content: ArtifactContent | null; missing: string | null }> {
+    if (result === null) return { content: null, missing: null };
+    if (result.artifact === null) {
+      return {
+        content: null,
+        missing: 'this rollout has no artifact: it ended before there was anything to store',
+      };
+    }
+    try {
+      return { content: await this.#readArtifact(result.artifact), missing: null };
+    } catch (error) {
+      return { content: null, missing: errorMessage(error) };
+    }
+  }
+
+  async #requireContent(rolloutId: string): Promise<ArtifactContent | null> {
+    const { result } = await this.#readResult(rolloutId);
+    return result?.artifact ? await this.#readArtifact(result.artifact) : null;
+  }
+
+  async #running(runId: string): Promise<LiveRollout[]> {
+    const workers = await this.#farm.registry.list();
+    return await this.#farm.live.running(
+      workers.map(({ worker }) => worker),
+      runId,
+    );
+  }
+
+  async #liveRollout(rolloutId: string): Promise<LiveRollout | null> {
+    const running = await this.#running(parseRolloutId(rolloutId).runId);
+    return running.find((one) => one.rollout_id === rolloutId) ?? null;
+  }
+}

@@ -1,0 +1,204 @@
+/** The page of a result file alone: its lines, the artifacts they name, and the dataset where it can be read. */
+import { dirname, resolve } from 'node:path';
+import { readDataset } from '@swefarm/datasets';
+import {
+  type ArtifactContent,
+  errorMessage,
+  type Farm,
+  type Instance,
+  type RunRecord,
+  startedRollouts,
+  UsageError,
+} from '@swefarm/shared';
+import type { OutputLine } from '@swefarm/trajectories';
+import { artifactOfLine, countNames, meansOf, readOutputRun, tally } from '@swefarm/trajectories';
+import { createCache } from './cache.ts';
+import type {
+  PageDetail,
+  PageLive,
+  PageOverview,
+  PageRollout,
+  PageRun,
+  PageSource,
+  PageTokens,
+  PageTrends,
+} from './data.ts';
+import { indexLines, type LineIndex } from './lineindex.ts';
+import { pageResult, pageRollout, pageTokens } from './records.ts';
+import type { RunStatus } from './status.ts';
+import { Trend, trendsOf } from './trends.ts';
+
+export type FileOptions = {
+  /** The dataset with problems and golden patches; null: the one that the file's run read, if it is still there. */
+  dataset: string | null;
+  /** Opened once an artifact lies in Redis. */
+  farm: () => Promise<Farm>;
+};
+
+/** `instances`: their positions by id. */
+type FileRun = { instances: Map<string, number>; rollouts: PageRollout[]; first: OutputLine };
+
+const ARTIFACTS = 6;
+/** The cursor once the page has all lines. */
+const END = 'end';
+
+/** Throws UsageError when the file cannot be read or is no output. */
+export async function readFileSource(path: string, options: FileOptions): Promise<PageSource> {
+  const runs = new Map<string, FileRun>();
+  const lines = await indexLines(path, (line) => addLine(runs, line));
+  const record = (await readOutputRun(path).catch(() => null))?.record ?? null;
+  return new FileSource(path, runs, lines, record, options);
+}
+
+class FileSource implements PageSource {
+  readonly #path: string;
+  readonly #runs: ReadonlyMap<string, FileRun>;
+  readonly #lines: LineIndex;
+  readonly #record: RunRecord | null;
+  readonly #readArtifact: (rolloutId: string) => Promise<ArtifactContent | null>;
+  readonly #dataset: (key: string) => Promise<Map<string, Instance>>;
+
+  constructor(
+    path: string,
+    runs: ReadonlyMap<string, FileRun>,
+    lines: LineIndex,
+    record: RunRecord | null,
+    options: FileOptions,
+  ) {
+    this.#path = path;
+    this.#runs = runs;
+    this.#lines = lines;
+    this.#record = record;
+    this.#readArtifact = createCache(async (rolloutId) => {
+      const line = await lines.read(rolloutId);
+      return await artifactOfLine(withResolvedCopy(line, path), options.farm);
+    }, ARTIFACTS);
+    this.#dataset = createCache(() => instancesOf(options.dataset, record), 1);
+  }
+
+  async overview(): Promise<PageOverview> {
+    const runs = [...this.#runs].map(([id, run]) => statusOf(id, run, this.#record));
+    return { kind: 'file', name: this.#path, runs, queue: null, workers: [] };
+  }
+
+  async run(runId: string, after: string): Promise<PageRun> {
+    const run = this.#requireRun(runId);
+    return {
+      run: statusOf(runId, run, this.#record),
+      instances: [...run.instances.keys()],
+      rollouts: after === END ? [] : run.rollouts,
+      running: [],
+      cursor: END,
+    };
+  }
+
+  async trends(chosen: readonly string[] | null, each: boolean): Promise<PageTrends> {
+    const { runs } = await this.overview();
+    const listed = runs.map(({ run_id, created_at, model }) => ({ run_id, created_at, model }));
+    return await trendsOf(listed, chosen, each, async (runId) => {
+      const trend = new Trend();
+      for (const rollout of this.#requireRun(runId).rollouts) trend.add(rollout);
+      return trend;
+    });
+  }
+
+  async rollout(rolloutId: string): Promise<PageDetail> {
+    const line = await this.#lines.read(rolloutId);
+    const { instances, rollouts } = this.#requireRun(line.run_id);
+    const instance = (await this.#dataset('')).get(line.instance_id);
+    const { content, missing } = await this.#readArtifact(rolloutId).then(
+      (found) => ({ content: found, missing: found ? null : 'this rollout has no trajectory' }),
+      (error: unknown) => ({ content: null, missing: errorMessage(error) }),
+    );
+    return {
+      rollout_id: rolloutId,
+      instance_id: line.instance_id,
+      siblings: rollouts
+        .filter((one) => one.instance === instances.get(line.instance_id))
+        .map((one) => one.index)
+        .sort((a, b) => a - b),
+      attempts: [],
+      live: null,
+      problem: instance?.problem_statement ?? null,
+      gold: instance?.patch || null,
+      ...pageResult(line, content, missing),
+    };
+  }
+
+  async tokens(rolloutId: string, turn: number): Promise<PageTokens | null> {
+    return pageTokens(await this.#readArtifact(rolloutId), turn);
+  }
+
+  async log(rolloutId: string): Promise<string | null> {
+    return (await this.#readArtifact(rolloutId))?.test_log ?? null;
+  }
+
+  async live(rolloutId: string): Promise<PageLive> {
+    await this.#lines.read(rolloutId);
+    return { turns: [], cursor: END, live: null, finished: true };
+  }
+
+  #requireRun(runId: string): FileRun {
+    const run = this.#runs.get(runId);
+    if (!run) throw new UsageError(`${this.#path}: has no run ${runId}`, { code: 'run_unknown' });
+    return run;
+  }
+}
+
+/** A copy that was named relatively lies where the collector was started, most often beside the output. */
+const withResolvedCopy = (line: OutputLine, path: string): OutputLine =>
+  line.artifact_file === undefined
+    ? line
+    : { ...line, artifact_file: resolve(dirname(path), line.artifact_file) };
+
+function addLine(runs: Map<string, FileRun>, line: OutputLine): void {
+  const run: FileRun = runs.get(line.run_id) ?? { instances: new Map(), rollouts: [], first: line };
+  runs.set(line.run_id, run);
+  const position = run.instances.get(line.instance_id) ?? run.instances.size;
+  run.instances.set(line.instance_id, position);
+  run.rollouts.push(pageRollout(line, position));
+}
+
+/** The counts that a farm has in Redis, made from the lines. */
+function statusOf(
+  run_id: string,
+  { instances, rollouts, first }: FileRun,
+  record: RunRecord | null,
+): RunStatus {
+  const own = record?.run_id === run_id ? record : null;
+  const { judged, resolved, scored, failed, cancelled, ...sums } = tally(rollouts);
+  const { reward_mean, turns_mean } = meansOf({ judged, resolved, scored, ...sums });
+  return {
+    run_id,
+    created_at: own?.created_at ?? new Date(first.finished_at).toISOString(),
+    kind: own?.kind ?? 'collection',
+    agent: own?.agent.type ?? '',
+    model: own?.policy?.model ?? null,
+    instances: own?.dataset.instances ?? instances.size,
+    group_size: own?.group_size ?? Math.max(0, ...rollouts.map((one) => one.index)) + 1,
+    rollouts: Math.max(rollouts.length, own ? startedRollouts(own) : 0),
+    committed: rollouts.length,
+    judged,
+    resolved,
+    scored,
+    failed,
+    cancelled,
+    paused: null,
+    turns_mean,
+    reward_mean,
+    failures: countNames(rollouts.flatMap(({ failure }) => (failure === null ? [] : [failure]))),
+  };
+}
+
+/** By id. Without the dataset the page has no golden patches: only one that was named must be readable. */
+async function instancesOf(named: string | null, record: RunRecord | null): Promise<Map<string, Instance>> {
+  const path = named ?? record?.dataset.path;
+  if (path === undefined) return new Map();
+  try {
+    const { instances } = await readDataset(path, { skipUngradable: true });
+    return new Map(instances.map((instance) => [instance.instance_id, instance]));
+  } catch (error) {
+    if (named !== null) throw error;
+    return new Map();
+  }
+}

@@ -1,0 +1,61 @@
+/** NeMo Gym's agent and environment server: a row comes in, and the answer when its rollout is done, hours later perhaps. */
+
+import { AggregateRequest, aggregate, GymRunRequest, globalConfig } from '@swefarm/trajectories';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import { tokenOf } from '../access/authentication.ts';
+import type { RouteDeps } from '../access/deps.ts';
+import { Refusal } from '../access/refusal.ts';
+import { createCallDeps, serveCall } from '../calls/servecall.ts';
+import { OF_BODY, refusals } from './answers.ts';
+
+/** The entry's name in Gym's configuration when no caller gives another one. */
+const ENTRY = 'swe_farm';
+
+export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
+  const typed = app.withTypeProvider<ZodTypeProvider>();
+  const callDeps = createCallDeps(app, deps);
+  app.get('/', async () => ({ status: 'ok', agent: ENTRY }));
+  app.get('/global_config_dict_yaml', async (request) => {
+    const names = request.callers.map((caller) => caller.entry ?? ENTRY);
+    return globalConfig([...new Set(names)], addressFor(request));
+  });
+  typed.post('/aggregate_metrics', { schema: { body: AggregateRequest } }, async (request) =>
+    aggregate(request.body.verify_responses),
+  );
+  app.post(
+    '/v1/responses',
+    {
+      schema: {
+        tags: ['gateway'],
+        summary: 'Not served: rows are posted to /run',
+        response: refusals(...OF_BODY, 501),
+      },
+    },
+    async () => {
+      throw new Refusal(501, 'not_implemented', 'this agent runs whole rollouts: post the row to /run');
+    },
+  );
+  typed.post('/run', { schema: { body: GymRunRequest } }, (request, reply) =>
+    serveCall(callDeps, request, reply),
+  );
+}
+
+/** Where the caller reached us, with its token as part of the host, which is all that Gym's clients can carry. */
+function addressFor(request: FastifyRequest): { host: string; port: number } {
+  const token = tokenOf(request);
+  const credentials = token === null ? '' : `farm:${encodeURIComponent(token)}@`;
+  const { host } = request.headers;
+  if (!URL.canParse(`http://${host}`)) {
+    throw new Refusal(
+      400,
+      'bad_request',
+      'host: expected the name or address of this gateway, and its port',
+      {
+        field: 'host',
+      },
+    );
+  }
+  const url = new URL(`http://${host}`);
+  return { host: `${credentials}${url.hostname}`, port: Number(url.port || 80) };
+}

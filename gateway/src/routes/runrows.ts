@@ -1,0 +1,46 @@
+/** The instances of a submitted run: rows of any family, or ids of the dataset of `serve`. */
+
+import { describeProblems, toInstance } from '@swefarm/datasets';
+import type { Instance } from '@swefarm/shared';
+import type { GatewayDeps } from '../access/deps.ts';
+import { Refusal } from '../access/refusal.ts';
+import { withHealth } from '../calls/callerrun.ts';
+
+type Given = string | Record<string, unknown>;
+
+/** Throws Refusal by the place in the request: 404 for an unknown id, 422 for a row that cannot be read or stands there twice. */
+export function readInstances(given: readonly Given[], deps: GatewayDeps): Instance[] {
+  const instances = given.map((one, index) => readInstance(index, one, deps));
+  requireDistinct(instances);
+  return instances;
+}
+
+function readInstance(index: number, given: Given, deps: GatewayDeps): Instance {
+  const field = `instances.${index}`;
+  if (typeof given === 'string') {
+    const instance = deps.instances?.get(given);
+    if (instance) return withHealth(instance, deps);
+    throw new Refusal(404, 'unknown_instance', `${field}: ${given} is not in the dataset of serve`, {
+      field,
+    });
+  }
+  const read = toInstance(field, given, deps.rows);
+  if ('instance' in read) return withHealth(read.instance, deps);
+  const name = read.problems[0]?.field;
+  throw new Refusal(422, 'bad_row', describeProblems(field, read.problems, 'nothing was submitted'), {
+    field: name ? `${field}.${name}` : field,
+  });
+}
+
+/** As a dataset file with one id twice is refused: the rollouts of both would have the same names. */
+function requireDistinct(instances: readonly Instance[]): void {
+  const seen = new Map<string, number>();
+  for (const [index, { instance_id: id }] of instances.entries()) {
+    const earlier = seen.get(id);
+    if (earlier !== undefined) {
+      const text = `instances.${index}: ${id} is instances.${earlier} too; send each once, and say with group_size how often it is to run`;
+      throw new Refusal(422, 'bad_row', text, { field: `instances.${index}` });
+    }
+    seen.set(id, index);
+  }
+}

@@ -1,0 +1,271 @@
+/** Runs over HTTP: submit one, take its results as they come, cancel it. */
+import { createHash } from 'node:crypto';
+import { chosenSha256 } from '@swefarm/datasets';
+import {
+  asTree,
+  merge,
+  recordFromSettings,
+  requireKnownKeys,
+  requireSameSettings,
+  type SettingsTree,
+  submit,
+  withShownPictures,
+} from '@swefarm/runs';
+import { newId, parseRolloutId, type RunRecord, startedRollouts, UsageError } from '@swefarm/shared';
+import { findPrice, NO_PRICE, withPrice } from '@swefarm/trajectories';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { z } from 'zod';
+import { type Caller, findCaller } from '../access/callers.ts';
+import {
+  requireInstanceAllowed,
+  requireInstanceCount,
+  requireKindAllowed,
+  requirePromptsAllowed,
+  requireRunSize,
+  requireWithinCeilings,
+} from '../access/ceilings.ts';
+import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
+import { keyFor, storeKey } from '../access/policykeys.ts';
+import { Refusal, settingsRefusal } from '../access/refusal.ts';
+import { OF_BODY, refusals } from './answers.ts';
+import { readInstances } from './runrows.ts';
+import {
+  Cancelled,
+  ResultList,
+  ResultsQuery,
+  RunCancellation,
+  RunDetail,
+  RunList,
+  RunParams,
+  RunSubmission,
+  SubmittedRun,
+} from './runschemas.ts';
+
+type Submission = z.infer<typeof RunSubmission>;
+const tags = ['runs'];
+
+export function runRoutes(app: FastifyInstance, deps: RouteDeps): void {
+  const { farm } = deps;
+  const typed = app.withTypeProvider<ZodTypeProvider>();
+  typed.post(
+    '/v1/runs',
+    {
+      schema: {
+        tags,
+        summary: 'Submit a run',
+        description:
+          'With the header `idempotency-key` the same key is the same run (200); other settings under it are refused with 409.',
+        body: RunSubmission,
+        response: { 200: SubmittedRun, 201: SubmittedRun, ...refusals(...OF_BODY, 403, 404, 409, 422) },
+      },
+    },
+    async (request, reply) => {
+      const { isNew, ...submitted } = await submitRun(deps, request);
+      return await reply.code(isNew ? 201 : 200).send(submitted);
+    },
+  );
+  typed.get(
+    '/v1/runs',
+    { schema: { tags, summary: 'List runs', response: { 200: RunList, ...refusals() } } },
+    async () => {
+      const [runs, unreadable] = await Promise.all([farm.runs.list(), farm.runs.unreadable()]);
+      return { runs: runs.map(summaryOf), unreadable };
+    },
+  );
+  oneRunRoutes(app, deps);
+}
+
+function oneRunRoutes(app: FastifyInstance, deps: GatewayDeps): void {
+  const typed = app.withTypeProvider<ZodTypeProvider>();
+  typed.get(
+    '/v1/runs/:run',
+    {
+      schema: {
+        tags,
+        summary: 'Counts, groups and what is left of a run',
+        params: RunParams,
+        response: { 200: RunDetail, ...refusals(400, 404) },
+      },
+    },
+    ({ params }) => describeRun(deps, params.run),
+  );
+  typed.get(
+    '/v1/runs/:run/results',
+    {
+      schema: {
+        tags,
+        summary: 'Results as they finish',
+        params: RunParams,
+        querystring: ResultsQuery,
+        response: { 200: ResultList, ...refusals(400, 404) },
+      },
+    },
+    (request, reply) => readResults(deps, request.params.run, request.query, reply),
+  );
+  typed.post(
+    '/v1/runs/:run/cancel',
+    {
+      schema: {
+        tags,
+        summary: 'Cancel a run, or some of its rollouts',
+        params: RunParams,
+        body: RunCancellation,
+        response: { 200: Cancelled, ...refusals(...OF_BODY, 404) },
+      },
+    },
+    ({ params, body }) => cancelRun(deps, params.run, body?.rollouts),
+  );
+}
+
+async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Submission }) {
+  const { farm, config, signal, quota } = deps;
+  const caller = findCaller(request);
+  const { instances: given, run } = request.body;
+  namingFields(() => requireKnownKeys('run', run));
+  requireInstanceCount(given.length, config);
+  const instances = readInstances(given, deps);
+  for (const [index, one] of instances.entries()) requireInstanceAllowed(one, config, `instances.${index}.`);
+  const idempotencyKey = request.headers['idempotency-key'];
+  // The same key is the same run, though a connection was lost in between.
+  const runId =
+    typeof idempotencyKey === 'string' && idempotencyKey !== ''
+      ? runIdFrom(caller.name, idempotencyKey)
+      : newId();
+  const operator = merge(merge({}, deps.settings ?? {}), caller.run);
+  requireKindAllowed(request, caller, operator, run);
+  requirePromptsAllowed(operator, run);
+  const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
+  const settings = merge(operator, { ...run, group_size: request.body.group_size });
+  const keyless = namingFields(() => recordFromSettings(settings, runId, dataset, null));
+  namingFields(() => withShownPictures(keyless, instances));
+  requireWithinCeilings(keyless, config, 'run.');
+  requireRunSize(keyless, config);
+  // Only once nothing is wrong with the run: a refused request leaves nothing.
+  const record = priced(deps, await withKey(deps, keyless, caller, operator, run));
+  const stored = await farm.runs.get(runId);
+  if (stored) requireSame(stored, record);
+  const rollouts = startedRollouts(record);
+  const submitted = await quota.admit(caller, stored ? 0 : rollouts, async () => ({
+    value: await submit(farm, { record: stored ?? record, instances }, signal),
+    booked: { run_id: runId, rollouts },
+  }));
+  return {
+    isNew: stored === null,
+    run_id: runId,
+    rollouts: submitted.rollouts.length,
+    queued: submitted.queued,
+  };
+}
+
+/** A run id from what the caller chose: a letter first, as in every id. */
+const runIdFrom = (caller: string, key: string): string =>
+  `k${BigInt(`0x${createHash('sha256').update(`${caller}\n${key}`).digest('hex')}`)
+    .toString(36)
+    .slice(0, 20)}`;
+
+/** The record with the name of its key, which is stored. */
+async function withKey(
+  { farm, config }: RouteDeps,
+  record: RunRecord,
+  caller: Caller,
+  operator: SettingsTree,
+  run: SettingsTree,
+): Promise<RunRecord> {
+  const key = keyFor(caller, asTree(operator.policy).urls, asTree(run.policy).urls);
+  const api_key_ref = await storeKey(farm, key, config.policy_api_key_ttl_seconds);
+  return record.policy ? { ...record, policy: { ...record.policy, api_key_ref } } : record;
+}
+
+/** The record with the price that the gateway knows of its model. */
+function priced({ prices, log }: RouteDeps, record: RunRecord): RunRecord {
+  if (!prices || record.policy === null) return record;
+  const price = findPrice(prices, record.policy.model);
+  if (price === null) log.warn({ run: record.run_id, model: record.policy.model }, NO_PRICE);
+  return withPrice(record, price);
+}
+
+const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };
+
+/** Refuses settings that describe no run by the field of the request. */
+function namingFields<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw settingsRefusal(error, 'run.', IN_RUN);
+  }
+}
+
+function requireSame(stored: RunRecord, submitted: RunRecord): void {
+  try {
+    requireSameSettings(stored, submitted);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new Refusal(409, 'run_differs', error.message, { field: 'idempotency-key', cause: error });
+  }
+}
+
+/** The record of a run. Throws Refusal 404. */
+export async function requireRun({ farm }: GatewayDeps, runId: string): Promise<RunRecord> {
+  const run = await farm.runs.get(runId);
+  if (run) return run;
+  throw new Refusal(404, 'unknown_run', `run: there is no run ${runId} at ${farm.address}`, {
+    field: 'run',
+  });
+}
+
+const summaryOf = ({ run_id, created_at, kind, open, group_size, dataset }: RunRecord) => ({
+  run_id,
+  created_at,
+  kind,
+  open,
+  group_size,
+  dataset,
+});
+
+async function describeRun(deps: GatewayDeps, runId: string): Promise<z.infer<typeof RunDetail>> {
+  const { farm } = deps;
+  const run = await requireRun(deps, runId);
+  const [counts, groups] = await Promise.all([farm.results.counts(runId), farm.results.groups(runId)]);
+  const left = [...groups.values()].reduce((sum, group) => sum + Math.max(0, group.left), 0);
+  return { ...summaryOf(run), left, counts, groups: Object.fromEntries(groups) };
+}
+
+async function readResults(
+  deps: GatewayDeps,
+  runId: string,
+  { after, wait_seconds, count }: z.infer<typeof ResultsQuery>,
+  reply: FastifyReply,
+) {
+  const { farm, signal } = deps;
+  await requireRun(deps, runId);
+  const closed = new AbortController();
+  reply.raw.once('close', () => closed.abort());
+  const options = {
+    count,
+    blockMs: wait_seconds * 1000,
+    signal: AbortSignal.any([closed.signal, signal]),
+  };
+  try {
+    const { results, unreadable, last_id } = await farm.results.read(runId, after, options);
+    return { results: results.map(({ result }) => result), unreadable, last_id };
+  } catch (error) {
+    if (closed.signal.aborted) return reply.hijack();
+    if (signal.aborted) return { results: [], unreadable: [], last_id: after };
+    throw error;
+  }
+}
+
+async function cancelRun(deps: GatewayDeps, runId: string, rollouts: string[] | undefined) {
+  const { farm } = deps;
+  await requireRun(deps, runId);
+  const foreign = rollouts?.find((id) => parseRolloutId(id).runId !== runId);
+  if (foreign !== undefined) {
+    throw new Refusal(400, 'bad_request', `rollouts: ${foreign} is not of run ${runId}`, {
+      field: 'rollouts',
+    });
+  }
+  if (rollouts) await farm.cancel.cancelRollouts(rollouts);
+  else await farm.cancel.cancelRun(runId);
+  return { cancelled: rollouts ?? runId };
+}

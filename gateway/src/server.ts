@@ -1,0 +1,108 @@
+/** The gateway's HTTP server: thousands of connections that wait for hours, and an orderly end. */
+import type { AddressInfo } from 'node:net';
+import { readPrices } from '@swefarm/trajectories';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { authenticate } from './access/authentication.ts';
+import { type Caller, readCallers } from './access/callers.ts';
+import type { GatewayDeps, Routes } from './access/deps.ts';
+import { warnOfIdleKeys } from './access/policykeys.ts';
+import { createQuota, limitRequests } from './access/quota.ts';
+import { refusalOf } from './access/refusal.ts';
+import { createApp } from './app.ts';
+import { checkOpenSettings } from './calls/opensettings.ts';
+import { gymRoutes } from './routes/gym.ts';
+import { monitoringRoutes } from './routes/monitoring.ts';
+import { openapiRoutes, registerOpenapi } from './routes/openapi.ts';
+import { pageRoutes } from './routes/page.ts';
+import { policyRoutes } from './routes/policy.ts';
+import { rolloutRoutes } from './routes/rollouts.ts';
+import { runRoutes } from './routes/runs.ts';
+import { sessionRoutes } from './routes/sessions.ts';
+
+export type { GatewayDeps } from './access/deps.ts';
+
+export interface Gateway extends AsyncDisposable {
+  readonly host: string;
+  readonly port: number;
+  /** `http://host:port` */
+  readonly url: string;
+}
+
+const ROUTES: readonly Routes[] = [
+  gymRoutes,
+  monitoringRoutes,
+  openapiRoutes,
+  pageRoutes,
+  policyRoutes,
+  rolloutRoutes,
+  runRoutes,
+  sessionRoutes,
+];
+
+/** A request must arrive within this time; how long its answer takes is not limited. */
+const RECEIVE_MS = 300_000;
+const HEADERS_MS = 60_000;
+/** Longer than the idle time after which Gym's client closes (aiohttp, 15 s), so that it never writes into a connection that we close. */
+const IDLE_MS = 75_000;
+/** A peer that vanished without closing is noticed. */
+const TCP_KEEPALIVE_MS = 30_000;
+const BACKLOG = 4096;
+
+/**
+ * Listens on `config.gateway_host` and `gateway_port` (0: a free one) until disposed; open connections are closed then.
+ *
+ * @throws UsageError for a bad callers file and for settings that no open run can have; the error of `listen` when the address is taken
+ */
+export async function startGateway(
+  deps: GatewayDeps,
+  options: { callers?: readonly Caller[] } = {},
+): Promise<Gateway> {
+  const { config, log } = deps;
+  const app = createApp(
+    {
+      bodyLimit: config.gateway_body_bytes,
+      requestTimeout: RECEIVE_MS,
+      keepAliveTimeout: IDLE_MS,
+      connectionTimeout: 0,
+      http: { headersTimeout: HEADERS_MS, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
+      frameworkErrors: (error, _request, reply) => {
+        const { status, body } = refusalOf(error);
+        void (reply as FastifyReply).code(status).send(body);
+      },
+    },
+    log,
+  );
+  await registerRoutes(app, deps, options.callers ?? readCallers(config));
+  await app.listen({ host: config.gateway_host, port: config.gateway_port, backlog: BACKLOG });
+  const { address, port, family } = app.server.address() as AddressInfo;
+  const shown = family === 'IPv6' ? `[${address}]` : address;
+  return {
+    host: address,
+    port,
+    url: `http://${shown}:${port}`,
+    [Symbol.asyncDispose]: () => app.close(),
+  };
+}
+
+/** Everything that a gateway serves, behind its callers' tokens and quotas. Throws UsageError as {@link startGateway}. */
+export async function registerRoutes(
+  app: FastifyInstance,
+  deps: GatewayDeps,
+  callers: readonly Caller[],
+): Promise<void> {
+  const settings = deps.settings ?? {};
+  checkOpenSettings(settings, callers);
+  warnOfIdleKeys(callers, settings, deps.log);
+  app.setNotFoundHandler(async (request, reply) => {
+    await reply.code(404).send({
+      error: { code: 'not_found', message: `${request.method} ${request.url}: there is no such route` },
+    });
+  });
+  authenticate(app, callers);
+  limitRequests(app);
+  await registerOpenapi(app);
+  const { prices: file } = deps.config;
+  const prices = file === null ? null : readPrices(file);
+  const routeDeps = { ...deps, quota: createQuota(deps.farm), prices };
+  for (const routes of ROUTES) await app.register(async (scope) => await routes(scope, routeDeps));
+}

@@ -1,0 +1,117 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { openRow, readDataset, toInstance } from '@swefarm/datasets';
+import { FAMILY_ROWS } from '@swefarm/datasets/test/familyrows.ts';
+import { settle } from '@swefarm/trajectories/test/settle.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { bearer, testGateway } from './gateway.ts';
+import { POLICY, post, row } from './gym.ts';
+
+const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
+const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
+
+test('a run is submitted, followed, cancelled and read without another door', async () => {
+  const { url, farm } = await testGateway();
+  const get = async (path: string) => {
+    const reply = await fetch(`${url}${path}`, { headers: bearer() });
+    return { status: reply.status, body: (await reply.json()) as Record<string, never> };
+  };
+  const body = { instances: [instance], group_size: 3, run: RUN };
+  const headers = { 'idempotency-key': 'step 1' };
+  const submitted = await post(url, body, { path: '/v1/runs', headers });
+  expect(submitted.status).toBe(201);
+  const { run_id, rollouts } = (await submitted.json()) as { run_id: string; rollouts: number };
+  expect(rollouts).toBe(3);
+  // Again is the same run; another one under its key is refused.
+  expect(await (await post(url, body, { path: '/v1/runs', headers })).json()).toMatchObject({ run_id });
+  const other = await post(url, { ...body, group_size: 4 }, { path: '/v1/runs', headers });
+  expect([other.status, await other.json()]).toMatchObject([409, { error: { field: 'idempotency-key' } }]);
+
+  const record = await farm.runs.get(run_id);
+  const [first = '', second = ''] = await farm.groups.open(run_id);
+  expect(await get(`/v1/rollouts/${first}`)).toMatchObject({ body: { status: 'waiting' } });
+  const poll = get(`/v1/runs/${run_id}/results?wait_seconds=60`);
+  if (record) await settle(farm, record, first);
+  const batch = await poll;
+  expect(batch.body).toMatchObject({ results: [{ rollout_id: first, reward: 1 }] });
+  const { last_id } = batch.body as unknown as { last_id: string };
+  expect((await get(`/v1/runs/${run_id}/results?after=${last_id}`)).body).toEqual({
+    results: [],
+    unreadable: [],
+    last_id,
+  });
+  expect((await get(`/v1/rollouts/${first}`)).body).toMatchObject({ status: 'done', result: { reward: 1 } });
+  expect((await get(`/v1/rollouts/${first}/trajectory`)).body).toMatchObject({ exit_status: 'submitted' });
+  expect((await get(`/v1/rollouts/${second}/trajectory`)).status).toBe(404);
+  expect((await get(`/v1/runs/${run_id}`)).body).toMatchObject({ left: 2, counts: { committed: 1 } });
+
+  const cancelled = await post(url, { rollouts: [second] }, { path: `/v1/runs/${run_id}/cancel` });
+  expect(cancelled.status).toBe(200);
+  expect([...(await farm.cancel.isCancelled([first, second])).keys()]).toEqual([second]);
+});
+
+test.each([
+  ['POST', '/v1/runs', { instances: [] }, 400, 'instances'],
+  ['POST', '/v1/runs', { instances: ['who__knows-1'], run: RUN }, 404, 'instances.0'],
+  ['POST', '/v1/runs', { instances: [{ ...instance, repo: 3 }], run: RUN }, 422, 'instances.0.repo'],
+  ['POST', '/v1/runs', { instances: [instance] }, 422, 'run.policy.urls'],
+  ['POST', '/v1/runs', { instances: [instance], budget_tokens: 5 }, 400, 'budget_tokens'],
+  ['POST', '/v1/runs', { instances: [instance], run: { agnet: {} } }, 422, 'run.agnet'],
+  [
+    'POST',
+    '/v1/runs',
+    { instances: [instance], run: { ...RUN, agent: { step_limit: 'x' } } },
+    422,
+    'run.agent.step_limit',
+  ],
+  ['POST', '/v1/runs', { instances: [instance], group_size: 0, run: RUN }, 400, 'group_size'],
+  ['POST', '/v1/runs', { instances: [instance], run: RUN, more: 1 }, 400, 'more'],
+  ['POST', '/v1/runs', { instances: [{}], run: RUN }, 422, 'instances.0.instance_id'],
+  ['POST', '/v1/runs', { instances: [instance, instance], run: RUN }, 422, 'instances.1'],
+  ['GET', '/v1/runs/r0', undefined, 404, 'run'],
+  ['GET', '/v1/runs/..%2F', undefined, 400, 'run'],
+  ['GET', '/v1/runs/r0/results?after=x', undefined, 400, 'after'],
+  ['POST', '/v1/runs/r0/cancel', {}, 404, 'run'],
+  ['GET', '/v1/rollouts/r0', undefined, 404, 'rollout'],
+  ['GET', '/v1/rollouts/r0.a.0', undefined, 404, 'run'],
+])('%s %s %j: %i', async (method, path, body, status, field) => {
+  const { url } = await testGateway();
+  const reply =
+    method === 'GET' ? await fetch(`${url}${path}`, { headers: bearer() }) : await post(url, body, { path });
+  const { error } = (await reply.json()) as { error: { field?: string; message: string } };
+  expect([reply.status, error.field, error.message !== '']).toEqual([status, field, true]);
+});
+
+test('rows of families that have no column instance_id get the ids that a dataset file gives them', async () => {
+  const { url, farm } = await testGateway();
+  // What needs the files of its family is a setting of serve.
+  const rows = Object.values(FAMILY_ROWS).filter(
+    (one) => one.instance_id === undefined && !('problems' in toInstance('row', one)),
+  );
+  expect(rows.map((one) => Object.keys(one)[0])).toEqual(expect.arrayContaining(['repo_name', 'org']));
+  const file = join(await mkdtemp(join(tmpdir(), 'swefarm-runs-')), 'rows.jsonl');
+  onTestFinished(() => rm(dirname(file), { recursive: true }));
+  const distinct = [...new Map(rows.map((one) => [openRow('row', one).id, one])).values()];
+  await writeFile(file, distinct.map((one) => `${JSON.stringify(one)}\n`).join(''));
+  const { instances } = await readDataset(file);
+
+  const submitted = await post(url, { instances: distinct, run: RUN }, { path: '/v1/runs' });
+  expect(submitted.status, await submitted.clone().text()).toBe(201);
+  const { run_id } = (await submitted.json()) as { run_id: string };
+  const ids = [...(await farm.results.groups(run_id)).keys()];
+  expect(ids.toSorted()).toEqual(instances.map(({ instance_id }) => instance_id).toSorted());
+});
+
+test('options of a collection are refused with what to do in their place', async () => {
+  const { url } = await testGateway();
+  for (const [option, remedy] of [
+    [{ until_resolved: 1 }, /swefarm submit --output FILE/],
+    [{ sets: {} }, /a run for each set/],
+    [{ longest_first: 'x' }, /in the order of instances/],
+  ] as const) {
+    const reply = await post(url, { instances: [instance], run: RUN, ...option }, { path: '/v1/runs' });
+    const { error } = (await reply.json()) as { error: { message: string } };
+    expect([reply.status, error.message]).toEqual([400, expect.stringMatching(remedy)]);
+  }
+});

@@ -1,0 +1,289 @@
+/** Two tenants of one gateway: what a caller's token cannot do to the operator's key and to another caller's policy. */
+
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
+import { type Farm, type ProducerConfig, Secret } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
+import { settle } from '@swefarm/trajectories/test/settle.ts';
+import { expect, test } from 'vitest';
+import { bearer, testGateway } from './gateway.ts';
+import { row } from './gym.ts';
+
+const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
+const OPERATOR = 'http://vllm.internal:8000/v1';
+const KEY = 'sk-of-the-operator';
+
+/** A trainer, another trainer and a stranger, each with a token of its own; the gateway serves the operator's policy. */
+async function tenants(over: Partial<ProducerConfig> = {}, limits = '') {
+  const path = join(await testFolder(), 'callers.yaml');
+  const run = `{policy: {urls: ["${OPERATOR}"], model: m`;
+  const tokens = ['trainer', 'second', 'stranger', 'nobody'];
+  for (const name of tokens) await writeFile(`${path}.${name}`, `token-of-${name}`);
+  await writeFile(
+    path,
+    `callers:
+  - {name: trainer, token_file: ${path}.trainer, policies: [default], kinds: [validation], run: ${run}}}}
+  - {name: second, token_file: ${path}.second, run: ${run}, name: second}}}
+  - {name: stranger, token_file: ${path}.stranger, run: ${run}}}${limits}}
+  - {name: nobody, token_file: ${path}.nobody, policies: [], run: ${run}, name: second}}}
+`,
+  );
+  const made = await testGateway({
+    gateway_callers: path,
+    gateway_token: null,
+    policy_api_key: new Secret(KEY),
+    policy_api_key_origins: ['http://gpu7:8000'],
+    ...over,
+  });
+  const ask = async (who: string, method: string, route: string, body?: object) => {
+    const headers = { ...bearer(`token-of-${who}`), ...(body ? { 'content-type': 'application/json' } : {}) };
+    const init = { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) };
+    const reply = await fetch(`${made.url}${route}`, init);
+    const text = await reply.text();
+    const after = reply.headers.get('retry-after');
+    return { status: reply.status, after, body: text === '' ? null : JSON.parse(text) };
+  };
+  return { ...made, ask };
+}
+
+const keyOf = async (farm: Farm, runId: string) => {
+  const ref = (await farm.runs.get(runId))?.policy?.api_key_ref;
+  return ref ? await farm.secrets.get(ref) : null;
+};
+
+test('the key that a run gets is for the origins of the operator, whatever policy the caller names', async () => {
+  const { ask, farm } = await tenants();
+  const submit = async (policy: object) => {
+    const { status, body } = await ask('stranger', 'POST', '/v1/runs', {
+      instances: [instance],
+      run: { policy },
+    });
+    expect(status).toBe(201);
+    return await keyOf(farm, body.run_id);
+  };
+  for (const policy of [{}, { name: 'evil' }, { urls: [OPERATOR] }, { urls: ['http://gpu7:8000/v1'] }]) {
+    const stored = await submit(policy);
+    expect(stored?.secret.reveal()).toBe(KEY);
+    expect(stored?.origins).toEqual(['http://vllm.internal:8000', 'http://gpu7:8000']);
+  }
+  expect(await submit({ urls: ['http://attacker/v1'] })).toBeNull();
+  expect(await submit({ urls: [OPERATOR, 'http://attacker/v1'] })).toBeNull();
+});
+
+test('only who was given a policy says what it serves; a trainer does around a weight update, a stranger cannot', async () => {
+  const { ask, farm } = await tenants();
+  const update = { state: 'updating', endpoints: ['http://attacker/v1', OPERATOR] };
+  const put = async (who: string, name: string) =>
+    (await ask(who, 'PUT', `/v1/policies/${name}`, update)).status;
+  expect((await ask('trainer', 'PUT', '/policy', { state: 'serving', version: 'step-1' })).status).toBe(200);
+  expect(await put('second', 'second')).toBe(200);
+  for (const who of ['stranger', 'second', 'nobody']) {
+    const refused = await ask(who, 'PUT', '/policy', update);
+    expect(refused).toMatchObject({
+      status: 403,
+      body: { error: { code: 'policy_forbidden', field: 'name' } },
+    });
+    expect(refused.body.error.message).toContain('policies: [default]');
+    expect(await put(who, 'default')).toBe(403);
+    expect((await ask(who, 'DELETE', '/v1/policies/default')).status).toBe(403);
+  }
+  expect(await put('stranger', 'evil')).toBe(403);
+  expect(await put('nobody', 'second')).toBe(403);
+  expect(await put('trainer', 'second')).toBe(403);
+  expect(await farm.policies.list()).toMatchObject([
+    { name: 'default', state: 'serving', endpoints: [], version: 'step-1' },
+    { name: 'second', state: 'updating' },
+  ]);
+  expect((await ask('stranger', 'GET', '/policy')).status).toBe(200);
+});
+
+const submission = (run: object = {}, more: object = {}) => ({ instances: [instance], run, ...more });
+
+test.each<[string, Partial<ProducerConfig>, object, string, string]>([
+  ['CPUs', { max_cpus: 4 }, { sandbox: { cpus: 5 } }, 'run.sandbox.cpus', 'max_cpus'],
+  [
+    'memory',
+    { max_memory_bytes: 2 ** 32 },
+    { sandbox: { memory_bytes: 2 ** 33 } },
+    'run.sandbox.memory_bytes',
+    '4294967296',
+  ],
+  ['processes', { max_pids: 512 }, { sandbox: { pids: 513 } }, 'run.sandbox.pids', 'max_pids'],
+  [
+    'a disk',
+    { max_disk_bytes: 10 },
+    { sandbox: { disk_bytes: 11 } },
+    'run.sandbox.disk_bytes',
+    'max_disk_bytes',
+  ],
+  [
+    "the agent's network",
+    { max_network: 'none' },
+    { sandbox: { agent_network: 'egress' } },
+    'run.sandbox.agent_network',
+    'max_network',
+  ],
+  [
+    "the tests' network",
+    { max_network: 'none' },
+    { sandbox: { eval_network: 'egress' } },
+    'run.sandbox.eval_network',
+    'max_network',
+  ],
+  ['turns', { max_turns: 250 }, { agent: { step_limit: 251 } }, 'run.agent.step_limit', 'max_turns'],
+  [
+    'a command',
+    { max_command_seconds: 60 },
+    { agent: { step_timeout: 61 } },
+    'run.agent.step_timeout',
+    'max_command_seconds',
+  ],
+  [
+    'the agent',
+    { max_agent_seconds: 3600 },
+    { agent: { time_limit: 3601 } },
+    'run.agent.time_limit',
+    'max_agent_seconds',
+  ],
+  [
+    'the tests',
+    { max_evaluation_seconds: 1800 },
+    { evaluation: { timeout: 1801 } },
+    'run.evaluation.timeout',
+    'max_evaluation_seconds',
+  ],
+  [
+    'a log',
+    { max_log_bytes: 2 ** 26 },
+    { evaluation: { log_limit: 2 ** 27 } },
+    'run.evaluation.log_limit',
+    'max_log_bytes',
+  ],
+  ['a life', { max_ttl_seconds: 700_000 }, { ttl: 800_000 }, 'run.ttl', 'max_ttl_seconds'],
+])(
+  '%s beyond the ceiling is refused by field, value, ceiling and setting, what is at it is not',
+  async (_, over, run, field, said) => {
+    const { ask, farm } = await tenants(over);
+    const refused = await ask('stranger', 'POST', '/v1/runs', submission(run));
+    expect(refused).toMatchObject({ status: 422, body: { error: { code: 'over_ceiling', field } } });
+    expect(refused.body.error.message).toContain(said);
+    expect(refused.body.error.message).toContain('its operator');
+    expect(await farm.runs.list()).toEqual([]);
+    expect((await ask('stranger', 'POST', '/v1/runs', submission())).status).toBe(201);
+  },
+);
+
+test('sessions, held calls and instances are held to the same ceilings', async () => {
+  const { ask, farm } = await tenants({ max_network: 'none', max_cpus: 1 });
+  const session = { request_id: 'r', instance };
+  const over = [
+    ask('stranger', 'POST', '/v1/sessions', { ...session, sandbox: { cpus: 2 } }),
+    ask('stranger', 'POST', '/v1/sessions', { ...session, instance: { ...instance, needs_egress: true } }),
+    ask('stranger', 'POST', '/v1/runs', submission({}, { instances: [{ ...instance, needs_egress: true }] })),
+    ask('stranger', 'POST', '/run', row({ needs_egress: true })),
+  ];
+  const fields = (await Promise.all(over)).map(({ status, body }) => [
+    status,
+    body.error.code,
+    body.error.field,
+  ]);
+  expect(fields).toEqual([
+    [422, 'over_ceiling', 'sandbox.cpus'],
+    [422, 'over_ceiling', 'instance.needs_egress'],
+    [422, 'over_ceiling', 'instances.0.needs_egress'],
+    [422, 'over_ceiling', 'needs_egress'],
+  ]);
+  expect((await ask('stranger', 'POST', '/v1/sessions', session)).status).toBe(200);
+  expect(await farm.queue().getJobCounts('prioritized')).toEqual({ prioritized: 1 });
+});
+
+test('the size of a run is bounded by instances, by group and by both', async () => {
+  const sizes = { gateway_max_instances: 2, gateway_max_group_size: 5, gateway_max_rollouts: 6 };
+  const { ask } = await tenants(sizes);
+  const two = [instance, { ...instance, instance_id: 'a__b-2' }];
+  const fieldOf = async (body: object) => {
+    const { status, body: reply } = await ask('stranger', 'POST', '/v1/runs', body);
+    return [status, reply.error?.field, /raise (\w+)/.exec(reply.error?.message ?? '')?.[1]];
+  };
+  const three = [...two, { ...instance, instance_id: 'a__b-3' }];
+  expect(await fieldOf(submission({}, { instances: three }))).toEqual([
+    422,
+    'instances',
+    'gateway_max_instances',
+  ]);
+  const group = [422, 'group_size', 'gateway_max_group_size'];
+  expect(await fieldOf(submission({}, { group_size: 6 }))).toEqual(group);
+  expect(await fieldOf(submission({ oversample: 3, refills: 1 }, { group_size: 2 }))).toEqual(group);
+  const all = await fieldOf(submission({}, { instances: two, group_size: 4 }));
+  expect(all).toEqual([422, 'group_size', 'gateway_max_rollouts']);
+  expect(await fieldOf(submission({}, { instances: two, group_size: 3 }))).toEqual([
+    201,
+    undefined,
+    undefined,
+  ]);
+});
+
+test('validation is for whom the operator lets, a session for nobody who submits', async () => {
+  const { ask } = await tenants();
+  const as = async (who: string, kind: string) => {
+    const { status, body } = await ask(who, 'POST', '/v1/runs', submission({ kind }));
+    return [status, body.error?.field];
+  };
+  expect(await as('trainer', 'validation')).toEqual([201, undefined]);
+  expect(await as('stranger', 'validation')).toEqual([403, 'run.kind']);
+  expect(await as('stranger', 'training')).toEqual([201, undefined]);
+  for (const who of ['stranger', 'trainer']) expect(await as(who, 'session')).toEqual([422, 'run.kind']);
+  const alone = await testGateway();
+  const body = JSON.stringify(submission({ kind: 'validation', policy: { urls: [OPERATOR], model: 'm' } }));
+  const headers = { ...bearer(), 'content-type': 'application/json' };
+  expect((await fetch(`${alone.url}/v1/runs`, { method: 'POST', headers, body })).status).toBe(201);
+});
+
+test('a caller has so many rollouts in flight, however it asks, and room again with each result; others have their own', async () => {
+  const { ask, farm, url } = await tenants({}, ', max_in_flight: 4');
+  const submit = async (group_size: number, who = 'stranger', more: object = {}) =>
+    await ask(who, 'POST', '/v1/runs', submission(more, { group_size }));
+  const first = await submit(3);
+  expect(first.status).toBe(201);
+  const refused = await submit(2);
+  expect(refused).toMatchObject({ status: 429, after: '10', body: { error: { code: 'over_quota' } } });
+  expect(refused.body.error.message).toContain('max_in_flight');
+  expect((await submit(5, 'second')).status).toBe(201);
+  // One is left: of a burst of calls one is held, and a session finds no room.
+  const gone = new AbortController();
+  const headers = { ...bearer('token-of-stranger'), 'content-type': 'application/json' };
+  const calls = [0, 1, 2].map((index) =>
+    fetch(`${url}/run`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(row({ policy_base_url: undefined, _ng_rollout_index: index })),
+      signal: gone.signal,
+    }).then(
+      ({ status }) => status,
+      () => 'held',
+    ),
+  );
+  await until(async () => (await farm.calls.count()).held === 1);
+  expect((await ask('stranger', 'POST', '/v1/sessions', { request_id: 'r', instance })).status).toBe(429);
+  // A cancelled run makes room once its rollouts are committed.
+  const record = await farm.runs.get(first.body.run_id);
+  if (record) for (const id of await farm.groups.open(record.run_id)) await settle(farm, record, id);
+  expect((await submit(4)).status).toBe(429);
+  expect((await submit(3)).status).toBe(201);
+  gone.abort();
+  expect((await Promise.all(calls)).toSorted()).toEqual([429, 429, 'held']);
+});
+
+test('a token has so many requests in a minute, probes aside', async () => {
+  const { ask, url } = await tenants({}, ', max_requests_per_minute: 3');
+  const statuses = [];
+  for (let count = 0; count < 5; count++) statuses.push((await ask('stranger', 'GET', '/v1/runs')).status);
+  expect(statuses).toEqual([200, 200, 200, 429, 429]);
+  const { after, body } = await ask('stranger', 'GET', '/v1/runs');
+  expect(Number(after)).toBeGreaterThan(0);
+  expect(Number(after)).toBeLessThanOrEqual(60);
+  expect(body.error).toMatchObject({ code: 'too_many_requests' });
+  expect((await ask('trainer', 'GET', '/v1/runs')).status).toBe(200);
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+});

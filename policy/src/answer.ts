@@ -1,0 +1,59 @@
+/** Turns sampled text into the assistant's message in mode `token-in`, where no server parses it. */
+
+import type { Message, ToolParser } from '@swefarm/shared';
+import { splitThinking, type ThoughtTags } from './thinking.ts';
+import type { CallParser, SampledCall } from './toolcalls/callparser.ts';
+import { isHarmony, readHarmony } from './toolcalls/harmony.ts';
+import { parseToolCalls } from './toolcalls/registry.ts';
+
+export type AnswerSyntax = {
+  /** True when the request offered tools: calls are parsed. Otherwise the text stays whole, and the agent reads fenced commands from it. */
+  withTools: boolean;
+  /** A parser's name, or the parser found from the model's template. */
+  parser: ToolParser | CallParser;
+  /** Tags of the thought that the template opened; false when it opened none. */
+  opened: ThoughtTags | false;
+  /** Makes a call's id from its position, for models that sample no ids. */
+  callId: (place: number) => string;
+};
+
+export function parseAnswer(text: string, form: AnswerSyntax): Message {
+  const mayBeHarmony = typeof form.parser !== 'string' || ['auto', 'harmony'].includes(form.parser);
+  if (mayBeHarmony && isHarmony(text)) {
+    const answer = readHarmony(text);
+    // An unreadable call stays text, so that the agent can tell the model what is wrong with it.
+    if (answer === null || 'unread' in answer) return { role: 'assistant', content: text };
+    const { calls, content, reasoning } = answer;
+    return toMessage(
+      form.withTools ? calls : [],
+      calls.length > 0 && !form.withTools ? text : content,
+      reasoning,
+      form,
+    );
+  }
+  const { reasoning, rest } = splitThinking(text, form.opened);
+  const split = form.withTools ? parseToolCalls(rest, form.parser) : null;
+  return toMessage(split?.calls ?? [], split?.content ?? rest, reasoning, form);
+}
+
+function toMessage(
+  called: readonly SampledCall[],
+  content: string,
+  reasoning: string | null,
+  { callId }: AnswerSyntax,
+): Message {
+  const own = called.map(({ id }) => id ?? '');
+  // Sampled ids are kept only when they are distinct within this answer.
+  const usable = new Set(own).size === own.length && own.every((id) => /^[\w.:-]{1,80}$/.test(id));
+  const calls = called.map(({ name, arguments: args, id }, place) => ({
+    id: usable && id !== undefined ? id : callId(place),
+    type: 'function' as const,
+    function: { name, arguments: args },
+  }));
+  return {
+    role: 'assistant',
+    content: calls.length > 0 ? content || null : content,
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    ...(reasoning ? { reasoning_content: reasoning } : {}),
+  };
+}

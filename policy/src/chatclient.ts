@@ -1,0 +1,46 @@
+/** The turn client of the modes `text` and `echo`: it sends messages to the chat endpoint, which renders and parses them. */
+import type { PolicyConfig } from '@swefarm/shared';
+import { ChatStream } from './endpoint/chatstream.ts';
+import { encodeConversation } from './endpoint/conversation.ts';
+import { isEventStream } from './endpoint/events.ts';
+import { type ModelReply, parseReply } from './endpoint/reply.ts';
+import { chatBody } from './endpoint/request.ts';
+import type { TurnClient } from './turnclient.ts';
+import { sendWithinLimit, type TurnSampling } from './turnsampling.ts';
+
+export function createChatClient(initial: PolicyConfig, sampling: TurnSampling): TurnClient {
+  let config = initial;
+  // Only mode `echo` needs the ids of the last answer; the trajectory stores its own copy.
+  let last: ModelReply | null = null;
+  let stream: ChatStream | null = null;
+  const encoded = encodeConversation();
+  return {
+    async ask(messages, tools, post) {
+      const send = async (asked: Parameters<typeof chatBody>[4]): Promise<ModelReply> => {
+        stream = new ChatStream();
+        const body = await post('chat', chatBody(config, messages, tools, last, asked, encoded), stream);
+        if (isEventStream(body)) stream.take(body);
+        return body.length === 0 || isEventStream(body) ? stream.end() : parseReply(body);
+      };
+      const [reply, asked] = await sendWithinLimit(sampling.forChat(messages), send, null);
+      const streamedTokens = uncountedTokens(stream, reply);
+      // Token limits and speed need token counts: a server whose streams report none is asked for unstreamed answers.
+      if (streamedTokens !== undefined && config.stream === 'auto') config = { ...config, stream: 'off' };
+      stream = null;
+      // Drop the experts: they are a view that would keep the whole answer's bytes alive.
+      if (config.token_mode === 'echo') last = { ...reply, routed_experts: null };
+      return { ...reply, asked, ...(streamedTokens === undefined ? {} : { streamedTokens }) };
+    },
+    keptTokens: () => 0,
+    generatedTokens: () => stream?.tokens ?? 0,
+    stopStreaming() {
+      config = { ...config, stream: 'off' };
+    },
+  };
+}
+
+/** Undefined where the answer reports its own token count, or was not streamed. */
+function uncountedTokens(stream: ChatStream | null, reply: ModelReply): number | undefined {
+  if (!stream?.finished || reply.usage !== null || reply.generation_token_ids !== null) return undefined;
+  return stream.tokens;
+}

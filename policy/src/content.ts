@@ -1,0 +1,14 @@
+/** Separates an answer's text from its thoughts and calls, and finds a call in it that no parser could read. */
+import type { Message } from '@swefarm/shared';
+import { splitThinking } from './thinking.ts';
+import { type UnreadCall, unreadCallIn } from './toolcalls/registry.ts';
+
+/** @param apart the content is known to hold no thought that the template opened; otherwise it is searched for one */
+export function contentWithoutThought(message: Message, apart: boolean): string {
+  const opened = apart || message.reasoning_content ? false : null;
+  return splitThinking(message.content ?? '', opened).rest;
+}
+
+/** For an answer without parsed tool calls. */
+export const findUnreadCall = (message: Message, apart: boolean): UnreadCall | null =>
+  message.tool_calls?.length ? null : unreadCallIn(contentWithoutThought(message, apart));

@@ -1,0 +1,46 @@
+/** The messages of a conversation as the bytes of a request, extended from turn to turn: each message becomes JSON once. */
+import type { Message } from '@swefarm/shared';
+import { wireMessage } from './parts.ts';
+
+const OPENING = Buffer.from('{"messages":[');
+const FIRST_BYTES = 16 * 1024;
+
+export type EncodedConversation = {
+  /**
+   * The body of a request up to its last message, without the bracket behind it. The bytes of an earlier call stay what they were.
+   *
+   * @param messages those of the call before, unchanged, and any that were added; others are encoded anew
+   */
+  opening(messages: readonly Message[]): Buffer;
+};
+
+export function encodeConversation(): EncodedConversation {
+  let bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  let length = 0;
+  let count = 0;
+  let last: Message | undefined;
+  const append = (text: string): void => {
+    const needed = length + Buffer.byteLength(text);
+    if (needed > bytes.length) {
+      // A request may still be sending the old ones.
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, Math.ceil(bytes.length * 1.5)));
+      bytes.copy(larger, 0, 0, length);
+      bytes = larger;
+    }
+    length += bytes.write(text, length, 'utf8');
+  };
+  return {
+    opening(messages) {
+      if (count === 0 || count > messages.length || messages[count - 1] !== last) {
+        bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
+        length = OPENING.copy(bytes);
+        count = 0;
+      }
+      for (; count < messages.length; count++) {
+        last = messages[count] as Message;
+        append(`${count > 0 ? ',' : ''}${JSON.stringify(wireMessage(last))}`);
+      }
+      return bytes.subarray(0, length);
+    },
+  };
+}

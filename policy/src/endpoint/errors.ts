@@ -1,0 +1,65 @@
+/** The errors of an endpoint, before the retry policy decides whether to ask again. */
+
+import type { TokenLimit } from '@swefarm/shared';
+import { APIConnectionError, APIError } from 'openai/error';
+import type { Overflow } from './refusal.ts';
+
+/** APIError: a refused request (has `status`). A request without an answer has no `status` and is an APIConnectionError. */
+export { APIConnectionError, APIError };
+
+/** The endpoint reports that prompt and answer do not fit its context. */
+export class ContextOverflowError extends Error {
+  override readonly name = 'ContextOverflowError';
+  readonly overflow: Overflow;
+  /** Which limit was exceeded. */
+  readonly of: TokenLimit;
+
+  constructor(
+    message: string,
+    overflow: Overflow = { limit: null, room: null },
+    of: TokenLimit = 'endpoint',
+  ) {
+    super(message);
+    this.overflow = overflow;
+    this.of = of;
+  }
+}
+
+/** An answer that cannot be used, or a prompt that cannot be built. */
+export class AnswerError extends Error {
+  override readonly name: string = 'AnswerError';
+  /**
+   * `garbage`: not the protocol. `broken_off`: an error in the engine. `aborted`: the engine stopped the answer for another reason.
+   * `cut_short`: the stream ended before the answer.
+   * `template`: the model's chat template cannot be continued by appending. `no_room`: the prompt fills the context.
+   */
+  readonly kind: 'garbage' | 'broken_off' | 'aborted' | 'cut_short' | 'template' | 'no_room';
+
+  constructor(kind: AnswerError['kind'], message: string, options: { cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.kind = kind;
+  }
+}
+
+/** The prompt leaves no room for an answer. */
+export class PromptTooLongError extends AnswerError {
+  override readonly name = 'PromptTooLongError';
+  readonly of: TokenLimit;
+
+  constructor(message: string, of: TokenLimit) {
+    super('no_room', message);
+    this.of = of;
+  }
+}
+
+/**
+ * Whether the chat was understood but cannot be rendered, by the template here or by the endpoint (HTTP 400, 422), also as the cause
+ * of another error. The same chat would be refused again; all other errors may pass.
+ */
+export function isRefusal(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (at instanceof AnswerError && at.kind === 'template') return true;
+    if (at instanceof APIError && (at.status === 400 || at.status === 422)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,89 @@
+/** Interprets a server's refusal (HTTP 400, 413, 422) that concerns sizes or sampling, by the texts of current servers. */
+import { SAMPLING_KEYS, type SamplingKey } from '@swefarm/shared';
+
+/**
+ * Prompt and requested answer do not fit together. `limit`: tokens of both; `room`: tokens left for an answer. Null where the
+ * server gives no exact number.
+ */
+export type Overflow = { limit: number | null; room: number | null };
+
+/** How vLLM, SGLang, OpenAI, TGI and their proxies report that prompt and answer are too long. */
+const OVERFLOW = [
+  /maximum (context|model|sequence|input) length/i,
+  /context[ _](length|window)/i,
+  /max_model_len|max_seq_len|max_total_tokens/i,
+  /(prompt|input|request)[^.]{0,60} (is|are) (too long|longer than)/i,
+  /input tokens[^.]{0,60} exceed/i,
+  /input length[^.]{0,60} exceeds? the maximum/i,
+  /max_(completion_)?tokens\b[^.]{0,60} too large/i,
+];
+
+/** Null when the text is about something else. `code`: the error's own code, as OpenAI sends it. */
+export function parseOverflow(text: string, code: unknown = null): Overflow | null {
+  const shown = text.slice(0, 2000);
+  if (code !== 'context_length_exceeded' && !OVERFLOW.some((pattern) => pattern.test(shown))) return null;
+  return { limit: limitIn(shown), room: roomIn(shown) };
+}
+
+/**
+ * Each names the lengths of the context and of the prompt. vLLM truncates a long text before it counts it, so its "You passed N
+ * input tokens" may be less than the prompt: it is exact only where N is not the first number that does not fit.
+ */
+const COUNTED: readonly { pattern: RegExp; limit: number; prompt: number }[] = [
+  // SGLang: … maximum context length of 4096 tokens. You requested a total of 5000 tokens: 1000 tokens from the input messages and …
+  {
+    pattern: /maximum context length of (\d+) tokens.{0,80}?(\d+) tokens from the input/is,
+    limit: 1,
+    prompt: 2,
+  },
+  // vLLM to 0.9, OpenAI: maximum context length is 4096 tokens. However, you requested 5000 tokens (1000 in the messages, 4000 in the completion)
+  {
+    pattern:
+      /maximum context length is (\d+) tokens.{0,80}?\((\d+) (?:tokens )?in the (?:messages|prompt|input)/is,
+    limit: 1,
+    prompt: 2,
+  },
+  // vLLM 0.10 to 0.15: … is too large: 4000. This model's maximum context length is 4096 tokens and your request has 1000 input tokens
+  {
+    pattern: /maximum context length is (\d+) tokens and your request has (\d+) input tokens/i,
+    limit: 1,
+    prompt: 2,
+  },
+];
+/** vLLM since 0.16. */
+const PASSED =
+  /You passed (\d+) input tokens and requested \d+ output tokens.{0,80}?context length is only (\d+) tokens, resulting in a maximum input length of (\d+)/is;
+
+function roomIn(text: string): number | null {
+  for (const { pattern, limit, prompt } of COUNTED) {
+    const found = pattern.exec(text);
+    if (found) return Number(found[limit]) - Number(found[prompt]);
+  }
+  const [, passed, limit, most] = (PASSED.exec(text) ?? []).map(Number);
+  if (passed === undefined || limit === undefined || most === undefined || passed === most + 1) return null;
+  return limit - passed;
+}
+
+/** Finds the context's length in any of the texts. */
+const LIMIT =
+  /(?:context length (?:is only|is|of)|context length \(|max_model_len=(?:max_total_tokens=)?|max_total_tokens=)\s?(\d+)/i;
+
+function limitIn(text: string): number | null {
+  const [, limit] = LIMIT.exec(text) ?? [];
+  return limit === undefined ? null : Number(limit);
+}
+
+/** How OpenAI, pydantic and the proxies in front of them report an unknown field. */
+const UNKNOWN_FIELD =
+  /unknown|unrecognized|unrecognised|unexpected|unsupported|not supported|not permitted|not allowed|extra inputs|extra fields|extra_forbidden|additional propert/i;
+
+/** The sampling key that a refusal names as unknown; null when there is none. */
+export function refusedSamplingKey(text: string): SamplingKey | null {
+  const shown = text.slice(0, 2000);
+  if (!UNKNOWN_FIELD.test(shown)) return null;
+  return SAMPLING_KEYS.find((key) => new RegExp(`\\b${key}\\b`).test(shown)) ?? null;
+}
+
+/** What the user can do about an endpoint that refuses a sampling key. */
+export const samplingKeyRemedy = (key: SamplingKey): string =>
+  `the endpoint does not take "${key}": training (--require-tokens) always sends it, because a server fills in its own where it is left out; use one that takes it (vLLM, SGLang), or run without --require-tokens and without --${key.replaceAll('_', '-')}`;

@@ -1,0 +1,119 @@
+/** Builds the body of one request, with the token ids that go back to the server. */
+
+import type { Message, PolicyConfig, RequestedSampling, ToolDefinition } from '@swefarm/shared';
+import { effectiveSampling, otherFields } from '@swefarm/shared';
+import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions';
+import type { CompletionCreateParams } from 'openai/resources/completions';
+import { renderIds } from '../tokens/ids.ts';
+import { type EncodedConversation, encodeConversation } from './conversation.ts';
+import type { BodyPiece } from './post.ts';
+import type { ModelReply } from './reply.ts';
+import { streamFields } from './stream.ts';
+
+/**
+ * JSON of a Chat Completions request, in pieces.
+ *
+ * In mode `echo` only the last answer carries ids. They hold the whole sequence so far, prompt and generation, and a server
+ * that pins the prefix reads them from the last message that has them. Ids on every answer would make the request
+ * quadratic in turns (16 MB at 88 turns of 60,000 tokens).
+ *
+ * @param encoded the same for all turns of a conversation: it then encodes each message once
+ */
+export function chatBody(
+  config: PolicyConfig,
+  messages: readonly Message[],
+  tools: readonly ToolDefinition[],
+  last: ModelReply | null,
+  asked: RequestedSampling,
+  encoded: EncodedConversation = encodeConversation(),
+): BodyPiece[] {
+  const wantsTokens = config.token_mode === 'echo' || config.require_tokens;
+  const own = {
+    model: config.model,
+    ...(tools.length > 0 ? { tools: [...tools] } : {}),
+    ...(wantsTokens ? { logprobs: true, return_token_ids: true } : {}),
+    ...streamFields(config),
+  } satisfies Partial<ChatCompletionCreateParams> & ServerFields;
+  const rest = JSON.stringify({
+    ...own,
+    ...otherFields(config.extra_body),
+    ...samplingFields(config, asked),
+  });
+  if (config.token_mode === 'echo' && last)
+    return ['{"messages":', ...withTokens(messages, last), ',', rest.slice(1)];
+  return [encoded.opening(messages), '],', rest.slice(1)];
+}
+
+/** Fields of vLLM and SGLang that the SDK's types lack. */
+type ServerFields = { return_token_ids?: boolean; skip_special_tokens?: boolean };
+
+/** Sampling fields: the same in each turn except for the turn's own length and seed. */
+function samplingFields(
+  config: PolicyConfig,
+  { max_tokens: most, seed }: RequestedSampling,
+): Record<string, unknown> {
+  const { max_tokens: _most, seed: _seed, ...shape } = effectiveSampling(config);
+  return {
+    ...shape,
+    // In chat, no `max_tokens` means "as many as fit".
+    ...(most === undefined || most === null ? {} : { max_tokens: most }),
+    ...(seed === undefined ? {} : { seed }),
+  };
+}
+
+/** The messages as JSON, with the ids inserted into the last answer; the ids become text only here and the text is not kept. */
+function withTokens(messages: readonly Message[], last: ModelReply): BodyPiece[] {
+  const { prompt_token_ids: prompt, generation_token_ids: generation, generation_log_probs: logProbs } = last;
+  const at = messages.lastIndexOf(last.message);
+  if (at === -1 || !prompt || !generation || !logProbs) return [JSON.stringify(messages)];
+  const before = messages.slice(0, at).map((message) => `${JSON.stringify(message)},`);
+  const after = messages.slice(at + 1).map((message) => `,${JSON.stringify(message)}`);
+  return [
+    `[${before.join('')}${JSON.stringify(last.message).slice(0, -1)}`,
+    ',"prompt_token_ids":',
+    renderIds(prompt),
+    ',"generation_token_ids":',
+    renderIds(generation),
+    ',"generation_log_probs":',
+    JSON.stringify(Array.from(logProbs)),
+    `}${after.join('')}]`,
+  ];
+}
+
+/** Fields that only chat endpoints know: some servers refuse unknown fields at the completions endpoint. */
+const CHAT_ONLY = new Set([
+  'chat_template',
+  'chat_template_kwargs',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning_effort',
+  'response_format',
+  'top_logprobs',
+]);
+
+/**
+ * JSON of a completions request for a prompt of ids. `skip_special_tokens: false` asks for markup, because calls and
+ * thinking are parsed here. `max_tokens` is always present: its default would be 16. It is a number wherever one is known; null
+ * means "as many as fit" to vLLM. SGLang refuses null, and its refusal gives the number (`max_model_len`).
+ */
+export function completionBody(
+  config: PolicyConfig,
+  prompt: Int32Array,
+  asked: RequestedSampling,
+): BodyPiece[] {
+  const extra = Object.entries(otherFields(config.extra_body)).filter(([key]) => !CHAT_ONLY.has(key));
+  const own = {
+    model: config.model,
+    max_tokens: null,
+    logprobs: 0,
+    return_token_ids: true,
+    skip_special_tokens: false,
+    ...streamFields(config),
+  } satisfies Partial<CompletionCreateParams> & ServerFields;
+  const rest = JSON.stringify({
+    ...own,
+    ...Object.fromEntries(extra),
+    ...samplingFields(config, asked),
+  });
+  return ['{"prompt":', renderIds(prompt), ',', rest.slice(1)];
+}

@@ -1,0 +1,60 @@
+/** Computes how many tokens one answer may have: the run's limit, bounded by what is left of the context. */
+import type { TokenLimit } from '@swefarm/shared';
+import { PromptTooLongError } from './endpoint/errors.ts';
+
+/** The sources of limits on a sequence. */
+export type TokenLimits = {
+  /** The run's limit on tokens of prompt and answer; null: none. */
+  contextLimit: number | null;
+  /** The run's limit on tokens after the first prompt; null: none. */
+  sequenceBudget: number | null;
+  /** The server's limit on prompt and answer (`max_model_len`), requested on demand; null when the server does not report it. */
+  modelLength: () => Promise<number | null>;
+};
+
+export const NO_LIMITS: TokenLimits = {
+  contextLimit: null,
+  sequenceBudget: null,
+  modelLength: async () => null,
+};
+
+/** Most tokens of prompt and answer together, and which limit that is. */
+export type SequenceLimit = { tokens: number; of: TokenLimit };
+
+/** The smallest limit, for a first prompt of `first` tokens; null when there is none. */
+export async function sequenceLimit(
+  { contextLimit, sequenceBudget, modelLength }: TokenLimits,
+  first: number,
+): Promise<SequenceLimit | null> {
+  const limits: [number | null, TokenLimit][] = [
+    [sequenceBudget === null ? null : first + sequenceBudget, 'max_sequence_tokens'],
+    [contextLimit, 'context_limit'],
+    [await modelLength(), 'endpoint'],
+  ];
+  const known = limits.flatMap(([tokens, of]) => (tokens === null ? [] : [{ tokens, of }]));
+  return known.reduce<SequenceLimit | null>(
+    (least, one) => (least && least.tokens <= one.tokens ? least : one),
+    null,
+  );
+}
+
+/**
+ * The most tokens to ask for after a prompt of this many tokens; null when nothing limits it.
+ *
+ * @throws PromptTooLongError when the prompt leaves no token
+ */
+export function maxTokensAfter(
+  prompt: number,
+  limit: SequenceLimit | null,
+  wanted: number | null,
+): number | null {
+  if (limit === null) return wanted;
+  const { tokens, of } = limit;
+  if (prompt >= tokens) {
+    throw new PromptTooLongError(
+      `the prompt has ${prompt} tokens, and prompt and answer may have ${tokens} (${of})`,
+      of,
+    );
+  }
+  return Math.min(wanted ?? Number.POSITIVE_INFINITY, tokens - prompt);
+}

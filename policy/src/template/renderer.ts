@@ -1,0 +1,71 @@
+/** Turns messages into token ids by the model's own chat template: through the endpoint's /tokenize, or a local tokenizer. */
+
+import type { Message, PolicyConfig, ToolDefinition } from '@swefarm/shared';
+import { AnswerError } from '../endpoint/errors.ts';
+import type { Post } from '../endpoint/post.ts';
+import { parseIds } from '../tokens/ids.ts';
+
+export type Renderer = {
+  /**
+   * Renders the chat with the head of the next answer, or without it (`open: false`).
+   * Throws what `post` throws, or AnswerError `template` where the template cannot render it.
+   */
+  render(
+    messages: readonly Message[],
+    tools: readonly ToolDefinition[],
+    post: Post,
+    how?: { open: boolean },
+  ): Promise<Int32Array>;
+  /** The text of these ids. Throws what `post` throws, or AnswerError. */
+  decode(ids: Int32Array, post: Post): Promise<string>;
+};
+
+/** Throws UsageError `tokenizer` when the configured folder is not a tokenizer's. */
+export async function openRenderer({ model, tokenizer, extra_body }: PolicyConfig): Promise<Renderer> {
+  const { chat_template_kwargs: kwargs, chat_template: chat } = extra_body;
+  const template = {
+    ...(kwargs === undefined ? {} : { chat_template_kwargs: kwargs }),
+    ...(chat === undefined ? {} : { chat_template: chat }),
+  };
+  if (tokenizer === null) return serverRenderer(model, template);
+  const { folderRenderer } = await import('./tokenizer.ts');
+  return await folderRenderer(tokenizer, template);
+}
+
+/**
+ * vLLM's /tokenize takes chat messages and returns the ids that its chat completions would use; /detokenize takes ids.
+ * `template` holds the request fields that change the rendering (`chat_template_kwargs`).
+ */
+function serverRenderer(model: string, template: Readonly<Record<string, unknown>>): Renderer {
+  return {
+    async render(messages, tools, post, how = { open: true }) {
+      const body = {
+        model,
+        messages,
+        add_generation_prompt: how.open,
+        ...template,
+        ...(tools.length > 0 ? { tools } : {}),
+      };
+      const answer = (await post('tokenize', [JSON.stringify(body)])).toString('utf8');
+      const ids = parseIds(fieldOf(answer, 'tokens'));
+      if (ids?.length) return ids;
+      throw new AnswerError('garbage', `/tokenize answered no token ids: ${answer.slice(0, 100)}`);
+    },
+    async decode(ids, post) {
+      const body = JSON.stringify({ model, tokens: Array.from(ids) });
+      const answer = (await post('detokenize', [body])).toString('utf8');
+      const text = fieldOf(answer, 'prompt');
+      if (typeof text === 'string') return text;
+      throw new AnswerError('garbage', `/detokenize answered no text: ${answer.slice(0, 100)}`);
+    },
+  };
+}
+
+function fieldOf(answer: string, field: string): unknown {
+  try {
+    return (JSON.parse(answer) as Record<string, unknown> | null)?.[field];
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}

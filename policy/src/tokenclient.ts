@@ -1,0 +1,168 @@
+/** The turn client of mode `token-in`: it sends all earlier ids and the new ones to the completions endpoint, so the ids are contiguous. */
+
+import type { Message, PolicyConfig, RequestedSampling, ToolDefinition } from '@swefarm/shared';
+import { effectiveSampling } from '@swefarm/shared';
+import { type AnswerSyntax, parseAnswer } from './answer.ts';
+import { type CompletionReply, parseCompletion } from './endpoint/completion.ts';
+import { CompletionStream } from './endpoint/completionstream.ts';
+import { AnswerError } from './endpoint/errors.ts';
+import { isEventStream } from './endpoint/events.ts';
+import type { Post } from './endpoint/post.ts';
+import { requireFinished } from './endpoint/reply.ts';
+import { completionBody } from './endpoint/request.ts';
+import { joinIds, PartialAnswer } from './partialanswer.ts';
+import { createIncrementer, type Incrementer } from './template/increment.ts';
+import type { Renderer } from './template/renderer.ts';
+import { findTemplateParser } from './template/templateparser.ts';
+import { openedThought, splitThinking, type ThoughtTags } from './thinking.ts';
+import { isAmbiguous } from './toolcalls/registry.ts';
+import type { TurnClient, TurnReply } from './turnclient.ts';
+import { sendWithinLimit, type TurnSampling } from './turnsampling.ts';
+
+/** Length of the prompt's end that is searched: enough for `<think>`, however it is tokenised; longer tags are single tokens. */
+const PROMPT_END_TOKENS = 5;
+
+/** The last turn, which the next prompt continues. */
+type LastTurn = { ids: Int32Array; message: Message; turn: number; ended: boolean };
+
+export class TokenTurnClient implements TurnClient {
+  #config: PolicyConfig;
+  readonly #sampling: TurnSampling;
+  readonly #renderer: Renderer;
+  /** With `stop` texts, the last token does not tell why the answer ended, and a `stop` text that begins in kept text would be missed. */
+  readonly #hasStop: boolean;
+  #last: LastTurn | null = null;
+  #incrementer: Incrementer | null = null;
+  /** Rendered once a turn, however often the turn is requested. */
+  #prepared: { messages: number; prompt: Int32Array } | null = null;
+  #partial = new PartialAnswer();
+  #stream: CompletionStream | null = null;
+  /** A complete answer that is not parsed yet: a fault of the template's endpoint must not lose it. */
+  #received: (CompletionReply & { asked: RequestedSampling }) | null = null;
+  /** The thought that each end of a prompt opens. */
+  readonly #openedThoughts = new Map<string, ThoughtTags | false>();
+  #templateParser: AnswerSyntax['parser'] | null = null;
+
+  constructor(config: PolicyConfig, sampling: TurnSampling, renderer: Renderer) {
+    this.#config = config;
+    this.#sampling = sampling;
+    this.#renderer = renderer;
+    this.#hasStop = effectiveSampling(config).stop !== undefined;
+  }
+
+  async ask(messages: readonly Message[], tools: readonly ToolDefinition[], post: Post): Promise<TurnReply> {
+    const prompt = await this.#promptFor(messages, tools, post);
+    const opened = await this.#openedThought(prompt, post);
+    this.#received ??= await this.#requestAnswer(messages, prompt, post);
+    const { text, ...reply } = this.#received;
+    const turn = (this.#last?.turn ?? 0) + 1;
+    const message = parseAnswer(text, {
+      withTools: tools.length > 0,
+      parser: await this.#parserFor(text, opened, tools, post),
+      opened,
+      callId: (place) => nineLetters(turn, place),
+    });
+    // A server that returns no prompt ids was still sent exactly this prompt.
+    const promptIds = reply.prompt_token_ids ?? prompt;
+    const ended = reply.finish_reason !== 'length' && !this.#hasStop;
+    this.#last = { ids: joinIds(promptIds, reply.generation_token_ids), message, turn, ended };
+    this.#prepared = null;
+    this.#received = null;
+    this.#partial = new PartialAnswer();
+    this.#stream = null;
+    return { ...reply, message, prompt_token_ids: promptIds };
+  }
+
+  keptTokens(): number {
+    return this.#received?.generation_token_ids.length ?? this.#partial.tokens;
+  }
+
+  generatedTokens(): number {
+    return this.#received ? this.keptTokens() : this.#partial.tokens + (this.#stream?.tokens ?? 0);
+  }
+
+  stopStreaming(): void {
+    this.#config = { ...this.#config, stream: 'off' };
+  }
+
+  async #promptFor(
+    messages: readonly Message[],
+    tools: readonly ToolDefinition[],
+    post: Post,
+  ): Promise<Int32Array> {
+    if (this.#prepared?.messages === messages.length) return this.#prepared.prompt;
+    this.#received = null;
+    let prompt: Int32Array;
+    if (this.#last === null) prompt = await this.#renderer.render(messages, tools, post);
+    else {
+      const { ids, message } = this.#last;
+      this.#incrementer ??= createIncrementer(this.#renderer, tools);
+      const added = messages.slice(messages.lastIndexOf(message) + 1);
+      const increment = await this.#incrementer.after({ ...this.#last, lastId: ids.at(-1) }, added, post);
+      prompt = joinIds(ids, increment);
+    }
+    this.#prepared = { messages: messages.length, prompt };
+    return prompt;
+  }
+
+  /** Which thought the end of the prompt, as the template wrote it, opens; looked up once for each end. */
+  async #openedThought(prompt: Int32Array, post: Post): Promise<ThoughtTags | false> {
+    const end = prompt.subarray(-PROMPT_END_TOKENS);
+    const key = end.join();
+    const opened = this.#openedThoughts.get(key) ?? openedThought(await this.#renderer.decode(end, post));
+    this.#openedThoughts.set(key, opened);
+    return opened;
+  }
+
+  /** Requests the whole answer; returns it with the sampling of its request. */
+  async #requestAnswer(messages: readonly Message[], turnPrompt: Int32Array, post: Post) {
+    const asked = await this.#sampling.forPrompt(messages, turnPrompt.length);
+    const remaining = this.#partial.remaining(asked);
+    if (remaining === null) return { ...this.#partial.cutAtLimit(turnPrompt), asked };
+    const before = this.#partial.tokens;
+    const prompt = joinIds(turnPrompt, this.#partial.ids);
+    const send = (one: RequestedSampling) => this.#requestRest(prompt, one, post);
+    const [rest, sent] = await sendWithinLimit(remaining, send, prompt.length);
+    const most = typeof sent.max_tokens === 'number' ? { max_tokens: sent.max_tokens + before } : {};
+    return { ...this.#partial.complete(rest, turnPrompt), asked: { ...asked, ...most } };
+  }
+
+  /** Requests the rest of the answer; when it breaks off, the received tokens are kept. */
+  async #requestRest(prompt: Int32Array, asked: RequestedSampling, post: Post): Promise<CompletionReply> {
+    const stream = new CompletionStream();
+    this.#stream = stream;
+    try {
+      const request = completionBody(this.#partial.configOf(this.#config), prompt, asked);
+      const body = await post('completions', request, stream);
+      if (isEventStream(body)) stream.take(body);
+      const rest = body.length === 0 || isEventStream(body) ? stream.end() : parseCompletion(body);
+      requireFinished(rest.finish_reason);
+      return rest;
+    } catch (error) {
+      if (!this.#hasStop && mayBeKept(error)) this.#partial.append(stream.part());
+      this.#stream = null;
+      throw error;
+    }
+  }
+
+  /** Where markers do not identify the form of the calls, the form that the template itself writes decides. */
+  async #parserFor(
+    text: string,
+    opened: ThoughtTags | false,
+    tools: readonly ToolDefinition[],
+    post: Post,
+  ): Promise<AnswerSyntax['parser']> {
+    if (this.#config.tool_parser !== 'auto' || tools.length === 0) return this.#config.tool_parser;
+    if (!isAmbiguous(splitThinking(text, opened).rest)) return 'auto';
+    this.#templateParser ??= await findTemplateParser(this.#renderer, tools, post);
+    return this.#templateParser;
+  }
+}
+
+/** Mistral's templates accept only ids of nine letters and digits. */
+const nineLetters = (turn: number, place: number): string =>
+  `c${turn.toString(36).padStart(4, '0')}${place.toString(36).padStart(4, '0')}`;
+
+/** After an error in the stream, or garbage, the earlier tokens are not reliable. After an abort, a cut or a silence they are. */
+const mayBeKept = (error: unknown): boolean =>
+  !(error instanceof AnswerError) || error.kind === 'cut_short' || error.kind === 'aborted';

@@ -1,0 +1,168 @@
+/**
+ * Stores the server's token ids once: per turn, the new suffix of the prompt and the generation.
+ * The trainer's rule applies: each prompt begins with all earlier tokens, prompts and generations.
+ */
+
+import type { Turn, TurnTokens } from '@swefarm/shared';
+import { RolloutFailure } from '@swefarm/shared';
+import { type ExpertLedger, type ExpertMode, recordExperts } from './expertrows.ts';
+import type { ExpertsFound } from './experts.ts';
+
+/** A prompt that does not continue the earlier tokens. */
+export class TokenBreak extends RolloutFailure {
+  /** The expected token, and the one in its place; null where the prompt ends. */
+  readonly seen: number;
+  readonly got: number | null;
+
+  constructor(message: string, seen: number, got: number | null) {
+    super('policy_tokens', message);
+    this.seen = seen;
+    this.got = got;
+  }
+}
+
+/** All earlier tokens, as pieces shared with the stored turns. */
+export type TokenLedger = {
+  pieces: Int32Array[];
+  length: number;
+  contiguous: boolean;
+  experts: ExpertLedger | null;
+};
+
+export const openLedger = (): TokenLedger => ({ pieces: [], length: 0, contiguous: true, experts: null });
+
+/** The tokens of one answer, as the endpoint returned them; null where it returned none. */
+export type ReplyTokens = {
+  prompt_token_ids: Int32Array | null;
+  generation_token_ids: Int32Array | null;
+  generation_log_probs: Float32Array | null;
+  usage: Turn['usage'];
+  /** A view into the answer's bytes: delete it from a reply that is kept. */
+  routed_experts?: ExpertsFound | null;
+};
+
+/**
+ * Adds one answer's tokens to the ledger and returns what to store of them; null when the server sent no usable
+ * tokens. A prompt that does not continue the earlier tokens is stored from where it differs, and the ledger records that.
+ *
+ * @param turn number of the turn, from 1, for messages
+ * @throws RolloutFailure `policy_tokens` when `required` and the tokens are missing, of unequal lengths, at odds with
+ *   usage, or not contiguous; and for experts that `experts` requires or that cannot be used
+ */
+export function recordTokens(
+  ledger: TokenLedger,
+  reply: ReplyTokens,
+  turn: number,
+  required: boolean,
+  experts: ExpertMode = 'drop',
+): TurnTokens | null {
+  const {
+    prompt_token_ids: prompt,
+    generation_token_ids: generation,
+    generation_log_probs: logProbs,
+  } = reply;
+  const flaw = flawOf(reply);
+  if ((required || experts === 'require') && flaw !== null)
+    throw new RolloutFailure('policy_tokens', `turn ${turn}: ${flaw}`);
+  if (!prompt || !generation || logProbs?.length !== generation.length) return null;
+
+  const prefix = commonPrefix(ledger, prompt);
+  if (prefix < ledger.length) {
+    if (required) throw breakOf(ledger, prompt, prefix, turn);
+    ledger.contiguous = false;
+    truncate(ledger, prefix);
+  }
+  // Copies, because a view would keep the whole prompt of each turn alive.
+  const suffix = prompt.slice(prefix);
+  ledger.pieces.push(suffix, generation);
+  ledger.length += suffix.length + generation.length;
+  const place = { turn, total: ledger.length, prefix };
+  const routed = recordExperts(ledger.experts, reply.routed_experts ?? null, experts, place);
+  if (routed) ledger.experts = routed.ledger;
+  return {
+    ...{ prefix_length: prefix, prompt_suffix: suffix, generation, log_probs: logProbs },
+    ...(routed ? { routed_experts: routed.kept } : {}),
+  };
+}
+
+function flawOf(reply: ReplyTokens): string | null {
+  const {
+    prompt_token_ids: prompt,
+    generation_token_ids: generation,
+    generation_log_probs: logProbs,
+  } = reply;
+  if (!prompt?.length) return 'the endpoint returned no prompt token ids';
+  if (!generation?.length) return 'the endpoint returned no generated token ids';
+  if (!logProbs) return 'the endpoint returned no usable log-probabilities';
+  if (generation.length !== logProbs.length) {
+    return `${generation.length} generated tokens but ${logProbs.length} log-probabilities`;
+  }
+  const { usage } = reply;
+  if (usage && usage.completion_tokens !== generation.length) {
+    return `${generation.length} generated tokens but usage says ${usage.completion_tokens}`;
+  }
+  if (usage && usage.prompt_tokens !== prompt.length) {
+    return `${prompt.length} prompt tokens but usage says ${usage.prompt_tokens}`;
+  }
+  return null;
+}
+
+/** How many of the ledger's tokens `prompt` begins with. */
+function commonPrefix(ledger: TokenLedger, prompt: Int32Array): number {
+  let at = 0;
+  for (const piece of ledger.pieces) {
+    for (let i = 0; i < piece.length; i++, at++) {
+      if (at >= prompt.length || piece[i] !== prompt[at]) return at;
+    }
+  }
+  return at;
+}
+
+function breakOf(ledger: TokenLedger, prompt: Int32Array, prefix: number, turn: number): TokenBreak {
+  const seen = tokenAt(ledger, prefix) ?? -1;
+  const got = prompt[prefix] ?? null;
+  return new TokenBreak(
+    `turn ${turn}: the prompt does not continue what was seen: token ${prefix} of ${ledger.length} was ${seen}, is ${got ?? 'the end of the prompt'}`,
+    seen,
+    got,
+  );
+}
+
+function tokenAt(ledger: TokenLedger, index: number): number | undefined {
+  let at = index;
+  for (const piece of ledger.pieces) {
+    if (at < piece.length) return piece[at];
+    at -= piece.length;
+  }
+  return undefined;
+}
+
+function truncate(ledger: TokenLedger, length: number): void {
+  const pieces: Int32Array[] = [];
+  let left = length;
+  for (const piece of ledger.pieces) {
+    if (left <= 0) break;
+    pieces.push(left < piece.length ? piece.subarray(0, left) : piece);
+    left -= piece.length;
+  }
+  ledger.pieces = pieces;
+  ledger.length = length;
+  if (ledger.experts && ledger.experts.known > length) ledger.experts = { ...ledger.experts, known: length };
+}
+
+/** Reverses the storage: yields whole prompt and generation of each turn that has tokens, one at a time. */
+export function* cumulative(
+  turns: Iterable<TurnTokens | null>,
+): Generator<{ prompt: Int32Array; generation: Int32Array; logProbs: Float32Array }> {
+  let seen = new Int32Array(0);
+  for (const turn of turns) {
+    if (turn === null) continue;
+    const prompt = new Int32Array(turn.prefix_length + turn.prompt_suffix.length);
+    prompt.set(seen.subarray(0, turn.prefix_length));
+    prompt.set(turn.prompt_suffix, turn.prefix_length);
+    seen = new Int32Array(prompt.length + turn.generation.length);
+    seen.set(prompt);
+    seen.set(turn.generation, prompt.length);
+    yield { prompt, generation: turn.generation, logProbs: turn.log_probs };
+  }
+}

@@ -1,0 +1,147 @@
+/** The parsers of tool calls in sampled text, one for each family of models, and the reason when none reads a call. */
+import type { ToolParser } from '@swefarm/shared';
+import type { CallParser, ParsedCalls, SampledCall } from './callparser.ts';
+import { harmony } from './harmony.ts';
+import { dsml, minimax } from './invoketags.ts';
+import { llama, minimaxLines, mistral, nemotron } from './markedjson.ts';
+import { lfm, pythonic } from './pythonic.ts';
+import { deepseek, kimi } from './specialtokens.ts';
+import { glm, hermes, qwenCoder, seed, tagged } from './toolcalltags.ts';
+
+const PARSERS: Readonly<Record<Exclude<ToolParser, 'auto'>, CallParser>> = {
+  hermes,
+  qwen3_coder: qwenCoder,
+  glm,
+  kimi_k2: kimi,
+  deepseek_v3: deepseek,
+  deepseek_dsml: dsml,
+  llama3_json: llama,
+  pythonic,
+  lfm2: lfm,
+  mistral,
+  minimax_m1: minimaxLines,
+  minimax_m2: minimax,
+  nemotron,
+  seed_oss: seed,
+  harmony,
+};
+
+/** The three forms that share `<tool_call>`; one of them may omit it. */
+const anyTagged: CallParser = {
+  markers: qwenCoder.markers,
+  parse: (text) => tagged.parse(text) ?? qwenCoder.parse(text),
+};
+
+/** All parsers except those that share tags. */
+const UNTAGGED: readonly CallParser[] = [
+  ...[kimi, deepseek, dsml, minimax, mistral, nemotron, seed, lfm, minimaxLines, llama, pythonic],
+];
+/** In order of precedence: among parsers with the same marker the first one wins. */
+const MARKED: readonly CallParser[] = [harmony, tagged, qwenCoder, ...UNTAGGED];
+const FAMILIES: readonly CallParser[] = [harmony, anyTagged, ...UNTAGGED];
+
+/** Parsers whose calls may be plain text; only a model's template tells which of them it uses. */
+const UNMARKED = ['llama3_json', 'pythonic'] as const;
+
+/** Markers of call formats that no parser here reads. */
+const FOREIGN = [
+  '<|tool_call>',
+  '<|tool_call|>',
+  '<|tool_calls|>',
+  '<|function_call|>',
+  '<|open|>tools<|sep|>',
+  '<|START_ACTION|>',
+  '<|tools_prefix|>',
+  '<|action_start|>',
+  'functools[',
+];
+
+/** The first marker in the text. */
+function firstMarker(text: string, markers: readonly string[]): { marker: string; at: number } | null {
+  const found = markers.map((marker) => ({ marker, at: text.indexOf(marker) })).filter(({ at }) => at !== -1);
+  return found.sort((one, other) => one.at - other.at)[0] ?? null;
+}
+
+/** Parses with the parser of the first marker. */
+function parseMarked(text: string): ParsedCalls | null {
+  const found = MARKED.flatMap((parser) => {
+    const first = firstMarker(text, parser.markers);
+    return first ? [{ parser, at: first.at }] : [];
+  });
+  for (const { parser } of found.sort((one, other) => one.at - other.at)) {
+    const parsed = parser.parse(text);
+    if (parsed !== null) return parsed;
+  }
+  return null;
+}
+
+/**
+ * Null when there are no calls, or one cannot be read: the whole answer is text then, as servers treat it.
+ *
+ * @param parser a name; or the parser of the model's template, which wins over parsers whose markers are in the text
+ */
+export function parseToolCalls(
+  text: string,
+  parser: ToolParser | CallParser = 'auto',
+): { content: string; calls: SampledCall[] } | null {
+  const parsed = parseBy(text, parser);
+  return parsed === null || 'unread' in parsed ? null : parsed;
+}
+
+/** As parseToolCalls(), with the reason for an unreadable call. */
+export function parseBy(text: string, parser: ToolParser | CallParser): ParsedCalls | null {
+  if (parser === 'auto') return parseMarked(text);
+  return typeof parser === 'string' ? PARSERS[parser].parse(text) : (parser.parse(text) ?? parseMarked(text));
+}
+
+/** Whether the text alone does not identify its form: it has markers of several families, or is a call without markers whose arguments may hold some. */
+export function isAmbiguous(text: string): boolean {
+  const families = FAMILIES.filter(({ markers }) => firstMarker(text, markers) !== null);
+  return families.length > 1 || unmarkedCallIn(text) !== null;
+}
+
+/** The parser that reads this text as exactly the one wanted call; null when none does. */
+export function parserOfCall(text: string, wanted: SampledCall): CallParser | null {
+  const found = FAMILIES.find((parser) => {
+    const parsed = parser.parse(text);
+    if (parsed === null || 'unread' in parsed || parsed.calls.length !== 1) return false;
+    const [call] = parsed.calls;
+    return call?.name === wanted.name && normalized(call.arguments) === normalized(wanted.arguments);
+  });
+  return found ?? null;
+}
+
+function normalized(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json));
+  } catch (error) {
+    if (error instanceof SyntaxError) return json;
+    throw error;
+  }
+}
+
+/** A call that began in a text and that no parser read: its marker, and what is wrong with it. */
+export type UnreadCall = { marker: string; reason: string };
+
+const OTHER_FORM = 'its form is not the one that is read here';
+
+/** For the text of an answer without parsed calls. */
+export function unreadCallIn(text: string): UnreadCall | null {
+  const first = firstMarker(text, [...MARKED.flatMap(({ markers }) => markers), ...FOREIGN]);
+  if (first === null) return unmarkedCallIn(text);
+  const parsed = parseMarked(text);
+  if (parsed !== null && 'unread' in parsed) return { marker: first.marker, reason: parsed.unread };
+  return parsed !== null || FOREIGN.includes(first.marker)
+    ? { marker: first.marker, reason: OTHER_FORM }
+    : null;
+}
+
+/** An answer that is only calls without any marker. */
+function unmarkedCallIn(text: string): UnreadCall | null {
+  const found = UNMARKED.find((name) => {
+    const parsed = PARSERS[name].parse(text);
+    return parsed !== null && 'calls' in parsed;
+  });
+  if (found === undefined) return null;
+  return { marker: found === 'pythonic' ? '[name(…)]' : '{"name": …}', reason: OTHER_FORM };
+}

@@ -1,0 +1,70 @@
+/** The sampling of one request beside its messages: the most tokens of its answer, bounded by what is left of the context, and its seed. */
+
+import type { Message, PolicyConfig, RequestedSampling } from '@swefarm/shared';
+import { effectiveSampling, turnSeed } from '@swefarm/shared';
+import { ContextOverflowError } from './endpoint/errors.ts';
+import { maxTokensAfter, sequenceLimit, type TokenLimits } from './sequencelimit.ts';
+
+/** The rollout whose id its seeds derive from, and what limits its tokens. */
+export type TurnLimits = { rolloutId: string; limits: TokenLimits };
+
+export type TurnSampling = {
+  /** For chat requests: only the server knows the length of the prompt. */
+  forChat(messages: readonly Message[]): RequestedSampling;
+  /** Throws PromptTooLongError when the prompt leaves no token. */
+  forPrompt(messages: readonly Message[], promptTokens: number): Promise<RequestedSampling>;
+};
+
+export function createTurnSampling(config: PolicyConfig, { rolloutId, limits }: TurnLimits): TurnSampling {
+  const { max_tokens: wanted, seed } = effectiveSampling(config);
+  const seedOf = (messages: readonly Message[]): Pick<RequestedSampling, 'seed'> => {
+    if (seed === undefined) return {};
+    const turn = messages.filter(({ role }) => role === 'assistant').length + 1;
+    return { seed: turnSeed(seed, rolloutId, turn) };
+  };
+  let firstPrompt: number | null = null;
+  return {
+    forChat: (messages) => ({
+      ...(wanted === undefined ? {} : { max_tokens: wanted }),
+      ...seedOf(messages),
+    }),
+    async forPrompt(messages, promptTokens) {
+      firstPrompt ??= promptTokens;
+      const limit = await sequenceLimit(limits, firstPrompt);
+      return { max_tokens: maxTokensAfter(promptTokens, limit, wanted ?? null), ...seedOf(messages) };
+    },
+  };
+}
+
+/**
+ * Sends a request, and repeats it once with fewer tokens when the endpoint reports that the requested answer does not fit.
+ * `promptTokens`: null where unknown. When a server does not say how much is left, the repeat asks for all that is left, which it knows itself.
+ */
+export async function sendWithinLimit<T>(
+  asked: RequestedSampling,
+  send: (asked: RequestedSampling) => Promise<T>,
+  promptTokens: number | null,
+): Promise<[answer: T, asked: RequestedSampling]> {
+  try {
+    return [await send(asked), asked];
+  } catch (error) {
+    if (!(error instanceof ContextOverflowError)) throw error;
+    const fewer = smallerMaxTokens(asked.max_tokens, error, promptTokens);
+    if (fewer === undefined) throw error;
+    const smaller = { ...asked, max_tokens: fewer };
+    return [await send(smaller), smaller];
+  }
+}
+
+/** Undefined: a smaller request is not possible. */
+function smallerMaxTokens(
+  most: number | null | undefined,
+  { overflow: { limit, room } }: ContextOverflowError,
+  promptTokens: number | null,
+): number | null | undefined {
+  if (most === undefined || most === null) return undefined;
+  const left = room ?? (limit === null || promptTokens === null ? null : limit - promptTokens);
+  // A completions endpoint needs a number.
+  if (left === null) return promptTokens === null ? null : undefined;
+  return left >= 1 && left < most ? left : undefined;
+}

@@ -1,0 +1,86 @@
+/** The HTTP client of policy endpoints, against servers on this machine. */
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { createEndpointClient } from '../src/endpoint/client.ts';
+import { APIConnectionError, APIError } from '../src/endpoint/errors.ts';
+import { closePolicyConnections } from '../src/endpoint/exchange.ts';
+
+afterAll(closePolicyConnections);
+
+async function clientOf(answer: RequestListener) {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return createEndpointClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, null);
+}
+
+const signal = () => new AbortController().signal;
+const SAID = JSON.stringify({ said: 'ünï'.repeat(40_000) });
+
+test.each([
+  ['gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['br', brotliCompressSync],
+] as const)('an answer that a proxy compresses by %s unasked is read', async (encoding, compress) => {
+  const asked: (string | undefined)[] = [];
+  const client = await clientOf((request, response) => {
+    asked.push(request.headers['accept-encoding'] as string);
+    response.writeHead(200, { 'content-encoding': encoding }).end(compress(SAID));
+  });
+  expect((await client.postWhole('chat', ['{}'], signal())).toString('utf8')).toBe(SAID);
+  expect(asked).toEqual(['identity']);
+});
+
+test('the pieces of a body arrive as one, with their length in bytes', async () => {
+  const client = await clientOf((request, response) => {
+    const pieces: Buffer[] = [];
+    request.on('data', (piece: Buffer) => pieces.push(piece));
+    request.on('end', () => {
+      const body = Buffer.concat(pieces);
+      response.end(JSON.stringify([request.headers['content-length'], body.length, body.toString('utf8')]));
+    });
+  });
+  const answer = await client.postWhole('chat', ['{"a":"ü",', Buffer.from('"b":1}')], signal());
+  expect(JSON.parse(answer.toString())).toEqual(['16', 16, '{"a":"ü","b":1}']);
+});
+
+test('a reader that throws ends the exchange with its error, and the connection', async () => {
+  const gone = Promise.withResolvers<void>();
+  const client = await clientOf((_request, response) => {
+    response.once('close', () => gone.resolve());
+    response.write('one');
+  });
+  const asking = client.post('chat', ['{}'], signal(), () => () => {
+    throw new RangeError('too much');
+  });
+  await expect(asking).rejects.toThrow('too much');
+  await gone.promise;
+});
+
+test('a refusal is an APIError with its status; a connection that closes unanswered is an APIConnectionError', async () => {
+  const refusing = await clientOf((_request, response) => {
+    response.writeHead(307, { location: 'http://elsewhere/' }).end('gone');
+  });
+  const refused = await refusing.postWhole('chat', ['{}'], signal()).catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(APIError);
+  expect((refused as APIError).status).toBe(307);
+  expect((refused as APIError).headers?.get('location')).toBe('http://elsewhere/');
+  const closing = await clientOf((request) => request.socket.destroy());
+  await expect(closing.postWhole('chat', ['{}'], signal())).rejects.toBeInstanceOf(APIConnectionError);
+});
+
+test('an abort ends the wait at once, with its reason, and closes the request at the server', async () => {
+  const stop = new AbortController();
+  const gone = Promise.withResolvers<void>();
+  const client = await clientOf((_request, response) => {
+    response.once('close', () => gone.resolve());
+    stop.abort(new Error('enough'));
+  });
+  await expect(client.postWhole('chat', ['{}'], stop.signal)).rejects.toThrow('enough');
+  await gone.promise;
+});

@@ -1,0 +1,152 @@
+/**
+ * Ten thousand generated conversations under the chat templates of eight families, ours in their structure and the real ones
+ * that a package carries, and under the real ones of eight more, in both renderers; servers render with jinja2 as transformers does.
+ * usage: run.ts [--folder FOLDER] [--conversations N] [--only NAME]; the folder keeps packages. Ends with one line: N passed, N failed.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { parseArgs } from 'node:util';
+import { errorMessage } from '@swefarm/shared';
+import fc from 'fast-check';
+import { FAMILIES, type Family, MORE } from './families.ts';
+import { familyFolder, type Render, startSamplingServer, withObjects } from './server.ts';
+import { play, talks } from './talk.ts';
+
+/** Real templates, as llama-cpp-python's sources carry them. */
+const REAL: Readonly<Record<string, string>> = {
+  qwen3: 'Qwen-Qwen3-0.6B.jinja',
+  'qwen3-coder': 'Qwen3-Coder.jinja',
+  'nemotron-3': 'NVIDIA-Nemotron-3-Nano-30B-A3B-BF16.jinja',
+  'glm-4': 'GLM-4.6.jinja',
+  'deepseek-v3': 'deepseek-ai-DeepSeek-V3.1.jinja',
+  'llama-3.1': 'meta-llama-Llama-3.1-8B-Instruct.jinja',
+  mistral: 'Mistral-Small-3.2-24B-Instruct-2506.jinja',
+  'gpt-oss': 'openai-gpt-oss-120b.jinja',
+  'qwen2.5': 'Qwen-Qwen2.5-7B-Instruct.jinja',
+  'hermes-3': 'NousResearch-Hermes-3-Llama-3.1-8B-tool_use.jinja',
+  'qwen3.5': 'Qwen3.5-4B.jinja',
+  'deepseek-v3.2': 'deepseek-ai-DeepSeek-V3.2.jinja',
+  'deepseek-v4': 'deepseek-ai-DeepSeek-V4.jinja',
+  'minimax-m2': 'MiniMax-M2.jinja',
+  'nemotron-nano-2': 'NVIDIA-Nemotron-Nano-v2.jinja',
+  'kimi-k2': 'moonshotai-Kimi-K2.jinja',
+};
+const PACKAGE = 'llama-cpp-python==0.3.36';
+
+const run = (command: string, ...args: string[]) =>
+  execFileSync(command, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+
+/** A Python with jinja2, and the folder of real templates. */
+function prepare(folder: string): { python: string; real: string } {
+  const [venv, real] = [join(folder, 'venv'), join(folder, 'real')];
+  const python = join(venv, 'bin', 'python');
+  mkdirSync(folder, { recursive: true });
+  if (!existsSync(python)) {
+    run('python3', '-m', 'venv', venv);
+    run(python, '-m', 'pip', 'install', '--quiet', 'jinja2==3.1.6');
+  }
+  if (!existsSync(real)) {
+    const sources = join(folder, 'sources');
+    mkdirSync(`${real}.part`, { recursive: true });
+    run(
+      python,
+      '-m',
+      'pip',
+      'download',
+      '--quiet',
+      '--no-deps',
+      '--no-binary',
+      'llama-cpp-python',
+      '--dest',
+      sources,
+      PACKAGE,
+    );
+    const [archive = ''] = readdirSync(sources).filter((name) => name.endsWith('.tar.gz'));
+    run(
+      'tar',
+      '-xzf',
+      join(sources, archive),
+      '-C',
+      `${real}.part`,
+      '--wildcards',
+      '*/models/templates/*.jinja',
+      '--transform',
+      's#.*/##',
+    );
+    renameSync(`${real}.part`, real);
+  }
+  return { python, real };
+}
+
+/** One process of jinja2 for all templates; answers come in the order of the questions. */
+function startJinja(python: string): Disposable & { render: (template: string) => Render } {
+  const child = spawn(python, [new URL('render.py', import.meta.url).pathname], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const waiting: ((line: string) => void)[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => waiting.shift()?.(line));
+  return {
+    render: (template) => async (chat) => {
+      const line = JSON.stringify({ template, ...chat, messages: withObjects(chat.messages) });
+      const answer = new Promise<string>((told) => waiting.push(told));
+      child.stdin.write(`${line}\n`);
+      const { text, error } = JSON.parse(await answer);
+      if (error !== undefined) throw new Error(error);
+      return text;
+    },
+    [Symbol.dispose]: () => child.kill(),
+  };
+}
+
+async function check(family: Family, source: string, render: Render, folder: boolean, numRuns: number) {
+  await using made = await familyFolder(family.tokens, source);
+  await using server = await startSamplingServer(made.tokenizer, render);
+  const decode = (ids: Iterable<number>) => made.tokenizer.decode(ids);
+  const held = fc.asyncProperty(talks, (talk) =>
+    play(talk, family, server, folder ? made.folder : null, decode, render),
+  );
+  await fc.assert(held, { numRuns, seed: 14 });
+}
+
+const { values } = parseArgs({
+  options: {
+    folder: { type: 'string', default: '.swefarm/cache/templates' },
+    conversations: { type: 'string', default: '10000' },
+    only: { type: 'string' },
+  },
+});
+const { python, real } = prepare(resolve(values.folder));
+using jinja = startJinja(python);
+const families = [...FAMILIES, ...MORE].filter(
+  ({ name }) => values.only === undefined || name === values.only,
+);
+const kinds = families.reduce(
+  (sum, { name }) => sum + (FAMILIES.some((one) => one.name === name) ? 4 : 2),
+  0,
+);
+const each = Math.ceil(Number(values.conversations) / kinds);
+let [passed, failed] = [0, 0];
+for (const family of families) {
+  const own = new URL(`chats/${family.name}.jinja`, import.meta.url);
+  const ours = existsSync(own) ? readFileSync(own, 'utf8') : null;
+  const theirs = readFileSync(join(real, REAL[family.name] ?? ''), 'utf8');
+  for (const [whose, source] of [['ours', ours] as const, ['real', theirs] as const]) {
+    if (source === null) continue;
+    for (const folder of [true, false]) {
+      const what = `${family.name}, ${whose}, rendered by the ${folder ? 'folder' : 'server'}`;
+      try {
+        await check(family, source, jinja.render(source), folder, each);
+        passed++;
+        console.log(`ok   ${what}: ${each} conversations`);
+      } catch (error) {
+        failed++;
+        const cause = error instanceof Error && error.cause ? `\n${errorMessage(error.cause)}` : '';
+        console.log(`FAIL ${what}: ${errorMessage(error)}${cause}`);
+      }
+    }
+  }
+}
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;

@@ -1,0 +1,128 @@
+/** A completions server that says what it is told, token by token, and keeps a log of what it was asked. Renders with an engine of the test's choice. */
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadTokenizer, type Tokenizer } from '@swefarm/testkit';
+import { createEndpointClient } from '../../src/endpoint/client.ts';
+import type { Post } from '../../src/endpoint/post.ts';
+
+/** Renders a chat: null tools where none are offered. */
+export type Render = (chat: {
+  messages: readonly object[];
+  tools: readonly object[];
+  open: boolean;
+}) => string | Promise<string>;
+
+/** What is sampled next: a text, and the token that ends it, if nothing cut it. */
+export type Sample = { text: string; end: string | null };
+
+const FIXTURES = new URL('../../../testkit/fixtures/tokenizer/', import.meta.url);
+
+/** A folder with the family's chat template and a tokenizer that knows its tokens; dispose it. */
+export async function familyFolder(
+  tokens: readonly string[],
+  template: string,
+): Promise<AsyncDisposable & { folder: string; tokenizer: Tokenizer }> {
+  const folder = await mkdtemp(join(tmpdir(), 'family-'));
+  const json = JSON.parse(readFileSync(new URL('tokenizer.json', FIXTURES), 'utf8'));
+  const known = new Set(json.added_tokens.map(({ content }: { content: string }) => content));
+  for (const content of [...tokens, '<s>', '</s>']) {
+    if (known.has(content)) continue;
+    known.add(content);
+    const id = 5000 + json.added_tokens.length;
+    const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
+    json.added_tokens.push({ id, content, ...flags });
+  }
+  const path = join(folder, 'tokenizer.json');
+  await writeFile(path, JSON.stringify(json));
+  await writeFile(join(folder, 'tokenizer_config.json'), '{"bos_token":"<s>","eos_token":"</s>"}');
+  await writeFile(join(folder, 'chat_template.jinja'), template);
+  return {
+    folder,
+    tokenizer: loadTokenizer(path),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  };
+}
+
+export type SamplingServer = AsyncDisposable & {
+  post: Post;
+  /** Prompts in the order in which they were asked. */
+  log: number[][];
+  say(sample: Sample): void;
+};
+
+export async function startSamplingServer(tokenizer: Tokenizer, render: Render): Promise<SamplingServer> {
+  const log: number[][] = [];
+  let next: Sample | null = null;
+  const answer = async (path: string, body: Record<string, unknown>): Promise<object> => {
+    if (path === '/detokenize') return { prompt: tokenizer.decode(body.tokens as number[]) };
+    if (path === '/tokenize') {
+      const { messages, tools = [], add_generation_prompt: open } = body;
+      const chat = { messages: messages as object[], tools: tools as object[], open: open as boolean };
+      return { tokens: Array.from(tokenizer.encode(await render(chat)).ids) };
+    }
+    if (next === null) throw new Error('nothing to say');
+    const { text, end } = next;
+    const ids = [...tokenizer.encode(text).ids, ...(end === null ? [] : [tokenizer.idOf(end)])];
+    const prompt = body.prompt as number[];
+    log.push(prompt);
+    return {
+      choices: [
+        {
+          text,
+          finish_reason: end === null ? 'length' : 'stop',
+          token_ids: ids,
+          logprobs: { token_logprobs: ids.map(() => -0.5) },
+        },
+      ],
+      usage: { prompt_tokens: prompt.length, completion_tokens: ids.length },
+    };
+  };
+  const server = createServer((request, response) => {
+    readAll(request)
+      .then((text) => answer((request.url ?? '').replace('/v1', ''), JSON.parse(text)))
+      .then(
+        (said) => response.end(JSON.stringify(said)),
+        (error: Error) => response.writeHead(400).end(error.message),
+      );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const client = createEndpointClient(url, null);
+  return {
+    log,
+    say: (sample) => {
+      next = sample;
+    },
+    async post(route, pieces) {
+      return await client.postWhole(route, pieces, new AbortController().signal);
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function readAll(request: IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of request) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+type Said = { content: string | null; tool_calls?: { function: { arguments: string } }[] };
+
+/** As servers give chats to templates: no content is an empty one, and arguments are objects. */
+export const withObjects = (messages: readonly object[]): object[] =>
+  (messages as Said[]).map(({ tool_calls: calls, ...message }) => ({
+    ...{ ...message, content: message.content ?? '' },
+    ...(calls && {
+      tool_calls: calls.map((call) => ({
+        ...call,
+        function: { ...call.function, arguments: JSON.parse(call.function.arguments) },
+      })),
+    }),
+  }));

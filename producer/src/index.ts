@@ -1,2 +1,0 @@
-export { newRunRecord } from './run/record.ts';
-export { submit } from './run/submit.ts';

@@ -1,0 +1,105 @@
+/** Rows of tens of megabytes, as families store logs and commits in them: through the command and the gateway, and what is too large is refused. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { bearer, testGateway } from '@swefarm/gateway/test/gateway.ts';
+import { POLICY, post } from '@swefarm/gateway/test/gym.ts';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
+import { expect, test } from 'vitest';
+import { run } from './cli.ts';
+
+const MIB = 1024 ** 2;
+/** No row of a known dataset is so long: the longest that is at hand has 30 kB, and R2E-Gym's hold both texts of each changed file. */
+const ROW_BYTES = 24 * MIB;
+const FIX = 'f'.repeat(40);
+
+/** Lines that compress as code does, not to nothing. */
+const text = (bytes: number): string =>
+  Array.from({ length: bytes / 64 }, (_, n) => `${n}`.padEnd(63, 'value = other(n)')).join('\n');
+
+/** A row of R2E-Gym that holds a file of half its size before and behind the fix. */
+function largeRow(): Record<string, unknown> {
+  const content = text(ROW_BYTES / 2);
+  const commit = { file_diffs: [], old_commit_hash: 'e'.repeat(40), new_commit_hash: FIX, before: content };
+  return {
+    instance_id: IDS[0],
+    repo_name: 'calc',
+    docker_image: `namanjain12/calc_final:${FIX}`,
+    commit_hash: FIX,
+    parsed_commit_content: JSON.stringify(commit),
+    execution_result_content: content,
+    expected_output_json: JSON.stringify({ test_add: 'PASSED' }),
+    problem_statement: '[ISSUE]add subtracts.[/ISSUE]',
+  };
+}
+
+/** A row of SWE-bench-Live whose test patch, which the instance keeps, is as large. */
+const largeKept = (): Record<string, unknown> => ({
+  instance_id: 'acme__calc-1',
+  repo: 'acme/calc',
+  base_commit: 'e'.repeat(40),
+  problem_statement: 'add subtracts.',
+  patch: '',
+  test_patch: `diff --git a/data.txt b/data.txt\nnew file mode 100644\n--- /dev/null\n+++ b/data.txt\n@@ -0,0 +1 @@\n+${text(ROW_BYTES)}\n`,
+  docker_image: 'starryzhang/calc:1',
+  test_cmds: ['pytest -rA'],
+  log_parser: 'pytest',
+  FAIL_TO_PASS: ['t.py::a'],
+  PASS_TO_PASS: [],
+});
+
+const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
+const IDS = [`calc-${FIX}`, 'acme__calc-1'];
+
+test('the gateway takes rows of 24 MiB whole, as a run and as calls, and refuses a larger body with its limit and what to do', async () => {
+  const { url, farm } = await testGateway();
+  const instances = [largeRow(), largeKept()];
+  const reply = await post(url, { instances, group_size: 1, run: RUN }, { path: '/v1/runs' });
+  const made = (await reply.json()) as { run_id: string };
+  expect([reply.status, made]).toEqual([201, { run_id: expect.any(String), rollouts: 2, queued: 2 }]);
+  const { run_id } = made;
+  expect((await farm.runs.instanceIds(run_id)).toSorted()).toEqual(IDS.toSorted());
+  const stored = await farm.runs.getInstance(run_id, 'acme__calc-1');
+  expect(stored?.test_patch).toBe(instances[1]?.test_patch);
+
+  const call = new AbortController();
+  const held = post(
+    url,
+    { ...largeKept(), ...POLICY, responses_create_params: { input: [] } },
+    { signal: call.signal },
+  ).then(
+    ({ status }) => status,
+    () => 'held',
+  );
+  const queued = () => farm.queue().getJobs(['prioritized', 'waiting']);
+  await expect.poll(async () => (await queued()).length, { timeout: 60_000 }).toBe(3);
+  call.abort();
+  expect(await held).toBe('held');
+
+  const larger = JSON.stringify({ instances: [{ ...largeRow(), more: text(48 * MIB) }], run: RUN });
+  const refused = await fetch(`${url}/v1/runs`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...bearer() },
+    body: larger,
+  });
+  expect(refused.status).toBe(413);
+  expect(await refused.json()).toMatchObject({
+    error: {
+      code: 'too_large',
+      field: 'body',
+      message: expect.stringMatching(/gateway_body_bytes allows \(67108864 bytes\): post fewer rows at once/),
+    },
+  });
+}, 180_000);
+
+test('the command takes the same rows from a file', async () => {
+  const { farm, config } = await testGateway();
+  const dataset = join(await testFolder(), 'large.jsonl');
+  await writeFile(dataset, `${JSON.stringify(largeRow())}\n${JSON.stringify(largeKept())}\n`);
+  const { code, stdout, stderr } = await run([
+    ...['submit', '--dataset', dataset, '--agent', 'noop', '--redis-prefix', config.redis_prefix],
+    ...['--redis-url', process.env.SWEFARM_TEST_REDIS_URL ?? ''],
+  ]);
+  expect(code, stderr).toBe(0);
+  const { run_id } = JSON.parse(stdout) as { run_id: string };
+  expect((await farm.runs.instanceIds(run_id)).toSorted()).toEqual(IDS.toSorted());
+}, 180_000);

@@ -1,0 +1,127 @@
+import { appendFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Dataset } from '@swefarm/datasets';
+import { brokenBecause, type Report, type Result } from '@swefarm/shared';
+import { expect, onTestFinished, test } from 'vitest';
+import { type EvaluationRound, healthFinding, withEgress } from './finding.ts';
+import { appendFindings, type HealthFinding, readRegistry } from './registry.ts';
+import { addKnownHealth } from './withhealth.ts';
+
+const TESTED = { instance_id: 'i-1', FAIL_TO_PASS: ['a', 'b'] };
+const NOW = new Date('2026-01-01T00:00:00Z');
+
+function round(
+  resolved: boolean | null,
+  tests: { passed: string[]; failed: string[] },
+  seconds = 1,
+): EvaluationRound {
+  const nothing = { success: [], failure: [] };
+  const report = {
+    resolved,
+    evaluation: resolved === null ? 'not_run' : 'completed',
+    grader: 'swebench-4.1.0',
+    image_digest: 'sha256:a',
+    tests_status: {
+      FAIL_TO_PASS: { success: tests.passed, failure: tests.failed },
+      PASS_TO_PASS: nothing,
+      FAIL_TO_FAIL: nothing,
+      PASS_TO_FAIL: nothing,
+    },
+  } as unknown as Report;
+  return { report, result: { seconds: { evaluation: seconds + 1, tests: seconds } } as unknown as Result };
+}
+const passes = (seconds?: number): EvaluationRound =>
+  round(true, { passed: ['a', 'b'], failed: [] }, seconds);
+const fails = round(false, { passed: ['a'], failed: ['b'] });
+const finding = (gold: EvaluationRound[], noop = fails): HealthFinding =>
+  healthFinding(TESTED, 'none', gold, [noop], NOW) as HealthFinding;
+
+test('gold that resolves, nothing that does not: healthy, with the longest time', () => {
+  const found = finding([passes(2), passes(5)]);
+  expect(found).toMatchObject({
+    gold_resolves: true,
+    noop_resolves: false,
+    gold_seconds: 5,
+    times: 2,
+    flaky: [],
+  });
+  expect(brokenBecause(found)).toBeNull();
+});
+
+test('tests that change their outcome are named', () => {
+  const found = finding([passes(), fails, passes()]);
+  expect(found).toMatchObject({ gold_resolves: false, flaky: ['b'], times: 3 });
+  expect(brokenBecause(found)).toMatch(/not always resolved \(flaky: b\)/);
+});
+
+test('tests that gold leaves skipped or expected to fail are named', () => {
+  const expected = passes();
+  const report = { ...expected.report, status_map: { a: 'PASSED', b: 'XFAIL', c: 'SKIPPED' } } as Report;
+  expect(finding([passes(), { ...expected, report }]).unpassed).toEqual(['b']);
+  expect(finding([passes()]).unpassed).toEqual([]);
+});
+
+test('an untouched tree that is resolved, gold that is not, gold that wants the network', () => {
+  expect(brokenBecause(finding([passes()], passes()))).toMatch(/untouched tree/);
+  expect(brokenBecause(finding([fails]))).toBe('gold is not resolved');
+  const online = { ...finding([passes()]), network: 'egress' as const };
+  expect(brokenBecause(withEgress(finding([fails]), online))).toBe('gold needs the network');
+  expect(withEgress(finding([passes()]), online).needs_egress).toBe(false);
+});
+
+test('an untouched tree that is resolved once, or whose tests change, is found among several', () => {
+  const several = (...noop: EvaluationRound[]) => healthFinding(TESTED, 'none', [passes()], noop, NOW);
+  expect(several(fails, passes())).toMatchObject({ noop_resolves: true, flaky: ['b'] });
+  expect(several(fails, fails)).toMatchObject({ noop_resolves: false, flaky: [] });
+  expect(several()?.noop_resolves).toBeNull();
+});
+
+test('nothing is known when no evaluation came to a verdict', () => {
+  const lost: EvaluationRound = { ...passes(), report: null };
+  expect(
+    healthFinding(TESTED, 'none', [lost, round(null, { passed: [], failed: [] })], [fails], NOW),
+  ).toBeNull();
+  expect(finding([lost, passes()]).times).toBe(1);
+});
+
+async function file(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-health-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  return join(folder, 'deep', 'health.jsonl');
+}
+
+test('the last finding about the same image, grader and network counts; a torn line does not', async () => {
+  const path = await file();
+  expect((await readRegistry(path)).size).toBe(0);
+  await appendFindings(path, [finding([fails]), { ...finding([passes()]), image_digest: 'sha256:b' }]);
+  await appendFindings(path, [finding([passes()])]);
+  await appendFile(path, '{"format":"swefarm-heal');
+  const known = (await readRegistry(path)).get('i-1');
+  expect(known?.map((one) => [one.image_digest, one.gold_resolves])).toEqual([
+    ['sha256:a', true],
+    ['sha256:b', true],
+  ]);
+  await appendFile(path, '\n');
+  await expect(readRegistry(path)).rejects.toThrow(/health\.jsonl:4: not a finding/);
+});
+
+test('a run gets what is known; broken instances are named, and left out when asked to be', () => {
+  const row = (instance_id: string) => ({ instance_id, patch: 'p' });
+  const dataset = {
+    path: '/d',
+    sha256: 'x',
+    instances: ['good', 'bad', 'new'].map(row),
+  } as unknown as Dataset;
+  const registry = new Map([
+    ['good', [finding([fails]), { ...finding([passes()]), image_digest: 'sha256:b' }]],
+    ['bad', [finding([fails])]],
+  ]);
+  const warned = addKnownHealth(dataset, registry, false);
+  expect([...warned.broken]).toEqual([['bad', 'gold is not resolved']]);
+  expect(warned.dataset.sha256).toBe('x');
+  expect(warned.dataset.instances.map(({ health }) => health?.length)).toEqual([2, 1, undefined]);
+  const skipped = addKnownHealth(dataset, registry, true);
+  expect(skipped.dataset.instances.map(({ instance_id }) => instance_id)).toEqual(['good', 'new']);
+  expect(skipped.dataset.sha256).not.toBe('x');
+});

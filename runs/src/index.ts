@@ -1,0 +1,29 @@
+export { withDeadline } from './deadline.ts';
+export { flagKey, flagName, RUN_FLAGS, type RunFlag } from './flags.ts';
+export { type EvaluationRound, healthFinding, withEgress } from './health/finding.ts';
+export {
+  appendFindings,
+  type HealthFinding,
+  type HealthRegistry,
+  readRegistry,
+  registryPath,
+} from './health/registry.ts';
+export { addKnownHealth } from './health/withhealth.ts';
+export { readPatches } from './patches.ts';
+export { withShownPictures } from './pictures.ts';
+export { ANY_MODEL, diagnose } from './probe/doctor.ts';
+export { probeEndpoints } from './probe/endpoints.ts';
+export { probePictures } from './probe/pictureprobe.ts';
+export { probeReachable } from './probe/reachable.ts';
+export {
+  asTree,
+  merge,
+  newRunRecord,
+  recordFromSettings,
+  requireKnownKeys,
+  requireSameSettings,
+  runSettings,
+  type SettingsTree,
+} from './record.ts';
+export { queueMore, rolloutIds, type Submitted, staleLimitWarning, submit } from './submit.ts';
+export { localAbility, workerWarnings } from './workerneeds.ts';

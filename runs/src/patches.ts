@@ -1,0 +1,50 @@
+/** Reads predictions in the SWE-bench harness's forms, for rollouts that only apply and grade a patch. */
+
+import { datasetError, describeValue, type RowProblem, readRows } from '@swefarm/datasets';
+import { type Instance, UsageError } from '@swefarm/shared';
+
+/**
+ * Patches by instance id, in file order: an instance's rollouts take its patches in turn. A null patch counts as empty.
+ *
+ * @throws UsageError for bad rows and for instances of the run that have no prediction
+ */
+export async function readPatches(
+  path: string,
+  instances: readonly Pick<Instance, 'instance_id'>[],
+  signal?: AbortSignal,
+): Promise<Map<string, string[]>> {
+  const patches = new Map<string, string[]>();
+  const problems: RowProblem[] = [];
+  for await (const row of readRows(path, signal)) {
+    if ('problem' in row) {
+      problems.push(row.problem);
+      continue;
+    }
+    const { instance_id: id, model_patch: patch = null } = row.value;
+    if (typeof id !== 'string' || (patch !== null && typeof patch !== 'string')) {
+      const field = typeof id === 'string' ? 'model_patch' : 'instance_id';
+      const found = describeValue(field === 'instance_id' ? id : patch);
+      problems.push({
+        where: row.where,
+        field,
+        expected: 'a string',
+        found,
+        remedy: 'write one prediction per row',
+      });
+      continue;
+    }
+    const earlier = patches.get(id);
+    if (earlier) earlier.push(patch ?? '');
+    else patches.set(id, [patch ?? '']);
+  }
+  if (problems.length > 0) throw datasetError(path, problems);
+  const missing = instances.filter((one) => !patches.has(one.instance_id)).map((one) => one.instance_id);
+  if (missing.length > 0) {
+    const named = missing.slice(0, 10).join(', ') + (missing.length > 10 ? `, … (${missing.length})` : '');
+    throw new UsageError(
+      `${path}: has no prediction for ${named}; add them or narrow the dataset with --ids`,
+    );
+  }
+  const wanted = new Set(instances.map((one) => one.instance_id));
+  return new Map([...patches].filter(([id]) => wanted.has(id)));
+}

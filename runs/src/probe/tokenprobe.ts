@@ -1,0 +1,298 @@
+/**
+ * Tries, before anything is queued, whether a training run on an endpoint can be contiguous: three turns of text and (unless
+ * its commands are fenced) three with tools, in the run's own token mode. What fails here would fail in every rollout.
+ */
+import {
+  AnswerError,
+  ContextOverflowError,
+  openLedger,
+  openRenderer,
+  openTurnClient,
+  recordTokens,
+  type TokenLimits,
+  type TurnClient,
+} from '@swefarm/policy';
+import {
+  effectiveSampling,
+  errorMessage,
+  type Finding,
+  type Message,
+  type PolicyConfig,
+  RolloutFailure,
+  reshapingKeys,
+  type ToolDefinition,
+  UsageError,
+} from '@swefarm/shared';
+import { type LogProbKind, type LogProbs, probeLogProbs } from './logprobs.ts';
+import { ProbeRefused, type ProbeTarget, postTo, readServedLength } from './probewire.ts';
+import { describeMissingCall, MOST_ANSWERS, NUDGE, type ProbeReply } from './toolcallprobe.ts';
+
+export type TokenProbeOptions = ProbeTarget & {
+  /** How the run's model gives its commands: with `tool`, a call must be parsed; with `fenced`, no tool is offered. */
+  action?: 'fenced' | 'tool';
+  /** The run's limit on tokens of prompt and answer; null: none. */
+  contextLimit?: number | null;
+  /** The run's limit on tokens after the first prompt. */
+  sequenceBudget?: number | null;
+  /** The longest problem statement of the run. */
+  problem?: string;
+  /** The trainer corrects for log-probabilities of a distribution other than the sampled one. */
+  acceptRawLogprobs?: boolean;
+};
+
+const TURNS = 3;
+
+const TOOL: ToolDefinition = {
+  type: 'function',
+  function: {
+    name: 'bash',
+    description: 'Run one command.',
+    parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] },
+  },
+};
+
+/** `silent`: the model called no tool, which can happen by chance; the run's other endpoints show whether it can. */
+export type TokenFinding = Finding & { silent?: true; logprobs?: LogProbKind };
+
+/** One finding for each conversation and one for what they depend on; `fail` when training is impossible. Never throws for the endpoint. */
+export async function probeTokens(url: string, options: TokenProbeOptions): Promise<TokenFinding[]> {
+  const config = { ...options.config, require_tokens: true };
+  const asking = { ...options, config };
+  const length = await readServedLength(url, asking);
+  const limits = {
+    contextLimit: options.contextLimit ?? null,
+    sequenceBudget: options.sequenceBudget ?? null,
+    modelLength: async () => length,
+  };
+  const talks: [name: string, ask: string, tools: readonly ToolDefinition[]][] = [
+    [
+      'text',
+      'Think first. Then answer in one sentence: which shell command lists the files of a folder?',
+      [],
+    ],
+  ];
+  // A server may refuse tools when the run does not need them.
+  if (options.action !== 'fenced')
+    talks.push([
+      'tools',
+      'List the files of this folder with the tool bash, then say what there is.',
+      [TOOL],
+    ]);
+  const findings: TokenFinding[] = [];
+  for (const [name, ask, tools] of talks) {
+    findings.push(
+      await toFinding(config, `tokens (${name})`, () => probeConversation(url, asking, limits, ask, tools)),
+    );
+  }
+  if (findings.some(({ status }) => status === 'fail')) return findings;
+  if (config.token_mode === 'text') {
+    findings.push(await toFinding(config, 'tokens (thinking)', () => probeThinking(url, asking, limits)));
+  }
+  findings.push(await toFinding(config, 'context', () => probeContext(url, asking, limits)));
+  const told = await probeLogProbs(url, asking);
+  const judged = await toFinding(config, 'logprobs', async () => judgeLogProbs(told, asking));
+  return [...findings, { ...judged, logprobs: told.verdict }];
+}
+
+/** Ends a check with a finding other than a plain `ok`. */
+class ProbeProblem extends Error {
+  override readonly name = 'Found';
+  readonly status: 'warn' | 'fail';
+  readonly remedy: string;
+  readonly silent: boolean;
+  constructor(status: 'warn' | 'fail', message: string, remedy: string, silent = false) {
+    super(message);
+    this.status = status;
+    this.remedy = remedy;
+    this.silent = silent;
+  }
+}
+
+/** Rollout id of the probe's conversations, from which their seeds follow. */
+const PROBE = 'probe.probe.0';
+
+/**
+ * Three turns, more while it waits for a call, asked as the run asks: only the messages differ.
+ * Throws RolloutFailure `policy_tokens` at the first break.
+ */
+async function probeConversation(
+  url: string,
+  asker: TokenProbeOptions,
+  limits: TokenLimits,
+  ask: string,
+  tools: readonly ToolDefinition[],
+): Promise<string> {
+  const { config } = asker;
+  const speaker = await openTurnClient(config, { rolloutId: PROBE, limits });
+  const post = postTo(url, asker);
+  const ledger = openLedger();
+  const messages: Message[] = [
+    { role: 'system', content: 'You work in a shell.' },
+    { role: 'user', content: ask },
+  ];
+  const mustCall = tools.length > 0 && asker.action === 'tool';
+  const heard: ProbeReply[] = [];
+  let thoughts = 0;
+  let calls = 0;
+  for (let turn = 1; turn <= TURNS || (mustCall && calls === 0 && turn <= MOST_ANSWERS); turn++) {
+    const reply = await unstreamedIfNeeded(asker, speaker, () => speaker.ask(messages, tools, post)).catch(
+      (error: unknown) => {
+        if (turn === 1 || !isFull(error)) throw error;
+        if (turn > TURNS) return null;
+        throw new ProbeProblem(
+          'warn',
+          `${turn - 1} answers fill the context, ${turn - 2} of ${TURNS - 1} transitions could be tried: ${errorMessage(error)}`,
+          'set --max-tokens, so that one answer leaves room for the next',
+        );
+      },
+    );
+    if (reply === null) break;
+    recordTokens(ledger, reply, turn, true);
+    messages.push(reply.message, ...observations(reply.message, mustCall ? NUDGE : undefined));
+    heard.push({ message: reply.message, cut: reply.finish_reason === 'length' });
+    if (reply.message.reasoning_content || reply.message.content?.includes('</think>')) thoughts++;
+    calls += reply.message.tool_calls?.length ?? 0;
+  }
+  if (mustCall && calls === 0) {
+    const { why, detail, remedy } = describeMissingCall(config, heard);
+    throw new ProbeProblem(why === 'begun' ? 'fail' : 'warn', detail, remedy, why === 'silent');
+  }
+  return `${heard.length} turns in mode ${config.token_mode} are contiguous, ${ledger.length} tokens (${thoughts} with thinking, ${calls} tool calls)`;
+}
+
+/** As in workers: an endpoint that streams no token ids (SGLang's chats) is asked for unstreamed answers. */
+async function unstreamedIfNeeded<T>({ config }: ProbeTarget, speaker: TurnClient, ask: () => Promise<T>) {
+  try {
+    return await ask();
+  } catch (error) {
+    if (config.stream !== 'auto' || !(error instanceof ProbeRefused && error.refusesStream)) throw error;
+    speaker.stopStreaming();
+    return await ask();
+  }
+}
+
+const isFull = (error: unknown): boolean =>
+  error instanceof ContextOverflowError || (error instanceof AnswerError && error.kind === 'no_room');
+
+function observations(
+  { tool_calls: calls = [] }: Message,
+  next = 'README.md\nsrc\n\nAnd what would you do next?',
+): Message[] {
+  if (calls.length === 0) return [{ role: 'user', content: next }];
+  return calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'README.md\nsrc' }));
+}
+
+/** Whether the first prompt and one answer fit. */
+async function probeContext(url: string, asker: TokenProbeOptions, limits: TokenLimits): Promise<string> {
+  const lengths = [limits.contextLimit, await limits.modelLength()].filter((limit) => limit !== null);
+  const { max_tokens: wanted } = effectiveSampling(asker.config);
+  if (lengths.length === 0) {
+    const untold = 'nobody tells how many tokens prompt and answer may have (no max_model_len at /models)';
+    // Only token-in without --max-tokens needs the server's length.
+    if (asker.config.token_mode !== 'token-in' || wanted !== undefined) return untold;
+    throw new ProbeProblem('warn', untold, 'set --max-tokens or --context-limit');
+  }
+  const limit = Math.min(...lengths);
+  const prompt = await promptTokens(url, asker);
+  const most = wanted ?? 1;
+  const sizes = `${prompt === null ? 'a first prompt' : `a first prompt of ${prompt} tokens`} and an answer of up to ${most}`;
+  if ((prompt ?? 1) + most <= limit) return `${sizes} have room in ${limit} tokens`;
+  const room = limit - (prompt ?? 1);
+  throw new ProbeProblem(
+    'fail',
+    `${sizes} have no room in ${limit} tokens`,
+    room > 0
+      ? `set --max-tokens to at most ${room}, or serve the model with a longer context (max_model_len)`
+      : 'serve the model with a longer context (max_model_len), or raise --context-limit',
+  );
+}
+
+/** Tokens of the prompt with the longest problem; null where it cannot be rendered. */
+async function promptTokens(url: string, asker: TokenProbeOptions): Promise<number | null> {
+  const renderer = await openRenderer(asker.config);
+  const messages: Message[] = [
+    { role: 'system', content: 'You work in a shell.' },
+    { role: 'user', content: asker.problem ?? 'List the files.' },
+  ];
+  try {
+    return (await renderer.render(messages, asker.action === 'fenced' ? [] : [TOOL], postTo(url, asker)))
+      .length;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    return null;
+  }
+}
+
+/** Checks that log-probabilities are those of the sampled distribution, where the run's sampling changes it. */
+function judgeLogProbs({ verdict, detail }: LogProbs, asker: TokenProbeOptions): string {
+  const changed = reshapingKeys(effectiveSampling(asker.config));
+  const told = `logprobs: ${verdict} (${detail})`;
+  if (changed.length === 0 || verdict === 'processed') return told;
+  const reason = `${told}, and the run samples with another ${changed.join(', ')}`;
+  if (verdict === 'unknown')
+    throw new ProbeProblem(
+      'warn',
+      reason,
+      'make sure that the server gives processed log-probabilities (vLLM: --logprobs-mode)',
+    );
+  throw new ProbeProblem(
+    asker.acceptRawLogprobs ? 'warn' : 'fail',
+    reason,
+    'serve with --logprobs-mode processed_logprobs (vLLM), sample as the model is (temperature 1, nothing left out), or say --accept-raw-logprobs when the trainer corrects for it',
+  );
+}
+
+/** The prompt must keep the thoughts of earlier answers: otherwise a model that thinks only sometimes would lose them. */
+async function probeThinking(url: string, asker: ProbeTarget, limits: TokenLimits): Promise<string> {
+  const { config } = asker;
+  const short = { ...config, sampling: { ...config.sampling, max_tokens: 1 } };
+  const speaker = await openTurnClient(short, { rolloutId: PROBE, limits });
+  const post = postTo(url, asker);
+  const promptLength = async (answer: Message): Promise<number> => {
+    const more: Message[] = [answer, { role: 'user', content: 'And?' }];
+    const asked: Message[] = [{ role: 'user', content: 'Well?' }, ...more];
+    const reply = await unstreamedIfNeeded(asker, speaker, () => speaker.ask(asked, [], post));
+    return reply.prompt_token_ids?.length ?? 0;
+  };
+  const thought = 'The answer wants some thought, and the thought some words.';
+  const plain = await promptLength({ role: 'assistant', content: 'Yes.' });
+  const lengths = [
+    await promptLength({ role: 'assistant', content: 'Yes.', reasoning_content: thought }),
+    await promptLength({ role: 'assistant', content: `<think>\n${thought}\n</think>\n\nYes.` }),
+  ];
+  if (Math.max(...lengths) > plain) return 'thinking stays in the history';
+  throw new RolloutFailure('policy_tokens', 'the chat template drops the thinking of earlier answers');
+}
+
+async function toFinding(
+  config: PolicyConfig,
+  subject: string,
+  probe: () => Promise<string>,
+): Promise<TokenFinding> {
+  try {
+    return { status: 'ok', subject, detail: await probe(), remedy: null };
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const status = error instanceof ProbeProblem ? error.status : 'fail';
+    const remedy = error instanceof ProbeProblem ? error.remedy : remedyFor(config, error);
+    const silent = error instanceof ProbeProblem && error.silent ? { silent: true as const } : {};
+    return { status, subject, detail: errorMessage(error).slice(0, 400), remedy, ...silent };
+  }
+}
+
+function remedyFor({ token_mode: mode, tokenizer }: PolicyConfig, error: unknown): string {
+  if (isFull(error)) return 'serve the model with a longer context (max_model_len), or lower --max-tokens';
+  if (error instanceof ProbeRefused) {
+    if (error.remedy !== null) return error.remedy;
+    const tokenizing = error.route === 'tokenize' && tokenizer === null;
+    return tokenizing && error.status === 404
+      ? "this server has no /tokenize for chats: add --tokenizer FOLDER with the model's tokenizer, the same on every worker"
+      : 'check the URL, the model and the log of the endpoint';
+  }
+  if (!(error instanceof RolloutFailure || error instanceof AnswerError))
+    return 'start the endpoint, or check its URL';
+  if (error instanceof AnswerError && error.kind === 'template')
+    return 'the chat template cannot be continued by appending: use --token-mode echo where the server pins the prefix, or serve and render another chat template';
+  if (mode !== 'token-in') return 'use --token-mode token-in, which sends token ids and not text';
+  return 'token-in needs a completions endpoint that takes and returns token ids (vLLM: return_token_ids and logprobs)';
+}

@@ -1,0 +1,237 @@
+/** Makes a run's record from flags and a configuration file, and compares it with the record of a run to resume. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Dataset } from '@swefarm/datasets';
+import { checkOverrides, REWARD_TABLE } from '@swefarm/grading';
+import {
+  agentsWith,
+  asksPolicy,
+  DEFAULT_AGENT,
+  newId,
+  parseYaml,
+  RunRecord,
+  UsageError,
+} from '@swefarm/shared';
+import type { ZodError } from 'zod';
+import { flagKey, flagName, RUN_FLAGS, readFlag, SETTABLE, type SettableKeys } from './flags.ts';
+
+/** A mapping as parsed from YAML. */
+export type SettingsTree = { [key: string]: unknown };
+
+export type RunRequest = {
+  dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>;
+  /** Values of RUN_FLAGS as commander stores them. */
+  flags: Readonly<Record<string, unknown>>;
+  /** Path of a YAML file with the record's own keys; flags win over it. */
+  configFile?: string | undefined;
+};
+
+/**
+ * Makes the record of a new run. It contains the name under which Redis stores the policy's key, not the key.
+ *
+ * @throws UsageError naming key and flag of everything that is wrong
+ */
+export function newRunRecord(request: RunRequest, withApiKey: boolean): RunRecord {
+  const runId = newId();
+  return recordFromSettings(
+    runSettings(request),
+    runId,
+    request.dataset,
+    withApiKey ? `policy-${runId}` : null,
+  );
+}
+
+/** The record keys that flags and a configuration file give, as a tree. Throws UsageError. */
+export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): SettingsTree {
+  const settings = request.configFile === undefined ? {} : readConfigFile(request.configFile);
+  for (const flag of RUN_FLAGS) {
+    const given = request.flags[flagKey(flag)];
+    if (given === undefined) continue;
+    const value = flag.constant === undefined ? readFlag(flag, given) : flag.constant;
+    // Commander stores true for a `--no-x` that was not given.
+    if (flag.constant === false && given !== false) continue;
+    setPath(settings, flag.path, value);
+  }
+  return settings;
+}
+
+/** Throws UsageError for keys that no record has. `where` begins the message. */
+export const requireKnownKeys = (where: string, settings: SettingsTree): void =>
+  checkKeys(where, settings, SETTABLE, '');
+
+/**
+ * The record that settings describe.
+ *
+ * @throws UsageError naming key and flag of everything that is wrong
+ */
+export function recordFromSettings(
+  settings: SettingsTree,
+  runId: string,
+  dataset: RunRequest['dataset'],
+  apiKeyRef: string | null,
+): RunRecord {
+  if (settings.kind === 'session') {
+    throw new UsageError(
+      'kind: expected validation, training or collection; a session is opened by POST /v1/sessions',
+    );
+  }
+  const policy = policySettings(settings, apiKeyRef);
+  const ownKeys = Object.keys(SETTABLE).filter((key) => SETTABLE[key] === true);
+  const raw = {
+    ...Object.fromEntries(ownKeys.map((key) => [key, settings[key]])),
+    group_size: settings.group_size ?? 1,
+    format: 'swefarm-run-1',
+    run_id: runId,
+    created_at: new Date().toISOString(),
+    dataset: { path: dataset.path, sha256: dataset.sha256, instances: dataset.instances.length },
+    agent: settings.agent ?? {},
+    policy,
+    sandbox: settings.sandbox ?? {},
+    evaluation: settings.evaluation ?? {},
+    reward: { ...asTree(settings.reward), table: REWARD_TABLE.name, hash: REWARD_TABLE.hash },
+  };
+  const parsed = RunRecord.safeParse(raw);
+  if (!parsed.success) throw new UsageError(issues(parsed.error));
+  checkOverrides(parsed.data.reward.overrides);
+  return parsed.data;
+}
+
+/** Null for an agent that asks no policy, because such a run must not wait for one. */
+function policySettings(settings: SettingsTree, apiKeyRef: string | null): SettingsTree | null {
+  const agent = asTree(settings.agent).type;
+  if (!asksPolicy(agent)) return null;
+  const policy = asTree(settings.policy);
+  const urls = policy.urls ?? [];
+  const homeless = Array.isArray(urls) && urls.length === 0 && typeof policy.name !== 'string';
+  if (homeless || policy.model === undefined) {
+    const missing = homeless ? '--policy-url URL (or --policy-name NAME)' : '--model NAME';
+    const others = agentsWith({ asksPolicy: false, byName: true }).join('|');
+    throw new UsageError(
+      `agent ${agent ?? DEFAULT_AGENT} asks a model: add ${missing} (or use --agent ${others})`,
+    );
+  }
+  return { ...policy, urls, api_key_ref: apiKeyRef };
+}
+
+function readConfigFile(path: string): SettingsTree {
+  let tree: unknown;
+  try {
+    tree = parseYaml(readFileSync(path, 'utf8'));
+  } catch (error) {
+    const message =
+      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'no such file' : (error as Error).message;
+    throw new UsageError(`--run-config ${path}: ${message}`, { cause: error });
+  }
+  const settings = asTree(tree ?? {});
+  if (tree !== null && settings !== tree)
+    throw new UsageError(`--run-config ${path}: expected a mapping of keys`);
+  requireKnownKeys(`--run-config ${path}`, settings);
+  return structuredClone(settings);
+}
+
+function checkKeys(where: string, given: SettingsTree, settable: SettableKeys, prefix: string): void {
+  for (const [key, value] of Object.entries(given)) {
+    const below = Object.hasOwn(settable, key) ? settable[key] : undefined;
+    if (below === undefined) {
+      const known = Object.keys(settable).join(', ');
+      throw new UsageError(`${where}: unknown key ${prefix}${key}; known here: ${known}`);
+    }
+    if (below !== true && asTree(value) === value) checkKeys(where, asTree(value), below, `${prefix}${key}.`);
+  }
+}
+
+function issues(error: ZodError): string {
+  const lines = error.issues.map((issue) => {
+    const at = issue.path.map(String);
+    const flag = RUN_FLAGS.find((one) => at.join('.').startsWith(one.path.join('.')));
+    return `  ${flag ? `${flagName(flag)} (${at.join('.')})` : at.join('.')}: ${issue.message}`;
+  });
+  return ['the run cannot be described:', ...lines].join('\n');
+}
+
+export const asTree = (value: unknown): SettingsTree =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as SettingsTree) : {};
+
+/** Merges both into a new tree; the upper one wins, mapping by mapping. */
+export function merge(below: SettingsTree, above: Readonly<SettingsTree>): SettingsTree {
+  const merged: SettingsTree = { ...below };
+  for (const [key, value] of Object.entries(above)) {
+    const inner = asTree(value);
+    merged[key] =
+      inner === value && asTree(merged[key]) === merged[key] ? merge(asTree(merged[key]), inner) : value;
+  }
+  return merged;
+}
+
+function setPath(tree: SettingsTree, path: readonly string[], value: unknown): void {
+  const [key, ...rest] = path;
+  if (key === undefined) return;
+  if (rest.length === 0) tree[key] = value;
+  else {
+    const inner = asTree(tree[key]);
+    tree[key] = inner;
+    setPath(inner, rest, value);
+  }
+}
+
+/** Parts of a record that may change without changing its rollouts. */
+const FREE = new Set([
+  'deadline_at',
+  'infra_pause_share',
+  // In a resumed run it only decides the exit code.
+  'min_group',
+  // Follows from the rest, and from the version that wrote it.
+  'needs',
+  'run_id',
+  'created_at',
+  'ttl',
+  'kind',
+  'dataset.path',
+  'policy.api_key_ref',
+  // A price changes no rollout: a resumed run keeps the one that it began with.
+  'policy.price.prompt',
+  'policy.price.completion',
+]);
+
+/**
+ * The differences between the stored record of a run and the one that resumes it: `agent.step_limit: 250 → 100`.
+ * Any difference forbids `--resume`: a training step would receive another policy's data.
+ */
+export function recordDifferences(stored: RunRecord, wanted: RunRecord): string[] {
+  const before = flatten(stored);
+  const after = flatten(wanted);
+  const keys = [...new Set([...before.keys(), ...after.keys()])].filter((key) => !FREE.has(key)).sort();
+  return keys
+    .filter((key) => before.get(key) !== after.get(key))
+    .map((key) => `${key}: ${shorten(before.get(key))} → ${shorten(after.get(key))}`);
+}
+
+/** @throws UsageError with the differences */
+export function requireSameSettings(stored: RunRecord, wanted: RunRecord): void {
+  const differences = recordDifferences(stored, wanted);
+  if (differences.length === 0) return;
+  throw new UsageError(
+    [
+      `run ${stored.run_id} was submitted with other settings (run → now):`,
+      ...differences.map((line) => `  ${line}`),
+      'give the same settings again, or choose another output for a new run',
+    ].join('\n'),
+    { code: 'resume_differs' },
+  );
+}
+
+function flatten(value: unknown, prefix = '', into = new Map<string, string>()): Map<string, string> {
+  if (value !== null && typeof value === 'object' && !Array.isArray(value)) {
+    for (const [key, inner] of Object.entries(value)) flatten(inner, prefix ? `${prefix}.${key}` : key, into);
+  } else {
+    into.set(prefix, JSON.stringify(value) ?? 'unset');
+  }
+  return into;
+}
+
+/** Long texts (prompts) are compared whole and shown by their start and a fingerprint. */
+function shorten(shown = 'unset'): string {
+  if (shown.length <= 200) return shown;
+  const fingerprint = createHash('sha256').update(shown).digest('hex').slice(0, 8);
+  return `${shown.slice(0, 60)}… (${shown.length} characters, sha256 ${fingerprint})`;
+}

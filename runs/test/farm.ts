@@ -1,0 +1,57 @@
+/** A farm of its own for one test. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Instance } from '@swefarm/shared';
+import { type Farm, loadConfig, newId, openFarm, type ProducerConfig, type RunRecord } from '@swefarm/shared';
+import { onTestFinished } from 'vitest';
+import { newRunRecord } from '../src/record.ts';
+
+export const redisUrl = (): string => {
+  const url = process.env.SWEFARM_TEST_REDIS_URL;
+  if (!url) throw new Error('the redis project of vitest sets SWEFARM_TEST_REDIS_URL');
+  return url;
+};
+
+export function testConfig(url = redisUrl(), prefix = `t${newId()}`): ProducerConfig {
+  return loadConfig('producer', { env: {}, flags: { redisUrl: url, redisPrefix: prefix } });
+}
+
+export async function testFarm(config = testConfig()): Promise<Farm> {
+  const farm = await openFarm(config, 'producer');
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  return farm;
+}
+
+export async function testFolder(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'swefarm-producer-'));
+  onTestFinished(() => rm(path, { recursive: true, force: true }));
+  return path;
+}
+
+export function instances(count: number): Instance[] {
+  return Array.from({ length: count }, (_, at) => ({
+    instance_id: `a__b-${at}`,
+    repo: 'a/b',
+    base_commit: 'c',
+    problem_statement: 'p',
+    hints_text: '',
+    version: '1',
+    patch: 'gold',
+    test_patch: '',
+    FAIL_TO_PASS: ['t'],
+    PASS_TO_PASS: [],
+    family: 'custom',
+    image: 'x:1',
+    needs_egress: false,
+  }));
+}
+
+export function testRecord(
+  all: readonly Instance[],
+  groupSize: number,
+  flags: Record<string, unknown> = {},
+): RunRecord {
+  const dataset = { path: '/d.jsonl', sha256: 'aa', instances: [...all] };
+  return newRunRecord({ dataset, flags: { agent: 'noop', groupSize: String(groupSize), ...flags } }, false);
+}

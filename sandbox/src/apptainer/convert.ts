@@ -1,0 +1,167 @@
+/**
+ * Engine or Docker archive → .sif, by `apptainer build`. An existing .sif is complete: it is built under another name and
+ * appears by one rename, after the file that says what it was made of. The next conversion removes the rest of a killed one.
+ */
+import { execFile } from 'node:child_process';
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { promisify, stripVTControlCharacters } from 'node:util';
+import {
+  createSemaphore,
+  errorMessage,
+  RolloutFailure,
+  type Semaphore,
+  UnusableError,
+  UsageError,
+  withoutMiddle,
+} from '@swefarm/shared';
+import { withLock } from '../images/lock.ts';
+import { withTag } from '../images/names.ts';
+import { openTemporaryFolder, temporaryName } from '../images/temporary.ts';
+import { findProgram } from '../namespaces/host.ts';
+import type { ImageInspection, ImageLine } from '../runtime.ts';
+import { inspectSifFiles } from './inspect.ts';
+import { sha256Of, writeOrigin } from './origin.ts';
+import { candidatePaths } from './sifpaths.ts';
+import { ownEnvironment } from './start.ts';
+import { FOLDERS, PROGRAMS } from './tools.ts';
+
+const run = promisify(execFile);
+const CONVERT_TIMEOUT_MS = 3_600_000;
+
+export type ConvertDeps = {
+  /** `apptainer_images`: files are written to the first. */
+  templates: readonly string[];
+  /** Null: any name of Apptainer that is found. */
+  command: string | null;
+  /** Images are unpacked here during the conversion: it needs room for `atOnce` of them. */
+  folder: string;
+  atOnce: number;
+  /** Makes an image ready on an engine and returns the engine's socket. Throws RolloutFailure, UnusableError. */
+  ensure(image: string): Promise<string>;
+  signal: AbortSignal;
+};
+
+/** Throws UsageError without a folder for the files, UnusableError without Apptainer. */
+export async function openConverter(deps: ConvertDeps): Promise<Converter> {
+  const [template] = deps.templates;
+  if (!template || !/\{(image|instance_id)\}/.test(template)) {
+    throw new UsageError(
+      'convert: set apptainer_images to a path with {image}, such as /shared/sif/{image}.sif',
+    );
+  }
+  return new Converter(deps, template, await requireProgram(deps.command));
+}
+
+export class Converter {
+  readonly #deps: ConvertDeps;
+  readonly #template: string;
+  readonly #program: string;
+  readonly #slots: Semaphore;
+  readonly #inspection: ImageInspection;
+  /** The image that each path is for. */
+  readonly #images = new Map<string, string>();
+
+  constructor(deps: ConvertDeps, template: string, program: string) {
+    this.#deps = deps;
+    this.#template = template;
+    this.#program = program;
+    this.#slots = createSemaphore(deps.atOnce);
+    this.#inspection = inspectSifFiles([template]);
+  }
+
+  /** The result line of the image: converted now, or present already. Throws RolloutFailure image_pull / node_disk. */
+  async convert(image: string): Promise<ImageLine> {
+    const [path = ''] = candidatePaths([this.#template], image, undefined);
+    const other = this.#images.get(path);
+    if (other)
+      throw new RolloutFailure('image_pull', `${path} is ${other}'s already: convert them to two folders`);
+    this.#images.set(path, image);
+    const found = await this.#inspection.look(image, false, []);
+    return found.status === 'absent' ? await this.#slots.run(() => this.#make(image, path)) : found;
+  }
+
+  async #make(image: string, path: string): Promise<ImageLine> {
+    const { signal } = this.#deps;
+    await mkdir(dirname(path), { recursive: true });
+    return await withLock(`${path}.lock`, signal, async () => {
+      await removePartials(path);
+      // Another process may have made it while this one waited for the lock.
+      const found = await this.#inspection.look(image, false, []);
+      if (found.status !== 'absent') return found;
+      const partial = `${path}.${temporaryName()}.partial`;
+      try {
+        await this.#build(image, partial);
+        const [sha256, { size }] = await Promise.all([sha256Of(partial, signal), stat(partial)]);
+        const converted_at = new Date().toISOString();
+        await writeOrigin(path, { image, sha256, bytes: size, converted_at });
+        await rename(partial, path);
+        return { image, status: 'converted', path, bytes: size, digest: `sha256:${sha256}` };
+      } finally {
+        await rm(partial, { force: true });
+      }
+    });
+  }
+
+  async #build(image: string, partial: string): Promise<void> {
+    const { signal } = this.#deps;
+    // `apptainer build` reads archives without an engine.
+    const isArchive = /^(docker-archive|oci):\//.test(image);
+    const source = isArchive
+      ? [partial, image]
+      : [
+          '--docker-host',
+          `unix://${await this.#deps.ensure(image)}`,
+          partial,
+          `docker-daemon:${withTag(image)}`,
+        ];
+    await using folder = await openTemporaryFolder(this.#deps.folder);
+    const options = { timeout: CONVERT_TIMEOUT_MS, signal, env: ownEnvironment(folder.path) };
+    await run(this.#program, ['--silent', 'build', '--disable-cache', ...source], options).catch(
+      (error: unknown) => {
+        signal.throwIfAborted();
+        throw buildFailure(error, image);
+      },
+    );
+    const file = await open(partial);
+    await file.sync().finally(() => file.close());
+  }
+}
+
+async function requireProgram(given: string | null): Promise<string> {
+  const found = given ?? (await findProgram(PROGRAMS, FOLDERS));
+  const problem =
+    found === null ? 'there is none' : await run(found, ['--version']).then(() => null, errorMessage);
+  if (found !== null && problem === null) return found;
+  throw new UnusableError(
+    'apptainer',
+    `convert needs apptainer or singularity (${problem?.split('\n', 1)[0]}): install it, or name it with apptainer_command`,
+  );
+}
+
+/** Removes the files of killed conversions. The caller has the lock. */
+async function removePartials(path: string): Promise<void> {
+  const start = `${basename(path)}.`;
+  for (const name of await readdir(dirname(path))) {
+    if (name.startsWith(start) && name.endsWith('.partial'))
+      await rm(join(dirname(path), name), { force: true });
+  }
+}
+
+/** The failure, with Apptainer's last line without its colours and its level. */
+function buildFailure(error: unknown, image: string): RolloutFailure {
+  const { stderr = '', killed } = error as { stderr?: string; killed?: boolean };
+  const lines = stripVTControlCharacters(stderr)
+    .split('\n')
+    .filter((line) => line.trim() !== '');
+  const reason = killed
+    ? 'not done within an hour'
+    : (lines.at(-1) ?? errorMessage(error)).replace(/^[A-Z]+:\s+(While performing build: )?/, '');
+  const full = /no space left|disk quota exceeded/i.test(stderr);
+  return full
+    ? new RolloutFailure(
+        'node_disk',
+        `converting ${image}: no space left: images_dir takes it unpacked, the folder of the .sif file takes that`,
+      )
+    : new RolloutFailure('image_pull', withoutMiddle(`converting ${image}: ${reason}`, 400));
+}

@@ -1,0 +1,167 @@
+/**
+ * Names of images, as Apptainer's runtime reads them:
+ *   NAME[:TAG]           searched at the paths of `apptainer_images`, by the instance's id or by the name itself
+ *   sif:/FILE, /FILE     a .sif file
+ *   dir:/DIR, /DIR       an unpacked image, used in place and never written
+ * Environment and folder come from the image; a file `PATH.json` beside it, in the format of `docker inspect`, adds to them.
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { constants, type Stats } from 'node:fs';
+import { access, readFile, realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { createSingleFlight, errorMessage, RolloutFailure, type SingleFlight } from '@swefarm/shared';
+import { configBeside, EMPTY_CONFIG, type ImageConfig } from '../images/config.ts';
+import { type ImageStore, requireDisk, type Unpacked } from '../images/store.ts';
+import { requireMountable } from '../namespaces/mounts.ts';
+import type { ReadyImage } from '../runtime.ts';
+import { candidatePaths } from './sifpaths.ts';
+
+const run = promisify(execFile);
+const NEVER_ABORTED = new AbortController().signal;
+const ENVIRONMENT = { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: '/' };
+const UNPACK_TIMEOUT_MS = 3_600_000;
+/** A squashed image grows by about this factor. */
+const UNPACKED_GROWTH = 4;
+
+export type ApptainerImage = { path: string; config: ImageConfig };
+
+export type SifImageDeps = {
+  /** `apptainer_images`. */
+  templates: readonly string[];
+  /** For .sif files where they cannot be mounted: without root, or without loop devices and FUSE. */
+  store: ImageStore;
+  /** The command line that runs Apptainer on this host, without its arguments. */
+  command: readonly string[];
+  /** Whether .sif files can be mounted here; else they are unpacked once. */
+  mountable: boolean;
+};
+
+export class SifImages {
+  readonly #deps: SifImageDeps;
+  readonly #preparing: SingleFlight<ReadyImage> = createSingleFlight();
+  /** By the `ref` of the ready image. */
+  readonly #ready = new Map<string, ApptainerImage>();
+
+  constructor(deps: SifImageDeps) {
+    this.#deps = deps;
+  }
+
+  /** Throws RolloutFailure image_not_found with every path that was tried / image_pull / node_disk. */
+  ensure(name: string, instanceId: string | undefined, signal: AbortSignal): Promise<ReadyImage> {
+    return this.#preparing.run(`${name} ${instanceId ?? ''}`, () => this.#make(name, instanceId), signal);
+  }
+
+  /** An image that `ensure` made ready. Throws RolloutFailure image_not_found. */
+  find(image: ReadyImage): ApptainerImage {
+    const found = this.#ready.get(image.ref);
+    if (!found)
+      throw new RolloutFailure('image_not_found', `image ${image.name} was not made ready by this runtime`);
+    return found;
+  }
+
+  async #make(name: string, instanceId: string | undefined): Promise<ReadyImage> {
+    const { templates, mountable } = this.#deps;
+    const sif = await findSif(templates, name, instanceId);
+    if (!sif) throw notFound(name, candidatePaths(templates, name, instanceId));
+    const { path, found } = sif;
+    const real = await realpath(path);
+    requireMountable(real);
+    const config = (await configBeside(path)) ?? EMPTY_CONFIG;
+    const state = `${real} ${found.ino} ${found.size} ${found.mtimeMs} ${JSON.stringify(config)}`;
+    const digest = `sha256:${createHash('sha256').update(state).digest('hex')}`;
+    const isUnpacked = found.isFile() && !mountable;
+    const usable = isUnpacked ? await unpackedTree(this.#deps, real, digest, found.size) : real;
+    this.#ready.set(digest, { path: usable, config });
+    return { name, digest, ref: digest };
+  }
+}
+
+function notFound(name: string, tried: readonly string[]): RolloutFailure {
+  const remedy =
+    tried.length > 0
+      ? `tried ${tried.join(', ')}`
+      : 'set apptainer_images to where the .sif files are, e.g. /shared/sif/{instance_id}.sif';
+  return new RolloutFailure('image_not_found', `image ${name}: no .sif file or unpacked folder; ${remedy}`);
+}
+
+/** The first of the possible paths of an image at which it exists. */
+export async function findSif(
+  templates: readonly string[],
+  name: string,
+  instanceId: string | undefined,
+): Promise<{ path: string; found: Stats } | null> {
+  for (const path of candidatePaths(templates, name, instanceId)) {
+    const found = await stat(path).catch(() => null);
+    if (found && (found.isFile() || found.isDirectory())) return { path, found };
+  }
+  return null;
+}
+
+/** The tree of a .sif file in this node's store. Throws RolloutFailure image_pull / node_disk. */
+async function unpackedTree(
+  { store, command }: SifImageDeps,
+  path: string,
+  digest: string,
+  bytes: number,
+): Promise<string> {
+  const present = await store.find(digest);
+  if (present) return present.tree;
+  await requireDisk(store.root, bytes * UNPACKED_GROWTH);
+  const unpack = async (partial: string): Promise<Unpacked> => {
+    await unsquash(command, path, join(partial, 'tree')).catch((error: unknown) => {
+      const message = `unpacking ${path}: ${errorMessage(error)}`.slice(0, 400);
+      const isFull = /no space left/i.test(message);
+      throw new RolloutFailure(isFull ? 'node_disk' : 'image_pull', message, { cause: error });
+    });
+    return { digest, config: EMPTY_CONFIG, bytes };
+  };
+  return (await store.ensure(digest, unpack, NEVER_ABORTED)).tree;
+}
+
+async function unsquash(command: readonly string[], path: string, tree: string): Promise<void> {
+  const [program = '', ...line] = command;
+  const { stdout } = await run(program, [...line, 'sif', 'list', path], { env: ENVIRONMENT });
+  const offset = /(\d+)-\d+\s*\|FS \(Squashfs\/\*System/.exec(stdout)?.[1];
+  if (!offset) throw new Error('there is no squashfs in it');
+  const options = ['-quiet', '-no-progress', '-no-xattrs', '-force', '-offset', offset, '-dest', tree];
+  await run('unsquashfs', [...options, path], { timeout: UNPACK_TIMEOUT_MS, env: ENVIRONMENT }).catch(
+    allowMissingDevices,
+  );
+}
+
+/** Only root can make device nodes, and a sandbox has its own /dev. Throws any other complaint of unsquashfs, in one line. */
+function allowMissingDevices(error: { code?: number | string; stderr?: string }): void {
+  const complaints = (error.stderr ?? '').split('\n').filter((line) => line.trim() !== '');
+  const others = complaints.filter(
+    (line) => !/could not create (character|block) device .* because you're not superuser/.test(line),
+  );
+  // 2: it reached the end, but left out what it complained about.
+  if (error.code === 2 && complaints.length > 0 && others.length === 0) return;
+  throw new Error(others[0] ?? errorMessage(error), { cause: error });
+}
+
+/** Only root's Apptainer mounts an overlay over a .sif file in which folders can be renamed: see `mountTable`. */
+export async function canMountSif(root: boolean): Promise<boolean> {
+  if (!root) return false;
+  const usable = (path: string): Promise<boolean> =>
+    access(path, constants.R_OK | constants.W_OK).then(
+      () => true,
+      () => false,
+    );
+  return (await usable('/dev/loop-control')) || (await usable('/dev/fuse'));
+}
+
+/** The image's environment as Apptainer's start scripts set it; process 1 was started with it. */
+export async function environmentOf(init: number): Promise<Record<string, string>> {
+  const text = await readFile(`/proc/${init}/environ`, 'utf8').catch(() => '');
+  const entries = text
+    .split('\0')
+    .map((entry): [string, string] => [entry.split('=', 1)[0] ?? '', entry.slice(entry.indexOf('=') + 1)])
+    .filter(([name, value]) => name !== '' && !OWN.test(name) && value !== '/.singularity.d/libs');
+  return Object.fromEntries(entries);
+}
+/** Variables that Apptainer adds by itself. */
+const OWN =
+  /^(APPTAINER_|SINGULARITY_|PROMPT_COMMAND$|PS1$|PWD$|OLDPWD$|SHLVL$|TERM$|HOME$|USER_PATH$|LANG$|_$)/;

@@ -1,0 +1,192 @@
+/**
+ * Containers of Apptainer (or Singularity), for clusters where no engine is allowed. It mounts the image and makes the namespaces;
+ * everything else works as in the rootfs runtime. What is isolated and limited, and how: docs/apptainer.md.
+ */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { errorMessage } from '@swefarm/shared';
+import { EMPTY_CONFIG } from '../images/config.ts';
+import { evictUnpacked } from '../images/evict.ts';
+import { openImageStore } from '../images/store.ts';
+import { INTERNAL_SPEC } from '../internal.ts';
+import { explainNamespaces, findProgram, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
+import { unshareMounts } from '../namespaces/launch.ts';
+import { requireMountableFolder } from '../namespaces/mounts.ts';
+import {
+  imagesInUse,
+  type RuntimeSetup,
+  runtimeParts,
+  type SetupLog,
+  setUpRuntime,
+} from '../namespaces/setup.ts';
+import { tryContainer } from '../namespaces/trial.ts';
+import type { Container, Runtime, RuntimeCheck } from '../runtime.ts';
+import type { Program } from './arguments.ts';
+import { canMountSif, SifImages } from './images.ts';
+import { inspectSifFiles } from './inspect.ts';
+import { ownEnvironment, startApptainer } from './start.ts';
+import { bareTree, FOLDERS, gatherTools, PROGRAMS } from './tools.ts';
+
+const run = promisify(execFile);
+
+export type ApptainerRuntimeOptions = {
+  /** Paths of the instances' images, with `{instance_id}` or `{image}`. */
+  templates: readonly string[];
+  /** Folder of unpacked images, where .sif files cannot be mounted; they are kept, and shared by the workers of this user on this node. */
+  imagesDir: string;
+  /** When unpacked images are evicted; default: never. */
+  room?: { watermark: number; pins: readonly string[] };
+  /** Folders of running sandboxes; on a local file system that can be the upper layer of an overlay. */
+  scratchDir: string;
+  /** Path of the program, when it is not in a usual folder. */
+  command?: string | null;
+  /** False: the watchdog enforces the limits even where control groups could be made. Default true. */
+  cgroups?: boolean;
+  /** False: .sif files are unpacked even where they could be mounted. Default true. */
+  mountSif?: boolean;
+  log?: SetupLog;
+};
+
+/** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */
+export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promise<Runtime> {
+  requireMountableFolder(options.imagesDir);
+  const { scratchDir, log } = options;
+  return setUpRuntime({ kind: 'apptainer', scratchDir, cgroups: options.cgroups !== false, log }, (setup) =>
+    openApptainer(setup, options),
+  );
+}
+
+/** What this node has of Apptainer. */
+type Installation = {
+  program: Program;
+  /** The command line that runs it, without its arguments. */
+  command: readonly string[];
+  problems: readonly string[];
+};
+
+async function openApptainer(setup: RuntimeSetup, options: ApptainerRuntimeOptions): Promise<Runtime> {
+  const installation = await findInstallation(setup, options.command ?? null);
+  const { program, command } = installation;
+  const store = await openImageStore(options.imagesDir);
+  const images = new SifImages({
+    templates: options.templates,
+    store,
+    command,
+    mountable: options.mountSif !== false && (await canMountSif(setup.root)),
+  });
+  const { room } = options;
+  return {
+    ...runtimeParts(setup),
+    name: 'apptainer',
+    // The images are on a file system that all nodes share.
+    placesByImage: false,
+    check: (signal) => checkApptainer(setup, installation, options.templates, signal),
+    inspection: inspectSifFiles(options.templates),
+    ...(room ? { evictImages: () => evictUnpacked(store, imagesInUse(setup), room) } : {}),
+    ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
+    start: async (spec, signal) => startApptainer(setup, program, spec, images.find(spec.image), signal),
+  };
+}
+
+async function findInstallation(setup: RuntimeSetup, given: string | null): Promise<Installation> {
+  const { root, folder, programs } = setup;
+  const path = given ?? (await findProgram(PROGRAMS, FOLDERS));
+  const program: Program = {
+    path: path ?? PROGRAMS[0],
+    root,
+    bash: programs.paths.bash ?? '/bin/bash',
+    tools: join(folder, 'tools'),
+    base: await makeBase(folder),
+  };
+  const problems = [...programs.problems];
+  if (path === null)
+    problems.push('there is no apptainer or singularity: install it, or name it with apptainer_command');
+  if (problems.length === 0) {
+    await gatherTools(program.tools, [programs.paths.bwrap as string, program.bash]).catch(
+      (error: unknown) => {
+        problems.push(errorMessage(error));
+      },
+    );
+  }
+  // Without root, as root of a user namespace: Apptainer refuses a user whom the node's accounts do not know.
+  const command = [...(root ? [] : unshareMounts(root)), program.path];
+  return { program, command, problems };
+}
+
+async function checkApptainer(
+  setup: RuntimeSetup,
+  { program, command, problems: known }: Installation,
+  templates: readonly string[],
+  signal: AbortSignal,
+): Promise<RuntimeCheck> {
+  const { root, folder } = setup;
+  const limits = limitsOf(setup.cgroups, root);
+  const problems = [...known];
+  let version: string | null = null;
+  if (problems.length === 0) {
+    version = await versionOf(command, folder).catch((error: unknown) => {
+      problems.push(
+        `${program.path} does not run (${errorMessage(error)}): install it, or name it with apptainer_command`,
+      );
+      return null;
+    });
+  }
+  if (problems.length === 0) {
+    // A sandbox that contains only a shell.
+    const start = async (): Promise<Container> => {
+      const tree = join(folder, 'trial');
+      await bareTree(tree, program.bash);
+      return await startApptainer(
+        setup,
+        program,
+        INTERNAL_SPEC,
+        { path: tree, config: EMPTY_CONFIG },
+        signal,
+      );
+    };
+    const script = 'echo works >/tmp/x && read -r word </tmp/x && [ "$word" = works ]';
+    const problem = await tryContainer(start, [program.bash, '-c', script], signal);
+    if (problem !== null) problems.push(explain(problem, root, setup.scratchDir));
+  }
+  const usable = problems.length === 0;
+  if (usable) problems.push(...warnings(limits, root), ...(await imageWarnings(root, templates)));
+  return { usable, version, limits, problems };
+}
+
+/** Reasons why images start slowly or are not found. */
+async function imageWarnings(root: boolean, templates: readonly string[]): Promise<string[]> {
+  const problems: string[] = [];
+  if (!(await canMountSif(root))) {
+    if ((await findProgram(['unsquashfs'], FOLDERS)) === null)
+      problems.push(
+        'unsquashfs is missing, by which .sif files are unpacked: apt-get install -y squashfs-tools',
+      );
+    problems.push(
+      root
+        ? '.sif files cannot be mounted (no /dev/loop-control, no /dev/fuse): each is unpacked once into images_dir'
+        : 'without root each .sif file is unpacked once into images_dir: name unpacked folders in apptainer_images to save that',
+    );
+  }
+  if (templates.length === 0)
+    problems.push('apptainer_images is not set: only images named by their path are found');
+  return problems;
+}
+
+async function versionOf(command: readonly string[], folder: string): Promise<string> {
+  const [program = '', ...line] = command;
+  const { stdout } = await run(program, [...line, '--version'], {
+    env: { ...ownEnvironment(folder), LC_ALL: 'C' },
+  });
+  return stdout.trim();
+}
+
+function explain(message: string, root: boolean, scratchDir: string): string {
+  const namespaces = explainNamespaces(message, root);
+  if (namespaces) return namespaces;
+  if (/capability set/i.test(message))
+    return `Apptainer asks for more capabilities than root has here (${message}): set "root default capabilities = file" in apptainer.conf`;
+  if (/overlay/i.test(message))
+    return `overlays do not work in ${scratchDir} (${message}): put scratch_dir on a local ext4, xfs or tmpfs; without root Linux 5.11 is needed`;
+  return `a trial sandbox did not start: ${message}`;
+}

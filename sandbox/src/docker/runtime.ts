@@ -1,0 +1,273 @@
+/** Containers of Docker, or of Podman behind its Docker-compatible socket. */
+import { access, constants } from 'node:fs/promises';
+import {
+  createLazy,
+  createSemaphore,
+  errorMessage,
+  type Lazy,
+  type Semaphore,
+  untilAborted,
+} from '@swefarm/shared';
+import type Docker from 'dockerode';
+import { diskFree } from '../disk.ts';
+import { openEngine } from '../engine/client.ts';
+import { createFailure, engineFailure } from '../engine/errors.ts';
+import { evictPulled } from '../engine/evict.ts';
+import { createEngineImages } from '../engine/images.ts';
+import { inspectEngineImages } from '../engine/inspect.ts';
+import type { Engine, ImageSettings } from '../engine/settings.ts';
+import { createFetch } from '../images/fetch.ts';
+import { openPulledImages } from '../images/pulledimages.ts';
+import { FARM_LABEL, readOwner } from '../labels.ts';
+import { requirePossible } from '../limits.ts';
+import { startWatchdog, type Watchdog } from '../namespaces/watchdog.ts';
+import type { Container, ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../runtime.ts';
+import { DockerContainer } from './container.ts';
+import { createOptions } from './create.ts';
+import { inTime } from './deadline.ts';
+import { FirstProcess } from './firstprocess.ts';
+import { type EngineInfo, engineLimits, hasFilter, NO_FILTER } from './limits.ts';
+import { createRemoval } from './removal.ts';
+import { profileFile, seccompProfile } from './seccomp.ts';
+import { type EngineLimits, watchContainer, watchedLimits } from './watch.ts';
+
+export type DockerRuntimeOptions = {
+  /** Which engine answers at the socket; default docker. */
+  engine?: Engine;
+  /** The engine's socket, e.g. /var/run/docker.sock. */
+  socketPath: string;
+  /** How images are pulled and evicted; default: two at once, no mirrors, none is removed. */
+  images?: ImageSettings;
+  /** Least milliseconds between two creates; default 0. */
+  gapMs?: number;
+  /** The longest wait for a removal; default two minutes. */
+  answerMs?: number;
+  log?: { warn(fields: Record<string, unknown>, message: string): void };
+};
+
+/** Creates, starts and removals in flight: an engine saturates far below what a worker could request. */
+const ENGINE_SLOTS = 8;
+const START_TIMEOUT_MS = 120_000;
+const CHECK_TIMEOUT_MS = 10_000;
+
+/** What the functions of the runtime share. */
+type State = {
+  docker: Docker;
+  engine: Engine;
+  creates: Semaphore;
+  watchdog: Watchdog;
+  /** The system call filter, as the engine takes it. */
+  profile: string;
+  /** Removes by id. Throws RolloutFailure engine_unreachable. */
+  remove(id: string): Promise<void>;
+  facts: Lazy<EngineFacts>;
+  log: DockerRuntimeOptions['log'];
+};
+
+/** What an engine reports about itself. */
+type EngineFacts = {
+  limits: EngineLimits;
+  cpus: number | undefined;
+  rootDir: string | undefined;
+  /** Whether it can filter system calls. */
+  filters: boolean;
+};
+
+/** Does not throw when the engine is unusable: `check` reports that, and so does the first call that needs the engine. */
+export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
+  const { socketPath, images } = options;
+  const engine = options.engine ?? 'docker';
+  const docker = openEngine(socketPath);
+  await using stack = new AsyncDisposableStack();
+  const file = engine === 'podman' ? stack.use(await profileFile()) : null;
+  const state: State = {
+    docker,
+    engine,
+    creates: createSemaphore(ENGINE_SLOTS, options.gapMs ?? 0),
+    watchdog: startWatchdog(),
+    profile: file?.path ?? JSON.stringify(seccompProfile('docker')),
+    remove: createRemoval(docker, createSemaphore(ENGINE_SLOTS), options.answerMs),
+    facts: createLazy(() => readFacts(docker)),
+    log: options.log,
+  };
+  const fetch = createFetch(images ?? { atOnce: 2, mirrors: [] });
+  const pulled = images ? openPulledImages(images.pulledFile) : null;
+  const owned = stack.move();
+  return {
+    name: engine,
+    isolates: true,
+    placesByImage: true,
+    check: (signal) => checkEngine(docker, engine, socketPath, signal),
+    ensureImage: createEngineImages({ docker, fetch, pulled }).ensure,
+    ...(images && pulled
+      ? {
+          evictImages: () => evictPulled({ docker, pulled, ...images }),
+          inspection: inspectEngineImages(docker, pulled, images.pins),
+        }
+      : {}),
+    start: (spec, signal) => startWatched(state, spec, signal),
+    // Podman accepts more CPUs than there are, as the kernel does; Docker refuses them.
+    most: async () => {
+      const cpus = engine === 'docker' ? (await factsOf(state))?.cpus : undefined;
+      return cpus ? { cpus } : null;
+    },
+    listOwned: () => listOwned(docker),
+    images: async () => {
+      const all = await docker.listImages();
+      return { count: all.length, bytes: all.reduce((sum, { Size }) => sum + Size, 0) };
+    },
+    diskFree: async () => {
+      const { rootDir } = await state.facts.get();
+      return rootDir === undefined ? null : diskFree(rootDir);
+    },
+    remove: state.remove,
+    async [Symbol.asyncDispose]() {
+      state.watchdog[Symbol.dispose]();
+      await owned.disposeAsync();
+    },
+  };
+}
+
+async function readFacts(docker: Docker): Promise<EngineFacts> {
+  const info = (await inTime(docker.info())) as EngineInfo & { DockerRootDir?: string };
+  const filters = hasFilter(info);
+  return { limits: engineLimits(info), cpus: info.NCPU, rootDir: info.DockerRootDir, filters };
+}
+
+/** Null while the engine does not answer. */
+const factsOf = ({ facts }: State): Promise<EngineFacts | null> => facts.get().catch(() => null);
+
+/** Starts a container, with a watchdog for the limits that the engine does not enforce. */
+async function startWatched(state: State, asked: ContainerSpec, signal: AbortSignal): Promise<Container> {
+  requirePossible(asked.limits, null);
+  const facts = await factsOf(state);
+  const limits = facts?.limits;
+  const profile = facts?.filters === false ? null : state.profile;
+  const diskBytes = limits?.disk === 'enforced' ? asked.limits.diskBytes : null;
+  const spec: ContainerSpec = { ...asked, limits: { ...asked.limits, diskBytes } };
+  let unwatch = (): void => undefined;
+  const remove = async (id: string): Promise<void> => {
+    unwatch();
+    await state.remove(id).catch((error: unknown) => {
+      state.log?.warn({ container: id, error: errorMessage(error) }, 'container left for the reaper');
+    });
+  };
+  const container = await state.creates.run(() => startContainer(state, spec, profile, signal, remove));
+  if (limits) unwatch = await watchContainer(state.watchdog, container, limits);
+  return container;
+}
+
+async function startContainer(
+  { docker, engine }: State,
+  spec: ContainerSpec,
+  profile: string | null,
+  signal: AbortSignal,
+  remove: (id: string) => Promise<void>,
+): Promise<DockerContainer> {
+  signal.throwIfAborted();
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(START_TIMEOUT_MS)]);
+  // Podman loses the first bytes of such a stream.
+  const isAsked = engine === 'docker';
+  let id: string | null = null;
+  let first: FirstProcess | null = null;
+  try {
+    // Not aborted midway: the engine would go on and leave a container whose id is unknown.
+    const created = await docker.createContainer(createOptions(spec, engine, profile, isAsked));
+    id = created.id;
+    limit.throwIfAborted();
+    if (isAsked) first = await FirstProcess.attach(created);
+    await created.start({ abortSignal: limit });
+    return new DockerContainer(id, spec, { docker, engine, first, remove });
+  } catch (error) {
+    first?.[Symbol.dispose]();
+    // Not awaited inside the slot: the removal needs its own slot.
+    if (id) void remove(id);
+    signal.throwIfAborted();
+    throw createFailure(error, id !== null, `starting a container of ${spec.image.name}`);
+  }
+}
+
+/** All containers with the farm label, running or not. Throws RolloutFailure engine_unreachable. */
+async function listOwned(docker: Docker): Promise<OwnedContainer[]> {
+  try {
+    const found = await inTime(docker.listContainers({ all: true, filters: { label: [FARM_LABEL] } }));
+    return found.flatMap((container) => {
+      const owner = readOwner(container.Labels);
+      return owner ? [{ id: container.Id, owner }] : [];
+    });
+  } catch (error) {
+    throw engineFailure(error, 'engine_unreachable', 'listing containers');
+  }
+}
+
+async function checkEngine(
+  docker: Docker,
+  engine: Engine,
+  socketPath: string,
+  signal: AbortSignal,
+): Promise<RuntimeCheck> {
+  const unusable = (problem: string, away?: RuntimeCheck['away']): RuntimeCheck => ({
+    ...(away ? { away } : {}),
+    usable: false,
+    version: null,
+    limits: { cpu: 'none', memory: 'none', pids: 'none', disk: 'none' },
+    problems: [problem],
+  });
+  if (/^\w+:\/\//.test(socketPath))
+    return unusable(
+      `${socketPath} is not a Unix socket: name one with ${engine}_socket (or ${engine === 'podman' ? 'CONTAINER' : 'DOCKER'}_HOST), or use --runtime rootfs`,
+    );
+  try {
+    await access(socketPath, constants.R_OK | constants.W_OK);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    const barred = code === 'EACCES' || code === 'EPERM';
+    return unusable(
+      barred
+        ? `no permission for ${socketPath}: add this user to the group that owns it (often "docker"), or run as root`
+        : engine === 'podman'
+          ? `no Podman socket at ${socketPath}: start one (\`systemctl --user start podman.socket\`; without systemd \`podman system service --time=0 unix://${socketPath}\`), name it with podman_socket, or use --runtime rootfs`
+          : `no engine socket at ${socketPath}: start Docker or Podman, name the socket with docker_socket or DOCKER_HOST, or use --runtime rootfs`,
+      barred ? undefined : 'no_socket',
+    );
+  }
+  try {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(CHECK_TIMEOUT_MS)]);
+    const [version, info] = await untilAborted(
+      Promise.all([docker.version(), docker.info() as Promise<EngineInfo>]),
+      limit,
+    );
+    const limits = await watchedLimits(engineLimits(info));
+    return {
+      usable: true,
+      version:
+        `${engine === 'podman' ? 'Podman' : version.Platform?.Name || 'Docker'} ${version.Version}`.trim(),
+      limits,
+      problems: [...weaknesses(limits), ...(hasFilter(info) ? [] : [NO_FILTER])],
+    };
+  } catch (error) {
+    return unusable(
+      `the engine at ${socketPath} does not answer (${errorMessage(error)}): is it running?`,
+      'no_answer',
+    );
+  }
+}
+
+/** The limits that the engine does not enforce, and what to do about it. */
+function weaknesses(limits: EngineLimits): string[] {
+  const by = (how: 'none' | 'watched') =>
+    (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] === how);
+  const [none, watched] = [by('none'), by('watched')];
+  return [
+    ...(none.length > 0
+      ? [
+          `the engine cannot limit ${none.join(', ')} of a sandbox: enable its cgroup controllers on this node; until then only the limits hold under which the engine itself runs`,
+        ]
+      : []),
+    ...(watched.length > 0
+      ? [
+          `the engine takes limits of ${watched.join(' and ')} and does not hold them (no root, control groups of version 1): the worker measures them once a second`,
+        ]
+      : []),
+  ];
+}

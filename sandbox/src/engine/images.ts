@@ -1,0 +1,90 @@
+/** Images of an engine: local first, pulled otherwise, with one pull at a time per image for all callers. */
+import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
+import type Docker from 'dockerode';
+import type { Credentials } from '../images/credentials.ts';
+import type { Fetch } from '../images/fetch.ts';
+import { withTag } from '../images/names.ts';
+import type { PulledImages } from '../images/pulledimages.ts';
+import type { ReadyImage } from '../runtime.ts';
+import { engineFailure, pullFailure, statusCode } from './errors.ts';
+
+const PULL_TIMEOUT_MS = 3_600_000;
+
+export type EngineImageDeps = {
+  docker: Docker;
+  fetch: Fetch;
+  /** Records what the farm pulls; null: nothing is recorded. */
+  pulled: PulledImages | null;
+};
+
+export type EngineImages = {
+  /** Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
+  ensure(image: string, signal: AbortSignal): Promise<ReadyImage>;
+};
+
+export function createEngineImages(deps: EngineImageDeps): EngineImages {
+  const pulls = createSingleFlight<void>();
+  return {
+    async ensure(image, signal) {
+      const present = await findImage(deps.docker, image);
+      if (present) {
+        await deps.pulled?.used(image);
+        return present;
+      }
+      await pulls.run(image, () => pullImage(deps, image), signal);
+      const found = await findImage(deps.docker, image);
+      if (!found) throw new RolloutFailure('image_pull', `${image} was pulled and is not there`);
+      return { ...found, pulled: true };
+    },
+  };
+}
+
+/** Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
+export async function pullImage({ docker, fetch, pulled }: EngineImageDeps, image: string): Promise<void> {
+  try {
+    await fetch(image, async (from, credentials) => {
+      await pullAs(docker, withTag(from), credentials);
+      if (from !== image) await rename(docker, withTag(from), withTag(image));
+    });
+  } catch (error) {
+    throw pullFailure(error, image);
+  }
+  const found = await docker.getImage(withTag(image)).inspect();
+  await pulled?.add(image, { id: found.Id, digest: digestOf(found), bytes: found.Size });
+}
+
+export const digestOf = ({ Id, RepoDigests }: Docker.ImageInspectInfo): string =>
+  RepoDigests?.[0]?.split('@')[1] ?? Id;
+
+async function findImage(docker: Docker, image: string): Promise<ReadyImage | null> {
+  try {
+    const found = await docker.getImage(withTag(image)).inspect();
+    return { name: image, digest: digestOf(found), ref: found.Id };
+  } catch (error) {
+    if (statusCode(error) === 404) return null;
+    throw engineFailure(error, 'engine_unreachable', `looking for ${image}`);
+  }
+}
+
+async function pullAs(docker: Docker, name: string, credentials: Credentials | null): Promise<void> {
+  const stream = await docker.pull(name, {
+    abortSignal: AbortSignal.timeout(PULL_TIMEOUT_MS),
+    ...(credentials && { authconfig: credentials }),
+  });
+  await new Promise<void>((resolve, reject) => {
+    docker.modem.followProgress(stream, (error, lines: { error?: string }[] | null) => {
+      // Podman reports a failure in a line of a stream that ends normally.
+      const problem = lines?.find((line) => line.error)?.error;
+      if (error ?? problem) reject(error ?? new Error(problem));
+      else resolve();
+    });
+  });
+}
+
+/** An image from a mirror gets the requested name, and only that name. */
+async function rename(docker: Docker, from: string, to: string): Promise<void> {
+  if (to.includes('@')) return;
+  const at = to.lastIndexOf(':');
+  await docker.getImage(from).tag({ repo: to.slice(0, at), tag: to.slice(at + 1) });
+  await docker.getImage(from).remove();
+}

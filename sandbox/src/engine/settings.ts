@@ -1,0 +1,36 @@
+/** How a node's engines are reached, and how their images are pulled and evicted, from the worker's configuration. */
+import { join } from 'node:path';
+import type { WorkerConfig } from '@swefarm/shared';
+import { checkRegistryAuth } from '../images/credentials.ts';
+import { type FetchSettings, readMirrors } from '../images/fetch.ts';
+
+export type Engine = 'docker' | 'podman';
+
+export type ImageSettings = FetchSettings & {
+  /** File that records which images the farm pulled. */
+  pulledFile: string;
+  /** Share of the disk (0 to 1) from which images are removed. */
+  watermark: number;
+  /** Names of images that are never removed; `*` stands for anything. */
+  pins: readonly string[];
+};
+
+/** Throws UsageError for mirrors and credentials that cannot be read. */
+export function imageSettings(config: WorkerConfig, engine: Engine): ImageSettings {
+  checkRegistryAuth(config.registry_auth);
+  return {
+    atOnce: config.image_pulls,
+    mirrors: readMirrors(config.image_mirrors),
+    registryAuth: config.registry_auth,
+    pulledFile: join(config.images_dir, `brought-${engine}.json`),
+    watermark: config.image_disk_watermark,
+    pins: config.image_pins,
+  };
+}
+
+/** DOCKER_HOST and CONTAINER_HOST are URLs; dockerode takes the path. */
+export function engineSocket(config: WorkerConfig, engine: Engine): string {
+  const socket =
+    engine === 'podman' ? config.podman_socket : (config.docker_socket ?? '/var/run/docker.sock');
+  return socket.replace(/^unix:\/\//, '');
+}

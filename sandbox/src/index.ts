@@ -1,0 +1,41 @@
+export { type PreparedSandbox, planKey, prepareSandbox, type SandboxPlan } from './agentsandbox.ts';
+export { openConverter } from './apptainer/convert.ts';
+export { apptainer } from './apptainer/entry.ts';
+export { hasFilledDisk, isCausedByCode, occupiesDisk, type Suspect } from './attribution.ts';
+export { type CommandResult, type RunOptions, SandboxKilledError, type Shell } from './command.ts';
+export { type DiskWatch, diskFree, diskIsFull, freeFiles, watchDisk } from './disk.ts';
+export { docker, podman } from './docker/entry.ts';
+export { dockerRuntime } from './docker/runtime.ts';
+export type { RuntimeEntry } from './entry.ts';
+export type { FileChanges } from './filechanges.ts';
+export { afterPruning, type CleanPlans } from './history.ts';
+export { host } from './host/entry.ts';
+export { hostRuntime } from './host/runtime.ts';
+export { INTERNAL_SPEC } from './internal.ts';
+export { requirePossible } from './limits.ts';
+export { requireOwnKills } from './memorygroup.ts';
+export { findInit } from './namespaces/processes.ts';
+export { PreparedContainer } from './prepared.ts';
+export { createRemovals, type Removals } from './removals.ts';
+export { rootfs } from './rootfs/entry.ts';
+export { rootfsRuntime } from './rootfs/runtime.ts';
+export type {
+  Container,
+  ContainerSpec,
+  ContainerState,
+  ExecOptions,
+  ExecResult,
+  ImageInspection,
+  ImageLine,
+  Limits,
+  OwnedContainer,
+  Owner,
+  ReadyImage,
+  Runtime,
+  RuntimeCheck,
+} from './runtime.ts';
+export { SCRATCH } from './scratch.ts';
+export { describeStep, requireSteps, setUp } from './setup.ts';
+export { openPreparedShell, openShell } from './shell.ts';
+export { prepareTree, takePatch } from './snapshot.ts';
+export { runSteps } from './steps.ts';

@@ -1,0 +1,87 @@
+import { chown, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ownStartMark } from '@swefarm/shared';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Owner } from '../runtime.ts';
+import { readRecords, removeUnowned, writeRecord } from './records.ts';
+
+const [pid, pid_started] = [process.pid, ownStartMark()];
+const owner: Owner = { farm: 'farm', worker: 'worker', pid, pid_started, rollout_id: 'r.i.0', attempt: 1 };
+/** No process has had this id. */
+const DEAD = `${2 ** 22 + 1}-1@${pid_started.split('@')[1]}`;
+
+async function scratch(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-records-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test('a sandbox appears with its record, and nothing of its making stays', async () => {
+  const folder = await scratch();
+  await writeRecord(join(folder, 'rootfs-a'), { owner, cgroups: [] }, [join(folder, 'rootfs-a', 'upper')]);
+  expect(await readdir(folder)).toEqual(['rootfs-a']);
+  expect(await readRecords(folder, 'rootfs')).toMatchObject([{ id: 'rootfs-a', owner }]);
+});
+
+test('what no record names goes: half made and half removed by the dead; the living keep theirs', async () => {
+  const folder = await scratch();
+  await writeRecord(join(folder, 'rootfs-kept'), { owner, cgroups: [] }, []);
+  await mkdir(join(folder, 'rootfs-halfgone', 'upper', 'deep'), { recursive: true });
+  await mkdir(join(folder, `making-${DEAD}-rootfs-b`));
+  await writeFile(join(folder, `making-${DEAD}-rootfs-b`, 'owner.json'), '');
+  await mkdir(join(folder, `making-${pid}-${pid_started}-rootfs-c`));
+  await mkdir(join(folder, `runtime-${DEAD}-x`));
+  await mkdir(join(folder, 'somebody-elses'));
+  await removeUnowned(folder);
+  expect((await readdir(folder)).sort()).toEqual([
+    `making-${pid}-${pid_started}-rootfs-c`,
+    'rootfs-kept',
+    'somebody-elses',
+  ]);
+});
+
+test('in a folder for everybody, what somebody else put there under such a name is neither read nor removed', async ({
+  skip,
+}) => {
+  skip(process.getuid?.() !== 0, 'only root can make what belongs to somebody else');
+  const folder = await scratch();
+  await writeRecord(join(folder, 'rootfs-ours'), { owner, cgroups: [] }, []);
+  await writeRecord(join(folder, 'rootfs-planted'), { owner, cgroups: ['/sys/fs/cgroup/other'] }, []);
+  await mkdir(join(folder, 'rootfs-empty'));
+  for (const name of ['rootfs-planted', 'rootfs-empty']) await chown(join(folder, name), 54_321, 54_321);
+  expect((await readRecords(folder, 'rootfs')).map(({ id }) => id)).toEqual(['rootfs-ours']);
+  await removeUnowned(folder);
+  expect((await readdir(folder)).sort()).toEqual(['rootfs-empty', 'rootfs-ours', 'rootfs-planted']);
+});
+
+test('what a living worker of another process namespace has stays; when nobody touched it for hours, it goes', async () => {
+  const folder = await scratch();
+  // Names as made by a worker in a container that shares the folder: no process here has its pid.
+  const names = ['runtime', 'making'].map((kind) => `${kind}-4000000-1@1-rootfs-x`);
+  for (const name of names) await mkdir(join(folder, name));
+  await removeUnowned(folder);
+  expect((await readdir(folder)).sort()).toEqual([...names].sort());
+  const old = (Date.now() - 3 * 3_600_000) / 1000;
+  for (const name of names) await utimes(join(folder, name), old, old);
+  await removeUnowned(folder);
+  expect(await readdir(folder)).toEqual([]);
+});
+
+test('a record that a power cut left empty of sense stops nobody: it is told, and goes after a while', async () => {
+  const folder = await scratch();
+  await writeRecord(join(folder, 'rootfs-whole'), { owner, cgroups: [] }, []);
+  await mkdir(join(folder, 'rootfs-torn'));
+  const record = join(folder, 'rootfs-torn', 'owner.json');
+  await writeFile(record, Buffer.alloc(120));
+  expect((await readRecords(folder, 'rootfs')).map(({ id }) => id)).toEqual(['rootfs-whole']);
+  const told: unknown[] = [];
+  const log = { warn: (fields: Record<string, unknown>) => void told.push(fields) };
+  await removeUnowned(folder, log);
+  expect(await readdir(folder)).toContain('rootfs-torn');
+  const old = (Date.now() - 3_600_000) / 1000;
+  await utimes(record, old, old);
+  await removeUnowned(folder, log);
+  expect(await readdir(folder)).toEqual(['rootfs-whole']);
+  expect(told).toEqual([{ folder: join(folder, 'rootfs-torn') }]);
+});

@@ -1,0 +1,157 @@
+/** A sandbox's folder on the disk, with a record of its owner, so that any process can find the sandbox and remove it. */
+import { execFile } from 'node:child_process';
+import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { isOurs, newId, poll } from '@swefarm/shared';
+import { z } from 'zod';
+import { isAbandoned } from '../images/temporary.ts';
+import type { OwnedContainer, Owner } from '../runtime.ts';
+import { findOwners, killQuietly } from './processes.ts';
+import type { Starter } from './starter.ts';
+
+const run = promisify(execFile);
+export type RecordLog = { warn(fields: Record<string, unknown>, message: string): void };
+
+/** Ids of sandboxes begin with the name of their runtime. */
+export type NamespaceRuntime = 'rootfs' | 'apptainer';
+const RECORD = 'owner.json';
+const SandboxRecord = z.object({
+  owner: z.object({
+    ...{ farm: z.string(), worker: z.string(), pid: z.number(), pid_started: z.string() },
+    ...{ rollout_id: z.string(), attempt: z.number() },
+  }),
+  cgroups: z.array(z.string()),
+  started_at: z.number(),
+});
+/** A starting sandbox already has its record; a record that stays unreadable for this long is lost. */
+const UNREADABLE_MS = 10 * 60_000;
+const ID = /^(?:rootfs|apptainer)-[0-9a-z]+$/;
+
+export const newSandboxId = (kind: NamespaceRuntime): string => `${kind}-${newId()}`;
+
+/** A sandbox's folder appears together with its record: a folder without one is being removed, or its remover died. */
+export async function writeRecord(
+  folder: string,
+  record: { owner: Owner; cgroups: readonly string[] },
+  folders: readonly string[],
+): Promise<void> {
+  const { pid, pid_started } = record.owner;
+  const making = join(dirname(folder), `making-${pid}-${pid_started}-${basename(folder)}`);
+  try {
+    await mkdir(making, { mode: 0o700 });
+    await writeFile(join(making, RECORD), JSON.stringify({ ...record, started_at: Date.now() }));
+    await rename(making, folder);
+  } catch (error) {
+    await rm(making, { recursive: true, force: true });
+    throw error;
+  }
+  for (const path of folders) await mkdir(path, { mode: 0o755 });
+}
+
+/** Null: there is none. A power cut can leave a file with its length but without its content. */
+async function recordOf(
+  scratchDir: string,
+  id: string,
+): Promise<z.infer<typeof SandboxRecord> | 'unreadable' | null> {
+  const text = await readFile(join(scratchDir, id, RECORD), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (text === null) return null;
+  try {
+    return SandboxRecord.parse(JSON.parse(text));
+  } catch {
+    return 'unreadable';
+  }
+}
+
+/** Only what this user made: in a world-writable folder any user can make such a name. */
+async function ownNames(scratchDir: string): Promise<string[]> {
+  const names = await readdir(scratchDir);
+  const found = await Promise.all(names.map((name) => lstat(join(scratchDir, name)).catch(() => null)));
+  return names.filter((_, at) => {
+    const one = found[at];
+    return one?.isDirectory() && isOurs(one);
+  });
+}
+
+export async function readRecords(scratchDir: string, kind: NamespaceRuntime): Promise<OwnedContainer[]> {
+  const owned: OwnedContainer[] = [];
+  const names = (await ownNames(scratchDir)).filter((name) => ID.test(name) && name.startsWith(`${kind}-`));
+  for (const id of names) {
+    const record = await recordOf(scratchDir, id);
+    // It is being removed, or is half written.
+    if (record === null || record === 'unreadable') continue;
+    owned.push({ id, owner: record.owner });
+  }
+  return owned;
+}
+
+/** The control groups of a sandbox by its record; none when it has no record. */
+export async function readGroups(scratchDir: string, id: string): Promise<string[]> {
+  if (!ID.test(id)) return [];
+  const record = await recordOf(scratchDir, id);
+  return record === null || record === 'unreadable' ? [] : record.cgroups;
+}
+
+/** Ends the sandbox of another process, dead or alive. */
+export async function killById(id: string): Promise<void> {
+  if (!ID.test(id)) return;
+  const killAll = async (): Promise<boolean> => {
+    const owners = await findOwners(id);
+    for (const pid of owners) killQuietly(pid);
+    return owners.length === 0;
+  };
+  await poll(killAll, { pauseMs: 20, tries: 50 });
+}
+
+/** Uses rm: Node cannot remove trees that are deeper than a path may be long, of any owner. @param starter starts it; absent: Node does */
+export async function removeFolder(scratchDir: string, id: string, starter?: Starter): Promise<void> {
+  if (!ID.test(id)) return;
+  const folder = join(scratchDir, id);
+  const line = ['-rf', '--one-file-system', '--', folder];
+  if (starter && (await removeBy(starter, ['rm', ...line], folder))) return;
+  const remove = () => run('rm', line);
+  try {
+    await remove();
+  } catch (firstError) {
+    if (process.getuid?.() === 0) throw firstError;
+    // Overlays and the model's code make folders that even their owner cannot read.
+    await run('chmod', ['-R', 'u+rwx', '--', folder]).catch(() => undefined);
+    await remove();
+  }
+}
+
+/** True when the folder is gone. */
+async function removeBy(starter: Starter, line: readonly string[], folder: string): Promise<boolean> {
+  const started = await starter.start(line, null, false).catch(() => null);
+  if (!started) return false;
+  started.output.resume();
+  await started.ended;
+  return (await lstat(folder).catch(() => null)) === null;
+}
+
+/**
+ * Removes leftovers of dead processes that have no record: their runtimes' own folders, half made sandboxes and half removed
+ * ones. A living process may be removing one of the latter too; removing a folder twice does no harm.
+ */
+export async function removeUnowned(scratchDir: string, log?: RecordLog): Promise<void> {
+  for (const name of await ownNames(scratchDir)) {
+    const [, pid, started] = /^(?:runtime|making)-(\d+)-([\d@]+)-/.exec(name) ?? [];
+    const path = join(scratchDir, name);
+    if (pid && started && (await isAbandoned(path, pid, started))) {
+      await rm(path, { recursive: true, force: true });
+    }
+    if (!ID.test(name)) continue;
+    const record = await recordOf(scratchDir, name);
+    if (record !== null && record !== 'unreadable') continue;
+    if (record === 'unreadable') {
+      const found = await lstat(join(path, RECORD)).catch(() => null);
+      if (found && Date.now() - found.mtimeMs < UNREADABLE_MS) continue;
+      log?.warn({ folder: path }, 'removing a sandbox whose record of its owner cannot be read');
+    }
+    await killById(name);
+    await removeFolder(scratchDir, name);
+  }
+}

@@ -1,0 +1,149 @@
+/** Opens what a runtime with namespaces of its own needs on a node (folder, control groups, pipes, watchdog), and removes its sandboxes. */
+import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { newId, ownFolder, ownStartMark } from '@swefarm/shared';
+import { diskFree } from '../disk.ts';
+import { keepFresh } from '../images/temporary.ts';
+import type { Container } from '../runtime.ts';
+import { SCRATCH } from '../scratch.ts';
+import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
+import { findPrograms, inheritedFiles, type Programs } from './host.ts';
+import { requireMountableFolder } from './mounts.ts';
+import { openPipes } from './pipes.ts';
+import {
+  killById,
+  type NamespaceRuntime,
+  readGroups,
+  readRecords,
+  removeFolder,
+  removeUnowned,
+} from './records.ts';
+import { seccompProgram } from './seccomp.ts';
+import { hostShell, openStarter, type Starter } from './starter.ts';
+import { startWatchdog, type Watchdog } from './watchdog.ts';
+
+export type SetupLog = { warn(fields: Record<string, unknown>, message: string): void };
+
+export type RuntimeSetup = AsyncDisposable & {
+  readonly kind: NamespaceRuntime;
+  readonly scratchDir: string;
+  /** This runtime's own folder in it. */
+  readonly folder: string;
+  readonly root: boolean;
+  readonly programs: Programs;
+  /** The system call filter. */
+  readonly filter: string;
+  /** The command line that runs one of the farm's scripts on the host. */
+  shell(text: string): string[];
+  /** Null where no groups can be made. */
+  readonly cgroups: Cgroups | null;
+  readonly starter: Starter;
+  readonly watchdog: Watchdog;
+  /** Sandboxes of this process. */
+  readonly containers: Map<string, Container>;
+  readonly log?: SetupLog | undefined;
+  remove(id: string): Promise<void>;
+};
+
+type SetupOptions = {
+  kind: NamespaceRuntime;
+  scratchDir: string;
+  /** False: the watchdog enforces the limits even where control groups could be made. */
+  cgroups: boolean;
+  log?: SetupLog | undefined;
+};
+
+/** Opens a runtime with a setup, and removes the setup when the runtime cannot be opened. Throws UsageError for an unusable folder. */
+export async function setUpRuntime<T>(
+  options: SetupOptions,
+  open: (setup: RuntimeSetup) => Promise<T>,
+): Promise<T> {
+  const setup = await openSetup(options);
+  try {
+    return await open(setup);
+  } catch (error) {
+    await setup[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function openSetup(options: SetupOptions): Promise<RuntimeSetup> {
+  const { scratchDir, log } = options;
+  requireMountableFolder(scratchDir);
+  await ownFolder(scratchDir, SCRATCH);
+  await removeUnowned(scratchDir, log);
+  const folder = join(scratchDir, `runtime-${process.pid}-${ownStartMark()}-${newId()}`);
+  await mkdir(folder, { mode: 0o711 });
+  try {
+    return await openSetupIn(folder, options);
+  } catch (error) {
+    // For example on a full disk, where the next attempt may succeed.
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function openSetupIn(
+  folder: string,
+  { kind, scratchDir, cgroups: wanted, log }: SetupOptions,
+): Promise<RuntimeSetup> {
+  const filter = join(folder, 'filter.bpf');
+  await writeFile(filter, seccompProgram());
+  const programs = await findPrograms();
+  const cgroups = wanted ? await openCgroups() : null;
+  const pipes = await openPipes(join(folder, 'pipes'));
+  const bash = programs.paths.bash ?? '/bin/bash';
+  const inherited = await inheritedFiles();
+  const starter = await openStarter(hostShell(bash, inherited), join(folder, 'starter'), pipes);
+  const watchdog = startWatchdog();
+  const containers = new Map<string, Container>();
+  const fresh = keepFresh(folder);
+  return {
+    kind,
+    scratchDir,
+    folder,
+    root: process.getuid?.() === 0,
+    programs,
+    filter,
+    // dash accepts descriptors of one digit only.
+    shell: hostShell(inherited.some((fd) => fd > 9) ? bash : '/bin/sh', inherited),
+    cgroups,
+    starter,
+    watchdog,
+    containers,
+    log,
+    async remove(id) {
+      const container = containers.get(id);
+      if (container) return container[Symbol.asyncDispose]();
+      await killById(id);
+      const groups = await readGroups(scratchDir, id);
+      await removeGroups(groups);
+      // The parent group of a dead process is empty once its last sandbox is removed.
+      for (const group of groups) await rmdir(dirname(group)).catch(() => undefined);
+      await removeFolder(scratchDir, id);
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...containers.values()].map((container) => container[Symbol.asyncDispose]()));
+      watchdog[Symbol.dispose]();
+      await starter[Symbol.asyncDispose]();
+      await pipes[Symbol.asyncDispose]();
+      await cgroups?.close();
+      fresh[Symbol.dispose]();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Digests of the images of the sandboxes that run. */
+export const imagesInUse = ({ containers }: RuntimeSetup): string[] =>
+  [...containers.values()].map(({ spec }) => spec.image.digest);
+
+/** The members that all runtimes with a setup have in common. */
+export const runtimeParts = (setup: RuntimeSetup) => ({
+  isolates: true,
+  listOwned: () => readRecords(setup.scratchDir, setup.kind),
+  sweep: () => removeUnowned(setup.scratchDir, setup.log),
+  diskFree: () => diskFree(setup.scratchDir),
+  remove: setup.remove,
+  [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose](),
+});

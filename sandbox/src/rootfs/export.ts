@@ -1,0 +1,137 @@
+/** Unpacks images that an engine on this node has, or can pull: it exports a container that is created and never started. */
+import { access } from 'node:fs/promises';
+import { ownStartMark, RolloutFailure } from '@swefarm/shared';
+import type Docker from 'dockerode';
+import { openEngine } from '../engine/client.ts';
+import { engineFailure, statusCode } from '../engine/errors.ts';
+import { evictPulled } from '../engine/evict.ts';
+import { type EngineImageDeps, pullImage } from '../engine/images.ts';
+import { readConfig } from '../images/config.ts';
+import type { Fetch } from '../images/fetch.ts';
+import { withTag } from '../images/names.ts';
+import type { PulledImages } from '../images/pulledimages.ts';
+import { requireDisk, type Unpacked } from '../images/store.ts';
+import { isOwnerGone } from '../images/temporary.ts';
+import { unpackApart } from './unpack.ts';
+
+/** Its value is `pid:started` of the exporting process: an export removes the containers of those whose process is dead. */
+const EXPORT_LABEL = 'swefarm.export';
+
+export type EngineImage = { digest: string; sizeBytes: number; config: Unpacked['config'] };
+
+export type ExporterOptions = {
+  socketPath: string;
+  /** How the engine pulls images. */
+  fetch: Fetch;
+  /** Records which of them the farm pulled; null: nothing is recorded. */
+  pulled: PulledImages | null;
+};
+
+export class ImageExporter {
+  readonly #options: ExporterOptions;
+  #opened: EngineImageDeps | null = null;
+
+  constructor(options: ExporterOptions) {
+    this.#options = options;
+  }
+
+  /** Opened at the first use: many nodes with this runtime have no engine. */
+  get #deps(): EngineImageDeps {
+    const { socketPath, fetch, pulled } = this.#options;
+    this.#opened ??= { docker: openEngine(socketPath), fetch, pulled };
+    return this.#opened;
+  }
+
+  /** Null when the engine does not have the image, or no engine answers. */
+  async inspect(name: string): Promise<EngineImage | null> {
+    try {
+      const found = await this.#deps.docker.getImage(withTag(name)).inspect();
+      return { digest: found.Id, sizeBytes: found.Size, config: readConfig(found.Config) };
+    } catch (error) {
+      if (statusCode(error) === 404 || !(await this.#isReachable())) return null;
+      throw engineFailure(error, 'image_pull', `looking for ${name}`);
+    }
+  }
+
+  /** Null when no engine answers. Throws RolloutFailure image_not_found / image_pull. */
+  async pull(name: string): Promise<EngineImage | null> {
+    if (!(await this.#isReachable())) return null;
+    await pullImage(this.#deps, name);
+    const image = await this.inspect(name);
+    if (!image) throw new RolloutFailure('image_pull', `${name} was pulled and is not there`);
+    return image;
+  }
+
+  /** Removes images that the farm pulled to the engine, when its disk is too full; returns how many were removed. */
+  async evict(settings: { watermark: number; pins: readonly string[] }): Promise<number> {
+    const { pulled } = this.#options;
+    if (!pulled || (await pulled.list()).size === 0 || !(await this.#isReachable())) return 0;
+    return await evictPulled({ docker: this.#deps.docker, pulled, ...settings });
+  }
+
+  /** Unpacks the image into the folder `partial`. Throws RolloutFailure image_pull / node_disk, and the signal's reason. */
+  async export(
+    name: string,
+    { digest, sizeBytes, config }: EngineImage,
+    partial: string,
+    signal: AbortSignal,
+  ): Promise<Unpacked> {
+    const { docker } = this.#deps;
+    await requireDisk(partial, sizeBytes);
+    await removeOrphans(docker);
+    let id: string | null = null;
+    try {
+      // By digest: the name may mean another image by now.
+      const created = await docker.createContainer({
+        Image: digest,
+        Cmd: ['true'],
+        NetworkDisabled: true,
+        Labels: { [EXPORT_LABEL]: `${process.pid}:${ownStartMark()}` },
+      });
+      id = created.id;
+      const owners = process.getuid?.() === 0;
+      const source = {
+        kind: 'export',
+        socketPath: this.#options.socketPath,
+        container: id,
+        known: { digest, config },
+      } as const;
+      return await unpackApart({ source, partial, owners }, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw engineFailure(
+        error,
+        'image_pull',
+        `exporting ${name} from the engine at ${this.#options.socketPath}`,
+      );
+    } finally {
+      if (id) await removeContainer(docker, id);
+    }
+  }
+
+  async #isReachable(): Promise<boolean> {
+    return await access(this.#options.socketPath)
+      .then(() => this.#deps.docker.ping())
+      .then(
+        () => true,
+        () => false,
+      );
+  }
+}
+
+/** Removes the containers of exports whose process is dead. */
+async function removeOrphans(docker: Docker): Promise<void> {
+  const found = await docker.listContainers({ all: true, filters: { label: [EXPORT_LABEL] } });
+  for (const { Id, Labels, Created } of found) {
+    const [pid = '', started = ''] = (Labels[EXPORT_LABEL] ?? '').split(':');
+    if (isOwnerGone(pid, started, Created * 1000)) await removeContainer(docker, Id);
+  }
+}
+
+/** Ignores failures: another process may be removing it, or the engine may be gone; the next export tries again. */
+async function removeContainer(docker: Docker, id: string): Promise<void> {
+  await docker
+    .getContainer(id)
+    .remove({ force: true })
+    .catch(() => undefined);
+}

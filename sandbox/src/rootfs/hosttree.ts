@@ -1,0 +1,147 @@
+/**
+ * The host's own system as the lowest layer of a sandbox, for nodes without engine and images. It shows only what is
+ * named here: the system folders, and a small copy of /etc without keys, accounts of people and mount tables.
+ */
+
+import { createHash } from 'node:crypto';
+import { lstatSync, readlinkSync } from 'node:fs';
+import { chmod, cp, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { EMPTY_CONFIG } from '../images/config.ts';
+import type { ImageStore } from '../images/store.ts';
+
+/** Shown from the host where they are folders; links (/bin → usr/bin) are recreated. */
+const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
+/** Files and folders of /etc that are copied when present. */
+const ETC = [
+  'alternatives',
+  'bash.bashrc',
+  'ca-certificates',
+  'ca-certificates.conf',
+  'debian_version',
+  'gai.conf',
+  'host.conf',
+  'inputrc',
+  'ld.so.cache',
+  'ld.so.conf',
+  'ld.so.conf.d',
+  'locale.alias',
+  'locale.conf',
+  'localtime',
+  'login.defs',
+  'magic',
+  'magic.mime',
+  'mime.types',
+  'nsswitch.conf',
+  'os-release',
+  'pki/ca-trust/extracted',
+  'pki/tls/cert.pem',
+  'pki/tls/certs',
+  'profile',
+  'protocols',
+  'redhat-release',
+  'rpc',
+  'services',
+  'shells',
+  'ssl/certs',
+  'ssl/openssl.cnf',
+  'terminfo',
+  'timezone',
+];
+const FOLDERS: readonly [path: string, mode: number][] = [
+  ['home', 0o755],
+  ['mnt', 0o755],
+  ['opt', 0o755],
+  ['root', 0o700],
+  ['run', 0o755],
+  ['srv', 0o755],
+  ['var/cache', 0o755],
+  ['var/lib', 0o755],
+  ['var/log', 0o755],
+  ['var/tmp', 0o1777],
+];
+const NOBODY = 65534;
+const FIRST_USER = 1000;
+/** Increase it when the rules above change, so that trees made by older rules are not used. */
+const VERSION = 1;
+
+export type HostTree = {
+  /** The lowest layer. */
+  tree: string;
+  /** Names of folders of the host's root that are mounted above it. */
+  folders: string[];
+};
+
+/** Makes the lowest layer once per state of the host's /etc; the store treats it like an image. */
+export async function hostTree(store: ImageStore, signal: AbortSignal): Promise<HostTree> {
+  const folders = SYSTEM.filter((name) => lstatSync(`/${name}`, { throwIfNoEntry: false })?.isDirectory());
+  const state = createHash('sha256').update(`${VERSION} ${folders}`);
+  for (const name of ['passwd', 'group', ...ETC]) {
+    const found = await stat(join('/etc', name)).catch(() => null);
+    state.update(`${name} ${found?.size} ${found?.mtimeMs}\n`);
+  }
+  const digest = `sha256:${state.digest('hex')}`;
+  const present = await store.find(digest);
+  const { tree } =
+    present ??
+    (await store.ensure(
+      digest,
+      async (partial) => {
+        await build(join(partial, 'tree'));
+        return { digest, config: EMPTY_CONFIG, bytes: 0 };
+      },
+      signal,
+    ));
+  return { tree, folders };
+}
+
+async function build(tree: string): Promise<void> {
+  for (const name of SYSTEM) {
+    const found = lstatSync(`/${name}`, { throwIfNoEntry: false });
+    if (found?.isSymbolicLink()) await symlink(readlinkSync(`/${name}`), join(tree, name));
+    else if (found?.isDirectory()) await mkdir(join(tree, name));
+  }
+  for (const [path, mode] of FOLDERS) {
+    await mkdir(join(tree, path), { recursive: true });
+    await chmod(join(tree, path), mode);
+  }
+  await symlink('/run', join(tree, 'var/run'));
+  for (const name of ETC) {
+    const target = join(tree, 'etc', name);
+    await mkdir(dirname(target), { recursive: true });
+    await cp(join('/etc', name), target, {
+      recursive: true,
+      verbatimSymlinks: true,
+      preserveTimestamps: true,
+      errorOnExist: false,
+      filter: readable,
+    }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
+  }
+  await writeFile(join(tree, 'etc/passwd'), await systemAccounts('/etc/passwd', '/root:/bin/bash'));
+  await writeFile(join(tree, 'etc/group'), await systemAccounts('/etc/group', null));
+}
+
+/** Files that this user may not read are left out, so that they do not fail the whole copy. */
+async function readable(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => null);
+  if (!found) return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+  if (process.getuid?.() === 0) return (found.mode & 0o004) !== 0;
+  return (found.mode & 0o004) !== 0 || found.uid === process.getuid?.();
+}
+
+/** Lines of the system's own accounts; accounts of people are not shown inside. */
+async function systemAccounts(path: string, root: string | null): Promise<string> {
+  const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => {
+    const id = Number(line.split(':')[2]);
+    return line.startsWith('root:') || (Number.isInteger(id) && (id < FIRST_USER || id === NOBODY) && id > 0);
+  });
+  const made =
+    root === null
+      ? lines
+      : lines.map((line) => (line.startsWith('root:') ? `root:x:0:0:root:${root}` : line));
+  // The members of groups may be people.
+  const kept = root === null ? made.map((line) => line.split(':').slice(0, 3).join(':').concat(':')) : made;
+  return `${kept.join('\n')}\n`;
+}

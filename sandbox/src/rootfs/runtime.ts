@@ -1,0 +1,156 @@
+/**
+ * The rootfs runtime: an unpacked image below an overlay, in namespaces of its own, with bubblewrap around it; no daemon, and
+ * no root where user namespaces are allowed. Names of images: see images.ts. What is isolated and how: docs/rootfs.md.
+ */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { errorMessage } from '@swefarm/shared';
+import type { ImageSettings } from '../engine/settings.ts';
+import { EMPTY_CONFIG } from '../images/config.ts';
+import { evictUnpacked } from '../images/evict.ts';
+import { createFetch } from '../images/fetch.ts';
+import { openPulledImages } from '../images/pulledimages.ts';
+import { type ImageStore, openImageStore } from '../images/store.ts';
+import { INTERNAL_SPEC } from '../internal.ts';
+import { explainNamespaces, isInUserNamespace, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
+import { requireMountableFolder } from '../namespaces/mounts.ts';
+import {
+  imagesInUse,
+  type RuntimeSetup,
+  runtimeParts,
+  type SetupLog,
+  setUpRuntime,
+} from '../namespaces/setup.ts';
+import { tryContainer } from '../namespaces/trial.ts';
+import type { Container, Runtime, RuntimeCheck } from '../runtime.ts';
+import type { Host } from './arguments.ts';
+import { ImageExporter } from './export.ts';
+import { refreshIndex, repositoryOf } from './gitindex.ts';
+import { hostTree } from './hosttree.ts';
+import { type RootImage, RootImages } from './images.ts';
+import { startRootfs } from './start.ts';
+
+export type RootfsRuntimeOptions = {
+  /** Folder of unpacked images, which are kept and shared by the workers of this user on this node. */
+  imagesDir: string;
+  /** Folders of running sandboxes; on a file system that can be the upper layer of an overlay (not another overlay, not NFS). */
+  scratchDir: string;
+  /** Engine from which images are exported; null or absent: no engine is asked. */
+  dockerSocket?: string | null;
+  /** How that engine pulls images, and when unpacked ones are evicted; default: two at once, no mirrors, none is removed. */
+  images?: ImageSettings;
+  /** False: the watchdog enforces the limits even where control groups could be made. Default true. */
+  cgroups?: boolean;
+  log?: SetupLog;
+};
+
+/** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */
+export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runtime> {
+  requireMountableFolder(options.imagesDir);
+  const { scratchDir, log } = options;
+  return setUpRuntime({ kind: 'rootfs', scratchDir, cgroups: options.cgroups !== false, log }, (setup) =>
+    openRootfs(setup, options),
+  );
+}
+
+async function openRootfs(setup: RuntimeSetup, options: RootfsRuntimeOptions): Promise<Runtime> {
+  const { paths } = setup.programs;
+  const host: Host = {
+    root: setup.root,
+    userNamespace: await isInUserNamespace(),
+    bwrap: paths.bwrap ?? '/usr/bin/bwrap',
+    bash: paths.bash ?? '/bin/bash',
+    base: await makeBase(setup.folder),
+  };
+  const store = await openImageStore(options.imagesDir);
+  const engine = engineOf(options);
+  const images = new RootImages({ store, engine, prepare: (image) => refreshIndexOf(setup, host, image) });
+  const settings = options.images;
+  return {
+    ...runtimeParts(setup),
+    name: 'rootfs',
+    placesByImage: true,
+    check: (signal) => checkRootfs(setup, host, store, signal),
+    ensureImage: (name, signal) => images.ensure(name, signal),
+    images: store.usage,
+    ...(settings
+      ? {
+          evictImages: async () =>
+            (await evictUnpacked(store, imagesInUse(setup), settings)) +
+            ((await engine?.evict(settings)) ?? 0),
+        }
+      : {}),
+    start: async (spec, signal) => startRootfs(setup, host, spec, images.layers(spec.image), signal),
+  };
+}
+
+function engineOf({ dockerSocket, images }: RootfsRuntimeOptions): ImageExporter | null {
+  if (!dockerSocket) return null;
+  return new ImageExporter({
+    socketPath: dockerSocket,
+    fetch: createFetch(images ?? { atOnce: 2, mirrors: [] }),
+    pulled: images ? openPulledImages(images.pulledFile) : null,
+  });
+}
+
+/** Prepares a freshly unpacked image; a failure only makes its containers slower. */
+async function refreshIndexOf(setup: RuntimeSetup, host: Host, image: RootImage): Promise<void> {
+  const tree = image.lowers[0] as string;
+  const workdir = repositoryOf(tree, image.config.workdir);
+  if (workdir === null) return;
+  try {
+    await using container = await startRootfs(
+      setup,
+      host,
+      { ...INTERNAL_SPEC, workdir },
+      image,
+      NEVER_ABORTED,
+    );
+    await refreshIndex(container, tree, NEVER_ABORTED);
+  } catch (error) {
+    setup.log?.warn({ tree, error: errorMessage(error) }, 'the git index of an image was not refreshed');
+  }
+}
+
+async function checkRootfs(
+  setup: RuntimeSetup,
+  host: Host,
+  store: ImageStore,
+  signal: AbortSignal,
+): Promise<RuntimeCheck> {
+  const limits = limitsOf(setup.cgroups, host.root);
+  const problems = [...setup.programs.problems];
+  let version: string | null = null;
+  if (problems.length === 0) {
+    version = await bubblewrapVersion(host.bwrap);
+    // A sandbox that shows the host's own system.
+    const start = async (): Promise<Container> => {
+      const below = await hostTree(store, signal);
+      const folders = below.folders.map((at) => ({ at, lowers: [`/${at}`] }));
+      const image = { config: EMPTY_CONFIG, lowers: [below.tree], folders };
+      return await startRootfs(setup, host, INTERNAL_SPEC, image, signal);
+    };
+    const problem = await tryContainer(start, ['/bin/sh', '-c', 'echo works >/tmp/x && cat /tmp/x'], signal);
+    if (problem !== null) problems.push(explain(problem, host.root, setup.scratchDir));
+  }
+  const usable = problems.length === 0;
+  if (usable) problems.push(...warnings(limits, host.root));
+  return { usable, version, limits, problems };
+}
+
+const NEVER_ABORTED = new AbortController().signal;
+
+async function bubblewrapVersion(path: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(path, ['--version']);
+  return stdout.trim();
+}
+
+/** The usual cause when a trial sandbox did not start. */
+function explain(message: string, root: boolean, scratchDir: string): string {
+  const namespaces = explainNamespaces(message, root);
+  if (namespaces) return namespaces;
+  if (/unknown filesystem type|wrong fs type|overlay/i.test(message)) {
+    return `overlay mounts do not work in ${scratchDir} (${message}): modprobe overlay, kernel 5.11 or later without root, and put scratch_dir on ext4, xfs or tmpfs rather than on an overlay or a network file system`;
+  }
+  return `a trial sandbox did not start: ${message}`;
+}

@@ -1,0 +1,45 @@
+/**
+ * The body of an unpacking process: opens the source, writes its layers into one tree, answers once. It ends with the worker that started
+ * it. Its name ends as a thread's does, because such files are compiled to files of their own.
+ */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { errorMessage } from '@swefarm/shared';
+import { openEngine } from '../engine/client.ts';
+import { readDockerArchive, readOciLayout } from '../images/layers.ts';
+import type { Unpacked } from '../images/store.ts';
+import { TreeWriter } from '../images/tree.ts';
+import type { UnpackReply, UnpackTask } from './unpack.ts';
+
+async function unpack({ source, partial, owners }: UnpackTask): Promise<Unpacked> {
+  const writer = new TreeWriter(join(partial, 'tree'), owners);
+  if (source.kind === 'export') {
+    const container = openEngine(source.socketPath).getContainer(source.container);
+    // The stream is read directly: a wrapper would drop what it had not passed on when the connection closes.
+    await writer.layer((await container.export()) as Readable);
+    return { ...source.known, bytes: writer.bytes };
+  }
+  const spool = join(partial, 'spool');
+  const image =
+    source.kind === 'oci'
+      ? readOciLayout(source.path, source.ref)
+      : await readDockerArchive(source.path, spool);
+  for (const layer of image.layers) await writer.layer(await layer());
+  await rm(spool, { recursive: true, force: true });
+  return { digest: image.digest, config: image.config, bytes: writer.bytes };
+}
+
+const answer = (reply: UnpackReply): void => void process.send?.(reply);
+
+process.once('disconnect', () => process.exit());
+// A terminal signals every process of its group; only the worker decides when this one ends.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
+process.once('message', (task) => {
+  unpack(task as UnpackTask).then(
+    (done) => answer({ done }),
+    (error: unknown) => {
+      answer({ message: errorMessage(error), code: (error as NodeJS.ErrnoException).code ?? null });
+    },
+  );
+});

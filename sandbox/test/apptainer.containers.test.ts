@@ -1,0 +1,98 @@
+/**
+ * The contract on Apptainer, and what is its own: where images are looked for, limits without control groups, life without
+ * root. Where setup could not install it, that is said and nothing else is run.
+ */
+import { execFile } from 'node:child_process';
+import { chmod, cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { minimalImage } from '@swefarm/testkit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { apptainerRuntime } from '../src/apptainer/runtime.ts';
+import type { Runtime } from '../src/runtime.ts';
+import { sandboxContract } from './contract.ts';
+import { memoryContract } from './memory-contract.ts';
+import { cannotBeAnother, tryAsUser } from './other.ts';
+import { describeUnless, NEVER, noApptainer, sh, spec, WHOLE } from './subject.ts';
+
+const run = promisify(execFile);
+const CHILD = new URL('./apptainer.child.ts', import.meta.url).pathname;
+const missing = noApptainer();
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-apptainer-'));
+await chmod(folder, 0o755);
+const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+it('is installed, or said to be missing', async () => {
+  await using runtime = await apptainerRuntime({
+    ...places,
+    templates: [],
+    command: missing === null ? null : '/none',
+  });
+  expect((await runtime.check(NEVER)).usable).toBe(missing === null);
+});
+
+describeUnless(missing, 'apptainer', () => {
+  let sif: string;
+  let tree: string;
+  beforeAll(async () => {
+    tree = (await minimalImage()).tree;
+    sif = join(folder, 'sif/minimal_s_image-1.sif');
+    await mkdir(join(folder, 'sif'));
+    await run('apptainer', ['--silent', 'build', sif, tree]);
+  });
+
+  sandboxContract(
+    'apptainer',
+    async () => ({
+      runtime: await apptainerRuntime({ ...places, templates: [] }),
+      image: sif,
+      imageWithoutBash: (await minimalImage({ bash: false })).tree,
+    }),
+    { isolated: true, children: true, limits: { memory: 'enforced', pids: 'enforced' }, whole: WHOLE },
+  );
+
+  it('finds an image by the id of its instance, and names every path it tried for one that is not there', async () => {
+    await using runtime = await apptainerRuntime({
+      ...places,
+      templates: [join(folder, 'sif/{instance_id}.sif'), '/nowhere/{image}'],
+    });
+    const image = await runtime.ensureImage('some/name:1', NEVER, 'minimal__image-1');
+    await using container = await runtime.start(spec(image, { workdir: '/made/by/start' }), NEVER);
+    expect((await sh(container, 'pwd; ls -A')).output.toString()).toBe('/made/by/start\n');
+    await expect(runtime.ensureImage('some/name:1', NEVER, 'other__image-1')).rejects.toThrow(
+      /other__image-1\.sif.*other_s_image-1\.sif.*other_1776_image-1\.sif.*name\.sif.*\/nowhere\/name/,
+    );
+  });
+
+  describe('without control groups and mounts of .sif files', () => {
+    let runtime: Runtime;
+    beforeAll(async () => {
+      runtime = await apptainerRuntime({ ...places, templates: [], cgroups: false, mountSif: false });
+    });
+    afterAll(() => runtime[Symbol.asyncDispose]());
+
+    it('says that it watches', async () => {
+      expect((await runtime.check(NEVER)).limits).toMatchObject({ memory: 'watched', disk: 'watched' });
+    });
+    memoryContract(() => ({ runtime, image: sif, imageWithoutBash: null }), 'watched');
+  });
+
+  it('an environment of the image reaches its processes, and none of the host', async () => {
+    const copy = join(folder, 'with-environment');
+    await cp(tree, copy, { recursive: true, verbatimSymlinks: true });
+    await mkdir(join(copy, '.singularity.d/env'), { recursive: true });
+    await run('sh', ['-c', 'echo "export FROM_IMAGE=yes" > .singularity.d/env/10-docker.sh'], { cwd: copy });
+    await using runtime: Runtime = await apptainerRuntime({ ...places, templates: [] });
+    await using container = await runtime.start(spec(await runtime.ensureImage(`dir:${copy}`, NEVER)), NEVER);
+    const options = { timeoutMs: 120_000, maxOutputBytes: 4_000, signal: NEVER };
+    const names = (await container.exec(['env'], options)).output.toString();
+    expect(names).toContain('FROM_IMAGE=yes\n');
+    expect(names).not.toMatch(/^(APPTAINER|SINGULARITY|npm_|VITEST)/m);
+  });
+
+  describeUnless(cannotBeAnother(CHILD), 'without root', () => {
+    it('starts, limits processes, and leaves nothing', () => tryAsUser(CHILD, folder, tree));
+  });
+});

@@ -1,0 +1,209 @@
+/** What code in a sandbox breaks must be known as its own doing in every isolating runtime, and what the node breaks must not. */
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { newId, poll, RolloutFailure, waitAtMost } from '@swefarm/shared';
+import { expect, it } from 'vitest';
+import { isCausedByCode, type Suspect } from '../src/attribution.ts';
+import { readNamespace } from '../src/namespaces/processes.ts';
+import type { Container } from '../src/runtime.ts';
+import { openShell } from '../src/shell.ts';
+import { takePatch } from '../src/snapshot.ts';
+import { REPOSITORY } from './patch-contract.ts';
+import { describeUnless, NEVER, type Subject, sh, snapshotOf, start, TEST_IMAGE_MARKER } from './subject.ts';
+
+/** Nothing of it would be survived by a machine that is no sandbox. */
+const ONLY = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99;`;
+
+/** Who has opened it by then can be let go under no name any more. */
+const LATE_PIPE =
+  'mkfifo /tmp/p; ln -sf /tmp/p /etc/passwd; (sleep 2; rm /tmp/p; sleep 600) >/dev/null 2>&1 &';
+
+/** Fails with what it was waited for, long before the test's own time is over. */
+async function within<T>(seconds: number, work: Promise<T>): Promise<T> {
+  const ending = await waitAtMost(work, seconds * 1000);
+  if (ending.by !== 'itself') throw new Error(`not done after ${seconds} s`);
+  return ending.value;
+}
+
+/** Process 1 of a container by its id on the host: the process 1 of the namespace of a command that runs there. */
+async function firstProcessOf(container: Container): Promise<number> {
+  const mark = newId();
+  await sh(container, `sh -c 'sleep 300; : ${mark}' >/dev/null 2>&1 &`);
+  const processes = async () => (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const of = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '');
+  const depthOf = (status: string) => /^NSpid:(.*)$/m.exec(status)?.[1]?.trim().split(/\s+/) ?? [];
+  const find = async (): Promise<number | null> => {
+    for (const pid of await processes()) {
+      if (!(await of(pid, 'cmdline')).includes(`; : ${mark}`)) continue;
+      const namespace = await readNamespace(Number(pid), 'pid');
+      for (const one of await processes()) {
+        const isFirst = depthOf(await of(one, 'status')).at(-1) === '1';
+        if (isFirst && (await readNamespace(Number(one), 'pid')) === namespace) return Number(one);
+      }
+    }
+    return null;
+  };
+  const found = await poll(find, { pauseMs: 100, withinMs: 30_000 });
+  if (!found) throw new Error('process 1 was not found');
+  return found;
+}
+
+/** Overwrites what a process executes, so that it ends by itself. From outside: no command may, and one may find another way. */
+function breakCode(pid: number): void {
+  const maps = readFileSync(`/proc/${pid}/maps`, 'latin1').matchAll(
+    /^([0-9a-f]+)-([0-9a-f]+) r-xp .*\/.*$/gm,
+  );
+  const memory = openSync(`/proc/${pid}/mem`, 'r+');
+  for (const [, from = '', to = ''] of maps) {
+    const [start, end] = [Number.parseInt(from, 16), Number.parseInt(to, 16)];
+    writeSync(memory, Buffer.alloc(end - start, 0xff), 0, end - start, start);
+  }
+  closeSync(memory);
+}
+
+const ended = (container: Container): Promise<unknown> =>
+  poll(async () => ((await container.state()) === 'running' ? null : true), {
+    pauseMs: 50,
+    withinMs: 30_000,
+  });
+
+export function blameContract(subject: () => Subject): void {
+  const suspect = (container: Container, changes: Partial<Suspect> = {}): Suspect => ({
+    container,
+    runtime: subject().runtime,
+    fresh: () => start(subject()),
+    diskBytes: null,
+    signal: NEVER,
+    ...changes,
+  });
+  const errorOf = (work: Promise<unknown>): Promise<unknown> =>
+    work.then(
+      () => null,
+      (error: unknown) => error,
+    );
+
+  it.each([
+    ['git is gone', 'rm /usr/bin/git'],
+    [
+      'git says what it likes',
+      'printf "#!/bin/sh\\nexit 0\\n" >/tmp/g; chmod +x /tmp/g; mv /tmp/g /usr/bin/git; rm -rf /.swefarm-* /var/tmp/.swefarm-*',
+    ],
+    ['our folder is gone', 'rm -rf /.swefarm-* /var/tmp/.swefarm-* /tmp/.swefarm-*'],
+    ['the repository is gone', 'rm -rf .git'],
+    [
+      'a file is where the tree was',
+      'cd /; rm -rf /testbed/* /testbed/.[a-z]*; rm -rf /testbed; echo >/testbed',
+    ],
+    ['the shell is gone', 'rm -f /bin/sh /usr/bin/sh'],
+    ['nothing can be loaded', 'rm -rf /usr/lib/*'],
+  ])('%s: no patch can be taken, by its own doing', async (_what, script) => {
+    await using container = await start(subject());
+    await sh(container, REPOSITORY);
+    const snapshot = await snapshotOf(container);
+    // Its end may have no shell left to tell of it.
+    await sh(container, `${ONLY} echo work >>pkg/a.py; ${script}`).catch(() => undefined);
+    const error = await errorOf(takePatch(container, snapshot, NEVER));
+    expect(error).toBeInstanceOf(RolloutFailure);
+    expect(await isCausedByCode(error, suspect(container))).toBe(true);
+  });
+
+  it('bash is gone, and the shell with it: its own doing', async () => {
+    await using container = await start(subject());
+    await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
+    const options = { timeoutMs: 20_000, maxOutputBytes: 1_000, signal: NEVER };
+    const error = await errorOf(shell.run(`${ONLY} rm -f /bin/bash /usr/bin/bash; kill -9 $$`, options));
+    expect(error).toBeInstanceOf(RolloutFailure);
+    expect(await isCausedByCode(error, suspect(container))).toBe(true);
+  });
+
+  it.each([
+    ['a pipe is where the users are', 'rm /etc/passwd; mkfifo /etc/passwd'],
+    ['a pipe is where the groups are', 'rm /etc/group; mkfifo /etc/group'],
+    ['a link to a pipe, which is gone once it is opened', LATE_PIPE],
+    ['the groups have no end', 'ln -sf /dev/zero /etc/group'],
+    ['the groups are a thousand gigabytes', 'truncate -s 1000G /etc/group'],
+    ['a link to a pipe where an engine does not look', 'mkfifo /dev/shm/p; ln -sf /dev/shm/p /etc/group'],
+  ])('%s: no call of ours waits for ever, and nothing stays', async (_what, script) => {
+    const { runtime } = subject();
+    const container = await start(subject());
+    await sh(container, REPOSITORY);
+    const snapshot = await snapshotOf(container);
+    await sh(container, `${ONLY} ${script}`);
+    // An engine that reads them fails, by the agent's doing; where nobody does, nothing is to be judged.
+    const error = await within(90, errorOf(takePatch(container, snapshot, NEVER)));
+    if (error !== null) expect(await within(90, isCausedByCode(error, suspect(container)))).toBe(true);
+    expect(
+      await within(
+        60,
+        container.getFile('/etc/passwd', 1e6, NEVER).catch(() => null),
+      ),
+    ).toBeDefined();
+    // Removed in the middle of another one.
+    const options = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
+    const last = errorOf(container.exec(['true'], options));
+    await sleep(1_000);
+    await within(90, container[Symbol.asyncDispose]());
+    await within(90, last);
+    expect((await runtime.listOwned()).map(({ id }) => id)).not.toContain(container.id);
+  });
+
+  it('no sleep is left: the container goes on', async () => {
+    await using container = await start(subject());
+    const ends =
+      'rm -f /bin/sleep /usr/bin/sleep; for p in $(grep -lx sleep /proc/[0-9]*/comm | cut -d/ -f3); do kill -9 $p; done; true';
+    await sh(container, `${ONLY} ${ends}`);
+    await sh(container, 'for i in 1 2 3 4 5 6 7 8 9; do env true; done');
+    expect(await container.state()).toBe('running');
+  });
+
+  const root = process.getuid?.() === 0 ? null : 'only root can end a process 1';
+  describeUnless(root, 'the end of process 1', () => {
+    const failure = new RolloutFailure('evaluation_lost', 'the container has ended');
+
+    it('somebody outside killed it: infrastructure', async () => {
+      await using container = await start(subject());
+      process.kill(await firstProcessOf(container), 'SIGKILL');
+      await ended(container);
+      expect(await container.state()).toBe('killed');
+      expect(await isCausedByCode(failure, suspect(container))).toBe(false);
+    });
+
+    it('it ended by itself: the doing of the code, unless the node starts no other', async () => {
+      await using container = await start(subject());
+      const first = await firstProcessOf(container);
+      breakCode(first);
+      await container.killProcesses?.().catch(() => undefined);
+      await ended(container);
+      expect(await container.state()).toBe('exited');
+      const fresh = () => Promise.reject(new RolloutFailure('sandbox_start', 'the engine starts nothing'));
+      expect(await isCausedByCode(failure, suspect(container, { fresh }))).toBe(false);
+      expect(await isCausedByCode(failure, suspect(container))).toBe(true);
+    });
+  });
+
+  it('a container that has no memory for a command: its own doing', async () => {
+    const container = await start(subject());
+    const starved = new RolloutFailure('node_memory', 'x', { cause: new Error('cannot allocate memory') });
+    expect(await isCausedByCode(starved, suspect(container))).toBe(true);
+    expect(await isCausedByCode(new RolloutFailure('node_memory', 'x'), suspect(container))).toBe(false);
+    await container[Symbol.asyncDispose]();
+  });
+
+  it('a container that was removed, a node where none starts, a caller who left: not its doing', async () => {
+    await using container = await start(subject());
+    const failure = new RolloutFailure('sandbox_lost', 'the stream broke');
+    expect(await isCausedByCode(failure, suspect(container))).toBe(true);
+    expect(await isCausedByCode(failure, suspect(container, { signal: AbortSignal.abort() }))).toBe(false);
+    const fresh = () => Promise.reject(new RolloutFailure('sandbox_start', 'the engine starts nothing'));
+    expect(await isCausedByCode(failure, suspect(container, { fresh }))).toBe(false);
+    for (const other of [
+      new RolloutFailure('engine_unreachable', 'x'),
+      new RolloutFailure('policy_slow', 'x'),
+      new Error('x'),
+    ])
+      expect(await isCausedByCode(other, suspect(container))).toBe(false);
+    await subject().runtime.remove(container.id);
+    expect(await isCausedByCode(failure, suspect(container))).toBe(false);
+  });
+}

@@ -1,0 +1,113 @@
+/** What every isolating runtime must tell from outside of a container that has ended, whatever ran in it. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Change, FileChanges } from '../src/filechanges.ts';
+import type { Container } from '../src/runtime.ts';
+import { NEVER, type Subject, sh, start } from './subject.ts';
+
+const SCRIPT = '/script';
+const CONTENT = Buffer.from('one\n');
+
+/** Of the image: a folder that a link takes the place of, files that are written, removed, and written as they were. */
+const CHANGES = `
+rmdir /var/tmp && ln -s /tmp /var/tmp
+printf x >>/usr/bin/nohup; rm /usr/bin/nl; mv /usr/bin/nproc /usr/bin/renamed
+cat /usr/bin/od >/tmp/od; touch -r /usr/bin/od /tmp/od; cat /tmp/od >/usr/bin/od; touch -r /tmp/od /usr/bin/od
+mkdir -p "/opt/odd \\"},{\\"Path\\":\\"/etc" && echo deep >"/opt/odd \\"},{\\"Path\\":\\"/etc/é"
+cat ${SCRIPT} >/tmp/script; touch -r ${SCRIPT} /tmp/script
+echo other >${SCRIPT}; cat /tmp/script >${SCRIPT}; touch -r /tmp/script ${SCRIPT}
+ln -s ${SCRIPT} /etc/link
+mkdir -p /opt/real/below && echo found >/opt/real/below/outcomes && ln -s real/below /opt/relative && ln -s /opt/relative /opt/absolute
+ln -s /opt/out/../circle /opt/circle; ln -s /opt/real/below/outcomes /opt/real/file; mkfifo /opt/real/pipe; chmod 0 /opt/real/below`;
+
+export function remainsContract(subject: () => Subject): void {
+  let container: Container;
+  let remains: FileChanges;
+  let seen: Map<string, Change>;
+  let before: string | null | undefined;
+
+  beforeAll(async () => {
+    container = await start(subject());
+    await container.putFiles([{ path: SCRIPT, content: CONTENT }], NEVER);
+    before = await container.fileStamp?.(SCRIPT);
+    expect(await container.fileStamp?.(SCRIPT)).toBe(before);
+    await sh(container, CHANGES);
+    // What is alive at the end and would change what it is asked about.
+    await sh(
+      container,
+      'setsid sh -c "while :; do echo more >>/etc/more; rm -f /etc/link; done" >/dev/null 2>&1 &',
+    );
+    await sh(
+      container,
+      'while [ ! -e /etc/more ] || [ -e /etc/link ]; do sleep 0.05; done; ln -s /x /etc/other',
+    );
+    remains = (await container.end?.(NEVER)) as FileChanges;
+    seen = await changes();
+  });
+  afterAll(() => container[Symbol.asyncDispose]());
+
+  async function changes(): Promise<Map<string, Change>> {
+    const all = new Map<string, Change>();
+    const visit = (change: Change) => void all.set(change.path, change);
+    await remains.changes({ entersFolder: () => true, visit }, NEVER);
+    return all;
+  }
+
+  it('tells what was written, be it with the same bytes and times, made and removed', () => {
+    for (const path of [
+      '/usr/bin/nohup',
+      '/usr/bin/od',
+      '/usr/bin/renamed',
+      '/var/tmp',
+      '/etc/other',
+      SCRIPT,
+    ])
+      expect.soft(seen.get(path), path).toEqual({ path, removed: false });
+    for (const path of ['/usr/bin/nl', '/usr/bin/nproc'])
+      expect.soft(seen.get(path), path).toEqual({ path, removed: true });
+    expect.soft(seen.has('/opt/odd "},{"Path":"/etc/é')).toBe(true);
+    for (const path of ['/usr/bin/env', '/etc/passwd', '/etc/link'])
+      expect.soft(seen.has(path), path).toBe(false);
+  });
+
+  it('tells folders from what took the place of one', async () => {
+    expect(seen.get('/usr/bin')).toEqual({ path: '/usr/bin', removed: false });
+    expect(await remains.kindOf('/usr/bin')).toBe('folder');
+    expect(await remains.kindOf('/var/tmp')).toBe('other');
+    expect(await remains.kindOf('/usr/bin/od')).toBe('file');
+    expect(await remains.kindOf('/usr/bin/nl')).toBe('missing');
+  });
+
+  it('reads files and follows no link', async () => {
+    expect((await remains.getFile(SCRIPT, 100, NEVER))?.toString()).toBe('one\n');
+    expect(await remains.getFile('/etc/other', 100, NEVER)).toBeNull();
+    expect(await remains.getFile('/usr/bin', 100, NEVER)).toBeNull();
+    await expect(remains.getFile(SCRIPT, 3, NEVER)).rejects.toMatchObject({ code: 'file_too_large' });
+  });
+
+  it('reads files behind links inside, whatever the modes of their folders', async () => {
+    const read = async (path: string) => (await remains.getLinkedFile(path, 100, NEVER))?.toString() ?? null;
+    for (const folder of ['/opt/real/below', '/opt/relative', '/opt/absolute', '/opt/../opt/absolute'])
+      expect.soft(await read(`${folder}/outcomes`), folder).toBe('found\n');
+    for (const path of ['/opt/circle/outcomes', '/opt/real/file', '/opt/real/pipe', '/opt/none/outcomes'])
+      expect.soft(await read(path), path).toBeNull();
+    await expect(remains.getLinkedFile('/opt/absolute/outcomes', 3, NEVER)).rejects.toMatchObject({
+      code: 'file_too_large',
+    });
+  });
+
+  it('tells of a file that was put back as it had been, where it can be seen at all', async () => {
+    const after = await container.fileStamp?.(SCRIPT);
+    if (before !== null) expect(after).not.toBe(before);
+    expect(after).toBe(await container.fileStamp?.(SCRIPT));
+  });
+
+  it('is of a container in which nothing runs or can be run any more', async () => {
+    expect(await container.state()).not.toBe('running');
+    const options = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
+    await expect(container.exec(['/bin/sh', '-c', 'echo x'], options)).rejects.toMatchObject({
+      failureClass: 'sandbox_lost',
+    });
+    expect(await changes()).toEqual(seen);
+    expect(await container.end?.(NEVER)).toBeDefined();
+  });
+}

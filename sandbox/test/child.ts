@@ -1,0 +1,68 @@
+/**
+ * What a process of its own does for the tests of runtimes that need no engine: starts a sandbox and stays until it is killed, or
+ * runs one as whatever user it is; answers one line of JSON.
+ */
+import type { Runtime } from '../src/runtime.ts';
+import { openShell } from '../src/shell.ts';
+import { LIMITS, NEVER, spec } from './subject.ts';
+
+/** @param seconds how long its processes sleep that stay, by which a test knows them among all of the machine */
+export async function child(
+  runtime: Runtime,
+  image: string,
+  task: string | undefined,
+  seconds: string | undefined,
+): Promise<void> {
+  const container = await runtime.start(
+    spec(await runtime.ensureImage(image, NEVER), {
+      limits: { ...LIMITS, pids: 40, memoryBytes: 200_000_000 },
+    }),
+    NEVER,
+  );
+  const sh = async (script: string) => {
+    const options = { timeoutMs: 120_000, maxOutputBytes: 4_000, signal: NEVER };
+    return (await container.exec(['/bin/sh', '-c', script], options)).output.toString().trim();
+  };
+  /** As the model's commands run: with fewer processes than our own execs may have. */
+  const byShell = async (script: string): Promise<string> => {
+    const stream = await container.open(['/bin/sh', '-c', script], NEVER);
+    const chunks: Buffer[] = [];
+    for await (const chunk of stream) chunks.push(chunk as Buffer);
+    return Buffer.concat(chunks).toString();
+  };
+
+  /** What the model is told of a command that takes more memory than there is. */
+  const byHog = async (): Promise<string> => {
+    await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
+    const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
+    const line = 'python3 -c \'x = b"x" * 400_000_000; import time; time.sleep(600)\'';
+    const { exitCode, note } = await shell.run(line, options);
+    const next = await shell.run('echo next', options);
+    return `${exitCode} ${note} ${next.head.toString().trim()}`;
+  };
+
+  if (task === 'stay') {
+    const sleeping = sh(`setsid sleep ${seconds} & sleep ${seconds}`);
+    console.log(JSON.stringify({ id: container.id }));
+    await sleeping;
+  } else {
+    const check = await runtime.check(NEVER);
+    const answer = {
+      usable: check.usable,
+      problems: check.problems,
+      id: await sh('id -u'),
+      hog: await byHog(),
+      file: await sh(
+        'echo written > /testbed/file; cat /testbed/file; chmod 000 /testbed; mkdir -p /tmp/a/b',
+      ),
+      // pip does so; it takes an overlay that can mark folders.
+      folders: await sh('cd /usr/lib/python3*/json/.. && mv json a && mkdir json && rm -rf a && ls json'),
+      forks: await byShell('for i in $(seq 100); do sleep 30 >/dev/null 2>&1 & done; echo end'),
+      after: await sh('echo alive'),
+    };
+    await container[Symbol.asyncDispose]();
+    const left = await runtime.listOwned();
+    await runtime[Symbol.asyncDispose]();
+    console.log(JSON.stringify({ ...answer, left }));
+  }
+}

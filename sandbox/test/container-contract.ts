@@ -1,0 +1,288 @@
+/** What every runtime must hold under plain execs, files, isolation and removal. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Container } from '../src/runtime.ts';
+import {
+  type ContractOptions,
+  describeIf,
+  FARM,
+  LIMITS,
+  NEVER,
+  PATH,
+  type Subject,
+  sh,
+  start,
+  TEST_IMAGE_MARKER,
+} from './subject.ts';
+
+/** Far below what is not to be waited for, far above what a busy machine takes. */
+const PROMPT_MS = 90_000;
+
+export function containerContract(subject: () => Subject, options: ContractOptions): void {
+  let container: Container;
+  const exec = (script: string, changes: object = {}) =>
+    container.exec(['/bin/sh', '-c', script], {
+      env: { PATH, ONLY: '1' },
+      cwd: container.workdir,
+      timeoutMs: 60_000,
+      maxOutputBytes: 20_000,
+      signal: NEVER,
+      ...changes,
+    });
+  beforeAll(async () => {
+    container = await start(subject(), { env: { FROM_SPEC: 'yes' } });
+  });
+  afterAll(async () => {
+    await container[Symbol.asyncDispose]();
+  });
+
+  describe('exec', () => {
+    it.each([0, 1, 42, 255])('exit code %i comes from the runtime', async (code) => {
+      expect(await exec(`echo "exit 0"; exit ${code}`)).toMatchObject({ exitCode: code, timedOut: false });
+    });
+
+    it('merges stdout and stderr in order and counts bytes', async () => {
+      const result = await exec('echo a; echo b >&2; echo c');
+      expect(result.output.toString()).toBe('a\nb\nc\n');
+      expect(result).toMatchObject({ outputBytes: 6, truncated: false });
+    });
+
+    it('has exactly the environment it is given, and the working directory', async () => {
+      const lines = (await exec('/usr/bin/env; pwd')).output.toString().trim().split('\n');
+      expect(lines.at(-1)).toBe(container.workdir);
+      const names = lines.slice(0, -1).map((line) => line.split('=')[0]);
+      expect(
+        names.filter((name) => !/^(SWEFARM_\w+|PATH|ONLY|PWD|OLDPWD|SHLVL|_)$/.test(name ?? '')),
+      ).toEqual([]);
+    });
+
+    it('has the environment of the container when none is given', async () => {
+      const result = await exec('echo "$FROM_SPEC"', { env: undefined });
+      expect(result.output.toString()).toBe('yes\n');
+    });
+
+    it('passes stdin whole', async () => {
+      const stdin = Buffer.alloc(300_000, 'é');
+      const result = await exec('wc -c; exit 3', { stdin });
+      expect(result.output.toString().trim()).toBe('300000');
+      expect(result.exitCode).toBe(3);
+    });
+
+    it('caps what it keeps of a large output', async () => {
+      const result = await exec('echo HEAD; head -c 50000000 /dev/zero; echo TAIL', {
+        maxOutputBytes: 1_000,
+      });
+      expect(result).toMatchObject({ exitCode: 0, outputBytes: 50_000_010, truncated: true });
+      expect(result.output.length).toBe(1_000);
+      expect(result.output.subarray(0, 5).toString()).toBe('HEAD\n');
+      expect(result.output.subarray(-5).toString()).toBe('TAIL\n');
+    });
+
+    it('ends at its time limit with all of its processes', async () => {
+      const startedAt = performance.now();
+      const result = await exec('echo started; setsid sleep 55551 & sleep 55552', { timeoutMs: 3_000 });
+      expect(result).toMatchObject({ exitCode: null, timedOut: true });
+      expect(result.output.toString()).toBe('started\n');
+      expect(performance.now() - startedAt).toBeLessThan(PROMPT_MS);
+      expect(
+        (
+          await exec('cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "sleep 5555[0-9]"')
+        ).output.toString(),
+      ).toBe('0\n');
+    });
+
+    it('ends when the caller leaves', async () => {
+      const abort = new AbortController();
+      setTimeout(() => abort.abort(new Error('left')), 200);
+      await expect(exec('sleep 600', { timeoutMs: 600_000, signal: abort.signal })).rejects.toThrow('left');
+    });
+
+    it('does not wait for a child that holds its output', async () => {
+      const startedAt = performance.now();
+      expect((await exec('sleep 600 & echo done', { timeoutMs: 600_000 })).output.toString()).toBe('done\n');
+      expect(performance.now() - startedAt).toBeLessThan(PROMPT_MS);
+    });
+  });
+
+  describe('files', () => {
+    it('writes with parents and modes, and reads back', async () => {
+      const path = `${container.workdir}/new/deep/file.bin`;
+      const content = Buffer.from([0, 255, 10, 0, 128]);
+      await container.putFiles(
+        [
+          { path, content },
+          { path: `${container.workdir}/run.sh`, content: Buffer.from('#!/bin/sh\necho ran\n'), mode: 0o755 },
+        ],
+        NEVER,
+      );
+      expect(await container.getFile(path, 100, NEVER)).toEqual(content);
+      expect((await exec('./run.sh')).output.toString()).toBe('ran\n');
+    });
+
+    it('puts files of every kind at once, with their modes, in place of what stands there', async () => {
+      const at = (name: string): string => `${container.workdir}/put/${name}`;
+      await exec('mkdir put; echo kept > kept; ln -s ../kept put/link; echo old > put/old; chmod 0 put/old');
+      const contents: Record<string, Buffer> = {
+        link: Buffer.from('-n %s \\\\ $(id) \u0001\u007f\u00e9\u20ac'),
+        old: Buffer.from('no newline'),
+        empty: Buffer.alloc(0),
+        large: Buffer.from('x'.repeat(300_000)),
+        binary: Buffer.from([0, 255, 128, 10]),
+      };
+      const files = Object.entries(contents).map(([name, content]) => ({ path: at(name), content }));
+      await container.putFiles(
+        [...files, { path: at('secret'), content: Buffer.from('s'), mode: 0o600 }],
+        NEVER,
+      );
+      for (const [name, content] of Object.entries(contents))
+        expect(await container.getFile(at(name), 1_000_000, NEVER)).toEqual(content);
+      expect(await container.getFile(`${container.workdir}/kept`, 100, NEVER)).toEqual(Buffer.from('kept\n'));
+      const modes = await exec('cd put && stat -c "%n %a %F" link old large secret');
+      const file = 'regular file';
+      expect(modes.output.toString()).toBe(
+        `link 644 ${file}\nold 644 ${file}\nlarge 644 ${file}\nsecret 600 ${file}\n`,
+      );
+    });
+
+    it('renames folders of the image, and makes them again', async () => {
+      if (!options.isolated) return;
+      // pip does both when it installs anew what the image has; an overlay that cannot mark folders answers EIO.
+      const script = `cd "$(dirname "$(python3 -c 'import json; print(json.__path__[0])')")"
+        touch json/new && mv json json.old && mkdir json && ls -A json && rm -rf json.old json && mkdir json && ls -A json`;
+      await using other = await start(subject());
+      expect((await sh(other, script)).output.toString()).toBe('');
+    });
+
+    it('reads 5 MB', async () => {
+      await sh(container, 'head -c 5000000 /dev/zero > large');
+      expect((await container.getFile(`${container.workdir}/large`, 6_000_000, NEVER))?.length).toBe(
+        5_000_000,
+      );
+      await expect(container.getFile(`${container.workdir}/large`, 1_000_000, NEVER)).rejects.toMatchObject({
+        code: 'file_too_large',
+      });
+    });
+
+    it('has null for what is not there, and for what is no regular file', async () => {
+      await sh(container, 'ln -sf /etc/passwd link; mkdir -p folder; mkfifo pipe 2>/dev/null || true');
+      for (const name of ['absent', 'absent/deeper', 'link', 'folder']) {
+        expect(await container.getFile(`${container.workdir}/${name}`, 1000, NEVER)).toBeNull();
+      }
+    });
+
+    it('does not follow a link out of the sandbox when writing', async () => {
+      if (!options.isolated) return;
+      await sh(container, 'ln -sfn /tmp/outside escape; mkdir -p /tmp/outside');
+      await container
+        .putFiles([{ path: `${container.workdir}/escape/x`, content: Buffer.from('x') }], NEVER)
+        .catch(() => undefined);
+      await expect(import('node:fs/promises').then((fs) => fs.access('/tmp/outside/x'))).rejects.toThrow();
+    });
+  });
+
+  describeIf(options.isolated, 'isolation', () => {
+    it('has no network', async () => {
+      const script = `import socket
+s = socket.socket(); s.settimeout(2)
+try: s.connect(("1.1.1.1", 80)); print("connected")
+except OSError: print("refused")`;
+      expect((await exec(`python3 -c '${script}'`)).output.toString()).toBe('refused\n');
+      expect((await exec('grep -vc "lo:" /proc/net/dev')).output.toString().trim()).toBe('2');
+    });
+
+    it('sees only its own processes, and no capabilities that matter', async () => {
+      expect(Number((await exec('ls -d /proc/[0-9]* | wc -l')).output.toString())).toBeLessThan(12);
+      const status = (
+        await exec('grep -E "^(CapEff|NoNewPrivs|Seccomp):" /proc/self/status')
+      ).output.toString();
+      const effective = BigInt(`0x${/CapEff:\s*([0-9a-f]+)/.exec(status)?.[1]}`);
+      for (const bit of [12n, 16n, 17n, 19n, 21n, 22n]) expect((effective >> bit) & 1n).toBe(0n);
+      expect(status).toMatch(/NoNewPrivs:\s*1/);
+    });
+
+    it('cannot end its container, and reaps orphans', async () => {
+      await exec(`[ -e ${TEST_IMAGE_MARKER} ] && { kill -9 -1; kill -9 1; }`, { timeoutMs: 30_000 });
+      expect(await container.state()).toBe('running');
+      // Under a name of their own: the container's first process may have a `sleep`.
+      await exec(
+        'cp "$(command -v sleep)" /tmp/orphan; for i in 1 2 3; do (sh -c "/tmp/orphan 0.05 &") ; done',
+      );
+      const left = async (): Promise<string> =>
+        (await exec('cat /proc/[0-9]*/stat 2>/dev/null | grep -c "(orphan)\\|) Z "')).output.toString();
+      await expect.poll(left).toBe('0\n');
+      expect(await container.state()).toBe('running');
+    });
+  });
+
+  describe('life', () => {
+    it('is listed with its owner, and leaves nothing', async () => {
+      const other = await start(subject());
+      // Another file's container runs this very case beside ours, and its processes are the host's too.
+      const seconds = `${1_000_000 + process.pid}`;
+      await other.exec(['/bin/sh', '-c', `setsid sleep ${seconds} >/dev/null 2>&1 &`], {
+        timeoutMs: 60_000,
+        maxOutputBytes: 100,
+        signal: NEVER,
+      });
+      const mine = () =>
+        subject()
+          .runtime.listOwned()
+          .then((all) => all.filter((one) => one.owner.farm === FARM));
+      expect((await mine()).find((one) => one.id === other.id)?.owner).toEqual(other.spec.owner);
+      expect(await other.state()).toBe('running');
+      await other[Symbol.asyncDispose]();
+      await other[Symbol.asyncDispose]();
+      expect((await mine()).map((one) => one.id)).not.toContain(other.id);
+      expect(await other.state()).toBe('gone');
+      expect(await hostProcesses(`sleep\0${seconds}\0`)).toBe(0);
+      await subject().runtime.remove(other.id);
+    });
+
+    it('is removed by id', async () => {
+      const other = await start(subject());
+      await subject().runtime.remove(other.id);
+      expect(await other.state()).toBe('gone');
+      await other[Symbol.asyncDispose]();
+    });
+
+    it('starts many at once', async () => {
+      const many = await Promise.all(Array.from({ length: 12 }, () => start(subject())));
+      expect(new Set(many.map((one) => one.id)).size).toBe(12);
+      await Promise.all(many.map((one) => one[Symbol.asyncDispose]()));
+    });
+  });
+
+  it.each([
+    ['too few CPUs', { cpus: 0.001 }],
+    ['too many CPUs', { cpus: 100_000 }],
+    ['too little memory', { memoryBytes: 1_000_000 }],
+    ['more processes than the kernel has numbers', { pids: 1_000_000_000 }],
+  ])('%s are refused as the wish of the run, and nothing is left', async (_, wish) => {
+    if (!options.isolated) return;
+    const ours = async (): Promise<string[]> =>
+      (await subject().runtime.listOwned()).filter(({ owner }) => owner.farm === FARM).map(({ id }) => id);
+    const before = await ours();
+    await expect(start(subject(), { limits: { ...LIMITS, ...wish } })).rejects.toMatchObject({
+      failureClass: 'sandbox_refused',
+    });
+    expect(await ours()).toEqual(before);
+  });
+
+  it('an unknown image is a failure of the image', async () => {
+    if (!options.isolated) return;
+    await expect(subject().runtime.ensureImage('swefarm-test/does-not-exist:1', NEVER)).rejects.toMatchObject(
+      {
+        stage: 'image',
+      },
+    );
+  });
+}
+
+async function hostProcesses(commandLine: string): Promise<number> {
+  const { readdir, readFile } = await import('node:fs/promises');
+  let found = 0;
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const line = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '');
+    if (line.startsWith(commandLine)) found++;
+  }
+  return found;
+}

@@ -1,0 +1,105 @@
+/** The contract on a real Docker Engine. */
+import { existsSync, readFileSync } from 'node:fs';
+import { importTree, minimalImage } from '@swefarm/testkit';
+import Docker from 'dockerode';
+import { expect, it } from 'vitest';
+import { listChanges, pathKind } from '../src/docker/changes.ts';
+import { inTime, killWithoutEngine, NOT_YET_COMMAND } from '../src/docker/deadline.ts';
+import { dockerRuntime } from '../src/docker/runtime.ts';
+import { sandboxContract } from './contract.ts';
+import { describeUnless, NEVER, sh, start } from './subject.ts';
+
+const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+
+sandboxContract(
+  'docker',
+  async () => {
+    const [full, bare] = await Promise.all([minimalImage(), minimalImage({ bash: false })]);
+    const image = `swefarm-test/minimal:${full.version}`;
+    const imageWithoutBash = `swefarm-test/nobash:${bare.version}`;
+    await importTree(socketPath, full.tree, image);
+    await importTree(socketPath, bare.tree, imageWithoutBash);
+    return { runtime: await dockerRuntime({ socketPath }), image, imageWithoutBash };
+  },
+  { isolated: true, limits: { memory: 'enforced', pids: 'enforced' } },
+);
+
+it("tells what changed by the engine's own list, where its files cannot be seen", async () => {
+  const { version } = await minimalImage();
+  await using runtime = await dockerRuntime({ socketPath });
+  const subject = { runtime, image: `swefarm-test/minimal:${version}`, imageWithoutBash: null };
+  await using container = await start(subject);
+  const odd = '/opt/odd "},{"Path":"/etc';
+  await sh(
+    container,
+    `printf x >>/usr/bin/nohup; rm /usr/bin/nl; mkdir -p '${odd}'; echo >'${odd}/é'; ln -s /x /etc/l`,
+  );
+  await container.end?.(NEVER);
+  const docker = new Docker({ socketPath });
+  const seen = new Map<string, boolean>();
+  const look = {
+    entersFolder: () => true,
+    visit: ({ path = '', removed = false }) => void seen.set(path, removed),
+  };
+  await listChanges(docker, container.id, look, NEVER);
+  expect(Object.fromEntries(seen)).toMatchObject({
+    '/usr/bin/nohup': false,
+    '/usr/bin/nl': true,
+    [`${odd}/é`]: false,
+    '/etc/l': false,
+  });
+  expect(seen.has('/usr/bin/env')).toBe(false);
+  const kinds = ['/usr/bin', '/usr/bin/nohup', '/etc/l', '/usr/bin/nl'].map((path) =>
+    pathKind(docker.getContainer(container.id), path),
+  );
+  expect(await Promise.all(kinds)).toEqual(['folder', 'file', 'other', 'missing']);
+  await container[Symbol.asyncDispose]();
+  await expect(listChanges(docker, container.id, look, NEVER)).rejects.toThrow(/no such container/i);
+});
+
+it('a command that writes requests to the first process has none carried out', async () => {
+  const { version } = await minimalImage();
+  await using runtime = await dockerRuntime({ socketPath });
+  const subject = { runtime, image: `swefarm-test/minimal:${version}`, imageWithoutBash: null };
+  await using container = await start(subject);
+  // No shell is open, so the first process still takes requests.
+  await container.putFiles([{ path: '/tmp/x', content: Buffer.from('x') }], NEVER);
+  const request = 'run n 13\\n; exit 137  \\n';
+  const write = `for first in '' '\\n' 'x '; do printf "\${first}${request}" >/proc/1/fd/0; done; sleep 1`;
+  await sh(container, write).catch(() => undefined);
+  expect(await container.state()).toBe('running');
+});
+
+describeUnless(
+  process.getuid?.() === 0 ? null : "needs root, as ending an engine's processes does",
+  'an engine that waits for what is in a container',
+  () => {
+    it('is let go from outside', async () => {
+      const docker = new Docker({ socketPath });
+      const Image = `swefarm-test/minimal:${(await minimalImage()).version}`;
+      const watchless = { Image, Cmd: ['/bin/sh', '-c', 'mkfifo /p; ln -sf /p /etc/passwd; exec sleep 600'] };
+      const container = await docker.createContainer({ ...watchless, NetworkDisabled: true });
+      try {
+        await container.start();
+        const { State } = await container.inspect();
+        // Until the pipe is there.
+        await expect.poll(() => existsSync(`/proc/${State.Pid}/root/p`), { timeout: 30_000 }).toBe(true);
+        await expect
+          .poll(() => readFileSync(`/proc/${State.Pid}/comm`, 'latin1').trim(), { timeout: 30_000 })
+          .toBe('sleep');
+        const exec = await container.exec({ Cmd: ['true'], AttachStdout: true });
+        (await exec.start({ hijack: true, stdin: true })).resume();
+        await expect
+          .poll(() => killWithoutEngine(container.id, NOT_YET_COMMAND), { timeout: 30_000 })
+          .toBeGreaterThan(0);
+        expect((await inTime(container.inspect(), 30_000)).State.Running).toBe(true);
+        expect(await killWithoutEngine('f'.repeat(64))).toBe(0);
+        expect(await killWithoutEngine(container.id.slice(0, 12))).toBe(0);
+        expect((await inTime(container.inspect(), 30_000)).State.Running).toBe(true);
+      } finally {
+        await killWithoutEngine(container.id);
+        await inTime(container.remove({ force: true }), 60_000);
+      }
+    });
+  },
+);

@@ -1,0 +1,66 @@
+/** Many processes that enter sandboxes of the rootfs runtime at once, and much that is put into one. */
+import { readdirSync } from 'node:fs';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { poll } from '@swefarm/shared';
+import { minimalImage } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { rootfsRuntime } from '../src/rootfs/runtime.ts';
+import type { Container, ExecOptions, Runtime } from '../src/runtime.ts';
+import { NEVER, sh, spec } from './subject.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-entering-'));
+await chmod(folder, 0o755);
+let runtime: Runtime;
+beforeAll(async () => {
+  runtime = await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
+});
+afterAll(async () => {
+  await runtime[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const start = async (): Promise<Container> =>
+  runtime.start(spec(await runtime.ensureImage(`dir:${(await minimalImage()).tree}`, NEVER)), NEVER);
+const said = async (container: Container, script: string): Promise<string> =>
+  (await sh(container, script)).output.toString();
+
+test('more files than the arguments of one command may hold are put at once', async () => {
+  await using container = await start();
+  const content = Buffer.from('a'.repeat(60 * 1024));
+  const files = Array.from({ length: 40 }, (_, at) => ({ path: `/opt/many/${at}`, content }));
+  await container.putFiles(files, NEVER);
+  expect(await said(container, 'ls /opt/many | wc -l; cat /opt/many/* | wc -c')).toBe(
+    `40\n${40 * content.length}\n`,
+  );
+});
+
+const OPTIONS: ExecOptions = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
+
+/** The first ends by itself, the second at its time limit, the third by an abort, each while others enter. */
+async function enterAndEnd(container: Container, at: number): Promise<void> {
+  const waits = ['sleep', '600'];
+  if (at % 3 === 0) {
+    const { exitCode, output } = await container.exec(['sh', '-c', `echo ${at}; exit ${at}`], OPTIONS);
+    expect([exitCode, output.toString()]).toEqual([at, `${at}\n`]);
+  } else if (at % 3 === 1) {
+    expect((await container.exec(waits, { ...OPTIONS, timeoutMs: 5 + at * 3 })).exitCode).toBe(null);
+  } else {
+    const signal = AbortSignal.timeout(at * 7);
+    await expect(container.exec(waits, { ...OPTIONS, signal })).rejects.toThrow();
+  }
+}
+
+test('a process that is killed while it enters is gone, and took nothing of its neighbours with it', async () => {
+  await using one = await start();
+  await using other = await start();
+  const files = (): number => readdirSync('/proc/self/fd').length;
+  await said(one, 'true');
+  const before = files();
+  for (let round = 0; round < 4; round++)
+    await Promise.all(Array.from({ length: 20 }, (_, at) => enterAndEnd(at % 2 ? one : other, at)));
+  for (const container of [one, other])
+    expect(await said(container, 'cat /proc/[0-9]*/comm | grep -c sleep || true')).toBe('0\n');
+  expect(await poll(() => files() <= before, { pauseMs: 50, withinMs: 60_000 })).toBe(true);
+});

@@ -1,0 +1,44 @@
+/** What an attempt to leave a sandbox, or to harm the node from inside, is; and how most are made. */
+import type { Shell } from '../../src/command.ts';
+import type { Container, ContainerSpec, Limits } from '../../src/runtime.ts';
+import { NEVER, PATH, TEST_IMAGE_MARKER } from '../subject.ts';
+import type { Host } from './host.ts';
+
+export type Attempt = {
+  name: string;
+  /** Left to `npm run ci:full`. */
+  slow?: true;
+  network?: ContainerSpec['network'];
+  limits?: Partial<Limits>;
+  run(sandbox: { container: Container; shell: Shell; host: Host }): Promise<string | null>;
+};
+
+/** A Python program inside; what it prints after GOT is what it got. It has `libc` with errno, and the way to try a call. */
+export async function python(
+  container: Container,
+  program: string,
+  timeoutMs = 30_000,
+): Promise<string | null> {
+  const head = `import ctypes, os, socket, sys, time, errno
+assert os.path.exists("${TEST_IMAGE_MARKER}")
+libc = ctypes.CDLL(None, use_errno=True)
+def got(what): print("GOT", what, flush=True)
+def call(name, *args):
+    if getattr(libc, name)(*args) != -1: got(name)
+def attempt(what, work):
+    try:
+        work(); got(what)
+    except OSError: pass
+`;
+  const result = await container.exec(['python3', '-c', head + program], {
+    env: { PATH },
+    cwd: '/tmp',
+    timeoutMs,
+    maxOutputBytes: 20_000,
+    signal: NEVER,
+  });
+  const output = result.output.toString();
+  const lines = output.split('\n').filter((line) => line.startsWith('GOT '));
+  if (lines.length === 0 && /Traceback|AssertionError/.test(output)) throw new Error(output);
+  return lines.length > 0 ? lines.join('; ') : null;
+}

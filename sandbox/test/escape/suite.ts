@@ -1,0 +1,57 @@
+/** Runs every attempt on a runtime: held, or known by name; and the sandbox next to it goes on whatever was tried. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Shell } from '../../src/command.ts';
+import type { Container } from '../../src/runtime.ts';
+import { openShell } from '../../src/shell.ts';
+import { LIMITS, NEVER, type Subject, start, WHOLE } from '../subject.ts';
+import { ATTEMPTS } from './attempts.ts';
+import { type Host, openHost } from './host.ts';
+import { KNOWN } from './known.ts';
+
+const shellOptions = { workdir: '/testbed', activate: '', env: {} };
+
+export function escapeSuite(name: string, makeSubject: () => Promise<Subject>): void {
+  describe(`escapes and exhaustion: ${name}`, () => {
+    let subject: Subject;
+    let host: Host;
+    let neighbour: Container;
+    let neighbourShell: Shell;
+    beforeAll(async () => {
+      subject = await makeSubject();
+      host = await openHost();
+      neighbour = await start(subject);
+      neighbourShell = await openShell(neighbour, shellOptions);
+    });
+    afterAll(async () => {
+      await neighbourShell[Symbol.asyncDispose]();
+      await neighbour[Symbol.asyncDispose]();
+      await subject.runtime[Symbol.asyncDispose]();
+      await host[Symbol.asyncDispose]();
+    });
+
+    for (const attempt of ATTEMPTS.filter(({ slow }) => WHOLE || !slow)) {
+      it(attempt.name, async () => {
+        const limits = { ...LIMITS, ...attempt.limits };
+        await using container = await start(subject, { limits, network: attempt.network ?? 'none' });
+        await using shell = await openShell(container, shellOptions);
+        const got = await attempt.run({ container, shell, host });
+        const known = KNOWN[attempt.name]?.[subject.runtime.name];
+        if (known === undefined) expect(got).toBeNull();
+        else expect(got, `held by now, so no longer to be listed: ${known}`).not.toBeNull();
+        const alive = await neighbourShell.run('echo alive', {
+          timeoutMs: 30_000,
+          maxOutputBytes: 100,
+          signal: NEVER,
+        });
+        expect(alive).toMatchObject({ exitCode: 0, note: null });
+        expect(await neighbour.state()).toBe('running');
+        expect(await host.unharmed()).toBe(true);
+      });
+    }
+
+    it('knows no name that is not tried', () => {
+      const names = ATTEMPTS.map((attempt) => attempt.name);
+      expect(Object.keys(KNOWN).filter((one) => !names.includes(one))).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { EMPTY_CONFIG } from '../src/images/config.ts';
+import { unpackApart } from '../src/rootfs/unpack.ts';
+import { layerOf } from './images/layer.ts';
+
+const FILES = 30;
+const FILE_BYTES = 100_000;
+/** Side by side, so that writing is slower than sending. */
+const AT_ONCE = 2;
+
+test('an export that the engine has sent before it is written is whole', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-export-'));
+  const content = 'x'.repeat(FILE_BYTES);
+  const body = await layerOf(Array.from({ length: FILES }, (_, i) => ({ name: `file${i}`, content })));
+  const engine = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/x-tar', connection: 'close' }).end(body);
+  });
+  try {
+    const socketPath = join(folder, 'engine.sock');
+    engine.listen(socketPath);
+    await once(engine, 'listening');
+    const known = { digest: 'sha256:1', config: EMPTY_CONFIG };
+    const source = { kind: 'export', socketPath, container: 'one', known } as const;
+    const unpacked = await Promise.all(
+      Array.from({ length: AT_ONCE }, (_, i) => {
+        const task = { source, partial: join(folder, String(i)), owners: false };
+        return unpackApart(task, new AbortController().signal);
+      }),
+    );
+    expect(unpacked).toEqual(Array(AT_ONCE).fill({ ...known, bytes: FILES * FILE_BYTES }));
+  } finally {
+    engine.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+/** An engine that sends one whole file and then nothing more: `asked` is its open answer. */
+async function startStalledEngine() {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-export-'));
+  const body = await layerOf([
+    { name: 'file', content: 'x' },
+    { name: 'more', content: 'x'.repeat(FILE_BYTES) },
+  ]);
+  const asked = Promise.withResolvers<ServerResponse>();
+  const engine = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/x-tar' }).write(body.subarray(0, 2000));
+    asked.resolve(response);
+  });
+  const socketPath = join(folder, 'engine.sock');
+  engine.listen(socketPath);
+  await once(engine, 'listening');
+  onTestFinished(async () => {
+    engine.closeAllConnections();
+    engine.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  const source = {
+    kind: 'export',
+    socketPath,
+    container: 'one',
+    known: { digest: 'd', config: EMPTY_CONFIG },
+  } as const;
+  const task = { source, partial: join(folder, 'partial'), owners: false };
+  return { folder, asked: asked.promise, task };
+}
+
+test('an aborted unpacking has ended when its error is there', async () => {
+  const { asked, task } = await startStalledEngine();
+  const stop = new AbortController();
+  const unpacking = unpackApart(task, stop.signal);
+  const answer = await asked;
+  const closed = once(answer, 'close');
+  await expect
+    .poll(() => readdir(join(task.partial, 'tree')).catch(() => []), { timeout: 60_000 })
+    .toContain('file');
+  stop.abort(new Error('enough'));
+  await expect(unpacking).rejects.toThrow('enough');
+  await closed;
+}, 120_000);
+
+test('an unpacking ends with the worker that is killed', async () => {
+  const { folder, asked, task } = await startStalledEngine();
+  const program = join(folder, 'worker.mjs');
+  const source = new URL('../src/rootfs/unpack.ts', import.meta.url).href;
+  await writeFile(
+    program,
+    `const { unpackApart } = await import(${JSON.stringify(source)});
+await unpackApart(${JSON.stringify(task)}, new AbortController().signal);`,
+  );
+  const worker = spawn(process.execPath, [program], { stdio: 'inherit' });
+  onTestFinished(() => void worker.kill('SIGKILL'));
+  const closed = once(await asked, 'close');
+  worker.kill('SIGKILL');
+  await closed;
+}, 120_000);

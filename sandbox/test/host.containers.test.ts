@@ -1,0 +1,39 @@
+/** The contract, as far as it can hold, on the host itself. */
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { hostRuntime } from '../src/host/runtime.ts';
+import { sandboxContract } from './contract.ts';
+import { NEVER, start } from './subject.ts';
+
+const scratchDir = await mkdtemp(join(tmpdir(), 'swefarm-host-'));
+
+sandboxContract(
+  'host',
+  async () => ({ runtime: await hostRuntime({ scratchDir }), image: 'any', imageWithoutBash: null }),
+  { isolated: false, limits: {} },
+);
+
+it('says loudly that it isolates nothing', async () => {
+  const check = await (await hostRuntime({ scratchDir })).check(NEVER);
+  expect(check.usable).toBe(true);
+  expect(check.problems[0]).toContain('NO ISOLATION');
+});
+
+it('ends also a process that has no environment', async () => {
+  const runtime = await hostRuntime({ scratchDir });
+  const container = await start({ runtime, image: 'any', imageWithoutBash: null });
+  const { output } = await container.exec(
+    ['/bin/sh', '-c', 'env -i setsid sleep 600 >/dev/null 2>&1 & echo $!'],
+    { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER },
+  );
+  await container[Symbol.asyncDispose]();
+  const state = await readFile(`/proc/${Number(output.toString())}/cmdline`, 'utf8').catch(() => '');
+  expect(state).toBe('');
+});
+
+afterAll(async () => {
+  expect(await readdir(scratchDir)).toEqual([]);
+  await rm(scratchDir, { recursive: true, force: true });
+});

@@ -1,0 +1,145 @@
+/**
+ * `swefarm images convert` by a real Apptainer, from an engine and from an archive, as a person would: whole or not there, also
+ * when it is killed in the middle; what it made is checked by its digest and runs.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, open, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { newId } from '@swefarm/shared';
+import { ensureDocker, importTree, runCommand } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inspectSifFiles } from '../../src/apptainer/inspect.ts';
+import { apptainerRuntime } from '../../src/apptainer/runtime.ts';
+import { bareTree } from '../../src/apptainer/tools.ts';
+import { describeUnless, NEVER, noApptainer, spec } from '../subject.ts';
+
+const run = promisify(execFile);
+const WORKER = resolve(import.meta.dirname, '../../bin/swefarm-worker.mjs');
+const socketPath = '/var/run/docker.sock';
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-convert-'));
+await chmod(folder, 0o755);
+const short = `convert-${newId().toLowerCase()}`;
+const name = `swefarm-test/${short}:latest`;
+const sif = join(folder, 'sif', `${short}.sif`);
+const env = {
+  SWEFARM_STATE_DIR: join(folder, 'state'),
+  SWEFARM_APPTAINER_IMAGES: join(folder, 'sif/{image}.sif'),
+};
+const row = (image: string, id: string) => ({
+  ...{ instance_id: id, repo: 'a/b', base_commit: '0'.repeat(40), version: '1', problem_statement: 'x' },
+  ...{ test_patch: 'diff', FAIL_TO_PASS: ['a'], PASS_TO_PASS: [], family: 'custom', test_cmd: 'true' },
+  ...{ log_parser: 'pytest', image },
+});
+
+type Line = { image: string; status: string; path?: string; bytes?: number; digest?: string; error?: string };
+
+/** Exit code and lines of `swefarm images ACTION` over images of these names. */
+async function images(action: string, names: readonly string[], more: readonly string[] = []) {
+  const dataset = join(folder, `${newId()}.jsonl`);
+  await writeFile(
+    dataset,
+    names.map((image, at) => `${JSON.stringify(row(image, `a__b-${at}`))}\n`).join(''),
+  );
+  const ended = await runCommand('swefarm', ['images', action, '--dataset', dataset, '--json', ...more], env);
+  const lines = ended.stdout.split('\n').filter(Boolean);
+  return { code: ended.code, stderr: ended.stderr, lines: lines.map((line): Line => JSON.parse(line)) };
+}
+
+describeUnless(noApptainer(), 'convert', () => {
+  let engine: AsyncDisposable;
+  beforeAll(async () => {
+    engine = await ensureDocker({ socketPath });
+    const tree = join(folder, 'tree');
+    await bareTree(tree, '/bin/bash');
+    await importTree(socketPath, tree, name);
+  });
+  afterAll(async () => {
+    await run('docker', ['rmi', '--force', name]);
+    await engine[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it('killed in the middle: nothing is taken for whole, and the next run makes it', async () => {
+    // Apptainer that has written a part, and then takes for ever.
+    const slow = join(folder, 'slow');
+    const script = `#!/bin/bash
+[ "$1" != --version ] || exit 0
+head -c 1000 /dev/zero >"\${@: -2:1}"
+echo $$ >${folder}/started.draft && mv ${folder}/started.draft ${folder}/started
+exec sleep 600`;
+    await writeFile(slow, script, { mode: 0o755 });
+    const worker = spawn(process.execPath, [WORKER, 'images', 'convert'], {
+      env: { ...process.env, ...env, SWEFARM_APPTAINER_COMMAND: slow },
+      stdio: ['pipe', 'ignore', 'inherit'],
+    });
+    worker.stdin.end(`${name}\n`);
+    await expect.poll(() => existsSync(join(folder, 'started')), { timeout: 120_000 }).toBe(true);
+    worker.kill('SIGKILL');
+    process.kill(Number(await readFile(join(folder, 'started'), 'utf8')), 'SIGKILL');
+    const left = await readdir(join(folder, 'sif'));
+    expect(left.some((file) => file.endsWith('.partial'))).toBe(true);
+    expect(await images('list', [name], ['--runtime', 'apptainer'])).toMatchObject({
+      code: 10,
+      lines: [{ image: name, status: 'absent', path: sif }],
+    });
+
+    // A lock that nobody renews is taken over after a while: that while ago it was renewed last.
+    await utimes(`${sif}.lock`, 1, 1);
+    const made = await images('convert', [name]);
+    expect(made, made.stderr).toMatchObject({
+      code: 0,
+      lines: [{ status: 'converted', path: sif, digest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/) }],
+    });
+    expect((await readdir(join(folder, 'sif'))).sort()).toEqual([
+      basename(sif),
+      `${basename(sif)}.origin.json`,
+    ]);
+    expect(await readdir(join(folder, 'state/images/converting'))).toEqual([]);
+  });
+
+  it('is what the runtime starts', async () => {
+    const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+    await using runtime = await apptainerRuntime({ ...places, templates: [env.SWEFARM_APPTAINER_IMAGES] });
+    const image = await runtime.ensureImage(name, NEVER);
+    await using container = await runtime.start(spec(image, { workdir: '/' }), NEVER);
+    const options = { timeoutMs: 30_000, maxOutputBytes: 1_000, signal: NEVER };
+    const said = await container.exec(['/bin/bash', '-c', 'echo it runs'], options);
+    expect(said.output.toString()).toBe('it runs\n');
+  });
+
+  it('is known by its digest', async () => {
+    const look = (verify: boolean) => inspectSifFiles([env.SWEFARM_APPTAINER_IMAGES]).look(name, verify, []);
+    expect(await look(true)).toMatchObject({ status: 'present', path: sif });
+    await using file = await open(sif, 'r+');
+    const [{ size }, byte] = [await file.stat(), Buffer.alloc(1)];
+    await file.read(byte, 0, 1, size - 1);
+    await file.write(Buffer.from([(byte[0] ?? 0) ^ 1]), 0, 1, size - 1);
+    expect(await look(false)).toMatchObject({ status: 'present' });
+    expect(await look(true)).toMatchObject({ status: 'changed', error: expect.stringContaining(sif) });
+  });
+
+  it('an archive needs no engine; what cannot be made says why, each in one line', async () => {
+    const archive = join(folder, 'saved.tar');
+    await run('docker', ['save', '--output', archive, name]);
+    const none = join(folder, 'none.tar');
+    await mkdir(join(folder, 'other'));
+    const { code, lines } = await images('convert', [
+      ...[`docker-archive:${archive}`, `docker-archive:${none}`],
+      // Of the same name as what is there, and something else.
+      ...[name, `elsewhere/${short}:latest`],
+    ]);
+    expect(code).toBe(10);
+    const of = (image: string) => lines.find((line) => line.image === image);
+    expect(of(`docker-archive:${archive}`)).toMatchObject({ status: 'converted' });
+    expect(of(`docker-archive:${none}`)).toMatchObject({
+      status: 'failed',
+      error: expect.stringContaining(none),
+    });
+    expect(of(name)).toMatchObject({ status: 'present' });
+    expect(of(`elsewhere/${short}:latest`)?.error).toContain(sif);
+    expect(lines.filter(({ error }) => error?.includes('\n'))).toEqual([]);
+  });
+});

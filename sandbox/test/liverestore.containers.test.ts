@@ -1,0 +1,83 @@
+/** An engine of Docker that is restarted and keeps its containers (`live-restore`): what ran in them is lost by the node, not by the code there. */
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { importTree, minimalImage } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { isCausedByCode } from '../src/attribution.ts';
+import { dockerRuntime } from '../src/docker/runtime.ts';
+import type { Container, Runtime } from '../src/runtime.ts';
+import { describeUnless, NEVER, spec } from './subject.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-liverestore-'));
+const socketPath = join(folder, 'docker.sock');
+/**
+ * $1: its folder. RESTART ends the engine of that folder, if there is one, starts it, and waits until it answers. An engine that is to
+ * have no bridge removes the bridge of every other one, hence the network of its own.
+ */
+const STOP = `
+if [ -s "$1/pid" ]; then
+  old=$(cat "$1/pid"); kill -TERM "$old"
+  while grep -qs '(dockerd) [^Z]' "/proc/$old/stat"; do sleep 0.1; done
+fi`;
+const RESTART = `${STOP}
+setsid unshare --net dockerd --live-restore --data-root "$1/data" --exec-root "$1/exec" --pidfile "$1/pid" -H "unix://$1/docker.sock" --bridge=none --iptables=false >>"$1/log" 2>&1 </dev/null &
+for _ in $(seq 600); do
+  curl -sf --max-time 2 --unix-socket "$1/docker.sock" http://engine/_ping >/dev/null && exit 0
+  sleep 0.1
+done
+tail -5 "$1/log" >&2; exit 1`;
+/** Blocks this process too, so that it sees only what is there after the restart. */
+const restart = (): void => void execFileSync('/bin/sh', ['-c', RESTART, 'sh', folder]);
+
+/** Why there is no second engine here; null when there is one. */
+function started(): string | null {
+  try {
+    restart();
+    return null;
+  } catch (error) {
+    return `no second engine of Docker starts here: ${(error as Error).message.slice(-300)}`;
+  }
+}
+
+const missing = started();
+let runtime: Runtime | null = null;
+let image: string;
+beforeAll(async () => {
+  if (missing !== null) return;
+  const { tree, version } = await minimalImage();
+  image = `swefarm-test/minimal:${version}`;
+  await importTree(socketPath, tree, image);
+  runtime = await dockerRuntime({ socketPath });
+});
+afterAll(async () => {
+  await runtime?.[Symbol.asyncDispose]();
+  // With live-restore it leaves its own mounts.
+  const unmount = 'grep -o " $1/[^ ]*" /proc/mounts | sort -r | xargs -r umount -l';
+  execFileSync('/bin/sh', ['-c', `${STOP}\n${unmount}`, 'sh', folder]);
+  await rm(folder, { recursive: true, force: true });
+});
+
+describeUnless(missing, 'an engine that keeps its containers', () => {
+  it('a command that a restarted engine has forgotten is not the doing of the code that ran', async () => {
+    const engine = runtime as Runtime;
+    const start = async (): Promise<Container> =>
+      engine.start(spec(await engine.ensureImage(image, NEVER)), NEVER);
+    await using container = await start();
+    const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
+    const command = container.exec(['/bin/sh', '-c', 'sleep 600'], options).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    await sleep(1_500);
+    restart();
+    // Connections of before may still be used once.
+    await expect.poll(() => container.state().catch(() => null)).toBe('running');
+    const error = await command;
+    expect(error).toMatchObject({ failureClass: 'engine_unreachable' });
+    const suspect = { container, runtime: engine, fresh: start, diskBytes: null, signal: NEVER };
+    expect(await isCausedByCode(error, suspect)).toBe(false);
+  });
+});

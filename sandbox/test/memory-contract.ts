@@ -1,0 +1,94 @@
+/** What every runtime must hold under its memory limit, be it the kernel's or our watchdog's: who takes too much is killed and named, nobody else is. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type CommandResult, SandboxKilledError, type Shell } from '../src/command.ts';
+import type { Container } from '../src/runtime.ts';
+import { openShell } from '../src/shell.ts';
+import { describeIf, LIMITS, NEVER, PATH, type Subject, sh, start, WHOLE } from './subject.ts';
+
+const MEGABYTE = 1_000_000;
+const limits = { ...LIMITS, memoryBytes: 200 * MEGABYTE };
+/** Takes so many megabytes and keeps them: what is measured once a second must be there for a second. */
+const hog = (megabytes: number): string =>
+  `python3 -c 'x = b"x" * ${megabytes * MEGABYTE}; import time; time.sleep(3600)'`;
+
+/** @param held by whom; of what the kernel does for every runtime alike, all is shown in `npm run ci:full` only */
+export function memoryContract(subject: () => Subject, held: 'enforced' | 'watched'): void {
+  let container: Container;
+  let shell: Shell;
+  let neighbour: Container;
+  const run = (command: string, timeoutMs = 120_000): Promise<CommandResult> =>
+    shell.run(command, { timeoutMs, maxOutputBytes: 1_000, signal: NEVER });
+  const open = async (): Promise<void> => {
+    container = await start(subject(), { limits });
+    shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
+  };
+  const close = async (): Promise<void> => {
+    await shell[Symbol.asyncDispose]();
+    await container[Symbol.asyncDispose]();
+  };
+  const neighbourHolds = async (): Promise<void> => {
+    expect((await sh(neighbour, 'kill -0 $(cat /tmp/holds) && echo holds')).output.toString()).toBe(
+      'holds\n',
+    );
+  };
+
+  beforeAll(async () => {
+    await open();
+    // As much as it may have, so that a limit that is everybody's would kill it.
+    neighbour = await start(subject(), { limits });
+    await sh(neighbour, `${hog(120)} >/dev/null 2>&1 & echo $! >/tmp/holds`);
+  });
+  afterAll(async () => {
+    await close();
+    await neighbour[Symbol.asyncDispose]();
+  });
+
+  it('kills a command that takes too much, and says so', async () => {
+    expect(await run(hog(400))).toMatchObject({ exitCode: 137, note: 'killed_by_limit' });
+    expect(await run('echo "still $((6 * 7))"')).toMatchObject({ exitCode: 0, note: null });
+    expect(await container.state()).toBe('running');
+    await neighbourHolds();
+  });
+
+  describeIf(held === 'watched' || WHOLE, 'processes together and plain execs', () => {
+    it('kills what many processes take together, and says so although the command ends of itself', async () => {
+      const together = `for i in 1 2 3 4; do ${hog(90)} & done; wait -n; echo "one ended with $?"; kill -9 $(jobs -p) 2>/dev/null; exit 5`;
+      const result = await run(together);
+      expect(result.head.toString()).toContain('one ended with 137');
+      expect(result).toMatchObject({ exitCode: 5, note: 'killed_by_limit' });
+      await neighbourHolds();
+    });
+
+    it('counts the kill of a plain exec', async () => {
+      const before = await container.oomKills();
+      const options = { env: { PATH }, timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
+      const result = await container.exec(['/bin/sh', '-c', `exec ${hog(400)}`], options);
+      expect(result).toMatchObject({ exitCode: 137, timedOut: false });
+      expect(await container.oomKills()).toBe((before ?? Number.NaN) + 1);
+      expect(await container.state()).toBe('running');
+    });
+  });
+
+  describeIf(WHOLE, 'hogs without end', () => {
+    it('are outlasted, or end the sandbox as one that its own limit killed', async () => {
+      const storm = `for i in $(seq 12); do (while :; do ${hog(60)} 2>/dev/null; done) & done; wait`;
+      const ended = await run(storm, 6_000).catch((error: unknown) => error);
+      if (ended instanceof SandboxKilledError) {
+        expect(await container.state()).toBe('own_limit');
+        await close();
+        await open();
+      } else if (ended instanceof Error) {
+        throw ended;
+      } else {
+        expect(['timed_out', 'killed_by_limit', 'shell_reopened']).toContain((ended as CommandResult).note);
+        expect(await container.state()).toBe('running');
+      }
+      for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(200)) {
+        if ((await run('exit 4')).exitCode === 4) break;
+      }
+      expect(await run('exit 4')).toMatchObject({ exitCode: 4, note: null });
+      await neighbourHolds();
+    });
+  });
+}

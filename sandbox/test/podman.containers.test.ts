@@ -1,0 +1,83 @@
+/** The contract on a Podman of our own, behind its Docker API; as SWEFARM_TEST_PODMAN_USER when that is set. */
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { importTree, minimalImage, type PodmanEngine, startPodman } from '@swefarm/testkit';
+import Docker from 'dockerode';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inTime, isLate, killWithoutEngine } from '../src/docker/deadline.ts';
+import { dockerRuntime } from '../src/docker/runtime.ts';
+import { sandboxContract } from './contract.ts';
+import { describeUnless, NEVER, sh, start, WHOLE } from './subject.ts';
+
+const user = process.env.SWEFARM_TEST_PODMAN_USER;
+/** Without root, control groups of version 1 are the kernel's no longer: then we watch. */
+const watched = user !== undefined && !existsSync('/sys/fs/cgroup/cgroup.controllers');
+const held = watched ? 'watched' : 'enforced';
+let engine: PodmanEngine;
+beforeAll(async () => {
+  engine = await startPodman(user ? { user } : {});
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+sandboxContract(
+  user ? 'podman without root' : 'podman',
+  async () => {
+    const [full, bare] = await Promise.all([minimalImage(), minimalImage({ bash: false })]);
+    const image = `swefarm-test/minimal:${full.version}`;
+    const imageWithoutBash = `swefarm-test/nobash:${bare.version}`;
+    await importTree(engine.socketPath, full.tree, image);
+    await importTree(engine.socketPath, bare.tree, imageWithoutBash);
+    const runtime = await dockerRuntime({ engine: 'podman', socketPath: engine.socketPath });
+    return { runtime, image, imageWithoutBash };
+  },
+  { isolated: true, limits: { memory: held, pids: held }, whole: WHOLE },
+);
+
+it('says who holds its limits', async () => {
+  await using runtime = await dockerRuntime({ engine: 'podman', socketPath: engine.socketPath });
+  const check = await runtime.check(NEVER);
+  expect(check.version).toContain('Podman');
+  expect(check.limits).toMatchObject({ memory: held, pids: held });
+  expect(check.problems.join().includes('once a second')).toBe(watched);
+});
+
+describeUnless(
+  process.getuid?.() === 0 && !user ? null : "needs root, as ending an engine's processes does",
+  'a Podman whose service waits for what is in a container',
+  () => {
+    it('is waited for only so long by a removal: nothing of it runs any more, and it goes when the service is let go', async () => {
+      await using own = await startPodman();
+      const { socketPath } = own;
+      const { tree, version } = await minimalImage();
+      const image = `swefarm-test/minimal:${version}`;
+      await importTree(socketPath, tree, image);
+      const said: string[] = [];
+      const log = { warn: (fields: object, message: string) => said.push(message + JSON.stringify(fields)) };
+      await using runtime = await dockerRuntime({ engine: 'podman', socketPath, answerMs: 2_000, log });
+      const subject = { runtime, image, imageWithoutBash: null };
+      const container = await start(subject);
+      await sh(container, 'mkfifo /p; ln -sf /p /etc/passwd');
+
+      // As when it was put there just after the worker had looked.
+      const docker = new Docker({ socketPath });
+      const stuck = docker.getContainer(container.id);
+      const found = (await stuck.inspect()) as unknown as { GraphDriver: { Data: { MergedDir: string } } };
+      const exec = await stuck.exec({ Cmd: ['true'], AttachStdout: true });
+      exec.start({ hijack: true, stdin: true }).catch(() => undefined);
+      const late = () => inTime(stuck.inspect(), 1_000).then(() => false, isLate);
+      await expect.poll(late, { timeout: 30_000 }).toBe(true);
+
+      await inTime(container[Symbol.asyncDispose]() as Promise<void>, 30_000);
+      expect(said).toEqual([
+        expect.stringMatching(`^container left for the reaper.*${container.id}.*did not answer`),
+      ]);
+      expect(await killWithoutEngine(container.id)).toBe(0);
+
+      closeSync(openSync(join(found.GraphDriver.Data.MergedDir, 'p'), 'r+'));
+      await expect
+        .poll(() => runtime.remove(container.id).then(() => 'removed', String), { timeout: 60_000 })
+        .toBe('removed');
+      expect(await runtime.listOwned()).toEqual([]);
+    });
+  },
+);

@@ -1,0 +1,63 @@
+/** Removals by an engine that does not answer: a socket that takes requests and keeps them. */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { dockerRuntime } from '../src/docker/runtime.ts';
+
+async function silentEngine() {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-silent-'));
+  const socketPath = join(folder, 'engine.sock');
+  /** By id, what was asked for. */
+  const asked: string[] = [];
+  const kept: ServerResponse[] = [];
+  let held = true;
+  const server = createServer((request, answer) => {
+    const id = /\/containers\/(\w+)\?/.exec(request.url ?? '')?.[1];
+    if (request.method !== 'DELETE' || !id) answer.writeHead(500).end('{}');
+    else if (!held) answer.writeHead(404).end('{"message":"no such container"}');
+    else {
+      asked.push(id);
+      kept.push(answer);
+    }
+  });
+  await once(server.listen(socketPath), 'listening');
+  return {
+    socketPath,
+    asked,
+    /** Answers what was asked, and from now on everything. */
+    letGo() {
+      held = false;
+      for (const answer of kept) answer.writeHead(204).end();
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+test('a removal is asked for once however often it is late, keeps no place, and ends when the engine is let go', async () => {
+  await using engine = await silentEngine();
+  await using runtime = await dockerRuntime({ socketPath: engine.socketPath, answerMs: 50 });
+  // Whole ids, and nobody's: what is late is killed by its id.
+  const ids = Array.from({ length: 20 }, () => randomBytes(32).toString('hex'));
+  const errorOf = (id: string) => runtime.remove(id).catch((error: unknown) => error);
+  for (const _sweep of [1, 2]) {
+    for (const error of await Promise.all(ids.map(errorOf)))
+      expect(error).toMatchObject({
+        failureClass: 'engine_unreachable',
+        message: expect.stringContaining('did not answer in 0.05 s'),
+      });
+  }
+  expect([...engine.asked].sort()).toEqual([...ids].sort());
+
+  engine.letGo();
+  await expect
+    .poll(() => Promise.all(ids.map(errorOf)), { timeout: 100_000 })
+    .toEqual(ids.map(() => undefined));
+});

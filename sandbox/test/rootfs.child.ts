@@ -1,0 +1,8 @@
+/** A process with the runtime of its name; see child.ts. Arguments: folder, image, what to do, for how many seconds. */
+import { join } from 'node:path';
+import { rootfsRuntime } from '../src/rootfs/runtime.ts';
+import { child } from './child.ts';
+
+const [folder = '', image = '', task, seconds] = process.argv.slice(2);
+const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+await child(await rootfsRuntime(places), image, task, seconds);

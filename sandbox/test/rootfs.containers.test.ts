@@ -1,0 +1,360 @@
+/** The contract on the light runtime, and what is its own: sources of images, the host's tree, limits without control groups. */
+
+import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { poll } from '@swefarm/shared';
+import { importTree, minimalImage } from '@swefarm/testkit';
+import Docker from 'dockerode';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { rootfsRuntime } from '../src/rootfs/runtime.ts';
+import type { Container, Runtime } from '../src/runtime.ts';
+import { sandboxContract } from './contract.ts';
+import { cannotBeAnother, tryAsUser } from './other.ts';
+import { describeUnless, LIMITS, NEVER, sh, spec } from './subject.ts';
+
+const run = promisify(execFile);
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-rootfs-'));
+await chmod(folder, 0o755);
+const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+const CHILD = new URL('./rootfs.child.ts', import.meta.url).pathname;
+const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+sandboxContract(
+  'rootfs',
+  async () => {
+    const [full, bare] = await Promise.all([minimalImage(), minimalImage({ bash: false })]);
+    return {
+      runtime: await rootfsRuntime(places),
+      image: `dir:${full.tree}`,
+      imageWithoutBash: `dir:${bare.tree}`,
+    };
+  },
+  { isolated: true, children: true, limits: { memory: 'enforced', pids: 'enforced' } },
+);
+
+describe('rootfs', () => {
+  let runtime: Runtime;
+  let tree: string;
+  beforeAll(async () => {
+    runtime = await rootfsRuntime({ ...places, dockerSocket: socketPath });
+    tree = (await minimalImage()).tree;
+  });
+  afterAll(() => runtime[Symbol.asyncDispose]());
+  const start = async (image: string, changes = {}): Promise<Container> =>
+    runtime.start(spec(await runtime.ensureImage(image, NEVER), changes), NEVER);
+  const said = async (container: Container, script: string): Promise<string> =>
+    (await sh(container, script)).output.toString().trim();
+
+  it('leaves nothing in the scratch folder when it cannot be opened', async () => {
+    const scratchDir = join(folder, 'unopened');
+    const imagesDir = join(folder, 'nofolder');
+    await writeFile(imagesDir, '');
+    await expect(rootfsRuntime({ imagesDir, scratchDir })).rejects.toThrow();
+    expect((await readdir(scratchDir)).filter((name) => name.startsWith('runtime-'))).toEqual([]);
+  });
+
+  it('says that it works, and what it limits how', async () => {
+    const check = await runtime.check(NEVER);
+    expect(check).toMatchObject({ usable: true, limits: { disk: 'watched' } });
+    expect(check.version).toContain('bubblewrap');
+  });
+
+  describe('images', () => {
+    let archive: string;
+    beforeAll(async () => {
+      archive = await dockerArchive(tree);
+    });
+
+    it('of an engine: exported once, with configuration and owners, and no container is left', async () => {
+      const { version } = await minimalImage();
+      const docker = new Docker({ socketPath });
+      await importTree(socketPath, tree, `swefarm-test/minimal:${version}`);
+      const image = `swefarm-test/rootfs:${process.pid}`;
+      const made = await docker.createContainer({ Image: `swefarm-test/minimal:${version}`, Cmd: ['true'] });
+      await made.commit({
+        repo: 'swefarm-test/rootfs',
+        tag: String(process.pid),
+        changes: 'ENV FROM_IMAGE=yes',
+      });
+      await made.remove();
+      try {
+        const [one, two] = await Promise.all([
+          runtime.ensureImage(image, NEVER),
+          runtime.ensureImage(image, NEVER),
+        ]);
+        expect(one).toEqual(two);
+        expect(one.digest).toBe((await docker.getImage(image).inspect()).Id);
+        await using container = await start(image);
+        const script = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: NEVER };
+        const result = await container.exec(['bash', '-c', 'echo $FROM_IMAGE; stat -c %u /testbed'], script);
+        expect(result.output.toString()).toBe('yes\n0\n');
+        const left = await docker.listContainers({ all: true, filters: { label: ['swefarm.export'] } });
+        expect(left.filter((one) => one.Labels['swefarm.export']?.startsWith(`${process.pid}:`))).toEqual([]);
+      } finally {
+        await docker.getImage(image).remove();
+      }
+    });
+
+    it('of a docker-archive, kept when the file has gone from the page cache and the runtime was closed', async () => {
+      await using container = await start(`docker-archive:${archive}`, { workdir: '/made/by/start' });
+      expect(await said(container, 'pwd; cat /layered; ls /testbed')).toBe('/made/by/start\nsecond');
+      await using other = await rootfsRuntime(places);
+      const image = await other.ensureImage(`docker-archive:${archive}`, NEVER);
+      expect(image.digest).toBe(container.spec.image.digest);
+    });
+
+    it.each([
+      ['dir:/does/not/exist', 'image_not_found'],
+      ['dir:relative', 'image_not_found'],
+      ['docker-archive:/does/not/exist.tar', 'image_not_found'],
+      ['oci:/', 'image_pull'],
+      ['docker-archive:/etc/passwd', 'image_pull'],
+    ])('%s is %s', async (image, failureClass) => {
+      await expect(runtime.ensureImage(image, NEVER)).rejects.toMatchObject({ failureClass });
+    });
+
+    it('have a user of their own', async () => {
+      // A tree of its own: other files start sandboxes from the shared one meanwhile.
+      const own = join(folder, 'owned');
+      await run('cp', ['-al', tree, own]);
+      await writeFile(`${own}.json`, JSON.stringify({ User: '1234:5678', Env: ['X=1'] }));
+      {
+        await using container = await start(`dir:${own}`);
+        const options = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: NEVER };
+        // The tree has no setpriv: who asks for a user is told, rather than run as root.
+        const result = await container.exec(['id', '-u'], options);
+        expect([0, 127]).toContain(result.exitCode);
+        expect(result.output.toString()).not.toBe('0\n');
+      }
+    });
+  });
+
+  describe("the host's own tree", () => {
+    let examples: string;
+    beforeAll(async () => {
+      examples = join(folder, 'examples');
+      await mkdir(join(examples, 'testbed'), { recursive: true });
+      await mkdir(join(examples, 'opt/env'), { recursive: true });
+      await writeFile(join(examples, 'testbed/file'), 'example\n');
+    });
+
+    it("shows the system and the example, and nothing that is somebody's", async () => {
+      await using container = await start(`host+dir:${examples}`);
+      expect(await said(container, 'cat file; ls /opt; python3 -c "print(6*7)"')).toBe('example\nenv\n42');
+      const hidden = await said(
+        container,
+        `ls -A /root /home /run /srv /var/lib ${folder} 2>/dev/null | grep -v : || true`,
+      );
+      expect(hidden.trim()).toBe('');
+      expect(
+        await said(container, 'ls /etc/shadow /etc/ssh /etc/sudoers /etc/docker 2>/dev/null | wc -l'),
+      ).toBe('0');
+      expect(await said(container, 'awk -F: "\\$3 >= 1000 && \\$3 != 65534" /etc/passwd | wc -l')).toBe('0');
+      await sh(container, 'echo changed > file; echo new > /etc/new; rm -rf /opt/env');
+      expect(await readFile(join(examples, 'testbed/file'), 'utf8')).toBe('example\n');
+      expect(existsSync('/etc/new')).toBe(false);
+      expect(existsSync(join(examples, 'opt/env'))).toBe(true);
+    });
+  });
+
+  describe('isolation', () => {
+    let container: Container;
+    beforeAll(async () => {
+      container = await start(`dir:${tree}`);
+    });
+    afterAll(() => container[Symbol.asyncDispose]());
+
+    it('has a loopback, and a name for it', async () => {
+      const script = `import socket
+s = socket.socket(); s.bind(("localhost", 0)); s.listen()
+socket.create_connection(s.getsockname()); print("connected", socket.gethostname())`;
+      expect(await said(container, `python3 -c '${script}'`)).toBe('connected sandbox');
+    });
+
+    it("settings of the kernel and other processes' roots are out of reach", async () => {
+      expect(await said(container, '(echo x > /proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"')).toBe(
+        '1',
+      );
+      expect(
+        await said(container, 'ls /proc/1/root/ 2>&1 | grep -c denied; readlink /proc/1/exe || echo none'),
+      ).toBe('1\nnone');
+      const calls = `import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000000), ("ptrace", 0, 0, 0, 0)):
+    print(getattr(libc, call[0])(*call[1:]), ctypes.get_errno())`;
+      expect(await said(container, `python3 -c '${calls}'`)).toBe('-1 1\n-1 1\n-1 1');
+    });
+
+    it('hands on no files but the standard streams, which can be opened again', async () => {
+      const files = (await said(container, 'for f in /proc/self/fd/*; do readlink $f || true; done')).split(
+        '\n',
+      );
+      expect(files.filter((file) => !/fifo|pipes|\/dev\/null|^pid:|\/fd$/.test(file))).toEqual([]);
+      // The report of how it ends is a pipe too, and no business of what runs inside.
+      const numbers = await said(
+        container,
+        'for f in /proc/self/fd/*; do if [ -p $f ]; then basename $f; fi; done',
+      );
+      expect(numbers.split('\n').filter((fd) => !['0', '1', '2'].includes(fd))).toEqual([]);
+      expect(await said(container, 'echo a > /dev/stdout; echo b > /dev/stderr')).toBe('a\nb');
+    });
+
+    it("what a process does to /dev, /proc and /sys spoils nobody else's, and the masks stay", async () => {
+      const own = await start(`dir:${tree}`);
+      try {
+        await sh(
+          own,
+          'for line in "rm -rf /dev/* /sys/*" "mv /dev /gone" "mv /proc /gone" "mkdir /tree" "mv /sys /moved" "ln -s /tmp /sys"; do $line || true; done 2>/dev/null',
+        );
+        const next = await sh(
+          own,
+          'echo a >/dev/null && head -c 1 /dev/zero | wc -c; [ -c /dev/null ] && echo device',
+        );
+        expect(next.output.toString()).toBe('1\ndevice\n');
+        expect(await said(own, '(echo x >/proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"')).toBe('1');
+        // The host's programs and procfs, which entering processes pass through, are not there.
+        expect(await said(own, 'cut -d" " -f5 /proc/self/mountinfo | grep -c "^/tree" || true')).toBe('0');
+        expect(await said(own, 'ls /proc | grep -c "^[0-9]*$" | awk "{ print (\\$1 < 10) }"')).toBe('1');
+      } finally {
+        await own[Symbol.asyncDispose]();
+      }
+    });
+
+    it('a folder deeper than a path may be long is removed', async () => {
+      const deep = await start(`dir:${tree}`);
+      await sh(
+        deep,
+        'd=$(printf "%0200d" 0); i=0; while [ $i -lt 40 ]; do mkdir $d; cd -P $d || cd $d; i=$((i+1)); done',
+      );
+      await deep[Symbol.asyncDispose]();
+      expect(existsSync(join(places.scratchDir, deep.id))).toBe(false);
+    });
+  });
+
+  it('without control groups, the largest process is killed by the watchdog, and what fills the disk ends', async () => {
+    await using bare = await rootfsRuntime({ ...places, cgroups: false });
+    const image = await bare.ensureImage(`dir:${tree}`, NEVER);
+    const limits = { ...LIMITS, memoryBytes: 200_000_000, diskBytes: 50_000_000 };
+    await using container = await bare.start(spec(image, { limits }), NEVER);
+    const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
+    const result = await container.exec(
+      ['python3', '-c', 'x = b"x" * 300_000_000; import time; time.sleep(600)'],
+      options,
+    );
+    expect(result).toMatchObject({ exitCode: 137, timedOut: false });
+    expect(await container.oomKills()).toBe(1);
+    expect(await container.state()).toBe('running');
+    await sh(container, 'head -c 80000000 /dev/zero > large');
+    const deadline = Date.now() + 120_000;
+    while ((await container.state()) === 'running' && Date.now() < deadline) await sleep(100);
+    expect(await container.state()).toBe('own_limit');
+  });
+
+  it('dies with its worker, and what is left is found and removed by another', async () => {
+    const seconds = `${2_000_000 + process.pid}`;
+    const child = spawn(process.execPath, [CHILD, folder, `dir:${tree}`, 'stay', seconds], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const line = await new Promise<Buffer>((resolve) => child.stdout.once('data', resolve));
+    const { id } = JSON.parse(line.toString()) as { id: string };
+    expect(await waitForProcesses(`sleep\0${seconds}\0`, (count) => count === 2)).toBe(2);
+    child.kill('SIGKILL');
+    expect(await waitForProcesses(`sleep\0${seconds}\0`, (count) => count === 0)).toBe(0);
+    expect((await runtime.listOwned()).map((one) => one.id)).toContain(id);
+    await runtime.remove(id);
+    expect((await runtime.listOwned()).map((one) => one.id)).not.toContain(id);
+    expect(existsSync(join(places.scratchDir, id))).toBe(false);
+  });
+
+  it('its starter killed, sandboxes end as the farm lost them, and the next one starts', async () => {
+    await using own = await rootfsRuntime(places);
+    const image = await own.ensureImage(`dir:${tree}`, NEVER);
+    await using lost = await own.start(spec(image), NEVER);
+    const parent = await poll(() => starterOf(lost.id), { pauseMs: 20, withinMs: 30_000 });
+    process.kill(parent as number, 'SIGKILL');
+    await poll(async () => (await lost.state()) !== 'running', { pauseMs: 20, withinMs: 60_000 });
+    expect(await lost.state()).toBe('killed');
+    await expect(sh(lost, 'true')).rejects.toMatchObject({ failureClass: 'sandbox_lost' });
+    await using next = await own.start(spec(image), NEVER);
+    expect(await said(next, 'echo alive')).toBe('alive');
+  });
+
+  const root = process.getuid?.() === 0 ? null : 'only root can make what belongs to somebody else';
+  describeUnless(root, 'a scratch folder of somebody else', () => {
+    const STRANGER = 54_321;
+
+    it('is refused at the start, and at each sandbox when it took the place of ours', async () => {
+      const scratchDir = join(folder, 'swapped');
+      await mkdir(scratchDir);
+      await chown(scratchDir, STRANGER, STRANGER);
+      const message = expect.stringMatching(`scratch_dir: ${scratchDir} belongs to uid ${STRANGER}`);
+      await expect(rootfsRuntime({ ...places, scratchDir })).rejects.toMatchObject({
+        code: 'folder_not_ours',
+        message,
+      });
+      await rm(scratchDir, { recursive: true });
+      await using own = await rootfsRuntime({ ...places, scratchDir });
+      const image = await own.ensureImage(`dir:${tree}`, NEVER);
+      await rename(scratchDir, `${scratchDir}.away`);
+      await mkdir(scratchDir);
+      await chown(scratchDir, STRANGER, STRANGER);
+      await expect(own.start(spec(image), NEVER)).rejects.toMatchObject({ message });
+      expect(await readdir(scratchDir)).toEqual([]);
+      await rm(scratchDir, { recursive: true });
+      await rename(`${scratchDir}.away`, scratchDir);
+    });
+  });
+
+  describeUnless(cannotBeAnother(CHILD), 'without root', () => {
+    it('starts, limits processes, and leaves nothing', () => tryAsUser(CHILD, folder, tree));
+  });
+});
+
+/** The parent of the process that owns a sandbox, by the sandbox's id; null when there is none. */
+async function starterOf(id: string): Promise<number | null> {
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const line = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '');
+    if (!line.endsWith(`\0${id}\0`) || !line.split('\0', 1)[0]?.endsWith('/bwrap')) continue;
+    const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => '');
+    return Number(/^PPid:\t(\d+)$/m.exec(status)?.[1]);
+  }
+  return null;
+}
+
+async function waitForProcesses(commandLine: string, enough: (count: number) => boolean): Promise<number> {
+  let count = -1;
+  const look = async (): Promise<boolean> => {
+    const lines = await Promise.all(
+      (await readdir('/proc'))
+        .filter((name) => /^\d+$/.test(name))
+        .map((pid) => readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')),
+    );
+    count = lines.filter((line) => line.startsWith(commandLine)).length;
+    return enough(count);
+  };
+  await poll(look, { pauseMs: 50, withinMs: 120_000 });
+  return count;
+}
+
+/** Two layers over the tree, the second replacing a file of the first and whiting one out. */
+async function dockerArchive(tree: string): Promise<string> {
+  const work = join(folder, 'archive');
+  await mkdir(join(work, 'a'), { recursive: true });
+  await mkdir(join(work, 'second'), { recursive: true });
+  await writeFile(join(work, 'second/layered'), 'second');
+  await writeFile(join(work, 'second/.wh.root'), '');
+  await run('tar', ['-C', tree, '-cf', join(work, 'a/first.tar'), '.']);
+  await run('tar', ['-C', join(work, 'second'), '-cf', join(work, 'a/second.tar'), '.']);
+  await writeFile(join(work, 'config.json'), JSON.stringify({ config: { WorkingDir: '/testbed' } }));
+  const manifest = [{ Config: 'config.json', Layers: ['a/first.tar', 'a/second.tar'] }];
+  await writeFile(join(work, 'manifest.json'), JSON.stringify(manifest));
+  const archive = join(folder, 'image.tar.gz');
+  await run('tar', ['-C', work, '-czf', archive, 'a', 'config.json', 'manifest.json']);
+  return archive;
+}

@@ -1,0 +1,67 @@
+/** An engine that stands still for a while, as one does on a loaded disk, and one that is held by what is in a container. */
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Docker from 'dockerode';
+import { expect, onTestFinished, test } from 'vitest';
+import { startExec } from '../src/docker/exec.ts';
+
+const FILE = 0o644;
+/** As Go writes the mode of a named pipe. */
+const PIPE = 0x02000000 + 0o644;
+const ID = 'c'.repeat(64);
+
+type Stage = 'stat' | 'create' | 'start';
+
+/** Answers nothing of the stages `held`; `modeOf` is asked at each look at a path. */
+async function engine(held: readonly Stage[], modeOf: (path: string) => number) {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-stall-'));
+  const socketPath = join(folder, 'engine.sock');
+  const server = createServer((request, answer) => {
+    const url = new URL(request.url ?? '', 'http://engine');
+    const stage: Stage =
+      request.method === 'HEAD' ? 'stat' : url.pathname.endsWith('/start') ? 'start' : 'create';
+    if (held.includes(stage)) return;
+    if (stage === 'create') return void answer.writeHead(201).end('{"Id":"e"}');
+    const stat = { mode: modeOf(url.searchParams.get('path') ?? ''), size: 1, linkTarget: '' };
+    const header = Buffer.from(JSON.stringify(stat)).toString('base64');
+    answer.writeHead(200, { 'x-docker-container-path-stat': header }).end();
+  });
+  await once(server.listen(socketPath), 'listening');
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    server.close();
+    await rm(folder, { recursive: true });
+  });
+  return new Docker({ socketPath });
+}
+
+const startOf = async (docker: Docker): Promise<unknown> =>
+  startExec(docker.getContainer(ID), ['true'], { stdin: false, answerMs: 2_000 }).catch(
+    (error: unknown) => error,
+  );
+
+test.each<Stage>(['stat', 'create', 'start'])(
+  'an engine that is late with the %s of a command is what failed, not the container',
+  async (stage) => {
+    const docker = await engine([stage], () => FILE);
+    expect(await startOf(docker)).toMatchObject({
+      failureClass: 'engine_unreachable',
+      message: expect.stringContaining('did not answer in 2 s'),
+    });
+  },
+);
+
+test('an engine that is late while something stands where it reads was held by the container', async () => {
+  let looks = 0;
+  // Not there at the first look, and from then on by turns.
+  const docker = await engine(['start'], (path) =>
+    path === '/etc/passwd' && ++looks > 1 && looks % 2 === 1 ? PIPE : FILE,
+  );
+  expect(await startOf(docker)).toMatchObject({
+    failureClass: 'sandbox_lost',
+    message: expect.stringContaining('/etc/passwd'),
+  });
+});

@@ -1,0 +1,102 @@
+/** Finds and reads the JSON files of a tree that an agent left. */
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readRows } from '@swefarm/datasets';
+import { errorMessage, UsageError } from '@swefarm/shared';
+import type { ImportedRollout, ImportProblem } from './importing.ts';
+
+type Json = Record<string, unknown>;
+
+/**
+ * Reads every file below `path` (or `path` itself) whose name ends so. What `read` throws as TypeError is the problem of its file.
+ *
+ * @throws UsageError when there is no such file
+ */
+export async function* readTree(
+  path: string,
+  ending: string,
+  read: (file: Json, where: string) => Promise<ImportedRollout> | ImportedRollout,
+): AsyncGenerator<ImportedRollout | ImportProblem> {
+  let found = 0;
+  for await (const file of filesBelow(path, ending)) {
+    found += 1;
+    try {
+      yield await read(await jsonIn(file), file);
+    } catch (error) {
+      if (!(error instanceof TypeError) && !(error instanceof SyntaxError)) throw error;
+      yield { where: file, problem: errorMessage(error) };
+    }
+  }
+  if (found === 0) throw new UsageError(`${path}: holds no file that ends in ${ending}`);
+}
+
+async function jsonIn(file: string): Promise<Json> {
+  const value: unknown = JSON.parse(await readFile(file, 'utf8'));
+  if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Json;
+  throw new TypeError('no JSON object');
+}
+
+async function* filesBelow(path: string, ending: string): AsyncGenerator<string> {
+  const info = await stat(path).catch((error: unknown) => {
+    throw new UsageError(`${path}: cannot be read: ${errorMessage(error)}`, { cause: error });
+  });
+  if (!info.isDirectory()) {
+    yield path;
+    return;
+  }
+  const entries = await readdir(path, { withFileTypes: true });
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const inner = join(path, entry.name);
+    if (entry.isDirectory()) yield* filesBelow(inner, ending);
+    else if (entry.name.endsWith(ending)) yield inner;
+  }
+}
+
+/** A field that must be text. Throws TypeError. */
+export function requireText(file: Json, name: string): string {
+  const value = file[name];
+  if (typeof value === 'string' && value !== '') return value;
+  throw new TypeError(`the field ${name} is missing`);
+}
+
+/** A field that is an object; empty when it is not. */
+export const objectIn = (file: Json, name: string): Json => {
+  const value = file[name];
+  return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Json) : {};
+};
+
+/** A field that is a list of objects; null when it is not. */
+export const listIn = (file: Json, name: string): Json[] | null => {
+  const value = file[name];
+  return Array.isArray(value) ? (value as Json[]) : null;
+};
+
+export const stringIn = (file: Json, name: string): string | null => {
+  const value = file[name];
+  return typeof value === 'string' ? value : null;
+};
+
+export const numberIn = (file: Json, name: string): number | null => {
+  const value = file[name];
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null;
+};
+
+/** Reads the rows of a file: JSON Lines, also gzipped, or one JSON text. Errors as in {@link readTree}. */
+export async function* importLines(
+  path: string,
+  read: (row: Json, where: string) => ImportedRollout,
+): AsyncGenerator<ImportedRollout | ImportProblem> {
+  for await (const row of readRows(path)) {
+    const where = `${path} ${row.where}`;
+    if ('problem' in row) {
+      yield { where, problem: `expected ${row.problem.expected}, found ${row.problem.found}` };
+      continue;
+    }
+    try {
+      yield read(row.value, where);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      yield { where, problem: errorMessage(error) };
+    }
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * Harbor's trajectory format ATIF, one file for each rollout. Its schema forbids unknown fields, so what is ours stands in `extra`
+ * (harbor/models/trajectories).
+ */
+
+import { withNamedPictures } from '@swefarm/policy';
+import { jsonText, type Message } from '@swefarm/shared';
+import { carriedRollout, carriedTurn } from '../../export/carried.ts';
+import { conversationOf, type Step } from '../../export/conversation.ts';
+import { openFolderTree } from '../../export/foldertree.ts';
+import { type ExportFormat, type ExportRequest, NO_TRAJECTORY } from '../../export/format.ts';
+import { floatsText, idsText } from '../../export/numbers.ts';
+import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+
+export const atif: ExportFormat = {
+  description: "Harbor's trajectory files (ATIF)",
+  forms: ['1.7'],
+  shape: 'folder',
+  async open({ path }: ExportRequest) {
+    const tree = await openFolderTree(path);
+    return {
+      async write(rollout) {
+        const text = fileOf(rollout);
+        if (text === null) return NO_TRAJECTORY;
+        await tree.write(`${rollout.line.rollout_id}.trajectory.json`, text);
+        return null;
+      },
+      finish: () => tree.finish(),
+      [Symbol.asyncDispose]: () => tree[Symbol.asyncDispose](),
+    };
+  },
+};
+
+/** The file's JSON. The numbers of tokens are most of it, and are written apart. */
+function fileOf(rollout: ExportedRollout): string | null {
+  const trajectory = rollout.content?.trajectory;
+  if (!trajectory || trajectory.messages.length === 0) return null;
+  const { prompt, steps } = conversationOf(trajectory);
+  const first = prompt.map((message, at) => jsonText({ step_id: at + 1, ...saying(message) }));
+  const worked = steps.map((step, at) => stepText(step, first.length + at + 1));
+  const whole = {
+    schema_version: 'ATIF-v1.7',
+    session_id: rollout.line.rollout_id,
+    agent: {
+      name: 'swefarm',
+      version: rollout.provenance.software_version ?? 'unknown',
+      model_name: modelName(rollout),
+      ...(trajectory.tools === undefined ? {} : { tool_definitions: trajectory.tools }),
+    },
+    final_metrics: {
+      total_prompt_tokens: rollout.line.tokens.prompt,
+      total_completion_tokens: rollout.line.tokens.completion,
+      ...(rollout.line.cost === undefined ? {} : { total_cost_usd: rollout.line.cost }),
+      total_steps: first.length + steps.length,
+    },
+    extra: { swefarm: carriedRollout(rollout), patch: rollout.patch },
+  };
+  return withField(jsonText(whole), 'steps', `[${[...first, ...worked].join(',')}]`);
+}
+
+/** The JSON of an object that has fields, with one more. */
+const withField = (json: string, name: string, value: string): string =>
+  `${json.slice(0, -1)},"${name}":${value}}`;
+
+/** Pictures are named in the text: this file holds none. */
+const saying = (message: Message) => ({
+  source: message.role === 'system' ? 'system' : 'user',
+  message: withNamedPictures(message).content ?? '',
+});
+
+function stepText(step: Step, step_id: number): string {
+  const json = jsonText({ step_id, ...agentStep(step) });
+  return step.turn === null ? json : withField(json, 'metrics', metricsText(step.turn));
+}
+
+function agentStep({ message, turn, calls, thought, observations }: Step) {
+  const called = calls.filter(({ id }) => id !== null);
+  const ids = new Set(called.map(({ id }) => id));
+  return {
+    source: 'agent',
+    message: called.length > 0 ? thought : (message.content ?? ''),
+    ...(message.reasoning_content === undefined ? {} : { reasoning_content: message.reasoning_content }),
+    ...(called.length === 0
+      ? {}
+      : {
+          tool_calls: called.map(({ id, name, args, raw }) => ({
+            tool_call_id: id,
+            function_name: name,
+            arguments: args ?? {},
+            ...(args === null ? { extra: { arguments: raw } } : {}),
+          })),
+        }),
+    ...(observations.length === 0
+      ? {}
+      : { observation: { results: observations.map((one) => seen(one, ids)) } }),
+    ...(turn === null ? {} : { extra: { swefarm: carriedTurn(turn) } }),
+  };
+}
+
+const seen = ({ role, content, tool_call_id }: Message, ids: ReadonlySet<string | null>) => ({
+  ...(tool_call_id !== undefined && ids.has(tool_call_id) ? { source_call_id: tool_call_id } : {}),
+  content: content ?? '',
+  ...(role === 'tool' ? {} : { extra: { role } }),
+});
+
+/** Prompt ids would repeat the conversation in every step. */
+function metricsText({ usage, tokens }: NonNullable<Step['turn']>): string {
+  const counts = jsonText(usage ?? {});
+  if (tokens === null) return counts;
+  const packed = `"completion_token_ids":${idsText(tokens.generation)},"logprobs":${floatsText(tokens.log_probs, IMPOSSIBLE)}}`;
+  return `${usage === null ? '{' : `${counts.slice(0, -1)},`}${packed}`;
+}
+
+/** JSON has no infinity. */
+const IMPOSSIBLE = -1e9;

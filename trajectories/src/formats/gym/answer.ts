@@ -1,0 +1,239 @@
+/**
+ * Writes the answer to `/run` piece by piece: each model call carries its whole prompt as token ids. Together these
+ * are quadratic in the rollout (10 MB and more), so they are never in memory at once.
+ */
+import { officialReport } from '@swefarm/grading';
+import { picturesOf, withNamedPictures } from '@swefarm/policy';
+import {
+  type ArtifactContent,
+  type EndpointProbe,
+  jsonText,
+  type Result,
+  type RewardComponents,
+  successOf,
+  type Turn,
+} from '@swefarm/shared';
+import { openExpertTable } from './experts.ts';
+import { float, IdText, single } from './json.ts';
+import { type Conversation, conversationOf, toolItem } from './responseitems.ts';
+import type { GymRow } from './row.ts';
+import { trajectoryParts } from './trajectory.ts';
+
+export type Answer = {
+  row: GymRow;
+  result: Result;
+  /** Null when no artifact of the rollout was kept. */
+  content: ArtifactContent | null;
+  repo: string;
+  evaluationTimeout: number;
+  /** Null when the rollout was judged; else why it was not, and how the answer shows it. */
+  unjudged: Unjudged | null;
+  /** What the gateway's probe of the endpoints found; null or absent: nothing yet. */
+  probe?: EndpointProbe | null;
+  /** Whether to include `ng_trajectory`. */
+  trajectory: boolean;
+};
+
+export type Unjudged = {
+  class: string;
+  message: string;
+  /** As a failure, which Gym's collector stores apart, or as a sample without weight. */
+  shown: 'failure' | 'masked';
+  /** Trying again cannot help. */
+  terminal?: boolean;
+  /** The collector must not store it, and asks again on resume. */
+  noPersist?: boolean;
+};
+
+export type Piece = string | Buffer;
+
+/** Whether at least one model call has token ids; NeMo RL rejects a sample without any. */
+export const hasTrainedTurn = (content: ArtifactContent | null): boolean =>
+  content?.trajectory?.turns.some((turn) => (turn.tokens?.generation.length ?? 0) > 0) ?? false;
+
+export function* answerPieces(answer: Answer): Generator<Piece> {
+  const { row, result, content, unjudged } = answer;
+  const conversation = conversationOf(content?.trajectory?.messages ?? [], content?.trajectory?.turns ?? []);
+  const tools = (content?.trajectory?.tools ?? []).map(toolItem);
+  const params = { ...row.responses_create_params, input: conversation.prompt, tools };
+  yield `{"responses_create_params":${jsonText(params)},"response":{`;
+  yield `${inner(responseHead(answer, tools))},"created_at":${float(result.finished_at / 1000)},"output":[`;
+  yield* outputPieces(conversation);
+  yield `]},"reward":${float(result.outcome === 'judged' ? (result.reward ?? 0) : 0)}`;
+  const parts = result.outcome === 'judged' ? result.reward_components : undefined;
+  if (parts) yield partPieces(parts, result.reward ?? 0);
+  yield `,"instance_config":{"mask_sample":${unjudged?.shown === 'masked'}},${inner(facts(answer))}`;
+  if (unjudged) yield `,${inner(failureFields(unjudged))}`;
+  if (answer.trajectory) {
+    yield ',"ng_trajectory":';
+    yield* trajectoryPieces(answer, withNames(answer, conversation));
+  }
+  yield '}';
+}
+
+/**
+ * The parts of a score, each as a number of its own (`score/NAME`), which Gym and NeMo RL take means of. NeMo RL demands of
+ * `reward_components` that they add up to the reward, so the field is there only when they do.
+ */
+function partPieces(parts: RewardComponents, reward: number): string {
+  const entries = Object.entries(parts);
+  const sum = entries.reduce((total, [, value]) => total + value, 0);
+  const numbers = (prefix: string): string =>
+    entries.map(([name, value]) => `${jsonText(prefix + name)}:${float(value)}`).join(',');
+  const adding = Math.abs(sum - reward) <= 1e-6 ? `,"reward_components":{${numbers('')}}` : '';
+  return `${adding},${numbers('score/')}`;
+}
+
+/** Each turn of `ng_trajectory` repeats the prompt: its pictures are named there and not repeated. */
+function withNames({ content }: Answer, conversation: Conversation): Conversation {
+  const { messages = [], turns = [] } = content?.trajectory ?? {};
+  if (!messages.some((message) => picturesOf(message).length > 0)) return conversation;
+  return conversationOf(messages.map(withNamedPictures), turns);
+}
+
+function* trajectoryPieces(answer: Answer, conversation: Conversation): Generator<Piece> {
+  yield* trajectoryParts(conversation, {
+    taskId: answer.result.instance_id,
+    rolloutId: correlationId(answer.row),
+    status: answer.unjudged ? 'failed' : 'completed',
+    seconds: answer.result.seconds.agent,
+    finishedAt: answer.result.finished_at,
+    resolved: successOf(answer.result),
+  });
+}
+
+/** Gym's name of a rollout: the caller's id, else `task-rollout` and its attempt (nemo_gym/rollout_correlation.py). */
+function correlationId(row: GymRow): string {
+  if (row._ng_rollout_id) return row._ng_rollout_id;
+  const attempt = row._ng_attempt_index ? `-a${row._ng_attempt_index}` : '';
+  return `${row._ng_task_index ?? 0}-${row._ng_rollout_index ?? 0}${attempt}`;
+}
+
+/** The fields of an object, without its braces. */
+const inner = (object: Readonly<Record<string, unknown>>): string => jsonText(object).slice(1, -1);
+
+function responseHead({ row, result, content }: Answer, tools: readonly unknown[]) {
+  const { prompt, completion } = result.tokens;
+  return {
+    id: `resp_${result.rollout_id}`,
+    object: 'response',
+    model: content?.trajectory?.model ?? row.responses_create_params.model ?? '',
+    status: result.exit_status === 'submitted' ? 'completed' : 'incomplete',
+    error: null,
+    // The API knows only the reason of the token limit: turn, time and format limits have none.
+    incomplete_details: result.exit_status === 'context_limit' ? { reason: 'max_output_tokens' } : null,
+    parallel_tool_calls: false,
+    tool_choice: 'auto',
+    tools,
+    metadata: row.responses_create_params.metadata ?? null,
+    usage: {
+      input_tokens: prompt,
+      input_tokens_details: { cached_tokens: 0 },
+      output_tokens: completion,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: prompt + completion,
+    },
+  };
+}
+
+function* outputPieces(conversation: Conversation): Generator<Piece> {
+  const ids = new IdText();
+  const experts = openExpertTable();
+  let first = true;
+  for (const { turn, answer, observations } of conversation.calls) {
+    for (const [index, item] of [...answer, ...observations].entries()) {
+      yield `${first ? '' : ','}{${inner(item)}`;
+      first = false;
+      // The last item of the model's answer carries the tokens of the whole call.
+      if (index === answer.length - 1) {
+        yield* tokenPieces(turn, ids);
+        if (turn.tokens) yield* experts.add(turn.tokens);
+        const version = turn.policy_version.end ?? turn.policy_version.start;
+        if (version !== null) yield `,"policy_version":${jsonText(version)}`;
+        if (turn.spans && turn.spans.length > 1) yield `,"policy_spans":${jsonText(turn.spans)}`;
+      }
+      yield '}';
+    }
+  }
+}
+
+function* tokenPieces({ tokens }: Turn, ids: IdText): Generator<Piece> {
+  if (!tokens || tokens.generation.length === 0 || tokens.generation.length !== tokens.log_probs.length)
+    return;
+  ids.extend(tokens.prefix_length, tokens.prompt_suffix);
+  yield ',"prompt_token_ids":[';
+  yield ids.slice();
+  yield `],"generation_token_ids":[${tokens.generation.join(',')}]`;
+  yield `,"generation_log_probs":[${Array.from(tokens.log_probs, single).join(',')}]`;
+  ids.extend(ids.count, tokens.generation);
+}
+
+function facts(answer: Answer) {
+  const { result, content, evaluationTimeout } = answer;
+  const report = content?.report ?? null;
+  const official =
+    report &&
+    officialReport(report, {
+      log: content?.test_log ?? null,
+      model: content?.trajectory?.model ?? 'swefarm',
+      timeoutSeconds: evaluationTimeout,
+    });
+  return {
+    ...verdictOf(answer),
+    // The sampling that was requested: for a training run, every key that shapes it.
+    sampling: content?.trajectory?.sampling ?? null,
+    policy_probe: answer.probe ?? null,
+    metadata: {
+      instance_id: result.instance_id,
+      model_patch: content?.patch ?? null,
+      eval_report: official ?? {},
+    },
+  };
+}
+
+/** The short fields of an answer besides its reward. */
+export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'content' | 'repo'>) {
+  const report = content?.report ?? null;
+  const { unread_calls: unread } = result;
+  return {
+    instance_id: result.instance_id,
+    repo,
+    rollout_id: result.rollout_id,
+    // Null: judged by a number, without a verdict.
+    resolved: result.resolved === null && result.reward !== null ? null : successOf(result) === true,
+    judged: result.outcome === 'judged',
+    patch_applied: report?.patch_state === 'applied',
+    evaluation_error: result.failure?.stage === 'evaluation' || report?.evaluation === 'tests_cannot_start',
+    turns: result.turns,
+    exit_status: result.exit_status,
+    limit: content?.trajectory?.limit ?? null,
+    // Answers whose tool call could not be read, by the marker that begins it.
+    unread_calls: unread === undefined ? {} : { [unread.marker]: unread.answers },
+    policy_version: result.policy_version,
+    policy_version_first: result.policy_version_first ?? null,
+    policy_versions: versionsOf(content),
+    trust: report?.trust ?? null,
+  };
+}
+
+/** Every policy version of its turns, first to last: several when weights changed during the rollout. */
+const versionsOf = (content: ArtifactContent | null): string[] => [
+  ...new Set(
+    (content?.trajectory?.turns ?? []).flatMap(({ policy_version: { start, end } }) =>
+      [start, end].filter((version) => version !== null),
+    ),
+  ),
+];
+
+const failureFields = (unjudged: Unjudged): Record<string, unknown> => ({
+  failure_reason: `${unjudged.class}: ${unjudged.message}`,
+  mask_sample: unjudged.shown === 'masked',
+  ...(unjudged.shown === 'masked'
+    ? {}
+    : {
+        _ng_failure_class: unjudged.class,
+        _ng_failure_message: unjudged.message,
+        ...(unjudged.terminal ? { _ng_failure_terminal: true } : {}),
+        ...(unjudged.noPersist ? { _ng_no_persist: true } : {}),
+      }),
+});

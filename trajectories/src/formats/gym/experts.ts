@@ -1,0 +1,140 @@
+/**
+ * Writes `routed_experts` of an output item as NeMo RL reads it (nemo_rl/utils/routed_experts_codec.py): one row for each token of the
+ * call's prompt and answer. All items together are quadratic in the rollout, so each is written in pieces from rows stored once.
+ */
+import { ID_BYTES } from '@swefarm/policy';
+import type { TurnExperts, TurnTokens } from '@swefarm/shared';
+
+export type ExpertTable = {
+  /** Adds one turn's new rows; yields the member of its item as JSON with a leading comma, or nothing where rows are missing. */
+  add(tokens: TurnTokens): Generator<string>;
+};
+
+/** Rows of the tokens `from` to `to`. */
+type Span = { from: number; to: number; experts: TurnExperts };
+
+export function openExpertTable(): ExpertTable {
+  let spans: Span[] = [];
+  let largest = 0;
+  return {
+    *add({ prefix_length, prompt_suffix, generation, routed_experts: experts }) {
+      if (experts === undefined || generation.length === 0) return;
+      const { start } = experts;
+      spans = spans
+        .filter(({ from }) => from < start)
+        .map((span) => ({ ...span, to: Math.min(span.to, start) }));
+      spans.push({ from: start, to: start + rowsOf(experts), experts });
+      largest = Math.max(largest, largestOf(experts));
+      const total = prefix_length + prompt_suffix.length + generation.length;
+      if (!covers(spans, total)) return;
+      yield ',"routed_experts":"';
+      yield* envelope(spans, total, wireType(experts, largest));
+      yield '"';
+    },
+  };
+}
+
+const rowBytes = ({ dtype, layers, top_k }: TurnExperts): number => layers * top_k * ID_BYTES[dtype];
+const rowsOf = (experts: TurnExperts): number => experts.rows.length / rowBytes(experts);
+
+/** Whether the spans cover all tokens without a gap, up to the last token or the one before it. */
+function covers(spans: readonly Span[], total: number): boolean {
+  let at = 0;
+  for (const { from, to } of spans) {
+    if (from !== at) return false;
+    at = to;
+  }
+  return at === total || at === total - 1;
+}
+
+type Ids = Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array;
+const ARRAYS = {
+  int8: Int8Array,
+  uint8: Uint8Array,
+  int16: Int16Array,
+  uint16: Uint16Array,
+  int32: Int32Array,
+};
+
+/** Ids `from` to `to`, counted in ids; a copy where the bytes are not aligned. */
+function idsOf({ dtype, rows }: TurnExperts, from: number, to: number): Ids {
+  const size = ID_BYTES[dtype];
+  const at = rows.byteOffset + from * size;
+  if (at % size === 0) return new ARRAYS[dtype](rows.buffer as ArrayBuffer, at, to - from);
+  return new ARRAYS[dtype](rows.slice(from * size, to * size).buffer);
+}
+
+function largestOf(experts: TurnExperts): number {
+  // Signed ids keep their type.
+  if (!experts.dtype.startsWith('u')) return 0;
+  let largest = 0;
+  for (const id of idsOf(experts, 0, experts.rows.length / ID_BYTES[experts.dtype]))
+    if (id > largest) largest = id;
+  return largest;
+}
+
+/** NeMo RL accepts only signed integers: unsigned ids are written as the smallest signed type that holds them. */
+function wireType({ dtype }: TurnExperts, largest: number): 'int8' | 'int16' | 'int32' {
+  if (dtype === 'uint8') return largest < 128 ? 'int8' : 'int16';
+  if (dtype === 'uint16') return largest < 32_768 ? 'int16' : 'int32';
+  return dtype;
+}
+
+/** Bytes encoded at once: a multiple of three, so that the base64 texts can be concatenated. */
+const PIECE = 48 * 1024;
+
+function* envelope(
+  spans: readonly Span[],
+  total: number,
+  type: 'int8' | 'int16' | 'int32',
+): Generator<string> {
+  const [first] = spans;
+  if (!first) return;
+  const { layers, top_k } = first.experts;
+  yield `nrlre1:${type}:${total}x${layers}x${top_k}:`;
+  const piece = Buffer.allocUnsafe(PIECE);
+  let length = 0;
+  for (const bytes of wireBytes(spans, total, type)) {
+    for (let at = 0; at < bytes.length; ) {
+      const taken = bytes.copy(piece, length, at, Math.min(bytes.length, at + PIECE - length));
+      at += taken;
+      length += taken;
+      if (length < PIECE) continue;
+      yield piece.toString('base64');
+      length = 0;
+    }
+  }
+  yield piece.toString('base64', 0, length);
+}
+
+/** All rows as bytes of the wire's type, in pieces. */
+function* wireBytes(
+  spans: readonly Span[],
+  total: number,
+  type: 'int8' | 'int16' | 'int32',
+): Generator<Buffer> {
+  let at = 0;
+  for (const { from, to, experts } of spans) {
+    const ids = experts.layers * experts.top_k;
+    // A few rows at once, so that the converted rows are never in memory as a whole.
+    const step = Math.max(1, Math.floor(PIECE / ids));
+    for (let row = from; row < to; row += step) {
+      const end = Math.min(row + step, to);
+      yield asType(idsOf(experts, (row - from) * ids, (end - from) * ids), type);
+    }
+    at = to;
+  }
+  const [last] = spans;
+  // Padded as NeMo RL's server pads the last sampled token, which went through no layer.
+  if (last && at < total) {
+    const row = Array.from({ length: last.experts.layers }, () =>
+      Array.from({ length: last.experts.top_k }, (_, k) => k),
+    );
+    yield asType(Int32Array.from(row.flat()), type);
+  }
+}
+
+function asType(ids: Ids, type: 'int8' | 'int16' | 'int32'): Buffer {
+  const wide = ids.BYTES_PER_ELEMENT === ID_BYTES[type] ? ids : new ARRAYS[type](ids);
+  return Buffer.from(wide.buffer, wide.byteOffset, wide.byteLength);
+}

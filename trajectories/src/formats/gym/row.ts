@@ -1,0 +1,120 @@
+/**
+ * Reads a row that NeMo Gym's callers post to `/run`. Instances come in two shapes: as fields of the row (mini_swe_agent), or
+ * as strings in the metadata of the request (swe_agents).
+ */
+
+import type { RowOptions, RowProblem } from '@swefarm/datasets';
+import { toInstance } from '@swefarm/datasets';
+import { type Instance, MOST, Sampling, Secret } from '@swefarm/shared';
+import { z } from 'zod';
+
+const Urls = z.union(
+  [z.url().transform((url) => [url]), z.array(z.url()).min(1)],
+  'expected a URL, or a list of URLs',
+);
+
+const { shape } = Sampling;
+/** Sampling keys as the Responses API has them, and those that it lacks under swefarm's names. */
+const sampled = {
+  temperature: shape.temperature.nullish(),
+  top_p: shape.top_p.nullish(),
+  top_k: shape.top_k.nullish(),
+  min_p: shape.min_p.nullish(),
+  repetition_penalty: shape.repetition_penalty.nullish(),
+  presence_penalty: shape.presence_penalty.nullish(),
+  frequency_penalty: shape.frequency_penalty.nullish(),
+  stop: z.union([shape.stop, z.string().transform((text) => [text])]).nullish(),
+  seed: shape.seed.nullish(),
+};
+
+/** Checked before anything is read from a row; other fields belong to the caller. */
+export const GymRow = z.looseObject({
+  responses_create_params: z.looseObject({
+    input: z
+      .union([z.string(), z.array(z.looseObject({}))], 'expected a text, or a list of items')
+      .optional(),
+    ...sampled,
+    max_output_tokens: shape.max_tokens.nullish(),
+    model: z.string().nullish(),
+    metadata: z.record(z.string(), z.string()).nullish(),
+  }),
+  agent_ref: z.looseObject({ name: z.string() }).nullish(),
+  instance_id: z.string().nullish(),
+  policy_base_url: Urls.nullish(),
+  policy_api_key: z.string().min(1).nullish(),
+  policy_model_name: z.string().min(1).nullish(),
+  /** Names the weights that the call is for, where neither the endpoint nor the policy's record does. */
+  policy_version: z.string().min(1).max(200).nullish(),
+  /** Most tokens after the first prompt; can only lower the caller's configured limit. */
+  max_sequence_tokens: z.number().int().positive().max(MOST.tokens).nullish(),
+  _ng_task_index: z.number().int().nullish(),
+  _ng_rollout_index: z.number().int().nullish(),
+  _ng_attempt_index: z.number().int().nullish(),
+  /** NeMo RL's index of a row in its group, or in its batch. */
+  _rowidx: z.number().int().nullish(),
+  /** Seconds after the call's start at which its caller gives up. */
+  rollout_timeout_s: z.number().positive().nullish(),
+  /** Gym's own pattern (nemo_gym/rollout_correlation.py). */
+  _ng_rollout_id: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'expected letters, digits, ".", "_" and "-"')
+    .max(300)
+    .nullish(),
+});
+export type GymRow = z.infer<typeof GymRow>;
+
+/** The policy settings of a row; null: not given. */
+export type RowPolicy = {
+  urls: readonly string[] | null;
+  apiKey: Secret | null;
+  model: string | null;
+  version: string | null;
+  sampling: Sampling;
+};
+
+export function policyOf(row: GymRow): RowPolicy {
+  const params = row.responses_create_params;
+  return {
+    urls: row.policy_base_url ?? null,
+    apiKey: row.policy_api_key ? new Secret(row.policy_api_key) : null,
+    model: row.policy_model_name ?? params.model ?? null,
+    version: row.policy_version ?? null,
+    sampling: samplingOf(params),
+  };
+}
+
+function samplingOf(params: GymRow['responses_create_params']): Sampling {
+  const { max_output_tokens: most } = params;
+  const given = Object.keys(sampled).flatMap((key) => {
+    const value = params[key];
+    return value === undefined || value === null ? [] : [[key, value]];
+  });
+  return { ...Object.fromEntries(given), ...(most == null ? {} : { max_tokens: most }) };
+}
+
+/** Null when the row names no instance at all. */
+export const instanceIdOf = (row: GymRow): string | null =>
+  row.instance_id ?? row.responses_create_params.metadata?.instance_id ?? null;
+
+export type RowInstance =
+  | { instance: Instance }
+  /** Only the id: the instance must be known from another source. */
+  | { id: string }
+  | { problems: RowProblem[] };
+
+/** The instance that a row carries, in either shape. `options`: as the operator has rows read. */
+export function instanceOf(row: GymRow, options: RowOptions = {}): RowInstance {
+  const id = instanceIdOf(row);
+  const carries = CARRIED.some((name) => row[name] !== undefined && row[name] !== null);
+  const wrapped = row.responses_create_params.metadata?.instance_dict !== undefined;
+  return carries || wrapped || id === null ? toInstance('row', row, options) : { id };
+}
+
+/** Columns that only the row of a dataset has, besides its id. */
+const CARRIED = [
+  'problem_statement',
+  'FAIL_TO_PASS',
+  'fail_to_pass',
+  'expected_output_json',
+  'resolved_issues',
+];

@@ -1,0 +1,127 @@
+/** OpenHands' evaluation lines: `output.jsonl`, and with `raw_completions` the form that SWE-Gym trains on. */
+import { dataUrl, picturesOf } from '@swefarm/policy';
+import { jsonText, type Message } from '@swefarm/shared';
+import { carriedRollout, carriedTurn } from '../../export/carried.ts';
+import {
+  commandOf,
+  conversationOf,
+  isSubmit,
+  plainMessage,
+  type Step,
+  type StepCall,
+} from '../../export/conversation.ts';
+import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
+import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
+import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+
+export const openHands: ExportFormat = {
+  description: "OpenHands' output.jsonl, or with completions (name it output.with_completions.jsonl.gz)",
+  forms: ['output', 'completions'],
+  shape: 'file',
+  open: (request) => openLineWriter(request, (rollout) => line(rollout, request.form === 'completions')),
+};
+
+function line(rollout: ExportedRollout, completions: boolean): Rendered {
+  const { content, line: result, instance, patch, provenance } = rollout;
+  const trajectory = content?.trajectory;
+  if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
+  const { prompt, steps } = conversationOf(trajectory);
+  const task = prompt.findLast(({ role }) => role === 'user')?.content ?? '';
+  const row = {
+    instance_id: result.instance_id,
+    instruction: task,
+    instance: instance ?? { instance_id: result.instance_id },
+    test_result: {
+      git_patch: patch ?? '',
+      ...(result.resolved === null ? {} : { report: verdictOf(rollout) }),
+    },
+    metadata: {
+      agent_class: 'swefarm',
+      llm_config: { model: modelName(rollout) },
+      max_iterations: steps.length,
+      eval_output_dir: '',
+      start_time: new Date(result.finished_at - result.seconds.total * 1000).toISOString(),
+      git_commit: provenance.software_version ?? '',
+      dataset: null,
+      data_split: null,
+      details: { swefarm: carriedRollout(rollout) },
+    },
+    history: [...prompt.map((message, id) => spoken(id, message)), ...eventsOf(steps, prompt.length)],
+    metrics: { accumulated_cost: result.cost ?? 0 },
+    error: result.failure?.message ?? null,
+    ...(completions
+      ? {
+          raw_completions: { messages: trajectory.messages.map(plainMessage), tools: trajectory.tools ?? [] },
+        }
+      : {}),
+  };
+  return { line: jsonText(row) };
+}
+
+/** SWE-bench's verdict in the words of OpenHands' evaluation. */
+function verdictOf({ line: { report, facts }, provenance }: ExportedRollout) {
+  const { patch_state, evaluation } = report ?? facts ?? {};
+  return {
+    empty_generation: patch_state === 'empty' || patch_state === 'none',
+    resolved: provenance.success === true,
+    failed_apply_patch: patch_state === 'not_applied',
+    error_eval: evaluation === 'tests_cannot_start',
+    test_timeout: evaluation === 'timed_out',
+  };
+}
+
+const spoken = (id: number, message: Message) => ({
+  id,
+  source: message.role === 'system' ? 'agent' : 'user',
+  action: message.role === 'system' ? 'system' : 'message',
+  args: { content: message.content ?? '', ...imagesOf(message) },
+});
+
+/** OpenHands' own field of a message. */
+function imagesOf(message: Message) {
+  const pictures = picturesOf(message);
+  return pictures.length === 0 ? {} : { image_urls: pictures.map(dataUrl) };
+}
+
+/** An action for each call, then the observations; the last call of the work is `finish`. */
+function eventsOf(steps: readonly Step[], first: number): Record<string, unknown>[] {
+  let id = first;
+  return steps.flatMap((step) => {
+    const extra = step.turn ? { swefarm: carriedTurn(step.turn) } : {};
+    const { message } = step;
+    const answer = { id: id++, source: 'agent', ...actionOf(step), message: message.content ?? '', ...extra };
+    const seen = step.observations.map((observation, at) => ({
+      id: id++,
+      source: 'agent',
+      observation: 'run',
+      content: observation.content ?? '',
+      cause: answer.id,
+      extras: {
+        command: commandAt(step, at),
+        ...(observation.tool_call_id === undefined ? {} : { tool_call_id: observation.tool_call_id }),
+        metadata: { exit_code: step.turn?.commands[at]?.exit_code ?? -1 },
+      },
+    }));
+    return [{ ...answer, tool_call_metadata: metadataOf(step) }, ...seen];
+  });
+}
+
+/** The answer as the model gave it, where OpenHands keeps that of a tool call. */
+const metadataOf = ({ message, calls }: Step) => ({
+  function_name: calls[0]?.name ?? '',
+  tool_call_id: calls[0]?.id ?? '',
+  total_calls_in_response: calls.length,
+  model_response: { choices: [{ message: plainMessage(message) }] },
+});
+
+const commandIn = (call: StepCall): string => commandOf(call) ?? call.raw;
+
+/** The command that an observation shows; empty where nothing ran. */
+const commandAt = ({ ran }: Step, at: number): string => (ran[at] ? commandIn(ran[at]) : '');
+
+function actionOf(step: Step) {
+  const { ran, thought } = step;
+  if (ran.length === 0) return { action: 'message', args: { content: thought } };
+  if (ran.some(isSubmit)) return { action: 'finish', args: { thought, outputs: {} } };
+  return { action: 'run', args: { command: ran.map(commandIn).join('\n'), thought } };
+}

@@ -1,0 +1,105 @@
+/** Everything that is stored of a rollout as one row of a table, for pandas, pyarrow and `datasets`. */
+
+import { picturesOf } from '@swefarm/policy';
+import { jsonText, type Message } from '@swefarm/shared';
+import type { ExportFormat } from '../../export/format.ts';
+import { openParquetShards } from '../../export/parquetshards.ts';
+import type { ExportedRollout } from '../../export/rollout.ts';
+
+export const everything: ExportFormat = {
+  description: 'everything that is stored, as shards of parquet',
+  forms: ['parquet'],
+  shape: 'folder',
+  open: (request) => openParquetShards(request, { columns: COLUMNS, rowsOf, groupBytes: 8 * 1024 ** 2 }),
+};
+
+const COLUMNS = {
+  instance_id: 'text',
+  run_id: 'text',
+  rollout_id: 'text',
+  rollout_index: 'integer',
+  sample: 'integer',
+  repo: 'text',
+  outcome: 'text',
+  resolved: 'boolean',
+  success: 'boolean',
+  reward: 'double',
+  reward_row: 'text',
+  reward_table: 'text',
+  exit_status: 'text',
+  trust: 'text',
+  failure: 'text',
+  turns: 'integer',
+  prompt_tokens: 'integer',
+  completion_tokens: 'integer',
+  model: 'text',
+  policy_version: 'text',
+  tag: 'text',
+  licence: 'text',
+  seconds: 'double',
+  node: 'text',
+  runtime: 'text',
+  finished_at: 'integer',
+  problem_statement: 'text',
+  patch: 'text',
+  messages: [
+    {
+      role: 'text',
+      content: 'text',
+      reasoning_content: 'text',
+      tool_call_id: 'text',
+      tool_calls: [{ id: 'text', name: 'text', arguments: 'text' }],
+      pictures: [{ address: 'text', media_type: 'text', sha256: 'text', data: 'text' }],
+    },
+  ],
+  tools: 'text',
+  commands: [{ turn: 'integer', command: 'text', exit_code: 'integer', seconds: 'double', note: 'text' }],
+  report: 'text',
+  facts: 'text',
+  test_log: 'text',
+  has_tokens: 'boolean',
+  imported: 'text',
+  software_version: 'text',
+  exported_by: 'text',
+} as const;
+
+const json = (value: unknown): string | null =>
+  value === null || value === undefined ? null : jsonText(value);
+
+function rowsOf(rollout: ExportedRollout) {
+  const { line, content, instance, provenance, patch, sample } = rollout;
+  const trajectory = content?.trajectory ?? null;
+  const row = {
+    ...line,
+    ...provenance,
+    sample,
+    repo: instance?.repo,
+    failure: json(line.failure),
+    prompt_tokens: line.tokens.prompt,
+    completion_tokens: line.tokens.completion,
+    seconds: line.seconds.total,
+    problem_statement: instance?.problem_statement,
+    patch,
+    messages: trajectory?.messages.map(({ tool_calls, ...message }) => ({
+      ...message,
+      pictures: picturesOf(message).map(({ address, file }) => ({ address, ...file })),
+      tool_calls: tool_calls?.map(({ id, function: { name, arguments: text } }) => ({
+        id,
+        name,
+        arguments: text,
+      })),
+    })),
+    tools: json(trajectory?.tools),
+    commands: trajectory?.turns.flatMap(({ commands }, turn) => commands.map((one) => ({ ...one, turn }))),
+    report: json(content?.report),
+    facts: json(line.facts),
+    test_log: content?.test_log,
+    has_tokens: trajectory?.turns.some(({ tokens }) => tokens !== null) ?? false,
+    imported: json(line.imported),
+  };
+  const texts = trajectory?.messages.reduce((sum, message) => sum + sizeOf(message), 0) ?? 0;
+  return { rows: [row], bytes: texts + (content?.test_log?.length ?? 0) + 4096 };
+}
+
+const sizeOf = (message: Message): number =>
+  picturesOf(message).reduce((sum, { file }) => sum + (file?.data.length ?? 0), message.content?.length ?? 0);

@@ -1,0 +1,114 @@
+export type { ExportFormat, ExportWriter } from './export/format.ts';
+export { exportedRollout, type InstanceFields } from './export/rollout.ts';
+export { openImportStore } from './export/storeimported.ts';
+export { AggregateRequest, aggregate } from './formats/gym/aggregate.ts';
+export { answerPieces, hasTrainedTurn, type Unjudged } from './formats/gym/answer.ts';
+export { type GymFlags, readGymConfig } from './formats/gym/config.ts';
+export { episodeFailure, episodePieces } from './formats/gym/episode.ts';
+export { globalConfig } from './formats/gym/globalconfig.ts';
+export { episodeName, GymRunRequest } from './formats/gym/request.ts';
+export { gymFiles } from './formats/gym/rollouts.ts';
+export { GymRow, instanceIdOf, instanceOf, policyOf } from './formats/gym/row.ts';
+export { type Cause, unjudgedCause } from './formats/gym/unjudged.ts';
+export { DATASET_FORMATS, EXPORT_FORMATS, IMPORT_FORMATS } from './formats/registry.ts';
+export { RESULT_FORMATS } from './formats/results.ts';
+export { checkPredictions, mergePredictions } from './formats/swebench/check.ts';
+export {
+  countStatuses,
+  type EvaluationStatus,
+  evaluationStatusOf,
+  STATUS_MEANINGS,
+} from './formats/swebench/evaluationstatus.ts';
+export { blankFiles, filesOf } from './formats/swebench/files.ts';
+export {
+  GOLD,
+  goldPredictions,
+  isFolderName,
+  type Prediction,
+  readPredictions,
+} from './formats/swebench/predictions.ts';
+export { reportName, writeReportFile, writeRunReport } from './formats/swebench/runreport.ts';
+export {
+  FILES,
+  instanceFolder,
+  LOGS,
+  readIfThere,
+  readReport,
+  roundName,
+  type Stored,
+  writeFolder,
+} from './formats/swebench/tree.ts';
+export { inFolder, replaceRecord } from './output/appendfile.ts';
+export { artifactOfLine } from './output/artifact.ts';
+export { type Collected, type CollectOptions, collect } from './output/collect.ts';
+export {
+  type CollectionMark,
+  encodeLine,
+  type LineSummary,
+  lineSummaryOf,
+  type OutputLine,
+  outputLine,
+  type ReportSummary,
+  summariseReport,
+} from './output/line.ts';
+export {
+  type Output,
+  type OutputEvaluation,
+  OutputFormat,
+  OutputRun,
+  openOutputFile,
+  readOutputRun,
+  requireNewOutput,
+  streamOutput,
+  writeOutputRun,
+} from './output/output.ts';
+export { plainJson } from './output/plainjson.ts';
+export { type Profile, profileOf } from './output/profile.ts';
+export { renderReward } from './output/renderreward.ts';
+export { Replacements } from './output/replacements.ts';
+export { rewardFields, withoutReward } from './output/rewardfields.ts';
+export { type GroupSummary, type Summary, summarise } from './output/summary.ts';
+export { type Column, GAP, middle, renderTable } from './output/table.ts';
+export {
+  addResult,
+  type Countable,
+  countNames,
+  emptyTally,
+  meansOf,
+  ratio,
+  type Tally,
+  tally,
+  withVerdict,
+} from './output/tally.ts';
+export { safeFirstLine, terminalSafe } from './output/terminalsafe.ts';
+export {
+  findPrice,
+  NO_PRICE,
+  type PriceFile,
+  type Prices,
+  priceFor,
+  priceOf,
+  readPrices,
+  withPrice,
+} from './prices.ts';
+export { analyse } from './reports/analysis.ts';
+export { type FullReport, renderMarkdown, renderPage } from './reports/document.ts';
+export { factOf, type LineFact } from './reports/facts.ts';
+export { costTable, cutTables, distributionTables, scalingTable, type Table } from './reports/figures.ts';
+export { readLines } from './reports/lines.ts';
+export { countOutput, countRun } from './reports/read.ts';
+export { type ProfileReport, renderReport } from './reports/render.ts';
+export { openScores, readScores, type ScoreFile, type ScoreLine, scoresPath } from './scaling/scores.ts';
+export {
+  createVerifier,
+  DEFAULT_PROMPT,
+  VERIFIER_FORMS,
+  type Verifier,
+  type VerifierForm,
+} from './scaling/verifier.ts';
+export { type Choice, chooseRollouts, PREFERENCES, type Preference } from './selection/choose.ts';
+export type { ExportFilters } from './selection/filters.ts';
+export { readInstanceFields } from './selection/instancefields.ts';
+export { readRecipe, type Shares } from './selection/recipe.ts';
+export { openSource, type ResultSource } from './selection/source.ts';
+export { fetchChosen } from './selection/stream.ts';

@@ -1,0 +1,73 @@
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { aLine } from '../../test/result.ts';
+import { openOutputFile, readOutputRun, requireNewOutput, runFile } from './output.ts';
+
+async function folder(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'swefarm-output-'));
+  onTestFinished(() => rm(path, { recursive: true, force: true }));
+  return path;
+}
+
+test('lines and cursor survive; a torn last line does not', async () => {
+  const path = join(await folder(), 'deep', 'out.jsonl');
+  {
+    await using output = await openOutputFile(path, 'r1');
+    await output.append([aLine()], '5-0');
+  }
+  await appendFile(path, '{"run_id":"r1","rollout_id":"r1.a__b-1.1","out');
+  await using output = await openOutputFile(path, 'r1');
+  expect([...output.lines.keys()]).toEqual(['r1.a__b-1.0']);
+  expect(output.cursor).toBe('5-0');
+  await output.append([aLine({ rollout_id: 'r1.a__b-1.1' })], '6-0');
+  const text = await readFile(path, 'utf8');
+  expect(
+    text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).rollout_id),
+  ).toEqual(['r1.a__b-1.0', 'r1.a__b-1.1']);
+});
+
+test('a lost or foreign cursor means reading from the start', async () => {
+  const path = join(await folder(), 'out.jsonl');
+  {
+    await using output = await openOutputFile(path, 'r1');
+    await output.append([aLine()], '5-0');
+  }
+  await writeFile(`${path}.cursor.json`, '{"run_id":"other","last_id":"9-0"}');
+  await using again = await openOutputFile(path, 'r1');
+  expect(again.cursor).toBe('0');
+});
+
+test('what exists is not overwritten', async () => {
+  const dir = await folder();
+  const path = join(dir, 'out.jsonl');
+  await requireNewOutput(path);
+  await writeFile(path, '');
+  await requireNewOutput(path);
+  await writeFile(path, 'x\n');
+  await expect(requireNewOutput(path, 'pass --resume')).rejects.toThrow(
+    /exists already; pass --resume, or choose another/,
+  );
+  await expect(openOutputFile(path, 'r1')).rejects.toThrow(/is no line of an output/);
+  await writeFile(path, 'someone else, without a line feed');
+  await expect(openOutputFile(path, 'r1')).rejects.toThrow(/is no output of swefarm/);
+  expect(await readFile(path, 'utf8')).toBe('someone else, without a line feed');
+});
+
+test('lines of another run, folders and damaged records are refused', async () => {
+  const dir = await folder();
+  const path = join(dir, 'out.jsonl');
+  {
+    await using output = await openOutputFile(path, 'r1');
+    await output.append([aLine()], '1-0');
+  }
+  await expect(openOutputFile(path, 'r2')).rejects.toThrow(/belongs to run r1, not to r2/);
+  await expect(openOutputFile(dir, 'r1')).rejects.toThrow(/is a folder/);
+  await writeFile(runFile(path), '{');
+  await expect(readOutputRun(path)).rejects.toThrow(/is damaged/);
+  expect(await readOutputRun(join(dir, 'other.jsonl'))).toBeNull();
+});

@@ -1,0 +1,71 @@
+/** The file of a verifier's scores: a line for each rollout, appended as it comes, so that a scoring that is killed goes on. */
+import { createReadStream } from 'node:fs';
+import { parseJsonLines } from '@swefarm/datasets';
+import { UsageError } from '@swefarm/shared';
+import { z } from 'zod';
+import { openAppending } from '../output/appendfile.ts';
+
+const ScoreLine = z.object({
+  rollout_id: z.string(),
+  instance_id: z.string(),
+  /** Higher is better; of a yes/no verifier the probability of yes, 0 to 1. */
+  score: z.number(),
+  /** What gave it: two verifiers' scores are not compared. */
+  verifier: z.string(),
+});
+export type ScoreLine = z.infer<typeof ScoreLine>;
+
+/** `out.jsonl` → `out.scores.jsonl`. */
+export const scoresPath = (output: string): string => output.replace(/(?:\.jsonl?)?$/, '.scores.jsonl');
+
+/** Scores by rollout. Throws UsageError for a damaged line and for several verifiers. */
+export async function readScores(path: string): Promise<Map<string, ScoreLine>> {
+  const found = new Map<string, ScoreLine>();
+  try {
+    for await (const read of parseJsonLines(createReadStream(path))) {
+      const line = ScoreLine.safeParse('value' in read ? read.value : null);
+      if (!line.success)
+        throw new UsageError(`${path}: ${read.where} is no line of swefarm score; mend or remove it`);
+      found.set(line.data.rollout_id, line.data);
+    }
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(
+      `${path}: cannot be read: ${(error as Error).message}; write it with swefarm score`,
+      {
+        cause: error,
+      },
+    );
+  }
+  const verifiers = [...new Set([...found.values()].map(({ verifier }) => verifier))];
+  if (verifiers.length < 2) return found;
+  throw new UsageError(
+    `${path}: has scores of several verifiers (${verifiers.join(', ')}), which cannot be compared; write one file for each`,
+  );
+}
+
+export type ScoreFile = AsyncDisposable & {
+  known: ReadonlyMap<string, ScoreLine>;
+  append(line: ScoreLine): Promise<void>;
+};
+
+/** Throws UsageError when the file is something else, or another verifier's. */
+export async function openScores(path: string, verifier: string): Promise<ScoreFile> {
+  const file = await openAppending(path, '{"rollout_id":"');
+  try {
+    const known = await readScores(path);
+    const other = [...known.values()].find((line) => line.verifier !== verifier);
+    if (other)
+      throw new UsageError(
+        `${path}: has scores of ${other.verifier}, not of ${verifier}; choose another --output`,
+      );
+    return {
+      known,
+      append: async (line) => await file.appendFile(`${JSON.stringify(line)}\n`),
+      [Symbol.asyncDispose]: async () => await file.close(),
+    };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}

@@ -1,0 +1,35 @@
+/** Reads from a dataset what travels with exported rollouts: a few small columns of the rows that have one. */
+
+import { LICENCE_COLUMNS, openRow, readRows } from '@swefarm/datasets';
+import { UsageError } from '@swefarm/shared';
+import type { InstanceFields } from '../export/rollout.ts';
+
+/**
+ * The fields of the instances in `wanted`, by id.
+ *
+ * @throws UsageError when the file cannot be read
+ */
+export async function readInstanceFields(
+  path: string,
+  wanted: ReadonlySet<string>,
+): Promise<Map<string, InstanceFields>> {
+  const found = new Map<string, InstanceFields>();
+  for await (const row of readRows(path)) {
+    if ('problem' in row) throw new UsageError(`${path}: ${row.where} is no row of a dataset`);
+    const { id } = openRow(row.where, row.value);
+    if (typeof id !== 'string' || !wanted.has(id)) continue;
+    const text = (name: string): string | null => {
+      const value = row.value[name];
+      return typeof value === 'string' && value !== '' ? value : null;
+    };
+    found.set(id, {
+      instance_id: id,
+      repo: text('repo'),
+      base_commit: text('base_commit'),
+      version: text('version'),
+      problem_statement: text('problem_statement'),
+      licence: LICENCE_COLUMNS.map(text).find((name) => name !== null) ?? null,
+    });
+  }
+  return found;
+}
