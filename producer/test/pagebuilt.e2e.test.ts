@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, cp, readdir, stat, symlink, writeFile } from 'node:fs/promises';
+import { appendFile, cp, mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
@@ -12,7 +12,7 @@ import { test as base, expect, onTestFinished } from 'vitest';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const COPIED = ['gateway', 'producer'];
 /** What of ours their sources name by path. */
-const BESIDE = ['shared', 'node_modules', 'tsconfig.json'];
+const BESIDE = ['shared', 'tsconfig.json'];
 
 type Served = { said: () => string; code: () => number | null; origin: () => string };
 
@@ -21,6 +21,7 @@ const test = base.extend<{ checkout: string }>({
   checkout: async ({}, use) => {
     const folder = await testFolder();
     for (const name of BESIDE) await symlink(join(ROOT, name), join(folder, name));
+    await linkPackages(join(folder, 'node_modules'));
     const isOurs = (path: string): boolean =>
       !/^\w+\/(node_modules|test|page\/dist.*)(\/|$)/.test(relative(ROOT, path));
     for (const name of COPIED)
@@ -29,6 +30,19 @@ const test = base.extend<{ checkout: string }>({
     await use(folder);
   },
 });
+
+/** The packages that we have; of our own, those that are copied lie beside `modules`. */
+async function linkPackages(modules: string): Promise<void> {
+  await mkdir(join(modules, '@swefarm'), { recursive: true });
+  const ours = join(ROOT, 'node_modules');
+  for (const name of await readdir(ours))
+    if (name !== '@swefarm' && name !== '.cache') await symlink(join(ours, name), join(modules, name));
+  for (const name of await readdir(join(ours, '@swefarm')))
+    await symlink(
+      COPIED.includes(name) ? join(modules, '..', name) : join(ROOT, name),
+      join(modules, '@swefarm', name),
+    );
+}
 
 function serve(checkout: string, args: readonly string[]): Served {
   const child = spawn(process.execPath, [join(checkout, 'producer/bin/swefarm.mjs'), ...args], {
