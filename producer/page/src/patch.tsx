@@ -1,5 +1,5 @@
 /** The patch file by file, beside another one: the golden patch, or that of another rollout. */
-import { useMemo, useState } from 'react';
+import { Fragment, useMemo, useState } from 'react';
 import { terminalSafe } from '../../src/view/terminalsafe.ts';
 import { type DiffFile, pairFiles, parseDiff } from './diff.ts';
 import { integer } from './format.ts';
@@ -22,8 +22,11 @@ export function Patches({ left, right }: { left: Side; right: Side | null }) {
           {right && <p className="empty">{right.none}</p>}
         </>
       )}
-      {pairs.map(({ path, own, gold }) => (
-        <FilePair key={path} path={path} left={own} right={right ? { file: gold } : null} />
+      {pairs.map(([path, own, other]) => (
+        <Fragment key={path}>
+          <File path={path} file={own} />
+          {right && <File path={path} file={other} />}
+        </Fragment>
       ))}
     </div>
   );
@@ -31,18 +34,9 @@ export function Patches({ left, right }: { left: Side; right: Side | null }) {
 
 const parse = (patch: string | null): DiffFile[] => (patch ? parseDiff(terminalSafe(patch)) : []);
 
-function FilePair(props: { path: string; left: DiffFile | null; right: { file: DiffFile | null } | null }) {
-  return (
-    <>
-      <File path={props.path} file={props.left} />
-      {props.right && <File path={props.path} file={props.right.file} />}
-    </>
-  );
-}
-
 const MOST_LINES = 400;
 
-function File({ path, file }: { path: string; file: DiffFile | null }) {
+function File({ path, file }: { path: string; file: DiffFile | undefined }) {
   const [all, setAll] = useState(false);
   if (!file) {
     return (
