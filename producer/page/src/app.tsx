@@ -73,9 +73,9 @@ function Frame({ onLeave }: { onLeave: () => void }) {
         )}
       </header>
       <main id="main" ref={main} tabIndex={-1}>
-        {/* Each view has its own cache, so that what earlier views loaded is freed. */}
+        {/* A cache for each run or rollout: leaving it frees what it loaded, changing its tab does not. */}
         <SWRConfig
-          key={address}
+          key={crumbs(route).join()}
           value={{ ...LOADING, onError: (error) => error instanceof Unauthorized && onLeave() }}
         >
           <Suspense fallback={<Notice error={null} />}>
