@@ -46,79 +46,88 @@ export const LOOKS = ['none', '7 3', '2 3', '9 3 2 3', '4 2', '12 4'].map((strok
 /** Longer lines have dots only where a point has no neighbour. */
 const MOST_DOTS = 60;
 
-export function Chart({ title, unit, across, series, most, figure, tick, zoom, setZoom }: ChartProps) {
-  const [drag, setDrag] = useState<Range | null>(null);
-  const begin = ({ activeLabel }: MouseHandlerDataParam): void =>
-    setDrag(activeLabel === undefined ? null : [Number(activeLabel), Number(activeLabel)]);
-  const move = ({ activeLabel }: MouseHandlerDataParam): void =>
-    setDrag((now) => now && [now[0], Number(activeLabel ?? now[1])]);
-  const end = (): void => {
-    if (drag && drag[0] !== drag[1]) setZoom([Math.min(...drag), Math.max(...drag)]);
-    setDrag(null);
-  };
-  const empty = series.every(({ points }) => points.every(({ y }) => y === null));
+export function Chart(props: ChartProps) {
+  const empty = props.series.every(({ points }) => points.every(({ y }) => y === null));
   return (
     <figure className="chart">
-      <figcaption>{title}</figcaption>
+      <figcaption>{props.title}</figcaption>
       {empty ? (
         <p className="empty">Nothing to show: no rollout has this figure yet.</p>
       ) : (
-        <LineChart
-          responsive
-          role="img"
-          aria-label={`${title}: ${unit} over ${across}`}
-          margin={{ top: 10, right: 28, bottom: 0 }}
-          onMouseDown={begin}
-          onMouseMove={move}
-          onMouseUp={end}
-          onMouseLeave={() => setDrag(null)}
-        >
-          <CartesianGrid vertical={false} />
-          <XAxis
-            dataKey="x"
-            type="number"
-            domain={zoom ? [...zoom] : ['dataMin', 'dataMax']}
-            allowDataOverflow={zoom !== null}
-            allowDecimals={false}
-            tickCount={3}
-            tickFormatter={tick}
-            interval="preserveStartEnd"
-            height={40}
-            label={{ value: across, position: 'insideBottom', className: 'axis' }}
-          />
-          <YAxis
-            width={62}
-            domain={[0, most ?? 'auto']}
-            tickFormatter={figure}
-            label={{
-              value: unit,
-              angle: -90,
-              position: 'insideLeft',
-              textAnchor: 'middle',
-              className: 'axis',
-            }}
-          />
-          <Tooltip
-            isAnimationActive={false}
-            content={({ active, label }) => active && <Readout {...{ series, figure }} x={Number(label)} />}
-          />
-          {series.map(({ name, points }, look) => (
-            <Line
-              key={name}
-              {...LOOKS[look % LOOKS.length]}
-              className="series"
-              dataKey="y"
-              data={points}
-              strokeWidth={1.8}
-              isAnimationActive={false}
-              dot={(dot) => <Dot {...dot} points={points} />}
-            />
-          ))}
-          {drag && <ReferenceArea x1={drag[0]} x2={drag[1]} />}
-        </LineChart>
+        <Plot {...props} />
       )}
     </figure>
   );
+}
+
+function Plot({ title, unit, across, series, most, figure, tick, zoom, setZoom }: ChartProps) {
+  const { drag, ...handlers } = useDrag(setZoom);
+  return (
+    <LineChart
+      responsive
+      role="img"
+      aria-label={`${title}: ${unit} over ${across}`}
+      margin={{ top: 10, right: 28, bottom: 0 }}
+      {...handlers}
+    >
+      <CartesianGrid vertical={false} />
+      <XAxis
+        dataKey="x"
+        type="number"
+        domain={zoom ? [...zoom] : ['dataMin', 'dataMax']}
+        allowDataOverflow={zoom !== null}
+        allowDecimals={false}
+        tickCount={3}
+        tickFormatter={tick}
+        interval="preserveStartEnd"
+        height={40}
+        label={{ value: across, position: 'insideBottom', className: 'axis' }}
+      />
+      <YAxis
+        width={62}
+        domain={[0, most ?? 'auto']}
+        tickFormatter={figure}
+        label={{
+          value: unit,
+          angle: -90,
+          position: 'insideLeft',
+          textAnchor: 'middle',
+          className: 'axis',
+        }}
+      />
+      <Tooltip
+        isAnimationActive={false}
+        content={({ active, label }) => active && <Readout {...{ series, figure }} x={Number(label)} />}
+      />
+      {series.map(({ name, points }, look) => (
+        <Line
+          key={name}
+          {...LOOKS[look % LOOKS.length]}
+          className="series"
+          dataKey="y"
+          data={points}
+          strokeWidth={1.8}
+          isAnimationActive={false}
+          dot={(dot) => <Dot {...dot} points={points} />}
+        />
+      ))}
+      {drag && <ReferenceArea x1={drag[0]} x2={drag[1]} />}
+    </LineChart>
+  );
+}
+
+/** The range that the pointer is dragged over, and the handlers of the chart that follow the pointer. */
+function useDrag(onEnd: (range: Range) => void) {
+  const [drag, setDrag] = useState<Range | null>(null);
+  const onMouseDown = ({ activeLabel }: MouseHandlerDataParam): void =>
+    setDrag(activeLabel === undefined ? null : [Number(activeLabel), Number(activeLabel)]);
+  const onMouseMove = ({ activeLabel }: MouseHandlerDataParam): void =>
+    setDrag((now) => now && [now[0], Number(activeLabel ?? now[1])]);
+  const onMouseUp = (): void => {
+    if (drag && drag[0] !== drag[1]) onEnd([Math.min(...drag), Math.max(...drag)]);
+    setDrag(null);
+  };
+  return { drag, onMouseDown, onMouseMove, onMouseUp, onMouseLeave: () => setDrag(null) };
 }
 
 function Dot({

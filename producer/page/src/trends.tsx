@@ -56,7 +56,7 @@ export function Trends({ query }: { query: URLSearchParams }) {
         </p>
       ) : (
         <>
-          <Charts key={`${by} ${choice.each}`} series={series} by={by} each={choice.each} />
+          <Charts key={`${query}`} series={series} by={by} each={choice.each} />
           <SideBySide series={series} />
         </>
       )}
