@@ -1,5 +1,5 @@
 /** A line chart with axes, a readout of the points under the pointer, and a zoom by dragging. */
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import {
   CartesianGrid,
   type DotItemDotProps,
@@ -69,6 +69,8 @@ function Plot({ title, unit, across, series, most, figure, tick, zoom, setZoom }
       aria-label={`${title}: ${unit} over ${across}`}
       margin={{ top: 10, right: 28, bottom: 0 }}
       {...handlers}
+      // Otherwise a press and a release see the point of an earlier frame.
+      throttledEvents={[]}
     >
       <CartesianGrid vertical={false} />
       <XAxis
@@ -119,15 +121,29 @@ function Plot({ title, unit, across, series, most, figure, tick, zoom, setZoom }
 /** The range that the pointer is dragged over, and the handlers of the chart that follow the pointer. */
 function useDrag(onEnd: (range: Range) => void) {
   const [drag, setDrag] = useState<Range | null>(null);
-  const onMouseDown = ({ activeLabel }: MouseHandlerDataParam): void =>
-    setDrag(activeLabel === undefined ? null : [Number(activeLabel), Number(activeLabel)]);
-  const onMouseMove = ({ activeLabel }: MouseHandlerDataParam): void =>
-    setDrag((now) => now && [now[0], Number(activeLabel ?? now[1])]);
-  const onMouseUp = (): void => {
-    if (drag && drag[0] !== drag[1]) onEnd([Math.min(...drag), Math.max(...drag)]);
+  // The handlers run before the next render when the pointer is fast, so they do not read the state.
+  const from = useRef<number | null>(null);
+  const rangeTo = ({ activeLabel }: MouseHandlerDataParam): Range | null => {
+    const to = Number(activeLabel ?? from.current);
+    return from.current === null || from.current === to ? null : [from.current, to];
+  };
+  const stop = (): void => {
+    from.current = null;
     setDrag(null);
   };
-  return { drag, onMouseDown, onMouseMove, onMouseUp, onMouseLeave: () => setDrag(null) };
+  return {
+    drag,
+    onMouseDown: ({ activeLabel }: MouseHandlerDataParam): void => {
+      from.current = activeLabel === undefined ? null : Number(activeLabel);
+    },
+    onMouseMove: (state: MouseHandlerDataParam): void => setDrag(rangeTo(state)),
+    onMouseUp: (state: MouseHandlerDataParam): void => {
+      const range = rangeTo(state);
+      if (range) onEnd(range[0] < range[1] ? range : [range[1], range[0]]);
+      stop();
+    },
+    onMouseLeave: stop,
+  };
 }
 
 function Dot({

@@ -3,9 +3,8 @@ import { useMemo } from 'react';
 import { type Tally, tally } from '../../src/output/tally.ts';
 import { decimal } from './format.ts';
 import { type Cell, useGrid } from './grid.ts';
-import { SIGNS } from './mark.tsx';
 import { toRollout } from './route.ts';
-import type { Row } from './rows.ts';
+import { type Row, SIGNS } from './rows.ts';
 
 type Group = { instance: string; rows: Row[]; sums: Tally };
 

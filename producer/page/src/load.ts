@@ -11,6 +11,8 @@ export const LOADING: SWRConfiguration = {
   compare: Object.is,
   dedupingInterval: 0,
   revalidateOnFocus: false,
+  // A browser without a network still reaches a gateway on the loopback.
+  refreshWhenOffline: true,
   onErrorRetry: (_error, _key, _config, revalidate, options) =>
     void setTimeout(revalidate, AFTER_ERROR_MS, options),
 };

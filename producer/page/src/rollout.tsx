@@ -190,11 +190,11 @@ function Judgement({ id, detail }: { id: string; detail: PageDetail }) {
 
 function Log({ id, size }: { id: string; size: number }) {
   const [open, setOpen] = useState(false);
-  const { value, error } = useLoaded<{ log: string }>(open ? `${rolloutPath(id)}/log` : null);
+  const { value, error } = useLoaded<{ log: string | null }>(open ? `${rolloutPath(id)}/log` : null);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>test log, {bytes(size)}</summary>
-      {open && (value === null ? <Notice error={error} /> : <Fold text={value.log} lines={120} />)}
+      {open && (value ? <Fold text={value.log ?? ''} lines={120} /> : <Notice error={error} />)}
     </details>
   );
 }
