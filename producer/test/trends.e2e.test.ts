@@ -114,3 +114,29 @@ test('10,000 rollouts with 10,000 versions are a line of bounded length, quickly
   await page.getByText(/^step-\d+ to step-\d+, \d+ rollouts: /).waitFor();
   await picture(page, 'many');
 });
+
+test('dragging over a chart zooms all charts; the arrow keys show each point', SLOW, async () => {
+  const farm = await testFarm();
+  await makeRun(farm, { instances: 20, groupSize: 8, ends: ends(1, 10) });
+  const { url } = await gatewayOver(farm);
+  const page = await openPage(url, TOKEN);
+  await page.goto(`${url}/ui/#/trends`);
+  const turns = page.getByRole('img', { name: /^Mean turns/ });
+  const rates = page.getByRole('img', { name: /^Resolve rate/ });
+  await turns.focus();
+  await page.keyboard.press('ArrowRight');
+  await page.getByText(/^step-2, 10 rollouts: /).waitFor();
+  expect(await rates.textContent()).toMatch(/step-1.*step-16/s);
+  const { x = 0, y = 0, width = 0 } = (await turns.boundingBox()) ?? {};
+  const moveTo = (share: number) => page.mouse.move(x + width * share, y + 60);
+  await moveTo(0.4);
+  await page.getByText(/^step-[4-7], 10 rollouts: /).waitFor();
+  await page.mouse.down();
+  await moveTo(0.6);
+  await page.locator('.recharts-reference-area').waitFor({ state: 'attached' });
+  await page.mouse.up();
+  await page.getByRole('button', { name: 'Show the whole range' }).waitFor();
+  expect(await rates.textContent()).not.toMatch(/step-16/);
+  await page.getByRole('button', { name: 'Show the whole range' }).click();
+  await expect.poll(() => rates.textContent(), PATIENT).toMatch(/step-16/);
+});

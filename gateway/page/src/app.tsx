@@ -1,8 +1,9 @@
 /** The frame: a heading with the way back, one view, and the login where the server wants a token. */
-import { useEffect, useRef, useState } from 'react';
-import { access, forgetToken, hasToken, takeKeyFromAddress } from './api.ts';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { SWRConfig } from 'swr';
+import { access, forgetToken, hasToken, takeKeyFromAddress, Unauthorized } from './api.ts';
 import { Compare } from './compare.tsx';
-import { whenUnauthorized } from './load.ts';
+import { LOADING } from './load.ts';
 import { Login } from './login.tsx';
 import { nameOf, runOf } from './names.ts';
 import { Notice } from './notice.tsx';
@@ -10,21 +11,20 @@ import { Rollout } from './rollout.tsx';
 import { type Route, toRollout, toRun, toRuns, toTrends, useRoute } from './route.ts';
 import { Run } from './run.tsx';
 import { Runs } from './runs.tsx';
-import { Trends } from './trends.tsx';
+
+// The charts are larger than the rest of the page: only this view loads them.
+const Trends = lazy(() => import('./trends.tsx').then(({ Trends }) => ({ default: Trends })));
 
 takeKeyFromAddress();
 
 export function App() {
   const [state, setState] = useState<'asking' | 'in' | 'out'>('asking');
-  whenUnauthorized(() => setState('out'));
   useEffect(() => {
-    const stop = new AbortController();
-    access(stop.signal).then(
+    access().then(
       (granted) => setState(granted ? 'in' : 'out'),
-      // The server does not answer: the view shows that, and asks again.
-      () => stop.signal.aborted || setState('in'),
+      // The server does not answer: the view shows the error and tries again.
+      () => setState('in'),
     );
-    return () => stop.abort();
   }, []);
   if (state === 'asking') return <Notice error={null} />;
   if (state === 'out') return <Login onDone={() => setState('in')} />;
@@ -73,16 +73,24 @@ function Frame({ onLeave }: { onLeave: () => void }) {
         )}
       </header>
       <main id="main" ref={main} tabIndex={-1}>
-        <View route={route} query={query} />
+        {/* A cache for each run or rollout: leaving it frees what it loaded, changing its tab does not. */}
+        <SWRConfig
+          key={crumbs(route).join()}
+          value={{ ...LOADING, onError: (error) => error instanceof Unauthorized && onLeave() }}
+        >
+          <Suspense fallback={<Notice error={null} />}>
+            <View route={route} query={query} />
+          </Suspense>
+        </SWRConfig>
       </main>
     </>
   );
 }
 
 function View({ route, query }: { route: Route; query: URLSearchParams }) {
-  if (route.view === 'run') return <Run key={route.run} id={route.run} tab={route.tab} query={query} />;
-  if (route.view === 'rollout') return <Rollout key={route.rollout} id={route.rollout} />;
-  if (route.view === 'compare') return <Compare key={route.rollouts.join()} ids={route.rollouts} />;
+  if (route.view === 'run') return <Run id={route.run} tab={route.tab} query={query} />;
+  if (route.view === 'rollout') return <Rollout id={route.rollout} />;
+  if (route.view === 'compare') return <Compare ids={route.rollouts} />;
   if (route.view === 'trends') return <Trends query={query} />;
   return <Runs />;
 }

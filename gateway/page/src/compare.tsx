@@ -1,9 +1,9 @@
 /** Two rollouts side by side: their turns, their patches, and the first turn that differs. */
 import { useMemo } from 'react';
 import type { PageDetail } from '../../src/page/data.ts';
-import { api } from './api.ts';
+import { rolloutPath } from './api.ts';
 import { Facts } from './facts.tsx';
-import { useOnce } from './load.ts';
+import { useLoaded } from './load.ts';
 import { nameOf } from './names.ts';
 import { Notice } from './notice.tsx';
 import { Patches } from './patch.tsx';
@@ -13,8 +13,8 @@ import { Turn } from './turn.tsx';
 import { parting, type ShownTurn, shownTurns } from './turns.ts';
 
 export function Compare({ ids }: { ids: [string, string] }) {
-  const one = useOnce(ids[0], true, (signal) => api.rollout(ids[0], signal));
-  const other = useOnce(ids[1], true, (signal) => api.rollout(ids[1], signal));
+  const one = useLoaded<PageDetail>(rolloutPath(ids[0]));
+  const other = useLoaded<PageDetail>(rolloutPath(ids[1]));
   if (!one.value || !other.value) return <Notice error={one.error ?? other.error} />;
   return <Both ids={ids} one={one.value} other={other.value} />;
 }

@@ -1,76 +1,46 @@
-/** A unified diff as files and lines, for showing only: whatever is no diff stays as plain lines. */
+/** Splits a patch into files and lines for display. Every line of the text is in a file, even when the text is no diff. */
 
 export type DiffLine = { kind: 'added' | 'removed' | 'hunk' | 'same' | 'meta'; text: string };
 export type DiffFile = { path: string; lines: DiffLine[]; added: number; removed: number };
 
+const KINDS: Record<string, DiffLine['kind']> = {
+  '+': 'added',
+  '-': 'removed',
+  ' ': 'same',
+  '': 'same',
+  '@': 'hunk',
+};
+
+/** Files begin with `diff --git`; in a patch without this line, with `---` before `+++`. */
 export function parseDiff(patch: string): DiffFile[] {
-  const files: DiffFile[] = [];
-  let file: DiffFile | null = null;
-  let left = 0;
-  let right = 0;
-  const lines = patch.replace(/\n$/, '').split('\n');
-  for (const [at, text] of lines.entries()) {
-    const begins = /^(?:diff --git |@@ -)/.test(text);
-    // A model may count the lines of its patch wrongly: a line that no hunk can have ends the hunk.
-    const inHunk = (left > 0 || right > 0) && !begins;
-    if (begins) left = right = 0;
-    if (!inHunk && beginsFile(text, lines[at + 1], file)) {
-      file = { path: pathOf(text, lines, at), lines: [], added: 0, removed: 0 };
-      files.push(file);
-    }
-    file ??= add(files, '');
-    const hunk = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(text);
-    if (!inHunk && hunk) {
-      left = Number(hunk[1] ?? 1);
-      right = Number(hunk[2] ?? 1);
-      file.lines.push({ kind: 'hunk', text });
-    } else if (inHunk && text.startsWith('+')) {
-      right -= 1;
-      file.added += 1;
-      file.lines.push({ kind: 'added', text });
-    } else if (inHunk && text.startsWith('-')) {
-      left -= 1;
-      file.removed += 1;
-      file.lines.push({ kind: 'removed', text });
-    } else if (inHunk && (text === '' || text.startsWith(' '))) {
-      left -= 1;
-      right -= 1;
-      file.lines.push({ kind: 'same', text });
-    } else file.lines.push({ kind: 'meta', text });
-  }
-  return files;
+  const begin = /^diff --git /m.test(patch) ? /^(?=diff --git )/m : /^(?=--- .*\n\+\+\+ )/m;
+  return patch
+    .replace(/\n$/, '')
+    .split(begin)
+    .map((text) => {
+      const [head = '', ...hunks] = text.split(/^(?=@@ -)/m);
+      const [, path] =
+        /^diff --git a\/.+ b\/(.+)$/m.exec(head) ?? /^\+\+\+ (?:b\/)?([^\t\n]+)/m.exec(head) ?? [];
+      const linesOf = (part: string): string[] => part.replace(/\n$/, '').split('\n');
+      const lines = [
+        ...(head === '' ? [] : linesOf(head)).map((text): DiffLine => ({ kind: 'meta', text })),
+        ...hunks
+          .flatMap(linesOf)
+          .map((text): DiffLine => ({ kind: KINDS[text.slice(0, 1)] ?? 'meta', text })),
+      ];
+      const count = (kind: DiffLine['kind']): number => lines.filter((line) => line.kind === kind).length;
+      return { path: path ?? '', lines, added: count('added'), removed: count('removed') };
+    });
 }
 
-function add(files: DiffFile[], path: string): DiffFile {
-  const file: DiffFile = { path, lines: [], added: 0, removed: 0 };
-  files.push(file);
-  return file;
-}
-
-/** `diff --git` begins a file; without it, `---` followed by `+++` does. */
-function beginsFile(text: string, next: string | undefined, file: DiffFile | null): boolean {
-  if (text.startsWith('diff --git ')) return true;
-  const bare = text.startsWith('--- ') && next?.startsWith('+++ ') === true;
-  return (
-    bare &&
-    !(file?.lines[0]?.text.startsWith('diff --git ') && file.lines.every((one) => one.kind === 'meta'))
-  );
-}
-
-function pathOf(text: string, lines: readonly string[], at: number): string {
-  const git = /^diff --git a\/(.+) b\/(.+)$/.exec(text)?.[2];
-  const plus = /^\+\+\+ (?:b\/)?([^\t]+)/.exec(lines[at + 1] ?? '')?.[1];
-  return git ?? plus ?? text.replace(/^diff --git /, '');
-}
-
-/** Files of both patches, those that both touch first. */
+/** Returns the files of both patches by path, those in both patches first. */
 export function pairFiles(
   own: readonly DiffFile[],
-  gold: readonly DiffFile[],
-): { path: string; own: DiffFile | null; gold: DiffFile | null }[] {
-  const find = (files: readonly DiffFile[], path: string) => files.find((file) => file.path === path) ?? null;
-  const paths = [...new Set([...own, ...gold].map((file) => file.path))];
-  return paths
-    .map((path) => ({ path, own: find(own, path), gold: find(gold, path) }))
-    .sort((a, b) => Number(b.own !== null && b.gold !== null) - Number(a.own !== null && a.gold !== null));
+  other: readonly DiffFile[],
+): [string, DiffFile | undefined, DiffFile | undefined][] {
+  const find = (files: readonly DiffFile[], path: string) => files.find((file) => file.path === path);
+  const isIn = (path: string): number => Number(Boolean(find(own, path) && find(other, path)));
+  return [...new Set([...own, ...other].map(({ path }) => path))]
+    .sort((a, b) => isIn(b) - isIn(a))
+    .map((path) => [path, find(own, path), find(other, path)]);
 }

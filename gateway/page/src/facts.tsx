@@ -52,7 +52,7 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
       {attempts.length > 1 && (
         <details>
           <summary>{attempts.length} attempts</summary>
-          <ul className="attempts">
+          <ul>
             {attempts.map((one) => (
               <li key={one.attempt}>
                 {one.attempt}: {moment(one.claimed_at)} on {one.node},{' '}

@@ -1,8 +1,7 @@
 /** The filter of a run's rollouts; it is part of the address, so that a view can be sent to somebody. */
 import { integer, words } from './format.ts';
-import { SIGNS } from './mark.tsx';
 import { replaceHash } from './route.ts';
-import { type Filter, passes, type Row, STATES, type State } from './rows.ts';
+import { type Filter, passes, type Row, SIGNS, STATES, type State } from './rows.ts';
 
 type Props = {
   rows: readonly Row[];

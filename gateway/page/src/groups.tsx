@@ -1,13 +1,11 @@
 /** Groups as a grid: one line for each instance, one square for each of its rollouts. */
 
 import { type Tally, tally } from '@swefarm/trajectories/tally';
-import { useVirtualizer } from '@tanstack/react-virtual';
-import { useCallback, useMemo, useRef } from 'react';
+import { useMemo } from 'react';
 import { decimal } from './format.ts';
-import { SIGNS } from './mark.tsx';
+import { type Cell, useGrid } from './grid.ts';
 import { toRollout } from './route.ts';
-import { useRoving } from './roving.ts';
-import type { Row } from './rows.ts';
+import { type Row, SIGNS } from './rows.ts';
 
 type Group = { instance: string; rows: Row[]; sums: Tally };
 
@@ -15,15 +13,8 @@ const ROW_PX = 26;
 
 export function Groups({ rows }: { rows: readonly Row[] }) {
   const groups = useMemo(() => groupsOf(rows), [rows]);
-  const scroller = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({
-    count: groups.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_PX,
-    overscan: 12,
-  });
-  const scrollTo = useCallback((row: number) => virtual.scrollToIndex(row), [virtual]);
-  const roving = useRoving({ rows: groups.length, columns: (at) => groups[at]?.rows.length ?? 0 }, scrollTo);
+  const columns = (row: number): number => groups[row]?.rows.length ?? 0;
+  const { cell, setCell, onKeyDown, scroller, virtual } = useGrid({ rows: groups.length, columns }, ROW_PX);
   if (groups.length === 0) return <p className="empty">Nothing passes the filter.</p>;
   return (
     <div className="list groups" ref={scroller}>
@@ -31,8 +22,7 @@ export function Groups({ rows }: { rows: readonly Row[] }) {
         role="grid"
         aria-label="Groups"
         aria-rowcount={groups.length}
-        ref={roving.grid}
-        onKeyDown={roving.onKeyDown}
+        onKeyDown={onKeyDown}
         style={{ height: virtual.getTotalSize() }}
         tabIndex={-1}
       >
@@ -45,8 +35,8 @@ export function Groups({ rows }: { rows: readonly Row[] }) {
                 group={group}
                 at={index}
                 top={start}
-                focus={roving.cell}
-                onFocus={roving.setCell}
+                focus={cell}
+                onFocus={setCell}
               />
             )
           );
@@ -60,8 +50,8 @@ type LineProps = {
   group: Group;
   at: number;
   top: number;
-  focus: { row: number; column: number };
-  onFocus: (cell: { row: number; column: number }) => void;
+  focus: Cell;
+  onFocus: (cell: Cell) => void;
 };
 
 function Line({ group, at, top, focus, onFocus }: LineProps) {

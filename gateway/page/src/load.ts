@@ -1,66 +1,37 @@
-/** Loading values once, and again and again: the value, the error, and the next request. */
-import { useEffect, useState } from 'react';
-import { Unauthorized } from './api.ts';
-
-export type Loaded<T> = { value: T | null; error: Error | null };
-
-/** Set by the app: what to do when the server wants a token. */
-let onUnauthorized: () => void = () => undefined;
-export function whenUnauthorized(action: () => void): void {
-  onUnauthorized = action;
-}
-
-/**
- * Calls `load` now and again after the milliseconds it answers with (null: no more); `key` names what is loaded.
- * While the server is away the last value stays, with the error beside it.
- */
-export function useFollowed<T>(
-  key: string,
-  load: (previous: T | null, signal: AbortSignal) => Promise<{ value: T; againMs: number | null }>,
-): Loaded<T> {
-  const [state, setState] = useState<Loaded<T> & { key: string }>({ key, value: null, error: null });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for everything that `load` depends on
-  useEffect(() => {
-    const stop = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let previous: T | null = null;
-    const request = async (): Promise<void> => {
-      let againMs: number | null = AFTER_ERROR_MS;
-      try {
-        const next = await load(previous, stop.signal);
-        if (stop.signal.aborted) return;
-        previous = next.value;
-        againMs = next.againMs;
-        setState({ key, value: previous, error: null });
-      } catch (error) {
-        if (stop.signal.aborted) return;
-        if (error instanceof Unauthorized) {
-          onUnauthorized();
-          return;
-        }
-        setState({ key, value: previous, error: error as Error });
-      }
-      if (againMs !== null) timer = setTimeout(request, againMs);
-    };
-    void request();
-    return () => {
-      stop.abort();
-      clearTimeout(timer);
-    };
-  }, [key]);
-  return state.key === key ? state : { value: null, error: null };
-}
+/** Loads what a view shows from the server, and loads it again while the view is open. */
+import useSWR, { type SWRConfiguration, useSWRConfig } from 'swr';
+import { get } from './api.ts';
 
 const AFTER_ERROR_MS = 3_000;
 
-/** What is loaded once, when `wanted`. */
-export function useOnce<T>(
-  key: string,
-  wanted: boolean,
-  load: (signal: AbortSignal) => Promise<T>,
+/** Settings of the cache of one view. While the server does not answer, the last value stays, with the error beside it. */
+export const LOADING: SWRConfiguration = {
+  provider: () => new Map(),
+  keepPreviousData: true,
+  compare: Object.is,
+  dedupingInterval: 0,
+  revalidateOnFocus: false,
+  // A browser without a network still reaches a gateway on the loopback.
+  refreshWhenOffline: true,
+  onErrorRetry: (_error, _key, _config, revalidate, options) =>
+    void setTimeout(revalidate, AFTER_ERROR_MS, options),
+};
+
+export type Loaded<T> = { value: T | null; error: Error | null };
+
+/**
+ * Loads the value of `path` (null: not yet), and loads it again after the milliseconds that `againMs` returns (0: no more).
+ *
+ * @param load makes the value from the previous one; by default the answer to a GET of `path`
+ */
+export function useLoaded<T>(
+  path: string | null,
+  againMs: (value: T) => number = () => 0,
+  load: (previous: T | null) => Promise<T> = () => get<T>(path ?? ''),
 ): Loaded<T> {
-  return useFollowed<T>(`${wanted} ${key}`, async (_previous, signal) => {
-    if (!wanted) return await new Promise<never>(() => undefined);
-    return { value: await load(signal), againMs: null };
+  const { cache } = useSWRConfig();
+  const { data, error } = useSWR<T, Error>(path, () => load((cache.get(path ?? '')?.data as T) ?? null), {
+    refreshInterval: (latest) => (latest === undefined ? 0 : againMs(latest)),
   });
+  return { value: data ?? null, error: error ?? null };
 }

@@ -1,16 +1,5 @@
 /** The state of a rollout as colour, sign and word: never by colour alone. */
-import type { State } from './rows.ts';
-
-export const SIGNS: Record<State, string> = {
-  resolved: '✓',
-  unresolved: '✗',
-  scored: '◆',
-  ungraded: '○',
-  failed: '!',
-  cancelled: '–',
-  running: '▸',
-  waiting: '·',
-};
+import { SIGNS, type State } from './rows.ts';
 
 export const Mark = ({ state, word = true }: { state: State; word?: boolean }) => (
   <span className={`state ${state}`}>

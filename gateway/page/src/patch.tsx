@@ -1,7 +1,7 @@
 /** The patch file by file, beside another one: the golden patch, or that of another rollout. */
 
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
-import { useMemo, useState } from 'react';
+import { Fragment, useMemo, useState } from 'react';
 import { type DiffFile, pairFiles, parseDiff } from './diff.ts';
 import { integer } from './format.ts';
 
@@ -23,8 +23,11 @@ export function Patches({ left, right }: { left: Side; right: Side | null }) {
           {right && <p className="empty">{right.none}</p>}
         </>
       )}
-      {pairs.map(({ path, own, gold }) => (
-        <FilePair key={path} path={path} left={own} right={right ? { file: gold } : null} />
+      {pairs.map(([path, own, other]) => (
+        <Fragment key={path}>
+          <File path={path} file={own} />
+          {right && <File path={path} file={other} />}
+        </Fragment>
       ))}
     </div>
   );
@@ -32,18 +35,9 @@ export function Patches({ left, right }: { left: Side; right: Side | null }) {
 
 const parse = (patch: string | null): DiffFile[] => (patch ? parseDiff(terminalSafe(patch)) : []);
 
-function FilePair(props: { path: string; left: DiffFile | null; right: { file: DiffFile | null } | null }) {
-  return (
-    <>
-      <File path={props.path} file={props.left} />
-      {props.right && <File path={props.path} file={props.right.file} />}
-    </>
-  );
-}
-
 const MOST_LINES = 400;
 
-function File({ path, file }: { path: string; file: DiffFile | null }) {
+function File({ path, file }: { path: string; file: DiffFile | undefined }) {
   const [all, setAll] = useState(false);
   if (!file) {
     return (

@@ -2,12 +2,12 @@
 import type { LiveTurn } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { useMemo, useState } from 'react';
-import type { PageDetail } from '../../src/page/data.ts';
-import { api } from './api.ts';
+import type { PageDetail, PageLive } from '../../src/page/data.ts';
+import { get, rolloutPath } from './api.ts';
 import { Facts } from './facts.tsx';
 import { Fold } from './fold.tsx';
 import { bytes, integer, words } from './format.ts';
-import { useFollowed, useOnce } from './load.ts';
+import { useLoaded } from './load.ts';
 import { Notice } from './notice.tsx';
 import { Patches } from './patch.tsx';
 import { toCompare, toRollout } from './route.ts';
@@ -22,19 +22,19 @@ const LIVE_MS = 1_000;
 type Known = { detail: PageDetail; turns: LiveTurn[]; cursor: string };
 
 /** The whole rollout once it has a result; until then its new turns. */
-async function look(id: string, known: Known | null, signal: AbortSignal): Promise<Known> {
-  if (!known) return { detail: await api.rollout(id, signal), turns: [], cursor: '0' };
-  const { turns, cursor, live, finished } = await api.live(id, known.cursor, signal);
-  if (finished) return { ...known, detail: await api.rollout(id, signal) };
+async function look(path: string, known: Known | null): Promise<Known> {
+  if (!known) return { detail: await get(path), turns: [], cursor: '0' };
+  const { turns, cursor, live, finished } = await get<PageLive>(`${path}/live?after=${known.cursor}`);
+  if (finished) return { ...known, detail: await get(path) };
   return { detail: { ...known.detail, live }, turns: [...known.turns, ...turns], cursor };
 }
 
+/** The first request brings the rollout; its live turns are requested at once after it. */
+const againMs = ({ detail, cursor }: Known): number => (detail.result ? 0 : cursor === '0' ? 1 : LIVE_MS);
+
 export function Rollout({ id }: { id: string }) {
-  const { value, error } = useFollowed<Known>(id, async (known, signal) => {
-    const value = await look(id, known, signal);
-    // The first request brings the rollout; its live turns are requested at once after it.
-    return { value, againMs: value.detail.result ? null : known ? LIVE_MS : 0 };
-  });
+  const path = rolloutPath(id);
+  const { value, error } = useLoaded<Known>(path, againMs, (known) => look(path, known));
   const shown = useMemo(() => (value ? shownOf(value) : null), [value]);
   if (!value || !shown) return <Notice error={error} />;
   const { detail } = value;
@@ -190,11 +190,11 @@ function Judgement({ id, detail }: { id: string; detail: PageDetail }) {
 
 function Log({ id, size }: { id: string; size: number }) {
   const [open, setOpen] = useState(false);
-  const { value, error } = useOnce(`log ${id}`, open, (signal) => api.log(id, signal));
+  const { value, error } = useLoaded<{ log: string | null }>(open ? `${rolloutPath(id)}/log` : null);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>test log, {bytes(size)}</summary>
-      {open && (value === null ? <Notice error={error} /> : <Fold text={value} lines={120} />)}
+      {open && (value ? <Fold text={value.log ?? ''} lines={120} /> : <Notice error={error} />)}
     </details>
   );
 }

@@ -1,10 +1,9 @@
 /** Rollouts as a list that sorts; only the visible rows are drawn. Two rollouts can be put side by side. */
-import { useVirtualizer } from '@tanstack/react-virtual';
-import { type KeyboardEvent, useCallback, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, useMemo, useState } from 'react';
 import { decimal, duration, moment, short, words } from './format.ts';
+import { useGrid } from './grid.ts';
 import { Mark } from './mark.tsx';
 import { toCompare, toRollout } from './route.ts';
-import { useRoving } from './roving.ts';
 import { type Row, STATES } from './rows.ts';
 
 type Column = { name: string; right?: boolean; of: (row: Row) => number | string };
@@ -29,33 +28,24 @@ export function Rollouts({ rows }: { rows: readonly Row[] }) {
   const [order, setOrder] = useState<Order>(null);
   const [chosen, choose] = useChosen();
   const sorted = useMemo(() => (order ? sort(rows, order.column, order.down) : rows), [rows, order]);
-  const scroller = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({
-    count: sorted.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_PX,
-    overscan: 12,
-  });
-  const scrollTo = useCallback((row: number) => virtual.scrollToIndex(row), [virtual]);
-  const roving = useRoving({ rows: sorted.length, columns: () => 1 }, scrollTo);
+  const { virtual, ...grid } = useGrid({ rows: sorted.length, columns: () => 1 }, ROW_PX);
   const onKeyDown = (event: KeyboardEvent): void => {
-    const row = sorted[roving.cell.row];
+    const row = sorted[grid.cell.row];
     if (row && event.key === ' ') {
       event.preventDefault();
       choose(row.id);
     } else if (row && event.key === 'Enter' && isRow(event.target)) location.hash = toRollout(row.id);
-    else roving.onKeyDown(event);
+    else grid.onKeyDown(event);
   };
   return (
     <>
       <CompareHint chosen={chosen} />
-      <div className="list rollouts" ref={scroller}>
+      <div className="list rollouts" ref={grid.scroller}>
         <div
           role="grid"
           aria-label="Rollouts"
           aria-rowcount={sorted.length + 1}
           aria-multiselectable="true"
-          ref={roving.grid}
           onKeyDown={onKeyDown}
           tabIndex={-1}
         >
@@ -70,9 +60,9 @@ export function Rollouts({ rows }: { rows: readonly Row[] }) {
                     row={row}
                     at={index}
                     top={start}
-                    focused={roving.cell.row === index}
+                    focused={grid.cell.row === index}
                     chosen={chosen.includes(row.id)}
-                    onFocus={() => roving.setCell({ row: index, column: 0 })}
+                    onFocus={() => grid.setCell({ row: index, column: 0 })}
                     onChoose={() => choose(row.id)}
                   />
                 )

@@ -4,25 +4,19 @@ import { successOf } from '@swefarm/shared/success';
 import type { PageRollout, PageRun } from '../../src/page/data.ts';
 import { repoOf } from './format.ts';
 
-export type State =
-  | 'resolved'
-  | 'unresolved'
-  | 'scored'
-  | 'ungraded'
-  | 'failed'
-  | 'cancelled'
-  | 'running'
-  | 'waiting';
-export const STATES: readonly State[] = [
-  'resolved',
-  'unresolved',
-  'scored',
-  'ungraded',
-  'failed',
-  'cancelled',
-  'running',
-  'waiting',
-];
+/** The states in the order of the filters, each with its sign. */
+export const SIGNS = {
+  resolved: '✓',
+  unresolved: '✗',
+  scored: '◆',
+  ungraded: '○',
+  failed: '!',
+  cancelled: '–',
+  running: '▸',
+  waiting: '·',
+};
+export type State = keyof typeof SIGNS;
+export const STATES = Object.keys(SIGNS) as State[];
 
 export type Row = {
   id: string;

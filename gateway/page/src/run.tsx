@@ -1,29 +1,32 @@
 /** One run: its sums, filters, and its rollouts as groups or as a list. Follows the run while it goes on. */
 import { useMemo } from 'react';
-import { api } from './api.ts';
+import type { PageRun } from '../../src/page/data.ts';
+import { get } from './api.ts';
 import { Filters } from './filters.tsx';
 import { decimal, duration, integer, percent, short } from './format.ts';
 import { Groups } from './groups.tsx';
-import { useFollowed } from './load.ts';
+import { useLoaded } from './load.ts';
 import { Notice } from './notice.tsx';
 import { Rollouts } from './rollouts.tsx';
 import { toRun } from './route.ts';
 import { addUpdate, filterOf, passes, type Row, type RunRows, rowsOf } from './rows.ts';
-import { Progress } from './runs.tsx';
+import { causesOf, Progress } from './runs.tsx';
 
 const AGAIN_MS = 2_000;
 const AGAIN_WHEN_DONE_MS = 15_000;
 
+function againMs({ run, running, cursor }: RunRows): number {
+  if (cursor === 'end') return 0;
+  return run.committed >= run.rollouts && running.size === 0 ? AGAIN_WHEN_DONE_MS : AGAIN_MS;
+}
+
 type Props = { id: string; tab: 'groups' | 'rollouts'; query: URLSearchParams };
 
 export function Run({ id, tab, query }: Props) {
-  const { value, error } = useFollowed<RunRows>(id, async (known, signal) => {
-    const update = await api.run(id, known?.cursor ?? '0', signal);
-    const value = addUpdate(known, update);
-    if (update.cursor === 'end') return { value, againMs: null };
-    const done = update.run.committed >= update.run.rollouts && update.running.length === 0;
-    return { value, againMs: done ? AGAIN_WHEN_DONE_MS : AGAIN_MS };
-  });
+  const path = `runs/${encodeURIComponent(id)}`;
+  const { value, error } = useLoaded<RunRows>(path, againMs, async (known) =>
+    addUpdate(known, await get<PageRun>(`${path}?after=${known?.cursor ?? '0'}`)),
+  );
   const rows = useMemo(() => (value ? rowsOf(value) : []), [value]);
   const filter = useMemo(() => filterOf(query), [query]);
   const shown = useMemo(() => rows.filter((row) => passes(row, filter)), [rows, filter]);
@@ -92,12 +95,6 @@ function Summary({ value: { run }, rows }: { value: RunRows; rows: readonly Row[
     </section>
   );
 }
-
-const causesOf = (failures: Record<string, number>): string =>
-  Object.entries(failures)
-    .sort(([, a], [, b]) => b - a)
-    .map(([cause, times]) => `${cause} ${times}`)
-    .join(', ');
 
 function sumsOf(rows: readonly Row[]) {
   let tokens = 0;

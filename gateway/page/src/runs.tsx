@@ -1,20 +1,19 @@
 /** The farm at a glance: its runs and its workers. */
 import type { PageOverview } from '../../src/page/data.ts';
-import { api } from './api.ts';
 import { decimal, integer, moment, percent, words } from './format.ts';
-import { useFollowed } from './load.ts';
+import { useLoaded } from './load.ts';
 import { Notice } from './notice.tsx';
 import { toRun, toTrends } from './route.ts';
+import { type Column, Table } from './table.tsx';
 
 const AGAIN_MS = 3_000;
 
 export function Runs() {
-  const { value, error } = useFollowed<PageOverview>('overview', async (_previous, signal) => {
-    const overview = await api.overview(signal);
-    return { value: overview, againMs: overview.kind === 'farm' ? AGAIN_MS : null };
-  });
+  const { value, error } = useLoaded<PageOverview>('overview', ({ kind }) =>
+    kind === 'farm' ? AGAIN_MS : 0,
+  );
   if (!value) return <Notice error={error} />;
-  const { queue } = value;
+  const { queue, runs, workers } = value;
   return (
     <>
       <Notice error={error} quiet />
@@ -30,156 +29,103 @@ export function Runs() {
           </>
         )}
       </p>
-      {value.runs.length > 0 && (
-        <p>
-          <a href={toTrends()}>Trends over versions and time</a>
-        </p>
+      {runs.length > 0 ? (
+        <>
+          <p>
+            <a href={toTrends()}>Trends over versions and time</a>
+          </p>
+          <Table columns={RUN_COLUMNS} rows={runs} keyOf={(run) => run.run_id} />
+        </>
+      ) : (
+        <p className="empty">No runs yet. swefarm submit makes one.</p>
       )}
-      <RunTable runs={value.runs} />
-      {value.kind === 'farm' && <Workers workers={value.workers} />}
+      {value.kind === 'farm' && (
+        <section aria-labelledby="workers">
+          <h2 id="workers">Workers</h2>
+          {workers.length === 0 ? (
+            <p className="empty bad">No worker is alive: nothing runs.</p>
+          ) : (
+            <Table columns={WORKER_COLUMNS} rows={workers} keyOf={(one) => one.worker} />
+          )}
+        </section>
+      )}
     </>
   );
 }
 
-const COLUMNS: readonly { name: string; right?: boolean; hidden?: boolean }[] = [
-  { name: 'Run' },
-  { name: 'Created' },
-  { name: 'Kind' },
-  { name: 'Agent' },
-  { name: 'Model' },
-  { name: 'Done', right: true },
-  { name: 'Progress', hidden: true },
-  { name: 'Resolved', right: true },
-  { name: 'Failed', right: true },
-  { name: 'Turns', right: true },
-  { name: 'Reward', right: true },
-  { name: 'Failures' },
+type Run = PageOverview['runs'][number];
+
+const RUN_COLUMNS: readonly Column<Run>[] = [
+  {
+    name: 'Run',
+    of: ({ run_id }) => (
+      <a className="mono" href={toRun(run_id)}>
+        {run_id}
+      </a>
+    ),
+  },
+  { name: 'Created', of: (run) => moment(run.created_at) },
+  { name: 'Kind', of: (run) => run.kind },
+  { name: 'Agent', of: (run) => run.agent },
+  { name: 'Model', className: 'cut', of: (run) => run.model ?? '–' },
+  {
+    name: 'Done',
+    className: 'right',
+    of: (run) => `${integer(run.committed)} / ${integer(run.rollouts)}`,
+  },
+  { name: <span className="visually-hidden">Progress</span>, of: (run) => <Progress run={run} /> },
+  {
+    name: 'Resolved',
+    className: 'right',
+    of: ({ resolved, judged, scored }) => (
+      <>
+        {integer(resolved)} <span className="dim">{percent(resolved, judged - scored)}</span>
+      </>
+    ),
+  },
+  {
+    name: 'Failed',
+    className: 'right',
+    of: ({ failed }) => <span className={failed > 0 ? 'bad' : 'dim'}>{integer(failed)}</span>,
+  },
+  { name: 'Turns', className: 'right', of: (run) => decimal(run.turns_mean) },
+  { name: 'Reward', className: 'right', of: (run) => decimal(run.reward_mean, 2) },
+  { name: 'Failures', className: 'cut dim', of: (run) => causesOf(run.failures) },
 ];
 
-function RunTable({ runs }: { runs: PageOverview['runs'] }) {
-  if (runs.length === 0) return <p className="empty">No runs yet. swefarm submit makes one.</p>;
-  return (
-    <div className="scroll">
-      <table>
-        <thead>
-          <tr>
-            {COLUMNS.map(({ name, right, hidden }) => (
-              <th scope="col" key={name} className={right ? 'right' : undefined}>
-                {hidden ? <span className="visually-hidden">{name}</span> : name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {runs.map((run) => (
-            <RunRow key={run.run_id} run={run} />
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
+const WORKER_COLUMNS: readonly Column<PageOverview['workers'][number]>[] = [
+  { name: 'Worker', className: 'mono', of: (one) => one.worker },
+  { name: 'Node', of: (one) => one.node },
+  { name: 'Runtime', of: (one) => one.runtime },
+  { name: 'Busy', className: 'right', of: (one) => `${one.active} / ${one.slots}` },
+  { name: 'Since', of: (one) => moment(one.started_at) },
+  {
+    name: 'State',
+    of: ({ paused }) => (paused ? <span className="bad">paused: {paused}</span> : 'claiming'),
+  },
+];
 
-function RunRow({ run }: { run: PageOverview['runs'][number] }) {
-  return (
-    <tr>
-      <th scope="row">
-        <a className="mono" href={toRun(run.run_id)}>
-          {run.run_id}
-        </a>
-      </th>
-      <td>{moment(run.created_at)}</td>
-      <td>{run.kind}</td>
-      <td>{run.agent}</td>
-      <td className="cut">{run.model ?? '–'}</td>
-      <td className="right">
-        {integer(run.committed)} / {integer(run.rollouts)}
-      </td>
-      <td>
-        <Progress run={run} />
-      </td>
-      <td className="right">
-        {integer(run.resolved)} <span className="dim">{percent(run.resolved, run.judged - run.scored)}</span>
-      </td>
-      <td className={run.failed > 0 ? 'right bad' : 'right dim'}>{integer(run.failed)}</td>
-      <td className="right">{decimal(run.turns_mean)}</td>
-      <td className="right">{decimal(run.reward_mean, 2)}</td>
-      <td className="cut dim">
-        {Object.entries(run.failures)
-          .sort(([, a], [, b]) => b - a)
-          .map(([cause, times]) => `${words(cause)} ${times}`)
-          .join(', ')}
-      </td>
-    </tr>
-  );
-}
+/** Failures by class, the most frequent first. */
+export const causesOf = (failures: Record<string, number>): string =>
+  Object.entries(failures)
+    .sort(([, a], [, b]) => b - a)
+    .map(([cause, times]) => `${words(cause)} ${times}`)
+    .join(', ');
 
 /** The outcomes of a run as parts of one bar; the numbers stand beside it. */
-export function Progress({ run }: { run: PageOverview['runs'][number] }) {
-  const parts = [
-    ['resolved', run.resolved],
-    ['unresolved', run.judged - run.scored - run.resolved],
-    ['scored', run.scored],
-    ['failed', run.failed],
-    ['cancelled', run.cancelled],
-  ] as const;
+export function Progress({ run }: { run: Run }) {
+  const parts = {
+    resolved: run.resolved,
+    unresolved: run.judged - run.scored - run.resolved,
+    scored: run.scored,
+    failed: run.failed,
+    cancelled: run.cancelled,
+  };
   return (
     <div className="progress" aria-hidden="true">
-      {parts.map(([state, count]) =>
-        count > 0 ? (
-          <i
-            key={state}
-            className={state}
-            style={{ width: `${(100 * count) / Math.max(1, run.rollouts)}%` }}
-          />
-        ) : null,
-      )}
+      {Object.entries(parts).map(([state, count]) => (
+        <i key={state} className={state} style={{ width: `${(100 * count) / Math.max(1, run.rollouts)}%` }} />
+      ))}
     </div>
-  );
-}
-
-function Workers({ workers }: { workers: PageOverview['workers'] }) {
-  return (
-    <section aria-labelledby="workers">
-      <h2 id="workers">Workers</h2>
-      {workers.length === 0 ? (
-        <p className="empty bad">No worker is alive: nothing runs.</p>
-      ) : (
-        <div className="scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Worker</th>
-                <th scope="col">Node</th>
-                <th scope="col">Runtime</th>
-                <th scope="col" className="right">
-                  Busy
-                </th>
-                <th scope="col">Since</th>
-                <th scope="col">State</th>
-              </tr>
-            </thead>
-            <tbody>
-              {workers.map((one) => (
-                <tr key={one.worker}>
-                  <th scope="row" className="mono">
-                    {one.worker}
-                  </th>
-                  <td>{one.node}</td>
-                  <td>{one.runtime}</td>
-                  <td className="right">
-                    {one.active} / {one.slots}
-                  </td>
-                  <td>{moment(one.started_at)}</td>
-                  <td className={one.paused ? 'bad' : ''}>
-                    {one.paused ? `paused: ${one.paused}` : 'claiming'}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-    </section>
   );
 }

@@ -2,47 +2,41 @@
 import type { Seconds } from '@swefarm/shared';
 import { duration } from './format.ts';
 
-type Part = { name: string; seconds: number };
-
-/** The stages in their order; the time of a stage inside another one is subtracted from that one. */
-function parts(seconds: Seconds): Part[] {
-  const { evaluation_start = 0, tests = 0 } = seconds;
-  const all: Part[] = [
-    { name: 'queued', seconds: seconds.queued },
-    { name: 'image', seconds: seconds.image },
-    { name: 'sandbox', seconds: seconds.sandbox },
-    { name: 'model', seconds: seconds.model },
-    { name: 'commands', seconds: seconds.command },
-    { name: 'rest of the agent', seconds: seconds.agent - seconds.model - seconds.command },
-    { name: 'patch', seconds: seconds.patch },
-    { name: 'clean container', seconds: evaluation_start },
-    { name: 'tests', seconds: tests },
-    { name: 'rest of the evaluation', seconds: seconds.evaluation - evaluation_start - tests },
+/** The stages in their order, with their colours; the time of a stage inside another one is subtracted from that one. */
+function parts(seconds: Seconds): [name: string, seconds: number, background: string][] {
+  const { evaluation_start = 0, tests = 0, model, command } = seconds;
+  return [
+    ['queued', seconds.queued, 'light-dark(#d5d9df, #3b434e)'],
+    ['image', seconds.image, 'light-dark(#b4bac4, #566070)'],
+    ['sandbox', seconds.sandbox, 'light-dark(#8f98a6, #758194)'],
+    ['model', model, 'light-dark(#3b7fc4, #4d8fd1)'],
+    ['commands', command, 'light-dark(#2aa198, #2f9c93)'],
+    ['rest of the agent', seconds.agent - model - command, 'light-dark(#a6c8e8, #2a4a6b)'],
+    ['patch', seconds.patch, 'light-dark(#8c6bb1, #9477bd)'],
+    ['clean container', evaluation_start, 'light-dark(#e3c878, #8a7330)'],
+    ['tests', tests, 'light-dark(#c58b1f, #c99636)'],
+    ['rest of the evaluation', seconds.evaluation - evaluation_start - tests, 'light-dark(#efe0b5, #5c4e24)'],
   ];
-  return all.filter((part) => part.seconds > 0.0005);
 }
 
-const classOf = (name: string): string => `stage-${name.replaceAll(' ', '-')}`;
-
 export function Timing({ seconds }: { seconds: Seconds }) {
-  const shown = parts(seconds);
-  const sum = shown.reduce((all, part) => all + part.seconds, 0);
+  const shown = parts(seconds).filter(([, spent]) => spent > 0.0005);
+  const sum = shown.reduce((all, [, spent]) => all + spent, 0);
   return (
     <div className="timing">
       <div className="stages" aria-hidden="true">
-        {shown.map(({ name, seconds: spent }) => (
+        {shown.map(([name, spent, background]) => (
           <i
             key={name}
-            className={classOf(name)}
-            style={{ width: `${(100 * spent) / sum}%` }}
+            style={{ width: `${(100 * spent) / sum}%`, background }}
             title={`${name} ${duration(spent)}`}
           />
         ))}
       </div>
       <ul>
-        {shown.map(({ name, seconds: spent }) => (
+        {shown.map(([name, spent, background]) => (
           <li key={name}>
-            <i className={classOf(name)} aria-hidden="true" />
+            <i style={{ background }} aria-hidden="true" />
             {name} <b>{duration(spent)}</b>
           </li>
         ))}

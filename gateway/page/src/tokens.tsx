@@ -1,7 +1,8 @@
 /** Token ids and log-probabilities of one turn, as the policy returned them; the less likely, the stronger the mark. */
-import { api } from './api.ts';
+import type { PageTokens } from '../../src/page/data.ts';
+import { rolloutPath } from './api.ts';
 import { decimal, integer } from './format.ts';
-import { useOnce } from './load.ts';
+import { useLoaded } from './load.ts';
 import { Notice } from './notice.tsx';
 
 /** Most tokens that are drawn at once: a turn may have tens of thousands. */
@@ -10,9 +11,10 @@ const MOST = 4_000;
 const MARKS = [-0.1, -1, -3];
 
 export function Tokens({ rollout, turn }: { rollout: string; turn: number }) {
-  const { value, error } = useOnce(`${rollout} ${turn}`, true, (signal) => api.tokens(rollout, turn, signal));
-  if (!value) return <Notice error={error} />;
-  const { generation, log_probs, prompt, prefix_length } = value;
+  const path = `${rolloutPath(rollout)}/turns/${turn}/tokens`;
+  const { value, error } = useLoaded<{ tokens: PageTokens | null }>(path);
+  if (!value?.tokens) return <Notice error={error} />;
+  const { generation, log_probs, prompt, prefix_length } = value.tokens;
   const sum = log_probs.reduce((all, one) => all + one, 0);
   return (
     <div className="tokens">

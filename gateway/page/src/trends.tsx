@@ -1,12 +1,12 @@
 /** How results change over policy versions and time, and runs beside one another. */
 import { useState } from 'react';
 import type { PageTrends } from '../../src/page/data.ts';
-import { api } from './api.ts';
-import { Chart, type ChartSeries, LOOKS } from './chart.tsx';
+import { Chart, type ChartSeries, LOOKS, type Range } from './chart.tsx';
 import { decimal, duration, integer, moment, short } from './format.ts';
-import { useFollowed } from './load.ts';
+import { useLoaded } from './load.ts';
 import { Notice } from './notice.tsx';
 import { replaceHash, toRun, toTrends } from './route.ts';
+import { Table } from './table.tsx';
 
 const AGAIN_MS = 10_000;
 
@@ -35,18 +35,12 @@ function choose({ runs, each, by }: Choice): void {
 export function Trends({ query }: { query: URLSearchParams }) {
   const choice = choiceOf(query);
   // A line for each of more runs than have a look of their own would be no comparison.
-  const asked = choice.each && choice.runs ? choice.runs.slice(0, LOOKS) : choice.runs;
-  const key = JSON.stringify(['trends', asked, choice.each]);
-  const { value: loaded, error } = useFollowed<PageTrends>(key, async (_previous, signal) => ({
-    value: await api.trends(asked, choice.each, signal),
-    againMs: AGAIN_MS,
-  }));
+  const asked = choice.each && choice.runs ? choice.runs.slice(0, LOOKS.length) : choice.runs;
+  const runs = asked ? `&runs=${asked.map(encodeURIComponent).join(',')}` : '';
   // While another choice loads, the page stays as it is: the list of runs stays open for the next one.
-  const [last, setLast] = useState(loaded);
-  if (loaded && loaded !== last) setLast(loaded);
-  const value = loaded ?? last;
+  const { value, error } = useLoaded<PageTrends>(`trends?each=${choice.each}${runs}`, () => AGAIN_MS);
   if (!value) return <Notice error={error} />;
-  const series = choice.each ? value.series.slice(-LOOKS) : value.series;
+  const series = choice.each ? value.series.slice(-LOOKS.length) : value.series;
   const several = series.some(({ versions }) => versions.length > 1);
   const by = choice.by ?? (several ? 'version' : 'time');
   return (
@@ -62,7 +56,7 @@ export function Trends({ query }: { query: URLSearchParams }) {
         </p>
       ) : (
         <>
-          <Charts series={series} by={by} each={choice.each} />
+          <Charts key={`${query}`} series={series} by={by} each={choice.each} />
           <SideBySide series={series} />
         </>
       )}
@@ -96,7 +90,7 @@ function Controls({ choice, runs }: { choice: Choice; runs: PageTrends['runs'] }
         </button>
         <output>
           {chosen === null ? `the newest of ${runs.length} runs` : `${chosen.length} chosen runs`}
-          {each ? `, at most ${LOOKS} lines` : ', as one'}
+          {each ? `, at most ${LOOKS.length} lines` : ', as one'}
         </output>
         {chosen !== null && (
           <button type="button" className="quiet" onClick={() => choose({ ...choice, runs: null })}>
@@ -137,28 +131,19 @@ type Figure = {
 };
 
 const share = (value: number): string => `${Number((100 * value).toFixed(1))} %`;
+const hundredths = (value: number): string => decimal(value, 2);
+const tenths = (value: number): string => String(Number(value.toFixed(1)));
+const rounded = (value: number): string => short(Math.round(value));
 const FIGURES: readonly Figure[] = [
   { title: 'Resolve rate', unit: '% of judged', of: (one) => one.resolve_rate, most: 1, figure: share },
-  {
-    title: 'Mean reward',
-    unit: 'reward',
-    of: (one) => one.reward_mean,
-    most: null,
-    figure: (value) => decimal(value, 2),
-  },
-  {
-    title: 'Mean turns',
-    unit: 'turns of judged',
-    of: (one) => one.turns_mean,
-    most: null,
-    figure: (value) => String(Number(value.toFixed(1))),
-  },
+  { title: 'Mean reward', unit: 'reward', of: (one) => one.reward_mean, most: null, figure: hundredths },
+  { title: 'Mean turns', unit: 'turns of judged', of: (one) => one.turns_mean, most: null, figure: tenths },
   {
     title: 'Mean tokens',
     unit: 'tokens of judged',
     of: (one) => one.tokens_mean,
     most: null,
-    figure: (value) => short(Math.round(value)),
+    figure: rounded,
   },
   { title: 'Failures', unit: '% of rollouts', of: (one) => one.failure_rate, most: null, figure: share },
 ];
@@ -170,8 +155,7 @@ const versionOf = ({ version, until }: Point): string => {
 };
 
 function Charts({ series, by, each }: { series: readonly Series[]; by: By; each: boolean }) {
-  // Runs of different days lie above one another when each begins at 0.
-  const since = (one: Series): number => (each ? one.all.from : 0);
+  const [zoom, setZoom] = useState<Range | null>(null);
   const first = series[0]?.versions ?? [];
   const versionAt = (x: number): string => {
     const point = first[Math.round(x)];
@@ -182,83 +166,81 @@ function Charts({ series, by, each }: { series: readonly Series[]; by: By; each:
   const timeAt = (x: number): string => (each ? duration(x / 1000) : moment(x));
   const across = by === 'version' ? 'policy version' : each ? 'time since the first result' : 'time';
   return (
-    <div className="charts">
-      {FIGURES.map(({ of, ...figure }) => (
-        <Chart
-          key={figure.title}
-          {...figure}
-          across={across}
-          place={by === 'version' ? versionAt : timeAt}
-          series={series.map(
-            (one): ChartSeries => ({
-              name: nameOf(one),
-              points: (by === 'version' ? one.versions : one.times).map((point, at) => ({
-                x: by === 'version' ? at : point.from - since(one),
-                y: of(point),
-                label: `${by === 'version' ? versionOf(point) : moment(point.from)}, ${integer(point.rollouts)} rollouts`,
-              })),
-            }),
-          )}
-        />
-      ))}
-    </div>
+    <>
+      <p className="hint dim">
+        {zoom ? (
+          <button type="button" onClick={() => setZoom(null)}>
+            Show the whole range
+          </button>
+        ) : (
+          'Drag over a chart to zoom in.'
+        )}
+      </p>
+      <div className="charts">
+        {FIGURES.map(({ of, ...figure }) => (
+          <Chart
+            key={figure.title}
+            {...figure}
+            {...{ across, zoom, setZoom }}
+            tick={by === 'version' ? versionAt : timeAt}
+            series={series.map(
+              (one): ChartSeries => ({
+                name: nameOf(one),
+                points: (by === 'version' ? one.versions : one.times).map((point, at) => ({
+                  // Runs of different days lie above one another when each begins at 0.
+                  x: by === 'version' ? at : point.from - (each ? one.all.from : 0),
+                  y: of(point),
+                  label: `${by === 'version' ? versionOf(point) : moment(point.from)}, ${integer(point.rollouts)} rollouts`,
+                })),
+              }),
+            )}
+          />
+        ))}
+      </div>
+    </>
   );
 }
 
+type Row = [string, (one: Series) => string];
+
 function SideBySide({ series }: { series: readonly Series[] }) {
-  const rows: [string, (one: Series) => string][] = [
+  const rows: Row[] = [
     ['Rollouts', ({ all }) => integer(all.rollouts)],
     ['Judged', ({ all }) => integer(all.judged)],
-    ...FIGURES.map(({ title, of, figure }): [string, (one: Series) => string] => [
-      title,
-      ({ all }) => {
-        const value = of(all);
-        return value === null ? '–' : figure(value);
-      },
-    ]),
+    ...FIGURES.map(
+      ({ title, of, figure }): Row => [
+        title,
+        ({ all }) => {
+          const value = of(all);
+          return value === null ? '–' : figure(value);
+        },
+      ],
+    ),
     ['Versions', ({ versions }) => versionsOf(versions)],
     ['First result', ({ all }) => moment(all.from)],
     ['Last result', ({ all }) => moment(all.to)],
   ];
-  const own = series.filter(({ all }) => all.rollouts > 0);
+  const columns = series.flatMap((one, at) => {
+    if (one.all.rollouts === 0) return [];
+    const name = (
+      <>
+        {series.length > 1 && <Sign look={at} />}{' '}
+        {one.run_id === null ? (
+          nameOf(one)
+        ) : (
+          <a className="mono" href={toRun(one.run_id)}>
+            {one.run_id}
+          </a>
+        )}
+      </>
+    );
+    return [{ name, className: 'right', of: (row: Row) => row[1](one) }];
+  });
+  const figure = { name: <span className="visually-hidden">Figure</span>, of: ([name]: Row) => name };
   return (
     <section aria-labelledby="beside">
       <h2 id="beside">{series.length > 1 ? 'Runs side by side' : 'All of it'}</h2>
-      <div className="scroll">
-        <table className="beside">
-          <thead>
-            <tr>
-              <th scope="col">
-                <span className="visually-hidden">Figure</span>
-              </th>
-              {own.map((one) => (
-                <th scope="col" className="right" key={nameOf(one)}>
-                  {series.length > 1 && <Sign look={series.indexOf(one)} />}{' '}
-                  {one.run_id === null ? (
-                    nameOf(one)
-                  ) : (
-                    <a className="mono" href={toRun(one.run_id)}>
-                      {one.run_id}
-                    </a>
-                  )}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(([name, shown]) => (
-              <tr key={name}>
-                <th scope="row">{name}</th>
-                {own.map((one) => (
-                  <td className="right" key={nameOf(one)}>
-                    {shown(one)}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table columns={[figure, ...columns]} rows={rows} keyOf={([name]) => name} />
     </section>
   );
 }
@@ -270,11 +252,9 @@ function versionsOf(versions: readonly Point[]): string {
   return `${versionOf({ ...first, until: null })} to ${last.until ?? versionOf(last)}`;
 }
 
-/** How the line of a run looks in the charts. */
+/** The line of a run in the charts. */
 const Sign = ({ look }: { look: number }) => (
   <svg className="sign" viewBox="0 0 26 8" aria-hidden="true">
-    <g className={`series s${look % LOOKS}`}>
-      <path d="M0 4L26 4" />
-    </g>
+    <path d="M0 4L26 4" strokeWidth={1.8} {...LOOKS[look % LOOKS.length]} />
   </svg>
 );

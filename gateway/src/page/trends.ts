@@ -43,28 +43,25 @@ const MOST_LISTED = 200;
 const USUAL_RUNS = 24;
 
 export class Trend {
-  #times = new Map<number, Bin>();
-  #widthMs = LEAST_WIDTH_MS;
-  /** In the order of their first result. */
-  #versions: Bin[] = [];
-  #byName = new Map<string, Bin>();
-  /** How many versions share a bin. */
-  #stride = 1;
-  #inLast = 0;
-  readonly #all: Bin = emptyBin(Infinity, null);
+  readonly #times = new Bins(LEAST_WIDTH_MS);
+  readonly #versions = new Bins(1);
+  /** The number of each version, in the order of their first results. */
+  readonly #numbers = new Map<string, number>();
+  #next = 0;
+  readonly #all: Bin = emptyBin(Infinity);
 
   add(result: TrendResult): void {
     addTo(this.#all, result);
-    addTo(this.#timeBin(result.finished_at), result);
+    addTo(this.#times.at(result.finished_at, result.finished_at), result);
     addTo(this.#versionBin(result.version ?? '', result.finished_at), result);
   }
 
-  /** Adds what another trend has counted. Its versions stand behind those that are known. */
+  /** Adds the results of another trend. Its new versions follow those of this trend. */
   merge(other: Trend): void {
     join(this.#all, other.#all);
-    while (this.#widthMs < other.#widthMs) this.#widen();
-    for (const bin of other.#times.values()) join(this.#timeBin(bin.from), bin);
-    for (const bin of other.#versions) {
+    this.#times.widen(other.#times.width);
+    for (const bin of other.#times.bins.values()) join(this.#times.at(bin.from, bin.from), bin);
+    for (const bin of other.#versions.bins.values()) {
       const own = this.#versionBin(bin.version ?? '', bin.from);
       join(own, bin);
       own.until = bin.until ?? own.until;
@@ -72,85 +69,62 @@ export class Trend {
   }
 
   points(): Omit<PageTrends['series'][number], 'run_id'> {
-    const times = [...this.#times].toSorted(([a], [b]) => a - b).map(([, bin]) => bin);
+    const times = [...this.#times.bins].toSorted(([a], [b]) => a - b).map(([, bin]) => bin);
     return {
       all: pointOf(this.#all),
       times: evened(times, this.#all.sums.total / TIME_POINTS).map(pointOf),
-      versions: this.#versions.map(pointOf),
+      versions: [...this.#versions.bins.values()].map(pointOf),
     };
   }
 
-  #timeBin(at: number): Bin {
-    for (;;) {
-      const slot = Math.floor(at / this.#widthMs);
-      const known = this.#times.get(slot);
-      if (known) return known;
-      if (this.#times.size < MOST_BINS) {
-        const bin = emptyBin(at, null);
-        this.#times.set(slot, bin);
-        return bin;
-      }
-      this.#widen();
-    }
-  }
-
-  #widen(): void {
-    this.#widthMs *= 2;
-    const wider = new Map<number, Bin>();
-    for (const bin of this.#times.values()) {
-      const slot = Math.floor(bin.from / this.#widthMs);
-      const known = wider.get(slot);
-      if (known) join(known, bin);
-      else wider.set(slot, bin);
-    }
-    this.#times = wider;
-  }
-
   #versionBin(name: string, at: number): Bin {
-    const known = this.#byName.get(name);
-    if (known) return known;
-    const last = this.#versions.at(-1);
-    if (last && this.#inLast < this.#stride) {
-      this.#inLast += 1;
-      last.until = name;
-      return this.#remember(name, last);
-    }
-    if (this.#versions.length >= MOST_BINS) {
-      this.#halve();
-      return this.#versionBin(name, at);
-    }
-    this.#inLast = 1;
-    const bin = emptyBin(at, name);
-    this.#versions.push(bin);
-    return this.#remember(name, bin);
-  }
-
-  #remember(name: string, bin: Bin): Bin {
-    this.#byName.set(name, bin);
-    if (this.#byName.size > MOST_NAMES) {
-      const [oldest] = this.#byName.keys();
-      if (oldest !== undefined) this.#byName.delete(oldest);
-    }
+    const known = this.#numbers.get(name);
+    if (known !== undefined) return this.#versions.at(known, at);
+    const bin = this.#versions.at(this.#next, at);
+    if (bin.version === null) bin.version = name;
+    else bin.until = name;
+    this.#numbers.set(name, this.#next++);
+    const [oldest] = this.#numbers.keys();
+    if (this.#numbers.size > MOST_NAMES && oldest !== undefined) this.#numbers.delete(oldest);
     return bin;
   }
+}
 
-  /** Neighbours become one. */
-  #halve(): void {
-    const into = new Map<Bin, Bin>();
-    const fewer: Bin[] = [];
-    for (const [at, bin] of this.#versions.entries()) {
-      const before = fewer.at(-1);
-      if (at % 2 === 0 || !before) fewer.push(bin);
-      else {
-        join(before, bin);
-        before.until = bin.until ?? bin.version;
-        into.set(bin, before);
+/** At most `MOST_BINS` bins of equal width over whole numbers. When a bin is missing and there are as many, the width doubles. */
+class Bins {
+  bins = new Map<number, Bin>();
+  width: number;
+
+  constructor(width: number) {
+    this.width = width;
+  }
+
+  /** @param at the time of a new bin */
+  at(key: number, at: number): Bin {
+    for (;;) {
+      const slot = Math.floor(key / this.width);
+      const bin = this.bins.get(slot) ?? emptyBin(at);
+      if (this.bins.has(slot) || this.bins.size < MOST_BINS) {
+        this.bins.set(slot, bin);
+        return bin;
       }
+      this.widen(this.width * 2);
     }
-    this.#inLast += this.#versions.length % 2 === 0 ? this.#stride : 0;
-    this.#stride *= 2;
-    this.#versions = fewer;
-    for (const [name, bin] of this.#byName) this.#byName.set(name, into.get(bin) ?? bin);
+  }
+
+  widen(width: number): void {
+    for (; this.width < width; this.width *= 2) {
+      const wider = new Map<number, Bin>();
+      for (const [slot, bin] of this.bins) {
+        const half = Math.floor(slot / 2);
+        const first = wider.get(half);
+        if (first) {
+          join(first, bin);
+          first.until = bin.until ?? bin.version;
+        } else wider.set(half, bin);
+      }
+      this.bins = wider;
+    }
   }
 }
 
@@ -165,10 +139,10 @@ function evened(bins: readonly Bin[], least: number): Bin[] {
   return joined;
 }
 
-const emptyBin = (at: number, version: string | null): Bin => ({
+const emptyBin = (at: number): Bin => ({
   from: at,
   to: at === Infinity ? -Infinity : at,
-  version,
+  version: null,
   until: null,
   sums: { ...emptyTally(), tokens_sum: 0 },
 });

@@ -1,28 +1,32 @@
-/** Arrow keys in a grid of which only a part is drawn: one cell has the focus, and is scrolled to before it gets it. */
+/** A grid of which only the visible rows are drawn. One cell has the focus; the arrow keys move it and scroll to it. */
+import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
 
 export type Cell = { row: number; column: number };
 
-export function useRoving(
-  size: { rows: number; columns: (row: number) => number },
-  scrollTo: (row: number) => void,
-) {
+export function useGrid(size: { rows: number; columns: (row: number) => number }, rowPx: number) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({
+    count: size.rows,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => rowPx,
+    overscan: 12,
+  });
   const [cell, setCell] = useState<Cell>({ row: 0, column: 0 });
   const moved = useRef(false);
-  const grid = useRef<HTMLDivElement>(null);
   const row = Math.min(cell.row, Math.max(0, size.rows - 1));
   const column = Math.min(cell.column, Math.max(0, size.columns(row) - 1));
 
   useEffect(() => {
     if (!moved.current) return;
     moved.current = false;
-    scrollTo(row);
+    virtual.scrollToIndex(row);
     // The cell may only be drawn once the list was scrolled.
     const frame = requestAnimationFrame(() =>
-      grid.current?.querySelector<HTMLElement>(`[data-cell="${row}.${column}"]`)?.focus(),
+      scroller.current?.querySelector<HTMLElement>(`[data-cell="${row}.${column}"]`)?.focus(),
     );
     return () => cancelAnimationFrame(frame);
-  }, [row, column, scrollTo]);
+  }, [row, column, virtual]);
 
   const onKeyDown = (event: KeyboardEvent): void => {
     const next = MOVES[event.key]?.({ row, column }, size);
@@ -32,7 +36,7 @@ export function useRoving(
     const toRow = Math.max(0, Math.min(size.rows - 1, next.row));
     setCell({ row: toRow, column: Math.max(0, Math.min(size.columns(toRow) - 1, next.column)) });
   };
-  return { cell: { row, column }, grid, onKeyDown, setCell };
+  return { cell: { row, column }, setCell, onKeyDown, scroller, virtual };
 }
 
 const PAGE = 20;
