@@ -1,6 +1,7 @@
 export { type BuildOptions, type BuiltExamples, buildExamples } from './examples/build.ts';
 export * from './families/images.ts';
 export * from './families/instances.ts';
+export * from './families/languages.ts';
 export * from './families/smith.ts';
 export { SMITH_PROJECTS } from './families/smithprojects.ts';
 export * from './faultproxy.ts';
