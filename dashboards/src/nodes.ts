@@ -79,6 +79,17 @@ export const NODES: DashboardSpec = {
       title: 'Stages',
       panels: [
         {
+          key: 'evaluations',
+          title: 'Evaluations by purpose',
+          kind: 'timeseries',
+          unit: 'short',
+          queries: [{ expr: increase(W.evaluations, WINDOW, ['purpose']), legend: '{{purpose}}' }],
+          about:
+            'Runs of tests: for the verdict on a patch, to evaluate a resolved patch again, and as controls. The last two are the price of trust.',
+          todo: 'Many control: see the panel of control evaluations. Many second: patches carry signs of forgery, or the log of a family shows no end of its sessions; look at report.trust of resolved rollouts.',
+          next: ['nodes/controls', 'nodes/stages'],
+        },
+        {
           key: 'controls',
           title: 'Control evaluations',
           kind: 'timeseries',

@@ -1,5 +1,13 @@
 export { buildExamples } from './examples/build.ts';
 export { makeFamilyInstances } from './families/instances.ts';
+export {
+  type Breakage,
+  compilerMissing,
+  LANGUAGES,
+  type Language,
+  makeLanguageTree,
+  markedScript,
+} from './families/languages.ts';
 export { smithMirror } from './families/smith.ts';
 export { startFaultProxy } from './faultproxy.ts';
 export { importTree } from './images/import.ts';

@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { lstatSync, readlinkSync } from 'node:fs';
-import { chmod, cp, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { EMPTY_CONFIG } from '../images/config.ts';
 import type { ImageStore } from '../images/store.ts';
@@ -48,6 +48,8 @@ const ETC = [
   'terminfo',
   'timezone',
 ];
+/** Debian's JDKs keep their configuration here and do not start without it. */
+const ETC_JAVA = /^java-\d+-openjdk$/;
 const FOLDERS: readonly [path: string, mode: number][] = [
   ['home', 0o755],
   ['mnt', 0o755],
@@ -63,7 +65,7 @@ const FOLDERS: readonly [path: string, mode: number][] = [
 const NOBODY = 65534;
 const FIRST_USER = 1000;
 /** Increase it when the rules above change, so that trees made by older rules are not used. */
-const VERSION = 1;
+const VERSION = 2;
 
 export type HostTree = {
   /** The lowest layer. */
@@ -75,8 +77,9 @@ export type HostTree = {
 /** Makes the lowest layer once per state of the host's /etc; the store treats it like an image. */
 export async function hostTree(store: ImageStore, signal: AbortSignal): Promise<HostTree> {
   const folders = SYSTEM.filter((name) => lstatSync(`/${name}`, { throwIfNoEntry: false })?.isDirectory());
+  const etc = [...ETC, ...(await readdir('/etc')).filter((name) => ETC_JAVA.test(name))];
   const state = createHash('sha256').update(`${VERSION} ${folders}`);
-  for (const name of ['passwd', 'group', ...ETC]) {
+  for (const name of ['passwd', 'group', ...etc]) {
     const found = await stat(join('/etc', name)).catch(() => null);
     state.update(`${name} ${found?.size} ${found?.mtimeMs}\n`);
   }
@@ -87,7 +90,7 @@ export async function hostTree(store: ImageStore, signal: AbortSignal): Promise<
     (await store.ensure(
       digest,
       async (partial) => {
-        await build(join(partial, 'tree'));
+        await build(join(partial, 'tree'), etc);
         return { digest, config: EMPTY_CONFIG, bytes: 0 };
       },
       signal,
@@ -95,7 +98,7 @@ export async function hostTree(store: ImageStore, signal: AbortSignal): Promise<
   return { tree, folders };
 }
 
-async function build(tree: string): Promise<void> {
+async function build(tree: string, etc: readonly string[]): Promise<void> {
   for (const name of SYSTEM) {
     const found = lstatSync(`/${name}`, { throwIfNoEntry: false });
     if (found?.isSymbolicLink()) await symlink(readlinkSync(`/${name}`), join(tree, name));
@@ -106,7 +109,7 @@ async function build(tree: string): Promise<void> {
     await chmod(join(tree, path), mode);
   }
   await symlink('/run', join(tree, 'var/run'));
-  for (const name of ETC) {
+  for (const name of etc) {
     const target = join(tree, 'etc', name);
     await mkdir(dirname(target), { recursive: true });
     await cp(join('/etc', name), target, {

@@ -55,6 +55,13 @@ export const WORKER_METRICS = {
     unit: 'tokens',
     help: 'Tokens as they pass, those of attempts that failed too: prompt or completion.',
   },
+  evaluations: {
+    name: 'swefarm_evaluations_total',
+    type: 'counter',
+    labels: ['purpose'],
+    unit: 'evaluations',
+    help: 'Runs of tests in clean containers by purpose: patch, second (evaluates a resolved patch again) or control.',
+  },
   controlEvaluations: {
     name: 'swefarm_control_evaluations_total',
     type: 'counter',

@@ -26,6 +26,10 @@ export type EvaluationDeps = CleanRunDeps &
     evaluateEmpty: boolean;
     /** Share of the time limit that gold is known to need; null: not known. */
     goldTimeShare: number | null;
+    /** Why the tests run: for a verdict, to confirm one, or as evidence beside other patches. */
+    purpose: 'patch' | 'second' | 'control';
+    /** Counts each run of tests. */
+    count: (labels: Pick<EvaluationDeps, 'purpose'>) => void;
     /** Tells what other trees need; absent: it is a control evaluation itself, or none is made. */
     control?: Control | null;
   };
@@ -50,7 +54,7 @@ export async function evaluate(
   const { report } = evaluated;
   if (report.resolved && report.trust.level !== 'forged') {
     const again = async (other: InstancePlan, tried: string): Promise<Report> =>
-      (await runTests(instance, other, tried, { ...deps, control: null })).report;
+      (await runTests(instance, other, tried, { ...deps, purpose: 'second', control: null })).report;
     await confirm({ instance, plan, patch: patch ?? '' }, report, { ...deps, again });
   }
   return evaluated;
@@ -64,7 +68,10 @@ export async function runTests(
   deps: EvaluationDeps,
 ): Promise<Evaluated> {
   deps.threads.expect();
-  const run = () => runOnce(instance, plan, patch, deps);
+  const run = () => {
+    deps.count({ purpose: deps.purpose });
+    return runOnce(instance, plan, patch, deps);
+  };
   let ran = await deps.evaluationLock.shared(run, deps.signal);
   if (ran.facts.timed_out && !(await isGoldFarFromLimit(deps)))
     ran = await deps.evaluationLock.alone(run, deps.signal);

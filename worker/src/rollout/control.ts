@@ -51,7 +51,10 @@ export function attemptControl(
   const control = createControl(instance, plan, conditions, {
     ...{ controls: farm.controls, leases: farm.leases, holder: `${claim}-${attempt}`, ask },
     run: (given) =>
-      runTests(instance, plan, given, { ...evaluation, container, fromTree: false, goldTimeShare: null }),
+      runTests(instance, plan, given, {
+        ...{ ...evaluation, container, purpose: 'control' },
+        ...{ fromTree: false, goldTimeShare: null },
+      }),
     count: (labels) => metrics.controlEvaluations.inc(labels),
     ...{ timeoutSeconds, log, signal },
   });

@@ -85,6 +85,8 @@ async function evaluateWork(
     timeoutSeconds: run.evaluation.timeout,
     logLimit: run.evaluation.log_limit,
     evaluateEmpty,
+    purpose: 'patch',
+    count: (labels) => services.metrics.evaluations.inc(labels),
     imageDigest: image.digest,
     network: networkOf(task, 'evaluation'),
     runtime,

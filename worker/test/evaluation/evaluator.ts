@@ -58,6 +58,8 @@ export async function openEvaluator(given?: Runtime) {
         timeoutSeconds: 120,
         logLimit: 1e8,
         evaluateEmpty: true,
+        purpose: 'patch',
+        count: () => undefined,
         network: 'none',
         goldTimeShare: null,
         auditShare: 0,

@@ -1,0 +1,145 @@
+/**
+ * Patches that break the build, the import, or loop for ever, through `/run` of a real farm and by NeMo RL's rules for failures: each is
+ * a sample with reward 0, and no prompt is dropped. Nobody has examined the instances before.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  asyncCollector,
+  type Breakage,
+  compilerMissing,
+  LANGUAGES,
+  type Language,
+  makeLanguageTree,
+  type Post,
+  type ScriptInput,
+  singleController,
+  startCommand,
+  startRedis,
+  startScriptedPolicy,
+} from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const TOKEN = 'the-token-of-this-farm';
+/** Gold takes seconds on a busy machine, which must be under half of the limit. */
+const TIMEOUT_S = 60;
+const CALLERS = JSON.stringify({
+  callers: ['nemo-rl', 'nemo-rl-sync'].map((failures) => ({
+    ...{ name: failures, entry: failures, token_env: 'T', failures },
+    run: { policy: { model: 'm', token_mode: 'echo' }, evaluation: { timeout: TIMEOUT_S } },
+  })),
+});
+const BREAKAGES: readonly Breakage[] = ['compile error', 'import error', 'endless loop'];
+const HERE = Object.entries(LANGUAGES).filter(([, language]) => compilerMissing(language) === null);
+
+const stack = new AsyncDisposableStack();
+const rows: Record<string, unknown>[] = [];
+let url: string;
+
+type Variants = ScriptInput['conversations'][number]['variants'];
+
+const write = (files: Language['files']): string =>
+  Object.entries(files)
+    .map(([path, text]) => `cat >${path} <<'END'\n${text}END`)
+    .join('\n');
+
+beforeAll(async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-brokencode-'));
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const redis = stack.use(await startRedis());
+  const conversations: ScriptInput['conversations'] = [];
+  for (const [name, language] of HERE) {
+    const image = join(folder, name);
+    const { columns } = await makeLanguageTree(join(image, 'testbed'), language);
+    const id = `acme__${name.toLowerCase()}-1`;
+    rows.push({
+      ...{ instance_id: id, repo: 'acme/calc', problem_statement: 'There is no sum.', version: '1' },
+      ...{ ...columns, image: `host+dir:${image}`, environment: { workdir: '/testbed', activate: '' } },
+    });
+    const deeds = [...BREAKAGES.map((breakage) => language.broken[breakage]), language.gold];
+    const variants: Variants = deeds.map((files) => [{ command: write(files) }, { submit: true }]);
+    conversations.push({ instance: id, variants });
+  }
+  const policy = stack.use(await startScriptedPolicy({ script: { conversations } }));
+  for (const row of rows) row.policy_base_url = policy.url;
+  const callers = join(folder, 'callers.yaml');
+  await writeFile(callers, CALLERS);
+  const env = {
+    T: TOKEN,
+    SWEFARM_REDIS_URL: redis.url,
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+  };
+  const worker = startCommand('swefarm-worker', ['run', '--runtime', 'rootfs', '--concurrency', '4'], env);
+  const serve = startCommand('swefarm', ['serve', '--port', '0', '--gateway-callers', callers], env);
+  for (const one of [worker, serve]) {
+    stack.defer(async () => {
+      one.kill('SIGTERM');
+      await one.exit;
+    });
+  }
+  await Promise.all([worker.until(/"msg":"ready"/), serve.until(/"port":\d+/)]);
+  url = (JSON.parse(serve.stdout().split('\n')[0] ?? '{}') as { url: string }).url;
+});
+afterAll(() => stack.disposeAsync());
+
+/** Sends rows to the entry, and notes the status of each answer. */
+function sender(entry: string): { send: Post; statuses: string[] } {
+  const statuses: string[] = [];
+  const send: Post = async (row) => {
+    const reply = await fetch(`${url}/run`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ ...row, responses_create_params: { input: [] }, agent_ref: { name: entry } }),
+    });
+    const text = await reply.text();
+    statuses.push(reply.status === 200 ? '200' : `${reply.status} ${text.slice(0, 300)}`);
+    return { status: reply.status, text };
+  };
+  return { send, statuses };
+}
+
+type Sample = Awaited<ReturnType<typeof asyncCollector>>[number][number];
+
+/** Every answer is a sample that is trained on, with these rewards for each instance. */
+function expectTrained(
+  groups: readonly (readonly Sample[])[],
+  statuses: readonly string[],
+  rewards: readonly number[],
+): void {
+  expect(statuses).toEqual(Array(HERE.length * rewards.length).fill('200'));
+  const trained = groups.map((group) =>
+    group
+      .toSorted((a, b) => (a.reward ?? 0) - (b.reward ?? 0))
+      .map(({ reward, masked, failureClass, trainedTurns }) => ({
+        reward,
+        masked,
+        failureClass,
+        trainedTurns,
+      })),
+  );
+  const sample = { masked: false, failureClass: null, trainedTurns: 2 };
+  expect(trained).toEqual(HERE.map(() => rewards.map((reward) => ({ ...sample, reward }))));
+}
+
+test.for(Object.entries(LANGUAGES))('this machine compiles %s', ([, language], { skip }) => {
+  const missing = compilerMissing(language);
+  if (missing) skip(missing);
+});
+
+test('SingleController commits every prompt at its first attempt: all three kinds of breakage earn 0', async () => {
+  const { send, statuses } = sender('nemo-rl');
+  const once = { rowAttempts: 1, infraAttempts: 1, dataAttempts: 1 };
+  const groups = await Promise.all(rows.map((row) => singleController(row, 4, send, once)));
+  const samples = groups.map((group) => {
+    if (group.end !== 'committed') throw new Error(JSON.stringify(group));
+    return group.samples;
+  });
+  expectTrained(samples, statuses, [0, 0, 0, 1]);
+});
+
+test('the asynchronous collector completes its batch without a retry: errors of compiler and import earn 0', async () => {
+  const { send, statuses } = sender('nemo-rl-sync');
+  expectTrained(await asyncCollector(rows, 2, send, 0), statuses, [0, 0]);
+});
