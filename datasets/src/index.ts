@@ -13,7 +13,7 @@ export { openRow, type RowOptions, toInstance } from './row.ts';
 export { readRows } from './source.ts';
 export { type Spread, spreadOf } from './spread.ts';
 export { parseCriterion } from './tools/expression.ts';
-export { convertRows, FAMILY_FORMS, type FamilyForm, unconverted } from './tools/families.ts';
+export { convertRows, FAMILY_FORMS, unconverted } from './tools/families.ts';
 export { type DatasetFacts, inspectDataset } from './tools/inspect.ts';
 export type { VerbatimFile, VerbatimRow } from './tools/rows.ts';
 export { distinctRows, drawSample, idOf, parseParts, rowFilter, splitRows } from './tools/select.ts';

@@ -21,6 +21,9 @@ export type RunFlag = {
   default: unknown;
 };
 
+/** What the command line gives for the flags, by {@link flagKey}. */
+export type RunFlagValues = Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
+
 /** What a submitter may set in a record: `true`, or the keys of a section. */
 export type SettableKeys = { [key: string]: true | SettableKeys };
 

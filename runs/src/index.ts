@@ -1,5 +1,5 @@
 export { withDeadline } from './deadline.ts';
-export { flagKey, flagName, RUN_FLAGS, type RunFlag } from './flags.ts';
+export { flagKey, flagName, RUN_FLAGS, type RunFlag, type RunFlagValues } from './flags.ts';
 export { type EvaluationRound, healthFinding, withEgress } from './health/finding.ts';
 export {
   appendFindings,

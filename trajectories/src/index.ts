@@ -10,7 +10,7 @@ export { episodeName, GymRunRequest } from './formats/gym/request.ts';
 export { gymFiles } from './formats/gym/rollouts.ts';
 export { GymRow, instanceIdOf, instanceOf, policyOf } from './formats/gym/row.ts';
 export { type Cause, unjudgedCause } from './formats/gym/unjudged.ts';
-export { DATASET_FORMATS, EXPORT_FORMATS, IMPORT_FORMATS } from './formats/registry.ts';
+export { DATASET_FORMATS, type DatasetFormat, EXPORT_FORMATS, IMPORT_FORMATS } from './formats/registry.ts';
 export { RESULT_FORMATS } from './formats/results.ts';
 export { checkPredictions, mergePredictions } from './formats/swebench/check.ts';
 export {
@@ -99,14 +99,8 @@ export { readLines } from './reports/lines.ts';
 export { countOutput, countRun } from './reports/read.ts';
 export { type ProfileReport, renderReport } from './reports/render.ts';
 export { openScores, readScores, type ScoreFile, type ScoreLine, scoresPath } from './scaling/scores.ts';
-export {
-  createVerifier,
-  DEFAULT_PROMPT,
-  VERIFIER_FORMS,
-  type Verifier,
-  type VerifierForm,
-} from './scaling/verifier.ts';
-export { type Choice, chooseRollouts, PREFERENCES, type Preference } from './selection/choose.ts';
+export { createVerifier, DEFAULT_PROMPT, VERIFIER_FORMS, type Verifier } from './scaling/verifier.ts';
+export { type Choice, chooseRollouts, PREFERENCES } from './selection/choose.ts';
 export type { ExportFilters } from './selection/filters.ts';
 export { readInstanceFields } from './selection/instancefields.ts';
 export { readRecipe, type Shares } from './selection/recipe.ts';

@@ -4,26 +4,26 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { aclUser, replaceFile, UsageError } from '@swefarm/shared';
-import { type Command, Option } from 'commander';
-import { type Flags, producerConfig } from './options.ts';
+import { command, flag, required, text } from './declare.ts';
+import { type ConfigValues, producerConfig } from './options.ts';
 import { say } from './terminal.ts';
 
-export function addAcl(program: Command): void {
-  program
-    .command('acl')
-    .requiredOption(
-      '--output <folder>',
-      'folder for users.acl, worker.env, producer.env and admin.env, readable for this user alone',
-    )
-    .addOption(new Option('--config <file>', 'YAML file; its redis_prefix is used'))
-    .option('--redis-prefix <text>', 'prefix of the farm that the users may reach')
-    .option('--force', 'replace files that exist, with new passwords')
-    .action(runAcl);
-}
+export const acl = command({
+  options: {
+    '--output <folder>': required(
+      text('folder for users.acl, worker.env, producer.env and admin.env, readable for this user alone'),
+    ),
+    '--config <file>': text('YAML file; its redis_prefix is used'),
+    '--redis-prefix <text>': text('prefix of the farm that the users may reach'),
+    '--force': flag('replace files that exist, with new passwords'),
+  },
+  example: 'swefarm acl --output acl/',
+  run: ({ config, redisPrefix, output, force }) =>
+    writeUsers({ config, redisPrefix }, resolve(output), force),
+});
 
-async function runAcl(flags: Flags): Promise<void> {
-  const { redis_prefix: prefix } = producerConfig(flags);
-  const folder = resolve(String(flags.output));
+async function writeUsers(given: ConfigValues, folder: string, force: boolean): Promise<void> {
+  const { redis_prefix: prefix } = producerConfig({ farm: given });
   const farm = prefix.replace(/[{}]/g, '');
   const roles = ['worker', 'producer'] as const;
   const passwords = { worker: fresh(), producer: fresh(), admin: fresh() };
@@ -48,7 +48,7 @@ async function runAcl(flags: Flags): Promise<void> {
     'admin.env': [`REDISCLI_AUTH=${passwords.admin}`],
   };
   const there = Object.keys(files).filter((name) => existsSync(join(folder, name)));
-  if (there.length > 0 && flags.force !== true) {
+  if (there.length > 0 && !force) {
     throw new UsageError(`${folder} has ${there.join(', ')} already: --force makes new passwords`);
   }
   await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -1,26 +1,31 @@
 /** `swefarm cancel`: a run, a group, single rollouts or a policy version. Running rollouts end, waiting ones never start. */
 import { type Farm, parseRolloutId, UsageError } from '@swefarm/shared';
-import type { Command } from 'commander';
+import { command, text } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
-import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { FARM, producerConfig } from './options.ts';
 import { say } from './terminal.ts';
 
-export function addCancel(program: Command): void {
-  const command = program
-    .command('cancel')
-    .argument('[ids...]', 'run or rollout ids')
-    .option('--group <instance>', 'cancel only the rollouts of this instance in the given runs')
-    .option('--policy-version <name>', 'cancel every unfinished run of these weights, as stale');
-  addFarmOptions(command).action(async (ids: string[], flags: Flags) => {
-    await using farm = await openFarmPatiently(producerConfig(flags));
-    const cancelled = await cancel(farm, ids, flags);
+export const cancel = command({
+  arguments: { '[ids...]': 'run or rollout ids' },
+  options: {
+    '--group <instance>': text('cancel only the rollouts of this instance in the given runs'),
+    '--policy-version <name>': text('cancel every unfinished run of these weights, as stale'),
+    ...FARM,
+  },
+  example: 'swefarm cancel RUN --group INSTANCE',
+  async run(o, { ids }) {
+    await using farm = await openFarmPatiently(producerConfig(o));
+    const cancelled = await cancelAll(farm, ids, o.policyVersion, o.group);
     say(`cancelled ${cancelled.join(', ')}; workers stop within two seconds`);
-  });
-}
+  },
+});
 
-async function cancel(farm: Farm, ids: readonly string[], flags: Flags): Promise<string[]> {
-  const version = flags.policyVersion as string | undefined;
-  const group = flags.group as string | undefined;
+async function cancelAll(
+  farm: Farm,
+  ids: readonly string[],
+  version: string | undefined,
+  group: string | undefined,
+): Promise<string[]> {
   if (version !== undefined) {
     if (ids.length > 0 || group !== undefined)
       throw new UsageError('--policy-version goes alone: it means every run of that version');

@@ -2,68 +2,53 @@
 import { ExitStatus, UsageError } from '@swefarm/shared';
 import type { ExportFilters } from '@swefarm/trajectories';
 import { PREFERENCES } from '@swefarm/trajectories';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
+import { choice, defaulted, flag, group, list, parsed, type Values, whole, wholeNumber } from './declare.ts';
 import { expandIds } from './ids.ts';
-import { type Flags, wholeNumber } from './options.ts';
-
-const gather = (value: string, earlier: string[] | undefined): string[] => [...(earlier ?? []), value];
 
 const SPLITS = ['train', 'val'] as const;
 
-export function addChoiceOptions(command: Command): Command {
-  // A default counts from the moment in which the command gets the option.
-  const options: Option[] = [];
-  const add = (flag: string, help: string): Option => {
-    const option = new Option(flag, help).helpGroup('Which rollouts:');
-    options.push(option);
-    return option;
-  };
-  add('--only-resolved', 'only resolved rollouts');
-  add('--min-reward <reward>', 'only rollouts with at least this reward').argParser(decimal);
-  add('--trust <level>', 'clean: only verdicts that nothing speaks against').choices(['clean']);
-  add('--with-failed', 'also rollouts that infrastructure failed');
-  add('--tag <tag>', 'only rollouts of this set (repeatable)').argParser(gather);
-  add('--run <id>', 'only rollouts of this run (repeatable)').argParser(gather);
-  add(
-    '--instances <ids>',
-    'only these instances: a,b,c, or @FILE with one id per line (repeatable)',
-  ).argParser(gather);
-  add('--exit-status <status>', 'only rollouts that ended so (repeatable)').argParser(gather);
-  add('--most-turns <n>', 'only rollouts with at most n turns').argParser(wholeNumber);
-  add('--max-tokens <n>', 'only conversations of at most n tokens').argParser(wholeNumber);
-  add('--dedup-patches', 'near-identical patches of an instance once');
-  add('--per-instance <n>', 'at most n rollouts of each instance').argParser(positive);
-  add('--prefer <which>', 'which rollouts of an instance go first').choices(PREFERENCES).default('first');
-  add('--seed <n>', 'of --prefer random and --balance').argParser(wholeNumber).default(0);
-  add('--balance', 'as many resolved rollouts as others');
-  add('--split <side>', 'one side of a division by instance').choices(SPLITS);
-  add('--val-share <share>', 'share of instances, chosen by their ids, on the side val')
-    .argParser(share)
-    .default(0.05);
-  for (const option of options) command.addOption(option);
-  return command;
-}
+export const CHOICE = group('Which rollouts:', {
+  '--only-resolved': flag('only resolved rollouts'),
+  '--min-reward <reward>': parsed('only rollouts with at least this reward', decimal),
+  '--trust <level>': choice('clean: only verdicts that nothing speaks against', ['clean']),
+  '--with-failed': flag('also rollouts that infrastructure failed'),
+  '--tag <tag>': list('only rollouts of this set (repeatable)'),
+  '--run <id>': list('only rollouts of this run (repeatable)'),
+  '--instances <ids>': list('only these instances: a,b,c, or @FILE with one id per line (repeatable)'),
+  '--exit-status <status>': list('only rollouts that ended so (repeatable)'),
+  '--most-turns <n>': whole('only rollouts with at most n turns'),
+  '--max-tokens <n>': whole('only conversations of at most n tokens'),
+  '--dedup-patches': flag('near-identical patches of an instance once'),
+  '--per-instance <n>': parsed('at most n rollouts of each instance', positive),
+  '--prefer <which>': defaulted(choice('which rollouts of an instance go first', PREFERENCES), 'first'),
+  '--seed <n>': defaulted(whole('of --prefer random and --balance'), 0),
+  '--balance': flag('as many resolved rollouts as others'),
+  '--split <side>': choice('one side of a division by instance', SPLITS),
+  '--val-share <share>': defaulted(
+    parsed('share of instances, chosen by their ids, on the side val', share),
+    0.05,
+  ),
+});
 
 /** Throws UsageError for a value that no rollout has. */
-export function filtersOf(flags: Flags): ExportFilters {
-  const exitStatuses = flags.exitStatus as string[] | undefined;
-  for (const status of exitStatuses ?? []) {
+export function choiceFilters(o: Values<typeof CHOICE>): ExportFilters {
+  for (const status of o.exitStatus ?? []) {
     if (!ExitStatus.options.some((known) => known === status)) {
       throw new UsageError(`--exit-status ${status}: expected one of ${ExitStatus.options.join(', ')}`);
     }
   }
-  const side = flags.split as (typeof SPLITS)[number] | undefined;
   return {
-    onlyResolved: flags.onlyResolved === true,
-    minReward: flags.minReward as number | undefined,
-    trustClean: flags.trust === 'clean',
-    withFailed: flags.withFailed === true,
-    tags: flags.tag as string[] | undefined,
-    runs: flags.run as string[] | undefined,
-    instances: idsOf(flags.instances as string[] | undefined),
-    exitStatuses,
-    maxTurns: flags.mostTurns as number | undefined,
-    split: side === undefined ? undefined : { side, valShare: flags.valShare as number },
+    onlyResolved: o.onlyResolved,
+    minReward: o.minReward,
+    trustClean: o.trust === 'clean',
+    withFailed: o.withFailed,
+    tags: o.tag,
+    runs: o.run,
+    instances: idsOf(o.instances),
+    exitStatuses: o.exitStatus,
+    maxTurns: o.mostTurns,
+    split: o.split === undefined ? undefined : { side: o.split, valShare: o.valShare },
   };
 }
 

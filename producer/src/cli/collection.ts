@@ -3,7 +3,6 @@
 import { queueMore, rolloutIds } from '@swefarm/runs';
 import {
   costOf,
-  type Farm,
   type Instance,
   type Price,
   type ProducerConfig,
@@ -12,7 +11,7 @@ import {
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
-import type { CollectOptions, Output, OutputFormat, OutputRun } from '@swefarm/trajectories';
+import type { CollectOptions, OutputFormat, OutputRun } from '@swefarm/trajectories';
 import {
   type CollectionMark,
   type LineSummary,
@@ -22,59 +21,39 @@ import {
   priceFor,
   readLines,
 } from '@swefarm/trajectories';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { type Budget, Feeder, longestFirst, rolloutsAgain } from '../collection/feeder.ts';
-import { type Flags, gather, wholeNumber } from './options.ts';
+import { flag, group, list, parsed, text, type Values, whole } from './declare.ts';
+import type { ConfigValues } from './options.ts';
+import type { Session } from './session.ts';
 import { say } from './terminal.ts';
 
 /** Rollouts that are queued or running at once while a budget holds: what the budget can be overrun by. */
 const IN_FLIGHT = 32;
 
-export function addCollectionOptions(command: Command): Command {
-  const add = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Collection:');
-  return command
-    .addOption(
-      add(
-        '--set <tag:settings>',
-        'a run of its own with these settings, such as t05:temperature=0.5,n=8; its lines carry the tag, and its files (repeatable)',
-      ).argParser(gather),
-    )
-    .addOption(
-      add(
-        '--until-resolved <k>',
-        'queue rollouts of an instance one after the other until k are resolved, or --max-rollouts have run',
-      ).argParser(wholeNumber),
-    )
-    .addOption(
-      add('--max-rollouts <n>', 'most rollouts of an instance (default: --group-size)').argParser(
-        wholeNumber,
-      ),
-    )
-    .addOption(
-      add('--budget-tokens <n>', 'queue no more once the results say so many tokens').argParser(wholeNumber),
-    )
-    .addOption(
-      add('--budget-cost <dollars>', 'queue no more once they cost so much; needs --prices').argParser(
-        amount,
-      ),
-    )
-    .addOption(add('--budget-seconds <s>', 'queue no more after this time').argParser(amount))
-    .addOption(
-      add(
-        '--in-flight <n>',
-        `with a budget: most rollouts queued or running at once (default: ${IN_FLIGHT})`,
-      ).argParser(wholeNumber),
-    )
-    .addOption(add('--longest-first <output>', 'queue first what took longest in an earlier output'))
-    .addOption(add('--again <output>', 'run only rollouts of an earlier output again: see the next two'))
-    .addOption(
-      add(
-        '--only-failures <classes>',
-        'with --again: those that failed with one of these classes (a,b), or all',
-      ).argParser((text) => text.split(',').map((one) => one.trim())),
-    )
-    .addOption(add('--only-unscored', 'with --again: those without a reward, whatever the reason'));
-}
+export const COLLECTION = group('Collection:', {
+  '--set <tag:settings>': list(
+    'a run of its own with these settings, such as t05:temperature=0.5,n=8; its lines carry the tag, and its files (repeatable)',
+  ),
+  '--until-resolved <k>': whole(
+    'queue rollouts of an instance one after the other until k are resolved, or --max-rollouts have run',
+  ),
+  '--max-rollouts <n>': whole('most rollouts of an instance (default: --group-size)'),
+  '--budget-tokens <n>': whole('queue no more once the results say so many tokens'),
+  '--budget-cost <dollars>': parsed('queue no more once they cost so much; needs --prices', amount),
+  '--budget-seconds <s>': parsed('queue no more after this time', amount),
+  '--in-flight <n>': whole(`with a budget: most rollouts queued or running at once (default: ${IN_FLIGHT})`),
+  '--longest-first <output>': text('queue first what took longest in an earlier output'),
+  '--again <output>': text('run only rollouts of an earlier output again: see the next two'),
+  '--only-failures <classes>': parsed(
+    'with --again: those that failed with one of these classes (a,b), or all',
+    (classes) => classes.split(',').map((one) => one.trim()),
+  ),
+  '--only-unscored': flag('with --again: those without a reward, whatever the reason'),
+});
+
+/** What a command with these options is given; `tag`: the set that it runs. */
+export type CollectionValues = Values<typeof COLLECTION> & { farm: ConfigValues; tag?: string | undefined };
 
 function amount(text: string): number {
   if (/^\d+(\.\d+)?$/.test(text) && Number(text) > 0) return Number(text);
@@ -95,10 +74,9 @@ export type Collection = {
 export type Again = ReturnType<typeof rolloutsAgain>;
 
 /** Throws UsageError. */
-export async function readAgain(flags: Flags): Promise<Again | null> {
-  const classes = flags.onlyFailures as string[] | undefined;
-  const unscored = flags.onlyUnscored === true;
-  if (flags.again === undefined) {
+export async function readAgain(o: CollectionValues): Promise<Again | null> {
+  const { again: earlier, onlyFailures: classes, onlyUnscored: unscored } = o;
+  if (earlier === undefined) {
     if (!classes && !unscored) return null;
     throw new UsageError(
       '--only-failures and --only-unscored choose from an earlier output: name it with --again',
@@ -108,7 +86,7 @@ export async function readAgain(flags: Flags): Promise<Again | null> {
     throw new UsageError('--again: say which rollouts, with --only-failures CLASS or with --only-unscored');
   }
   const lines: LineSummary[] = [];
-  for await (const line of readLines(String(flags.again))) lines.push(lineSummaryOf(line));
+  for await (const line of readLines(earlier)) lines.push(lineSummaryOf(line));
   const again = rolloutsAgain(lines, ({ failure, reward }) =>
     unscored
       ? reward === null
@@ -117,34 +95,35 @@ export async function readAgain(flags: Flags): Promise<Again | null> {
   if (again.only.size > 0) return again;
   const known = [...new Set(lines.flatMap(({ failure }) => failure?.class ?? []))].join(', ');
   throw new UsageError(
-    `${flags.again}: has no such rollout; ${known === '' ? 'none failed' : `its failures are ${known}`}`,
+    `${earlier}: has no such rollout; ${known === '' ? 'none failed' : `its failures are ${known}`}`,
   );
 }
 
-/** The flags with a group that is large enough for the collection. */
-export function withGroupSize(flags: Flags, again: Again | null): Flags {
+/** The size of groups that is large enough for the collection; undefined: as the run's settings say. */
+export function groupSizeOf(
+  { maxRollouts }: CollectionValues,
+  given: unknown,
+  again: Again | null,
+): string | undefined {
   const indices = [...(again?.only.values() ?? [])].flatMap((own) => [...own]);
-  const most = (flags.maxRollouts as number | undefined) ?? Number(flags.groupSize ?? 1);
-  const size = Math.max(most, ...indices.map((index) => index + 1));
-  return flags.maxRollouts === undefined && indices.length === 0
-    ? flags
-    : { ...flags, groupSize: String(size) };
+  if (maxRollouts === undefined && indices.length === 0) return undefined;
+  return String(Math.max(maxRollouts ?? Number(given ?? 1), ...indices.map((index) => index + 1)));
 }
 
-const budgetOf = (flags: Flags): Budget => ({
-  tokens: (flags.budgetTokens as number | undefined) ?? null,
-  cost: (flags.budgetCost as number | undefined) ?? null,
-  seconds: (flags.budgetSeconds as number | undefined) ?? null,
+const budgetOf = (o: Partial<CollectionValues>): Budget => ({
+  tokens: o.budgetTokens ?? null,
+  cost: o.budgetCost ?? null,
+  seconds: o.budgetSeconds ?? null,
 });
 
 /** Whether rollouts are queued as results come, and not all at once. */
-export const queuesAsNeeded = (flags: Flags): boolean =>
-  [flags.untilResolved, flags.again, ...Object.values(budgetOf(flags))].some((one) => (one ?? null) !== null);
+export const queuesAsNeeded = (o: Partial<CollectionValues>): boolean =>
+  [o.untilResolved, o.again, ...Object.values(budgetOf(o))].some((one) => (one ?? null) !== null);
 
 /** Throws UsageError for options that do not go together, before anything is written. */
-export function checkCollection(flags: Flags, config: ProducerConfig, record: RunRecord): void {
-  readPrice(flags, config, record);
-  if (!queuesAsNeeded(flags) || record.refills + record.oversample === 0) return;
+export function checkCollection(o: CollectionValues, config: ProducerConfig, record: RunRecord): void {
+  readPrice(o, config, record);
+  if (!queuesAsNeeded(o) || record.refills + record.oversample === 0) return;
   throw new UsageError(
     '--refills and --oversample decide themselves what runs; they do not go with a budget, --until-resolved or --again',
   );
@@ -152,25 +131,18 @@ export function checkCollection(flags: Flags, config: ProducerConfig, record: Ru
 
 /** Throws UsageError for files that cannot be read. */
 export async function openCollection(
-  farm: Farm,
-  given: {
-    flags: Flags;
-    config: ProducerConfig;
-    record: RunRecord;
-    instances: readonly Instance[];
-    output: Output;
-    again: Again | null;
-  },
+  session: Pick<Session, 'farm' | 'config' | 'record' | 'instances' | 'output'>,
+  o: CollectionValues,
+  again: Again | null,
 ): Promise<Collection> {
-  const { flags, config, record, output, again } = given;
-  const price = readPrice(flags, config, record);
-  const instances = await orderOf(flags, given.instances);
-  requireInstances(flags, again, instances);
-  const mark = markOf(flags.tag as string | undefined, price, again);
-  const budget = budgetOf(flags);
-  const untilResolved = (flags.untilResolved as number | undefined) ?? null;
+  const { farm, config, record, output } = session;
+  const price = readPrice(o, config, record);
+  const instances = await orderOf(o, session.instances);
+  requireInstances(again, o.again, instances);
+  const mark = markOf(o.tag, price, again);
+  const budget = budgetOf(o);
   const limited = Object.values(budget).some((most) => most !== null);
-  if (!queuesAsNeeded(flags)) {
+  if (!queuesAsNeeded(o)) {
     const rollouts = new Set(rolloutIds(record, instances));
     return { instances, rollouts, collecting: { mark }, queued: () => undefined };
   }
@@ -179,9 +151,9 @@ export async function openCollection(
       runId: record.run_id,
       instanceIds: instances.map(({ instance_id: id }) => id),
       perInstance: record.group_size,
-      untilResolved,
+      untilResolved: o.untilResolved ?? null,
       budget,
-      inFlight: limited ? ((flags.inFlight as number | undefined) ?? IN_FLIGHT) : null,
+      inFlight: limited ? (o.inFlight ?? IN_FLIGHT) : null,
       only: again?.only ?? null,
       costOf: (line) => (price ? costOf(line.tokens, price) : 0),
     },
@@ -205,46 +177,55 @@ export async function openCollection(
 }
 
 /** In the order in which they are queued. Throws UsageError for a history that cannot be read. */
-export const orderOf = async (flags: Flags, instances: readonly Instance[]): Promise<readonly Instance[]> =>
-  flags.longestFirst === undefined
+export const orderOf = async (
+  { longestFirst: history }: CollectionValues,
+  instances: readonly Instance[],
+): Promise<readonly Instance[]> =>
+  history === undefined
     ? instances
-    : longestFirst(instances, await Array.fromAsync(readLines(String(flags.longestFirst)), lineSummaryOf));
+    : longestFirst(instances, await Array.fromAsync(readLines(history), lineSummaryOf));
 
 /** What stands beside an output of a collection. */
 export const outputRunOf = (
   record: RunRecord,
-  stateDir: string | null,
+  state_dir: string | null,
   rows: OutputFormat,
-  flags: Flags,
+  o: Partial<CollectionValues>,
 ): OutputRun => ({
   format: 'swefarm-output-1',
   record,
-  state_dir: stateDir,
+  state_dir,
   rows,
-  ...(flags.tag === undefined ? {} : { tag: String(flags.tag) }),
-  ...(queuesAsNeeded(flags) ? { as_needed: true } : {}),
-  ...((flags.untilResolved ?? null) === null ? {} : { until_resolved: true }),
+  ...(o.tag === undefined ? {} : { tag: o.tag }),
+  ...(queuesAsNeeded(o) ? { as_needed: true } : {}),
+  ...(o.untilResolved === undefined ? {} : { until_resolved: true }),
 });
 
-function requireInstances(flags: Flags, again: Again | null, instances: readonly Instance[]): void {
+function requireInstances(again: Again | null, name = '', instances: readonly Instance[]): void {
   const there = new Set(instances.map(({ instance_id: id }) => id));
   const missing = [...(again?.only.keys() ?? [])].filter((id) => !there.has(id));
   if (missing.length === 0) return;
   say(
-    `swefarm: ${missing.length} instances of ${flags.again} are not in the dataset and are left out: ${missing.slice(0, 5).join(', ')}`,
+    `swefarm: ${missing.length} instances of ${name} are not in the dataset and are left out: ${missing.slice(0, 5).join(', ')}`,
   );
   if (missing.length === again?.only.size)
-    throw new UsageError(`${flags.again}: none of its instances is in the dataset`);
+    throw new UsageError(`${name}: none of its instances is in the dataset`);
 }
 
 /** The file of prices of a command. */
-export const priceFileOf = (flags: Flags, { prices }: ProducerConfig): PriceFile | null =>
-  prices === null ? null : { path: prices, named: flags.prices !== undefined };
+export const priceFileOf = (
+  { farm }: { farm: ConfigValues },
+  { prices }: ProducerConfig,
+): PriceFile | null => (prices === null ? null : { path: prices, named: farm.prices !== undefined });
 
 /** What the lines of a run cost; null: not known. Throws UsageError for a file without the price that is needed. */
-export function readPrice(flags: Flags, config: ProducerConfig, { policy }: RunRecord): Price | null {
-  const price = priceFor(priceFileOf(flags, config), policy);
-  if (price === null && flags.budgetCost !== undefined)
+export function readPrice(
+  o: Pick<CollectionValues, 'farm'> & Partial<CollectionValues>,
+  config: ProducerConfig,
+  { policy }: RunRecord,
+): Price | null {
+  const price = priceFor(priceFileOf(o, config), policy);
+  if (price === null && o.budgetCost !== undefined)
     throw new UsageError('--budget-cost needs --prices FILE with the price of the model');
   return price;
 }

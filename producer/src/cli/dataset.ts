@@ -1,32 +1,44 @@
 /** `swefarm dataset`: files of rows, and datasets of this farm in another trainer's format. */
-
-import { DATASET_FORMATS } from '@swefarm/trajectories';
-import { type Command, Option } from 'commander';
-import { addDatasetFetch } from './datasetfetch.ts';
-import { addDatasetPictures } from './datasetpictures.ts';
-import { addDatasetTools } from './datasettools.ts';
-import { addDatasetVerify } from './datasetverify.ts';
-import { EXIT } from './exit.ts';
-import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
+import { DATASET_FORMATS, type DatasetFormat } from '@swefarm/trajectories';
+import { fetch } from './datasetfetch.ts';
+import { pictures } from './datasetpictures.ts';
+import { DATASET_TOOLS } from './datasettools.ts';
+import { verify } from './datasetverify.ts';
+import { type Bundle, command, commands, group, required, text } from './declare.ts';
+import { DATASET, datasetOf } from './options.ts';
 import { print, say } from './terminal.ts';
 
-export function addDataset(program: Command): void {
-  const dataset = program.command('dataset');
-  addDatasetFetch(dataset);
-  addDatasetPictures(dataset);
-  addDatasetTools(dataset);
-  addDatasetVerify(dataset);
-  for (const [name, format] of Object.entries(DATASET_FORMATS)) {
-    const command = dataset.command(`to-${name}`).description(format.description);
-    const folder = new Option('--output-dir <folder>', 'folder for the files').makeOptionMandatory();
-    for (const option of [folder, ...format.options()]) command.addOption(option.helpGroup('Output:'));
-    addDatasetOptions(command).action(async (flags: Flags) => {
-      const { instances } = await datasetOf(flags);
-      const showing = instances.filter(({ pictures = [] }) => pictures.length > 0).length;
+/** Options that the format declares itself. */
+const ownOptions = (format: DatasetFormat): Bundle<Readonly<Record<string, unknown>>> => ({
+  made: () => format.options().map((option) => option.helpGroup('Output:')),
+});
+
+const convertTo = (name: string, format: DatasetFormat) =>
+  command({
+    description: format.description,
+    options: {
+      ...group('Output:', { '--output-dir <folder>': required(text('folder for the files')) }),
+      format: ownOptions(format),
+      ...DATASET,
+    },
+    example: ['swefarm', 'dataset', `to-${name}`, '--dataset rows.jsonl --output-dir', name].join(' '),
+    async run(o) {
+      const { instances } = await datasetOf(o);
+      const showing = instances.filter(({ pictures: shown = [] }) => shown.length > 0).length;
       if (showing > 0)
         say(`swefarm: ${showing} instances show pictures; these rows hold their addresses, no pictures`);
-      await print(JSON.stringify(await format.write(instances, String(flags.outputDir), flags)));
-      process.exitCode = EXIT.allJudged;
-    });
-  }
-}
+      await print(JSON.stringify(await format.write(instances, o.outputDir, o.format)));
+    },
+  });
+
+const FORMATS = Object.entries(DATASET_FORMATS).map(
+  ([name, format]) => [`to-${name}`, convertTo(name, format)] as const,
+);
+
+export const dataset = commands({
+  fetch,
+  pictures,
+  ...DATASET_TOOLS,
+  verify,
+  ...Object.fromEntries(FORMATS),
+});

@@ -7,7 +7,6 @@ import {
   distinctRows,
   drawSample,
   FAMILY_FORMS,
-  type FamilyForm,
   inspectDataset,
   openVerbatim,
   parseCriterion,
@@ -18,173 +17,184 @@ import {
   writeRows,
 } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
-import { type Command, Option } from 'commander';
 import { renderInspection } from '../view/inspection.ts';
-import { EXIT } from './exit.ts';
-import { expandIds } from './ids.ts';
-import { addRowOptions, type Flags, gather, regularExpression, rowOptions, wholeNumber } from './options.ts';
+import { choice, command, defaulted, flag, required, text, whole } from './declare.ts';
+import { EXIT, type ExitCode } from './exit.ts';
+import { FILTERS, filtersOf, ROWS, rowOptions } from './options.ts';
 import { print, say } from './terminal.ts';
 
-const output = (): Option =>
-  new Option(
-    '--output <file>',
-    'file to write: .jsonl, .json (both also .gz) or .parquet; - is standard output, as JSONL',
-  ).makeOptionMandatory();
-const keep = (): Option =>
-  new Option('--keep <which>', 'which row stays when several share a key and differ; error: none, name them')
-    .choices(['first', 'last', 'error'])
-    .default('error');
-const seed = (): Option =>
-  new Option('--seed <n>', 'the same seed chooses the same rows').argParser(wholeNumber).default(0);
+const FILE = { '<file>': '' };
+const OUTPUT = {
+  '--output <file>': required(
+    text('file to write: .jsonl, .json (both also .gz) or .parquet; - is standard output, as JSONL'),
+  ),
+};
+const KEEP = {
+  '--keep <which>': defaulted(
+    choice('which row stays when several share a key and differ; error: none, name them', [
+      'first',
+      'last',
+      'error',
+    ]),
+    'error',
+  ),
+};
+const SEED = { '--seed <n>': defaulted(whole('the same seed chooses the same rows'), 0) };
 
-export function addDatasetTools(dataset: Command): void {
-  const inspection = dataset
-    .command('inspect')
-    .description(
-      'tell what a file holds: columns, families, repositories, tests, and what nobody can grade and why',
-    )
-    .argument('<file>', 'dataset as JSON, JSONL (also .gz) or parquet')
-    .option('--json', 'print JSON (the default in a pipe)');
-  addRowOptions(inspection).action(inspect);
-  addFilter(dataset);
-  dataset
-    .command('sample')
-    .description('write rows drawn at random')
-    .argument('<file>')
-    .addOption(new Option('--count <n>', 'how many').argParser(wholeNumber).makeOptionMandatory())
-    .option('--per-repo', 'so many of each repository')
-    .addOption(seed())
-    .addOption(output())
-    .action(sample);
-  dataset
-    .command('split')
-    .description(
-      'write the rows of a file into several, such as train and validation; all rows of an id, or of a repository, go to one',
-    )
-    .argument('<file>')
-    .requiredOption('--parts <parts>', 'names and shares of the parts: train=0.9,validation=0.1')
-    .addOption(
-      new Option('--by <key>', 'what must not be torn').choices(['instance', 'repo']).default('instance'),
-    )
-    .addOption(seed())
-    .requiredOption('--output <file>', 'name with {part} in it, such as data.{part}.jsonl')
-    .action(split);
-  dataset
-    .command('dedup')
-    .description('leave out rows whose id another row has')
-    .argument('<file>')
-    .option(
-      '--by <columns>',
-      'rows are equal when these columns are: patch,problem_statement (default: the id)',
-    )
-    .addOption(keep())
-    .addOption(output())
-    .action((file: string, flags: Flags) => combine([file], flags));
-  dataset
-    .command('merge')
-    .description('write the rows of several files into one, each id once')
-    .argument('<file...>')
-    .addOption(keep())
-    .addOption(output())
-    .action((files: string[], flags: Flags) => combine(files, flags));
-  addConvert(dataset);
-}
+const inspect = command({
+  description:
+    'tell what a file holds: columns, families, repositories, tests, and what nobody can grade and why',
+  arguments: { '<file>': 'dataset as JSON, JSONL (also .gz) or parquet' },
+  options: { '--json': flag('print JSON (the default in a pipe)'), ...ROWS },
+  example: 'swefarm dataset inspect rows.jsonl --json',
+  async run(o, { file }) {
+    const facts = await inspectDataset(await openVerbatim(file), rowOptions(o));
+    const human = !o.json && process.stdout.isTTY;
+    await print(human ? renderInspection(facts) : JSON.stringify(facts));
+    return facts.gradable === facts.rows ? EXIT.allJudged : EXIT.someNotJudged;
+  },
+});
 
-function addConvert(dataset: Command): void {
-  const command = dataset
-    .command('convert')
-    .description(
-      "write a file in another form (JSON, JSONL, parquet, by the name of the output), with all columns and digits; or its rows in another family's form, where nothing is lost",
-    )
-    .argument('<file>')
-    .addOption(
-      new Option(
-        '--to <form>',
-        "form of the rows: swefarm, with environment and plan, from any family; swebench, for SWE-bench's harness (default: as they are)",
-      ).choices(FAMILY_FORMS),
-    )
-    .addOption(output());
-  addRowOptions(command).action(convert);
-}
+const DERIVED_NAMES = Object.entries(DERIVED).map(([name, meaning]) => `  ${name.padEnd(12)} ${meaning}`);
 
-function addFilter(dataset: Command): void {
-  const names = Object.entries(DERIVED).map(([name, meaning]) => `  ${name.padEnd(12)} ${meaning}`);
-  const command = dataset
-    .command('filter')
-    .description('write the rows that pass all given criteria, unchanged')
-    .argument('<file>')
-    .option(
-      '--where <expression>',
+const filter = command({
+  description: 'write the rows that pass all given criteria, unchanged',
+  arguments: FILE,
+  options: {
+    '--where <expression>': text(
       'criterion in CEL over the columns of a row: \'between(len(FAIL_TO_PASS), 2, 5) && repo in ["a/b", "c/d"]\'',
-    )
-    .option('--ids <ids>', 'only these instances: a,b,c, or @FILE with one id per line (repeatable)', gather)
-    .option('--repo <owner/name>', 'only this repository (repeatable)', gather)
-    .option('--match <regex>', 'only instance ids that match')
-    .option('--max-tests <n>', 'only instances with at most n tests', wholeNumber)
-    .option('--gradable', 'only rows that this farm can evaluate')
-    .option('--invert', 'write the rows that do not pass')
-    .addOption(output())
-    .addHelpText('after', `\nBeside the columns, an expression knows:\n${names.join('\n')}`);
-  addRowOptions(command).action(filter);
-}
+    ),
+    ...FILTERS,
+    '--gradable': flag('only rows that this farm can evaluate'),
+    '--invert': flag('write the rows that do not pass'),
+    ...OUTPUT,
+    ...ROWS,
+  },
+  notes: `\nBeside the columns, an expression knows:\n${DERIVED_NAMES.join('\n')}\n`,
+  example: 'swefarm dataset filter rows.jsonl --max-tests 50 --output small.jsonl',
+  async run(o, { file: path }) {
+    const file = await openVerbatim(path);
+    const passes = rowFilter(path, {
+      ...filtersOf(o),
+      criterion: o.where === undefined ? undefined : parseCriterion(o.where),
+      gradable: o.gradable,
+      options: rowOptions(o),
+    });
+    return await write(o.output, file, (row) => passes(row) !== o.invert);
+  },
+});
 
-async function inspect(path: string, flags: Flags): Promise<void> {
-  const facts = await inspectDataset(await openVerbatim(path), rowOptions(flags));
-  const human = flags.json !== true && process.stdout.isTTY;
-  await print(human ? renderInspection(facts) : JSON.stringify(facts));
-  process.exitCode = facts.gradable === facts.rows ? EXIT.allJudged : EXIT.someNotJudged;
-}
+const sample = command({
+  description: 'write rows drawn at random',
+  arguments: FILE,
+  options: {
+    '--count <n>': required(whole('how many')),
+    '--per-repo': flag('so many of each repository'),
+    ...SEED,
+    ...OUTPUT,
+  },
+  example: 'swefarm dataset sample rows.jsonl --count 100 --output some.jsonl',
+  async run({ count, seed, perRepo, output }, { file: path }) {
+    const file = await openVerbatim(path);
+    const drawn = await drawSample(file, { count, seed, perRepository: perRepo });
+    return await write(output, file, (row) => drawn.has(row.where));
+  },
+});
 
-async function filter(path: string, flags: Flags): Promise<void> {
-  const file = await openVerbatim(path);
-  const passes = rowFilter(path, {
-    ids:
-      flags.ids === undefined ? undefined : (flags.ids as string[]).flatMap((ids) => expandIds(ids, '--ids')),
-    repos: flags.repo as string[] | undefined,
-    match: flags.match === undefined ? undefined : regularExpression(String(flags.match)),
-    maxTests: flags.maxTests as number | undefined,
-    criterion: flags.where === undefined ? undefined : parseCriterion(String(flags.where)),
-    gradable: flags.gradable === true,
-    options: rowOptions(flags),
-  });
-  const wanted = flags.invert !== true;
-  await write(String(flags.output), file, (row) => passes(row) === wanted);
-}
+const split = command({
+  description:
+    'write the rows of a file into several, such as train and validation; all rows of an id, or of a repository, go to one',
+  arguments: FILE,
+  options: {
+    '--parts <parts>': required(text('names and shares of the parts: train=0.9,validation=0.1')),
+    '--by <key>': defaulted(choice('what must not be torn', ['instance', 'repo']), 'instance'),
+    ...SEED,
+    '--output <file>': required(text('name with {part} in it, such as data.{part}.jsonl')),
+  },
+  example: 'swefarm dataset split rows.jsonl --parts train=0.9,validation=0.1 --output rows.{part}.jsonl',
+  async run({ output, parts: text, by, seed }, { file: path }) {
+    if (!output.includes('{part}'))
+      throw new UsageError('--output: expected {part} in the name, such as data.{part}.jsonl');
+    const parts = parseParts(text);
+    const file = await openVerbatim(path);
+    const found = await splitRows(file, parts, by, seed);
+    let code: ExitCode = EXIT.allJudged;
+    for (const { name } of parts) {
+      const written = output.replaceAll('{part}', name);
+      const own = await write(written, file, (row) => found.get(row.where) === name);
+      if (own > code) code = own;
+    }
+    return code;
+  },
+});
 
-async function sample(path: string, flags: Flags): Promise<void> {
-  const file = await openVerbatim(path);
-  const drawn = await drawSample(file, {
-    count: flags.count as number,
-    seed: flags.seed as number,
-    perRepository: flags.perRepo === true,
-  });
-  await write(String(flags.output), file, (row) => drawn.has(row.where));
-}
+const dedup = command({
+  description: 'leave out rows whose id another row has',
+  arguments: FILE,
+  options: {
+    '--by <columns>': text(
+      'rows are equal when these columns are: patch,problem_statement (default: the id)',
+    ),
+    ...KEEP,
+    ...OUTPUT,
+  },
+  example: 'swefarm dataset dedup rows.jsonl --output unique.jsonl',
+  run: (o, { file }) => combine([file], o.by?.split(',') ?? null, o),
+});
 
-async function split(path: string, flags: Flags): Promise<void> {
-  const name = String(flags.output);
-  if (!name.includes('{part}'))
-    throw new UsageError('--output: expected {part} in the name, such as data.{part}.jsonl');
-  const parts = parseParts(String(flags.parts));
-  const file = await openVerbatim(path);
-  const found = await splitRows(file, parts, flags.by as 'instance' | 'repo', flags.seed as number);
-  for (const part of parts) {
-    await write(name.replaceAll('{part}', part.name), file, (row) => found.get(row.where) === part.name);
-  }
-}
+const merge = command({
+  description: 'write the rows of several files into one, each id once',
+  arguments: { '<file...>': '' },
+  options: { ...KEEP, ...OUTPUT },
+  example: 'swefarm dataset merge first.jsonl second.jsonl --output all.jsonl',
+  run: (o, { file }) => combine(file, null, o),
+});
 
-async function combine(paths: readonly string[], flags: Flags): Promise<void> {
+const convert = command({
+  description:
+    "write a file in another form (JSON, JSONL, parquet, by the name of the output), with all columns and digits; or its rows in another family's form, where nothing is lost",
+  arguments: FILE,
+  options: {
+    '--to <form>': choice(
+      "form of the rows: swefarm, with environment and plan, from any family; swebench, for SWE-bench's harness (default: as they are)",
+      FAMILY_FORMS,
+    ),
+    ...OUTPUT,
+    ...ROWS,
+  },
+  example: 'swefarm dataset convert rows.parquet --output rows.jsonl',
+  async run(o, { file: path }) {
+    const file = await openVerbatim(path);
+    const { output, to: form } = o;
+    if (form === undefined) return await write(output, file, () => true);
+    const conversion = await convertRows(file, form, rowOptions(o));
+    const { all, refused } = conversion;
+    if (refused.size > 0 && !o.skipUngradable) throw unconverted(path, form, conversion);
+    const left = [...refused.values()].reduce((sum, { rows }) => sum + rows, 0);
+    if (left < all) await writeRows(output, { rows: conversion.rows, parquet: null });
+    for (const [reason, { rows }] of refused) say(`left out ${rows} of ${all} rows: ${reason}`);
+    say(`${output === '-' ? '' : `${output}: `}${all - left} of ${all} rows`);
+    return left === all ? EXIT.someNotJudged : EXIT.allJudged;
+  },
+});
+
+export const DATASET_TOOLS = { inspect, filter, sample, split, dedup, merge, convert };
+
+async function combine(
+  paths: readonly string[],
+  columns: readonly string[] | null,
+  { keep, output }: { keep: 'first' | 'last' | 'error'; output: string },
+): Promise<void> {
   const files: VerbatimFile[] = [];
   for (const path of paths) files.push(await openVerbatim(path));
-  const columns = flags.by === undefined ? null : String(flags.by).split(',');
-  const distinct = await distinctRows(files, { keep: flags.keep as 'first' | 'last' | 'error', columns });
+  const distinct = await distinctRows(files, { keep, columns });
   async function* rows(): AsyncGenerator<VerbatimRow> {
     for (const [at, file] of files.entries()) {
       for await (const row of file.rows()) if (distinct.keep[at]?.has(row.where)) yield row;
     }
   }
   const [first] = files;
-  const count = await writeRows(String(flags.output), {
+  const count = await writeRows(output, {
     rows,
     parquet: (files.length === 1 && first?.parquet) || null,
   });
@@ -193,26 +203,11 @@ async function combine(paths: readonly string[], flags: Flags): Promise<void> {
   );
 }
 
-async function convert(path: string, flags: Flags): Promise<void> {
-  const file = await openVerbatim(path);
-  const output = String(flags.output);
-  if (flags.to === undefined) return write(output, file, () => true);
-  const form = flags.to as FamilyForm;
-  const conversion = await convertRows(file, form, rowOptions(flags));
-  const { all, refused } = conversion;
-  if (refused.size > 0 && flags.skipUngradable !== true) throw unconverted(path, form, conversion);
-  const left = [...refused.values()].reduce((sum, { rows }) => sum + rows, 0);
-  if (left < all) await writeRows(output, { rows: conversion.rows, parquet: null });
-  for (const [reason, { rows }] of refused) say(`left out ${rows} of ${all} rows: ${reason}`);
-  say(`${output === '-' ? '' : `${output}: `}${all - left} of ${all} rows`);
-  if (left === all) process.exitCode = EXIT.someNotJudged;
-}
-
 async function write(
   output: string,
   file: VerbatimFile,
   takes: (row: VerbatimRow) => boolean,
-): Promise<void> {
+): Promise<ExitCode> {
   let all = 0;
   async function* rows(): AsyncGenerator<VerbatimRow> {
     all = 0;
@@ -224,5 +219,5 @@ async function write(
   const count = await writeRows(output, { rows, parquet: file.parquet });
   say(`${output === '-' ? '' : `${output}: `}${count} of ${all} rows`);
   // An empty selection is a mistake more often than not: a script must notice.
-  if (count === 0) process.exitCode = EXIT.someNotJudged;
+  return count === 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }

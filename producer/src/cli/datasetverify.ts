@@ -5,50 +5,48 @@ import { formOf, idOf, openVerbatim, readRow, writeRows } from '@swefarm/dataset
 import { appendFindings, registryPath } from '@swefarm/runs';
 import { brokenBecause, UsageError } from '@swefarm/shared';
 import { countNames, inFolder, replaceRecord } from '@swefarm/trajectories';
-import type { Command } from 'commander';
-import { addExaminationOptions, type Examined, examine } from './examine.ts';
+import { command, defaulted, required, text, whole } from './declare.ts';
+import { EXAMINATION, type ExaminationValues, type Examined, examine } from './examine.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { datasetOf, type Flags, producerConfig, rowOptions, wholeNumber } from './options.ts';
+import { datasetOf, producerConfig, rowOptions } from './options.ts';
 import { listenForEvaluations } from './stop.ts';
 import { say } from './terminal.ts';
 
-export function addDatasetVerify(dataset: Command): void {
-  const command = dataset
-    .command('verify')
-    .description(
-      'evaluate the gold patch and the untouched tree of each row several times; write the rows whose answer is always the right one',
-    )
-    .option('--times <n>', 'evaluations of each', wholeNumber, 3)
-    .requiredOption('--output <file>', 'file for the clean rows, unchanged: .jsonl, .json or .parquet')
-    .option(
-      '--findings <file>',
+export const verify = command({
+  description:
+    'evaluate the gold patch and the untouched tree of each row several times; write the rows whose answer is always the right one',
+  options: {
+    '--times <n>': defaulted(whole('evaluations of each'), 3),
+    '--output <file>': required(text('file for the clean rows, unchanged: .jsonl, .json or .parquet')),
+    '--findings <file>': text(
       'JSONL with a line for each row: clean, or why it is out (default: OUTPUT.findings.jsonl)',
-    );
-  addExaminationOptions(command).action(async (flags: Flags) => {
-    process.exitCode = await verify({ ...flags, skipUngradable: true });
-  });
-}
+    ),
+    ...EXAMINATION,
+  },
+  example: 'swefarm dataset verify --dataset rows.jsonl --output clean.jsonl',
+  run: (o) => verifyRows({ ...o, skipUngradable: true }),
+});
+
+type VerifyValues = ExaminationValues & { times: number; output: string; findings: string | undefined };
 
 type Finding = { instance_id: string; clean: boolean; why: string | null; flaky: string[]; times: number };
 
-async function verify(flags: Flags): Promise<ExitCode> {
-  const output = String(flags.output);
-  if (output === '-' || (flags.times as number) < 1) {
+async function verifyRows(o: VerifyValues): Promise<ExitCode> {
+  const { output, times, dataset: path } = o;
+  if (output === '-' || times < 1) {
     throw new UsageError('--output names a file for the clean rows, and --times is at least 1');
   }
   formOf(output);
   const stop = listenForEvaluations();
-  const dataset = await datasetOf(flags, stop.draining);
+  const dataset = await datasetOf(o, stop.draining);
   const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
-  const times = flags.times as number;
-  const path = String(flags.dataset);
   const { findings, unjudged, complete } = await examine(
     { ...dataset, instances },
-    flags,
+    o,
     { gold: times, noop: times },
     stop,
   );
-  await appendFindings(registryPath(flags.health, producerConfig(flags).state_dir), [...findings.values()]);
+  await appendFindings(registryPath(o.health, producerConfig(o).state_dir), [...findings.values()]);
   if (!complete) {
     say('swefarm: not all were evaluated: nothing is written');
     return EXIT.interrupted;
@@ -57,7 +55,7 @@ async function verify(flags: Flags): Promise<ExitCode> {
   const examined = new Set(instances.map(({ instance_id: id }) => id));
   const evaluated = new Map(dataset.instances.map((instance) => [instance.instance_id, instance]));
   const findingOf = (row: VerbatimRow): Finding | null => {
-    const read = readRow(row, rowOptions(flags));
+    const read = readRow(row, rowOptions(o));
     if ('problem' in read) return out(idOf(row), `it cannot be evaluated: ${read.problem}`);
     const { instance } = read;
     const known = evaluated.get(instance.instance_id);
@@ -73,9 +71,7 @@ async function verify(flags: Flags): Promise<ExitCode> {
   const missing = evaluated.size - found.filter(({ instance_id: id }) => evaluated.has(id)).length;
   if (missing > 0) throw changed(path, `${missing} rows that were evaluated are not there`);
   const lines = found.map((one) => JSON.stringify(one)).join('\n');
-  const findingsFile = String(
-    flags.findings ?? `${output.replace(/\.(jsonl?|parquet)(\.gz)?$/, '')}.findings.jsonl`,
-  );
+  const findingsFile = o.findings ?? `${output.replace(/\.(jsonl?|parquet)(\.gz)?$/, '')}.findings.jsonl`;
   await inFolder(findingsFile, () => replaceRecord(findingsFile, lines));
   const clean = found.filter((one) => one.clean).length;
   tell(found, clean, output, findingsFile);

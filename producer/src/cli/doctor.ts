@@ -1,73 +1,62 @@
 /** `swefarm doctor`: checks everything that a run needs, one line each: ok, warn or fail, with the remedy. */
 
+import type { RunFlagValues } from '@swefarm/runs';
 import { ANY_MODEL, asTree, diagnose, runSettings } from '@swefarm/runs';
-import {
-  environmentSecret,
-  type Finding,
-  originsOf,
-  PolicyConfig,
-  renderFinding,
-  UsageError,
-} from '@swefarm/shared';
+import { type Finding, originsOf, PolicyConfig, renderFinding, UsageError } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories';
-import { type Command, Option } from 'commander';
+import { choice, command, defaulted, flag, list, text } from './declare.ts';
 import { EXIT } from './exit.ts';
-import { addFarmOptions, addProbeOptions, type Flags, producerConfig, runFlags } from './options.ts';
+import { apiKeyOf, FARM, PROBE, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, styled } from './terminal.ts';
 
-export function addDoctor(program: Command): void {
-  const command = program
-    .command('doctor')
-    .addOption(
-      new Option('--policy-url <url>', 'OpenAI-compatible endpoint to check (repeatable)').argParser(
-        (url: string, earlier: string[] | undefined) => [...(earlier ?? []), url],
-      ),
-    )
-    .option('--model <name>', 'model to ask (default: the first one that the endpoint serves)')
-    .option('--api-key-env <variable>', 'environment variable that holds the key of the policy')
-    .option(
-      '--require-tokens',
+export const doctor = command({
+  options: {
+    '--policy-url <url>': list('OpenAI-compatible endpoint to check (repeatable)'),
+    '--model <name>': text('model to ask (default: the first one that the endpoint serves)'),
+    '--api-key-env <variable>': text('environment variable that holds the key of the policy'),
+    '--require-tokens': flag(
       'check also whether a training run could use the token ids: three turns, thinking and a tool call',
-    )
-    .addOption(
-      new Option('--token-mode <mode>', 'with --require-tokens: the token mode of the run')
-        .choices(PolicyConfig.shape.token_mode.unwrap().options)
-        .default('token-in'),
-    )
-    .option(
-      '--tokenizer <folder>',
+    ),
+    '--token-mode <mode>': defaulted(
+      choice(
+        'with --require-tokens: the token mode of the run',
+        PolicyConfig.shape.token_mode.unwrap().options,
+      ),
+      'token-in',
+    ),
+    '--tokenizer <folder>': text(
       "for token-in: folder with tokenizer.json and chat template (default: the endpoint's /tokenize)",
-    )
-    .option('--pictures', 'check also whether the endpoints take pictures, which SWE-bench Multimodal shows')
-    .option('--json', 'print JSON (the default in a pipe)');
-  addProbeOptions(command);
-  addFarmOptions(command).action(async (flags: Flags) => {
-    const config = producerConfig(flags);
-    const policyUrls = (flags.policyUrl as string[] | undefined) ?? [];
-    const secret =
-      flags.apiKeyEnv === undefined
-        ? config.policy_api_key
-        : environmentSecret(String(flags.apiKeyEnv), '--api-key-env');
+    ),
+    '--pictures': flag('check also whether the endpoints take pictures, which SWE-bench Multimodal shows'),
+    '--json': flag('print JSON (the default in a pipe)'),
+    ...PROBE,
+    ...FARM,
+  },
+  example: 'swefarm doctor --policy-url http://localhost:8000/v1 --require-tokens',
+  async run(o) {
+    const config = producerConfig(o);
+    const { policyUrl: policyUrls = [], tokenMode, tokenizer } = o;
+    const secret = apiKeyOf(o.apiKeyEnv, config.policy_api_key);
+    const settings = { ...o.sampling, tokenMode, tokenizer, requireTokens: o.requireTokens || undefined };
     const findings = await diagnose({
-      config,
-      policyUrls,
-      policy: policyOf(flags),
-      acceptRawLogprobs: flags.acceptRawLogprobs === true,
-      pictures: flags.pictures === true,
+      ...{ config, policyUrls },
+      policy: policyOf(settings, o.model),
+      acceptRawLogprobs: o.acceptRawLogprobs,
+      pictures: o.pictures,
       apiKey: secret && { secret, origins: originsOf(policyUrls) },
       signal: listenForStop().draining,
     });
-    if (process.stdout.isTTY && flags.json !== true) await print(findings.map(describe).join('\n'));
+    if (process.stdout.isTTY && !o.json) await print(findings.map(describe).join('\n'));
     else for (const finding of findings) await print(JSON.stringify(finding));
-    process.exitCode = findings.some((finding) => finding.status === 'fail') ? EXIT.unusable : 0;
-  });
-}
+    return findings.some(({ status }) => status === 'fail') ? EXIT.unusable : EXIT.allJudged;
+  },
+});
 
 /** The policy that a run's flags describe; a missing model is found by asking the endpoint. Throws UsageError naming the flag. */
-function policyOf(flags: Flags): PolicyConfig {
-  const { policy } = runSettings({ flags: runFlags(flags) });
-  const read = PolicyConfig.safeParse({ ...asTree(policy), urls: [], model: flags.model ?? ANY_MODEL });
+function policyOf(flags: RunFlagValues, model = ANY_MODEL): PolicyConfig {
+  const { policy } = runSettings({ flags });
+  const read = PolicyConfig.safeParse({ ...asTree(policy), urls: [], model });
   if (read.success) return read.data;
   const [issue] = read.error.issues;
   throw new UsageError(`${issue?.path.join('.')}: ${issue?.message}`);

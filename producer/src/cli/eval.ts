@@ -10,126 +10,61 @@ import {
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
-import {
-  blankFiles,
-  evaluationStatusOf,
-  filesOf,
-  isFolderName,
-  LOGS,
-  writeFolder,
-} from '@swefarm/trajectories';
-import type { Command } from 'commander';
+import { blankFiles, evaluationStatusOf, filesOf, isFolderName, writeFolder } from '@swefarm/trajectories';
 import { changedPatches, type EvalTask, listEvalTasks } from '../eval/evaltasks.ts';
 import { patchesOf, planEvaluationRun } from '../eval/evaluationrun.ts';
 import { planGrading } from '../eval/gradingplans.ts';
 import type { EvaluationEnd } from '../eval/statustable.ts';
+import { command } from './declare.ts';
 import { readEvalInput } from './evalinput.ts';
-import {
-  addOutputFlags,
-  openEvalOutput,
-  readStatuses,
-  readStoredEvaluation,
-  writeEvaluation,
-} from './evaloutput.ts';
+import { EVALUATION, type EvalValues } from './evaloptions.ts';
+import { openEvalOutput, readStatuses, readStoredEvaluation, writeEvaluation } from './evaloutput.ts';
 import { type Evaluation, writeReports } from './evalreport.ts';
 import type { ExitCode } from './exit.ts';
-import { openFarmPatiently } from './farm.ts';
-import { openRunFolder, runLocally } from './local.ts';
-import {
-  addDatasetOptions,
-  addFarmOptions,
-  addGradingOptions,
-  addWorkerOptions,
-  datasetOf,
-  type Flags,
-  producerConfig,
-  runFlags,
-  wholeNumber,
-} from './options.ts';
+import { openHome, openHomeFarm } from './home.ts';
+import { datasetOf, producerConfig } from './options.ts';
+import { runSession } from './session.ts';
 import { listenForEvaluations, type Stop } from './stop.ts';
 import { say } from './terminal.ts';
+import { localWorkers } from './workers.ts';
 
-export function addEval(program: Command): void {
-  const command = program
-    .command('eval')
-    .option(
-      '--predictions <file>',
-      'JSON or JSONL with instance_id, model_name_or_path and model_patch; or the word gold',
-    )
-    .option(
-      '--from <output>',
-      'instead of predictions: evaluate again the saved patches of this output whose evaluation failed',
-    )
-    .option(
-      '--run-id <name>',
-      'name of folder and report; an instance with a report.json there is not evaluated again',
-    )
-    .option(
-      '--max-workers <n>',
-      'evaluations at the same time (default: what the machine allows)',
-      wholeNumber,
-    )
-    .option('--timeout <seconds>', 'longest time of the tests (default: 1800)')
-    .option(
-      '--n-times <k>',
-      'evaluate each prediction k times and name the tests that change their outcome',
-      wholeNumber,
-    )
-    .option('--report-dir <dir>', 'folder for <model>.<run-id>.json', '.')
-    .option('--logs-dir <dir>', "folder for the harness's tree of logs", LOGS);
-  addOutputFlags(command);
-  addDatasetOptions(command);
-  addGradingOptions(command);
-  addWorkerOptions(command, [
-    '--no-local-worker',
-    'start no worker here; the workers of the farm at --redis-url evaluate',
-  ]);
-  addFarmOptions(command).action(async (flags: Flags) => {
-    process.exitCode = await runEval(flags);
-  });
-}
+export const evaluate = command({
+  options: EVALUATION,
+  example: 'swefarm eval --dataset rows.jsonl --predictions preds.jsonl --run-id mine',
+  run: (o) => runEval(o),
+});
 
-async function runEval(flags: Flags): Promise<ExitCode> {
+async function runEval(o: EvalValues): Promise<ExitCode> {
   const stop = listenForEvaluations();
-  const begun = await readStoredEvaluation(flags);
+  const begun = await readStoredEvaluation(o);
   const now = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '');
-  const runId = String(flags.runId ?? begun?.evaluation.run_id ?? `eval-${now}`);
+  const runId = o.runId ?? begun?.evaluation.run_id ?? `eval-${now}`;
   if (!isFolderName(runId)) throw new UsageError(`--run-id ${runId}: expected a name that can be a folder`);
-  const config = producerConfig(flags);
-  if (flags.localWorker === false && config.redis_url === null) {
+  const config = producerConfig(o);
+  if (!o.localWorker && config.redis_url === null) {
     throw new UsageError('--no-local-worker needs the --redis-url of a farm whose workers do the work');
   }
-  const dataset = await datasetOf(flags, stop.draining);
-  const given = await readEvalInput(flags, dataset, stop.draining);
+  const dataset = await datasetOf(o, stop.draining);
+  const given = await readEvalInput(o, dataset, stop.draining);
   if (given.problems.length > 0) {
     say(`swefarm: ${describeProblems(given.name, given.problems, 'the others are graded')}`);
   }
   if (given.predictions.length === 0) throw new UsageError(`${given.name}: no prediction is left to grade`);
-  const logs = String(flags.logsDir);
+  const logs = o.logsDir;
   const chosen = new Set(dataset.instances.map((instance) => instance.instance_id));
   const rounds = given.rounds.map((round) => round.filter(({ instance_id }) => chosen.has(instance_id)));
-  const record = recordOf(flags, dataset, given.rounds.length);
+  const record = recordOf(o, dataset, given.rounds.length);
   const plans = planGrading(dataset.instances, record.evaluation.grader);
   const items = await listEvalTasks({ logs, runId, rounds, plan: plans.of, grader: plans.grader });
   const work = planEvaluationRun({
     items,
     instances: dataset.instances,
-    describe: (instances) => recordOf(flags, { ...dataset, instances: [...instances] }, given.rounds.length),
+    describe: (instances) => recordOf(o, { ...dataset, instances: [...instances] }, given.rounds.length),
     begun: begun?.evaluation ?? null,
   });
   const timeoutSeconds = record.evaluation.timeout;
   const evaluation = {
-    flags,
-    config,
-    logs,
-    runId,
-    dataset,
-    given,
-    plans,
-    items,
-    begun,
-    work,
-    timeoutSeconds,
+    ...{ o, config, logs, runId, dataset, given, plans, items, begun, work, timeoutSeconds },
   };
   await announce(evaluation);
   const ended = new Map<EvalTask, EvaluationEnd>();
@@ -157,12 +92,12 @@ async function announce({ items, runId }: Evaluation): Promise<void> {
 
 /** The record of the farm's run; its rows are filled in once they are known. */
 function recordOf(
-  flags: Flags,
+  o: EvalValues,
   dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>,
   rounds: number,
 ): RunRecord {
-  const given = { ...runFlags(flags), agent: 'patch', kind: 'validation', groupSize: rounds };
-  return newRunRecord({ dataset, flags: { ...given, evalTimeout: flags.timeout } }, false);
+  const given = { ...o.run, agent: 'patch', kind: 'validation', groupSize: String(rounds) };
+  return newRunRecord({ dataset, flags: { ...given, evalTimeout: o.timeout } }, false);
 }
 
 /** Writes what needs no container and runs the rest; false when a signal came first. */
@@ -171,7 +106,7 @@ async function evaluateOpen(
   stop: Stop,
   ended: Map<EvalTask, EvaluationEnd>,
 ): Promise<boolean> {
-  const { begun, work, given, flags, config, runId } = evaluation;
+  const { begun, work, given, o, config, runId } = evaluation;
   await finishWithoutContainer(evaluation, ended);
   if (!work) return true;
   const { record, instances, items } = work;
@@ -180,10 +115,10 @@ async function evaluateOpen(
     return item && given.lineOf(item.prediction);
   };
   await using stack = new AsyncDisposableStack();
-  let output = begun && stack.use(await openEvalOutput(flags, work, lineOf));
+  let output = begun && stack.use(await openEvalOutput(o, work, lineOf));
   if (output) {
     say(`swefarm: resuming: ${output.name} holds: ${output.lines.size} of ${items.size} lines`);
-    const ends = await readStatuses(flags, work, lineOf);
+    const ends = await readStatuses(o, work, lineOf);
     for (const [id, item] of items) {
       const { prediction, round, state } = item;
       const found = ends.get(id);
@@ -193,27 +128,24 @@ async function evaluateOpen(
     }
     if (ends.size === items.size) return true;
   }
-  const place = await openRunFolder(config, record, begun, stack, stop.draining);
-  const farm = stack.use(await openFarmPatiently(place.config, stop.draining, { entrusts: true }));
+  const home = await openHome(config, record, begun, stack, stop.draining);
+  const farm = await openHomeFarm(home, stack, stop.draining);
   if (!output) {
-    await writeEvaluation(flags, work, runId, place.stateDir);
-    output = stack.use(await openEvalOutput(flags, work, lineOf));
+    await writeEvaluation(o, work, runId, home.stateDir);
+    output = stack.use(await openEvalOutput(o, work, lineOf));
   }
-  const { complete } = await runLocally({
-    farm,
-    output,
-    record,
-    instances,
-    place,
-    stop,
-    flags: { ...flags, concurrency: flags.maxWorkers },
-    patches: patchesOf(work),
-    rollouts: new Set(items.keys()),
-    onResult: async (result, content) => {
-      const item = items.get(result.rollout_id);
-      if (item) ended.set(item, await writeEvaluated(evaluation, item, result, content));
+  const session = { ...home, farm, output, record, instances, stop, patches: patchesOf(work) };
+  const { complete } = await runSession(
+    { ...session, copyArtifactsTo: o.copyArtifacts },
+    {
+      rollouts: new Set(items.keys()),
+      workers: localWorkers({ ...o, concurrency: o.maxWorkers }, home),
+      onResult: async (result, content) => {
+        const item = items.get(result.rollout_id);
+        if (item) ended.set(item, await writeEvaluated(evaluation, item, result, content));
+      },
     },
-  });
+  );
   return complete;
 }
 

@@ -11,7 +11,7 @@ import {
   readPredictions,
 } from '@swefarm/trajectories';
 import { readLostEvaluations } from '../eval/lostevaluations.ts';
-import type { Flags } from './options.ts';
+import type { EvalValues } from './evaloptions.ts';
 
 export type EvalInput = {
   /** For messages. */
@@ -30,10 +30,11 @@ export type EvalInput = {
 };
 
 /** Throws UsageError for contradicting flags and unreadable files. */
-export async function readEvalInput(flags: Flags, dataset: Dataset, signal: AbortSignal): Promise<EvalInput> {
-  const file = flags.predictions as string | undefined;
-  const from = flags.from as string | undefined;
-  const times = (flags.nTimes as number | undefined) ?? 1;
+export async function readEvalInput(
+  { predictions: file, from, nTimes: times = 1 }: EvalValues,
+  dataset: Dataset,
+  signal: AbortSignal,
+): Promise<EvalInput> {
   if (times < 1) throw new UsageError('--n-times: expected 1 or more');
   if ((file === undefined) === (from === undefined)) {
     throw new UsageError('give --predictions FILE (or gold), or --from OUTPUT');
@@ -53,14 +54,15 @@ export async function readEvalInput(flags: Flags, dataset: Dataset, signal: Abor
       lineOf: lost.lineOf,
     };
   }
+  const name = file ?? GOLD;
   const read =
-    file === GOLD
+    name === GOLD
       ? { predictions: goldPredictions(dataset.instances), problems: [] }
-      : await readPredictions(String(file), dataset.ids, signal);
+      : await readPredictions(name, dataset.ids, signal);
   const { predictions, problems } = read;
   const rounds = Array.from({ length: times }, () => predictions);
   return {
-    name: String(file),
+    name,
     predictions,
     rounds,
     all: () => predictions,

@@ -14,36 +14,26 @@ import {
   streamOutput,
   writeOutputRun,
 } from '@swefarm/trajectories';
-import type { Command } from 'commander';
 import { type EvaluationRun, hashPatches } from '../eval/evaluationrun.ts';
 import { mergeEvaluation, reevaluationOutput } from '../eval/lostevaluations.ts';
+import type { EvalValues } from './evaloptions.ts';
 import { openOutput } from './follow.ts';
-import type { Flags } from './options.ts';
-
-export function addOutputFlags(command: Command): Command {
-  return command
-    .option(
-      '--output <file>',
-      'write result lines too, as JSONL (- is standard output); with --from the old lines with their new verdicts',
-    )
-    .option('--copy-artifacts <dir>', 'copy patches, reports and logs into this folder');
-}
 
 export type StoredEvaluation = OutputRun & { evaluation: OutputEvaluation };
 
 /** With --from: the old line of a rollout, to be written with its new verdict. */
 type LineOf = (rolloutId: string) => OutputLine | undefined;
 
-const fileOf = ({ output }: Flags): string | null =>
-  output === undefined || output === '-' ? null : String(output);
+const fileOf = ({ output }: EvalValues): string | null =>
+  output === undefined || output === '-' ? null : output;
 
 /**
  * What an earlier start of this evaluation left in the output; null when the output is new or is not a file.
  *
  * @throws UsageError when the file belongs to something else
  */
-export async function readStoredEvaluation(flags: Flags): Promise<StoredEvaluation | null> {
-  const path = fileOf(flags);
+export async function readStoredEvaluation(o: EvalValues): Promise<StoredEvaluation | null> {
+  const path = fileOf(o);
   if (path === null) return null;
   const stored = await readOutputRun(path);
   const evaluation = stored?.evaluation;
@@ -53,11 +43,11 @@ export async function readStoredEvaluation(flags: Flags): Promise<StoredEvaluati
   }
   const other = (say: string) =>
     new UsageError(`${path}: ${say}, or choose another --output`, { code: 'output_exists' });
-  if (flags.runId !== undefined && flags.runId !== evaluation.run_id) {
+  if (o.runId !== undefined && o.runId !== evaluation.run_id) {
     const { run_id } = evaluation;
     throw other(`holds the lines of evaluation ${run_id}; give --run-id ${run_id} to continue it`);
   }
-  if (evaluation.mends !== (flags.from !== undefined)) {
+  if (evaluation.mends !== (o.from !== undefined)) {
     throw other(`was begun with ${evaluation.mends ? '--from' : '--predictions'}; give the same again`);
   }
   return { ...stored, evaluation };
@@ -65,14 +55,14 @@ export async function readStoredEvaluation(flags: Flags): Promise<StoredEvaluati
 
 /** Records beside a new output what it will hold, so that the same command can resume it. */
 export async function writeEvaluation(
-  flags: Flags,
+  o: EvalValues,
   work: EvaluationRun,
   runId: string,
   stateDir: string | null,
 ): Promise<void> {
-  const path = fileOf(flags);
+  const path = fileOf(o);
   if (path === null) return;
-  const old = flags.from === undefined ? null : await readOutputRun(String(flags.from));
+  const old = o.from === undefined ? null : await readOutputRun(o.from);
   await writeOutputRun(path, {
     format: 'swefarm-output-1',
     record: old?.record ?? work.record,
@@ -82,17 +72,17 @@ export async function writeEvaluation(
       record: work.record,
       rollouts: [...work.items.keys()],
       patches_sha256: hashPatches(work.items),
-      mends: flags.from !== undefined,
+      mends: o.from !== undefined,
     },
   });
 }
 
 /** With --from, it writes the old lines with their new verdicts. */
-export async function openEvalOutput(flags: Flags, work: EvaluationRun, lineOf: LineOf): Promise<Output> {
-  if (flags.output === undefined) return streamOutput(() => Promise.resolve());
-  const path = String(flags.output);
-  if (flags.from === undefined) return await openOutput(path, work.record.run_id);
-  const old = await readOutputRun(String(flags.from));
+export async function openEvalOutput(o: EvalValues, work: EvaluationRun, lineOf: LineOf): Promise<Output> {
+  if (o.output === undefined) return streamOutput(() => Promise.resolve());
+  const path = o.output;
+  if (o.from === undefined) return await openOutput(path, work.record.run_id);
+  const old = await readOutputRun(o.from);
   const overrides = { ...old?.record.reward.overrides, ...work.record.reward.overrides };
   // The lines belong to the old run, or to several.
   const output = await openOutput(path, null);
@@ -109,12 +99,12 @@ export async function openEvalOutput(flags: Flags, work: EvaluationRun, lineOf: 
 
 /** The statuses of the rollouts that have a line in the output. */
 export async function readStatuses(
-  flags: Flags,
+  o: EvalValues,
   work: EvaluationRun,
   lineOf: LineOf,
 ): Promise<Map<string, { end: EvaluationStatus; message: string | null }>> {
   const ends = new Map<string, { end: EvaluationStatus; message: string | null }>();
-  const path = fileOf(flags);
+  const path = fileOf(o);
   if (path === null) return ends;
   const ids = new Map([...work.items.keys()].map((id) => [lineOf(id)?.rollout_id ?? id, id]));
   for await (const row of parseJsonLines(createReadStream(path))) {

@@ -10,14 +10,14 @@ import { findFlaky, renderFlaky } from '../eval/flaky.ts';
 import type { GradingPlans } from '../eval/gradingplans.ts';
 import { type EvaluationEnd, renderStatuses } from '../eval/statustable.ts';
 import type { EvalInput } from './evalinput.ts';
+import type { EvalValues } from './evaloptions.ts';
 import type { StoredEvaluation } from './evaloutput.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import type { Flags } from './options.ts';
 import { repeatCommand, say, widthOf } from './terminal.ts';
 
 /** What is known before anything runs. */
 export type Evaluation = {
-  flags: Flags;
+  o: EvalValues;
   config: ProducerConfig;
   logs: string;
   runId: string;
@@ -37,9 +37,9 @@ export async function writeReports(
   ended: Map<EvalTask, EvaluationEnd>,
   complete: boolean,
 ): Promise<ExitCode> {
-  const { flags, logs, runId, dataset, given, plans, items } = evaluation;
+  const { o, logs, runId, dataset, given, plans, items } = evaluation;
   const instanceIds = dataset.instances.map((instance) => instance.instance_id);
-  const reportDir = String(flags.reportDir);
+  const reportDir = o.reportDir;
   const reports: string[] = [];
   for (const round of given.rounds.keys()) {
     const predictions = given.all(round);

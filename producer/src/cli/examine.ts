@@ -6,20 +6,13 @@ import type { HealthFinding } from '@swefarm/runs';
 import { type EvaluationRound, healthFinding, newRunRecord, rolloutIds } from '@swefarm/runs';
 import { type ArtifactContent, parseRolloutId, type Result } from '@swefarm/shared';
 import { streamOutput } from '@swefarm/trajectories';
-import type { Command } from 'commander';
 import { planGrading } from '../eval/gradingplans.ts';
-import { openFarmPatiently } from './farm.ts';
-import { openRunFolder, runLocally } from './local.ts';
-import {
-  addDatasetOptions,
-  addFarmOptions,
-  addGradingOptions,
-  addWorkerOptions,
-  type Flags,
-  producerConfig,
-  runFlags,
-} from './options.ts';
+import { group, text, type Values } from './declare.ts';
+import { openHome, openHomeFarm } from './home.ts';
+import { DATASET, FARM, GRADING, producerConfig, WORKER_COMMAND, WORKER_RUNTIME } from './options.ts';
+import { runSession } from './session.ts';
 import type { Stop } from './stop.ts';
+import { localWorkers } from './workers.ts';
 
 export type Examined = {
   findings: Map<string, HealthFinding>;
@@ -33,27 +26,32 @@ export type Unjudged = { reason: string; message: string };
 export type Rounds = { gold: number; noop: number };
 
 /** The options of a command that examines instances; its own come before them. */
-export function addExaminationOptions(command: Command): Command {
-  command
-    .option('--timeout <seconds>', 'longest time of the tests (default: 1800)')
-    .option('--health <file>', 'file that records the findings (default: health.jsonl in the state folder)');
-  addDatasetOptions(command);
-  addGradingOptions(command);
-  addWorkerOptions(command, ['--concurrency <n>', 'evaluations at once; auto: what the machine allows']);
-  return addFarmOptions(command);
-}
+export const EXAMINATION = {
+  '--timeout <seconds>': text('longest time of the tests (default: 1800)'),
+  '--health <file>': text('file that records the findings (default: health.jsonl in the state folder)'),
+  ...DATASET,
+  ...GRADING,
+  ...WORKER_RUNTIME,
+  ...group('Worker:', {
+    '--concurrency <n>': text('evaluations at once; auto: what the machine allows'),
+  }),
+  ...WORKER_COMMAND,
+  ...FARM,
+};
+export type ExaminationValues = Values<typeof EXAMINATION>;
 
 /** One run: the first rounds of each instance evaluate gold, the others the untouched tree. */
-export async function examine(dataset: Dataset, flags: Flags, times: Rounds, stop: Stop): Promise<Examined> {
+export async function examine(
+  dataset: Dataset,
+  o: ExaminationValues,
+  times: Rounds,
+  stop: Stop,
+): Promise<Examined> {
   const { instances } = dataset;
   if (instances.length === 0) return { findings: new Map(), unjudged: new Map(), complete: true };
-  const given = {
-    ...runFlags(flags),
-    agent: 'patch',
-    kind: 'validation',
-    groupSize: times.gold + times.noop,
-  };
-  const record = newRunRecord({ dataset, flags: { ...given, evalTimeout: flags.timeout } }, false);
+  const groupSize = String(times.gold + times.noop);
+  const flags = { ...o.run, agent: 'patch', kind: 'validation', groupSize, evalTimeout: o.timeout };
+  const record = newRunRecord({ dataset, flags }, false);
   const plans = planGrading(instances, record.evaluation.grader);
   const patches = new Map(
     instances.map(({ instance_id, patch }) => {
@@ -66,8 +64,8 @@ export async function examine(dataset: Dataset, flags: Flags, times: Rounds, sto
   );
   const rounds = new Map<string, EvaluationRound[]>();
   await using stack = new AsyncDisposableStack();
-  const place = await openRunFolder(producerConfig(flags), record, null, stack, stop.draining);
-  const farm = stack.use(await openFarmPatiently(place.config, stop.draining, { entrusts: true }));
+  const home = await openHome(producerConfig(o), record, null, stack, stop.draining);
+  const farm = await openHomeFarm(home, stack, stop.draining);
   const output = stack.use(streamOutput(() => Promise.resolve()));
   const onResult = async (result: Result, content: ArtifactContent | null): Promise<void> => {
     const { instanceId, index } = parseRolloutId(result.rollout_id);
@@ -76,10 +74,11 @@ export async function examine(dataset: Dataset, flags: Flags, times: Rounds, sto
     rounds.set(instanceId, own);
   };
   const rollouts = new Set(rolloutIds(record, instances));
-  const { complete } = await runLocally({
+  const session = { ...home, farm, output, record, instances, patches, stop };
+  const { complete } = await runSession(session, {
+    ...{ rollouts, onResult, workers: localWorkers(o, home) },
     // The untouched trees are among them.
     words: { resolved: false, turns: false },
-    ...{ farm, output, record, instances, patches, rollouts, onResult, flags, place, stop },
   });
   const findings = new Map<string, HealthFinding>();
   const unjudged = new Map<string, Unjudged>();

@@ -10,88 +10,91 @@ import {
   fetchChosen,
   type InstanceFields,
   openSource,
-  type Preference,
   type ResultSource,
   readInstanceFields,
   readRecipe,
   type Shares,
 } from '@swefarm/trajectories';
-import { type Command, Option } from 'commander';
-import { addChoiceOptions, filtersOf } from './choiceoptions.ts';
+import { CHOICE, choiceFilters } from './choiceoptions.ts';
+import { choice, command, required, text, type Values } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { lazyFarm } from './farm.ts';
-import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { FARM, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
 
-export function addExport(program: Command): void {
-  const names = Object.keys(EXPORT_FORMATS);
-  const command = program
-    .command('export')
-    .argument('[results...]', 'output files of rollout, collect, eval or import, or ids of runs in Redis')
-    .addOption(new Option('--format <format>', formatHelp()).choices(names).makeOptionMandatory())
-    .addOption(new Option('--form <form>', 'which form of the format (default: its first one)'))
-    .addOption(
-      new Option('--out <path>', 'file or folder to write; - is standard output').makeOptionMandatory(),
-    )
-    .option('--recipe <file>', 'YAML file with parts of results and their shares, in place of results')
-    .option('--dataset <file>', 'dataset of the rollouts: its licences and problems travel with them');
-  addFarmOptions(addChoiceOptions(command)).action(async (results: string[], flags: Flags) => {
-    process.exitCode = await runExport(results, flags);
-  });
+const exporting = {
+  '--format <format>': required(choice(formatHelp(), Object.keys(EXPORT_FORMATS))),
+  '--form <form>': text('which form of the format (default: its first one)'),
+  '--out <path>': required(text('file or folder to write; - is standard output')),
+  '--recipe <file>': text('YAML file with parts of results and their shares, in place of results'),
+  '--dataset <file>': text('dataset of the rollouts: its licences and problems travel with them'),
+  ...CHOICE,
+  ...FARM,
+};
+type ExportValues = Values<typeof exporting>;
+
+export const exportRollouts = command({
+  arguments: {
+    '[results...]': 'output files of rollout, collect, eval or import, or ids of runs in Redis',
+  },
+  options: exporting,
+  example: 'swefarm export results.jsonl --format sft-messages --only-resolved --out train.jsonl',
+  run: (o, { results }) => runExport(results, o),
+});
+
+function formatHelp(): string {
+  const shown = Object.entries(EXPORT_FORMATS).map(
+    ([name, { description, forms }]) =>
+      `${name}: ${description}${forms.length > 1 ? ` (${forms.join(', ')})` : ''}`,
+  );
+  return shown.join('; ');
 }
 
-const formatHelp = (): string =>
-  Object.entries(EXPORT_FORMATS)
-    .map(
-      ([name, { description, forms }]) =>
-        `${name}: ${description}${forms.length > 1 ? ` (${forms.join(', ')})` : ''}`,
-    )
-    .join('; ');
-
-async function runExport(results: readonly string[], flags: Flags): Promise<ExitCode> {
-  const format = formatOf(flags);
-  const path = String(flags.out);
+async function runExport(results: readonly string[], o: ExportValues): Promise<ExitCode> {
+  const format = formatOf(o);
+  const path = o.out;
   const stop = listenForStop();
-  await using late = lazyFarm(() => producerConfig(flags));
+  await using late = lazyFarm(() => producerConfig(o));
   const read = (line: OutputLine) => artifactOfLine(line, late.farm);
   const options = { farm: late.farm, onWarning: (text: string) => say(`swefarm: not read: ${text}`) };
-  const { names, shares } = await partsOf(results, flags);
+  const { names, shares } = await partsOf(results, o.recipe);
   const sources = await Promise.all(names.map((name) => openSource(name, options)));
-  const choice = await chooseRollouts(sources, {
-    filters: filtersOf(flags),
-    perInstance: flags.perInstance as number | undefined,
-    prefer: flags.prefer as Preference,
-    seed: flags.seed as number,
-    dedup: flags.dedupPatches === true,
-    maxTokens: flags.maxTokens as number | undefined,
-    balance: flags.balance === true,
+  const chosen = await chooseRollouts(sources, {
+    filters: choiceFilters(o),
+    perInstance: o.perInstance,
+    prefer: o.prefer,
+    seed: o.seed,
+    dedup: o.dedupPatches,
+    maxTokens: o.maxTokens,
+    balance: o.balance,
     shares,
     read,
   });
-  requireSome(choice, sources, format, flags);
-  const instances = await instancesOf(flags, choice);
+  requireSome(chosen, sources, format, o.format);
+  const instances =
+    o.dataset === undefined ? new Map() : await readInstanceFields(o.dataset, chosen.instances);
   const request = {
     path,
-    form: formOf(format, flags),
-    samples: choice.samples,
-    fingerprint: choice.fingerprint,
+    form: formOf(format, o),
+    samples: chosen.samples,
+    fingerprint: chosen.fingerprint,
   };
   await using writer = await format.open(request);
-  const work = { writer, sources, choice, instances, read, signal: stop.draining };
+  const work = { writer, sources, choice: chosen, instances, read, signal: stop.draining };
   return await writeChosen(work, path);
 }
 
 /** The sources, and with a recipe their shares. Throws UsageError for both or neither. */
 async function partsOf(
   results: readonly string[],
-  flags: Flags,
+  recipe: string | undefined,
 ): Promise<{ names: readonly string[]; shares: Shares | undefined }> {
-  if ((flags.recipe === undefined) === (results.length === 0)) {
+  if ((recipe === undefined) === (results.length === 0)) {
     throw new UsageError('name output files or runs, or give --recipe FILE');
   }
-  if (flags.recipe === undefined) return { names: results, shares: undefined };
-  const { parts } = await readRecipe(String(flags.recipe));
+  if (recipe === undefined) return { names: results, shares: undefined };
+  const { parts } = await readRecipe(recipe);
   const shares = {
     partOf: parts.flatMap(({ results: own }, part) => own.map(() => part)),
     shares: parts.map(({ share }) => share),
@@ -141,7 +144,7 @@ function requireSome(
   { chosen, seen, dropped, samples }: Choice,
   sources: readonly ResultSource[],
   format: ExportFormat,
-  flags: Flags,
+  name: string,
 ): void {
   if (chosen.size === 0) {
     const names = sources.map(({ name }) => name).join(', ');
@@ -152,7 +155,7 @@ function requireSome(
   }
   if (format.oneEach && samples > 1) {
     throw new UsageError(
-      `--format ${String(flags.format)} has one rollout for an instance, and some have ${samples}: add --per-instance 1`,
+      `--format ${name} has one rollout for an instance, and some have ${samples}: add --per-instance 1`,
     );
   }
 }
@@ -174,22 +177,17 @@ function report(
 const described = (counts: ReadonlyMap<string, number>): string =>
   [...counts].map(([reason, count]) => `${count} ${reason}`).join(', ');
 
-function formatOf(flags: Flags): ExportFormat {
-  const format = EXPORT_FORMATS[String(flags.format)];
-  if (!format) throw new UsageError(`--format ${String(flags.format)}: no such format`);
-  if (flags.out === '-' && format.shape === 'folder') {
-    throw new UsageError(`--format ${String(flags.format)} writes a folder: name one with --out`);
+function formatOf({ format: name, out }: ExportValues): ExportFormat {
+  const format = EXPORT_FORMATS[name];
+  if (!format) throw new UsageError(`--format ${name}: no such format`);
+  if (out === '-' && format.shape === 'folder') {
+    throw new UsageError(`--format ${name} writes a folder: name one with --out`);
   }
   return format;
 }
 
-function formOf({ forms }: ExportFormat, flags: Flags): string {
-  const form = flags.form === undefined ? (forms[0] ?? '') : String(flags.form);
+function formOf({ forms }: ExportFormat, o: ExportValues): string {
+  const form = o.form ?? forms[0] ?? '';
   if (forms.includes(form)) return form;
-  throw new UsageError(
-    `--form ${form}: no form of --format ${String(flags.format)}, which has ${forms.join(', ')}`,
-  );
+  throw new UsageError(`--form ${form}: no form of --format ${o.format}, which has ${forms.join(', ')}`);
 }
-
-const instancesOf = async (flags: Flags, { instances }: Choice): Promise<Map<string, InstanceFields>> =>
-  flags.dataset === undefined ? new Map() : await readInstanceFields(String(flags.dataset), instances);

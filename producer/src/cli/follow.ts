@@ -1,15 +1,13 @@
 /** Collects with a display: progress, what the workers do, and readable lines when the output is a terminal. */
 
-import { type Farm, type Instance, type ProducerConfig, type RunRecord, successOf } from '@swefarm/shared';
+import { type Farm, type ProducerConfig, type RunRecord, successOf } from '@swefarm/shared';
 import type { OutputLine } from '@swefarm/trajectories';
 import {
   type Collected,
   type CollectOptions,
   collect,
   type Output,
-  type OutputFormat,
   openOutputFile,
-  RESULT_FORMATS,
   renderReward,
   streamOutput,
 } from '@swefarm/trajectories';
@@ -19,13 +17,11 @@ import { styled, writeTo } from './terminal.ts';
 export type Follow = {
   farm: Farm;
   config: ProducerConfig;
-  runId: string;
+  record: RunRecord;
   rollouts: ReadonlySet<string>;
   output: Output;
-  /** The farm may open more rollouts in place of lost ones. */
-  growing: boolean;
-  copyArtifactsTo: string | undefined;
-  onResult?: CollectOptions['onResult'];
+  copyArtifactsTo?: string | undefined;
+  onResult?: CollectOptions['onResult'] | undefined;
   /** As in CollectOptions. */
   feed?: CollectOptions['feed'];
   mark?: CollectOptions['mark'];
@@ -47,13 +43,14 @@ export async function follow(task: Follow): Promise<Collected> {
   const watch = setInterval(() => void watchFarm(task, progress), WATCH_MS);
   try {
     return await collect(farm, {
-      runId: task.runId,
+      runId: task.record.run_id,
       rollouts,
       output,
-      growing: task.growing,
+      // The farm may open more rollouts in place of lost ones.
+      growing: task.record.refills > 0,
       copyArtifactsTo: task.copyArtifactsTo,
       patienceMs: task.config.redis_patience_seconds * 1000,
-      ...(task.onResult ? { onResult: task.onResult } : {}),
+      onResult: task.onResult,
       feed: task.feed,
       mark: task.mark,
       onLine: (line) => {
@@ -69,32 +66,21 @@ export async function follow(task: Follow): Promise<Collected> {
   }
 }
 
-async function watchFarm({ farm, runId }: Follow, progress: Progress): Promise<void> {
+async function watchFarm({ farm, record }: Follow, progress: Progress): Promise<void> {
   try {
-    const [workers, pause] = await Promise.all([farm.registry.list(), farm.groups.paused(runId)]);
+    const [workers, pause] = await Promise.all([farm.registry.list(), farm.groups.paused(record.run_id)]);
     const running = workers.reduce((sum, worker) => sum + worker.active, 0);
     const held = pause?.reason ?? null;
     const paused =
       held === null
         ? (workers.find((worker) => worker.paused !== null)?.paused ?? null)
-        : `${held}; swefarm resume ${runId}`;
+        : `${held}; swefarm resume ${record.run_id}`;
     const note = workers.length === 0 ? 'no worker alive' : paused === null ? null : `paused: ${paused}`;
     progress.note(running, note);
   } catch {
     // collect() itself waits for Redis, and throws when its patience ends.
     progress.note(null, 'Redis does not answer');
   }
-}
-
-/** Opens the output of a run in the requested format. */
-export async function openRunOutput(
-  path: string,
-  format: OutputFormat,
-  record: RunRecord,
-  instances: () => Promise<readonly Instance[]>,
-): Promise<Output> {
-  if (path === '-') return await openOutput(path, record.run_id);
-  return await RESULT_FORMATS[format].open(path, record, instances);
 }
 
 /** `-` is standard output: JSON lines in a pipe, one readable line per rollout on a terminal. */

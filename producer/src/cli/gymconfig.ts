@@ -1,32 +1,35 @@
 /** `--gym-config`: settings from a file with Gym's keys count as flags, unless the flag itself is given. */
 
+import type { RunFlagValues } from '@swefarm/runs';
 import { type GymFlags, readGymConfig } from '@swefarm/trajectories';
-import { type Command, Option } from 'commander';
-import type { Flags } from './options.ts';
+import { group, text } from './declare.ts';
 import { say } from './terminal.ts';
 
-export const addGymConfig = (command: Command): Command =>
-  command.addOption(
-    new Option(
-      '--gym-config <file>',
-      "YAML file with settings of NeMo Gym's mini_swe_agent; flags win over it",
-    ).helpGroup('Run:'),
+export const GYM_CONFIG = group('Run:', {
+  '--gym-config <file>': text("YAML file with settings of NeMo Gym's mini_swe_agent; flags win over it"),
+});
+
+export type GymSettings = {
+  run: RunFlagValues;
+  /** Settings of workers: a command that starts none cannot apply them. */
+  worker: { [Key in 'concurrency' | 'runtime' | 'apptainerImages']?: GymFlags[Key] | undefined };
+  skipIfExists: boolean;
+};
+
+/** Throws UsageError. */
+export function readGymSettings(o: { gymConfig: string | undefined; run: RunFlagValues }): GymSettings {
+  if (o.gymConfig === undefined) return { run: o.run, worker: {}, skipIfExists: false };
+  const read = readGymConfig(o.gymConfig);
+  const { concurrency, runtime, apptainerImages, skipIfExists = false, ...run } = read;
+  const given = Object.entries(o.run).filter(([, value]) => value !== undefined);
+  const worker = { concurrency, runtime, apptainerImages };
+  return { run: { ...run, ...Object.fromEntries(given) }, worker, skipIfExists };
+}
+
+/** For a command whose workers run elsewhere. */
+export function warnOfWorkerSettings(path: string | undefined, { worker }: GymSettings): void {
+  if (Object.values(worker).every((value) => value === undefined)) return;
+  say(
+    `swefarm: ${path}: concurrency, env and cache_dir_template are settings of workers, which run elsewhere`,
   );
-
-/** Keys that configure workers: a command that starts none cannot apply them. */
-const OF_WORKERS: readonly (keyof GymFlags)[] = ['concurrency', 'runtime', 'apptainerImages'];
-
-export function withGymConfig(flags: Flags, startsWorkers = true): Flags {
-  if (flags.gymConfig === undefined) return flags;
-  const path = String(flags.gymConfig);
-  const read = readGymConfig(path);
-  if (!startsWorkers && OF_WORKERS.some((key) => read[key] !== undefined)) {
-    say(
-      `swefarm: ${path}: concurrency, env and cache_dir_template are settings of workers, which run elsewhere`,
-    );
-  }
-  return {
-    ...flags,
-    ...Object.fromEntries(Object.entries(read).filter(([key]) => flags[key] === undefined)),
-  };
 }

@@ -3,40 +3,42 @@
 import { appendFindings, type HealthFinding, registryPath, withEgress } from '@swefarm/runs';
 import { brokenBecause, type Instance } from '@swefarm/shared';
 import { renderTable } from '@swefarm/trajectories';
-import type { Command } from 'commander';
-import { addExaminationOptions, type Examined, examine } from './examine.ts';
+import { command, defaulted, flag, whole } from './declare.ts';
+import { EXAMINATION, type ExaminationValues, type Examined, examine } from './examine.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { datasetOf, type Flags, producerConfig, wholeNumber } from './options.ts';
+import { datasetOf, producerConfig } from './options.ts';
 import { listenForEvaluations } from './stop.ts';
 import { print, say } from './terminal.ts';
 
-export function addHealth(program: Command): void {
-  const command = program
-    .command('health')
-    .option('--n-times <k>', 'evaluations of the gold patch; several show flaky tests', wholeNumber, 1)
-    .option('--try-egress', 'evaluate the gold patch again with a network where it fails without one');
-  addExaminationOptions(command).action(async (flags: Flags) => {
-    process.exitCode = await runHealth(flags);
-  });
-}
+export const health = command({
+  options: {
+    '--n-times <k>': defaulted(whole('evaluations of the gold patch; several show flaky tests'), 1),
+    '--try-egress': flag('evaluate the gold patch again with a network where it fails without one'),
+    ...EXAMINATION,
+  },
+  example: 'swefarm health --dataset rows.jsonl --n-times 3',
+  run: (o) => runHealth(o),
+});
 
-async function runHealth(flags: Flags): Promise<ExitCode> {
+type HealthValues = ExaminationValues & { nTimes: number; tryEgress: boolean };
+
+async function runHealth(o: HealthValues): Promise<ExitCode> {
   const stop = listenForEvaluations();
-  const registry = registryPath(flags.health, producerConfig(flags).state_dir);
-  const dataset = await datasetOf(flags, stop.draining);
+  const registry = registryPath(o.health, producerConfig(o).state_dir);
+  const dataset = await datasetOf(o, stop.draining);
   const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
   const without = dataset.instances.length - instances.length;
   if (without > 0) say(`swefarm: ${without} rows withhold their gold patch: nothing can be known of them`);
   if (instances.length === 0) return EXIT.someNotJudged;
 
-  const times = Math.max(1, flags.nTimes as number);
-  const first = await examine({ ...dataset, instances }, flags, { gold: times, noop: 1 }, stop);
+  const gold = Math.max(1, o.nTimes);
+  const first = await examine({ ...dataset, instances }, o, { gold, noop: 1 }, stop);
   const findings = first.findings;
-  if (flags.tryEgress === true && first.complete) {
+  if (o.tryEgress && first.complete) {
     const failing = instances.filter(({ instance_id }) => findings.get(instance_id)?.gold_resolves === false);
     const again = await examine(
       { ...dataset, instances: failing },
-      { ...flags, evalNetwork: 'egress' },
+      { ...o, run: { ...o.run, evalNetwork: 'egress' } },
       { gold: 1, noop: 1 },
       stop,
     );

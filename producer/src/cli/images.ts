@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { inheritedEnvironment, UnusableError } from '@swefarm/shared';
+import { type Instance, inheritedEnvironment, UnusableError } from '@swefarm/shared';
 import { renderTable } from '@swefarm/trajectories';
-import { type Command, Option } from 'commander';
 import { z } from 'zod';
+import { command, commands, flag, group, text } from './declare.ts';
 import { EXIT } from './exit.ts';
-import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
+import { DATASET, datasetOf } from './options.ts';
 import { print, say } from './terminal.ts';
 
 const WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs', import.meta.url));
@@ -30,44 +30,47 @@ const Line = z.object({
 });
 type Line = z.infer<typeof Line>;
 
-export function addImages(program: Command): void {
-  const images = program.command('images');
-  for (const [action, description] of Object.entries(ACTIONS)) {
-    const command = images
-      .command(action)
-      .description(description)
-      .addOption(new Option('--json', 'print one JSON object per image').helpGroup('Output:'))
-      .addOption(
-        new Option(
-          '--worker-config <file>',
-          'configuration of the worker: runtime, mirrors, pulls at once',
-        ).helpGroup('Farm:'),
-      )
-      .addOption(
-        new Option(
-          '--runtime <name>',
-          'the runtime whose images are meant: docker, podman, apptainer, …',
-        ).helpGroup('Farm:'),
-      );
-    addDatasetOptions(command).action(async (flags: Flags) => {
-      process.exitCode = await runImages(action, flags);
-    });
-  }
-}
+const imagesCommand = (action: string, description: string) =>
+  command({
+    description,
+    options: {
+      ...group('Output:', { '--json': flag('print one JSON object per image') }),
+      ...group('Farm:', {
+        '--worker-config <file>': text('configuration of the worker: runtime, mirrors, pulls at once'),
+        '--runtime <name>': text('the runtime whose images are meant: docker, podman, apptainer, …'),
+      }),
+      ...DATASET,
+    },
+    example: ['swefarm', 'images', action, '--dataset rows.jsonl'].join(' '),
+    async run(o) {
+      const { instances } = await datasetOf(o);
+      const config = o.workerConfig === undefined ? [] : ['--config', o.workerConfig];
+      if (o.runtime !== undefined) config.push('--runtime', o.runtime);
+      return await runImages(action, instances, config, o.json);
+    },
+  });
+
+export const images = commands(
+  Object.fromEntries(
+    Object.entries(ACTIONS).map(([action, description]) => [action, imagesCommand(action, description)]),
+  ),
+);
 
 /** 0: everything is as requested; 10: something is missing or failed; 12: no runtime is usable. */
-async function runImages(action: string, flags: Flags): Promise<number> {
-  const { instances } = await datasetOf(flags);
+async function runImages(
+  action: string,
+  instances: readonly Instance[],
+  config: readonly string[],
+  json: boolean,
+): Promise<number> {
   const needed = new Map<string, string[]>();
   for (const { image, instance_id } of instances)
     needed.set(image, [...(needed.get(image) ?? []), instance_id]);
   const lines: Line[] = [];
-  const config = typeof flags.workerConfig === 'string' ? ['--config', flags.workerConfig] : [];
-  if (typeof flags.runtime === 'string') config.push('--runtime', flags.runtime);
   const code = await callWorker(['images', action, ...config], needed, async (text) => {
     const line = Line.parse(JSON.parse(text));
     lines.push(line);
-    if (flags.json) await print(JSON.stringify(line));
+    if (json) await print(JSON.stringify(line));
     else if (action === 'pull' || action === 'convert') {
       say(
         `${lines.length}/${needed.size} ${line.status} ${line.image}${line.error ? `: ${line.error}` : ''}`,
@@ -75,7 +78,7 @@ async function runImages(action: string, flags: Flags): Promise<number> {
     }
   });
   if (code !== 0 && code !== EXIT.someNotJudged) return code;
-  if (!flags.json) await print(tableOf(lines));
+  if (!json) await print(tableOf(lines));
   return code;
 }
 

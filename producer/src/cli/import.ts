@@ -1,30 +1,33 @@
 /** `swefarm import`: stores what another program left, so that it can be graded, mixed and exported. */
 import { Instance, newId, UsageError } from '@swefarm/shared';
 import { IMPORT_FORMATS, openImportStore, terminalSafe } from '@swefarm/trajectories';
-import { Argument, type Command } from 'commander';
+import { choice, command, required, text } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import type { Flags } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
 
-export function addImport(program: Command): void {
-  const formats = Object.entries(IMPORT_FORMATS);
-  program
-    .command('import')
-    .addArgument(
-      new Argument(
-        '<format>',
-        formats.map(([name, { description }]) => `${name}: ${description}`).join('; '),
-      ).choices(formats.map(([name]) => name)),
-    )
-    .argument('<paths...>', 'files or folders')
-    .requiredOption('--output <file>', 'file for the lines')
-    .option('--artifacts <dir>', 'folder for the trajectories (default: OUTPUT.artifacts)')
-    .option('--model <name>', 'model that made them (default: as the files name it)')
-    .action(async (format: string, paths: string[], flags: Flags) => {
-      process.exitCode = await runImport(format, paths, flags);
-    });
-}
+export const importing = command({
+  arguments: {
+    '<format>': required(
+      choice(
+        Object.entries(IMPORT_FORMATS)
+          .map(([name, { description }]) => `${name}: ${description}`)
+          .join('; '),
+        Object.keys(IMPORT_FORMATS),
+      ),
+    ),
+    '<paths...>': 'files or folders',
+  },
+  options: {
+    '--output <file>': required(text('file for the lines')),
+    '--artifacts <dir>': text('folder for the trajectories (default: OUTPUT.artifacts)'),
+    '--model <name>': text('model that made them (default: as the files name it)'),
+  },
+  example: 'swefarm import swe-agent trajectories/ --output imported.jsonl',
+  run: (o, { format, paths }) => runImport(format, paths, o),
+});
+
+type ImportValues = { output: string; artifacts: string | undefined; model: string | undefined };
 
 /** Why an id cannot name an instance; null where it can. Artifacts and exports are files and folders of this name. */
 const problemOfId = (id: string): string | null =>
@@ -35,19 +38,22 @@ const problemOfId = (id: string): string | null =>
 /** Problems that are printed in full. */
 const SHOWN = 20;
 
-async function runImport(name: string, paths: readonly string[], flags: Flags): Promise<ExitCode> {
+async function runImport(
+  name: string,
+  paths: readonly string[],
+  { output, artifacts = `${output}.artifacts`, model: named }: ImportValues,
+): Promise<ExitCode> {
   const format = IMPORT_FORMATS[name];
   if (!format) throw new UsageError(`${name}: no such format`);
   const stop = listenForStop();
-  const output = String(flags.output);
   const runId = newId();
   const counts = { read: 0, patches: 0, trajectories: 0, judged: 0, problems: 0 };
   await using store = await openImportStore({
     runId,
     format: name,
     output,
-    artifacts: String(flags.artifacts ?? `${output}.artifacts`),
-    model: (flags.model as string | undefined) ?? null,
+    artifacts,
+    model: named ?? null,
   });
   for (const path of paths) {
     for await (const found of format.read(path)) {
@@ -58,7 +64,7 @@ async function runImport(name: string, paths: readonly string[], flags: Flags): 
         if (counts.problems <= SHOWN) say(`${found.where}: not imported: ${terminalSafe(problem ?? '')}`);
         continue;
       }
-      const model = (flags.model as string | undefined) ?? found.model;
+      const model = named ?? found.model;
       const trajectory = found.trajectory && { ...found.trajectory, model };
       const line = await store.add({ ...found, trajectory });
       counts.read += 1;

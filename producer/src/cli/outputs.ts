@@ -1,53 +1,41 @@
 /** The options of outputs, and the decision whether an existing output may be resumed. */
-import { UsageError } from '@swefarm/shared';
+import { type Instance, type RunRecord, UsageError } from '@swefarm/shared';
 import {
+  type Output,
   OutputFormat,
   type OutputRun,
   RESULT_FORMATS,
   readOutputRun,
   requireNewOutput,
+  writeOutputRun,
 } from '@swefarm/trajectories';
-import { type Command, Option } from 'commander';
-import type { Flags } from './options.ts';
+import { choice, defaulted, group, text } from './declare.ts';
+import { openOutput } from './follow.ts';
 
-const option = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Output:');
+const FORMATS = {
+  '--output-format <format>': defaulted(
+    choice("swefarm: one line per result; gym: the files of NeMo Gym's collector", OutputFormat.options),
+    'swefarm',
+  ),
+  '--copy-artifacts <dir>': text('copy trajectories and reports into this folder'),
+};
 
-export function addOutputOptions(command: Command): Command {
-  return addOutputFormats(
-    command.addOption(
-      option('--output <file>', 'file for the result lines, as JSONL; - is standard output').default('-'),
-    ),
-  );
-}
+export const OUTPUT = group('Output:', {
+  '--output <file>': defaulted(text('file for the result lines, as JSONL; - is standard output'), '-'),
+  ...FORMATS,
+});
 
 /** The same for a command that writes an output only on request. */
-export function addOptionalOutput(command: Command): Command {
-  return addOutputFormats(
-    command.addOption(
-      option('--output <file>', 'also collect the results into this file, until the run is done'),
-    ),
-  );
-}
+export const OPTIONAL_OUTPUT = group('Output:', {
+  '--output <file>': text('also collect the results into this file, until the run is done'),
+  ...FORMATS,
+});
 
-const addOutputFormats = (command: Command): Command =>
-  command
-    .addOption(
-      option(
-        '--output-format <format>',
-        "swefarm: one line per result; gym: the files of NeMo Gym's collector",
-      )
-        .choices(OutputFormat.options)
-        .default('swefarm'),
-    )
-    .addOption(option('--copy-artifacts <dir>', 'copy trajectories and reports into this folder'));
-
-/** The format of the results. Throws UsageError for several files to standard output. */
-export function readOutputFormat(flags: Flags): OutputFormat {
-  const format = OutputFormat.parse(flags.outputFormat);
-  if (RESULT_FORMATS[format].severalFiles && (flags.output === '-' || flags.output === undefined)) {
+/** Throws UsageError for several files to standard output. */
+export function checkOutputFormat(format: OutputFormat, path: string | undefined): void {
+  if (RESULT_FORMATS[format].severalFiles && (path === '-' || path === undefined)) {
     throw new UsageError(`--output-format ${format} writes several files: add --output FILE.jsonl`);
   }
-  return format;
 }
 
 /** The run of an output to resume; null for a new output. Throws UsageError for an existing output without --resume. */
@@ -69,4 +57,24 @@ export async function readResumedRun(
     throw new UsageError(`${path}: was begun with --output-format ${stored.rows}; give the same again`);
   }
   return stored;
+}
+
+/** Throws UsageError when the output belongs to another run. */
+export function requireSameRun(path: string, runId: string, stored: OutputRun | null): void {
+  if (stored && stored.record.run_id !== runId) {
+    throw new UsageError(
+      `${path}: belongs to run ${stored.record.run_id}, not to ${runId}; choose another --output`,
+    );
+  }
+}
+
+/** Opens the output of a run in its format, and records the run beside a file. */
+export async function openRunOutput(
+  path: string,
+  run: OutputRun & { record: RunRecord },
+  instances: () => Promise<readonly Instance[]>,
+): Promise<Output> {
+  if (path === '-') return await openOutput(path, run.record.run_id);
+  await writeOutputRun(path, run);
+  return await RESULT_FORMATS[run.rows].open(path, run.record, instances);
 }

@@ -1,33 +1,39 @@
 /** `swefarm pause` and `swefarm resume`. A run also pauses itself, when infrastructure fails too many of its rollouts. */
 import { type Farm, resumeRun, UsageError } from '@swefarm/shared';
-import type { Command } from 'commander';
+import { command } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
-import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { FARM, type FarmValues, producerConfig } from './options.ts';
 import { say } from './terminal.ts';
 
-export function addPause(program: Command): void {
-  const command = program.command('pause').argument('<run>', 'id of the run');
-  addFarmOptions(command).action(async (runId: string, flags: Flags) => {
-    await using farm = await openRun(runId, flags);
-    await farm.groups.pause(runId, 'paused by hand');
-    say(`run ${runId} is paused; resume it with: swefarm resume ${runId}`);
-  });
-}
+const RUN = { '<run>': 'id of the run' };
 
-export function addResume(program: Command): void {
-  const command = program.command('resume').argument('<run>', 'id of the run');
-  addFarmOptions(command).action(async (runId: string, flags: Flags) => {
-    await using farm = await openRun(runId, flags);
-    const paused = await farm.groups.paused(runId);
-    if (!paused || paused.reason === null) throw new UsageError(`run ${runId} is not paused`);
-    await resumeRun(farm, runId);
-    say(`run ${runId} is resumed; it was paused because: ${paused.reason}`);
-  });
-}
+export const pause = command({
+  arguments: RUN,
+  options: FARM,
+  example: 'swefarm pause RUN',
+  run: (o, { run }) =>
+    withRun(o, run, async (farm) => {
+      await farm.groups.pause(run, 'paused by hand');
+      say(`run ${run} is paused; resume it with: swefarm resume ${run}`);
+    }),
+});
 
-async function openRun(runId: string, flags: Flags): Promise<Farm> {
-  const farm = await openFarmPatiently(producerConfig(flags));
-  if (await farm.runs.exists(runId)) return farm;
-  await farm[Symbol.asyncDispose]();
-  throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`);
+export const resume = command({
+  arguments: RUN,
+  options: FARM,
+  example: 'swefarm resume RUN',
+  run: (o, { run }) =>
+    withRun(o, run, async (farm) => {
+      const paused = await farm.groups.paused(run);
+      if (!paused || paused.reason === null) throw new UsageError(`run ${run} is not paused`);
+      await resumeRun(farm, run);
+      say(`run ${run} is resumed; it was paused because: ${paused.reason}`);
+    }),
+});
+
+async function withRun(o: FarmValues, run: string, act: (farm: Farm) => Promise<void>): Promise<void> {
+  await using farm = await openFarmPatiently(producerConfig(o));
+  if (!(await farm.runs.exists(run)))
+    throw new UsageError(`run ${run}: not at ${farm.address}; swefarm status lists what there is`);
+  await act(farm);
 }

@@ -11,67 +11,60 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { renderTable, terminalSafe } from '@swefarm/trajectories';
-import { type Command, Option } from 'commander';
+import { choice, command, commands, defaulted, flag, list, text } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
-import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { FARM, producerConfig } from './options.ts';
 import { print } from './terminal.ts';
 
-export function addPolicy(program: Command): void {
-  const policy = program.command('policy');
-
-  const set = policy
-    .command('set')
-    .description('set what changed; for a weight update first `--state updating`, then `--state serving`')
-    .argument('[name]', 'name of the policy', DEFAULT_POLICY)
-    .option('--policy-version <name>', 'the weights, as the trainer names them')
-    .addOption(
-      new Option('--endpoint <url>', 'OpenAI-compatible endpoint (repeatable); replaces all').argParser(
-        (url: string, earlier: string[] | undefined) => [...(earlier ?? []), url],
-      ),
-    )
-    .addOption(
-      new Option('--state <state>', 'requests are sent only to a policy that is serving').choices(
-        PolicyState.options,
-      ),
-    );
-  addFarmOptions(set).action(async (name: string, flags: Flags) => {
-    const change = readChange(name, flags);
-    await using farm = await openFarmPatiently(producerConfig(flags));
+const set = command({
+  description: 'set what changed; for a weight update first `--state updating`, then `--state serving`',
+  arguments: { '[name]': defaulted(text('name of the policy'), DEFAULT_POLICY) },
+  options: {
+    '--policy-version <name>': text('the weights, as the trainer names them'),
+    '--endpoint <url>': list('OpenAI-compatible endpoint (repeatable); replaces all'),
+    '--state <state>': choice('requests are sent only to a policy that is serving', PolicyState.options),
+    ...FARM,
+  },
+  example: 'swefarm policy set main --policy-version step-100 --state serving',
+  async run(o, { name }) {
+    const change = readChange(name, { version: o.policyVersion, endpoints: o.endpoint, state: o.state });
+    await using farm = await openFarmPatiently(producerConfig(o));
     const record = await farm.policies.set(name, change);
     await print(process.stdout.isTTY ? line(record) : JSON.stringify(record));
-  });
+  },
+});
 
-  const show = policy
-    .command('show')
-    .description('list policies with their endpoints, as workers see them')
-    .argument('[name]', 'name of a policy; default: all')
-    .option('--json', 'print JSON (the default in a pipe)');
-  addFarmOptions(show).action(async (name: string | undefined, flags: Flags) => {
-    await using farm = await openFarm(producerConfig(flags), 'producer');
+const show = command({
+  description: 'list policies with their endpoints, as workers see them',
+  arguments: { '[name]': 'name of a policy; default: all' },
+  options: { '--json': flag('print JSON (the default in a pipe)'), ...FARM },
+  example: 'swefarm policy show --json',
+  async run(o, { name }) {
+    await using farm = await openFarm(producerConfig(o), 'producer');
     const shown = await readAll(farm, name);
-    const human = process.stdout.isTTY && flags.json !== true;
+    const human = process.stdout.isTTY && !o.json;
     await print(human ? describe(shown) : JSON.stringify(shown));
-  });
+  },
+});
 
-  const remove = policy
-    .command('remove')
-    .description('remove a policy; runs that follow it continue with their own endpoints')
-    .argument('<name>', 'name of the policy');
-  addFarmOptions(remove).action(async (name: string, flags: Flags) => {
-    await using farm = await openFarmPatiently(producerConfig(flags));
+const remove = command({
+  description: 'remove a policy; runs that follow it continue with their own endpoints',
+  arguments: { '<name>': 'name of the policy' },
+  options: FARM,
+  example: 'swefarm policy remove main',
+  async run(o, { name }) {
+    await using farm = await openFarmPatiently(producerConfig(o));
     await farm.policies.remove(name);
-  });
-}
+  },
+});
 
-function readChange(name: string, flags: Flags): PolicyChange {
+export const policy = commands({ set, show, remove });
+
+function readChange(name: string, change: { [Key in keyof PolicyChange]: unknown }): PolicyChange {
   if (!PolicyName.safeParse(name).success) {
     throw new UsageError(`policy name "${name}": expected letters, digits, dot, - and _, at most 64`);
   }
-  const read = PolicyChange.safeParse({
-    version: flags.policyVersion,
-    endpoints: flags.endpoint,
-    state: flags.state,
-  });
+  const read = PolicyChange.safeParse(change);
   if (read.success) return read.data;
   const [issue] = read.error.issues;
   if (issue?.path.length === 0)
@@ -100,7 +93,7 @@ const line = ({ name, state, version, endpoints, changed_at }: PolicyRecord): st
   `${name}: ${state}, version ${version ?? 'unknown'}, ${endpoints.length || 'no'} endpoints of its own, since ${new Date(changed_at).toISOString()}`;
 
 function describe(shown: readonly Shown[]): string {
-  if (shown.length === 0) return 'no trainer has spoken of a policy (swefarm policy set)';
+  if (shown.length === 0) return 'no trainer has registered a policy (swefarm policy set)';
   return shown
     .map((one) => {
       if (one.seen.length === 0) return `${line(one)}\n  no worker uses it now`;

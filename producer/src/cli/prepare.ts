@@ -13,7 +13,6 @@ import {
 import type { ProducerConfig } from '@swefarm/shared';
 import {
   AGENTS,
-  environmentSecret,
   type Farm,
   originsOf,
   type PolicyKey,
@@ -23,8 +22,12 @@ import {
 } from '@swefarm/shared';
 import { priceFor, withPrice } from '@swefarm/trajectories';
 import { priceFileOf } from './collection.ts';
-import { datasetOf, type Flags, runFlags } from './options.ts';
+import type { Values } from './declare.ts';
+import { apiKeyOf, type DATASET, datasetOf, type FARM, type RUN } from './options.ts';
 import { say } from './terminal.ts';
+
+/** What a command that makes a run of a dataset is given. */
+export type PrepareValues = Values<typeof DATASET & typeof RUN & typeof FARM>;
 
 export type PreparedRun = {
   dataset: Dataset;
@@ -38,30 +41,25 @@ export type PreparedRun = {
 
 /** Changes nothing. Throws UsageError for every problem in flags, files and rows. */
 export async function prepareRun(
-  flags: Flags,
+  o: PrepareValues,
   config: ProducerConfig,
   stored: RunRecord | null,
   signal: AbortSignal,
 ): Promise<PreparedRun> {
-  const dataset = await addHealth(await datasetOf(flags, signal), flags, config);
-  const secret =
-    flags.apiKeyEnv === undefined
-      ? config.policy_api_key
-      : environmentSecret(String(flags.apiKeyEnv), '--api-key-env');
-  const configFile = flags.runConfig as string | undefined;
-  const wanted = newRunRecord({ dataset, flags: runFlags(flags), configFile }, secret !== null);
+  const dataset = await addHealth(await datasetOf(o, signal), o, config);
+  const secret = apiKeyOf(o.apiKeyEnv, config.policy_api_key);
+  const wanted = newRunRecord({ dataset, flags: o.run, configFile: o.runConfig }, secret !== null);
   if (stored) requireSameSettings(stored, wanted);
-  const price = priceFor(priceFileOf(flags, config), wanted.policy);
+  const price = priceFor(priceFileOf(o, config), wanted.policy);
   const record = stored ?? withPrice(wanted, price);
   if (config.prices !== null && price === null && record.policy !== null)
     say(`swefarm: ${config.prices} has no price of the model ${record.policy.model}: costs are not told`);
   const instances = withShownPictures(record, dataset.instances);
-  const patchFile = flags.patches as string | undefined;
-  if (AGENTS[record.agent.type].needsPatches !== (patchFile !== undefined)) {
+  if (AGENTS[record.agent.type].needsPatches !== (o.patches !== undefined)) {
     throw new UsageError('--agent patch and --patches FILE go together: give both or neither');
   }
   const patches =
-    patchFile === undefined ? undefined : await readPatches(patchFile, dataset.instances, signal);
+    o.patches === undefined ? undefined : await readPatches(o.patches, dataset.instances, signal);
   const apiKey = secret && bindKey(secret, record, config);
   const minGroup = wanted.min_group ?? record.min_group ?? undefined;
   return { dataset: { ...dataset, instances }, record, patches, apiKey, minGroup };
@@ -78,9 +76,12 @@ function bindKey(secret: Secret, { policy }: RunRecord, config: ProducerConfig):
 }
 
 /** Adds the registry's findings to the dataset; broken instances are reported, or with --skip-broken left out. */
-async function addHealth(dataset: Dataset, flags: Flags, config: ProducerConfig): Promise<Dataset> {
-  const path = registryPath(flags.health, config.state_dir);
-  const skip = flags.skipBroken === true;
+async function addHealth(
+  dataset: Dataset,
+  { health, skipBroken: skip }: PrepareValues,
+  config: ProducerConfig,
+): Promise<Dataset> {
+  const path = registryPath(health, config.state_dir);
   const known = addKnownHealth(dataset, await readRegistry(path), skip);
   if (known.broken.size > 0) {
     const all = [...known.broken].map(([id, reason]) => `${id}: ${reason}`);

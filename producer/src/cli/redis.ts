@@ -3,57 +3,50 @@ import { lookup } from 'node:dns/promises';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { UsageError } from '@swefarm/shared';
-import { type Command, Option } from 'commander';
 import { lead } from '../redis/lead.ts';
-import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
+import { command, defaulted, flag, required, text, whole } from './declare.ts';
+import { FARM, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';
 
-export function addRedis(program: Command): void {
-  const command = program
-    .command('redis')
-    .requiredOption(
-      '--dir <folder>',
-      'folder on the shared file system, for lock, copies, password and address.json',
-    )
-    .option(
-      '--local-dir <folder>',
+export const redis = command({
+  options: {
+    '--dir <folder>': required(
+      text('folder on the shared file system, for lock, copies, password and address.json'),
+    ),
+    '--local-dir <folder>': text(
       'folder for the data, on a local disk; removed at the end (default: in the temporary folder)',
-    )
-    .option('--host <address>', 'address under which the other nodes reach this one (default: host name)')
-    .addOption(new Option('--port <n>', 'port; 0: any free one').argParser(wholeNumber).default(0))
-    .addOption(
-      new Option('--copy-every <seconds>', 'time between two copies').argParser(wholeNumber).default(30),
-    )
-    .option('--redis-server <program>', 'redis-server or valkey-server (default: found on PATH)')
-    .option('--standby', 'wait while another node leads, and take over when that one ends or dies')
-    .option('--job <name>', 'name of the job, shown to people who ask who leads')
-    .option('--until-stdin-ends', 'stop when standard input ends, not at SIGTERM: for batch schedulers')
-    .option('--node <name>', 'name of this node (default: host name)');
-  addFarmOptions(command).action(runRedis);
-}
-
-async function runRedis(flags: Flags): Promise<void> {
-  const config = producerConfig(flags);
-  const name = String(flags.node ?? hostname());
-  const localDir = flags.localDir ?? join(tmpdir(), `swefarm-redis-${userInfo().uid}-${name}`);
-  await lead({
-    dir: resolve(String(flags.dir)),
-    localDir: resolve(String(localDir)),
-    host: await addressOf(String(flags.host ?? hostname())),
-    port: flags.port as number,
-    prefix: config.redis_prefix,
-    node: name,
-    job: (flags.job as string | undefined) ?? null,
-    standby: flags.standby === true,
-    copySeconds: flags.copyEvery as number,
-    binary: (flags.redisServer as string | undefined) ?? null,
-    binDir: join(config.state_dir, 'bin'),
-    onReady: (ready) => void print(JSON.stringify(ready)),
-    note: (text) => say(`swefarm redis: ${text}`),
-    signal: flags.untilStdinEnds === true ? untilStdinEnds() : listenForStop().draining,
-  });
-}
+    ),
+    '--host <address>': text('address under which the other nodes reach this one (default: host name)'),
+    '--port <n>': defaulted(whole('port; 0: any free one'), 0),
+    '--copy-every <seconds>': defaulted(whole('time between two copies'), 30),
+    '--redis-server <program>': text('redis-server or valkey-server (default: found on PATH)'),
+    '--standby': flag('wait while another node leads, and take over when that one ends or dies'),
+    '--job <name>': text('name of the job, shown to people who ask who leads'),
+    '--until-stdin-ends': flag('stop when standard input ends, not at SIGTERM: for batch schedulers'),
+    '--node <name>': text('name of this node (default: host name)'),
+    ...FARM,
+  },
+  example: 'swefarm redis --dir /shared/farm --standby',
+  async run(o) {
+    const config = producerConfig(o);
+    const { node = hostname(), host = hostname(), standby, port } = o;
+    await lead({
+      ...{ port, node, standby },
+      dir: resolve(o.dir),
+      localDir: resolve(o.localDir ?? join(tmpdir(), `swefarm-redis-${userInfo().uid}-${node}`)),
+      host: await addressOf(host),
+      prefix: config.redis_prefix,
+      job: o.job ?? null,
+      copySeconds: o.copyEvery,
+      binary: o.redisServer ?? null,
+      binDir: join(config.state_dir, 'bin'),
+      onReady: (ready) => void print(JSON.stringify(ready)),
+      note: (note) => say(`swefarm redis: ${note}`),
+      signal: o.untilStdinEnds ? untilStdinEnds() : listenForStop().draining,
+    });
+  },
+});
 
 /** Resolves the host to an address: Redis listens on addresses, and other nodes may know the host by another name. */
 async function addressOf(host: string): Promise<string> {

@@ -24,41 +24,48 @@ import {
   terminalSafe,
   writeOutputRun,
 } from '@swefarm/trajectories';
-import { type Command, Option } from 'commander';
 import { describeChange, verdictOf } from '../regrade/changes.ts';
 import { type RewardRules, regradeLog, rewardLineAgain } from '../regrade/regrade.ts';
 import { isFolder, logOfArtifact, outputLines, type TreeFolder, treeFolders } from '../regrade/sources.ts';
+import { choice, command, list, text, type Values } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { lazyFarm } from './farm.ts';
-import { addFarmOptions, addRowOptions, type Flags, producerConfig, rowOptions } from './options.ts';
+import { FARM, producerConfig, ROWS, rowOptions } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
 
-const GRADERS = ['auto', 'swebench-4.1.0', 'swebench-5.0.2', 'swegym'];
+const GRADERS = [
+  'auto',
+  'swebench-4.1.0',
+  'swebench-5.0.2',
+  'swegym',
+] as const satisfies readonly GraderChoice[];
 
-export function addRegrade(program: Command): void {
-  const command = program
-    .command('regrade')
-    .argument('<source>', "an output file of rollout or eval, or a folder of the harness's logs")
-    .option('--dataset <file>', 'dataset of the run; without it results are only rewarded, not graded')
-    .option('--output <file>', 'file for the new lines (default: beside the source)')
-    .option('--copy-artifacts <dir>', 'write artifacts with the new reports into this folder')
-    .addOption(new Option('--grader <name>', 'whose rules decide (default: as before)').choices(GRADERS))
-    .option(
-      '--reward-override <row=choice>',
-      'zero, grade or none for a row of the reward table (repeatable; default: as the run was submitted)',
-      (value: string, earlier: string[] | undefined) => [...(earlier ?? []), value],
-    );
-  addFarmOptions(addRowOptions(command)).action(async (source: string, flags: Flags) => {
-    process.exitCode = await runRegrade(source, flags);
-  });
-}
+const regrading = {
+  '--dataset <file>': text('dataset of the run; without it results are only rewarded, not graded'),
+  '--output <file>': text('file for the new lines (default: beside the source)'),
+  '--copy-artifacts <dir>': text('write artifacts with the new reports into this folder'),
+  '--grader <name>': choice('whose rules decide (default: as before)', GRADERS),
+  '--reward-override <row=choice>': list(
+    'zero, grade or none for a row of the reward table (repeatable; default: as the run was submitted)',
+  ),
+  ...ROWS,
+  ...FARM,
+};
+type RegradeValues = Values<typeof regrading>;
+
+export const regrade = command({
+  arguments: { '<source>': "an output file of rollout or eval, or a folder of the harness's logs" },
+  options: regrading,
+  example: 'swefarm regrade results.jsonl --dataset rows.jsonl --output regraded.jsonl',
+  run: (o, { source }) => runRegrade(source, o),
+});
 
 type RegradeCounts = { seen: number; graded: number; changed: number; problems: number };
 
 type Work = {
   source: string;
-  flags: Flags;
+  o: RegradeValues;
   instances: ReadonlyMap<string, Instance> | null;
   /** Null: the grader that graded each result before. */
   grader: GraderChoice | null;
@@ -67,26 +74,26 @@ type Work = {
   signal: AbortSignal;
 };
 
-async function runRegrade(source: string, flags: Flags): Promise<ExitCode> {
-  const stop = listenForStop();
+async function runRegrade(source: string, o: RegradeValues): Promise<ExitCode> {
+  const { draining: signal } = listenForStop();
   const tree = await isFolder(source);
-  if (flags.dataset === undefined && (tree || flags.grader !== undefined)) {
+  if (o.dataset === undefined && (tree || o.grader !== undefined)) {
     throw new UsageError('grading logs again needs the rows: add --dataset FILE');
   }
-  const path = String(flags.output ?? `${resolve(source)}.regraded.jsonl`);
+  const path = o.output ?? `${resolve(source)}.regraded.jsonl`;
   await requireNewOutput(path);
-  const instances = await readInstances(flags, stop.draining);
+  const instances = await readInstances(o, signal);
   const tally = { seen: 0, graded: 0, changed: 0, problems: 0 };
-  const grader = (flags.grader as GraderChoice | undefined) ?? null;
+  const grader = o.grader ?? null;
   await using output = await openLines(path);
   const { write } = output;
-  const work = { source, flags, instances, grader, tally, write, signal: stop.draining };
+  const work = { source, o, instances, grader, tally, write, signal };
   await (tree ? regradeTree(work) : regradeOutput(work, path));
   const { seen, graded, changed, problems } = tally;
   const lost = problems > 0 ? `, ${problems} could not be` : '';
   say(`${seen} read, ${graded} graded again, ${changed} changed${lost}`);
   say(`results: ${path}`);
-  if (stop.draining.aborted) return EXIT.interrupted;
+  if (signal.aborted) return EXIT.interrupted;
   return problems > 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }
 
@@ -104,21 +111,20 @@ async function openLines(path: string) {
   };
 }
 
-async function readInstances(flags: Flags, signal: AbortSignal): Promise<Map<string, Instance> | null> {
-  if (flags.dataset === undefined) return null;
-  const options = { ...rowOptions(flags), skipUngradable: true, signal };
-  const { instances } = await readDataset(String(flags.dataset), options);
+async function readInstances(o: RegradeValues, signal: AbortSignal): Promise<Map<string, Instance> | null> {
+  if (o.dataset === undefined) return null;
+  const { instances } = await readDataset(o.dataset, { ...rowOptions(o), skipUngradable: true, signal });
   return new Map(instances.map((instance) => [instance.instance_id, instance]));
 }
 
 async function regradeOutput(work: Work, path: string): Promise<void> {
-  const { source, flags, tally } = work;
+  const { source, o, tally } = work;
   const run = await readOutputRun(source);
   const was = run?.record.reward.overrides ?? {};
-  const rules = { was, now: givenOverrides(flags) ?? was };
+  const rules = { was, now: givenOverrides(o.rewardOverride) ?? was };
   // The new file belongs to no evaluation, so no command can resume it.
   if (run) await writeOutputRun(path, { ...run, evaluation: undefined });
-  await using late = lazyFarm(() => producerConfig(flags));
+  await using late = lazyFarm(() => producerConfig(o));
   const read = (line: OutputLine) => artifactOfLine(line, late.farm);
   for await (const line of outputLines(source)) {
     if (work.signal.aborted) return;
@@ -155,7 +161,7 @@ async function regradeLine(
   }
   const fresh = rewardLineAgain(line, report, rules);
   if (!fresh) throw new UsageError('the line holds no facts to reward: an older version wrote it');
-  const folder = work.flags.copyArtifacts as string | undefined;
+  const { copyArtifacts: folder } = work.o;
   if (folder === undefined || !report || !content) return fresh;
   await mkdir(folder, { recursive: true });
   const artifact_file = join(folder, `${line.rollout_id}.json.gz`);
@@ -216,8 +222,7 @@ function regradeFolder({ instance_id, stored }: TreeFolder, { instances, grader 
   return regradeLog(instance, grader ?? 'auto', stored, null);
 }
 
-function givenOverrides(flags: Flags): RewardOverrides | null {
-  const given = flags.rewardOverride as string[] | undefined;
+function givenOverrides(given: readonly string[] | undefined): RewardOverrides | null {
   if (given === undefined) return null;
   return Object.fromEntries(
     given.map((pair) => {

@@ -2,23 +2,25 @@
 
 import { unknownRun } from '@swefarm/gateway';
 import { type Farm, UsageError } from '@swefarm/shared';
-import type { Command } from 'commander';
+import { command, flag } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
-import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { FARM, producerConfig } from './options.ts';
 import { say } from './terminal.ts';
 
-export function addRemove(program: Command): void {
-  const command = program
-    .command('remove')
-    .argument('<runs...>', 'run ids')
-    .option('--unfinished', 'also remove runs that are not done; their running rollouts end');
-  addFarmOptions(command).action(async (ids: string[], flags: Flags) => {
-    await using farm = await openFarmPatiently(producerConfig(flags));
-    for (const id of ids) await checkRemovable(farm, id, flags.unfinished === true);
-    for (const id of ids) await farm.runs.remove(id);
-    say(`removed ${ids.join(', ')}`);
-  });
-}
+export const remove = command({
+  arguments: { '<runs...>': 'run ids' },
+  options: {
+    '--unfinished': flag('also remove runs that are not done; their running rollouts end'),
+    ...FARM,
+  },
+  example: 'swefarm remove RUN',
+  async run(o, { runs }) {
+    await using farm = await openFarmPatiently(producerConfig(o));
+    for (const id of runs) await checkRemovable(farm, id, o.unfinished);
+    for (const id of runs) await farm.runs.remove(id);
+    say(`removed ${runs.join(', ')}`);
+  },
+});
 
 async function checkRemovable(farm: Farm, id: string, unfinished: boolean): Promise<void> {
   // This is the only way to remove a run with an unreadable record.

@@ -30,43 +30,44 @@ import {
   scalingTable,
   type Table,
 } from '@swefarm/trajectories';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { priceFileOf } from './collection.ts';
-import { EXIT } from './exit.ts';
-import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
+import { choice, command, defaulted, flag, parsed, text, texts, whole } from './declare.ts';
+import { FARM, type FarmValues, producerConfig } from './options.ts';
 import { scoresOf } from './select.ts';
 import { print, say } from './terminal.ts';
 
-export function addReport(program: Command): void {
-  const command = program
-    .command('report')
-    .argument('<output...>', 'output files (several: shards, counted as one), or ids of runs in Redis')
-    .option('--k <list>', 'values of k for pass@k, such as 1,2,4 (default: powers of two)', numbers)
-    .addOption(
-      new Option(
-        '--format <format>',
-        'table (the default on a terminal), json (in a pipe), markdown, or html: one page with plots',
-      ).choices(['table', 'json', 'markdown', 'html']),
-    )
-    .option('--json', 'the same as --format json')
-    .option('--output <file>', 'write the report into this file')
-    .option('--scores <file...>', 'files of swefarm score: adds best@k and the gap to the oracle')
-    .option('--resamples <n>', 'resamples of the bootstrap for 95 % intervals', wholeNumber, 1000)
-    .option('--seed <n>', 'seed of the bootstrap', wholeNumber, 0);
-  addFarmOptions(command).action(async (names: string[], flags: Flags) => {
-    const { report, ks } = await reportOf(names, flags);
-    const text = rendered(report, ks, names, flags);
-    const target = flags.output as string | undefined;
-    if (target === undefined) await print(text);
-    else await inFolder(target, () => replaceFile(resolve(target), `${text.trimEnd()}\n`));
-    process.exitCode = EXIT.allJudged;
-  });
-}
+export const report = command({
+  arguments: {
+    '<output...>': 'output files (several: shards, counted as one), or ids of runs in Redis',
+  },
+  options: {
+    '--k <list>': parsed('values of k for pass@k, such as 1,2,4 (default: powers of two)', numbers),
+    '--format <format>': choice(
+      'table (the default on a terminal), json (in a pipe), markdown, or html: one page with plots',
+      ['table', 'json', 'markdown', 'html'],
+    ),
+    '--json': flag('the same as --format json'),
+    '--output <file>': text('write the report into this file'),
+    '--scores <file...>': texts('files of swefarm score: adds best@k and the gap to the oracle'),
+    '--resamples <n>': defaulted(whole('resamples of the bootstrap for 95 % intervals'), 1000),
+    '--seed <n>': defaulted(whole('seed of the bootstrap'), 0),
+    ...FARM,
+  },
+  example: 'swefarm report results.jsonl --format markdown',
+  async run(o, { output: names }) {
+    const { report: full, ks } = await reportOf(names, o);
+    const usual = process.stdout.isTTY && o.output === undefined ? 'table' : 'json';
+    const rendered = render(full, ks, names, o.json ? 'json' : (o.format ?? usual));
+    const { output: target } = o;
+    if (target === undefined) await print(rendered);
+    else await inFolder(target, () => replaceFile(resolve(target), `${rendered.trimEnd()}\n`));
+  },
+});
 
-function rendered(report: FullReport, ks: readonly number[], names: readonly string[], flags: Flags): string {
+function render(report: FullReport, ks: readonly number[], names: readonly string[], format: string): string {
   const title = `Report of ${names.map((name) => basename(name)).join(', ')}`;
-  const usual = process.stdout.isTTY && flags.output === undefined ? 'table' : 'json';
-  switch (flags.json === true ? 'json' : ((flags.format as string | undefined) ?? usual)) {
+  switch (format) {
     case 'markdown':
       return renderMarkdown(report, title);
     case 'html':
@@ -94,17 +95,24 @@ const renderFigures = ({ title, columns, rows }: Table): string =>
     rows,
   )}`;
 
+type ReportValues = FarmValues & {
+  k: number[] | undefined;
+  scores: string[] | undefined;
+  resamples: number;
+  seed: number;
+};
+
 async function reportOf(
   names: readonly string[],
-  flags: Flags,
+  o: ReportValues,
 ): Promise<{ report: FullReport; ks: number[] }> {
   const rollouts = new Map<string, LineFact>();
   const records = new Map<string, RunRecord>();
-  const prices = priceFileOf(flags, producerConfig(flags));
+  const prices = priceFileOf(o, producerConfig(o));
   let known = true;
   let untilResolved = false;
   for (const name of names) {
-    const counted = existsSync(name) ? await countOutput(name, prices) : await fromFarm(name, flags, prices);
+    const counted = existsSync(name) ? await countOutput(name, prices) : await fromFarm(name, o, prices);
     if (counted.untilResolved) {
       untilResolved = true;
       say(
@@ -119,7 +127,7 @@ async function reportOf(
   const replacements = new Replacements();
   for (const fact of rollouts.values()) replacements.note(fact);
   for (const id of [...rollouts.keys()]) if (replacements.isOutdated(id)) rollouts.delete(id);
-  const scores = flags.scores === undefined ? null : await scoresOf([], flags);
+  const scores = o.scores === undefined ? null : await scoresOf(o.scores);
   const facts = [...rollouts.values()].map((fact) => ({
     ...fact,
     score: scores?.get(fact.rollout_id)?.score ?? null,
@@ -134,8 +142,8 @@ async function reportOf(
   const groups = { ...profile.groups, total: Math.max(total, profile.groups.total) };
   const expected = known ? runs.reduce((sum, run) => sum + startedRollouts(run), 0) : null;
   const most = Object.keys(profile.pass_at).length;
-  const ks = untilResolved ? [] : ((flags.k as number[] | undefined) ?? powersOfTwo(most));
-  const analysis = analyse(facts, ks, { resamples: flags.resamples as number, seed: flags.seed as number });
+  const ks = untilResolved ? [] : (o.k ?? powersOfTwo(most));
+  const analysis = analyse(facts, ks, { resamples: o.resamples, seed: o.seed });
   if (untilResolved) analysis.accuracy_interval = null;
   return { report: { expected, ...profile, groups, analysis }, ks };
 }
@@ -150,8 +158,8 @@ const withoutEstimates = (profile: Profile): Profile => ({
   pass_at_1_avg_of_k: null,
 });
 
-async function fromFarm(runId: string, flags: Flags, prices: PriceFile | null) {
-  const config = producerConfig(flags);
+async function fromFarm(runId: string, o: FarmValues, prices: PriceFile | null) {
+  const config = producerConfig(o);
   if (config.redis_url === null)
     throw new UsageError(`${runId}: no such file; for a run of a farm add its --redis-url`);
   await using farm = await openFarm(config, 'producer');

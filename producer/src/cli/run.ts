@@ -8,9 +8,8 @@ import { say } from './terminal.ts';
 
 /** Runs the command of `entry` with the arguments of this process, then ends the process with the command's exit code. */
 export async function runCommand(program: Command, { name, summary, load }: CommandEntry): Promise<never> {
-  const add = await load();
-  add(program);
-  program.commands.find((command) => command.name() === name)?.description(summary);
+  const declared = await load();
+  declared(program, name).description(summary);
 
   // A command without a handler for SIGTERM cannot end in order, so it ends at once.
   catchEscaped('swefarm', () => process.emit('SIGTERM', 'SIGTERM'));

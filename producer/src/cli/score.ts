@@ -1,14 +1,7 @@
 /** `swefarm score`: asks a verifier for a score of each rollout of an output. */
 import { readFileSync } from 'node:fs';
 import { withNamedPictures } from '@swefarm/policy';
-import {
-  createSemaphore,
-  environmentSecret,
-  errorMessage,
-  type Farm,
-  SwefarmError,
-  UsageError,
-} from '@swefarm/shared';
+import { createSemaphore, errorMessage, type Farm, SwefarmError, UsageError } from '@swefarm/shared';
 import type { OutputLine } from '@swefarm/trajectories';
 import {
   artifactOfLine,
@@ -21,58 +14,61 @@ import {
   scoresPath,
   VERIFIER_FORMS,
   type Verifier,
-  type VerifierForm,
 } from '@swefarm/trajectories';
-import { type Command, Option } from 'commander';
-import { EXIT } from './exit.ts';
+import { choice, command, defaulted, required, text, whole } from './declare.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import { lazyFarm } from './farm.ts';
-import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
+import { apiKeyOf, FARM, type FarmValues, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
 
-export function addScore(program: Command): void {
-  const command = program
-    .command('score')
-    .argument('<output>', 'an output file; its trajectories are read from where its lines say')
-    .requiredOption(
-      '--verifier-url <url>',
-      'base URL of an OpenAI-compatible server, or the address of an HTTP scorer',
-    )
-    .addOption(
-      new Option(
-        '--verifier-form <form>',
+export const score = command({
+  arguments: { '<output>': 'an output file; its trajectories are read from where its lines say' },
+  options: {
+    '--verifier-url <url>': required(
+      text('base URL of an OpenAI-compatible server, or the address of an HTTP scorer'),
+    ),
+    '--verifier-form <form>': defaulted(
+      choice(
         'chat, completions: the log-probabilities of yes and no; http: {score} for a posted rollout',
-      )
-        .choices([...VERIFIER_FORMS])
-        .default('chat'),
-    )
-    .option('--model <name>', 'the model, as the verifier serves it', '')
-    .option('--prompt <file>', 'the question, with {trajectory} and {patch} (default: a plain one)')
-    .option('--api-key-env <variable>', 'environment variable that holds the key of the verifier')
-    .option('--concurrency <n>', 'questions at once', wholeNumber, 8)
-    .option('--timeout <seconds>', 'longest wait for an answer', wholeNumber, 600)
-    .option('--output <file>', 'file for the scores (default: OUTPUT.scores.jsonl beside it)');
-  addFarmOptions(command).action(score);
-}
+        VERIFIER_FORMS,
+      ),
+      'chat',
+    ),
+    '--model <name>': defaulted(text('the model, as the verifier serves it'), ''),
+    '--prompt <file>': text('the question, with {trajectory} and {patch} (default: a plain one)'),
+    '--api-key-env <variable>': text('environment variable that holds the key of the verifier'),
+    '--concurrency <n>': defaulted(whole('questions at once'), 8),
+    '--timeout <seconds>': defaulted(whole('longest wait for an answer'), 600),
+    '--output <file>': text('file for the scores (default: OUTPUT.scores.jsonl beside it)'),
+    ...FARM,
+  },
+  example: 'swefarm score results.jsonl --verifier-url http://localhost:8000/v1 --model VERIFIER',
+  run(o, { output: path }) {
+    const { verifierForm: form, model } = o;
+    if (form !== 'http' && model === '')
+      throw new UsageError(`--verifier-form ${form} asks a model: add --model NAME`);
+    const verifier = createVerifier(form, {
+      url: o.verifierUrl.replace(/\/+$/, ''),
+      model,
+      key: apiKeyOf(o.apiKeyEnv),
+      prompt: o.prompt === undefined ? DEFAULT_PROMPT : readPrompt(o.prompt),
+      timeoutMs: o.timeout * 1000,
+    });
+    return scoreOutput(path, verifier, o);
+  },
+});
 
-async function score(path: string, flags: Flags): Promise<void> {
-  const form = flags.verifierForm as VerifierForm;
-  if (form !== 'http' && flags.model === '')
-    throw new UsageError(`--verifier-form ${form} asks a model: add --model NAME`);
-  const verifier = createVerifier(form, {
-    url: String(flags.verifierUrl).replace(/\/+$/, ''),
-    model: String(flags.model),
-    key: flags.apiKeyEnv === undefined ? null : environmentSecret(String(flags.apiKeyEnv), '--api-key-env'),
-    prompt: flags.prompt === undefined ? DEFAULT_PROMPT : readPrompt(String(flags.prompt)),
-    timeoutMs: (flags.timeout as number) * 1000,
-  });
+type ScoreValues = FarmValues & { output: string | undefined; concurrency: number };
+
+async function scoreOutput(path: string, verifier: Verifier, o: ScoreValues): Promise<ExitCode> {
   const stop = listenForStop(() => say('\nswefarm: stopping; the same command continues'));
-  await using late = lazyFarm(() => producerConfig(flags));
-  const scores = String(flags.output ?? scoresPath(path));
+  await using late = lazyFarm(() => producerConfig(o));
+  const scores = o.output ?? scoresPath(path);
   await using file = await openScores(scores, verifier.name);
   const failures: string[] = [];
   const counts = { scored: 0, known: 0, empty: 0 };
-  const slots = createSemaphore(Math.max(1, flags.concurrency as number));
+  const slots = createSemaphore(Math.max(1, o.concurrency));
   const running = new Set<Promise<void>>();
   for await (const line of readLines(path)) {
     if (stop.draining.aborted) break;
@@ -101,9 +97,9 @@ async function score(path: string, flags: Flags): Promise<void> {
   );
   for (const [reason, times] of Object.entries(countNames(failures)))
     say(`${times} without a score: ${reason}`);
-  if (stop.draining.aborted) process.exitCode = EXIT.interrupted;
-  else if (failures.length === 0) process.exitCode = EXIT.allJudged;
-  else process.exitCode = counts.scored + counts.known > 0 ? EXIT.someNotJudged : EXIT.unusable;
+  if (stop.draining.aborted) return EXIT.interrupted;
+  if (failures.length === 0) return EXIT.allJudged;
+  return counts.scored + counts.known > 0 ? EXIT.someNotJudged : EXIT.unusable;
 }
 
 async function scoreOne(

@@ -10,23 +10,22 @@ import {
   type ScoreLine,
   scoresPath,
 } from '@swefarm/trajectories';
-import type { Command } from 'commander';
-import { EXIT } from './exit.ts';
-import type { Flags } from './options.ts';
+import { command, required, text, texts } from './declare.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import { say } from './terminal.ts';
 
-export function addSelect(program: Command): void {
-  program
-    .command('select')
-    .argument('<outputs...>', 'output files; several are shards')
-    .option('--scores <file...>', 'files of swefarm score (default: OUTPUT.scores.jsonl beside each output)')
-    .requiredOption('--output <file>', 'file for the chosen lines, each with its score')
-    .action(select);
-}
+export const select = command({
+  arguments: { '<outputs...>': 'output files; several are shards' },
+  options: {
+    '--scores <file...>': texts('files of swefarm score (default: OUTPUT.scores.jsonl beside each output)'),
+    '--output <file>': required(text('file for the chosen lines, each with its score')),
+  },
+  example: 'swefarm select results.jsonl --output best.jsonl',
+  run: (o, { outputs }) => selectBest(outputs, o.output, o.scores),
+});
 
 /** Scores of all files. Throws UsageError. */
-export async function scoresOf(outputs: readonly string[], flags: Flags): Promise<Map<string, ScoreLine>> {
-  const files = (flags.scores as string[] | undefined) ?? outputs.map(scoresPath);
+export async function scoresOf(files: readonly string[]): Promise<Map<string, ScoreLine>> {
   const all = await Promise.all(files.map(readScores));
   return new Map(all.flatMap((scores) => [...scores]));
 }
@@ -38,10 +37,13 @@ const isBefore = (one: Best, other: Best): boolean =>
   one.score === other.score ? drawOf(one) < drawOf(other) : one.score > other.score;
 const drawOf = ({ rollout }: Best): string => createHash('sha256').update(rollout).digest('hex');
 
-async function select(outputs: string[], flags: Flags): Promise<void> {
-  const target = String(flags.output);
+async function selectBest(
+  outputs: readonly string[],
+  target: string,
+  files: readonly string[] = outputs.map(scoresPath),
+): Promise<ExitCode> {
   await requireNewOutput(target);
-  const scores = await scoresOf(outputs, flags);
+  const scores = await scoresOf(files);
   const best = new Map<string, Best>();
   const instances = new Set<string>();
   let missing = 0;
@@ -68,5 +70,5 @@ async function select(outputs: string[], flags: Flags): Promise<void> {
   say(
     `${lines.length} of ${instances.size} instances have a best rollout; ${missing} judged rollouts have no score: ${resolve(target)}`,
   );
-  process.exitCode = missing === 0 && lines.length === instances.size ? EXIT.allJudged : EXIT.someNotJudged;
+  return missing === 0 && lines.length === instances.size ? EXIT.allJudged : EXIT.someNotJudged;
 }

@@ -5,7 +5,6 @@ import { readCallers, startGateway } from '@swefarm/gateway';
 import { readRegistry, registryPath, runSettings } from '@swefarm/runs';
 import {
   createLog,
-  environmentSecret,
   logEscaped,
   newId,
   onEscaped,
@@ -17,59 +16,46 @@ import {
   UsageError,
   whenAborted,
 } from '@swefarm/shared';
-import { type Command, Option } from 'commander';
-import { EXIT } from './exit.ts';
-import {
-  addFarmOptions,
-  addServeOptions,
-  datasetOf,
-  type Flags,
-  producerConfig,
-  rowOptions,
-  runFlags,
-} from './options.ts';
+import { command, group, text, type Values } from './declare.ts';
+import { EXIT, type ExitCode } from './exit.ts';
+import { apiKeyOf, datasetOf, FARM, producerConfig, rowOptions, SERVE } from './options.ts';
 import { listenForStop, type Stop } from './stop.ts';
 import { print, say } from './terminal.ts';
 
-export function addServe(program: Command): void {
-  const command = program
-    .command('serve')
-    .addOption(new Option('--host <address>', 'short for --gateway-host').helpGroup('Gateway:'))
-    .addOption(new Option('--port <port>', 'short for --gateway-port').helpGroup('Gateway:'));
-  addServeOptions(command);
-  addFarmOptions(command).action(async (flags: Flags) => {
-    process.exitCode = await serve(flags);
-  });
-}
-
-async function serve(flags: Flags): Promise<number> {
-  const given = producerConfig({
-    ...flags,
-    gatewayHost: flags.gatewayHost ?? flags.host,
-    gatewayPort: flags.gatewayPort ?? flags.port,
-  });
-  const config =
-    flags.apiKeyEnv === undefined
-      ? given
-      : { ...given, policy_api_key: environmentSecret(String(flags.apiKeyEnv), '--api-key-env') };
-  const stop = listenForStop();
-  try {
-    return await serveUntil(stop, flags, config);
-  } catch (error) {
-    // It was stopped while it waited for Redis: nothing had started.
-    if (stop.draining.aborted && isAbort(error)) return EXIT.allJudged;
-    throw error;
-  }
-}
+export const serve = command({
+  options: {
+    ...group('Gateway:', {
+      '--host <address>': text('short for --gateway-host'),
+      '--port <port>': text('short for --gateway-port'),
+    }),
+    ...SERVE,
+    ...FARM,
+  },
+  example: 'swefarm serve --redis-url redis://farm:6379 --port 8080',
+  async run(o) {
+    const { gatewayHost = o.host, gatewayPort = o.port } = o.gateway;
+    const given = producerConfig({ farm: { ...o.farm, ...o.gateway, gatewayHost, gatewayPort } });
+    const config = { ...given, policy_api_key: apiKeyOf(o.apiKeyEnv, given.policy_api_key) };
+    const stop = listenForStop();
+    try {
+      return await serveUntil(stop, o, config);
+    } catch (error) {
+      // It was stopped while it waited for Redis: nothing had started.
+      if (stop.draining.aborted && isAbort(error)) return EXIT.allJudged;
+      throw error;
+    }
+  },
+});
 
 const isAbort = (error: unknown): boolean =>
   (error instanceof SwefarmError && error.code === 'aborted') || (error as Error).name === 'AbortError';
 
-async function serveUntil(stop: Stop, flags: Flags, config: ProducerConfig): Promise<number> {
-  const settings = runSettings({ flags: runFlags(flags), configFile: flags.runConfig as string | undefined });
-  const dataset = flags.dataset === undefined ? null : await datasetOf(flags, stop.draining);
+async function serveUntil(stop: Stop, o: Values<typeof SERVE>, config: ProducerConfig): Promise<ExitCode> {
+  const settings = runSettings({ flags: o.run, configFile: o.runConfig });
+  const { dataset: path } = o;
+  const dataset = path === undefined ? null : await datasetOf({ ...o, dataset: path }, stop.draining);
   const instances = new Map(dataset?.instances.map((instance) => [instance.instance_id, instance]));
-  const health = await readRegistry(registryPath(flags.health, config.state_dir));
+  const health = await readRegistry(registryPath(o.health, config.state_dir));
   const callers = readCallers(config);
   const log = createLog(config, { role: 'gateway' });
   using _escaped = onEscaped(logEscaped(log));
@@ -87,7 +73,7 @@ async function serveUntil(stop: Stop, flags: Flags, config: ProducerConfig): Pro
     settings,
     instances,
     health,
-    rows: rowOptions(flags),
+    rows: rowOptions(o),
   };
   await using gateway = await startGateway(deps, { callers }).catch((error: unknown) => {
     throw addressError(error, config);

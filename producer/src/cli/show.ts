@@ -16,11 +16,11 @@ import {
 } from '@swefarm/shared';
 import type { OutputLine } from '@swefarm/trajectories';
 import { artifactOfLine, renderReward, terminalSafe } from '@swefarm/trajectories';
-import type { Command } from 'commander';
 import { describeArtifact } from '../view/transcript.ts';
-import { EXIT } from './exit.ts';
+import { command, flag, text } from './declare.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import { lazyFarm } from './farm.ts';
-import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { FARM, type FarmValues, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, say, styled, widthOf } from './terminal.ts';
 
@@ -29,37 +29,33 @@ type Found = {
   content: ArtifactContent | null;
 };
 
-export function addShow(program: Command): void {
-  const command = program
-    .command('show')
-    .argument(
-      '<rollout>',
-      'a rollout id, FILE#ID of an output (ID may be INSTANCE.INDEX), or with --web a FILE',
-    )
-    .option('--turns', 'print only turns, patch and report')
-    .option('--full', 'print whole observations, test ids and the test log')
-    .option('--web', 'serve the page over a whole output file on this machine and print its address')
-    .option('--dataset <file>', 'with --web: the dataset with the gold patches (default: the one of the run)')
-    .option('--json', 'print facts and artifact as JSON (the default in a pipe)');
-  addFarmOptions(command).action(async (name: string, flags: Flags) => {
-    if (flags.web === true) {
-      process.exitCode = await showWeb(name, flags);
-      return;
-    }
+export const show = command({
+  arguments: {
+    '<rollout>': 'a rollout id, FILE#ID of an output (ID may be INSTANCE.INDEX), or with --web a FILE',
+  },
+  options: {
+    '--turns': flag('print only turns, patch and report'),
+    '--full': flag('print whole observations, test ids and the test log'),
+    '--web': flag('serve the page over a whole output file on this machine and print its address'),
+    '--dataset <file>': text('with --web: the dataset with the gold patches (default: the one of the run)'),
+    '--json': flag('print facts and artifact as JSON (the default in a pipe)'),
+    ...FARM,
+  },
+  example: 'swefarm show results.jsonl#INSTANCE.0 --full',
+  async run(o, { rollout: name }) {
+    if (o.web) return await showWeb(name, o.dataset ?? null, o);
     const at = name.lastIndexOf('#');
-    const found =
-      at > 0 ? await fromFile(name.slice(0, at), name.slice(at + 1), flags) : await fromFarm(name, flags);
-    const human =
-      flags.json !== true && (process.stdout.isTTY || flags.turns === true || flags.full === true);
-    await print(human ? describe(found, flags) : JSON.stringify(found));
-  });
-}
+    const found = at > 0 ? await fromFile(name.slice(0, at), name.slice(at + 1), o) : await fromFarm(name, o);
+    const human = !o.json && (process.stdout.isTTY || o.turns || o.full);
+    await print(human ? describe(found, o) : JSON.stringify(found));
+    return EXIT.allJudged;
+  },
+});
 
 /** Serves the page for a result file alone, until Ctrl-C. */
-async function showWeb(path: string, flags: Flags): Promise<number> {
+async function showWeb(path: string, dataset: string | null, o: FarmValues): Promise<ExitCode> {
   const stop = listenForStop();
-  await using late = lazyFarm(() => producerConfig(flags));
-  const dataset = typeof flags.dataset === 'string' ? flags.dataset : null;
+  await using late = lazyFarm(() => producerConfig(o));
   const source = await readFileSource(path, { dataset, farm: late.farm });
   await ensurePage(() => say('the page is built, once; that takes some seconds'));
   await using page = await servePage(source, createLog({ log_level: 'warn', log_format: 'auto' }));
@@ -69,9 +65,9 @@ async function showWeb(path: string, flags: Flags): Promise<number> {
   return EXIT.allJudged;
 }
 
-async function fromFarm(name: string, flags: Flags): Promise<Found> {
+async function fromFarm(name: string, o: FarmValues): Promise<Found> {
   parseRolloutId(name);
-  await using farm = await openFarm(producerConfig(flags), 'producer');
+  await using farm = await openFarm(producerConfig(o), 'producer');
   const result = await farm.results.get(name);
   if (!result) throw new UsageError(await withoutResult(farm, name));
   return { facts: result, content: await farm.artifacts.read(result.artifact) };
@@ -88,9 +84,9 @@ async function withoutResult(farm: Farm, name: string): Promise<string> {
 }
 
 /** A line of an output and its artifact, from a file or from Redis. */
-async function fromFile(path: string, id: string, flags: Flags): Promise<Found> {
+async function fromFile(path: string, id: string, o: FarmValues): Promise<Found> {
   const line = await findLine(path, id);
-  await using opened = lazyFarm(() => producerConfig(flags));
+  await using opened = lazyFarm(() => producerConfig(o));
   return { facts: line, content: await artifactOfLine(line, opened.farm) };
 }
 
@@ -111,13 +107,13 @@ async function findLine(path: string, id: string): Promise<OutputLine> {
   );
 }
 
-function describe(found: Found, flags: Flags): string {
+function describe(found: Found, { turns, full }: { turns: boolean; full: boolean }): string {
   const heading = (text: string): string => styled('bold', text, process.stdout);
-  const options = { width: widthOf(process.stdout), full: flags.full === true, heading };
+  const options = { width: widthOf(process.stdout), full, heading };
   const body = found.content
     ? describeArtifact(found.content, options)
     : 'no trajectory was kept for this rollout';
-  return flags.turns === true ? body : [facts(found.facts), body].join('\n');
+  return turns ? body : [facts(found.facts), body].join('\n');
 }
 
 const partsOf = (parts: RewardComponents): string =>

@@ -3,25 +3,24 @@
 import { type FarmStatus, farmStatus, type RunStatus } from '@swefarm/gateway';
 import { describeUnreadableRun, openFarm, type WorkerRecord } from '@swefarm/shared';
 import { type Column, renderTable, terminalSafe, withVerdict } from '@swefarm/trajectories';
-import type { Command } from 'commander';
-import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { command, flag } from './declare.ts';
+import { FARM, producerConfig } from './options.ts';
 import { print, styled, widthOf } from './terminal.ts';
 
 /** Most runs shown on a terminal when no run is named. */
 const MOST_RUNS = 20;
 
-export function addStatus(program: Command): void {
-  const command = program
-    .command('status')
-    .argument('[run]', 'id of a run')
-    .option('--json', 'print JSON (the default in a pipe)');
-  addFarmOptions(command).action(async (runId: string | undefined, flags: Flags) => {
-    await using farm = await openFarm(producerConfig(flags), 'producer');
-    const status = await farmStatus(farm, runId);
-    const human = process.stdout.isTTY && flags.json !== true;
-    await print(human ? describe(status, widthOf(process.stdout)) : JSON.stringify(status));
-  });
-}
+export const status = command({
+  arguments: { '[run]': 'id of a run' },
+  options: { '--json': flag('print JSON (the default in a pipe)'), ...FARM },
+  example: 'swefarm status --json',
+  async run(o, { run }) {
+    await using farm = await openFarm(producerConfig(o), 'producer');
+    const found = await farmStatus(farm, run);
+    const human = process.stdout.isTTY && !o.json;
+    await print(human ? describe(found, widthOf(process.stdout)) : JSON.stringify(found));
+  },
+});
 
 function describe(status: FarmStatus, width: number): string {
   const waiting = (status.queue.prioritized ?? 0) + (status.queue.waiting ?? 0);

@@ -33,7 +33,7 @@ const isCommand = (words: readonly string[]): boolean => words.some((word) => wo
 
 async function program(): Promise<Command> {
   const all = new Command();
-  for (const { load } of COMMANDS) (await load())(all);
+  for (const { name, load } of COMMANDS) (await load())(all, name);
   return all;
 }
 

@@ -1,10 +1,10 @@
 /** `swefarm watch`: the farm on one screen that redraws; plain lines where there is no terminal. */
 import { openFarm, sleepAtMost, UnusableError } from '@swefarm/shared';
-import type { Command } from 'commander';
 import { plainLine, renderScreen } from '../view/screen.ts';
 import { watchFarm } from '../view/watching.ts';
-import { EXIT } from './exit.ts';
-import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
+import { command, flag, whole } from './declare.ts';
+import { EXIT, type ExitCode } from './exit.ts';
+import { FARM, type FarmValues, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, styled, widthOf, writeTo } from './terminal.ts';
 
@@ -18,31 +18,34 @@ const REST_OF_SCREEN = '\u001b[J';
 const SCREEN_SECONDS = 2;
 const LINES_SECONDS = 10;
 
-export function addWatch(program: Command): void {
-  const command = program
-    .command('watch')
-    .argument('[run]', 'id of a run (default: all)')
-    .option('--every <seconds>', 'time between two updates (default: 2, in a pipe 10)', wholeNumber)
-    .option('--once', 'show the state once and end')
-    .option('--json', 'print a line of JSON for each update');
-  addFarmOptions(command).action(async (runId: string | undefined, flags: Flags) => {
-    process.exitCode = await watch(runId, flags);
-  });
-}
+export const watch = command({
+  arguments: { '[run]': 'id of a run (default: all)' },
+  options: {
+    '--every <seconds>': whole('time between two updates (default: 2, in a pipe 10)'),
+    '--once': flag('show the state once and end'),
+    '--json': flag('print a line of JSON for each update'),
+    ...FARM,
+  },
+  example: 'swefarm watch --every 5',
+  run: (o, { run }) => watchAgain(run, o),
+});
 
-async function watch(runId: string | undefined, flags: Flags): Promise<number> {
+type WatchValues = FarmValues & { every: number | undefined; once: boolean; json: boolean };
+
+async function watchAgain(runId: string | undefined, o: WatchValues): Promise<ExitCode> {
   const stop = listenForStop();
-  const screen = process.stdout.isTTY === true && flags.json !== true && flags.once !== true;
-  const seconds = (flags.every as number | undefined) ?? (screen ? SCREEN_SECONDS : LINES_SECONDS);
-  await using farm = await openFarm(producerConfig(flags), 'producer', { signal: stop.draining });
+  const screen = process.stdout.isTTY === true && !o.json && !o.once;
+  const seconds = o.every ?? (screen ? SCREEN_SECONDS : LINES_SECONDS);
+  await using farm = await openFarm(producerConfig(o), 'producer', { signal: stop.draining });
   const look = watchFarm(farm, runId);
   const show = async (): Promise<void> => {
     const now = await look();
-    if (flags.json === true) return print(JSON.stringify(now));
+    if (o.json) return print(JSON.stringify(now));
     const size = { width: widthOf(process.stdout), height: (process.stdout.rows ?? 50) - 1 };
-    const paint = (style: Parameters<typeof styled>[0], text: string) => styled(style, text, process.stdout);
+    const paint = (style: Parameters<typeof styled>[0], shown: string) =>
+      styled(style, shown, process.stdout);
     if (screen) return draw(renderScreen(now, { ...size, paint }));
-    return print(flags.once === true ? renderScreen(now, { ...size, height: 1000, paint }) : plainLine(now));
+    return print(o.once ? renderScreen(now, { ...size, height: 1000, paint }) : plainLine(now));
   };
   if (screen) await enterScreen();
   do {
@@ -53,7 +56,7 @@ async function watch(runId: string | undefined, flags: Flags): Promise<number> {
       if (!screen || !(error instanceof UnusableError)) throw error;
       await draw(`swefarm: ${error.message}\ntrying again`);
     }
-    if (flags.once === true) break;
+    if (o.once) break;
     await sleepAtMost(Math.max(1, seconds) * 1000, stop.draining);
   } while (!stop.draining.aborted);
   return EXIT.allJudged;

@@ -1,0 +1,173 @@
+/** Declarations of commands. Help, defaults, suggestions and the types of values follow from one record of options and arguments. */
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
+
+/** One option or argument. `Value` is the type that the command receives. */
+export type Setting<Value> = {
+  help: string;
+  /** `switch`: without a value. `list`: given several times, each with one value. */
+  form: 'value' | 'switch' | 'list';
+  /** Throws InvalidArgumentError. */
+  read?: (text: string) => unknown;
+  choices?: readonly string[];
+  fallback?: unknown;
+  mandatory?: boolean;
+  group?: string;
+  /** Carries the type only. */
+  value?: Value;
+};
+
+/** Options that come from a table; the command receives their values in one record. */
+export type Bundle<Value> = { made: () => Option[]; value?: Value };
+
+/** By flags as commander writes them, such as `--n-times <k>`; a bundle has the name of its record. */
+export type Options = Readonly<Record<string, Setting<unknown> | Bundle<unknown>>>;
+/** By arguments as commander writes them: `<run>`, `[name]`, `<file...>`. A text is the help of a plain one. */
+export type Arguments = Readonly<Record<string, string | Setting<unknown>>>;
+
+type Camel<Text> = Text extends `${infer First}-${infer Rest}` ? `${First}${Capitalize<Camel<Rest>>}` : Text;
+type Word<Text> = Text extends `${infer First} ${string}` ? First : Text;
+type NameOf<Flags> = Flags extends `${string}--no-${infer Name}`
+  ? Camel<Word<Name>>
+  : Flags extends `${string}--${infer Name}`
+    ? Camel<Word<Name>>
+    : Flags;
+type ValueOf<Declared> = Declared extends { value?: infer Value } ? Value : string;
+
+/** What a command receives for its options. */
+export type Values<Declared extends Options> = {
+  readonly [Flags in keyof Declared as NameOf<Flags>]: ValueOf<Declared[Flags]>;
+};
+type Given<Declared extends Arguments> = {
+  readonly [Name in keyof Declared as ArgumentName<Name>]: Name extends `${string}...${string}`
+    ? string[]
+    : Declared[Name] extends string
+      ? Name extends `[${string}`
+        ? string | undefined
+        : string
+      : ValueOf<Declared[Name]>;
+};
+type ArgumentName<Name> = Name extends `${'<' | '['}${infer Inner}...${string}`
+  ? Inner
+  : Name extends `${'<' | '['}${infer Inner}${'>' | ']'}`
+    ? Inner
+    : never;
+
+export const text = (help: string): Setting<string | undefined> => ({ help, form: 'value' });
+/** `--flag [value]`: true without a value. */
+export const textOrTrue = (help: string): Setting<string | true | undefined> => ({ help, form: 'value' });
+/** `--flag <value...>`. */
+export const texts = (help: string): Setting<string[] | undefined> => ({ help, form: 'value' });
+/** True when given; a `--no-…` is false when given. */
+export const flag = (help: string): Setting<boolean> => ({ help, form: 'switch' });
+/** Given several times: all values. */
+export const list = (help: string): Setting<string[] | undefined> => ({ help, form: 'list' });
+/** @param read throws InvalidArgumentError */
+export const parsed = <Value>(help: string, read: (text: string) => Value): Setting<Value | undefined> => ({
+  help,
+  form: 'value',
+  read,
+});
+export const whole = (help: string): Setting<number | undefined> => parsed(help, wholeNumber);
+export const choice = <const Choice extends string>(
+  help: string,
+  choices: readonly Choice[],
+): Setting<Choice | undefined> => ({ help, form: 'value', choices });
+
+type Known<Value> = Setting<Exclude<Value, undefined>>;
+export const required = <Value>({ value: _, ...setting }: Setting<Value>): Known<Value> => ({
+  ...setting,
+  mandatory: true,
+});
+export const defaulted = <Value>(
+  { value: _, ...setting }: Setting<Value>,
+  fallback: Exclude<Value, undefined>,
+): Known<Value> => ({ ...setting, fallback });
+
+/** The same options, shown under a heading of the help. */
+export const group = <Declared extends Readonly<Record<string, Setting<unknown>>>>(
+  heading: string,
+  options: Declared,
+): Declared =>
+  Object.fromEntries(
+    Object.entries(options).map(([flags, setting]) => [flags, { ...setting, group: heading }]),
+  ) as Declared;
+
+export function wholeNumber(value: string): number {
+  if (!/^\d+$/.test(value)) throw new InvalidArgumentError('expected a whole number.');
+  return Number(value);
+}
+
+const gather = (value: string, earlier: string[] | undefined): string[] => [...(earlier ?? []), value];
+
+/** Makes the option that commander parses. */
+export function optionOf(flags: string, setting: Omit<Setting<unknown>, 'value'>): Option {
+  const { help, form, read, choices, fallback, mandatory, group } = setting;
+  const option = new Option(flags, help);
+  if (group !== undefined) option.helpGroup(group);
+  if (choices) option.choices(choices);
+  if (read) option.argParser(read);
+  if (form === 'list') option.argParser(gather);
+  if (fallback !== undefined) option.default(fallback);
+  return option.makeOptionMandatory(mandatory === true);
+}
+
+/** A command that can be added to a program. */
+export type Declaration = (parent: Command, name: string) => Command;
+
+export type CommandSpec<O extends Options, A extends Arguments> = {
+  /** Of a command below another; the list in commands.ts has those of the others. */
+  description?: string;
+  arguments?: A;
+  options: O;
+  /** One command line, shown below the help. */
+  example: string;
+  /** Text below the help. */
+  notes?: string;
+  /** Returns the exit code; nothing is 0. */
+  run(options: Values<O>, given: Given<A>): Promise<number> | Promise<void>;
+};
+
+export const command =
+  <O extends Options, A extends Arguments = Record<never, never>>(spec: CommandSpec<O, A>): Declaration =>
+  (parent, name) => {
+    const made = parent.command(name).description(spec.description ?? '');
+    const names = Object.entries(spec.arguments ?? {}).map(([syntax, one]) => {
+      const { help, choices, fallback } = typeof one === 'string' ? { help: one } : one;
+      const argument = new Argument(syntax, help).default(fallback);
+      made.addArgument(choices ? argument.choices(choices) : argument);
+      return argument.name();
+    });
+    const readers = Object.entries(spec.options).map(([flags, one]) => addOption(made, flags, one));
+    made.addHelpText('after', `${spec.notes ?? ''}\nExample:\n  ${spec.example}`);
+    return made.action(async () => {
+      const raw = made.opts<Record<string, unknown>>();
+      const values = Object.fromEntries(readers.map((read) => read(raw)));
+      const given = Object.fromEntries(names.map((argument, at) => [argument, made.processedArgs[at]]));
+      const code = await spec.run(values as Values<O>, given as Given<A>);
+      if (code !== undefined) process.exitCode = code;
+    });
+  };
+
+/** A command that only has others below it. */
+export const commands =
+  (below: Readonly<Record<string, Declaration>>): Declaration =>
+  (parent, name) => {
+    const made = parent.command(name);
+    for (const [inner, declaration] of Object.entries(below)) declaration(made, inner);
+    return made;
+  };
+
+type Reader = (raw: Readonly<Record<string, unknown>>) => [name: string, value: unknown];
+
+function addOption(made: Command, flags: string, one: Setting<unknown> | Bundle<unknown>): Reader {
+  if ('made' in one) {
+    const options = one.made();
+    for (const option of options) made.addOption(option);
+    const names = options.map((option) => option.attributeName());
+    return (raw) => [flags, Object.fromEntries(names.map((name) => [name, raw[name]]))];
+  }
+  const option = optionOf(flags, one);
+  made.addOption(option);
+  const name = option.attributeName();
+  return (raw) => [name, one.form === 'switch' ? (raw[name] ?? false) : raw[name]];
+}

@@ -1,0 +1,111 @@
+/** One run as its command sees it: opened on a farm, its missing rollouts queued, its results followed, its end reported. */
+
+import { rolloutIds, submit, workerWarnings } from '@swefarm/runs';
+import {
+  asksPolicy,
+  type Farm,
+  type Instance,
+  onAbort,
+  type ProducerConfig,
+  type RunRecord,
+} from '@swefarm/shared';
+import type { Collected, CollectOptions, Output } from '@swefarm/trajectories';
+import type { Progress, ProgressWords } from '../view/progress.ts';
+import { type Follow, follow } from './follow.ts';
+import type { Stop } from './stop.ts';
+import { say } from './terminal.ts';
+import type { LocalWorkers } from './workers.ts';
+
+/** A run that is open: its record is final, its output is ready. */
+export type Session = {
+  farm: Farm;
+  config: ProducerConfig;
+  record: RunRecord;
+  instances: readonly Instance[];
+  patches?: ReadonlyMap<string, readonly string[]> | undefined;
+  output: Output;
+  stop: Stop;
+  copyArtifactsTo?: string | undefined;
+};
+
+export type Work = {
+  /** Rollouts that the output must have at the end; other rollouts of the run are not queued. */
+  rollouts: ReadonlySet<string>;
+  workers: LocalWorkers;
+  onResult?: CollectOptions['onResult'];
+  /** As in CollectOptions: a collection queues more as results come. */
+  collecting?: Pick<Follow, 'feed' | 'mark' | 'onLine'>;
+  /** Default: as the run's agent has them. */
+  words?: ProgressWords;
+};
+
+/** Time for a worker to remove its containers when nothing else can be saved. */
+const REMOVAL_MS = 10_000;
+
+/** Prints what the run needs of workers and none of them has. */
+export async function warnOfWorkers(
+  { farm, record, instances }: Pick<Session, 'farm' | 'record' | 'instances'>,
+  workers: Pick<LocalWorkers, 'abilities'>,
+): Promise<void> {
+  for (const warning of await workerWarnings(instances, record, farm, workers.abilities))
+    say(`swefarm: ${warning}`);
+}
+
+/**
+ * Starts workers, queues the missing rollouts and collects until all results are there. The result is incomplete when a signal came
+ * first. Throws when no worker can be kept alive.
+ */
+export async function runSession(session: Session, work: Work): Promise<Collected> {
+  const { farm, output, record, instances, patches, stop } = session;
+  const { rollouts } = work;
+  const open = new Set([...rollouts].filter((id) => !output.lines.has(id)));
+  if (open.size === 0 && !work.collecting?.feed) return { complete: true, unreadable: [] };
+  await warnOfWorkers(session, work.workers);
+  const done = new Set(rolloutIds(record, instances).filter((id) => !open.has(id)));
+  let progress: Progress | null = null;
+  const onNote = (note: string): void =>
+    progress ? progress.say(`swefarm: ${note}`) : say(`swefarm: ${note}`);
+  // Nothing is refused any more, so workers load their code while the rollouts are queued.
+  const workers = await work.workers.start({ onNote, results: () => output.lines.size });
+  stop.onForced(() => {
+    for (const worker of workers) worker.kill();
+  });
+  // Collecting ends when all results are there, when no worker can be kept alive, or when drained workers have exited.
+  const ended = new AbortController();
+  const drainWorkers = (limitMs?: number) => Promise.all(workers.map((worker) => worker.drain(limitMs)));
+  using _drain = onAbort(stop.draining, () => void drainWorkers());
+  const watch = Promise.all(workers.map((worker) => worker.ended)).then((ends) => {
+    if (workers.length > 0) ended.abort();
+    return ends.find((end) => end !== null) ?? null;
+  });
+  let broken = true;
+  try {
+    await submit(farm, { record, instances, done, ...(patches ? { patches } : {}) }, stop.draining);
+    const collected = await follow({
+      ...session,
+      rollouts,
+      onResult: work.onResult,
+      ...work.collecting,
+      words: work.words ?? {
+        resolved: true,
+        turns: asksPolicy(record.agent.type) || record.agent.type === 'external',
+      },
+      // Other workers of the farm do not stop with this command, so a signal ends collecting at once.
+      signal: workers.length > 0 ? ended.signal : stop.draining,
+      onProgress: (shown) => {
+        progress = shown;
+      },
+    });
+    progress = null;
+    if (!collected.complete && !stop.draining.aborted) {
+      const reason = await watch;
+      if (reason) throw reason;
+    }
+    broken = false;
+    return collected;
+  } finally {
+    progress = null;
+    // Without its infrastructure a worker cannot commit results: it only removes its containers.
+    await drainWorkers(broken ? REMOVAL_MS : undefined);
+  }
+}

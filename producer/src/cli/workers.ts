@@ -1,0 +1,82 @@
+/** The workers that a command starts on this machine. */
+import { join } from 'node:path';
+import { localAbility } from '@swefarm/runs';
+import { configOptions, inheritedEnvironment, loadConfig, ownFolder } from '@swefarm/shared';
+import { Option } from 'commander';
+import { type LocalWorker, type LocalWorkerOptions, startLocalWorker } from '../local/worker.ts';
+import type { Home } from './home.ts';
+import type { ConfigValues } from './options.ts';
+
+/** Options of a command that starts workers. */
+export type WorkerValues = {
+  farm: ConfigValues;
+  runtime: string | undefined;
+  workerCommand: string | undefined;
+  concurrency?: string | number | undefined;
+  apptainerImages?: string | undefined;
+  localWorker?: boolean;
+};
+
+export type LocalWorkers = {
+  abilities: readonly ReturnType<typeof localAbility>[];
+  start(listeners: Pick<LocalWorkerOptions, 'onNote' | 'results'>): Promise<LocalWorker[]>;
+};
+
+/** For a run whose workers are those of the farm. */
+export const NO_WORKERS: LocalWorkers = { abilities: [], start: async () => [] };
+
+/** Without `--redis-url` a run's state folder has a Redis, which the workers use. */
+export function localWorkers(o: WorkerValues, home: Home): LocalWorkers {
+  const count = o.localWorker === false ? 0 : home.config.local_workers;
+  if (count === 0) return NO_WORKERS;
+  // Workers read the same configuration file.
+  const own = loadConfig('worker', { flags: { config: o.farm.config } });
+  return {
+    abilities: [localAbility(own.parser_image)],
+    async start(listeners) {
+      const { config, logDir, stateDir } = home;
+      // The URL of our own Redis has a password, which must not appear in the process list.
+      const url = stateDir === null ? undefined : config.redis_url?.reveal();
+      const options = {
+        command: o.workerCommand?.split(/\s+/).filter(Boolean),
+        args: ['run', ...workerFlags(o, home)],
+        firstArgs: firstStartFlags(own.engine_patience_seconds),
+        environment: inheritedEnvironment(url === undefined ? {} : { SWEFARM_REDIS_URL: url }),
+      };
+      await ownFolder(logDir, { setting: 'state_dir' });
+      return Array.from({ length: count }, (_, index) => {
+        const logFile = join(logDir, count === 1 ? 'worker.log' : `worker-${index + 1}.log`);
+        return startLocalWorker({ ...options, logFile, ...listeners });
+      });
+    },
+  };
+}
+
+/** A person who starts a run is told within seconds that no engine answers, unless a patience of their own was configured. */
+function firstStartFlags(patience: number): string[] {
+  const usual = loadConfig('worker', { env: {} }).engine_patience_seconds;
+  return patience === usual ? ['--engine-patience-seconds', String(FIRST_PATIENCE_SECONDS)] : [];
+}
+const FIRST_PATIENCE_SECONDS = 3;
+
+/** The worker reads environment and configuration file itself; only flags and this command's decisions are passed on. */
+function workerFlags({ farm, runtime, concurrency, apptainerImages }: WorkerValues, home: Home): string[] {
+  const shared = new Map(configOptions('worker').map(({ key, flag }) => [key, new Option(flag)]));
+  for (const key of OWN_KEYS) shared.delete(key);
+  const given = [...shared.values()].map((one) => [one.long, farm[one.attributeName()]] as const);
+  const ours = home.stateDir === null;
+  const handed = [
+    ['--config', farm.config],
+    ['--runtime', runtime],
+    ['--concurrency', concurrency],
+    ['--apptainer-images', apptainerImages],
+    ['--redis-url', ours ? farm.redisUrl : undefined],
+    ['--artifacts', ours ? farm.artifacts : home.config.artifacts],
+    ...given,
+    ['--log-format', 'json'],
+  ] as const;
+  return handed.flatMap(([name, value]) => (!name || value === undefined ? [] : [name, String(value)]));
+}
+
+/** Keys that this command decides for its workers. */
+const OWN_KEYS = new Set(['redis_url', 'artifacts', 'log_format']);
