@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AGENT_VOIDS } from './agentvoids.ts';
 import { EVALUATION_VOIDS } from './evaluationvoids.ts';
+import { planOf, REPORT_VOIDS } from './reportvoids.ts';
 import { type Machine, openMachine, openRollouts, patchOf, type Rollouts } from './scene.ts';
 import { guarded, type Void } from './voids.ts';
 
@@ -39,6 +40,14 @@ describe.each(['docker', 'rootfs'])('on %s', (name) => {
         agents: AGENT_VOIDS.map(({ code }) => [code].flat().map((line) => guarded(line))),
       }),
     ));
+  describe.each(['junit', 'reward'] as const)('a report of %s', (from) =>
+    rows(REPORT_VOIDS, () =>
+      openRollouts(machine, {
+        patches: REPORT_VOIDS.map(({ code }) => patchOf(guarded(String(code)))),
+        instance: { plan: planOf(from) },
+      }),
+    ),
+  );
   describe.each(LIMITS)('a patch, with %s seconds', (limit) =>
     rows(withLimit(limit), () =>
       openRollouts(machine, {
