@@ -41,4 +41,16 @@ describe('withoutRepositories', () => {
     const patch = withoutRepositories(Buffer.from(rest + link + inside));
     expect(patch.toString()).toBe(rest + (keepsInside ? inside : ''));
   });
+
+  it('many of them cost little time, with the folders of each other inside', () => {
+    const links = Array.from({ length: 100_000 }, (_, n) => of(`r${n}`, 'deleted file mode 160000\n')).join(
+      '',
+    );
+    const files = Array.from({ length: 100_000 }, (_, n) => of(`r${n}-x`, '\n')).join('');
+    const nested = of('r1/s', 'deleted file mode 160000\n') + of('r1/z', '\n');
+    const began = performance.now();
+    const patch = withoutRepositories(Buffer.from(links + nested + files)).toString();
+    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(patch === files).toBe(true);
+  });
 });

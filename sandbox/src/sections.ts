@@ -32,13 +32,32 @@ export function withoutRepositories(patch: Buffer): Buffer {
     return { section, head };
   });
   const removed = sections.flatMap(({ head }) => (REMOVED_REPOSITORY.test(head) ? (pathIn(head) ?? []) : []));
+  const isBelow = below(removed);
   const isInside = (head: string): boolean => {
     const path = pathIn(head);
-    return path !== null && removed.some((folder) => path.startsWith(`${folder}/`));
+    return path !== null && isBelow(path);
   };
   return Buffer.concat(
     sections.filter(({ head }) => !REPOSITORY.test(head) && !isInside(head)).map(({ section }) => section),
   );
+}
+
+/** Whether a path is below one of these folders. Code that replaces git can name hundreds of thousands: the time must not grow with their product. */
+function below(folders: readonly string[]): (path: string) => boolean {
+  const outer: string[] = [];
+  for (const folder of folders.map((path) => `${path}/`).sort())
+    if (!outer.length || !folder.startsWith(outer.at(-1) ?? '')) outer.push(folder);
+  return (path) => {
+    // None of them is below another: a folder that the path is below is the last that does not sort behind it.
+    let [from, to] = [0, outer.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((outer[middle] ?? '') <= path) from = middle + 1;
+      else to = middle;
+    }
+    const last = outer[from - 1];
+    return last !== undefined && path.startsWith(last);
+  };
 }
 
 /** As git quotes it. Both names of a part are the same, because renames are a deletion and an addition. */

@@ -23,12 +23,14 @@ export function unreadable(reason: string): never {
   throw new UnreadableCall(reason);
 }
 
-/** Runs a parser and returns its UnreadableCall as `unread`. */
+/** Runs a parser and returns its UnreadableCall, or values too deep to be written again, as `unread`. */
 export function catchUnreadable(read: () => ParsedCalls | null): ParsedCalls | null {
   try {
     return read();
   } catch (error) {
     if (error instanceof UnreadableCall) return { unread: error.message };
+    // Of JSON.stringify(): the model can nest values as it likes.
+    if (error instanceof RangeError) return { unread: 'its values are nested too deeply' };
     throw error;
   }
 }

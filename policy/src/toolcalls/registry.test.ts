@@ -221,3 +221,14 @@ test.each(MARKERS)('two megabytes of %s are read at once', (piece) => {
   const { user, system } = process.threadCpuUsage(started);
   expect((user + system) / 1000).toBeLessThan(2000);
 });
+
+test.each([
+  ['<tool_call>', (call: string) => `<tool_call>${call}</tool_call>`],
+  ['[TOOL_CALLS]', (call: string) => `[TOOL_CALLS][${call}]`],
+  ['<TOOLCALL>', (call: string) => `<TOOLCALL>[${call}]</TOOLCALL>`],
+  ['<|python_tag|>', (call: string) => `<|python_tag|>${call}`],
+])('%s with values too deep to write again is an unread call', (marker, write) => {
+  const text = write(`{"name":"bash","arguments":{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}}`);
+  expect(unreadCallIn(text)).toEqual({ marker, reason: 'its values are nested too deeply' });
+  expect(parseToolCalls(text)).toBeNull();
+});

@@ -115,7 +115,7 @@ function normalized(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json));
   } catch (error) {
-    if (error instanceof SyntaxError) return json;
+    if (error instanceof SyntaxError || error instanceof RangeError) return json;
     throw error;
   }
 }

@@ -122,6 +122,12 @@ describe('tool calls', () => {
     ['a list', [['bash', '["ls"]']], /not a JSON object/, true],
     ['null', [['bash', 'null']], /not a JSON object/, true],
     ['half a character', [['bash', '{"command":"echo \\ud83d"}']], /well-formed/, true],
+    [
+      'arrays each in the last',
+      [['bash', `{"command":"ls","a":${'['.repeat(9000)}${']'.repeat(9000)}}`]],
+      /well-formed/,
+      true,
+    ],
     ['no command', [['bash', '{"cmd":"ls"}']], /"command"/, false],
     ['a command that is a number', [['bash', '{"command":5}']], /"command"/, false],
     ['a blank command', [['bash', '{"command":" "}']], /"command"/, false],

@@ -10,7 +10,7 @@ export type Call =
 
 export type Action =
   | { calls: Call[] }
-  /** `badArguments`: the arguments of a tool call are not JSON, or hold half a character; some servers cannot read such a history again. */
+  /** `badArguments`: the arguments of a tool call are not JSON, hold half a character, or are too deep; some servers cannot read such a history again. */
   | { malformed: string; badArguments: boolean };
 
 /**
@@ -63,8 +63,8 @@ function parseActions(message: Message, apart: boolean): Action {
 function readArguments(text: string): Record<string, unknown> | null {
   if (text.trim() === '') return {};
   try {
-    const value: unknown = JSON.parse(text, requireWellFormed);
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) && isWellFormed(value)
       ? (value as Record<string, unknown>)
       : null;
   } catch (error) {
@@ -73,10 +73,17 @@ function readArguments(text: string): Record<string, unknown> | null {
   }
 }
 
-function requireWellFormed(key: string, value: unknown): unknown {
-  if (!key.isWellFormed() || (typeof value === 'string' && !value.isWellFormed()))
-    throw new SyntaxError('half of a surrogate pair');
-  return value;
+/** Deeper arguments end in an error in the parsers of some servers. */
+const MOST_DEPTH = 64;
+
+/** Whether each text in it is, and nothing lies deeper than {@link MOST_DEPTH}. */
+function isWellFormed(value: unknown, depth = MOST_DEPTH): boolean {
+  if (typeof value === 'string') return value.isWellFormed();
+  if (typeof value !== 'object' || value === null) return true;
+  return (
+    depth > 0 &&
+    Object.entries(value).every(([key, inner]) => key.isWellFormed() && isWellFormed(inner, depth - 1))
+  );
 }
 
 const shown = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}...` : name);

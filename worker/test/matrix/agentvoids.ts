@@ -95,6 +95,12 @@ export const AGENT_VOIDS: readonly Void[] = [
     ],
   },
   {
+    name: 'git says that 200,000 repositories were removed beside as many files',
+    code: [
+      `${gitThatSays('')}\n${python('open("/tmp/said", "w").write("".join(f"diff --git a/{n} b/{n}\\nold mode 160000\\n" for n in range(110000)) + "".join(f"diff --git a/x{n} b/x{n}\\n\\n" for n in range(110000)))')}`,
+    ],
+  },
+  {
     name: 'git is killed whenever it starts',
     code: [`printf '#!/bin/sh\\nkill -9 $$\\n' >/tmp/g; chmod +x /tmp/g; mv /tmp/g "$(command -v git)"`],
   },

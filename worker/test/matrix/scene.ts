@@ -114,6 +114,8 @@ export const replacing = <T extends object>(target: T, changes: Partial<T>): T =
 export type RunGiven = {
   /** Commands of an agent, of each rollout; it submits after the last. */
   agents?: readonly (readonly string[])[];
+  /** Instead of commands: what the model of each rollout says, which works by tool calls. */
+  turns?: ScriptInput['conversations'][number]['variants'];
   /** Given patches, of each rollout. */
   patches?: readonly string[];
   /** Seconds. */
@@ -144,11 +146,10 @@ export async function openRollouts(machine: Machine, given: RunGiven): Promise<R
   const { runtime, threads, image } = { ...machine, ...given.machine };
   const { farm } = await openScene(`{m-${newId()}}`);
   stack.use(farm);
-  const { agents, patches = [] } = given;
-  const variants = agents?.map((commands) => [
-    ...commands.map((command) => ({ command })),
-    { submit: true as const },
-  ]);
+  const { agents, turns, patches = [] } = given;
+  const variants =
+    turns ??
+    agents?.map((commands) => [...commands.map((command) => ({ command })), { submit: true as const }]);
   const policy =
     variants &&
     stack.use(
@@ -159,9 +160,12 @@ export async function openRollouts(machine: Machine, given: RunGiven): Promise<R
     );
   const bare = bareRun();
   const run = bareRun({
-    group_size: agents?.length ?? patches.length,
-    agent: agents
-      ? { ...bare.agent, type: 'mini', time_limit: 90, step_timeout: 8 }
+    group_size: variants?.length ?? patches.length,
+    agent: variants
+      ? {
+          ...{ ...bare.agent, type: 'mini', time_limit: 90, step_timeout: 8 },
+          action: turns ? 'tool' : bare.agent.action,
+        }
       : { ...bare.agent, type: 'patch' },
     policy: policy
       ? ({
@@ -193,7 +197,7 @@ export async function openRollouts(machine: Machine, given: RunGiven): Promise<R
     ...given.instance,
   });
   const refs = patches.map((patch, at) => [`${instance.instance_id}.${at}`, patch] as const);
-  await farm.runs.create(run, [instance], ...(agents ? [] : [refs]));
+  await farm.runs.create(run, [instance], ...(variants ? [] : [refs]));
   const ids = await farm.groups.rollouts(run.run_id);
   const flags = {
     worker_id: `matrix-${newId()}`,
@@ -224,7 +228,7 @@ export async function openRollouts(machine: Machine, given: RunGiven): Promise<R
       const id = ids[at] ?? '';
       const job = {
         ...{ rollout_id: id, run_id: run.run_id, instance_id, rollout_index: at, submitted_at: Date.now() },
-        ...(agents ? {} : { patch_ref: refs[at]?.[0] }),
+        ...(variants ? {} : { patch_ref: refs[at]?.[0] }),
       };
       return node.active.during(id, (signal) => attemptRollout(job as never, node, signal));
     },

@@ -1,7 +1,9 @@
 /** What code in a sandbox does to avoid a verdict is one: reward 0 at the first attempt, on each runtime. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AGENT_VOIDS } from './agentvoids.ts';
+import { ANSWER_VOIDS } from './answervoids.ts';
 import { EVALUATION_VOIDS } from './evaluationvoids.ts';
+import { planOf, REPORT_VOIDS } from './reportvoids.ts';
 import { type Machine, openMachine, openRollouts, patchOf, type Rollouts } from './scene.ts';
 import { guarded, type Void } from './voids.ts';
 
@@ -17,7 +19,7 @@ describe.each(['docker', 'rootfs'])('on %s', (name) => {
   afterAll(() => machine[Symbol.asyncDispose]());
 
   const LOSS = { outcome: 'judged', reward: 0, failure: null, attempt: 1 };
-  const rows = (cases: readonly Void[], open: () => Promise<Rollouts>): void => {
+  const rows = (cases: readonly Pick<Void, 'name'>[], open: () => Promise<Rollouts>): void => {
     let rollouts: Rollouts;
     beforeAll(async () => {
       rollouts = await open();
@@ -39,6 +41,18 @@ describe.each(['docker', 'rootfs'])('on %s', (name) => {
         agents: AGENT_VOIDS.map(({ code }) => [code].flat().map((line) => guarded(line))),
       }),
     ));
+  describe('an answer', () =>
+    rows(ANSWER_VOIDS, () =>
+      openRollouts(machine, { turns: ANSWER_VOIDS.map(({ turn }) => [turn, { submit: true }]) }),
+    ));
+  describe.each(['junit', 'reward'] as const)('a report of %s', (from) =>
+    rows(REPORT_VOIDS, () =>
+      openRollouts(machine, {
+        patches: REPORT_VOIDS.map(({ code }) => patchOf(guarded(String(code)))),
+        instance: { plan: planOf(from) },
+      }),
+    ),
+  );
   describe.each(LIMITS)('a patch, with %s seconds', (limit) =>
     rows(withLimit(limit), () =>
       openRollouts(machine, {
