@@ -56,7 +56,7 @@ async function startFarm(given: Readonly<Record<string, string>>) {
     /** How often tests ran, by purpose. */
     async evaluations(): Promise<Record<string, number>> {
       const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-      const found = text.matchAll(/^swefarm_evaluations_total\{purpose="(\w+)"\} (\d+)/gm);
+      const found = text.matchAll(/^swefarm_evaluation_runs_total\{purpose="(\w+)"\} (\d+)/gm);
       return Object.fromEntries([...found].map(([, purpose, count]) => [purpose, Number(count)]));
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
