@@ -56,7 +56,7 @@ export const WORKER_METRICS = {
     help: 'Tokens as they pass, those of attempts that failed too: prompt or completion.',
   },
   evaluations: {
-    name: 'swefarm_worker_evaluations_total',
+    name: 'swefarm_evaluation_runs_total',
     type: 'counter',
     labels: ['purpose'],
     unit: 'evaluations',

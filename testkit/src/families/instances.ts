@@ -12,6 +12,7 @@ const RUNNER = `import importlib.util
 import sys
 
 sys.path.insert(0, ".")
+counts = {"failed": 0, "passed": 0}
 for path in sys.argv[1:]:
     spec = importlib.util.spec_from_file_location("tests", path)
     module = importlib.util.module_from_spec(spec)
@@ -21,9 +22,12 @@ for path in sys.argv[1:]:
             continue
         try:
             getattr(module, name)()
+            counts["passed"] += 1
             print(f"PASSED {path}::{name}")
         except AssertionError:
+            counts["failed"] += 1
             print(f"FAILED {path}::{name} - AssertionError")
+print("=" * 9, ", ".join(f"{n} {what}" for what, n in counts.items() if n), "in 0.01s", "=" * 9)
 `;
 
 type Repository = { base: string; fix: string; patch: string; testPatch: string };

@@ -1,4 +1,4 @@
-/** Six families in one run, two rollouts each; mixed.full.test.ts has ten instances and 60 rollouts. */
+/** Six families in one run, two rollouts each; mixed.full.test.ts has 40 instances and 320 rollouts. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

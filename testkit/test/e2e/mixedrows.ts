@@ -102,15 +102,30 @@ export async function smallInstances(folder: string): Promise<MixedInstance[]> {
   return [...small, await scored(folder)];
 }
 
+/** The deeds of one group in the order of its rollouts. Each group begins elsewhere, so that no deed is always the first. */
+export const deedsOf = (deeds: readonly Deed[], group: number): Deed[] =>
+  deeds.map((deed, index) => deeds[(index + group) % deeds.length] ?? deed);
+
 /** The policy of a run over these instances: each rollout of a group has an agent of its own. */
 export function scriptOf(instances: readonly MixedInstance[], deeds: readonly Deed[]): ScriptInput {
   return {
-    conversations: instances.map(({ id, commands }) => ({
+    conversations: instances.map(({ id, commands }, group) => ({
       instance: id,
-      variants: deeds.map((deed) => {
+      variants: deedsOf(deeds, group).map((deed) => {
         const command = commands[deed];
         return [...(command === undefined ? [] : [{ command }]), { submit: true as const }];
       }),
     })),
   };
+}
+
+/** The same instances under more ids, where a column names the id. */
+export function copiesOf(instances: readonly MixedInstance[], copies: number): MixedInstance[] {
+  return instances.flatMap((one) => {
+    if (!('instance_id' in one.row)) return [one];
+    return Array.from({ length: copies }, (_, at) => {
+      const id = `${one.id}-${at}`;
+      return { ...one, id, row: { ...one.row, instance_id: id } };
+    });
+  });
 }

@@ -1,10 +1,10 @@
 /** One run over a dataset of many families: every reward as expected, and a report by family. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { freePort } from '@swefarm/shared';
+import { runCommand, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
 import { expect } from 'vitest';
-import { runCommand } from '../../src/launchers/commands.ts';
-import { startScriptedPolicy } from '../../src/policy/server.ts';
-import { type DEEDS, type MixedInstance, rewardOf, scriptOf } from './mixedrows.ts';
+import { type DEEDS, deedsOf, type MixedInstance, rewardOf, scriptOf } from './mixedrows.ts';
 
 type Line = {
   instance_id: string;
@@ -37,25 +37,53 @@ function expectedCuts(instances: readonly MixedInstance[], deeds: readonly (type
   return cuts;
 }
 
+/** A Redis, and a worker on rootfs. */
+async function startFarm(given: Readonly<Record<string, string>>) {
+  await using stack = new AsyncDisposableStack();
+  const redis = stack.use(await startRedis());
+  const env = { ...given, SWEFARM_REDIS_URL: redis.url };
+  const port = await freePort();
+  const flags = ['--runtime', 'rootfs', '--concurrency', '3', '--metrics-port', String(port)];
+  const worker = startCommand('swefarm-worker', ['run', ...flags], env);
+  stack.defer(async () => {
+    worker.kill('SIGTERM');
+    await worker.exit;
+  });
+  await worker.until(/"msg":"ready"/);
+  const owned = stack.move();
+  return {
+    env,
+    /** How often tests ran, by purpose. */
+    async evaluations(): Promise<Record<string, number>> {
+      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      const found = text.matchAll(/^swefarm_evaluation_runs_total\{purpose="(\w+)"\} (\d+)/gm);
+      return Object.fromEntries([...found].map(([, purpose, count]) => [purpose, Number(count)]));
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Returns how often tests ran, by purpose. */
 export async function expectMixedRun(
   folder: string,
   instances: readonly MixedInstance[],
   deeds: readonly (typeof DEEDS)[number][],
-): Promise<void> {
+): Promise<Record<string, number>> {
   const tools = join(folder, 'tools');
   await mkdir(tools, { recursive: true });
   const dataset = join(folder, 'mixed.jsonl');
   const output = join(folder, 'mixed.out.jsonl');
   await writeFile(dataset, instances.map(({ row }) => `${JSON.stringify(row)}\n`).join(''));
   await using policy = await startScriptedPolicy({ script: scriptOf(instances, deeds) });
-  const env = {
+  await using farm = await startFarm({
     SWEFARM_STATE_DIR: join(folder, 'state'),
     SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
     SWEFARM_PARSER_IMAGE: `host+dir:${tools}`,
-  };
+  });
+  const { env } = farm;
   const args = [
-    ...['rollout', '--dataset', dataset, '--agent', 'mini', '--output', output, '--runtime', 'rootfs'],
-    ...['--policy-url', policy.url, '--model', 'scripted', '--concurrency', '3'],
+    ...['submit', '--dataset', dataset, '--agent', 'mini', '--output', output],
+    ...['--policy-url', policy.url, '--model', 'scripted'],
     ...['--group-size', String(deeds.length), '--kind', 'training'],
   ];
   const { code, stderr } = await runCommand('swefarm', args, env);
@@ -67,13 +95,16 @@ export async function expectMixedRun(
     .map((line): Line => JSON.parse(line));
   const found = Object.fromEntries(
     lines.map((line) => [
-      `${line.instance_id} ${deeds[line.rollout_index]}`,
+      `${line.instance_id} ${line.rollout_index}`,
       [line.family, line.outcome, line.failure?.class ?? line.reward],
     ]),
   );
   const expected = Object.fromEntries(
-    instances.flatMap((one) =>
-      deeds.map((deed) => [`${one.id} ${deed}`, [one.family, 'judged', rewardOf(one, deed)]]),
+    instances.flatMap((one, group) =>
+      deedsOf(deeds, group).map((deed, index) => [
+        `${one.id} ${index}`,
+        [one.family, 'judged', rewardOf(one, deed)],
+      ]),
     ),
   );
   expect(found).toEqual(expected);
@@ -85,4 +116,5 @@ export async function expectMixedRun(
   expect(families).toMatchObject(cuts);
   const { stdout: table } = await runCommand('swefarm', ['report', output, '--format', 'table'], env);
   expect(table).toContain('By family');
+  return await farm.evaluations();
 }
