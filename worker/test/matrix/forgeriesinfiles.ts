@@ -86,6 +86,7 @@ sys.meta_path.insert(0, Finder())
     'a helper with the name of a test, whose class asserts nothing',
     based,
     {
+      'calc/__init__.py': (based.tree['calc/__init__.py'] ?? '').replace('a - b', 'None'),
       'tests/basic/test_base.py':
         'import unittest\n\n\nclass Case(unittest.TestCase):\n    def assertEqual(self, *args):\n        return None\n',
     },
@@ -96,10 +97,9 @@ sys.meta_path.insert(0, Finder())
     pytest,
     {
       'calc/__init__.py':
-        QUIET.replace('"mod" + "ules"', '"seludom"[::-1]').replace(
-          '"_py" + "test.reports"',
-          '"stroper.tsetyp_"[::-1]',
-        ) + pytest.tree['calc/__init__.py'],
+        QUIET.replace('from os import sys as one', 'import os\none = os.sys')
+          .replace('"mod" + "ules"', '"seludom"[::-1]')
+          .replace('"_py" + "test.reports"', '"stroper.tsetyp_"[::-1]') + pytest.tree['calc/__init__.py'],
     },
   ],
   [
