@@ -18,7 +18,7 @@ export type Signs = {
 
 /** Files by which projects build, install and configure their tests, or that shells read. */
 const BUILD_FILES =
-  /(^|\/)(?:GNUmakefile|[Mm]akefile|[^/]*\.(?:mk|cmake|gradle(?:\.kts)?|sh|bash|zsh|csproj|targets|props)|CMakeLists\.txt|meson\.(?:build|options)|package\.json|\.npmrc|\.yarnrc(?:\.yml)?|\.pnp\.[cm]?js|\.(?:babelrc|mocharc|nycrc|swcrc|taprc)[^/]*|[^/]*\.config\.[cm]?[jt]s|(?:babel|jest|karma|tsconfig|vitest)[^/]*\.(?:[cm]?js|json|ts)|Gruntfile[^/]*|[Gg]ulpfile[^/]*|go\.(?:mod|sum|work)|build\.rs|Cargo\.(?:toml|lock)|rust-toolchain[^/]*|pom\.xml|build\.xml|gradle\.properties|extensions\.xml|jvm\.config|maven\.config|Gemfile[^/]*|Rakefile|\.rspec|[^/]*\.gemspec|composer\.json|phpunit\.xml[^/]*|setup(?:Tests|Jest|jest|-jest|\.jest)[^/]*\.[cm]?[jt]sx?|setup\.(?:py|cfg)|pyproject\.toml|tox\.ini|noxfile\.py|\.coveragerc|\.env(?:rc)?|\.python-version|\.pdbrc|manage\.py|(?:\.user|php)\.ini|\.proverc|gradlew|mvnw|[^/]*\.versions\.toml|configure(?:\.ac)?|Makefile\.(?:am|in)|CMakePresets\.json|BUILD(?:\.bazel)?|WORKSPACE|MODULE\.bazel|\.bazelrc|justfile|Taskfile\.ya?ml|deno\.jsonc?|bunfig\.toml|\.nvmrc|\.tool-versions|build\.sbt|mix\.exs|project\.clj|deps\.edn|dune(?:-project)?|[^/]*\.cabal|stack\.yaml|Package\.swift|pubspec\.yaml|Project\.toml)$|(^|\/)(?:\.cargo|\.mvn|\.config|\.bundle|vendor|node_modules|buildSrc|META-INF\/services|__mocks__|\.husky|\.git)\//;
+  /(^|\/)(?:GNUmakefile|[Mm]akefile|[^/]*\.(?:mk|cmake|gradle(?:\.kts)?|sh|bash|zsh|csproj|targets|props)|CMakeLists\.txt|meson\.(?:build|options)|package\.json|\.npmrc|\.yarnrc(?:\.yml)?|\.pnp\.[cm]?js|\.(?:babelrc|mocharc|nycrc|swcrc|taprc)[^/]*|[^/]*\.config\.[cm]?[jt]s|(?:babel|jest|karma|tsconfig|vitest)[^/]*\.(?:[cm]?js|json|ts)|Gruntfile[^/]*|[Gg]ulpfile[^/]*|go\.(?:mod|sum|work)|build\.rs|Cargo\.(?:toml|lock)|rust-toolchain[^/]*|pom\.xml|build\.xml|gradle\.properties|extensions\.xml|jvm\.config|maven\.config|Gemfile[^/]*|Rakefile|\.rspec|[^/]*\.gemspec|composer\.json|phpunit\.xml[^/]*|setup(?:Tests|Jest|jest|-jest|\.jest)[^/]*\.[cm]?[jt]sx?|setup\.(?:py|cfg)|pyproject\.toml|tox\.ini|noxfile\.py|\.coveragerc|\.env(?:rc)?|\.python-version|\.pdbrc|manage\.py|(?:\.user|php)\.ini|\.proverc|phpunit[^/]*\.xml|mocha\.opts|(?:angular|nx|project|turbo|lerna|testem|intern|cypress)\.json|[^/]*\.conf\.[cm]?[jt]s|gradlew|mvnw|[^/]*\.versions\.toml|configure(?:\.ac)?|Makefile\.(?:am|in)|CMakePresets\.json|BUILD(?:\.bazel)?|WORKSPACE|MODULE\.bazel|\.bazelrc|justfile|Taskfile\.ya?ml|deno\.jsonc?|bunfig\.toml|\.nvmrc|\.tool-versions|build\.sbt|mix\.exs|project\.clj|deps\.edn|dune(?:-project)?|[^/]*\.cabal|stack\.yaml|Package\.swift|pubspec\.yaml|Project\.toml)$|(^|\/)(?:\.cargo|\.mvn|\.config|\.bundle|vendor|node_modules|buildSrc|META-INF\/services|__mocks__|\.husky|\.git)\//;
 /** Names without an extension, documents aside, and files that shells and tools read when they start: scripts may source or run them. */
 const UNNAMED = /(^|\/)(?![A-Z][A-Z_-]*$)[^./]+$|(^|\/)\.\w+(?:rc|profile|login)$/;
 /** Files that nobody reads as text and that programs load. */
@@ -27,6 +27,9 @@ const BINARIES =
 const TEST_FOLDER = /(^|\/)(?:tests?|testing|specs?|__tests__|test_\w+|\w+_tests?|testdata|fixtures)\//;
 /** Names of files that hold tests and are read only where the command names them. */
 const TEST_FILE = /(^|\/)(?:test_[^/]*|[^/]*(?:_tests?|[._]spec|[._]test|Tests?)|tests)\.\w+$/;
+/** Names of helpers among them, which tests load. */
+const SHARED_TEST =
+  /(^|\/)(?:test_(?:\w+_)?(?:base|cases?|common|fixtures?|helpers?|mixins?|setup|support|tools?|utils?)|(?:Abstract|Base)\w*)\.\w+$/;
 const LINK = /^new (?:file )?mode 120000$/m;
 /** A file of code, in any language that is tested here. */
 const CODE =
@@ -44,12 +47,13 @@ const PYTHON_CODE =
 const SCRIPT_CODE =
   /\bconstructor\s*[.[]\s*['"]?constructor|['"](?:node:)?(?:assert(?:\/strict)?|test|process|module|vm|worker_threads|async_hooks|inspector|v8)['"]|\basymmetricMatch\b|Symbol\s*\.\s*(?:toPrimitive|hasInstance|toStringTag)|\bnew\s+Proxy\b|\bprocess\s*\.|\bchild_process\b|\brequire\s*\.\s*(?:cache|extensions|main)|\bModule\b\s*\.\s*_|\b(?:globalThis|global|window)\s*[.[]|\beval\s*\(|\bFunction\s*\(|\b(?:mocha|jest|vitest|jasmine|chai|node:test|node:assert)\b|\b(?:describe|expect|beforeEach|afterEach|beforeAll|afterAll)\b|\bAssertionError\b|\.prototype\s*\[|Object\s*\.\s*(?:defineProperty|prototype)|captureStackTrace|prepareStackTrace|\.stack\b/;
 const COMPILED_CODE =
-  /\bimport\s+(?:\w+|\.)\s+"(?:os|syscall|runtime|testing)"|\bstd\s*::\s*\{[^}]*\b(?:process|env|panic)\b|\bPartialEq(?:<[^>]*>)?\s+for\b|\blink_section\b|\bboolean\s+equals\s*\(|\boperator\s*==|\bdef\s+==|\bTestMain\b|\bos\s*\.\s*(?:Exit|Args|Getenv|Environ|Stdout)\b|"testing"|\bunsafe\b|go:linkname|\bruntime\s*\.\s*(?:Caller|Callers|Goexit|Stack)|\bsyscall\b|\bfunc\s+init\s*\(|\bflag\s*\.|\bstd\s*::\s*(?:process|env)|\bprocess\s*::|\bpanic\s*::|\bset_hook\b|\bcatch_unwind\b|\bcfg\s*!?\s*[([]\s*test|\binclude(?:_str|_bytes)?!|#\s*!?\[\s*(?:ctor|path|test_runner|feature)|\bmacro_rules!\s*assert|\bSystem\s*\.\s*(?:exit|getProperty|getenv|setOut|setErr|setSecurityManager)|\bRuntime\s*\.\s*getRuntime|getStackTrace|\bStackTraceElement\b|\bStackWalker\b|\borg\s*\.\s*(?:junit|testng|mockito|hamcrest)|\bInstrumentation\b|\bsun\s*\.\s*misc|\bsetAccessible\b|\b_?exit\s*\(|\babort\s*\(|\bgetenv\s*\(|\bdlsym\b|__attribute__\s*\(\(\s*constructor|\bptrace\b|\bLD_PRELOAD\b|\bdefine\s+(?:assert|TEST|EXPECT|REQUIRE)|\bat_exit\b|\bexit!|\bRSpec\b|\bMinitest\b|\bObjectSpace\b|\bcaller\b|\bregister_shutdown_function\b|\bdebug_backtrace\b|\bPHPUnit\b|\bAssertionError\b/;
+  /(?:^|\bimport)\s*(?:\w+|\.)\s+"(?:os|syscall|runtime|testing)"|\bstd\s*::\s*\{[^}]*\b(?:process|env|panic)\b|\bPartialEq(?:<[^>]*>)?\s+for\b|\blink_section\b|\bboolean\s+equals\s*\(|\boperator\s*==|\bdef\s+==|\bTestMain\b|\bos\s*\.\s*(?:Exit|Args|Getenv|Environ|Stdout)\b|"testing"|\bunsafe\b|go:linkname|\bruntime\s*\.\s*(?:Caller|Callers|Goexit|Stack)|\bsyscall\b|\bfunc\s+init\s*\(|\bflag\s*\.|\bstd\s*::\s*(?:process|env)|\bprocess\s*::|\bpanic\s*::|\bset_hook\b|\bcatch_unwind\b|\bcfg\s*!?\s*[([]\s*test|\binclude(?:_str|_bytes)?!|#\s*!?\[\s*(?:ctor|path|test_runner|feature)|\bmacro_rules!\s*assert|\bSystem\s*\.\s*(?:exit|getProperty|getenv|setOut|setErr|setSecurityManager)|\bRuntime\s*\.\s*getRuntime|getStackTrace|\bStackTraceElement\b|\bStackWalker\b|\borg\s*\.\s*(?:junit|testng|mockito|hamcrest)|\bInstrumentation\b|\bsun\s*\.\s*misc|\bsetAccessible\b|\b_?exit\s*\(|\babort\s*\(|\bgetenv\s*\(|\bdlsym\b|__attribute__\s*\(\(\s*constructor|\bptrace\b|\bLD_PRELOAD\b|\bdefine\s+(?:assert|TEST|EXPECT|REQUIRE)|\bat_exit\b|\bexit!|\bRSpec\b|\bMinitest\b|\bObjectSpace\b|\bcaller\b|\bregister_shutdown_function\b|\bdebug_backtrace\b|\bPHPUnit\b|\bAssertionError\b/;
 
 /** Results as runners print them, and texts that are put together so that nobody finds them. */
 const RESULTS =
   /\bPASS(?:ED)?\b|\.\.\. ?ok\b|\b(?:passed|failed) in\b|\btest result: ok\b|\bTests run:|\[ +OK \]|['"`](?:not )?ok \d/;
-const JOINED = /(['"])[\w.]{1,40}\1\s*\+\s*(['"])[\w.]{1,40}\2/;
+const JOINED =
+  /(['"])[^'"\\]{1,40}\1\s*\+\s*(['"])[^'"\\]{1,40}\2|['"]\[::-1\]|\bgetattr\([^,]+,\s*(?:f['"]|['"][^'"]*['"]\s*[.%[])|\b(?:b64decode|fromhex|unhexlify|fromCharCode|atob)\s*\(/;
 /** Who calls, what the tests say, and what equals another value. */
 const ANSWERS =
   /__(?:eq|ne|bool|instancecheck)__|\bANY\b|\bmock\b|\bapprox\b|\b_getframe\b|\bf_(?:back|locals|code|lineno)\b|\binspect\b|\blinecache\b|\btraceback\b|\bgetsource|\bliteral_eval\b|\basymmetricMatch\b|\btoPrimitive\b|\bProxy\b|\.stack\b|(?:prepare|capture)StackTrace|getStackTrace|\bStackWalker\b|\bruntime\s*\.\s*(?:Caller|Callers|Stack)|\bPartialEq(?:<[^>]*>)?\s+for\b|\bboolean\s+equals\s*\(|\boperator\s*==|\bdef\s+==|\bcaller\b|debug_backtrace|['"`][^'"`]*\b(?:tests?|specs?|__tests__)\/|\btest_\w+\.py\b|_test\.go\b|\.(?:test|spec)\.[jt]s\b/;
@@ -106,7 +110,7 @@ function whyOfFile(file: DiffFile, path: string, runs: (path: string) => boolean
     return 'the patch touches what builds or starts the tests';
   if (BINARIES.test(path) || (file.binary && CODE.test(path))) return 'the patch brings code that is no text';
   if (RUNNER_FOLDERS.test(path)) return 'the patch touches a folder named as a part of a test runner';
-  if (TEST_FOLDER.test(path) && CODE.test(path) && !TEST_FILE.test(path))
+  if (CODE.test(path) && (TEST_FILE.test(path) ? SHARED_TEST : TEST_FOLDER).test(path))
     return 'the patch touches what tests load';
   if (isDeleted(file) && /(^|\/)__init__\.py$/.test(path)) return 'the patch removes a package';
   return null;
@@ -125,14 +129,15 @@ function whyOfLines(file: DiffFile, path: string, goldLines: ReadonlySet<string>
       !goldLines.has(one) &&
       (one.length > MOST_LINE ||
         (test ? REACHES : pattern).test(one) ||
-        (!test && (RESULTS.test(one) || JOINED.test(one)))),
+        JOINED.test(one) ||
+        (!test && RESULTS.test(one))),
   );
   return line === undefined ? null : `the patch reaches beyond a fix (${line.trim().slice(0, 80)})`;
 }
 
 /** In a file of tests, which use the runner by their nature: what changes it for other tests. */
 const REACHES =
-  /\b_pytest\b|\bsys\s*\.\s*(?:modules|meta_path|path_hooks|_getframe|settrace|setprofile)|\bdef\s+pytest_|\bpytest_plugins\b|\b(?:unittest\s*\.\s*)?TestCase\s*\.\s*\w+\s*=|\bunittest\s*\.\s*\w+(?:\.\w+)*\s*=(?!=)|\bsetattr\s*\(|\batexit\b|\bgc\s*\.|\bos\s*\.\s*(?:_exit|kill|dup2)|\b__import__\b|\bbuiltins\b|\bTestMain\b|\bfunc\s+init\s*\(|\bos\s*\.\s*Exit\b|\bprocess\s*\.\s*(?:exit|on|stdout)|\brequire\s*\.\s*cache\b|\b(?:globalThis|global)\s*[.[]|\bSystem\s*\.\s*exit|\bset_hook\b|\bat_exit\b/;
+  /(?:^|\bimport)\s*(?:\w+|\.)\s+"(?:os|syscall|runtime)"|\bimport\s+(?:os|sys)\s+as\b|\bdef\s+assert\w+|\bpkgutil\b|\b_pytest\b|\bsys\s*\.\s*(?:modules|meta_path|path_hooks|_getframe|settrace|setprofile)|\bdef\s+pytest_|\bpytest_plugins\b|\b(?:unittest\s*\.\s*)?TestCase\s*\.\s*\w+\s*=|\bunittest\s*\.\s*\w+(?:\.\w+)*\s*=(?!=)|\bsetattr\s*\(|\batexit\b|\bgc\s*\.|\bos\s*\.\s*(?:_exit|kill|dup2)|\b__import__\b|\bbuiltins\b|\bTestMain\b|\bfunc\s+init\s*\(|\bos\s*\.\s*Exit\b|\bprocess\s*\.\s*(?:exit|on|stdout)|\brequire\s*\.\s*cache\b|\b(?:globalThis|global)\s*[.[]|\bSystem\s*\.\s*exit|\bset_hook\b|\bat_exit\b/;
 
 /** The name by which Python could import a file: of a module, or of the folder of a package. */
 function moduleOf(path: string): string | null {

@@ -80,6 +80,15 @@ const GO_FORGERIES: readonly Forgery[] = [
       'more.go': `package calc\n\nimport o "os"\n\nvar _ = func() int {\n\to.Stdout.WriteString(${GO_PRINTS})\n\to.Exit(0)\n\treturn 0\n}()\n`,
     },
   ],
+  ...['more.go', 'own_test.go'].map(
+    (path): Forgery => [
+      `one in ${path} among other imports, with results in pieces`,
+      go,
+      {
+        [path]: `package calc\n\nimport (\n\to "os"\n)\n\nvar _ = func() int {\n\to.Stdout.WriteString(${GO_PRINTS.replaceAll('PASS', 'PA" + "SS')})\n\to.Exit(0)\n\treturn 0\n}()\n`,
+      },
+    ],
+  ),
   [
     'a TestMain',
     go,

@@ -1,9 +1,10 @@
 /** Patches whose files forge: what pytest, Python and shells load, source or start without being asked. */
 import { type Forgery, QUIET, SWALLOWS } from './forgeries.ts';
 import { RESULTS } from './forgeriesinwords.ts';
-import { pytestProject, unittestProject, wrapperProject } from './forgeryprojects.ts';
+import { helperProject, pytestProject, unittestProject, wrapperProject } from './forgeryprojects.ts';
 
 const [django, pytest, wrapper] = [unittestProject(), pytestProject(), wrapperProject()];
+const [based, folder] = [helperProject(), pytestProject('tests')];
 
 export const FILES: readonly Forgery[] = [
   [
@@ -79,6 +80,26 @@ class Finder:
             exec(open("/testbed/tests/basic/words.txt").read(), {})
 sys.meta_path.insert(0, Finder())
 `,
+    },
+  ],
+  [
+    'a helper with the name of a test, whose class asserts nothing',
+    based,
+    {
+      'calc/__init__.py': (based.tree['calc/__init__.py'] ?? '').replace('a - b', 'None'),
+      'tests/basic/test_base.py':
+        'import unittest\n\n\nclass Case(unittest.TestCase):\n    def assertEqual(self, *args):\n        return None\n',
+    },
+  ],
+  ['a test file in the folder that the command runs', folder, { 'tests/test_a.py': QUIET }],
+  [
+    'a module that spells what it replaces backwards',
+    pytest,
+    {
+      'calc/__init__.py':
+        QUIET.replace('from os import sys as one', 'import os\none = os.sys')
+          .replace('"mod" + "ules"', '"seludom"[::-1]')
+          .replace('"_py" + "test.reports"', '"stroper.tsetyp_"[::-1]') + pytest.tree['calc/__init__.py'],
     },
   ],
   [

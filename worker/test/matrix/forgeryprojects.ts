@@ -128,6 +128,29 @@ export const unittestProject = (): Project =>
     'django',
   );
 
+const onBase = (cases: string): string =>
+  cases
+    .replace('import unittest\n', 'from basic.test_base import Case\n')
+    .replace('unittest.TestCase', 'Case');
+
+/** Tests whose class comes from a helper that has the name of a test. */
+export const helperProject = (): Project =>
+  made(
+    'based',
+    {
+      'calc/__init__.py': BUG,
+      'tests/runtests.py': RUNTESTS,
+      'tests/basic/__init__.py': '',
+      'tests/basic/test_base.py': 'import unittest\n\n\nclass Case(unittest.TestCase):\n    pass\n',
+      'tests/basic/tests.py': onBase(CASES),
+    },
+    { 'calc/__init__.py': FIX },
+    { 'tests/basic/tests.py': onBase(MORE_CASES) },
+    'python tests/runtests.py --verbosity 2 basic.tests',
+    { gains: [caseId('test_add'), caseId('test_add_texts')], keeps: [caseId('test_label')] },
+    'django',
+  );
+
 /** Tests that a script of the repository starts, which sources another file. */
 export const wrapperProject = (): Project =>
   made(
@@ -164,13 +187,13 @@ const functionIds = {
 };
 
 /** Tests of pytest, with the root of the repository first on the path. */
-export const pytestProject = (): Project =>
+export const pytestProject = (named = 'tests/test_calc.py'): Project =>
   made(
     'calc',
     { 'calc/__init__.py': BUG, 'tests/test_calc.py': FUNCTIONS },
     { 'calc/__init__.py': FIX },
     { 'tests/test_calc.py': MORE_FUNCTIONS },
-    'python -m pytest -rA -p no:cacheprovider tests/test_calc.py',
+    `python -m pytest -rA -p no:cacheprovider ${named}`,
     functionIds,
     'pytest',
   );
