@@ -104,7 +104,7 @@ async function makeContext(folder, bundle, origin) {
   await cp(bundle, join(folder, 'gateway'), {
     recursive: true,
     filter: (path) =>
-      !/^(worker|slurm|code\/worker-.*|bin\/(swefarm-worker|valkey-server))$/.test(
+      !/^(worker|sandbox|slurm|code\/(worker|sandbox)-.*|bin\/(swefarm-worker|valkey-server))$/.test(
         path.slice(bundle.length + 1),
       ),
   });

@@ -12,7 +12,7 @@ import { test as base, expect, onTestFinished } from 'vitest';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const COPIED = ['gateway', 'producer'];
 /** What of ours their sources name by path. */
-const BESIDE = ['shared', 'tsconfig.json'];
+const BESIDE = ['shared', 'trajectories', 'tsconfig.json'];
 
 type Served = { said: () => string; code: () => number | null; origin: () => string };
 

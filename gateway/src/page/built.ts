@@ -26,7 +26,9 @@ export function pageIsCurrent(): boolean {
   const madeAt = statSync(join(PAGE_DIST, 'index.html'), { throwIfNoEntry: false })?.mtimeMs;
   if (madeAt === undefined) return false;
   if (!existsSync(BUILD)) return true;
-  const folders = ['src', 'public', '../src', '../../shared/src'].map((folder) => join(PAGE, folder));
+  const folders = ['src', 'public', '../src', '../../shared/src', '../../trajectories/src/output'].map(
+    (folder) => join(PAGE, folder),
+  );
   return madeAt >= Math.max(statSync(join(PAGE, 'index.html')).mtimeMs, ...folders.map(newest));
 }
 

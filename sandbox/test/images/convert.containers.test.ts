@@ -17,7 +17,7 @@ import { bareTree } from '../../src/apptainer/tools.ts';
 import { describeUnless, NEVER, noApptainer, spec } from '../subject.ts';
 
 const run = promisify(execFile);
-const WORKER = resolve(import.meta.dirname, '../../bin/swefarm-worker.mjs');
+const WORKER = resolve(import.meta.dirname, '../../../worker/bin/swefarm-worker.mjs');
 const socketPath = '/var/run/docker.sock';
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-convert-'));
 await chmod(folder, 0o755);

@@ -36,7 +36,7 @@ const pytest = pytestProject();
 /** A forgery in words that no pattern knows. */
 const SIGNLESS = QUIET.replace(
   /^.*\n.*\n/,
-  'import re\none = re.enum.sys\nreports = getattr(one, "".join(("mod", "ules")))["".join(("_py", "test.reports"))]\n',
+  'import re\none = re.enum.sys\nname = "".join(("mod", "ules"))\nreports = getattr(one, name)["".join(("_py", "test.reports"))]\n',
 );
 const [made] = project.plan.before ?? [];
 const REPOSITORY = `${made?.script.replace('git add -A -f', `${EXTRAS}\ngit add -A`)}\n${DIRT}`;
