@@ -125,9 +125,8 @@ const WORKER: Rooms = {
   agent: ['sandbox'],
   'agent/policy': ['agent'],
   evaluation: ['sandbox', 'threads'],
-  warm: ['metrics', 'sandbox'],
   // An attempt knows nothing of its node but the services that it is given.
-  rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'sandbox', 'threads', 'warm'],
+  rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'sandbox', 'threads'],
   maintenance: ['metrics', 'rollout'],
   node: [
     'images',
@@ -141,7 +140,6 @@ const WORKER: Rooms = {
     'sandbox/host',
     'sandbox/rootfs',
     'threads',
-    'warm',
   ],
   pull: ['node', 'rollout'],
 };

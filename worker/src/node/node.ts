@@ -8,11 +8,9 @@ import type { WorkerMetrics } from '../metrics/workermetrics.ts';
 import { ActiveAttempts } from '../rollout/active.ts';
 import { createPolicyPaces } from '../rollout/policypaces.ts';
 import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
-import type { CleanPlans } from '../sandbox/history.ts';
 import { createRemovals } from '../sandbox/removals.ts';
 import type { Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
-import { createWarmPool, type WarmPool } from '../warm/pool.ts';
 import { NodeBreaker } from './breaker.ts';
 import { nodeMemory } from './capacity.ts';
 import { type Identity, identify } from './identity.ts';
@@ -24,7 +22,6 @@ export type Node = AttemptServices & {
   farm: Farm;
   active: ActiveAttempts;
   breaker: NodeBreaker;
-  warm: WarmPool;
   /** Null: this worker runs every job that it claims. */
   router: Router | null;
 };
@@ -42,7 +39,6 @@ export type NodeParts = {
       | 'host_rewards'
       | 'parser_image'
       | 'live_turns'
-      | 'warm_sandboxes'
     >;
   farm: Farm;
   runtime: Runtime;
@@ -66,8 +62,6 @@ export function createNode(parts: NodeParts): Node {
   const endpoints = openEndpoints();
   const interval = parts.policyIntervalMs === undefined ? {} : { intervalMs: parts.policyIntervalMs };
   const isWell = parts.isWell ?? ((last) => trySandbox({ runtime, owner }, last, stop));
-  const removals = createRemovals();
-  const cleanPlans: CleanPlans = new Set();
   return {
     identity,
     owner,
@@ -80,11 +74,8 @@ export function createNode(parts: NodeParts): Node {
     threads,
     evaluationLock: new EvaluationLock(),
     noted: new Map(),
-    removals,
-    cleanPlans,
-    warm: createWarmPool({
-      ...{ most: config.warm_sandboxes, runtime, owner, cleanPlans, removals, metrics, log },
-    }),
+    removals: createRemovals(),
+    cleanPlans: new Set(),
     policyPaces: createPolicyPaces(),
     active: new ActiveAttempts(),
     breaker: new NodeBreaker(log, isWell),

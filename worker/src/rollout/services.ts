@@ -9,7 +9,6 @@ import type { CleanPlans } from '../sandbox/history.ts';
 import type { Removals } from '../sandbox/removals.ts';
 import type { Owner, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
-import type { WarmPool } from '../warm/pool.ts';
 import type { ActiveAttempts } from './active.ts';
 import type { PolicyPaces } from './policypaces.ts';
 import type { Judged, Task } from './task.ts';
@@ -61,8 +60,6 @@ export type AttemptServices = {
   noted: Map<string, number>;
   removals: Removals;
   cleanPlans: CleanPlans;
-  /** Sandboxes that wait ready for a rollout. */
-  warm: Pick<WarmPool, 'take'>;
   /** Aborts when this worker must end. */
   stop: AbortSignal;
   metrics: WorkerMetrics;
