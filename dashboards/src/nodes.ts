@@ -106,21 +106,6 @@ export const NODES: DashboardSpec = {
           next: ['nodes/stages'],
         },
         {
-          key: 'warm',
-          title: 'Warm sandboxes',
-          kind: 'timeseries',
-          unit: 'short',
-          queries: [
-            { expr: now(W.warmWaiting, ['node']), legend: '{{node}} waiting' },
-            { expr: increase(W.warmAsked, WINDOW, ['node', 'found']), legend: '{{node}} {{found}}' },
-            { expr: increase(W.warmDiscarded, WINDOW, ['node', 'reason']), legend: '{{node}} {{reason}}' },
-          ],
-          about:
-            'Sandboxes that wait ready for the next rollouts (warm_sandboxes); rollouts that found one (hit) or not (miss); those removed unused, by reason.',
-          todo: 'Many misses: raise warm_sandboxes, or the node has no idle CPU to make them. Many unwanted: other workers take the rollouts; lower it. dead: the engine, or something on the node, ends containers.',
-          next: ['nodes/stages'],
-        },
-        {
           key: 'stages',
           title: 'Mean seconds by stage',
           kind: 'timeseries',

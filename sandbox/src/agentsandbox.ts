@@ -1,47 +1,32 @@
-/**
- * A sandbox that is ready for an agent's first command, and what it is made of. Nothing in it depends on the rollout that uses it: a
- * sandbox may be made before anybody knows which rollout that will be.
- */
+/** A sandbox that is ready for an agent's first command. */
 import type { InstanceEnvironment } from '@swefarm/shared';
 import type { Shell } from './command.ts';
 import { type CleanPlans, removeHistory } from './history.ts';
-import type { Container, ContainerSpec, Owner, Runtime } from './runtime.ts';
+import type { Container, ContainerSpec, Runtime } from './runtime.ts';
 import { setUp } from './setup.ts';
 import { openPreparedShell, type ShellOptions } from './shell.ts';
 import { prepareTree, type Snapshot } from './snapshot.ts';
 
-/** Everything that decides what is in the sandbox, except its owner. */
-export type SandboxPlan = {
-  spec: Omit<ContainerSpec, 'owner'>;
+/** Disposing it ends the shell, then the container. */
+export type PreparedSandbox = AsyncDisposable & {
+  container: Container;
+  snapshot: Snapshot;
+  /** The caller awaits `pruned` before the agent's first command. */
+  shell: Shell;
+  /** Resolves when what the agent may not see of the history is gone; rejects with RolloutFailure `no_worktree` or `patch_take`. */
+  pruned: Promise<void>;
+};
+
+type SandboxPlan = {
+  spec: ContainerSpec;
   /** What the instance's record asks for: setup, hidden paths, history. */
   environment: InstanceEnvironment | undefined;
   /** Shell text that activates the environment. */
   activate: string;
 };
 
-/** Equal for plans whose sandboxes cannot be told apart, and for no others. */
-export function planKey({ spec, environment, activate }: SandboxPlan): string {
-  const { image, role, network, limits, workdir, env } = spec;
-  const { cpus, memoryBytes, pids, diskBytes } = limits;
-  return JSON.stringify([
-    ...[image.name, image.digest, image.ref, role, network, cpus, memoryBytes, pids, diskBytes, workdir],
-    ...[Object.entries(env), environment ?? null, activate],
-  ]);
-}
-
-/** Disposing it ends the shell, then the container. */
-export type PreparedSandbox = AsyncDisposable & {
-  container: Container;
-  snapshot: Snapshot;
-  /** Its commands do not wait for `pruned`: see {@link afterPruning}. */
-  shell: Shell;
-  /** Resolves when what the agent may not see of the history is gone; rejects with RolloutFailure `no_worktree` or `patch_take`. */
-  pruned: Promise<void>;
-};
-
-export type PreparationDeps = {
+type PreparationDeps = {
   runtime: Pick<Runtime, 'start'>;
-  owner: Owner;
   cleanPlans: CleanPlans;
   log: NonNullable<ShellOptions['log']>;
   signal: AbortSignal;
@@ -51,11 +36,13 @@ export type PreparationDeps = {
  * Starts the container, sets it up, takes the snapshot of its tree and opens the shell; the history is removed meanwhile and after it.
  * Throws RolloutFailure as the runtime, the setup, the shell and the snapshot do.
  */
-export async function prepareSandbox(plan: SandboxPlan, deps: PreparationDeps): Promise<PreparedSandbox> {
-  const { environment, activate, spec } = plan;
-  const { runtime, owner, cleanPlans, log, signal } = deps;
+export async function prepareSandbox(
+  plan: SandboxPlan,
+  { runtime, cleanPlans, log, signal }: PreparationDeps,
+): Promise<PreparedSandbox> {
+  const { spec, environment, activate } = plan;
   await using stack = new AsyncDisposableStack();
-  const container: Container = stack.use(await runtime.start({ ...spec, owner }, signal));
+  const container: Container = stack.use(await runtime.start(spec, signal));
   await setUp(container, environment, signal);
   const { workdir } = container;
   const tree = prepareTree(workdir, environment);
@@ -70,4 +57,10 @@ export async function prepareSandbox(plan: SandboxPlan, deps: PreparationDeps): 
   const pruned = removeHistory(container, snapshot, known, signal);
   const owned = stack.move();
   return { container, snapshot, shell, pruned, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Equal for plans that differ only in the owner, or in whether the image had to be fetched. */
+function planKey({ spec, ...rest }: SandboxPlan): string {
+  const { owner: _owner, image, ...given } = spec;
+  return JSON.stringify([{ ...image, pulled: undefined }, given, rest]);
 }

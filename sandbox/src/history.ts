@@ -2,12 +2,11 @@
  * Takes out of a repository what the agent may not see of its history, while the model writes its first answer, because it may take
  * seconds: the unreachable objects, or all of it. The agent's first command waits for the end of that.
  */
-import type { Shell } from './command.ts';
 import type { Container } from './runtime.ts';
 import { pruneObjects, replaceHistory, type Snapshot } from './snapshot.ts';
 
 /**
- * Keys of plans (`planKey`) whose repository has no unreachable objects: their next sandboxes skip the removal. An image alone decides
+ * Keys of plans (`planKey` in agentsandbox.ts) whose repository has no unreachable objects: their next sandboxes skip the removal. An image alone decides
  * nothing: its setup may reset the repository to an older commit, which leaves the newer ones unreachable.
  */
 export type CleanPlans = Set<string>;
@@ -29,12 +28,3 @@ export function removeHistory(
   done.catch(() => undefined);
   return done;
 }
-
-/** The shell, whose first command waits for the removal. */
-export const afterPruning = (shell: Shell, pruned: Promise<void>): Shell => ({
-  async run(command, options) {
-    await pruned;
-    return shell.run(command, options);
-  },
-  [Symbol.asyncDispose]: () => shell[Symbol.asyncDispose](),
-});

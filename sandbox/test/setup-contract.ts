@@ -1,5 +1,5 @@
 /** What the setup of an instance must hold in every runtime that isolates: checked steps, hidden paths, a history that tells nothing. */
-import { InstanceEnvironment, type Step } from '@swefarm/shared';
+import { InstanceEnvironment, newId, type Step } from '@swefarm/shared';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { prepareSandbox } from '../src/agentsandbox.ts';
 import type { Container, ContainerSpec } from '../src/runtime.ts';
@@ -175,15 +175,15 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
   it('each instance of an image loses its own future, whichever of them was first', async () => {
     const git = 'git -c user.name=n -c user.email=e@x';
     const commits = `git init -q -b main .; echo 1 >a.py; git add -A; ${git} commit -qm one; echo 'the future' >>a.py; ${git} commit -qam two`;
-    const { owner, ...rest } = spec(await subject().runtime.ensureImage(subject().image, NEVER));
+    const given = spec(await subject().runtime.ensureImage(subject().image, NEVER));
     const cleanPlans = new Set<string>();
     const seen = async (...scripts: string[]): Promise<string> => {
       const setup = [commits, ...scripts].map((script, at) => step(`step ${at}`, script));
-      const environment = InstanceEnvironment.parse({ workdir: rest.workdir, setup });
+      const environment = InstanceEnvironment.parse({ workdir: given.workdir, setup });
       const log = { debug: () => undefined };
       await using sandbox = await prepareSandbox(
-        { spec: rest, environment, activate: '' },
-        { runtime: subject().runtime, owner, cleanPlans, log, signal: NEVER },
+        { spec: { ...given, owner: { ...given.owner, rollout_id: newId() } }, environment, activate: '' },
+        { runtime: subject().runtime, cleanPlans, log, signal: NEVER },
       );
       await sandbox.pruned;
       const look = `for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o; done | grep -ac 'the future' || true`;

@@ -115,11 +115,10 @@ const WORKER: Rooms = {
   agent: [],
   'agent/policy': ['agent'],
   evaluation: ['threads'],
-  warm: ['metrics'],
   // An attempt knows nothing of its node but the services that it is given.
-  rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'threads', 'warm'],
+  rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'threads'],
   maintenance: ['metrics', 'rollout'],
-  node: ['agent/policy', 'evaluation', 'metrics', 'rollout', 'threads', 'warm'],
+  node: ['agent/policy', 'evaluation', 'metrics', 'rollout', 'threads'],
   pull: ['node', 'rollout'],
 };
 

@@ -106,7 +106,6 @@ export const CALLS: Record<string, Call> = {
   'results.groups': [BOTH, (farm, { id }) => farm.results.groups(id)],
   'results.totals': [P, (farm) => farm.results.totals()],
   'results.versionTotals': [P, (farm) => farm.results.versionTotals()],
-  'jobs.next': [BOTH, (farm) => farm.jobs.next(4)],
   'groups.unfinishedRuns': [BOTH, (farm) => farm.groups.unfinishedRuns()],
   'groups.rollouts': [BOTH, (farm, { id }) => farm.groups.rollouts(id)],
   'groups.open': [BOTH, (farm, { id }) => farm.groups.open(id)],

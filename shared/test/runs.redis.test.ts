@@ -53,27 +53,6 @@ test('every key of a run has a life time, which a claim and a commit renew', asy
   await expect.poll(() => keysOf(config)).toEqual(['cancel-epoch', 'farm-id', 'totals:collection']);
 });
 
-test('the next jobs are those that will be claimed first; reading them changes nothing', async () => {
-  await using farm = await testFarm();
-  const [collected, judged] = [testRun({ kind: 'collection' }), testRun({ kind: 'validation' })];
-  for (const run of [collected, judged]) {
-    await farm.runs.create(run, [testInstance()]);
-    await farm.jobs.enqueue(run, await farm.groups.rollouts(run.run_id));
-  }
-  const ids = async (count: number) => (await farm.jobs.next(count)).map(({ rollout_id }) => rollout_id);
-  const all = [
-    ...(await farm.groups.rollouts(judged.run_id)),
-    ...(await farm.groups.rollouts(collected.run_id)),
-  ];
-  expect((await ids(100)).length).toBe(all.length);
-  expect((await ids(100)).toSorted()).toEqual(all.toSorted());
-  const [first = ''] = await ids(1);
-  expect(first.startsWith(`${judged.run_id}.`)).toBe(true);
-  expect(await ids(1)).toEqual([first]);
-  await farm.queue().add('rollout', { rollout_id: 'of a version to come' } as never, { priority: 1 });
-  expect(await ids(100)).toHaveLength(all.length);
-});
-
 test('removing a run leaves no key of it, neither jobs, artifacts nor its secret', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');

@@ -5,7 +5,6 @@ import { createManualDrain, type Grace } from './node/drain.ts';
 import { runHeartbeat } from './node/heartbeat.ts';
 import type { Node } from './node/node.ts';
 import type { Pressure } from './node/pressure.ts';
-import { startWarming } from './node/warming.ts';
 import { startPull } from './pull/pull.ts';
 
 export type WorkerParts = {
@@ -17,8 +16,6 @@ export type WorkerParts = {
   metricsAddress: string | null;
   /** Time that rollouts have to finish when an operator drains this node. */
   manualGraceMs: number;
-  /** Cores that must be idle before a sandbox is made ahead. */
-  warmIdleCpus: number;
   /** 0: an idle worker never exits. */
   exitWhenIdleSeconds: number;
   /** Called after each heartbeat that Redis took, with the reason why this worker claims nothing. */
@@ -44,7 +41,6 @@ export function assembleWorker(parts: WorkerParts): AssembledWorker {
   const ending = AbortSignal.any([node.stop, idle.signal]);
   const manualDrain = createManualDrain(node.active, manualGraceMs, log);
   const pull = startPull(node, slots, redisPrefix);
-  const warming = startWarming({ node, pressure, idleCpus: parts.warmIdleCpus });
   const heartbeat = runHeartbeat(
     {
       node,
@@ -54,10 +50,7 @@ export function assembleWorker(parts: WorkerParts): AssembledWorker {
       manualDrain,
       stop: ending,
       onBeat,
-      onPause(reason) {
-        warming.setPaused(reason !== null);
-        return pull.setPaused(reason !== null);
-      },
+      onPause: (reason) => pull.setPaused(reason !== null),
       onIdle(seconds) {
         if (exitWhenIdleSeconds > 0 && seconds >= exitWhenIdleSeconds) idle.abort();
       },
@@ -68,10 +61,8 @@ export function assembleWorker(parts: WorkerParts): AssembledWorker {
   return {
     ending,
     async drain(grace) {
-      const warmed = warming.end();
       await pull.drain(grace);
       over.abort();
-      await warmed;
       await heartbeat;
       await maintenance;
       manualDrain[Symbol.dispose]();
@@ -80,12 +71,7 @@ export function assembleWorker(parts: WorkerParts): AssembledWorker {
       over.abort();
       node.active.abortAll('superseded');
       manualDrain[Symbol.dispose]();
-      for (const loop of [
-        heartbeat,
-        maintenance,
-        warming.end(),
-        pull.drain({ finishMs: 0, handBackMs: 9_000 }),
-      ])
+      for (const loop of [heartbeat, maintenance, pull.drain({ finishMs: 0, handBackMs: 9_000 })])
         loop.catch(() => undefined);
     },
   };

@@ -70,7 +70,6 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     ),
     metricsAddress: server?.address ?? null,
     manualGraceMs: config.drain_grace_seconds * 1000,
-    warmIdleCpus: config.warm_idle_cpus,
     exitWhenIdleSeconds: config.exit_when_idle_seconds,
     onBeat: probes.beaten,
   });
@@ -144,12 +143,12 @@ async function openFarmAndRuntime(
   throw failed.signal.reason;
 }
 
-const reaperDeps = ({ runtime, identity, farm, active, warm, log }: Node): ReaperDeps => ({
+const reaperDeps = ({ runtime, identity, farm, active, log }: Node): ReaperDeps => ({
   runtime,
   self: identity,
   registry: farm.registry,
   liveness: createWorkerLiveness(),
-  active: { list: () => [...active.list(), ...warm.list()] },
+  active,
   log,
   unused: new Map(),
 });

@@ -62,7 +62,6 @@ export async function simulateWorker(config: WorkerConfig, simulation: Simulatio
     pressure: noPressure(node),
     metricsAddress: null,
     manualGraceMs: 1000,
-    warmIdleCpus: 0,
     exitWhenIdleSeconds: 0,
   });
   const close = async (): Promise<void> => {
@@ -146,7 +145,6 @@ const noPressure = ({ farm }: Node): Pressure => ({
     await farm.artifacts.usage();
     return null;
   },
-  hasRoom: async () => true,
   lagSeconds: () => 0,
   disk: () => ({ freeBytes: 0, sizeBytes: 0 }),
   [Symbol.dispose]: () => undefined,

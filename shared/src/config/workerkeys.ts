@@ -68,16 +68,6 @@ export const WORKER_KEYS = {
     null,
     'Image with python3, and the package multi-swe-bench for Multi-SWE, in which programs of datasets read the outcomes of tests: any name that the runtime takes. Without it such rollouts fail before they begin.',
   ),
-  warm_sandboxes: plain(
-    form.count,
-    0,
-    'Sandboxes that may wait ready for the rollouts that are next in the queue, beside those of running rollouts; 0: none. Each holds the processes and files of an idle sandbox.',
-  ),
-  warm_idle_cpus: plain(
-    form.seconds,
-    0.5,
-    'Cores of the machine that must be idle before a sandbox is made ahead, so that running rollouts lose nothing; 0: any.',
-  ),
   image_pulls: plain(form.positiveInteger, 3, 'Images that a worker pulls at the same time.'),
   image_mirrors: key<string[]>(
     form.list,

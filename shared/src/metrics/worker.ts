@@ -107,27 +107,6 @@ export const WORKER_METRICS = {
     unit: 'containers',
     help: 'Those of them whose rollout this worker no longer works on; above 0 for longer than a removal takes is a leak.',
   },
-  warmWaiting: {
-    name: 'swefarm_worker_warm_sandboxes',
-    type: 'gauge',
-    labels: [],
-    unit: 'containers',
-    help: 'Sandboxes that wait ready for a rollout of the queue (warm_sandboxes).',
-  },
-  warmAsked: {
-    name: 'swefarm_worker_warm_asked_total',
-    type: 'counter',
-    labels: ['found'],
-    unit: 'rollouts',
-    help: 'Rollouts whose agent needed a sandbox on a worker with warm_sandboxes: hit (one waited for it) or miss (it started its own).',
-  },
-  warmDiscarded: {
-    name: 'swefarm_worker_warm_discarded_total',
-    type: 'counter',
-    labels: ['reason'],
-    unit: 'containers',
-    help: 'Warm sandboxes removed unused: unwanted (no rollout of the queue would take it), paused (the worker claims nothing), dead (it had ended by itself), old (ten minutes), ended (the worker or its rollout ended).',
-  },
   reaped: {
     name: 'swefarm_sandboxes_reaped_total',
     type: 'counter',

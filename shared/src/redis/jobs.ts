@@ -3,8 +3,7 @@ import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { sizeOf } from '../records/bounds.ts';
 import { parseRolloutId } from '../records/ids.ts';
-import { RolloutJob, type RunRecord } from '../records/job.ts';
-import { needsOf, UNDERSTOOD } from '../records/needs.ts';
+import type { RolloutJob, RunRecord } from '../records/job.ts';
 import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
 import { refusedByRedis } from './outage.ts';
@@ -13,8 +12,6 @@ import { priorityOf, QUEUES } from './queue.ts';
 export type Jobs = {
   /** Adds jobs for these rollouts; a job that is already in the queue stays as it is. */
   enqueue(run: Pick<RunRecord, 'run_id' | 'kind'>, rolloutIds: readonly string[]): Promise<void>;
-  /** The next `count` jobs to be claimed that this version can read, first to last. It changes nothing. */
-  next(count: number): Promise<RolloutJob[]>;
   /** Those of the rollouts that the queue does not hold, or holds as failed, which only a bug of ours can cause. */
   missing(rolloutIds: readonly string[]): Promise<string[]>;
   /** Makes jobs due that are delayed by more than `mostMs`, by a worker whose clock was wrong; returns their ids. */
@@ -41,7 +38,6 @@ export function createJobs(redis: Redis, keys: Keys, clock: Clock, queue: () => 
   const store: Store = { redis, keys, clock, queue };
   return {
     enqueue: (run, rolloutIds) => enqueueRollouts(store, run, rolloutIds),
-    next: (count) => nextJobs(store, count),
     async missing(rolloutIds) {
       const missing: string[] = [];
       for (let at = 0; at < rolloutIds.length; at += BATCH) {
@@ -98,23 +94,6 @@ async function enqueueRollouts(
     return { name: 'rollout', data, opts: { jobId: id, priority, timestamp: now } };
   });
   for (let at = 0; at < jobs.length; at += BATCH) await queue().addBulk(jobs.slice(at, at + BATCH));
-}
-
-async function nextJobs({ redis, keys }: Store, count: number): Promise<RolloutJob[]> {
-  const [name] = QUEUES;
-  // Each of our jobs has a priority: BullMQ keeps those that wait in one sorted set.
-  const ids = await redis.zrange(keys.queue(name, 'prioritized'), 0, String(count - 1));
-  if (ids.length === 0) return [];
-  const read = redis.pipeline();
-  for (const id of ids) read.hget(keys.queue(name, id), 'data');
-  return ((await read.exec()) ?? []).flatMap(([error, text]) => {
-    if (error) throw error;
-    // Another worker has claimed it meanwhile, and its job is gone.
-    if (typeof text !== 'string') return [];
-    const data: unknown = JSON.parse(text);
-    const job = RolloutJob.safeParse(data);
-    return job.success && needsOf(data) <= UNDERSTOOD ? [job.data] : [];
-  });
 }
 
 /** Those of one batch that the queue does not hold. */

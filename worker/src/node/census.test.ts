@@ -12,21 +12,20 @@ test('a container whose attempt is no longer in work here is leaked; those of ot
   });
   const active = new ActiveAttempts();
   const metrics = createWorkerMetrics();
-  const warm = { list: () => [{ rollout_id: 'warm-x', attempt: 0 }] };
   const runtime = {
     listOwned: async () => [
-      ...[owned('a', 2), owned('a', 2), owned('a', 1), owned('gone', 1), owned('warm-x', 0)],
+      ...[owned('a', 2), owned('a', 2), owned('a', 1), owned('gone', 1)],
       ...[owned('b', 1, { worker: 'other' }), owned('b', 1, { farm: 'other' }), owned('b', 1, { pid: 8 })],
     ],
     images: async () => ({ count: 3, bytes: 1000 }),
   };
   await active.during('a', async () => {
     active.claimed('a', { attempt: 2, claim: 'c' });
-    await takeCensus({ identity, active, metrics, runtime, warm } as unknown as Node);
+    await takeCensus({ identity, active, metrics, runtime } as unknown as Node);
   });
   const value = async (name: 'containers' | 'leaked' | 'images' | 'imageBytes') =>
     (await metrics[name].get()).values[0]?.value;
-  expect(await value('containers')).toBe(5);
+  expect(await value('containers')).toBe(4);
   expect(await value('leaked')).toBe(2);
   expect(await value('images')).toBe(3);
   expect(await value('imageBytes')).toBe(1000);

@@ -31,14 +31,13 @@ async function makeRoom({ runtime, metrics, log }: Node): Promise<void> {
 }
 
 /** A container is leaked when its rollout, or its attempt, is not running here; a removal under way counts until it is done. */
-export async function takeCensus({ runtime, identity, active, warm, metrics }: Node): Promise<void> {
+export async function takeCensus({ runtime, identity, active, metrics }: Node): Promise<void> {
   const [owned, images] = await Promise.all([runtime.listOwned(), runtime.images?.()]);
   const mine = owned.filter(
     ({ owner }) =>
       owner.farm === identity.farm && owner.worker === identity.worker && owner.pid === identity.pid,
   );
-  const inUse = [...active.list(), ...warm.list()];
-  const working = new Set(inUse.map(({ rollout_id, attempt }) => `${rollout_id}/${attempt}`));
+  const working = new Set(active.list().map(({ rollout_id, attempt }) => `${rollout_id}/${attempt}`));
   const leaked = mine.filter(({ owner }) => !working.has(`${owner.rollout_id}/${owner.attempt}`));
   metrics.containers.set(mine.length);
   metrics.leaked.set(leaked.length);

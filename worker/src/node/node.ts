@@ -1,6 +1,6 @@
 /** One worker process: the services of its attempts, and what only the node's loops and the puller use. */
 
-import type { CleanPlans, Runtime } from '@swefarm/sandbox';
+import type { Runtime } from '@swefarm/sandbox';
 import { createRemovals } from '@swefarm/sandbox';
 import type { Ceilings, Farm, WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -12,7 +12,6 @@ import { ActiveAttempts } from '../rollout/active.ts';
 import { createPolicyPaces } from '../rollout/policypaces.ts';
 import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
 import type { Threads } from '../threads/pool.ts';
-import { createWarmPool, type WarmPool } from '../warm/pool.ts';
 import { NodeBreaker } from './breaker.ts';
 import { nodeMemory } from './capacity.ts';
 import { type Identity, identify } from './identity.ts';
@@ -24,7 +23,6 @@ export type Node = AttemptServices & {
   farm: Farm;
   active: ActiveAttempts;
   breaker: NodeBreaker;
-  warm: WarmPool;
   /** Null: this worker runs every job that it claims. */
   router: Router | null;
 };
@@ -42,7 +40,6 @@ export type NodeParts = {
       | 'host_rewards'
       | 'parser_image'
       | 'live_turns'
-      | 'warm_sandboxes'
     >;
   farm: Farm;
   runtime: Runtime;
@@ -66,8 +63,6 @@ export function createNode(parts: NodeParts): Node {
   const endpoints = openEndpoints();
   const interval = parts.policyIntervalMs === undefined ? {} : { intervalMs: parts.policyIntervalMs };
   const isWell = parts.isWell ?? ((last) => trySandbox({ runtime, owner }, last, stop));
-  const removals = createRemovals();
-  const cleanPlans: CleanPlans = new Set();
   return {
     identity,
     owner,
@@ -80,11 +75,8 @@ export function createNode(parts: NodeParts): Node {
     threads,
     evaluationLock: new EvaluationLock(),
     noted: new Map(),
-    removals,
-    cleanPlans,
-    warm: createWarmPool({
-      ...{ most: config.warm_sandboxes, runtime, owner, cleanPlans, removals, metrics, log },
-    }),
+    removals: createRemovals(),
+    cleanPlans: new Set(),
     policyPaces: createPolicyPaces(),
     active: new ActiveAttempts(),
     breaker: new NodeBreaker(log, isWell),

@@ -18,8 +18,6 @@ const RESOLUTION_MS = 20;
 export type Pressure = Disposable & {
   /** One line for people, or null when more work may be claimed. */
   reason(): Promise<string | null>;
-  /** Whether memory and disk would allow claims even with half of what is free now: there is room for more than what runs. */
-  hasRoom(): Promise<boolean>;
   /** 99th percentile of the event loop's delay since the last call of {@link reason}, in seconds. */
   lagSeconds(): number;
   /** Disk of the scratch folder, as measured by the last call of {@link reason}. */
@@ -73,12 +71,6 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
       const full = await diskReason();
       if (ms > LAG_STOP_MS) return `event loop: p99 delay ${Math.round(ms)} ms`;
       return (await memoryReason()) ?? (await budgetReason()) ?? full;
-    },
-    async hasRoom() {
-      const available = availableBytes(await readFile('/proc/meminfo', 'latin1').catch(() => ''));
-      const stats = await statfs(scratchDir);
-      const roomy = available === null || available >= 2 * memoryReserveBytes;
-      return roomy && stats.bavail * stats.bsize >= 2 * DISK_STOP_BYTES;
     },
     lagSeconds: () => lag,
     disk: () => disk,

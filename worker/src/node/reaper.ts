@@ -24,7 +24,7 @@ export type ReaperDeps = {
   registry: Pick<Farm['registry'], 'list'>;
   /** How long workers were missed; absent: a worker that is not listed is dead. */
   liveness?: WorkerLiveness;
-  /** The attempts of this worker, and its warm sandboxes. */
+  /** The attempts of this worker. */
   active: { list(): readonly { rollout_id: string; attempt: number }[] };
   log: Logger;
   /** Sandboxes of this worker without an attempt in earlier sweeps; kept between sweeps. */

@@ -17,8 +17,6 @@ export type Route =
 const RUN_HERE: Route = { action: 'run_here' };
 
 export type Router = {
-  /** Whether rollouts of the image run here first, by what is known of other workers; absent: no image is known. */
-  isFirst(image: string | undefined): boolean;
   /** Reserves a seat for the job on the worker that shall run it. `anywhere`: here, whatever its image. Throws errors of Redis. */
   route(job: RolloutJob, anywhere: boolean): Promise<Route>;
   /** Call it when the rollout no longer runs here. Never throws. */
@@ -65,10 +63,6 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
   const alone = (): boolean => known.every(({ node }) => node === self.node);
 
   return {
-    isFirst(image) {
-      if (alone()) return true;
-      return image !== undefined && ranking(image, [...known, self])[0]?.worker === self.worker;
-    },
     async route(job, anywhere) {
       const rest = await others();
       // Workers of one node share its images, so there is nowhere better to run.

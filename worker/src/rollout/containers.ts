@@ -2,12 +2,10 @@
 
 import type { Container, ContainerSpec, ReadyImage } from '@swefarm/sandbox';
 import {
-  afterPruning,
   isCausedByCode,
   type PreparedSandbox,
   prepareSandbox,
   SandboxKilledError,
-  type SandboxPlan,
   type Shell,
   type Suspect,
   setUp,
@@ -17,28 +15,24 @@ import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 
 /** The container an agent works in. `suspect` finds out what its commands broke. */
-export type AgentSandbox = AsyncDisposable &
-  Omit<PreparedSandbox, keyof AsyncDisposable> & {
-    suspect: Suspect;
-  };
+export type AgentSandbox = PreparedSandbox & { suspect: Suspect };
 
 /**
- * A container with a snapshot of its tree and a shell: one that waits ready here, else a new one. Unreachable git objects are removed
- * while the model thinks. The caller disposes of it without waiting for the removal.
+ * Starts a container with a snapshot of its tree and a shell. Unreachable git objects are removed while the model writes its first
+ * answer. The disposal does not wait until the container is removed.
  */
 export async function startSandbox(
   task: Task,
   services: AttemptServices,
   image: ReadyImage,
 ): Promise<AgentSandbox> {
-  const { run, job, attempt, signal, log } = task;
+  const { run, signal, log } = task;
+  const { environment } = task.instance;
   const { runtime, cleanPlans, removals } = services;
-  const plan = sandboxPlan(task, services, image);
-  const owner = { ...services.owner, rollout_id: job.rollout_id, attempt };
-  const ready =
-    (await services.warm.take(plan, signal)) ??
-    (await prepareSandbox(plan, { runtime, owner, cleanPlans, log, signal }));
-  const { container, snapshot, pruned } = ready;
+  const spec = containerSpec(task, services, image, 'agent');
+  const activate = environment?.activate ?? run.sandbox.activate;
+  const ready = await prepareSandbox({ spec, environment, activate }, { runtime, cleanPlans, log, signal });
+  const { container, pruned } = ready;
   const suspect: Suspect = {
     container,
     runtime,
@@ -46,30 +40,15 @@ export async function startSandbox(
     diskBytes: run.sandbox.disk_bytes,
     signal,
   };
-  const shell = afterPruning(namingOwnDoing(ready.shell, suspect), pruned);
-  const dispose = (): Promise<void> => removals.remove(ready);
-  return { container, snapshot, shell, pruned, suspect, [Symbol.asyncDispose]: dispose };
+  const shell = agentShell(ready.shell, pruned, suspect);
+  return { ...ready, shell, suspect, [Symbol.asyncDispose]: () => removals.remove(ready) };
 }
 
-/** What the sandbox of the rollout's agent is made of. */
-export function sandboxPlan(
-  task: Pick<Task, 'run' | 'instance'>,
-  services: Pick<AttemptServices, 'ceilings' | 'nodeMemoryBytes'>,
-  image: ReadyImage,
-): SandboxPlan {
-  const { run, instance } = task;
-  const { environment } = instance;
-  return {
-    spec: specFor(task, services, image, 'agent'),
-    environment,
-    activate: environment?.activate ?? run.sandbox.activate,
-  };
-}
-
-/** A shell whose errors state when the agent's own commands broke the sandbox. */
-function namingOwnDoing(shell: Shell, suspect: Suspect): Shell {
+/** The shell, whose first command waits for `pruned`, and whose errors state when the agent's own commands broke the sandbox. */
+function agentShell(shell: Shell, pruned: Promise<void>, suspect: Suspect): Shell {
   return {
     async run(command, options) {
+      await pruned;
       try {
         return await shell.run(command, options);
       } catch (error) {
@@ -107,35 +86,22 @@ function containerSpec(
   image: ReadyImage,
   role: ContainerSpec['role'],
 ): ContainerSpec {
-  const owner = { ...services.owner, rollout_id: task.job.rollout_id, attempt: task.attempt };
-  return { ...specFor(task, services, image, role), owner };
-}
-
-function specFor(
-  task: Pick<Task, 'run' | 'instance'>,
-  services: Pick<AttemptServices, 'ceilings' | 'nodeMemoryBytes'>,
-  image: ReadyImage,
-  role: ContainerSpec['role'],
-): Omit<ContainerSpec, 'owner'> {
-  const { run, instance } = task;
+  const { run, instance, job, attempt } = task;
   return {
     image,
     role,
+    owner: { ...services.owner, rollout_id: job.rollout_id, attempt },
     network: networkOf(task, role),
     limits: limitsOf(task, services),
-    workdir: workdirOf(task),
+    workdir: instance.environment?.workdir ?? run.sandbox.workdir,
     env: { ...instance.environment?.env, ...(role === 'evaluation' ? run.evaluation.envelope : {}) },
   };
 }
 
-/** The repository in the image. */
-const workdirOf = ({ run, instance }: Pick<Task, 'run' | 'instance'>): string =>
-  instance.environment?.workdir ?? run.sandbox.workdir;
-
 /** What the run gives, and more where the harness of the instance's family gives more; of memory, no more than the node has. */
 export function limitsOf(
-  { run: { sandbox }, instance: { environment } }: Pick<Task, 'run' | 'instance'>,
-  { ceilings, nodeMemoryBytes }: Pick<AttemptServices, 'ceilings' | 'nodeMemoryBytes'>,
+  { run: { sandbox }, instance: { environment } }: Task,
+  { ceilings, nodeMemoryBytes }: AttemptServices,
 ): ContainerSpec['limits'] {
   const wanted = Math.min(environment?.memory_bytes ?? 0, nodeMemoryBytes);
   return {
@@ -148,7 +114,7 @@ export function limitsOf(
 }
 
 /** Why the sandboxes of an instance have less memory here than its harness gives them; null: they have as much. */
-export function shortMemory(task: Pick<Task, 'run' | 'instance'>, services: AttemptServices): string | null {
+export function shortMemory(task: Task, services: AttemptServices): string | null {
   const asked = task.instance.environment?.memory_bytes ?? 0;
   const given = limitsOf(task, services).memoryBytes;
   if (given >= asked) return null;
@@ -159,8 +125,8 @@ export function shortMemory(task: Pick<Task, 'run' | 'instance'>, services: Atte
 
 /** Throws RolloutFailure `sandbox_refused`, the run's fault, when it requests more than a ceiling of this worker; nothing has started then. */
 export function refuseExcess(
-  { run, instance }: Pick<Task, 'run' | 'instance'>,
-  { ceilings, identity, runtime }: Pick<AttemptServices, 'ceilings' | 'identity' | 'runtime'>,
+  { run, instance }: Task,
+  { ceilings, identity, runtime }: AttemptServices,
 ): void {
   // It would change this very machine.
   if (!runtime.isolates && instance.environment)
@@ -176,10 +142,7 @@ export function refuseExcess(
   );
 }
 
-export function networkOf(
-  { run, instance }: Pick<Task, 'run' | 'instance'>,
-  role: ContainerSpec['role'],
-): ContainerSpec['network'] {
+export function networkOf({ run, instance }: Task, role: ContainerSpec['role']): ContainerSpec['network'] {
   if (role === 'agent') return run.sandbox.agent_network;
   return instance.needs_egress ? 'egress' : run.sandbox.eval_network;
 }

@@ -8,7 +8,6 @@ import type { PolicyWatch } from '../agent/policy/watch.ts';
 import type { EvaluationLock } from '../evaluation/evaluationlock.ts';
 import type { WorkerMetrics } from '../metrics/workermetrics.ts';
 import type { Threads } from '../threads/pool.ts';
-import type { WarmPool } from '../warm/pool.ts';
 import type { ActiveAttempts } from './active.ts';
 import type { PolicyPaces } from './policypaces.ts';
 import type { Judged, Task } from './task.ts';
@@ -60,8 +59,6 @@ export type AttemptServices = {
   noted: Map<string, number>;
   removals: Removals;
   cleanPlans: CleanPlans;
-  /** Sandboxes that wait ready for a rollout. */
-  warm: Pick<WarmPool, 'take'>;
   /** Aborts when this worker must end. */
   stop: AbortSignal;
   metrics: WorkerMetrics;
