@@ -8,19 +8,10 @@ import { build, transform } from 'esbuild';
 import { nameOf } from '../shared/bin/compiled.mjs';
 
 export const ROOT = resolve(import.meta.dirname, '..');
-/** Where our own sources lie; all else that is compiled comes from node_modules. */
-export const PACKAGES = [
-  'shared',
-  'policy',
-  'sandbox',
-  'grading',
-  'datasets',
-  'runs',
-  'trajectories',
-  'gateway',
-  'producer',
-  'worker',
-];
+/** Where our own sources lie; all else that is compiled comes from node_modules. The others of the workspace are for tests and dashboards. */
+export const PACKAGES = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')).workspaces.filter(
+  (name) => name !== 'testkit' && name !== 'dashboards',
+);
 /** Threads are files of their own, known by their name; `shared/src/imports.test.ts` holds that no other file is started. */
 const THREAD = /(^|[./])thread\.ts$/;
 /** By this line a source loads a package at its first use: without it, the bundler sees what is loaded. */

@@ -6,21 +6,10 @@ import { describe, expect, test } from 'vitest';
 import { ROOMS } from './rooms.fixture.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const PACKAGES = [
-  'shared',
-  'policy',
-  'sandbox',
-  'grading',
-  'datasets',
-  'runs',
-  'trajectories',
-  'gateway',
-  'producer',
-  'worker',
-  'testkit',
-  'dashboards',
+const PACKAGES: readonly string[] = [
+  ...JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).workspaces,
   'bench',
-] as const;
+];
 
 /** Who may import which of our packages. Tests, demo and bench may also use the testkit. */
 const LIBRARIES = ['shared', 'policy', 'sandbox', 'grading', 'datasets', 'runs', 'trajectories', 'gateway'];

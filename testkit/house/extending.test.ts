@@ -11,32 +11,14 @@ import {
   WORKER_METRICS,
 } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { ROOT, readRepository } from './tree.ts';
+import { ROOT, readRepository, WORKSPACES } from './tree.ts';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const tree = readRepository();
 const sources = (folder: string): string =>
   tree.flatMap(({ path, text, isTest }) => (path.startsWith(folder) && !isTest ? [text] : [])).join('\n');
 const PAGES = ['README.md', 'SECURITY.md', 'ARCHITECTURE.md', 'GLOSSARY.md', 'CONTRIBUTING.md'];
-const FOLDERS = [
-  'docs',
-  'slurm',
-  'helm',
-  'dashboards',
-  'bench',
-  'testkit',
-  'examples',
-  'shared',
-  'policy',
-  'sandbox',
-  'grading',
-  'datasets',
-  'runs',
-  'trajectories',
-  'gateway',
-  'producer',
-  'worker',
-];
+const FOLDERS = ['docs', 'slurm', 'helm', 'bench', 'examples', ...WORKSPACES];
 const pages = [
   ...PAGES,
   ...FOLDERS.flatMap((folder) =>

@@ -2,24 +2,13 @@
 import { dirname } from 'node:path';
 import { circlesOf } from './circles.ts';
 import { repeatedPassages } from './passages.ts';
-import type { Func, TreeFile } from './tree.ts';
+import { type Func, type TreeFile, WORKSPACES } from './tree.ts';
 
 export const LONG_FUNCTION = 60;
 export const LONG_FILE = 300;
 export const CRUMB = 30;
 /** Packages whose front hall is counted: files that lie in no room. */
-const HALLS = [
-  'shared',
-  'policy',
-  'sandbox',
-  'grading',
-  'datasets',
-  'runs',
-  'trajectories',
-  'gateway',
-  'producer',
-  'worker',
-];
+const HALLS = WORKSPACES.filter((name) => name !== 'testkit' && name !== 'dashboards');
 
 export type Figures = {
   product: { files: number; lines: number; folders: number };

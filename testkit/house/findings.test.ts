@@ -2,11 +2,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ROOT } from './tree.ts';
+import { ROOT, WORKSPACES } from './tree.ts';
 
 const table = readFileSync(join(ROOT, 'docs/internals/findings.md'), 'utf8');
-const named = [...table.matchAll(/`((?:shared|grading|producer|worker|testkit)\/[^`]+)`/g)].map(
-  ([, path = '']) => path,
+const named = [...table.matchAll(/`(\w+)(\/[^`]+)`/g)].flatMap(([, folder = '', rest = '']) =>
+  WORKSPACES.includes(folder) ? [folder + rest] : [],
 );
 
 test('every file that the table of findings names exists', () => {

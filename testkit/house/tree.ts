@@ -34,28 +34,19 @@ export type TreeFile = {
 };
 
 export const ROOT = resolve(import.meta.dirname, '../..');
-const PACKAGES = [
-  'shared',
-  'policy',
-  'sandbox',
-  'grading',
-  'datasets',
-  'runs',
-  'trajectories',
-  'gateway',
-  'gateway/page',
-  'producer',
-  'worker',
-  'testkit',
-  'dashboards',
-];
+/** Folders of our packages, from the root, in the order in which they may import one another. */
+export const WORKSPACES: readonly string[] = JSON.parse(
+  readFileSync(resolve(ROOT, 'package.json'), 'utf8'),
+).workspaces;
 const TESTS = /\.(test|fixture)\.tsx?$|^\w+\/test\/|^(testkit|bench)\//;
 
 /** This repository's own tree. */
 export const readRepository = (): TreeFile[] =>
   readTree(
     ROOT,
-    PACKAGES.map((name) => `${name}/tsconfig.json`).filter((path) => existsSync(resolve(ROOT, path))),
+    [...WORKSPACES, 'gateway/page']
+      .map((name) => `${name}/tsconfig.json`)
+      .filter((path) => existsSync(resolve(ROOT, path))),
   );
 
 /**

@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { linkPackages, PACKAGES } from './oldtree.ts';
+import { WORKSPACES } from '../../house/tree.ts';
+import { linkPackages } from './oldtree.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-const PARTS = [...PACKAGES, 'compile'];
+const PARTS = [...WORKSPACES, 'compile'];
 const FILES = ['package.json', 'package-lock.json', 'tsconfig.json'];
 const run = promisify(execFile);
 

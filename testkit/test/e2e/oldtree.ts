@@ -4,23 +4,10 @@ import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { WORKSPACES } from '../../house/tree.ts';
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '../../..');
-export const PACKAGES = [
-  'shared',
-  'policy',
-  'sandbox',
-  'grading',
-  'datasets',
-  'runs',
-  'trajectories',
-  'gateway',
-  'producer',
-  'worker',
-  'testkit',
-  'dashboards',
-];
 
 /** @throws Error that says why, when this checkout does not have the commit */
 export async function checkOut(commit: string): Promise<AsyncDisposable & { path: string }> {
@@ -46,7 +33,7 @@ export async function linkPackages(path: string): Promise<void> {
     if (name === '@swefarm' || name === '.cache') continue;
     await symlink(join(ROOT, 'node_modules', name), join(modules, name));
   }
-  for (const name of PACKAGES) {
+  for (const name of WORKSPACES) {
     await symlink(join(path, name), join(modules, '@swefarm', name));
     const nested = join(ROOT, name, 'node_modules');
     const own = await readdir(nested).catch(() => []);
