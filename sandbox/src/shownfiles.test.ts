@@ -8,7 +8,7 @@ const left = (ignored: string, shown: string, old: string): string[] =>
     .split('\0')
     .slice(0, -1);
 
-test('files that were ignored by themselves are left out, and a folder made in place of one is not', () => {
+test('ignored files are left out, and a folder made in place of one is not', () => {
   expect(left(list('a', 'b', 'c\xe9'), list('a', 'b/x/y', 'c\xe9', 'd'), '')).toEqual(['a', 'c\xe9']);
 });
 

@@ -65,7 +65,7 @@ describe('files of the environment that changed while tests ran', () => {
   });
 });
 
-test('a repository that a step of the plan makes brings samples of hooks, which git never runs', () => {
+test('samples of git hooks that a step of the plan makes are no finding', () => {
   expect(toolFindings(['/testbed/.git/hooks/pre-push.sample'], instance(), true)).toEqual([]);
 });
 

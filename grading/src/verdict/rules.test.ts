@@ -289,7 +289,7 @@ describe('which part of a log a harness reads', () => {
   });
 });
 
-test('equal: two names that the parser folds into one are unresolved, as in the sorted lists of the harness', () => {
+test('equal: two names that the parser folds into one are unresolved, as in the harness', () => {
   const folded = judge({
     read: {
       readable: true,

@@ -128,7 +128,7 @@ test.for(Object.entries(LANGUAGES))('this machine compiles %s', ([, language], {
   if (missing) skip(missing);
 });
 
-test('SingleController commits every prompt at its first attempt: all three kinds of breakage earn 0', async () => {
+test('SingleController commits every prompt at its first attempt: all breakages earn 0', async () => {
   const { send, statuses } = sender('nemo-rl');
   const once = { rowAttempts: 1, infraAttempts: 1, dataAttempts: 1 };
   const groups = await Promise.all(rows.map((row) => singleController(row, 4, send, once)));

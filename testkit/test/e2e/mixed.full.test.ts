@@ -24,7 +24,7 @@ const withSign = (one: MixedInstance): MixedInstance => ({
   rewards: { ...one.rewards, 'edits the tests': 1 },
 });
 
-test('over 300 rollouts of many families in one run: every reward as expected, and a report by family', async () => {
+test('over 300 rollouts of many families: every reward as expected, and a report by family', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-mixed-'));
   const small = copiesOf(await smallInstances(folder), COPIES);
   const instances = [...small, ...(await packageInstances(folder))].map((one, at) =>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { kernelFindings } from './doctor.ts';
 
-test('limits of the kernel that one sandbox can use up are reported with the command that raises them', async () => {
+test('doctor reports kernel limits that one sandbox can use up, and how to raise them', async () => {
   const values: Record<string, string> = {
     'fs/inotify/max_user_instances': '128\n',
     'kernel/pty/max': '65536\n',
