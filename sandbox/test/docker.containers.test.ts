@@ -1,5 +1,6 @@
 /** The contract on a real Docker Engine. */
 import { existsSync, readFileSync } from 'node:fs';
+import { RolloutFailure } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { expect, it } from 'vitest';
@@ -100,6 +101,26 @@ describeUnless(
         await killWithoutEngine(container.id);
         await inTime(container.remove({ force: true }), 60_000);
       }
+    });
+
+    it('starts a command or loses the sandbox in seconds while code inside stops all that starts', async () => {
+      const { version } = await minimalImage();
+      await using runtime = await dockerRuntime({ socketPath });
+      const subject = { runtime, image: `swefarm-test/minimal:${version}`, imageWithoutBash: null };
+      await using container = await start(subject);
+      await sh(container, '(setsid sh -c "while :; do kill -STOP -1; done" >/dev/null 2>&1 &)');
+      const options = { timeoutMs: 1_000, maxOutputBytes: 10, signal: NEVER };
+      const ends = await Promise.all(
+        Array.from({ length: 8 }, () =>
+          container.exec(['true'], options).then(
+            ({ timedOut }) => (timedOut ? 'timed_out' : 'ended'),
+            (error: unknown) => (error instanceof RolloutFailure ? error.failureClass : error),
+          ),
+        ),
+      );
+      expect(
+        [...new Set(ends)].filter((end) => !['timed_out', 'ended', 'sandbox_lost'].includes(String(end))),
+      ).toEqual([]);
     });
   },
 );

@@ -22,10 +22,10 @@ check() { # check NAME COMMAND...: one check that is no vitest test, counted as 
   fi
 }
 
-project() { # project NAME REPORT [OPTION...] [FILE...]: one vitest project, whole or the files that are named; its status is vitest's
-  local name=$1 report=$2
-  shift 2
-  timeout --kill-after=30 2700 vitest run --project "$name" --reporter=default --reporter=./testkit/ci/leftout.ts --reporter=json --outputFile.json="$out/$report.json" "$@"
+project() { # project NAME REPORT SECONDS [OPTION...] [FILE...]: one vitest project, whole or the files that are named; its status is vitest's
+  local name=$1 report=$2 seconds=$3
+  shift 3
+  timeout --kill-after=30 "$seconds" vitest run --project "$name" --reporter=default --reporter=./testkit/ci/leftout.ts --reporter=json --outputFile.json="$out/$report.json" "$@"
 }
 
 # In a bare root all that setup.sh knows is there after it was asked for. Beside the checks and tests that need no engine.
@@ -53,12 +53,12 @@ for name in unit redis containers e2e; do
   # Tests that need an example would each build it from nothing, side by side and within the time of a hook.
   if [ "$name" = containers ]; then check examples timeout 1200 node testkit/src/examples/build.ts --for both --out "$out/examples"; fi
   printf '\n== vitest project %s (load %s)\n' "$name" "$(cut -d' ' -f1-3 /proc/loadavg)"
-  project "$name" "$name" && continue
+  project "$name" "$name" 1800 && continue
   # The files that failed run once more, each with nothing beside it: what fails twice is a failure, what passes is named as unsteady.
   mapfile -t again < <(node testkit/ci/failedfiles.ts "$out/$name.json")
   if [ ${#again[@]} -gt 0 ]; then
     printf '\n== once more: %s\n' "${again[*]}"
-    project "$name" "$name.again" --no-file-parallelism "${again[@]}" && continue
+    project "$name" "$name.again" 900 --no-file-parallelism "${again[@]}" && continue
     mapfile -t again < <(node testkit/ci/failedfiles.ts "$out/$name.again.json")
   fi
   # An unhandled rejection makes vitest exit non-zero with every test green.

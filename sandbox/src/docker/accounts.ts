@@ -33,8 +33,8 @@ export async function requireReadable(container: Docker.Container, answerMs?: nu
 }
 
 /**
- * stands still for minutes too. Checks several times: code inside may place the file and take it away by turns.
- * stands still for minutes too. Checks more than once: code inside may put the file there and take it away by turns.
+ * The failure behind a late answer: `sandbox_lost` when an engine would block on a file in the container, else `engine_unreachable`: a
+ * loaded disk stops an engine for minutes too. Checks several times: code inside may write the file and remove it by turns.
  */
 export async function lateFailure(
   container: Docker.Container,

@@ -4,7 +4,7 @@ import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Change, ChangeVisitor, FileKind } from '../filechanges.ts';
-import { inTime } from './deadline.ts';
+import { answerAbout } from './stoppedstarts.ts';
 
 /** Keys come in either order; a quotation mark inside a path is always escaped. */
 const ENTRY = /\{(?:"Kind":(\d),)?"Path":("(?:[^"\\]|\\.)*")(?:,"Kind":(\d))?\}/g;
@@ -84,7 +84,7 @@ export async function pathStat(
 ): Promise<PathStat> {
   let answer: { headers?: Record<string, string> };
   try {
-    answer = await inTime(container.infoArchive({ path }), answerMs);
+    answer = await answerAbout(container, container.infoArchive({ path }), answerMs);
   } catch (error) {
     if (statusCode(error) === 404) return { kind: 'missing', bytes: 0, target: null };
     throw error;

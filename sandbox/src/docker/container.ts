@@ -30,6 +30,7 @@ import type { FirstProcess, OfContainer } from './firstprocess.ts';
 import { findGroup } from './group.ts';
 import { killOthers } from './killothers.ts';
 import { findLayer } from './layers.ts';
+import { answerAbout } from './stoppedstarts.ts';
 
 export type DockerContainerDeps = {
   docker: Docker;
@@ -136,7 +137,10 @@ export class DockerContainer implements Container {
     for await (const chunk of pack) chunks.push(chunk as Buffer);
     try {
       await requireReadable(this.#container);
-      await inTime(this.#container.putArchive(Buffer.concat(chunks), { path: '/', abortSignal: signal }));
+      await answerAbout(
+        this.#container,
+        this.#container.putArchive(Buffer.concat(chunks), { path: '/', abortSignal: signal }),
+      );
     } catch (error) {
       signal.throwIfAborted();
       throw engineFailure(error, 'sandbox_lost', 'writing files into a container');
@@ -155,7 +159,7 @@ export class DockerContainer implements Container {
         ['folder', 'other'].includes(await pathKind(this.#container, path))
       )
         return null;
-      archive = await inTime(this.#container.getArchive({ path, abortSignal: signal }));
+      archive = await answerAbout(this.#container, this.#container.getArchive({ path, abortSignal: signal }));
     } catch (error) {
       if (statusCode(error) === 404 && /no such file|could not find the file/i.test(errorMessage(error)))
         return null;
@@ -187,7 +191,7 @@ export class DockerContainer implements Container {
   /** Returns when none of its processes is left. */
   async #stop(signal: AbortSignal): Promise<void> {
     try {
-      await inTime(this.#container.kill({ signal: 'SIGKILL' })).then(
+      await answerAbout(this.#container, this.#container.kill({ signal: 'SIGKILL' })).then(
         () => {
           this.#isEnded = true;
         },
@@ -224,7 +228,7 @@ export class DockerContainer implements Container {
 
   async state(): Promise<ContainerState> {
     try {
-      const { State } = await inTime(this.#container.inspect());
+      const { State } = await answerAbout(this.#container, this.#container.inspect());
       if (this.#killedByLimit) return 'own_limit';
       if (State.Running) return 'running';
       if (this.#isEnded || !BY_OTHERS.has(State.ExitCode)) return 'exited';
@@ -257,7 +261,7 @@ export class DockerContainer implements Container {
 
   /** The container's first process by its id on the host; null when it has none. */
   async idlePid(): Promise<number | null> {
-    const pid = await inTime(this.#container.inspect()).then(
+    const pid = await answerAbout(this.#container, this.#container.inspect()).then(
       ({ State }) => State.Pid,
       () => 0,
     );

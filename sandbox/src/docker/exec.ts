@@ -6,8 +6,9 @@ import { Capture, execResult } from '../capture.ts';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
 import { lateFailure, requireReadable } from './accounts.ts';
-import { inTime, isLate, killWithoutEngine, NOT_YET_COMMAND } from './deadline.ts';
+import { isLate, killWithoutEngine, NOT_YET_COMMAND } from './deadline.ts';
 import { createDemuxer } from './demux.ts';
+import { answerAbout, requireFreeStarts } from './stoppedstarts.ts';
 
 /** How often the engine is asked whether the process of a silent exec has ended while a child still holds its output. */
 const POLL_MS = 1_000;
@@ -26,8 +27,10 @@ export async function startExec(
   const { answerMs } = options;
   const doing = `starting ${argv[0]} in a container`;
   try {
+    requireFreeStarts(container);
     await requireReadable(container, answerMs);
-    const exec = await inTime(
+    const exec = await answerAbout(
+      container,
       container.exec({
         Cmd: [...argv],
         AttachStdin: options.stdin,
@@ -41,7 +44,7 @@ export async function startExec(
     );
     const starting = exec.start({ hijack: true, stdin: true });
     // A stream that arrives too late is destroyed.
-    const socket = await inTime(starting, answerMs).catch((error: unknown) => {
+    const socket = await answerAbout(container, starting, answerMs).catch((error: unknown) => {
       starting.then((late) => late.destroy()).catch(() => undefined);
       throw error;
     });
@@ -92,7 +95,7 @@ export async function runExec(
     for (const event of ['end', 'close', 'error']) socket.once(event, () => resolve());
   });
   if (options.stdin?.length) socket.write(options.stdin);
-  const watch = watchEnd(exec, ended);
+  const watch = watchEnd(container, exec, ended);
   try {
     const { by } = await waitAtMost(watch.done, options.timeoutMs, options.signal);
     if (by !== 'itself') {
@@ -102,7 +105,8 @@ export async function runExec(
       await waitAtMost(watch.done, AFTER_KILL_MS);
       options.signal.throwIfAborted();
     }
-    return execResult(capture, by, by === 'itself' ? await exitCode(exec) : null);
+    requireFreeStarts(container);
+    return execResult(capture, by, by === 'itself' ? await exitCode(container, exec) : null);
   } finally {
     watch.stop();
     socket.destroy();
@@ -110,13 +114,17 @@ export async function runExec(
 }
 
 /** Ends when the stream ends, or when the engine says that the process has ended: a child may hold the stream open. */
-function watchEnd(exec: Docker.Exec, ended: Promise<void>): { done: Promise<void>; stop(): void } {
+function watchEnd(
+  container: Docker.Container,
+  exec: Docker.Exec,
+  ended: Promise<void>,
+): { done: Promise<void>; stop(): void } {
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
   const exited = new Promise<void>((resolve) => {
     let seen = false;
     const ask = async () => {
-      const running = await inTime(exec.inspect()).then(
+      const running = await answerAbout(container, exec.inspect()).then(
         (state) => state.Running,
         () => true,
       );
@@ -137,9 +145,9 @@ function watchEnd(exec: Docker.Exec, ended: Promise<void>): { done: Promise<void
 }
 
 /** The engine's exit code. The stream may end a moment before the engine has recorded the exit. */
-async function exitCode(exec: Docker.Exec): Promise<number> {
+async function exitCode(container: Docker.Container, exec: Docker.Exec): Promise<number> {
   const look = async (): Promise<number | null> => {
-    const { Running, ExitCode } = await inTime(exec.inspect());
+    const { Running, ExitCode } = await answerAbout(container, exec.inspect());
     return Running ? null : ExitCode;
   };
   const code = await poll(look, { pauseMs: linearBackoff(5), tries: 50 }).catch((error: unknown) => {

@@ -3,7 +3,7 @@ import { poll } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
-import { inTime } from './deadline.ts';
+import { answerAbout } from './stoppedstarts.ts';
 
 const KILL_WAIT_MS = 5_000;
 
@@ -13,9 +13,9 @@ const KILL_WAIT_MS = 5_000;
  */
 export async function killOthers(container: Docker.Container, engine: Engine): Promise<void> {
   try {
-    const first = String((await inTime(container.inspect())).State.Pid);
+    const first = String((await answerAbout(container, container.inspect())).State.Pid);
     const before = new Set((await listPids(container, engine))?.filter((pid) => pid !== first));
-    await inTime(container.kill({ signal: 'SIGUSR1' }));
+    await answerAbout(container, container.kill({ signal: 'SIGUSR1' }));
     const areGone = async (): Promise<boolean> => {
       const now = await listPids(container, engine);
       return now !== null && !now.some((pid) => before.has(pid));
@@ -31,7 +31,8 @@ export async function killOthers(container: Docker.Container, engine: Engine): P
 async function listPids(container: Docker.Container, engine: Engine): Promise<string[] | null> {
   // For `ps` options Podman runs a `ps` inside, where no process slot may be free; its own format words are answered from outside.
   const [options, title] = engine === 'podman' ? ['hpid', 'HPID'] : ['-eo pid', 'PID'];
-  const top: { Titles?: string[]; Processes?: string[][] } = await inTime(
+  const top: { Titles?: string[]; Processes?: string[][] } = await answerAbout(
+    container,
     container.top({ ps_args: options }),
   );
   const column = top.Titles?.indexOf(title) ?? -1;

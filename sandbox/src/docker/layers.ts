@@ -3,11 +3,11 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import type Docker from 'dockerode';
 import type { Layer } from '../overlaypaths.ts';
-import { inTime } from './deadline.ts';
+import { answerAbout } from './stoppedstarts.ts';
 
 /** The folders with the container's changes and with its image; null where they cannot be read from here. */
 export const findLayer = (container: Docker.Container): Promise<Layer | null> =>
-  inTime(container.inspect())
+  answerAbout(container, container.inspect())
     .then(async (found) => {
       const { GraphDriver } = found as {
         GraphDriver?: { Data?: { UpperDir?: string; LowerDir?: string } | null };

@@ -6,6 +6,7 @@ import { createSingleFlight, type Semaphore, sleep } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import { inTime, isLate, killWithoutEngine } from './deadline.ts';
+import { whileRemoved } from './stoppedstarts.ts';
 
 const ATTEMPTS = 5;
 /** The second attempt is for a container that was released by the kill after the first was late. */
@@ -18,7 +19,8 @@ export function createRemoval(
   answerMs?: number,
 ): (id: string) => Promise<void> {
   const removals = createSingleFlight<void>();
-  const remove = (id: string): Promise<void> => docker.getContainer(id).remove({ force: true, v: true });
+  const remove = (id: string): Promise<void> =>
+    whileRemoved(id, docker.getContainer(id).remove({ force: true, v: true }));
   const ask = (id: string): Promise<void> =>
     inTime(
       removals.run(id, () => remove(id)),

@@ -12,7 +12,13 @@ export type Namespace = 'pid' | 'mnt';
 export const readNamespace = (pid: number, kind: Namespace): Promise<string | null> =>
   readlink(`/proc/${pid}/ns/${kind}`).catch(() => null);
 
-async function allPids(): Promise<number[]> {
+/** The text of a file of a process; empty when it has ended or this user may not read it. */
+export const readProcessFile = (
+  pid: number,
+  file: 'cgroup' | 'comm' | 'stat' | 'statm' | 'status' | 'cmdline' | 'smaps_rollup',
+) => readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '');
+
+export async function allPids(): Promise<number[]> {
   return (await readdir('/proc')).map(Number).filter((pid) => Number.isInteger(pid) && pid > 0);
 }
 
@@ -80,13 +86,13 @@ const PAGE_BYTES = 4096;
 
 /** Resident bytes, quickly: shared pages count in every process that has them. 0 for a process that has ended. */
 export async function residentBytes(pid: number): Promise<number> {
-  const text = await readFile(`/proc/${pid}/statm`, 'latin1').catch(() => '');
+  const text = await readProcessFile(pid, 'statm');
   return Number(text.split(' ')[1] ?? 0) * PAGE_BYTES;
 }
 
 /** Proportional bytes, slowly: shared pages are divided among the processes that share them. */
 export async function proportionalBytes(pid: number): Promise<number> {
-  const text = await readFile(`/proc/${pid}/smaps_rollup`, 'latin1').catch(() => '');
+  const text = await readProcessFile(pid, 'smaps_rollup');
   return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) * 1024;
 }
 
@@ -94,7 +100,7 @@ export async function proportionalBytes(pid: number): Promise<number> {
 export async function findOwners(id: string): Promise<number[]> {
   const owners: number[] = [];
   for (const pid of await allPids()) {
-    const line = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '');
+    const line = await readProcessFile(pid, 'cmdline');
     if (line.endsWith(`\0${id}\0`)) owners.push(pid);
   }
   return owners;
@@ -103,7 +109,7 @@ export async function findOwners(id: string): Promise<number[]> {
 /** Process 1 of a sandbox by its id on the host, found by the sandbox's id as its last argument; null when it has ended. */
 export async function findInit(id: string): Promise<number | null> {
   for (const pid of await findOwners(id)) {
-    const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => '');
+    const status = await readProcessFile(pid, 'status');
     if (/^NSpid:\t\d+(?:\t\d+)*\t1$/m.test(status)) return pid;
   }
   return null;

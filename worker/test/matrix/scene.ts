@@ -93,7 +93,7 @@ export async function openMachine(name: string, diskBytes?: number): Promise<Mac
     async [Symbol.asyncDispose]() {
       await threads[Symbol.asyncDispose]();
       await runtime[Symbol.asyncDispose]();
-      if (onDocker) execFileSync('docker', ['rmi', '-f', tag]);
+      if (onDocker) execFileSync('docker', ['rmi', '-f', tag], { timeout: 60_000 });
       if (diskBytes !== undefined) execFileSync('umount', [scratchDir]);
       await rm(folder, { recursive: true, force: true });
     },
