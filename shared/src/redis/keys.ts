@@ -33,9 +33,9 @@ export function keysFor(prefix: string) {
     secret: (name: string) => key('secret', name),
     /** String | 10 s (maintenance), 60 s (control evaluation), renewed | holder of a lease. */
     lease: (name: string) => key('lease', name),
-    /** Hash | 7 days after the last finding | tree → finding of its control evaluation (JSON); by instance, plan, image and limits. */
+    /** Hash | 7 days after the last finding | tree → finding of its control evaluation (JSON). */
     control: (conditions: string) => key('control', conditions),
-    /** String | 10 min while the probe runs or after a problem, else 24 h | finding of a probe of endpoints (JSON), empty while it runs. */
+    /** String | 10 min after a problem, else 24 h | finding of a probe of endpoints (JSON). */
     probe: (name: string) => key('probe', name),
     /** Set | 30 days after the last change of a policy | names of policies. */
     policies: key('policies'),
@@ -49,7 +49,7 @@ export function keysFor(prefix: string) {
     versions: (kind: string) => key('versions', kind),
     /** Hash | none; removed with its version | counters of one policy version. */
     versionTotals: (kind: string, version: string) => key('versions', kind, version),
-    /** BullMQ | as BullMQ removes it | BullMQ's own keys of one queue: `prioritized`, `active` and so on, or a job by its id. */
+    /** BullMQ | as BullMQ removes it | BullMQ's own keys of one queue. */
     queue: (name: string, part: string) => key(name, part),
     run: (id: string) => runKeys(key, id),
     /** Sorted set | none; an ended session leaves | sessions that have not ended, by the end of their lease (ms). */
@@ -57,7 +57,7 @@ export function keysFor(prefix: string) {
     session: (id: string) => sessionKeys(key, id),
     /** List | 60 s after the last entry | sessions with a new command, for the worker that runs them. */
     sessionNotifications: (worker: string) => key('session-wakes', worker),
-    /** Hash | 30 days after the last change | run id → rollouts of a caller in this run; 0: an open run, which counts them itself. */
+    /** Hash | 30 days after the last change | run id → rollouts of a caller in this run. */
     quota: (caller: string) => key('quota', caller),
     calls: callKeys(key),
     ...artifactKeys(key),
@@ -94,40 +94,40 @@ const liveKeys = (key: Key) => ({
 });
 
 const runKeys = (key: Key, id: string) => ({
-  /** String | ttl of the run, renewed by claims and commits | the RunRecord as JSON. */
+  /** String | `--ttl` | the RunRecord as JSON. */
   record: key('run', id),
-  /** Hash | as the record | instance id → gzip of its JSON. */
+  /** Hash | as RUN | instance id → gzip of its JSON. */
   instances: key('run', id, 'instances'),
-  /** Hash | as the record | reference → gzip of a patch. */
+  /** Hash | as RUN | reference → gzip of a patch. */
   patches: key('run', id, 'patches'),
-  /** Hash | as the record | rollout id → JSON array of attempts. */
+  /** Hash | as RUN | rollout id → JSON array of attempts. */
   journal: key('run', id, 'journal'),
-  /** Hash | as the record | rollout id → `attempt outcome stream-id worker TAB claim`. */
+  /** Hash | as RUN | rollout id → `attempt outcome stream-id worker TAB claim`. */
   committed: key('run', id, 'committed'),
-  /** Stream | as the record | results, one field `r`. */
+  /** Stream | as RUN | results, one field `r`. */
   results: key('run', id, 'results'),
-  /** Hash | as the record | `instance left`, `usable`, `size`, `refilled` → count; `instance sequence` → its number in the queue, `instance image`. */
+  /** Hash | as RUN | `instance left`, `usable`, `size`, `refilled` → count; `instance sequence` → its number in the queue, `instance image`. */
   groups: key('run', id, 'groups'),
-  /** Hash | as the record | counters of the run. */
+  /** Hash | as RUN | counters of the run. */
   counts: key('run', id, 'counts'),
-  /** Hash | as the record | rollout id, `group instance` or `*` for all → reason of the cancellation. */
+  /** Hash | as RUN | rollout id, `group instance` or `*` for all → reason of the cancellation. */
   cancelled: key('run', id, 'cancelled'),
-  /** String | as the record | RunPause as JSON. */
+  /** String | as RUN | RunPause as JSON. */
   paused: key('run', id, 'paused'),
-  /** Hash | as the record | stream id of an unreadable result → the reason. */
+  /** Hash | as RUN | stream id of an unreadable result → the reason. */
   skipped: key('run', id, 'skipped'),
   /** Set | `artifact_ttl_seconds` after the last artifact | `rollout/claim/attempt`: artifacts of this run in Redis. */
   artifacts: key('run', id, 'artifacts'),
-  /** Hash | as the record | of an open run: `instance is` → fingerprint of the appended row; `*` → rollouts opened in all. */
+  /** Hash | as RUN | of an open run: `instance is` → fingerprint of the appended row; `*` → rollouts opened in all. */
   appended: key('run', id, 'appended'),
 });
 
 const sessionKeys = (key: Key, id: string) => ({
   /** Hash | 6 h after the last call, 1 h after the end | rollout, lease, and the numbers that driver and worker reached. */
   record: key('session', id),
-  /** Stream | as the record | commands of the driver, ids `number-0`. */
+  /** Stream | as RUN | commands of the driver, ids `number-0`. */
   commands: key('session', id, 'commands'),
-  /** Hash | as the record | number → answer. */
+  /** Hash | as RUN | number → answer. */
   answers: key('session', id, 'answers'),
 });
 
