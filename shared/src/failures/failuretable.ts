@@ -14,12 +14,11 @@ export function reliabilityPage(page: string): string {
 
 function failureTable(): string {
   const rows = Object.entries<FailureRule>(FAILURES).map(
-    ([name, rule]) =>
-      `| ${rule.stage} | \`${name}\` | ${rule.retryable ? 'yes' : 'no'} | ${rule.budget} | ${rule.where} | ${rule.meaning} |`,
+    ([name, rule]) => `| ${rule.stage} | \`${name}\` | ${rule.budget} | ${rule.where} | ${rule.meaning} |`,
   );
   return [
-    '| stage | class | tried again | attempts | where next | meaning |',
-    '| --- | --- | --- | --- | --- | --- |',
+    '| stage | class | attempts | next | meaning |',
+    '| --- | --- | --- | --- | --- |',
     ...rows,
     '',
   ].join('\n');
