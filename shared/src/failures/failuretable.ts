@@ -14,14 +14,9 @@ export function reliabilityPage(page: string): string {
 
 function failureTable(): string {
   const rows = Object.entries<FailureRule>(FAILURES).map(
-    ([name, rule]) => `| ${rule.stage} | \`${name}\` | ${rule.budget} | ${rule.where} | ${rule.meaning} |`,
+    ([name, rule]) => `| \`${rule.stage}/${name}\` | ${rule.budget} | ${rule.where} | ${rule.meaning} |`,
   );
-  return [
-    '| stage | class | attempts | next | meaning |',
-    '| --- | --- | --- | --- | --- |',
-    ...rows,
-    '',
-  ].join('\n');
+  return ['| stage/class | attempts | next | meaning |', '| --- | --- | --- | --- |', ...rows, ''].join('\n');
 }
 
 export const readPage = (): string => readFileSync(PAGE, 'utf8');
