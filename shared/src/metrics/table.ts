@@ -7,7 +7,7 @@ import { WORKER_METRICS } from './worker.ts';
 const INTRODUCTION = `# Metrics
 
 The commit in Redis counts each rollout once; the gateway exposes these counters at \`GET /metrics\`. A worker exposes its own at \`--metrics-port\`, and
-\`GET /sd\` adds the label \`node\`. \`kind\` is the kind of run: validation, training or collection.
+\`GET /sd\` adds the label \`node\`. \`kind\` is the kind of run: validation, training or collection. Units are in the names; all others are counts.
 
 - resolve rate: \`sum(rate(swefarm_rollouts_resolved_total[15m])) / (sum(rate(swefarm_rollouts_total{outcome="judged"}[15m])) - sum(rate(swefarm_rollouts_scored_total[15m])))\`
 - average turns: \`sum(rate(swefarm_rollout_turns_sum[15m])) / sum(rate(swefarm_rollout_turns_count[15m]))\`
@@ -29,14 +29,13 @@ export function metricsPage(): string {
 }
 
 function table(definitions: Definitions): string {
-  const rows = Object.values(definitions).map(({ name, type, labels, unit, help }) => [
+  const rows = Object.values(definitions).map(({ name, type, labels, help }) => [
     `\`${name}\``,
     type,
     labels.map((label) => `\`${label}\``).join(' ') || '–',
-    unit,
     help.replaceAll('|', '\\|'),
   ]);
-  const head = ['name', 'type', 'labels', 'unit', 'meaning'];
+  const head = ['name', 'type', 'labels', 'meaning'];
   const line = (row: readonly string[]): string => `| ${row.join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }
