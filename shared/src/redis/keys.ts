@@ -17,19 +17,19 @@ export function keysFor(prefix: string) {
     unfinished: key('unfinished'),
     /** Hash | none; `swefarm drain NODE --undo` removes a node | drained node → since when (ms). */
     drained: key('drained'),
-    /** Integer | none | grows with each cancel; workers read it with their heartbeat. */
+    /** Integer | none | grows with each cancel. */
     cancelEpoch: key('cancel-epoch'),
-    /** Sorted set | none; a lost worker is counted and removed | worker ids by the time (ms) at which their record lapses. */
+    /** Sorted set | none; a lost worker is counted and removed | worker ids by the lapse (ms) of their record. */
     workers: key('workers'),
-    /** String | 15 s after the last heartbeat | record of a worker, as JSON. */
+    /** String | 15 s after the last heartbeat | record of a worker. */
     worker: (id: string) => key('worker', id),
-    /** Set | 60 s after the last change | rollouts that have a seat with this worker. */
+    /** Set | 60 s after the last change | rollouts with a seat. */
     seats: (worker: string) => key('seats', worker),
-    /** Sorted set | 6 h after the last change | images of the node of a worker, by the time (ms) at which each entry lapses. */
+    /** Sorted set | 6 h after the last change | images of the node, by their lapse (ms). */
     homes: (worker: string) => key('homes', worker),
-    /** List | 30 s after the last entry | jobs that other workers forwarded to this worker. */
+    /** List | 30 s after the last entry | forwarded jobs. */
     handed: (worker: string) => key('handed', worker),
-    /** String | `policy_api_key_ttl_seconds` | JSON: API key of a policy, and the origins that may get it. */
+    /** String | `policy_api_key_ttl_seconds` | API key of a policy, and its origins. */
     secret: (name: string) => key('secret', name),
     /** String | 10 s (maintenance), 60 s (control evaluation), renewed | holder of a lease. */
     lease: (name: string) => key('lease', name),
@@ -43,19 +43,19 @@ export function keysFor(prefix: string) {
     policy: (name: string) => key('policy', name),
     policyReports: policyReportKeys(key),
     live: liveKeys(key),
-    /** Hash | none | counters over all runs of a kind; `workers` counts lost workers, `results` unreadable results. */
+    /** Hash | none | counters over all runs of a kind. */
     totals: (kind: string) => key('totals', kind),
-    /** Sorted set | none; the newest 8 versions | policy versions by the time (ms) of their last commit. */
+    /** Sorted set | none; the newest 8 versions | policy versions by last commit (ms). */
     versions: (kind: string) => key('versions', kind),
     /** Hash | none; removed with its version | counters of one policy version. */
     versionTotals: (kind: string, version: string) => key('versions', kind, version),
     /** BullMQ | as BullMQ removes it | BullMQ's own keys of one queue. */
     queue: (name: string, part: string) => key(name, part),
     run: (id: string) => runKeys(key, id),
-    /** Sorted set | none; an ended session leaves | sessions that have not ended, by the end of their lease (ms). */
+    /** Sorted set | none; an ended session leaves | sessions by the end of their lease (ms). */
     sessions: key('sessions'),
     session: (id: string) => sessionKeys(key, id),
-    /** List | 60 s after the last entry | sessions with a new command, for the worker that runs them. */
+    /** List | 60 s after the last entry | sessions with a new command. */
     sessionNotifications: (worker: string) => key('session-wakes', worker),
     /** Hash | 30 days after the last change | run id → rollouts of a caller in this run. */
     quota: (caller: string) => key('quota', caller),
@@ -71,25 +71,25 @@ const artifactKeys = (key: Key) => ({
   artifact: (name: string) => key('artifact', name),
   /** Hash | none; a lapsed artifact leaves at the next write | artifact → bytes. */
   artifactBytes: key('artifacts', 'bytes'),
-  /** Sorted set | none; the same | artifacts by the time (ms) at which they lapse. */
+  /** Sorted set | none; the same | artifacts by lapse (ms). */
   artifactExpiry: key('artifacts', 'expiry'),
   /** Integer | none | bytes of all artifacts. */
   artifactUsed: key('artifacts', 'used'),
 });
 
 const policyReportKeys = (key: Key) => ({
-  /** Hash | 60 s after the last report | worker → its view of endpoints, as JSON. */
+  /** Hash | 60 s after the last report | worker → its view of endpoints. */
   views: key('policy-reports', 'views'),
-  /** Sorted set | 60 s after the last report | workers by the time (ms) at which their report lapses. */
+  /** Sorted set | 60 s after the last report | workers by the lapse (ms) of their report. */
   lapses: key('policy-reports', 'lapses'),
-  /** Hash | 60 s after the last report | endpoint → rollouts that all workers bind to it. */
+  /** Hash | 60 s after the last report | endpoint → bound rollouts. */
   loads: key('policy-reports', 'loads'),
 });
 
 const liveKeys = (key: Key) => ({
-  /** Hash | 1 h after the last write | rollout id → its stage on this worker, as JSON. */
+  /** Hash | 1 h after the last write | rollout id → its stage on this worker. */
   worker: (id: string) => key('live', 'worker', id),
-  /** Stream | 1 h after the last turn, 60 s after the end | latest turns of a running rollout, one field `t`. */
+  /** Stream | 1 h after the last turn, 60 s after the end | latest turns, one field `t`. */
   turns: (rolloutId: string) => key('live', 'turns', rolloutId),
 });
 
@@ -123,7 +123,7 @@ const runKeys = (key: Key, id: string) => ({
 });
 
 const sessionKeys = (key: Key, id: string) => ({
-  /** Hash | 6 h after the last call, 1 h after the end | rollout, lease, and the numbers that driver and worker reached. */
+  /** Hash | 6 h after the last call, 1 h after the end | rollout, lease, sequence numbers. */
   record: key('session', id),
   /** Stream | as RUN | commands of the driver, ids `number-0`. */
   commands: key('session', id, 'commands'),
@@ -132,15 +132,15 @@ const sessionKeys = (key: Key, id: string) => ({
 });
 
 const callKeys = (key: Key) => ({
-  /** Hash | the longest `max_hold_seconds`; a named call 1 h after its answer | call id → call as JSON, of the requests that are alike. */
+  /** Hash | the longest `max_hold_seconds`; a named call 1 h after its answer | call id → call, of equal requests. */
   alike: (fingerprint: string) => key('calls', 'alike', fingerprint),
-  /** Sorted set | 30 days after the last call | call ids by the end (ms) of their grace as an orphan; connected calls at infinity. */
+  /** Sorted set | 30 days after the last call | call ids by the end (ms) of their grace; connected: infinity. */
   open: key('calls', 'open'),
   /** Hash | 30 days after the last beat | gateway → last beat (ms). */
   gateways: key('calls', 'gateways'),
   /** Hash | 30 days after the last start of a gateway | address → gateway. */
   addresses: key('calls', 'addresses'),
-  /** String | 24 h | run id of the open run of a caller's settings. */
+  /** String | 24 h | run id of a caller's open run. */
   openRun: (name: string) => key('calls', 'run', name),
 });
 
