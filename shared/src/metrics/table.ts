@@ -30,12 +30,11 @@ export function metricsPage(): string {
 
 function table(definitions: Definitions): string {
   const rows = Object.values(definitions).map(({ name, type, labels, help }) => [
-    `\`${name}\``,
+    `\`${name}${labels.length > 0 ? `{${labels.join(',')}}` : ''}\``,
     type,
-    labels.map((label) => `\`${label}\``).join(' ') || '–',
     help.replaceAll('|', '\\|'),
   ]);
-  const head = ['name', 'type', 'labels', 'meaning'];
+  const head = ['name and labels', 'type', 'meaning'];
   const line = (row: readonly string[]): string => `| ${row.join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }
