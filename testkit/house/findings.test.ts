@@ -1,4 +1,4 @@
-/** The table of findings names tests that exist, so that a test which holds a mend is not moved or removed unseen. */
+/** The list of findings names tests that exist, so that a test which holds a mend is not moved or removed unseen. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -9,7 +9,7 @@ const named = [...table.matchAll(/`(\w+)(\/[^`]+)`/g)].flatMap(([, folder = '', 
   WORKSPACES.includes(folder) ? [folder + rest] : [],
 );
 
-test('every file that the table of findings names exists', () => {
+test('every file that the list of findings names exists', () => {
   expect(named.length).toBeGreaterThan(50);
   expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
@@ -21,7 +21,7 @@ test('every finding has a row', () => {
   );
   ids.push(...Array.from({ length: 8 }, (_, at) => `B10.${at + 1}`));
   const rows = new Set(
-    table.split('\n').flatMap((line) => /^\| ([A-Z][^|]*) \|/.exec(line)?.[1]?.split(', ') ?? []),
+    table.split('\n').flatMap((line) => /^- ([A-Z]\d[^:]*): /.exec(line)?.[1]?.split(', ') ?? []),
   );
   expect(ids.filter((id) => !rows.has(id))).toEqual([]);
 });

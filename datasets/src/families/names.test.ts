@@ -12,12 +12,13 @@ const ROOT = new URL('../../../', import.meta.url);
 const PAGE = readFileSync(new URL('docs/datasets.md', ROOT), 'utf8');
 
 type Entry = { name: string; family: string | null; reason: string | null };
-const TABLE: Entry[] = [...PAGE.matchAll(/^\| `([^`]+)` \| (?:`([\w-]+)`|–) \| ([^|\n]+) \|$/gm)].map(
-  ([, name = '', family, reason = '–']) => ({
-    name,
-    family: family ?? null,
-    reason: reason === '–' ? null : reason,
-  }),
+const TABLE: Entry[] = [...PAGE.matchAll(/^\| (`[^|\n]+`) \| (?:`([\w-]+)`|–) \| ([^|\n]+) \|$/gm)].flatMap(
+  ([, names = '', family, reason = '–']) =>
+    names.split(', ').map((name) => ({
+      name: name.replaceAll('`', ''),
+      family: family ?? null,
+      reason: reason === '–' ? null : reason,
+    })),
 );
 
 const SMITH = row({

@@ -9,31 +9,19 @@ export const CEILING_KEYS = {
   max_network: plain(
     z.enum(['none', 'egress']),
     'egress',
-    'none: no sandbox has a network, whatever a run (agent_network, eval_network) or an instance (needs_egress) asks for.',
+    'none: no sandbox has a network, whatever a run or an instance asks for.',
   ),
-  max_cpus: most(
-    form.positiveSeconds,
-    'Most CPUs that a run may ask for one sandbox (cpus); default: what the node has.',
-  ),
-  max_memory_bytes: most(
-    form.bytes,
-    'Most memory that a run may ask for one sandbox (memory_bytes). Takes units (8G).',
-  ),
-  max_pids: most(form.positiveInteger, 'Most processes that a run may ask for one sandbox (pids).'),
+  max_cpus: most(form.positiveSeconds, 'Ceiling of CPUs of a sandbox (cpus).'),
+  max_memory_bytes: most(form.bytes, 'Ceiling of memory of a sandbox (memory_bytes).'),
+  max_pids: most(form.positiveInteger, 'Ceiling of processes of a sandbox (pids).'),
   max_disk_bytes: most(
     form.bytes,
-    'Most disk of one sandbox (disk_bytes), where the runtime can limit it; also the limit of a run that sets none. Takes units (20G).',
+    'Ceiling of disk of a sandbox (disk_bytes), and the limit of a run that sets none.',
   ),
-  max_turns: most(form.positiveInteger, 'Most turns that a run may ask for (step_limit).'),
-  max_command_seconds: most(
-    form.positiveSeconds,
-    'Longest time that a run may give one command (step_timeout).',
-  ),
-  max_agent_seconds: most(
-    form.positiveSeconds,
-    'Longest time that a run may give the agent in all (time_limit).',
-  ),
-  max_evaluation_seconds: most(form.positiveSeconds, 'Longest time that a run may give the tests (timeout).'),
-  max_log_bytes: most(form.bytes, 'Largest test log that a run may keep (log_limit). Takes units (64M).'),
-  max_ttl_seconds: most(form.positiveInteger, 'Longest time that a run may keep its results (ttl).'),
+  max_turns: most(form.positiveInteger, 'Ceiling of turns (step_limit).'),
+  max_command_seconds: most(form.positiveSeconds, 'Ceiling of the time of a command (step_timeout).'),
+  max_agent_seconds: most(form.positiveSeconds, 'Ceiling of the time of the agent (time_limit).'),
+  max_evaluation_seconds: most(form.positiveSeconds, 'Ceiling of the time of the tests (timeout).'),
+  max_log_bytes: most(form.bytes, 'Ceiling of the test log (log_limit).'),
+  max_ttl_seconds: most(form.positiveInteger, 'Ceiling of the life of results (ttl).'),
 };

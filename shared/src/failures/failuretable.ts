@@ -14,15 +14,9 @@ export function reliabilityPage(page: string): string {
 
 function failureTable(): string {
   const rows = Object.entries<FailureRule>(FAILURES).map(
-    ([name, rule]) =>
-      `| ${rule.stage} | \`${name}\` | ${rule.retryable ? 'yes' : 'no'} | ${rule.budget} | ${rule.where} | ${rule.meaning} |`,
+    ([name, rule]) => `| \`${rule.stage}/${name}\` | ${rule.budget} | ${rule.where} | ${rule.meaning} |`,
   );
-  return [
-    '| stage | class | tried again | attempts | where next | meaning |',
-    '| --- | --- | --- | --- | --- | --- |',
-    ...rows,
-    '',
-  ].join('\n');
+  return ['| stage/class | attempts | next | meaning |', '| --- | --- | --- | --- |', ...rows, ''].join('\n');
 }
 
 export const readPage = (): string => readFileSync(PAGE, 'utf8');
