@@ -26,8 +26,8 @@ const POLICY = '{"default":[{"type":"insecureAcceptAnything"}]}';
  */
 const containersConf = (dir: string): string => `[engine]
 tmp_dir = "${dir}/run/libpod"
-# Its default keeps two processes of every exec for five minutes.
-exit_command_delay = 1
+# Each exec leaves two processes for so many seconds, by default 300. Afterwards its exit code cannot be read.
+exit_command_delay = 10
 cgroup_manager = "cgroupfs"
 events_logger = "file"
 runtime = "runc"
