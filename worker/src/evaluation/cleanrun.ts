@@ -6,6 +6,7 @@ import {
   diskIsFull,
   hasFilledDisk,
   isCausedByCode,
+  lossOr,
   occupiesDisk,
   requireOwnKills,
   requireSteps,
@@ -13,7 +14,7 @@ import {
   type Suspect,
   watchDisk,
 } from '@swefarm/sandbox';
-import { type FailureClass, type Instance, type InstancePlan, poll, RolloutFailure } from '@swefarm/shared';
+import { type Instance, type InstancePlan, poll, RolloutFailure } from '@swefarm/shared';
 import { applyPatch } from './apply.ts';
 import { EVAL_PATH, type Seal, sealScript, whatChanged } from './evidence.ts';
 import { filesLeft } from './filesleft.ts';
@@ -133,22 +134,11 @@ async function runIn(
   try {
     await runPatched(container, work, { ran, script, seal }, deps);
   } catch (error) {
-    if (!(await isCausedByCode(error, suspect))) throw await lossOr(error, container);
+    if (!(await isCausedByCode(error, suspect))) throw await lossOr(error, container, 'evaluation_lost');
     noteKill(ran);
     await requireFed(container, ran.facts, deps);
   }
   return ran;
-}
-
-/** A call of a container that somebody ends fails as one of these. */
-const LOSSES: ReadonlySet<FailureClass> = new Set(['sandbox_lost', 'engine_unreachable']);
-
-/** Returns `evaluation_lost` where somebody ended the container, else the error itself. */
-async function lossOr(error: unknown, container: Container): Promise<unknown> {
-  if (!(error instanceof RolloutFailure) || !LOSSES.has(error.failureClass)) return error;
-  const state = await container.state().catch(() => null);
-  if (state !== 'killed' && state !== 'gone') return error;
-  return new RolloutFailure('evaluation_lost', `the evaluation container is ${state}`, { cause: error });
 }
 
 /** A patch that breaks the container in which it is applied holds more than that container's memory. */
