@@ -17,7 +17,6 @@ const BY_CODE: ReadonlySet<FailureClass> = new Set([
   'no_bash',
   'no_worktree',
   'patch_take',
-  'node_disk',
 ]);
 const CONTROL_MS = 60_000;
 const GOING_MS = 1_000;
@@ -48,11 +47,30 @@ export async function isCausedByCode(error: unknown, suspect: Suspect): Promise<
   return !signal.aborted && isLeftByOthers(await container.state().catch(() => null));
 }
 
+/** Failures of the calls of a container that somebody ends meanwhile. */
+const OF_ENDED: ReadonlySet<FailureClass> = new Set([...BY_CODE, 'engine_unreachable']);
+
+/** Returns `lost` where somebody outside ended the container, whose calls then fail in many ways; else the error itself. */
+export async function lossOr(
+  error: unknown,
+  container: Container,
+  lost: 'sandbox_lost' | 'evaluation_lost',
+): Promise<unknown> {
+  if (!(error instanceof RolloutFailure) || !OF_ENDED.has(error.failureClass)) return error;
+  const state = await container.state().catch(() => null);
+  if (state !== 'killed' && state !== 'gone') return error;
+  return new RolloutFailure(lost, `somebody ended the container, which is ${state}`, { cause: error });
+}
+
 /** An engine that cannot start a command in a container without memory says what a node without memory would make it say. */
 function canBeCausedByCode(error: unknown): boolean {
   if (!(error instanceof RolloutFailure)) return false;
   const { failureClass, cause } = error;
-  return BY_CODE.has(failureClass) || (failureClass === 'node_memory' && cause !== undefined);
+  return (
+    BY_CODE.has(failureClass) ||
+    failureClass === 'node_disk' ||
+    (failureClass === 'node_memory' && cause !== undefined)
+  );
 }
 
 /** It runs, or its process 1 ended by itself. */

@@ -1,7 +1,8 @@
 export { type PreparedSandbox, prepareSandbox } from './agentsandbox.ts';
 export { openConverter } from './apptainer/convert.ts';
 export { apptainer } from './apptainer/entry.ts';
-export { hasFilledDisk, isCausedByCode, occupiesDisk, type Suspect } from './attribution.ts';
+export { apptainerRuntime } from './apptainer/runtime.ts';
+export { hasFilledDisk, isCausedByCode, lossOr, occupiesDisk, type Suspect } from './attribution.ts';
 export { type CommandResult, type RunOptions, SandboxKilledError, type Shell } from './command.ts';
 export { type DiskWatch, diskFree, diskIsFull, freeFiles, watchDisk } from './disk.ts';
 export { docker, podman } from './docker/entry.ts';

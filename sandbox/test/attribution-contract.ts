@@ -157,6 +157,16 @@ export function blameContract(subject: () => Subject): void {
     expect(await container.state()).toBe('running');
   });
 
+  it('a container that somebody removes never seems to have ended by itself', async () => {
+    await using container = await start(subject());
+    const removal = subject().runtime.remove(container.id);
+    const seen: unknown[] = [];
+    do seen.push(await container.state().catch(() => null));
+    while (seen.at(-1) !== 'gone');
+    expect(seen).not.toContain('exited');
+    await removal;
+  });
+
   const root = process.getuid?.() === 0 ? null : 'only root can end a process 1';
   describeUnless(root, 'the end of process 1', () => {
     const failure = new RolloutFailure('evaluation_lost', 'the container has ended');

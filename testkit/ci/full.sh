@@ -58,6 +58,13 @@ step 'the whole contract on Podman' contract podman
 step 'the whole contract on Podman without root' without_root
 step 'escapes and exhaustion on every runtime' contract escape/escape
 
+matrix() { # matrix RUNTIME: forgeries, voids, faults of infrastructure and honest fixes, each with the right reward
+  env SWEFARM_TEST_MATRIX="$1" \
+    vitest run --project containers worker/test/matrix/{voids,faults,forgeries,honest}.containers.test.ts
+}
+step 'the matrix of verdicts on Podman' matrix podman
+step 'the matrix of verdicts on Apptainer' matrix apptainer
+
 spoiled() { # spoiled FILE: verdicts and statuses of spoiled patches, ours and the harness's
   node worker/test/evaluation/differential/run.ts --python "$venvs/4.1.0/bin/python" --dataset "$1"
 }

@@ -12,6 +12,7 @@ export { smithMirror } from './families/smith.ts';
 export { startFaultProxy } from './faultproxy.ts';
 export { importTree } from './images/import.ts';
 export { minimalImage } from './images/minimal.ts';
+export { buildSif } from './images/sif.ts';
 export { prepareSubject, type Subject } from './images/subject.ts';
 export { makeCertificates } from './launchers/certificates.ts';
 export { shiftedClock } from './launchers/clock.ts';

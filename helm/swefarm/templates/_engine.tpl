@@ -121,8 +121,8 @@ containers.conf: |
   [engine]
   cgroup_manager = "cgroupfs"
   events_logger = "file"
-  # Each exec leaves two processes for so many seconds; 300 by default.
-  exit_command_delay = 1
+  # Each exec leaves two processes for so many seconds, by default 300. Afterwards its exit code cannot be read.
+  exit_command_delay = 10
   # Layers of images are larger than /var/tmp.
   image_copy_tmp_dir = "/store/podman/tmp"
 storage.conf: |

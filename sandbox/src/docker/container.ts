@@ -46,6 +46,8 @@ const END_WAIT_MS = 30_000;
 const KILLED = 137;
 /** Exit codes of a container that somebody outside ended, and of one whose end the engine has not seen (Docker, Podman). */
 const BY_OTHERS: ReadonlySet<number> = new Set([KILLED, 255, -1]);
+/** While an engine ends a container for somebody. Podman reports exit code 0 then. */
+const ENDING: ReadonlySet<string> = new Set(['stopping', 'removing']);
 const NEVER = new AbortController().signal;
 const ignoreKill = async (): Promise<void> => undefined;
 
@@ -231,7 +233,9 @@ export class DockerContainer implements Container {
       const { State } = await answerAbout(this.#container, this.#container.inspect());
       if (this.#killedByLimit) return 'own_limit';
       if (State.Running) return 'running';
-      if (this.#isEnded || !BY_OTHERS.has(State.ExitCode)) return 'exited';
+      if (this.#isEnded) return 'exited';
+      if (ENDING.has(State.Status)) return 'killed';
+      if (!BY_OTHERS.has(State.ExitCode)) return 'exited';
       return State.OOMKilled && State.ExitCode === KILLED ? 'own_limit' : 'killed';
     } catch (error) {
       if (statusCode(error) === 404) return 'gone';

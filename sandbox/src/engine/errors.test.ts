@@ -1,7 +1,7 @@
 import { RolloutFailure } from '@swefarm/shared';
 import { describe, expect, it } from 'vitest';
 import { withTag } from '../images/names.ts';
-import { createFailure, engineFailure, pullFailure } from './errors.ts';
+import { createFailure, engineFailure, pullFailure, statusCode } from './errors.ts';
 
 const engineError = (message: string, extra: object = {}) => Object.assign(new Error(message), extra);
 
@@ -24,6 +24,11 @@ describe('engine errors', () => {
     [engineError('something new', { statusCode: 500 }), 'sandbox_start'],
   ])('%s', (error, failureClass) => {
     expect(engineFailure(error, 'sandbox_start', 'starting')).toMatchObject({ failureClass });
+  });
+
+  it('a container that Podman does not find any more is missing', () => {
+    const gone = 'container ab12 does not exist in database: no such container';
+    expect(statusCode(engineError(gone, { statusCode: 500 }))).toBe(404);
   });
 
   it.each([

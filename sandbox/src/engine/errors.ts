@@ -15,8 +15,12 @@ const WORDS: readonly [RegExp, FailureClass][] = [
 const UNKNOWN_IMAGE =
   /no such image|manifest( for .*)? (not found|unknown)|repository .* (not found|does not exist)|pull access denied|name unknown/i;
 
+/** Podman answers 500 where a container is removed while Podman looks at it. */
+const REMOVED_MEANWHILE = /does not exist in database: no such container/;
+
 export function statusCode(error: unknown): number | null {
   const code = (error as { statusCode?: unknown } | null)?.statusCode;
+  if (code === 500 && REMOVED_MEANWHILE.test(errorMessage(error))) return 404;
   return typeof code === 'number' ? code : null;
 }
 

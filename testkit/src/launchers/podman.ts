@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep, UnusableError } from '@swefarm/shared';
@@ -26,8 +26,8 @@ const POLICY = '{"default":[{"type":"insecureAcceptAnything"}]}';
  */
 const containersConf = (dir: string): string => `[engine]
 tmp_dir = "${dir}/run/libpod"
-# Its default keeps two processes of every exec for five minutes.
-exit_command_delay = 1
+# Each exec leaves two processes for so many seconds, by default 300. Afterwards its exit code cannot be read.
+exit_command_delay = 10
 cgroup_manager = "cgroupfs"
 events_logger = "file"
 runtime = "runc"
@@ -71,6 +71,8 @@ export async function startPodman({ user }: StartPodmanOptions = {}): Promise<Po
       await end(service, gone);
       // Its storage contains mounts, and files whose owner ids only its own user namespace can remove.
       spawnSync(program, [...line, 'system', 'reset', '--force'], { env, cwd: dir });
+      await killMonitors(dir);
+      spawnSync('umount', ['--quiet', join(dir, 'storage/overlay')]);
       await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     },
   };
@@ -120,6 +122,19 @@ async function asUser(dir: string, user: string): Promise<string[]> {
   execFileSync('chown', ['-R', `${user}:`, dir]);
   execFileSync('chmod', ['700', join(dir, 'run')]);
   return ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', AS_USER, 'sh', devices, user];
+}
+
+/** Kills the monitors of past execs: each runs a Podman at its end, which mounts the storage again. */
+async function killMonitors(dir: string): Promise<void> {
+  for (const pid of (await readdir('/proc')).map(Number).filter(Boolean)) {
+    const line = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '');
+    if (!line.includes(`${dir}/`)) continue;
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  }
 }
 
 async function end(service: ChildProcess, gone: Promise<void>): Promise<void> {

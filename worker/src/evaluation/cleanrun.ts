@@ -6,6 +6,7 @@ import {
   diskIsFull,
   hasFilledDisk,
   isCausedByCode,
+  lossOr,
   occupiesDisk,
   requireOwnKills,
   requireSteps,
@@ -133,7 +134,7 @@ async function runIn(
   try {
     await runPatched(container, work, { ran, script, seal }, deps);
   } catch (error) {
-    if (!(await isCausedByCode(error, suspect))) throw error;
+    if (!(await isCausedByCode(error, suspect))) throw await lossOr(error, container, 'evaluation_lost');
     noteKill(ran);
     await requireFed(container, ran.facts, deps);
   }

@@ -6,6 +6,7 @@ import {
   diskIsFull,
   hasFilledDisk,
   isCausedByCode,
+  lossOr,
   occupiesDisk,
   takePatch,
   watchDisk,
@@ -33,11 +34,24 @@ export async function runAgent(
   services: AttemptServices,
   { image, clean, staleness }: Prepared,
 ): Promise<AgentWork> {
-  const { run, clock, signal, trace } = task;
+  const { run, clock } = task;
   using agent = await OPEN[name](task, services, staleness);
   await using sandbox = await clock.time('sandbox', () => startSandbox(task, services, image));
   if (run.evaluation.enabled) clean.begin();
 
+  try {
+    return await workIn(sandbox, agent, task, services);
+  } catch (error) {
+    throw await lossOr(error, sandbox.container, 'sandbox_lost');
+  }
+}
+
+async function workIn(
+  sandbox: AgentSandbox,
+  agent: OpenedAgent,
+  { run, clock, signal, trace }: Task,
+  services: AttemptServices,
+): Promise<AgentWork> {
   const agentClock = () => performance.now() / 1000 - agent.pausedSeconds();
   const from = agentClock();
   using disk = watchDisk(services.runtime, () => occupiesDisk(sandbox.suspect));

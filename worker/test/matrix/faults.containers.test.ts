@@ -4,11 +4,12 @@ import type { Runtime } from '@swefarm/sandbox';
 import { FAILURES, type Result } from '@swefarm/shared';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FAULTS, type Fault, STORE_REFUSES } from './faults.ts';
+import { RUNTIMES } from './runtimes.ts';
 import { type Machine, openMachine, openRollouts } from './scene.ts';
 
 const MOST_ATTEMPTS = 8;
 
-describe.each(['docker', 'rootfs'])('on %s', (name) => {
+describe.each(RUNTIMES)('on %s', (name) => {
   let machine: Machine;
   beforeAll(async () => {
     machine = await openMachine(name);

@@ -41,9 +41,9 @@ export type Fault = {
   store?: true;
 };
 
-const WORKS = 'touch /tmp/began; sleep 3';
+const WORKS = 'touch /tmp/began; sleep 6';
 const LOST = patchOf('exit 1');
-const SLOW = patchOf('sleep 2');
+const SLOW = patchOf('sleep 5');
 const policy = (name: string, failureClass: FailureClass, kind: FaultRuleInput['kind']): Fault => ({
   ...{ name: `the endpoint ${name}`, class: failureClass, policy: { kind } },
 });

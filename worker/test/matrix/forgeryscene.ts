@@ -1,19 +1,18 @@
 /** Patches against small projects on one runtime, in the image of an example: Python, pytest, git and a C compiler. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Container } from '@swefarm/sandbox';
-import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
 import { NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import { buildExamples } from '@swefarm/testkit';
 import { type Evaluator, openEvaluator } from '../evaluation/evaluator.ts';
 import { diff, type Project } from './forgeryprojects.ts';
+import { openRuntime } from './runtimes.ts';
 
 const EXAMPLE = 'r1chardj0n3s__parse-1.20.2';
-export const RUNTIMES = ['docker', 'rootfs'] as const;
 
 export type Seen = { resolved: boolean; level: string; why: string; starts: number };
 export type Options = { patch?: string; timeoutSeconds?: number; auditShare?: number };
@@ -26,22 +25,18 @@ export type Scene = AsyncDisposable & {
 };
 
 /** @param host on rootfs: the machine's own programs in place of the example's image */
-export async function openForgeryScene(runtime: (typeof RUNTIMES)[number], host = false): Promise<Scene> {
+export async function openForgeryScene(name: string, host = false): Promise<Scene> {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-matrix-'));
   await chmod(folder, 0o755);
   if (host) await mkdir(join(folder, 'tree/testbed'), { recursive: true });
   if (host) await warmCompiler(join(folder, 'tree/gocache'));
-  const image = host ? `host+dir:${folder}/tree` : await exampleImage(runtime, folder);
-  const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
-  const given =
-    runtime === 'docker'
-      ? await dockerRuntime({ socketPath })
-      : await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
-  const evaluator = await openEvaluator(given);
+  const { runtime, imageOf } = await openRuntime(name, folder);
+  const image = host ? `host+dir:${folder}/tree` : await exampleImage(name, folder, imageOf);
+  const evaluator = await openEvaluator(runtime);
   return {
     evaluator,
     image,
-    start: async () => given.start(spec(await given.ensureImage(image, NEVER)), NEVER),
+    start: async () => runtime.start(spec(await runtime.ensureImage(image, NEVER)), NEVER),
     async judged({ row, plan, tree }, changes, { patch = '', ...limits } = {}) {
       const { report, starts } = await evaluator.run(row, patch + diff(tree, changes), image, {
         plan,
@@ -69,12 +64,17 @@ async function warmCompiler(cache: string): Promise<void> {
   );
 }
 
-async function exampleImage(runtime: string, out: string): Promise<string> {
-  const { files } = await buildExamples({
+async function exampleImage(
+  name: string,
+  out: string,
+  imageOf: (tree: string) => Promise<string>,
+): Promise<string> {
+  const { rows, examples } = await buildExamples({
     ids: [EXAMPLE],
-    for: runtime === 'docker' ? 'docker' : 'both',
+    for: name === 'docker' ? 'docker' : 'rootfs',
     out,
   });
-  const rows = await readFile(files[runtime as 'docker' | 'rootfs'] ?? '', 'utf8');
-  return JSON.parse(rows.split('\n')[0] ?? '').image;
+  const { kind, path } = examples[0]?.tree ?? {};
+  if (name === 'docker') return rows[0]?.image ?? '';
+  return name === 'rootfs' ? `${kind}:${path}` : imageOf(path ?? '');
 }

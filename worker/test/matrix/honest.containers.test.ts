@@ -7,9 +7,10 @@ import type { Instance, InstancePlan } from '@swefarm/shared';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { QUIET } from './forgeries.ts';
 import { diff, type Project, pytestProject, unittestProject } from './forgeryprojects.ts';
-import { openForgeryScene, RUNTIMES, type Scene } from './forgeryscene.ts';
+import { openForgeryScene, type Scene } from './forgeryscene.ts';
 import { DIRT, EXTRAS, FIX, type HonestTree, TREES } from './honest.ts';
 import { PATCHES } from './honestpatches.ts';
+import { RUNTIMES } from './runtimes.ts';
 
 /** Prints every file: its name, what it is, and a digest of its content. Git stores neither folders nor other modes. */
 const LISTING = `python3 - <<'PY'

@@ -7,7 +7,6 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Runtime } from '@swefarm/sandbox';
-import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
 import {
   type Farm,
   Instance,
@@ -17,7 +16,7 @@ import {
   type RunRecord,
   silentLog,
 } from '@swefarm/shared';
-import { bareRun, importTree, minimalImage, type ScriptInput, startScriptedPolicy } from '@swefarm/testkit';
+import { bareRun, minimalImage, type ScriptInput, startScriptedPolicy } from '@swefarm/testkit';
 import { createWorkerMetrics } from '../../src/metrics/workermetrics.ts';
 import { createNode, type Node } from '../../src/node/node.ts';
 import { attemptRollout } from '../../src/rollout/attempt.ts';
@@ -25,8 +24,7 @@ import type { AfterAttempt } from '../../src/rollout/context.ts';
 import { runRollout } from '../../src/rollout/rollout.ts';
 import { startThreads, type Threads } from '../../src/threads/pool.ts';
 import { openScene } from '../maintenance/farm.ts';
-
-const SOCKET = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+import { openRuntime } from './runtimes.ts';
 
 /** That a run may ask for. */
 const MOST_PIDS = 1_000;
@@ -77,23 +75,17 @@ export async function openMachine(name: string, diskBytes?: number): Promise<Mac
   git('add', '-A');
   git('commit', '-qm', 'base');
   const threads = startThreads(1);
-  const onDocker = name === 'docker';
   const scratchDir = join(folder, 'scratch');
   if (diskBytes !== undefined) {
     await mkdir(scratchDir);
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${diskBytes}`, 'swefarm-test', scratchDir]);
   }
-  const tag = `swefarm-test/matrix:${newId()}`;
-  if (onDocker) await importTree(SOCKET, tree, tag);
-  const runtime = onDocker
-    ? await dockerRuntime({ socketPath: SOCKET })
-    : await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir });
+  const { runtime, imageOf } = await openRuntime(name, folder);
   return {
-    ...{ runtime, threads, folder, image: onDocker ? tag : `dir:${tree}` },
+    ...{ runtime, threads, folder, image: await imageOf(tree) },
     async [Symbol.asyncDispose]() {
       await threads[Symbol.asyncDispose]();
       await runtime[Symbol.asyncDispose]();
-      if (onDocker) execFileSync('docker', ['rmi', '-f', tag], { timeout: 60_000 });
       if (diskBytes !== undefined) execFileSync('umount', [scratchDir]);
       await rm(folder, { recursive: true, force: true });
     },

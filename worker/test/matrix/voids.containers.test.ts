@@ -4,6 +4,7 @@ import { AGENT_VOIDS } from './agentvoids.ts';
 import { ANSWER_VOIDS } from './answervoids.ts';
 import { EVALUATION_VOIDS } from './evaluationvoids.ts';
 import { planOf, REPORT_VOIDS } from './reportvoids.ts';
+import { RUNTIMES } from './runtimes.ts';
 import { type Machine, openMachine, openRollouts, patchOf, type Rollouts } from './scene.ts';
 import { guarded, type Void } from './voids.ts';
 
@@ -11,7 +12,7 @@ const LIMITS = [...new Set(EVALUATION_VOIDS.map(({ testsLimit }) => testsLimit))
 const withLimit = (limit: number | undefined): Void[] =>
   EVALUATION_VOIDS.filter(({ testsLimit }) => testsLimit === limit);
 
-describe.each(['docker', 'rootfs'])('on %s', (name) => {
+describe.each(RUNTIMES)('on %s', (name) => {
   let machine: Machine;
   beforeAll(async () => {
     machine = await openMachine(name);
