@@ -24,7 +24,7 @@ test('golden is the gold patch, noop nothing, patch what came with the job', () 
 test.each([
   ['golden', 'instance_invalid', /a__b-1: the row withholds its gold/],
   ['patch', 'instance_invalid', /a__b-1: no patch came/],
-  ['mini', 'bug', /in turns/],
+  ['mini', 'bug', /makes its own patch/],
 ] as const)('%s without a patch is a failure that is named', (type, failureClass, message) => {
   const call = () => givenPatch(type, instance(' \n'), null);
   expect(call).toThrow(message);

@@ -1,4 +1,4 @@
-/** The time in which the trainer pauses the policy: the agent's clocks stand still meanwhile. */
+/** The time in which the trainer pauses the policy; the agent's clocks stop meanwhile. */
 
 export interface Pause {
   readonly paused: boolean;
@@ -11,7 +11,7 @@ export interface Pause {
 /** For policies without a trainer's announcements. */
 export const NEVER_PAUSED: Pause = { paused: false, seconds: () => 0, onChange: () => () => undefined };
 
-/** Resolves when the policy may be asked. Throws the signal's reason when aborted. */
+/** Resolves when the policy is not paused. Throws the signal's reason when aborted. */
 export async function untilServing(pause: Pause, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (!pause.paused) return;

@@ -3,7 +3,7 @@
 import { expertModeOf, openTurnClient, type TurnClient } from '@swefarm/policy';
 import { effectiveSampling, type PolicyConfig } from '@swefarm/shared';
 import type { Policy } from '../agent.ts';
-import { REAL_TIME } from '../time.ts';
+import { REAL_TIME } from '../deadline.ts';
 import { bindEndpoint } from './binding.ts';
 import { detokenize } from './detokenize.ts';
 import { withoutUser } from './redact.ts';
@@ -15,9 +15,9 @@ import { createVersions } from './versions.ts';
 
 /**
  * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to release the binding. `complete` throws
- * RolloutFailure `policy_*`, or the signal's reason when aborted. An endpoint that was silent for `request_timeout` seconds gets no
- * second request in the turn; after a fault the client moves to another endpoint in use. Kept tokens of an interrupted answer are
- * not sampled again. While the trainer updates the policy, the client sends nothing and no clock runs.
+ * RolloutFailure `policy_*`, or the signal's reason when aborted. An endpoint that sent nothing for `request_timeout` seconds gets no
+ * second request in the turn; after a fault the client moves to another endpoint in use. Tokens received before an interruption
+ * are not sampled again. While the trainer updates the policy, the client sends nothing and no clock runs.
  */
 export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
   const { followed, endpoints, apiKey } = deps;

@@ -1,4 +1,4 @@
-/** Requests an endpoint's list of models: whether this node can reach it, and whether it speaks the protocol. */
+/** Requests an endpoint's list of models to test whether this node can reach it. */
 import { APIError, createEndpointClient } from '@swefarm/policy';
 import { errorMessage } from '@swefarm/shared';
 
@@ -14,7 +14,7 @@ export async function probeEndpoint(url: string, signal: AbortSignal): Promise<P
     return { ok: true, detail: `serves ${models.map(({ id }) => id).join(', ')}` };
   } catch (error) {
     const status = error instanceof APIError ? error.status : undefined;
-    // Without a key a 401 still proves that a server listens; the key travels with the run, not with the node.
+    // A node has no key of a run: a 401 shows that a server listens.
     if (status === 401 || status === 403)
       return { ok: true, detail: `reachable, wants a key (HTTP ${status})` };
     return { ok: false, detail: status === undefined ? errorMessage(error) : `HTTP ${status} at ${url}` };

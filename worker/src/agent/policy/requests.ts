@@ -7,10 +7,10 @@ import { send } from './transport.ts';
 import type { TurnContext, TurnRequest } from './turncontext.ts';
 import type { AnnouncedVersion, TurnVersions } from './versions.ts';
 
-/** Faults of one endpoint in one turn before another is tried; a silent endpoint is left after the first. */
+/** Faults of one endpoint in one turn before the client tries another; a silent endpoint is left after the first. */
 const FAULTS_OF_ONE = 2;
 
-/** Faults for which an endpoint is set aside; any other fault would occur at every endpoint. */
+/** Faults for which an endpoint is set aside; others would occur at every endpoint. */
 const ENDPOINT_FAULTS: ReadonlySet<string> = new Set([
   'policy_unreachable',
   'policy_server_error',
@@ -29,7 +29,7 @@ type RequestState = {
   tokensBefore: number;
   /** The endpoint began to answer the last request. */
   answering: boolean;
-  /** The last request failed, but brought tokens that are kept. */
+  /** The last request failed, but returned usable tokens. */
   progressed: boolean;
   /** Faults of the present endpoint in this turn. */
   faults: number;
@@ -78,7 +78,7 @@ export async function askUntilAnswered(
     onRetry: (fault, waitSeconds, tries) =>
       log.warn(
         { endpoint: withoutUser(binding.url), class: fault.failureClass, tries, wait_seconds: waitSeconds },
-        `policy request failed, trying again: ${redact(fault.message, apiKey)}`,
+        `policy request failed, retrying: ${redact(fault.message, apiKey)}`,
       ),
   });
   return { reply, tokensBefore: state.tokensBefore };
@@ -86,7 +86,7 @@ export async function askUntilAnswered(
 
 async function askOnce(state: RequestState): Promise<TurnReply> {
   const { context, request, versions, client } = state;
-  // With new weights a trainer may have named other endpoints.
+  // A trainer may name other endpoints with new weights.
   context.binding.rebind();
   state.announced = context.versions.announced();
   versions.onRequest(state.announced);
@@ -96,11 +96,11 @@ async function askOnce(state: RequestState): Promise<TurnReply> {
   try {
     return await askStreamedOrWhole(context, client, () => client.ask(request.messages, request.tools, post));
   } catch (error) {
-    const kept = client.keptTokens() - state.tokensBefore;
-    state.progressed = kept > 0;
-    // An update may be under a second old, and this worker reads the record once a second.
-    if (kept > 0) await context.deps.followed.refresh();
-    versions.onBroken(kept);
+    const received = client.keptTokens() - state.tokensBefore;
+    state.progressed = received > 0;
+    // This worker reads the record once a second, and the update may be more recent.
+    if (received > 0) await context.deps.followed.refresh();
+    versions.onBroken(received);
     throw error;
   }
 }
@@ -143,8 +143,8 @@ async function askStreamedOrWhole(
 }
 
 /**
- * Binds to another endpoint when the present one failed often enough; false when it did not, or when there is no other. When no
- * other is left, it returns to an endpoint that was left because it was away or overloaded: that one may have recovered.
+ * Binds to another endpoint when the present one failed often enough; false: it did not, or there is no other. When all others failed
+ * in this turn, it returns to one that was unreachable or overloaded and may have recovered.
  */
 function moveElsewhere(state: RequestState, fault: PolicyFault): boolean {
   const { binding, deps } = state.context;
@@ -157,7 +157,7 @@ function moveElsewhere(state: RequestState, fault: PolicyFault): boolean {
   state.faults = 0;
   deps.log.warn(
     { from: withoutUser(from), to: withoutUser(binding.url), class: fault.failureClass },
-    'the endpoint fails: another one is asked',
+    'endpoint failed: moved to another one',
   );
   return true;
 }

@@ -1,4 +1,4 @@
-/** Repeats a request where the fault table allows it, within the run's patience; every retry is logged. */
+/** Retries a request where the fault table allows it, within the run's patience. */
 import { exponentialBackoff, sleep } from '@swefarm/shared';
 import { type Deadline, startDeadline } from '../deadline.ts';
 import { type Pause, untilServing } from '../pause.ts';
@@ -7,14 +7,14 @@ import { FEW, PolicyFault } from './fault.ts';
 const backoffMs = exponentialBackoff(250, 8_000);
 
 export type RetryOptions = {
-  /** Counted from the first fault since an answer began: a long answer before the fault is no reason to give up. */
+  /** Counted from the first fault after the last progress. */
   patienceSeconds: number;
-  /** While it lasts, patience does not run out and nothing is sent. */
+  /** During a pause, patience does not run out and nothing is sent. */
   pause: Pause;
-  /** True when a weight update broke the request: the retry is then free. Called once per fault. */
+  /** True when a weight update interrupted the request: the retry is then free. Called once per fault. */
   excused: (fault: PolicyFault) => Promise<boolean>;
   signal: AbortSignal;
-  /** True when the failed request brought tokens that are kept: patience and count restart. */
+  /** True when the failed request returned usable tokens: patience and count restart. */
   progressed: () => boolean;
   /** True when the endpoint began to answer the failed request: patience restarts, the count does not. */
   answering: () => boolean;
@@ -22,7 +22,7 @@ export type RetryOptions = {
   /** True when the next request goes to another endpoint: it is sent at once, with a count of its own. */
   elsewhere: (fault: PolicyFault) => boolean;
   onRetry: (fault: PolicyFault, waitSeconds: number, tries: number) => void;
-  /** Called after each wait: an update that began meanwhile delays the request, or names the weights that answer it. */
+  /** Called after each wait: an update may have begun meanwhile. */
   refresh: () => Promise<void>;
 };
 

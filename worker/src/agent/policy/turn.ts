@@ -1,4 +1,4 @@
-/** Gets one answer of the policy despite faults, weight updates and endpoints that die during the answer. */
+/** Gets one answer of the policy despite faults, weight updates and endpoints that fail during the answer. */
 import { ContextOverflowError } from '@swefarm/policy';
 import { type PolicyKey, RolloutFailure, UsageError } from '@swefarm/shared';
 import type { ContextOverflow, PolicyReply } from '../agent.ts';
@@ -27,8 +27,8 @@ export async function requestTurn(
     const { reply, tokensBefore } = await askUntilAnswered(context, request, versions, client);
     endpoints.answered(binding.url);
     const { streamedTokens = 0, ...answer } = reply;
-    throughput.addAnswer(answer, seconds(), streamedTokens);
-    const { generation_token_ids: ids } = answer;
+    const { generation_token_ids: ids, usage } = answer;
+    throughput.add(ids?.length ?? usage?.completion_tokens ?? streamedTokens, seconds());
     const made = await versions.finish(binding.url, ids && ids.length - tokensBefore);
     return { ...answer, seconds: seconds(), endpoint: withoutUser(binding.url), ...made };
   } catch (error) {
@@ -39,7 +39,7 @@ export async function requestTurn(
   }
 }
 
-/** Maps an error to the rollout's failure, named by what is at fault; returns any other error unchanged. */
+/** Maps a fault to the rollout's failure; returns any other error unchanged. */
 function toFailure(error: unknown, url: string, apiKey: PolicyKey | null): unknown {
   if (error instanceof UsageError)
     return new RolloutFailure('policy_bad_request', error.message, { cause: error });
