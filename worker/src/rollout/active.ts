@@ -27,7 +27,7 @@ export class ActiveAttempts {
     if (running) running.attempt = attempt;
   }
 
-  /** Whether the attempt was aborted, but has not ended yet. */
+  /** Whether the attempt was aborted and has not ended yet. */
   isEnding(rolloutId: string): boolean {
     return this.#running.get(rolloutId)?.controller.signal.aborted === true;
   }
@@ -43,12 +43,11 @@ export class ActiveAttempts {
     );
   }
 
-  /** `reason`: for kind `cancelled`. */
   abort(rolloutId: string, kind: AbortKind, reason?: CancelReason): void {
     this.#running.get(rolloutId)?.controller.abort(new AttemptAborted(kind, reason));
   }
 
-  /** Ends the attempt so that it is handed back at no cost, although this worker continues; the journal records why. */
+  /** Ends the attempt so that it is handed back at no cost although this worker continues; the journal records why. */
   handBack(rolloutId: string, why: string): void {
     this.#running.get(rolloutId)?.controller.abort(new AttemptAborted('drain', undefined, why));
   }

@@ -1,4 +1,4 @@
-/** Retries what Redis refuses until it answers: a failover or full memory costs time, but no finished work. */
+/** Retries requests that Redis refuses: a failover or full memory costs time, but no finished work. */
 import { errorMessage, exponentialBackoff, refusedByRedis, sleep, sleepAtMost } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { type AbortKind, abortOf } from './abort.ts';
@@ -14,7 +14,7 @@ export type AnswerWait = {
 };
 
 /**
- * Calls until Redis answers, and throws errors of other kinds; logs once that it waits.
+ * Calls until Redis accepts, and throws errors of other kinds. Logs the first refusal and the end of the wait.
  *
  * @throws AttemptAborted when Redis refused and the attempt was ended meanwhile; `call` runs at least once
  */
@@ -26,16 +26,15 @@ export async function retryUntilAnswered<T>(
   for (let tries = 1; ; tries++) {
     try {
       const answer = await call();
-      if (tries > 1) log.info({ what, tries }, 'Redis accepts it now');
+      if (tries > 1) log.info({ what, tries }, 'Redis accepted the request');
       return answer;
     } catch (error) {
       if (!refusedByRedis(error)) throw error;
-      if (tries === 1)
-        log.warn({ what, err: errorMessage(error) }, 'Redis refuses; asking until it accepts it');
+      if (tries === 1) log.warn({ what, err: errorMessage(error) }, 'Redis refused the request: retrying');
     }
     const aborted = signal && abortOf(signal);
     if (aborted && endedBy.includes(aborted.kind)) throw aborted;
-    // Once the attempt has ended, nothing shortens the pauses of calls that continue.
+    // An aborted signal would end every pause at once.
     if (signal?.aborted === false) await sleepAtMost(pauseMs(tries), signal);
     else await sleep(pauseMs(tries));
   }
