@@ -61,7 +61,7 @@ test('ready and alive of a worker whose Redis and engine go away and come back; 
   const becomes = (path: string, expected: RegExp) =>
     until(async () => expected.test(await ask(path)), { what: `${path} is ${expected}` });
 
-  await worker.until(/sandboxes cannot be started yet; waiting/);
+  await worker.until(/runtime not usable yet: waiting/);
   expect(await ask('/livez')).toBe('nothing listens');
   const engine = await openEngine(socket, socketPath);
   await becomes('/readyz', /^200 ok$/);

@@ -37,7 +37,7 @@ function startWorker(folder: string, patience: number, runtime = 'docker'): Star
   return worker;
 }
 
-const WAITS = /sandboxes cannot be started yet; waiting/;
+const WAITS = /runtime not usable yet: waiting/;
 
 /** The machine's engine at another socket; of lists of containers the first `refused` break off, as those of an engine that ends do. */
 async function engineAt(socketPath: string, refused: number): Promise<{ asked(): number }> {

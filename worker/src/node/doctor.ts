@@ -1,4 +1,4 @@
-/** `swefarm-worker doctor`: checks from this node everything a rollout needs, one line each, with the remedy. */
+/** `swefarm-worker doctor`: checks from this node everything that a rollout needs. */
 import { readFile, statfs } from 'node:fs/promises';
 import type { RuntimeCheck } from '@swefarm/sandbox';
 import { SCRATCH } from '@swefarm/sandbox';
@@ -17,7 +17,7 @@ import { openRuntime } from './runtimes.ts';
 
 const LOW_DISK_BYTES = 20 * 1024 ** 3;
 
-/** Never throws for what it finds; when `policyUrl` is given, reads its list of models. */
+/** Returns problems as findings and does not throw for them. Reads the models of `policyUrl`, if given. */
 export async function diagnose(
   config: WorkerConfig,
   policyUrl: string | null,
@@ -35,10 +35,10 @@ export async function diagnose(
 
 async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promise<Finding[]> {
   const log = createLog({ ...config, log_level: 'silent' });
-  const asked = config.runtime === 'auto' ? RUNTIME_NAMES : [config.runtime];
+  const names = config.runtime === 'auto' ? RUNTIME_NAMES : [config.runtime];
   const findings: Finding[] = [];
   let usable = false;
-  for (const name of asked) {
+  for (const name of names) {
     await using runtime = await openRuntime(name, config, log);
     const check = await runtime.check(signal);
     const needed = config.runtime === name;
@@ -67,7 +67,7 @@ function describe(check: RuntimeCheck): string {
 
 async function redisFinding(config: WorkerConfig, signal: AbortSignal): Promise<Finding> {
   try {
-    // The producer's options fail fast instead of retrying for ever.
+    // The producer's options fail fast; the worker's retry without an end.
     await using farm = await openFarm(config, 'producer', { signal });
     const ms = await farm.ping();
     const detail = [`${farm.address}, ${ms.toFixed(1)} ms`, ...farm.warnings].join('; ');
@@ -97,7 +97,7 @@ async function endpointFinding(url: string, signal: AbortSignal): Promise<Findin
   return { status: probe.ok ? 'ok' : 'fail', subject: 'policy endpoint', detail: `${url}: ${probe.detail}` };
 }
 
-/** Counted for each user or for the node, so that one sandbox can use up what its neighbours need. */
+/** The kernel counts these for a user or for the node, so one sandbox can exhaust them for all. */
 const KERNEL_LIMITS = { 'fs.inotify.max_user_instances': 8192, 'kernel.pty.max': 65536 } as const;
 
 /** @param read content of a file below /proc/sys */
@@ -108,7 +108,7 @@ export async function kernelFindings(
   for (const [name, wanted] of Object.entries(KERNEL_LIMITS)) {
     const value = Number(await read(name.replaceAll('.', '/')).catch(() => Number.NaN));
     if (value >= wanted || Number.isNaN(value)) continue;
-    const detail = `${name} is ${value}, which one sandbox can use up: sysctl -w ${name}=${wanted}`;
+    const detail = `${name} is ${value}, which one sandbox can exhaust: sysctl -w ${name}=${wanted}`;
     findings.push({ status: 'warn', subject: 'kernel', detail });
   }
   return findings;

@@ -1,4 +1,4 @@
-/** The worker's HTTP server: metrics of this node for Prometheus, and the answers for probes. */
+/** The worker's HTTP server: metrics of this node for Prometheus, and probes. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostPort, reachableHost } from '@swefarm/shared';
@@ -7,18 +7,18 @@ import type { Probes } from './probes.ts';
 
 export type MetricsServer = AsyncDisposable & { address: string };
 
-export type MetricsServerOptions = {
+type MetricsServerOptions = {
   host: string;
   /** 0: any free port. */
   port: number;
-  /** Host of the address that others use; null: `host`, or an address of this machine when it listens on all. */
+  /** Host of the published address; null: `host`, or an address of this machine when it listens on all. */
   shownHost: string | null;
   probes: Pick<Probes, 'whyNotReady' | 'whyNotAlive'>;
   /** Aborted when the worker ends. */
   stop: AbortSignal;
 };
 
-/** Serves /metrics, /healthz (not told to stop), /readyz and /livez; the result's `address` is where others reach them. */
+/** Serves /metrics, /healthz (503 while draining), /readyz and /livez. */
 export async function serveMetrics(
   registry: Registry,
   { host, port, shownHost, probes, stop }: MetricsServerOptions,

@@ -1,4 +1,4 @@
-/** One worker process: the services of its attempts, and what only the node's loops and the puller use. */
+/** One worker process: the services of its attempts, and those of the node's loops and the puller. */
 
 import type { Runtime } from '@swefarm/sandbox';
 import { createRemovals } from '@swefarm/sandbox';
@@ -27,7 +27,7 @@ export type Node = AttemptServices & {
   router: Router | null;
 };
 
-export type NodeParts = {
+type NodeParts = {
   config: Ceilings &
     Pick<
       WorkerConfig,
@@ -48,7 +48,7 @@ export type NodeParts = {
   metrics: WorkerMetrics;
   stop: AbortSignal;
   log: Logger;
-  /** Whether a sandbox can start here; absent: starts one to find out. */
+  /** Whether a sandbox can start here; absent: starts a trial sandbox. */
   isWell?: (last: FailedRollout | null) => Promise<boolean>;
   /** How often to read the policies; absent: the default. */
   policyIntervalMs?: number;

@@ -13,7 +13,7 @@ export type GradeInput = {
 };
 
 type InspectInput = Pick<GradeInput, 'instance' | 'patch'>;
-/** `rest`: the patch without what it brings to decide tests. */
+/** `rest`: the patch without its test hooks. */
 type Inspected = Signs & { rest: ReturnType<typeof withoutTestHooks> };
 
 const text = (bytes: Uint8Array | null): string | null =>

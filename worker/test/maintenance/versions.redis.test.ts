@@ -177,7 +177,7 @@ test('what one run makes fail in a duty keeps no other run from it', async () =>
   for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
   const { runs } = await at.farm.groups.unfinishedRuns();
   expect(runs.map(({ run_id }) => run_id)).toEqual([broken.run.run_id]);
-  expect(said.filter((text) => text.startsWith('a duty of maintenance failed for this run'))).toHaveLength(2);
+  expect(said.filter((text) => text.startsWith('maintenance duty failed for a run'))).toHaveLength(2);
   expect(broken.ids[0]).toContain(GROUP);
 });
 
