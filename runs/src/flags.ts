@@ -21,7 +21,7 @@ export type RunFlag = {
   default: unknown;
 };
 
-/** What the command line gives for the flags, by {@link flagKey}. */
+/** The values of the flags on the command line, by {@link flagKey}. */
 export type RunFlagValues = Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
 
 /** What a submitter may set in a record: `true`, or the keys of a section. */

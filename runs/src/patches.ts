@@ -4,7 +4,7 @@ import { datasetError, describeValue, type RowProblem, readRows } from '@swefarm
 import { type Instance, UsageError } from '@swefarm/shared';
 
 /**
- * Patches by instance id, in file order: an instance's rollouts take its patches in turn. A null patch counts as empty.
+ * Returns patches by instance id, in file order: an instance's rollouts take its patches in turn. A null patch counts as empty.
  *
  * @throws UsageError for bad rows and for instances of the run that have no prediction
  */

@@ -15,7 +15,7 @@ const instance = (patch: string) =>
     image: 'i',
   });
 
-test('golden is the gold patch, noop nothing, patch what came with the job', () => {
+test('golden returns the gold patch, noop an empty one, patch the patch of the job', () => {
   expect(givenPatch('golden', instance('gold\n'), null)).toBe('gold\n');
   expect(givenPatch('noop', instance('gold\n'), 'x')).toBe('');
   expect(givenPatch('patch', instance('gold\n'), 'mine')).toBe('mine');

@@ -13,7 +13,7 @@ function said(...answers: Partial<Message>[]): Trajectory {
   return { ...made, messages, turns: messages.map((_, message) => ({ ...turn, message })) };
 }
 
-test('of a rollout those answers are counted whose call was begun and not read, by the word that begins most of them', () => {
+test('answers with an unreadable tool call are counted, with the most frequent marker', () => {
   expect(
     countUnreadCalls(
       said(
@@ -27,6 +27,6 @@ test('of a rollout those answers are counted whose call was begun and not read, 
     ),
   ).toEqual({ answers: 3, marker: '<|tool_calls_section_begin|>' });
 });
-test('a rollout whose calls were all read says nothing', () => {
+test('a rollout without unreadable calls has no count', () => {
   expect(countUnreadCalls(said({ tool_calls: [call] }, { content: 'I am done.' }))).toBeUndefined();
 });
