@@ -85,14 +85,14 @@ test('an endless loop earns 0, and an honest fix beside it 1', async () => {
   expect(fixed).toMatchObject({ outcome: 'judged', reward: 1 });
 });
 
-test('the bug itself is the endless loop: gold tells that the limit is far', async () => {
+test('if the bug is the endless loop, gold shows that the limit is large enough', async () => {
   const { row, patchOf } = await place({ ...PYTHON, files: PYTHON.broken['endless loop'] });
   const other = await patchOf({ 'calc.py': 'while 1: pass\n' });
   const [endless] = await run(row, [other], 8);
   expect(endless).toMatchObject({ outcome: 'judged', reward: 0, reward_row: 'timeout_of_patch' });
 });
 
-test('tests that start with no patch are a failure of the instance, and the result says who knows', async () => {
+test('tests that start with no patch are a failure of the instance', async () => {
   const { row, patchOf } = await place(PYTHON);
   const nowhere = { ...row, eval_script: markedScript(['no-such-program']) };
   const results = await run(nowhere, [await patchOf(PYTHON.broken['compile error']), row.patch]);

@@ -1,4 +1,4 @@
-/** Redis refuses writes while rollouts end: a failover, a full memory, a failed save. What was judged is committed as it was judged. */
+/** Redis refuses writes while rollouts end: a failover, a full memory, a failed save. Verdicts are committed unchanged. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -96,7 +96,7 @@ const FACTS: RewardFacts = {
   ...{ gold_healthy: null, gold_time_share: null, ungraded: false },
 };
 
-/** As a rollout leaves it that was judged with reward 1. */
+/** The trace of a rollout that was judged with reward 1. */
 function judge(task: Task): Judged {
   const turns = { messages: [], turns: [], exit_status: 'submitted' as const };
   const trajectory = {
@@ -107,7 +107,7 @@ function judge(task: Task): Judged {
   return { facts: FACTS, reward: 1, row: 'evaluated', resolved: true };
 }
 
-/** One worker and one rollout whose course is given; `said`: its log. */
+/** One worker and one rollout with a given course; `said`: its log. */
 async function place(rollout: (task: Task) => Promise<Judged>, artifacts = 'redis:') {
   const flags = { redis_url: redis.url, redis_prefix: `r-${newId()}`, artifacts };
   const farm: Farm = await openFarm(loadConfig('worker', { env: {}, flags }), 'worker');
@@ -166,7 +166,7 @@ test.each(REFUSALS)('$name when a rollout is judged: it is committed as judged, 
   expect(refusals).toEqual([expect.stringMatching(refusal.says)]);
 });
 
-test('an artifact that Redis refuses is written once it may be, and claims and ends wait as well', async () => {
+test('a refused artifact is written later, and claims and ends of attempts are retried too', async () => {
   const at = await place(async (task) => judge(task));
   await NO_REPLICAS.begin();
   const over = at.attempt();
@@ -189,7 +189,7 @@ test('an artifact that Redis refuses is written once it may be, and claims and e
   }
 });
 
-test('a worker that is to go hands back what Redis refuses, with the work; the next attempt has it', async () => {
+test('a stopping worker hands back refused rollouts with their work for the next attempt', async () => {
   const kept: unknown[] = [];
   const at = await place(async (task) => {
     kept.push(task.resumable?.patch);
@@ -209,7 +209,7 @@ test('a worker that is to go hands back what Redis refuses, with the work; the n
   expect(await at.results()).toEqual([expect.objectContaining({ ...JUDGED, attempt: 2 })]);
 });
 
-test('whose rollout is another worker’s by now says no more; and a run that is gone is an answer', async () => {
+test('an attempt that was taken over commits nothing; a removed run ends the job', async () => {
   const at = await place(async (task) => {
     await NO_REPLICAS.begin();
     return judge(task);
@@ -232,7 +232,7 @@ test('whose rollout is another worker’s by now says no more; and a run that is
   expect(await ending).toEqual({ next: 'done' });
 });
 
-test('what a rollout itself is refused by Redis is never a bug of ours, nor charged to it', async () => {
+test('a refusal inside a rollout is no bug and costs no attempt', async () => {
   let first = true;
   const at = await place(async (task) => {
     if (!first) return judge(task);
@@ -249,7 +249,7 @@ test('what a rollout itself is refused by Redis is never a bug of ours, nor char
   expect(await at.results()).toEqual([expect.objectContaining({ ...JUDGED, attempt: 2 })]);
 });
 
-test('a queue under refusals: each rollout has one result, and no job is left', async () => {
+test('under refusals each rollout has one result, and no job is left', async () => {
   const flags = { redis_url: redis.url, redis_prefix: `{r-${newId()}}`, node: 'n1', worker_id: 'w1' };
   const config = loadConfig('worker', { env: {}, flags });
   await using farm = await openFarm(config, 'producer');

@@ -1,4 +1,4 @@
-/** A worker that starts while its container engine is away, or its disk is full: it waits, says so once, and goes on or tells why not. */
+/** A worker that starts without its container engine, or with a full disk: it waits, logs so once, and continues or exits with the reason. */
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
@@ -39,7 +39,7 @@ function startWorker(folder: string, patience: number, runtime = 'docker'): Star
 
 const WAITS = /runtime not usable yet: waiting/;
 
-/** The machine's engine at another socket; of lists of containers the first `refused` break off, as those of an engine that ends do. */
+/** The machine's engine at another socket; the first `refused` lists of containers break off, as those of a stopping engine do. */
 async function engineAt(socketPath: string, refused: number): Promise<{ asked(): number }> {
   let asked = 0;
   const server: Server = createServer((question, answer) => {
@@ -58,7 +58,7 @@ async function engineAt(socketPath: string, refused: number): Promise<{ asked():
   return { asked: () => asked };
 }
 
-test('an engine that comes later is waited for, also when it breaks off once more; it is said once each', async () => {
+test('a worker waits for its engine, also after a second outage, and logs each wait once', async () => {
   const folder = await place();
   const worker = startWorker(folder, 600);
   await worker.until(WAITS);
@@ -66,13 +66,13 @@ test('an engine that comes later is waited for, also when it breaks off once mor
   await worker.until(/"msg":"ready"/);
   expect(asked()).toBeGreaterThanOrEqual(3);
   const said = worker.stdout() + worker.stderr();
-  // For a runtime to choose, and for the list of what dead workers left.
+  // Once to choose a runtime, and once to list the sandboxes of dead workers.
   expect(said.match(new RegExp(WAITS, 'g'))).toHaveLength(2);
   worker.kill('SIGTERM');
   expect(await worker.exit).toBe(0);
 });
 
-test('an engine that does not come is exit code 12 with the reason; told to stop meanwhile, a worker ends well', async () => {
+test('without an engine the exit code is 12; a worker stopped meanwhile exits with 0', async () => {
   const folder = await place();
   const impatient = startWorker(folder, 1);
   const patient = startWorker(folder, 600);
@@ -86,7 +86,7 @@ test('an engine that does not come is exit code 12 with the reason; told to stop
   expect(await patient.exit).toBe(0);
 });
 
-test('a disk that is full at the start is waited for as well, and nothing of the tries is left', async () => {
+test('a worker waits for a full disk, and its tries leave nothing behind', async () => {
   const folder = await place();
   const scratch = join(folder, 'scratch');
   await mkdir(scratch, { mode: 0o755 });

@@ -1,9 +1,9 @@
-/** What an endpoint tells of a model, and what stays known while it cannot tell. */
+/** The length of a model while its endpoint does not answer. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { servedModel } from '../../src/agent/policy/servedmodels.ts';
 import { sendJson, startEndpoint } from './endpoint.ts';
 
-test('an error is no list of models: the length that was told stays, and it is asked again soon', async () => {
+test('after an error the last known length remains, and the endpoint is asked again soon', async () => {
   const list = (version: string, length: number) =>
     sendJson({ data: [{ id: 'm', version, max_model_len: length }] });
   await using endpoint = await startEndpoint(

@@ -1,4 +1,4 @@
-/** A weight update in the middle of rollouts, as the trainer tells it: nothing is sent, nothing fails, no clock runs. */
+/** A weight update during rollouts: nothing is sent, nothing fails, no clock runs. */
 
 import { closePolicyConnections, cumulative, NO_LIMITS } from '@swefarm/policy';
 import { AgentConfig, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 180_000 });
 
 const POLL = { timeout: 55_000, interval: 10 };
 
-/** A trainer whose word is kept in memory, and the watch of a worker that reads it often. */
+/** A trainer whose record is in memory, and the watch of a worker that reads it often. */
 function trainer(intervalMs = 10) {
   const records = new Map<string, PolicyRecord>();
   let reads = 0;
@@ -52,7 +52,7 @@ function trainer(intervalMs = 10) {
       };
       records.set(name, { ...before, ...change, changed_at: ++changes } as PolicyRecord);
     },
-    /** Has the worker hear it now, whatever its interval. */
+    /** Makes the worker read the record now, whatever its interval. */
     async tell(name = 'default'): Promise<void> {
       (await watch.follow({ name, urls: [] }))[Symbol.dispose]();
     },
@@ -60,7 +60,7 @@ function trainer(intervalMs = 10) {
     async read(times: number) {
       await expect.poll(() => reads, POLL).toBeGreaterThanOrEqual(times);
     },
-    /** Waits until the worker has surely heard what was said last. */
+    /** Waits until the worker has read the last record. */
     async heard() {
       const from = reads;
       await expect.poll(() => reads, POLL).toBeGreaterThan(from + 3);
@@ -117,7 +117,7 @@ async function begin(
   return runMiniAgent(scriptedTask(AgentConfig.parse(agent)), depsOf(policy, shell));
 }
 
-test('the server goes away and comes back with new weights: the turn is asked again, with no patience at all', async () => {
+test('a server that restarts with new weights gets the turn again, even without patience', async () => {
   const say = trainer();
   const server = await endpoint({ version: 'step-1', delay: { fixed_ms: 20 } });
   say.say('default', { state: 'serving', version: 'step-1' });
@@ -138,7 +138,7 @@ test('the server goes away and comes back with new weights: the turn is asked ag
   expect(say.endpoints.views()).toMatchObject([{ aside_seconds: 0, reason: null }]);
 });
 
-test('an update that begins and ends while the worker waits to ask again names the weights that answer', async () => {
+test('an update that begins and ends while the client waits for a retry names the new weights', async () => {
   const say = trainer(600_000);
   const server = await endpoint();
   say.say('default', { state: 'serving', version: 'step-1' });
@@ -155,25 +155,28 @@ test('an update that begins and ends while the worker waits to ask again names t
   expect(new Set(later.map(({ start }) => start))).toEqual(new Set(['step-2']));
 });
 
-test.each(['updating', 'asleep'] as const)('while %s nothing is sent and no clock runs', async (state) => {
-  const say = trainer();
-  const server = await endpoint();
-  say.say('default', { state });
-  // Time enough for the talk, and not for the pause too: were the clock to run, there would be none left.
-  const playing = begin(say, server, {}, { time_limit: 20 });
-  await say.heard();
-  await say.heard();
-  expect(server.stats().requests).toBe(0);
-  say.say('default', { state: 'serving' });
-  const end = await playing;
-  expect(end.exit_status).toBe('submitted');
-});
+test.each(['updating', 'asleep'] as const)(
+  'while the policy is %s nothing is sent and no clock runs',
+  async (state) => {
+    const say = trainer();
+    const server = await endpoint();
+    say.say('default', { state });
+    // Time enough for the conversation, but not for the pause too.
+    const playing = begin(say, server, {}, { time_limit: 20 });
+    await say.heard();
+    await say.heard();
+    expect(server.stats().requests).toBe(0);
+    say.say('default', { state: 'serving' });
+    const end = await playing;
+    expect(end.exit_status).toBe('submitted');
+  },
+);
 
-describe('an answer that breaks in the update', () => {
+describe('an answer that an update interrupts', () => {
   test.each(['aborted', 'cut', 'server_error', 'unavailable', 'model_unknown'] as const)(
     '%s',
     async (kind) => {
-      // The worker reads so seldom that the broken answer is the first it hears of the update.
+      // The worker reads so rarely that the interrupted answer is the first sign of the update.
       const say = trainer(1_000_000);
       const server = await endpoint({ faults: [{ kind, turn: 2, times: 1 }], script: short });
       say.say('default', { state: 'serving', version: 'step-1' });
@@ -191,7 +194,7 @@ describe('an answer that breaks in the update', () => {
       expect(say.endpoints.views()).toMatchObject([{ reason: null }]);
     },
   );
-  test('goes on with the new weights from what the old ones said, and says which said what', async () => {
+  test('continues with the new weights, and its spans name the weights of each part', async () => {
     const say = trainer(1_000_000);
     const long = { conversations: [{ variants: [[{ command: 'echo 0' }, ...turns(2)]] }] };
     const plain = await begin(say, await endpoint({ script: long }));
@@ -206,7 +209,7 @@ describe('an answer that breaks in the update', () => {
       return { output: `${command.slice('echo '.length)}\n` };
     });
     const playing = begin(say, server, {}, {}, shell);
-    // The worker asks for the trainer's word when the answer has broken. New weights that are told before that may have sampled its end.
+    // The worker reads the record after the interruption. Weights announced before it may have sampled the last tokens.
     await expect.poll(() => say.reads() > reads, POLL).toBe(true);
     say.say('default', { state: 'serving', version: 'step-2' });
     await say.tell();
@@ -226,7 +229,7 @@ describe('an answer that breaks in the update', () => {
     );
     expect(after?.spans).toMatchObject([{ version: 'step-2' }]);
   });
-  test('without a word of the trainer it is a fault like any other', async () => {
+  test('without an announcement is a fault as any other', async () => {
     const say = trainer();
     const server = await endpoint({ faults: [{ kind: 'aborted', turn: 2 }] });
     await expect(begin(say, server)).rejects.toMatchObject({ failureClass: 'policy_server_error' });
@@ -246,7 +249,7 @@ test('endpoints that the trainer replaces are left for the new ones', async () =
   expect(after.stats().requests).toBeGreaterThan(0);
 });
 
-test('endpoints that are replaced in the middle of an answer are asked nothing more: the new ones go on with it', async () => {
+test('an answer continues at the new endpoints if its endpoint is replaced meanwhile', async () => {
   const say = trainer(1_000_000);
   const before = await endpoint({ faults: [{ kind: 'aborted', turn: 2, times: 1 }], script: short });
   const after = await endpoint({ script: short });
@@ -266,7 +269,7 @@ test('endpoints that are replaced in the middle of an answer are asked nothing m
     ...[false, false],
   ]);
   const [broken, rest] = trajectory.turns[2]?.spans ?? [];
-  // A worker that is told of the new weights before the stream breaks cannot know which weights sampled its tokens.
+  // If the worker reads the new record before the stream breaks, it cannot know which weights sampled its tokens.
   expect(['step-1', null]).toContain(broken?.version);
   expect(rest?.version).toBe('step-2');
   expect(trajectory.turns.map(({ tokens }) => tokens?.generation)).toEqual(
@@ -275,14 +278,14 @@ test('endpoints that are replaced in the middle of an answer are asked nothing m
   expect(before.stats().requests).toBe(3);
 });
 
-test('a run that shares no endpoint with the default policy is not its business', async () => {
+test('a run that shares no endpoint with the default policy does not follow it', async () => {
   const say = trainer();
   const server = await endpoint();
   say.say('default', { state: 'updating', endpoints: ['http://127.0.0.1:9/v1'] });
   expect((await begin(say, server)).exit_status).toBe('submitted');
 });
 
-test('without a trainer the header tells the version, and without a header the list of models', async () => {
+test('without a trainer the header names the version, without a header the list of models', async () => {
   const say = trainer();
   const told = await begin(say, await endpoint({ version: 'abc' }));
   expect(told.trajectory.turns[0]?.policy_version).toEqual({ start: 'abc', end: 'abc' });

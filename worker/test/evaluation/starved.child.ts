@@ -26,7 +26,7 @@ const start = (memoryBytes: number): Promise<Container> =>
 const outcomeOf = (work: Promise<string | null>): Promise<string | null> =>
   work.catch((error: unknown) => (error instanceof RolloutFailure ? error.failureClass : String(error)));
 
-/** The note under the output of the agent's command, or the class of the failure. */
+/** The note of the agent's command, or the class of the failure. */
 async function byShell(memoryBytes: number): Promise<string | null> {
   await using container = await start(memoryBytes);
   await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });

@@ -1,4 +1,4 @@
-/** Run records as nobody should write them, in the Redis of a real worker with real maintenance: each is named or runs, and all others run. */
+/** Malformed run records in the Redis of a real worker: each is reported or runs, and all other runs continue. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgentConfig, isNotOurs, loadConfig, newId, PolicyConfig, type RunRecord } from '@swefarm/shared';
 import { oddJson, oddTree, rawRedis } from '@swefarm/testkit';
@@ -38,7 +38,7 @@ test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async 
   onTestFinished(() => worker.kill());
   const well = await startRun(at, plain);
 
-  /** What became of it so far; null: it is still to come. */
+  /** The present state of the run; null: not known yet. */
   const fate = async ({ runId, ids }: { runId: string; ids: string[] }): Promise<string | null> => {
     try {
       if ((await at.farm.runs.get(runId)) === null) return 'gone';
@@ -59,7 +59,7 @@ test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async 
   }
   expect(open.map(({ said }) => said)).toEqual([]);
   expect(await fate({ runId: well.run.run_id, ids: well.ids })).toBe('ran');
-  // It lives, and keeps the farm: what comes now runs as ever.
+  // The worker is alive and does the maintenance, so a new run completes.
   expect((await at.farm.registry.list()).map((one) => one.worker)).toEqual(['w1']);
   const late = await startRun(at, plain, false);
   while ((await fate({ runId: late.run.run_id, ids: late.ids })) === null && Date.now() < deadline)

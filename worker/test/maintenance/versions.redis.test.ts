@@ -1,4 +1,4 @@
-/** Records that this version cannot read, or must not touch, beside others: they harm nobody, cost nothing, and wait for whoever can. */
+/** Records that this version cannot read, or must not change: they affect no others, cost nothing, and wait for another version. */
 import { gzipSync } from 'node:zlib';
 import { planEvaluation } from '@swefarm/grading';
 import { AgentConfig, decide, loadConfig, newId, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
@@ -22,7 +22,7 @@ async function sceneWith(): Promise<{ at: Scene; prefix: string; said: string[] 
   return { at, prefix, said };
 }
 
-/** Puts a changed record in place of a run's own, as another version or a fault would have written it. */
+/** Replaces a run's own record by one of another version or with a fault. */
 async function rewrite({ farm }: Scene, prefix: string, runId: string, change: (whole: object) => string) {
   const say = rawRedis(farm);
   const key = `{${prefix}}:run:${runId}`;
@@ -39,7 +39,7 @@ const ODD: Record<string, (whole: object) => string> = {
 };
 
 test.each(Object.entries(ODD))(
-  '%s: every duty goes on for the other runs, it is said once, and removed when asked',
+  '%s: duties continue for other runs, it is logged once, and can be removed',
   async (_name, odd) => {
     const { at, prefix, said } = await sceneWith();
     const bad = await startRun(at);
@@ -66,11 +66,11 @@ test.each(Object.entries(ODD))(
   },
 );
 
-test('rollouts of a newer version cost no attempt, wait without harm, and are run by those who can', async () => {
+test('rollouts of a newer version cost no attempt and wait for a worker that can run them', async () => {
   const { at, prefix } = await sceneWith();
   const newer = await startRun(at, { ...NOOP, group_size: 3 });
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
-  // Its run is as ever, but the job itself asks for more; and one that no version made.
+  // The run is as usual, but the job itself needs more; and a job that no version made.
   const plain = await startRun(at, { ...NOOP, group_size: 3 });
   const [asks = '', odd = '', well = ''] = plain.ids;
   const change = async (id: string, data: object): Promise<void> => {
@@ -93,7 +93,7 @@ test('rollouts of a newer version cost no attempt, wait without harm, and are ru
   await until(async () => (await at.farm.results.get(well)) !== null);
   expect(await at.farm.results.get(well)).toMatchObject({ attempt: 1 });
   for (const id of left) expect(await at.farm.journal.read(id)).toEqual([]);
-  // A version that knows of it comes; here the record loses what was new in it.
+  // A worker of a newer version arrives: here the record loses its new fields.
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD }));
   await change(asks, { needs: UNDERSTOOD });
   await change(odd, { rollout_index: 1 });
@@ -109,7 +109,7 @@ const DAMAGED: Record<string, string | Buffer> = {
   'another one': gzipSync(JSON.stringify({ ...AN_INSTANCE, instance_id: 'a__b.c-2' })),
 };
 
-test('a damaged instance fails its rollouts by name, once; a newer one costs no attempt and waits for who can read it', async () => {
+test('a damaged instance fails its rollouts once; a newer one costs no attempt and waits', async () => {
   const { at, prefix } = await sceneWith();
   const put = async (runId: string, blob: string | Buffer): Promise<unknown> =>
     await rawRedis(at.farm)('HSET', `{${prefix}}:run:${runId}:instances`, GROUP, blob);
@@ -140,13 +140,13 @@ test('a damaged instance fails its rollouts by name, once; a newer one costs no 
   }
   await until(async () => (await at.farm.queue().getJobCounts('delayed')).delayed === 1);
   expect(await at.farm.journal.read(waits)).toEqual([]);
-  // A version that knows of it comes; here the record loses what was new in it.
+  // A worker of a newer version arrives: here the record loses its new fields.
   await put(newer.run.run_id, gzipSync(JSON.stringify(AN_INSTANCE)));
   await until(async () => (await at.farm.results.get(waits)) !== null);
   expect(await at.farm.results.get(waits)).toMatchObject({ outcome: 'judged', attempt: 1 });
 });
 
-test('a row that names no test is the fault of the row, and no bug of ours', async () => {
+test('an instance without tests is a failure of the instance, not a bug', async () => {
   const { at, prefix } = await sceneWith();
   const { run, ids } = await startRun(at, { ...NOOP, group_size: 1 });
   const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
@@ -161,7 +161,7 @@ test('a row that names no test is the fault of the row, and no bug of ours', asy
   expect(await at.farm.results.get(id)).toMatchObject({ outcome: 'failed', reward: null, failure });
 });
 
-test('what one run makes fail in a duty keeps no other run from it', async () => {
+test('a run that makes a duty fail does not stop the duty for other runs', async () => {
   const { at, prefix, said } = await sceneWith();
   const broken = await startRun(at);
   const due = await startRun(at, { group_size: 1 });
@@ -181,7 +181,7 @@ test('what one run makes fail in a duty keeps no other run from it', async () =>
   expect(broken.ids[0]).toContain(GROUP);
 });
 
-test('maintenance is left to a newer worker while there are runs that only that one can keep', async () => {
+test('a newer worker takes over maintenance while only it can read some runs', async () => {
   const { at, prefix } = await sceneWith();
   const newer = await startRun(at);
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
@@ -200,7 +200,7 @@ test('maintenance is left to a newer worker while there are runs that only that 
   expect(await at.farm.leases.hold('keeper', 'old', 1_000)).toBe(false);
 });
 
-test('after a roll-back: what a newer version wrote beside results is read as the plainest, and costs no attempt', async () => {
+test('after a roll-back, fields of a newer version beside results are ignored at no cost', async () => {
   const { at, prefix } = await sceneWith();
   const say = rawRedis(at.farm);
   const { run, ids } = await startRun(at);
@@ -219,7 +219,7 @@ test('after a roll-back: what a newer version wrote beside results is read as th
   if (claim.status === 'claimed') expect(decide(claim.previous)).toMatchObject({ action: 'run', delayMs: 0 });
   expect(await at.farm.cancel.isCancelled([marked])).toEqual(new Map([[marked, 'cancelled']]));
   expect(await at.farm.journal.claim(done, BY)).toMatchObject({ status: 'committed', attempt: 1 });
-  // A worker whose record cannot be read lives: what it has in hand is not taken for lost.
+  // A worker with an unreadable record is alive: its rollouts are not lost.
   expect(await at.farm.registry.list()).toMatchObject([
     { worker: 'w9', slots: 0, paused: expect.any(String) },
   ]);

@@ -29,15 +29,15 @@ import {
 export type Fault = {
   name: string;
   class: FailureClass;
-  /** Absent: an agent that does nothing of use. */
+  /** Absent: an agent whose work earns 0. */
   patch?: string;
   command?: string;
   policy?: FaultRuleInput;
   given?: Partial<RunGiven>;
-  /** What stands in for the runtime. */
+  /** The object in place of the runtime. */
   runtime?: (runtime: Runtime) => Runtime;
   threads?: (threads: Threads) => Threads;
-  /** The store of artifacts takes nothing. */
+  /** The artifact store accepts nothing. */
   store?: true;
 };
 

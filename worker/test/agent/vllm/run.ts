@@ -15,7 +15,7 @@ import { startVllm, type Vllm } from './server.ts';
 import { refit, sampled } from './weights.ts';
 
 const ROLLOUTS = 16;
-/** 12,288 tokens of KV: what sixteen rollouts of 3,000 tokens want is four times that. */
+/** 12,288 tokens of KV: sixteen rollouts of 3,000 tokens need four times that. */
 const BLOCKS = 384;
 
 async function contiguity(server: Vllm): Promise<string> {
@@ -121,7 +121,7 @@ async function restart(server: Vllm): Promise<string> {
   return `8 rollouts over two deaths of the server: all end, ${transitions(ends)} of 40 transitions contiguous`;
 }
 
-/** What a person is told before such a run: `swefarm doctor` as a process. */
+/** The output of `swefarm doctor` for such a run. */
 async function probe(server: Vllm): Promise<string> {
   const told = async (mode: string) => {
     const bin = fileURLToPath(new URL('../../../../producer/bin/swefarm.mjs', import.meta.url));

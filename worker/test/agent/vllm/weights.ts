@@ -1,11 +1,11 @@
-/** What a trainer does to the server: sampling that it alone decides, and weights that change in the middle of answers. */
+/** A trainer's effects on the server: server-side sampling, and weights that change during answers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PolicyRecord, Turn } from '@swefarm/shared';
 import type { AgentEnd } from '../../../src/agent/agent.ts';
 import { contiguous, ended, many, must, rescored } from './play.ts';
 import type { Vllm } from './server.ts';
 
-/** The model's generation_config.json says top_k 1, which holds for whoever leaves the key out. */
+/** The model's generation_config.json has top_k 1, which applies when a request omits the key. */
 export async function sampled(server: Vllm): Promise<string> {
   const first = ({ trajectory }: AgentEnd) => trajectory.turns[0]?.tokens?.generation.join() ?? '';
   const bare = async (): Promise<string> => {
@@ -23,7 +23,7 @@ export async function sampled(server: Vllm): Promise<string> {
   return `8 requests without top_k are answered alike, 8 rollouts in ${said.size} ways`;
 }
 
-/** Weights change in the middle of answers: the engine aborts them, and each goes on from the ids that came. */
+/** Weights change during answers: the engine aborts them, and each continues from its received ids. */
 export async function refit(server: Vllm): Promise<string> {
   const trainer = trainerOf();
   const root = server.url.replace('/v1', '');
@@ -72,7 +72,7 @@ export async function refit(server: Vllm): Promise<string> {
 
 const sum = (spans: Turn['spans'] = []): number => spans.reduce((total, { tokens }) => total + tokens, 0);
 
-/** A trainer whose word is heard at once. */
+/** A trainer whose record is read at once. */
 function trainerOf() {
   let record: PolicyRecord = {
     ...{ name: 'p', version: 'w1', versions: ['w1'], endpoints: [], state: 'serving', changed_at: 1 },

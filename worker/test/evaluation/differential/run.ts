@@ -19,7 +19,7 @@ type Case = {
   statuses: Record<string, string> | null;
 };
 type Row = { instance_id: string };
-/** `against`: what the official side is, in words; `grader`: whose rules ours is told to follow. */
+/** `against`: the official side; `grader`: whose rules our side follows. */
 type Official = { grader: string; against: string; cases: Case[] };
 type Report = {
   resolved: boolean;
@@ -103,7 +103,7 @@ const sorted = (tests: Tests | null | undefined): string =>
 const entries = (map: Record<string, string> | null): string =>
   JSON.stringify(Object.entries(map ?? {}).sort());
 
-/** What differs, in words; empty: nothing. */
+/** Describes the differences; empty: none. */
 function differences(official: Case, report: Report | null): string[] {
   if (!report) return ['ours has no report: the rollout failed before its patch was evaluated'];
   const { report: theirs, statuses } = official;
