@@ -120,20 +120,20 @@ function rendered({ messages }: { messages: { role: string; content: string | nu
   return [...messages.flatMap(({ role, content }) => [...of(role), ...of(content ?? ''), 50]), 51];
 }
 
-function answered(path: string, { prompt = PROMPT }: Body, places: ReturnType<typeof sample>) {
-  const usage = { prompt_tokens: prompt.length, completion_tokens: places.length };
-  const ids = { token_ids: places.map(({ id }) => id), prompt_token_ids: prompt };
+function answered(path: string, { prompt = PROMPT }: Body, positions: ReturnType<typeof sample>) {
+  const usage = { prompt_tokens: prompt.length, completion_tokens: positions.length };
+  const ids = { token_ids: positions.map(({ id }) => id), prompt_token_ids: prompt };
   if (path === '/v1/completions') {
     const logprobs = {
-      tokens: places.map(({ id }) => `t${id}`),
-      token_logprobs: places.map(({ logprob }) => logprob),
-      top_logprobs: places.map(({ top }) =>
+      tokens: positions.map(({ id }) => `t${id}`),
+      token_logprobs: positions.map(({ logprob }) => logprob),
+      top_logprobs: positions.map(({ top }) =>
         Object.fromEntries(top.map(({ token, logprob }) => [token, logprob])),
       ),
     };
     return { choices: [{ index: 0, text: 'words', finish_reason: 'length', logprobs, ...ids }], usage };
   }
-  const content = places.map(({ id, logprob, top }) => ({ token: `t${id}`, logprob, top_logprobs: top }));
+  const content = positions.map(({ id, logprob, top }) => ({ token: `t${id}`, logprob, top_logprobs: top }));
   const message = { role: 'assistant', content: 'words' };
   return { choices: [{ index: 0, message, finish_reason: 'length', logprobs: { content }, ...ids }], usage };
 }

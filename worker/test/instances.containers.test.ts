@@ -192,9 +192,9 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     await node.removals.finished();
     const result = (await farm.results.read(run.run_id, '0')).results[0]?.result as Result;
     const content = result.artifact === null ? null : await farm.artifacts.read(result.artifact);
-    const said = content?.trajectory?.messages.filter(({ role }) => role !== 'assistant') ?? [];
+    const messages = content?.trajectory?.messages.filter(({ role }) => role !== 'assistant') ?? [];
     const attempts = (await farm.journal.read(id)).map(({ end }) => end?.class);
-    return { result, seen: said.map((message) => String(message.content)).join('\n'), attempts };
+    return { result, seen: messages.map((message) => String(message.content)).join('\n'), attempts };
   }
 
   test.each([

@@ -1,6 +1,6 @@
 /**
  * One worker's attempts at a rollout whose evaluation goes wrong, on real sandboxes: the agent's work outlives what is
- * lost after it, and a disk that is full is told from tests that cannot start.
+ * lost after it, and a disk that is full is distinguished from tests that cannot start.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -94,12 +94,12 @@ const killed: Mishap = async (container) => {
 const everybodyTold: Mishap = async (container) => {
   await began(container);
   // A process may have ended since they were listed.
-  for (const pid of descendants(process.pid)) tell(pid);
+  for (const pid of descendants(process.pid)) terminate(pid);
   stopping.abort();
 };
 let stopping = new AbortController();
 
-function tell(pid: number): void {
+function terminate(pid: number): void {
   try {
     process.kill(pid, 'SIGTERM');
   } catch (error) {

@@ -46,8 +46,8 @@ const RUNTIMES: Record<string, () => Promise<{ runtime: Runtime; image: string }
     return { runtime: await dockerRuntime({ socketPath }), image };
   },
   async rootfs() {
-    const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
-    return { runtime: await rootfsRuntime(places), image: `dir:${(await minimalImage()).tree}` };
+    const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+    return { runtime: await rootfsRuntime(folders), image: `dir:${(await minimalImage()).tree}` };
   },
 };
 

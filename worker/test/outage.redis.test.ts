@@ -27,7 +27,7 @@ end
 if ARGV[2] == 'alive' then
   redis.call('ZADD', prefix .. 'marker', 0, '0')
 else
-  -- No marker, so that nobody looks before the outage is there.
+  -- No marker, so that no worker looks before the outage.
   for _, worker in ipairs(redis.call('ZRANGE', ARGV[1] .. ':workers', 0, -1)) do
     redis.call('DEL', ARGV[1] .. ':worker:' .. worker)
   end
@@ -149,11 +149,11 @@ test('a worker process stopped for longer than its locks live continues its roll
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
-  let said = '';
+  let output = '';
   child.stdout.on('data', (text) => {
-    said += String(text);
+    output += String(text);
   });
-  const begun = () => said.split('\n').filter((line) => line.startsWith('begun '));
+  const begun = () => output.split('\n').filter((line) => line.startsWith('begun '));
   await expect.poll(() => begun().length, PATIENCE).toBe(2);
   child.kill('SIGSTOP');
   await at.stall('dead');

@@ -14,7 +14,7 @@ beforeAll(async () => {
   engine = (await ensureDocker()).socketPath;
 });
 
-async function place(): Promise<string> {
+async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-away-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   return folder;
@@ -40,10 +40,10 @@ function startWorker(folder: string, patience: number, runtime = 'docker'): Star
 const WAITS = /runtime not usable yet: waiting/;
 
 /** The machine's engine at another socket; the first `refused` lists of containers break off, as those of a stopping engine do. */
-async function engineAt(socketPath: string, refused: number): Promise<{ asked(): number }> {
-  let asked = 0;
+async function engineAt(socketPath: string, refused: number): Promise<{ listed(): number }> {
+  let listed = 0;
   const server: Server = createServer((question, answer) => {
-    if (question.url?.includes('/containers/json') && asked++ < refused)
+    if (question.url?.includes('/containers/json') && listed++ < refused)
       return void question.socket.destroy();
     const { method, url: path, headers } = question;
     const passed = request({ socketPath: engine, method, path, headers }, (reply) => {
@@ -55,25 +55,25 @@ async function engineAt(socketPath: string, refused: number): Promise<{ asked():
   await new Promise<void>((resolve) => server.listen(socketPath, resolve));
   onTestFinished(() => void server.closeAllConnections());
   onTestFinished(() => void server.close());
-  return { asked: () => asked };
+  return { listed: () => listed };
 }
 
 test('a worker waits for its engine, also after a second outage, and logs each wait once', async () => {
-  const folder = await place();
+  const folder = await temporaryFolder();
   const worker = startWorker(folder, 600);
   await worker.until(WAITS);
-  const { asked } = await engineAt(join(folder, 'engine.sock'), 2);
+  const { listed } = await engineAt(join(folder, 'engine.sock'), 2);
   await worker.until(/"msg":"ready"/);
-  expect(asked()).toBeGreaterThanOrEqual(3);
-  const said = worker.stdout() + worker.stderr();
+  expect(listed()).toBeGreaterThanOrEqual(3);
+  const output = worker.stdout() + worker.stderr();
   // Once to choose a runtime, and once to list the sandboxes of dead workers.
-  expect(said.match(new RegExp(WAITS, 'g'))).toHaveLength(2);
+  expect(output.match(new RegExp(WAITS, 'g'))).toHaveLength(2);
   worker.kill('SIGTERM');
   expect(await worker.exit).toBe(0);
 });
 
 test('without an engine the exit code is 12; a worker stopped meanwhile exits with 0', async () => {
-  const folder = await place();
+  const folder = await temporaryFolder();
   const impatient = startWorker(folder, 1);
   const patient = startWorker(folder, 600);
   expect(await impatient.exit).toBe(12);
@@ -87,7 +87,7 @@ test('without an engine the exit code is 12; a worker stopped meanwhile exits wi
 });
 
 test('a worker waits for a full disk, and its tries leave nothing behind', async () => {
-  const folder = await place();
+  const folder = await temporaryFolder();
   const scratch = join(folder, 'scratch');
   await mkdir(scratch, { mode: 0o755 });
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=0755', 'swefarm-test', scratch]);

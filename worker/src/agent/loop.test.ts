@@ -92,9 +92,9 @@ describe('tool calls', () => {
     const two = toolCalls(['bash', '{"command":"echo a"}'], ['bash', '{"command":"echo b"}']);
     const end = await play([two, toolCalls(['submit_solution', '{}'])], config);
     expect(end).toMatchObject({ exit_status: 'submitted', submission: null });
-    const told = end.trajectory.messages.filter((message) => message.role === 'tool');
-    expect(told.map((message) => message.tool_call_id)).toEqual(['call_0', 'call_1']);
-    expect(told[1]?.content).toContain('\nb\n');
+    const toolMessages = end.trajectory.messages.filter((message) => message.role === 'tool');
+    expect(toolMessages.map((message) => message.tool_call_id)).toEqual(['call_0', 'call_1']);
+    expect(toolMessages[1]?.content).toContain('\nb\n');
     expect(end.trajectory.turns[0]?.commands).toHaveLength(2);
   });
   test('calls after submit_solution do not run', async () => {
@@ -111,9 +111,9 @@ describe('tool calls', () => {
     const bad = toolCalls(['bash', '{"command":"ls"}'], ['bash', '{"command":']);
     const end = await play([bad, toolCalls(['submit_solution', '{}'])], config, shell);
     expect(shell.commands).toEqual([]);
-    const told = end.trajectory.messages.filter((message) => message.role === 'tool');
-    expect(told).toHaveLength(2);
-    expect(told[0]?.content).toMatch(/not a JSON object/);
+    const toolMessages = end.trajectory.messages.filter((message) => message.role === 'tool');
+    expect(toolMessages).toHaveLength(2);
+    expect(toolMessages[0]?.content).toMatch(/not a JSON object/);
   });
   test('repeated invalid JSON ends as format_limit', async () => {
     const end = await play([toolCalls(['bash', 'Infinity'])], config);

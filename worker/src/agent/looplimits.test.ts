@@ -55,8 +55,8 @@ describe('limits', () => {
   });
   test('missing experts that the run requires fail the rollout', async () => {
     const reply = { prompt_token_ids: new Int32Array(3), generation_token_ids: new Int32Array(1) };
-    const told = { reply: { ...reply, generation_log_probs: new Float32Array(1), usage: null } };
-    const policy = scriptedPolicy([told], { requireTokens: true, experts: 'require' });
+    const withoutExperts = { reply: { ...reply, generation_log_probs: new Float32Array(1), usage: null } };
+    const policy = scriptedPolicy([withoutExperts], { requireTokens: true, experts: 'require' });
     await expect(runMiniAgent(scriptedTask(), depsOf(policy, echoShell()))).rejects.toMatchObject({
       failureClass: 'policy_tokens',
       message: expect.stringContaining('turn 1: routed_experts: there are none'),

@@ -56,8 +56,8 @@ export function headAndTail(
   } else {
     first = startOf(decodeStart(head, (limit - half) * BYTES_PER_CHARACTER), limit - half);
     last = endOf(decodeEnd(tail ?? head, half * BYTES_PER_CHARACTER), half);
-    const kept = Buffer.byteLength(first) + Buffer.byteLength(last);
-    leftOut = `about ${Math.max(1, result.outputBytes - kept)} bytes`;
+    const shown = Buffer.byteLength(first) + Buffer.byteLength(last);
+    leftOut = `about ${Math.max(1, result.outputBytes - shown)} bytes`;
   }
   return `${first}\n${elision(leftOut)}\n${withoutFinalNewline(last)}`;
 }

@@ -16,14 +16,14 @@ export async function untilServing(pause: Pause, signal: AbortSignal): Promise<v
   signal.throwIfAborted();
   if (!pause.paused) return;
   await new Promise<void>((resolve) => {
-    const look = () => {
+    const check = () => {
       if (pause.paused && !signal.aborted) return;
       stop();
-      signal.removeEventListener('abort', look);
+      signal.removeEventListener('abort', check);
       resolve();
     };
-    const stop = pause.onChange(look);
-    signal.addEventListener('abort', look, { once: true });
+    const stop = pause.onChange(check);
+    signal.addEventListener('abort', check, { once: true });
   });
   signal.throwIfAborted();
 }

@@ -6,7 +6,7 @@ import { countUnreadCalls } from './unreadcalls.ts';
 const KIMI = '<|tool_calls_section_begin|><|tool_call_begin|>bash';
 const call = { id: 'a', type: 'function' as const, function: { name: 'bash', arguments: '{}' } };
 
-function said(...answers: Partial<Message>[]): Trajectory {
+function trajectoryOf(...answers: Partial<Message>[]): Trajectory {
   const made = madeTrajectory(1, 1);
   const turn = made.turns[0] as Turn;
   const messages = answers.map((answer) => ({ role: 'assistant', content: null, ...answer }) as Message);
@@ -16,7 +16,7 @@ function said(...answers: Partial<Message>[]): Trajectory {
 test('answers with an unreadable tool call are counted, with the most frequent marker', () => {
   expect(
     countUnreadCalls(
-      said(
+      trajectoryOf(
         { content: KIMI },
         { content: `<think>${KIMI}</think>I am done.` },
         { content: '<tool_call>{"name": }</tool_call>' },
@@ -28,5 +28,5 @@ test('answers with an unreadable tool call are counted, with the most frequent m
   ).toEqual({ answers: 3, marker: '<|tool_calls_section_begin|>' });
 });
 test('a rollout without unreadable calls has no count', () => {
-  expect(countUnreadCalls(said({ tool_calls: [call] }, { content: 'I am done.' }))).toBeUndefined();
+  expect(countUnreadCalls(trajectoryOf({ tool_calls: [call] }, { content: 'I am done.' }))).toBeUndefined();
 });

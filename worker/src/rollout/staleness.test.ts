@@ -65,11 +65,11 @@ test('weights that a full record of versions no longer lists are too old, not un
 });
 
 test('before a commit Redis is read if the run has a limit, a policy and known weights', async () => {
-  let asked = 0;
+  let reads = 0;
   const record = { name: 'p', versions: ['w1', 'w2', 'w3'], endpoints: [] } as unknown as PolicyRecord;
   const policies = {
     async get() {
-      asked++;
+      reads++;
       return [record];
     },
   };
@@ -79,11 +79,11 @@ test('before a commit Redis is read if the run has a limit, a policy and known w
   expect(await isStale({ ...run, max_staleness: 2 }, began, policies)).toBe(false);
   const other = { ...run, policy: { name: 'q', urls: [] } } as unknown as RunRecord;
   expect(await isStale(other, began, policies)).toBe(false);
-  expect(asked).toBe(3);
+  expect(reads).toBe(3);
   expect(await isStale({ ...run, max_staleness: null }, began, policies)).toBe(false);
   expect(await isStale(run, talk([null, 'w1']), policies)).toBe(false);
   expect(await isStale(run, null, policies)).toBe(false);
-  expect(asked).toBe(3);
+  expect(reads).toBe(3);
 });
 
 test('a result has the oldest and the newest weights', () => {

@@ -15,10 +15,10 @@ test('after an error the last known length remains, and the endpoint is asked ag
   let ahead = 0;
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead);
   onTestFinished(() => clock.mockRestore());
-  const told = () => servedModel(endpoint.url, 'm', null);
-  expect(await told()).toEqual({ version: 'v1', length: 100 });
+  const served = () => servedModel(endpoint.url, 'm', null);
+  expect(await served()).toEqual({ version: 'v1', length: 100 });
   ahead += 31_000;
-  expect(await told()).toEqual({ version: null, length: 100 });
+  expect(await served()).toEqual({ version: null, length: 100 });
   ahead += 6_000;
-  expect(await told()).toEqual({ version: 'v2', length: 200 });
+  expect(await served()).toEqual({ version: 'v2', length: 200 });
 });

@@ -13,11 +13,11 @@ const never = new AbortController().signal;
 const KEY = 'sk-of-the-operator';
 const SHOWN = `Bearer ${KEY}`;
 
-/** A rollout of a run with the operator's endpoint, while a policy entry says what `said` holds. */
-function rollout(operator: Endpoint, said: string[], config: Record<string, unknown> = {}) {
+/** A rollout of a run with the operator's endpoint, while a policy entry says what `urls` holds. */
+function rollout(operator: Endpoint, urls: string[], config: Record<string, unknown> = {}) {
   const warnings: string[] = [];
   const record: PolicyRecord = {
-    ...{ name: 'evil', version: null, versions: [], endpoints: said, state: 'serving', changed_at: 1 },
+    ...{ name: 'evil', version: null, versions: [], endpoints: urls, state: 'serving', changed_at: 1 },
   };
   const parsed = PolicyConfig.parse({
     urls: [operator.url],

@@ -113,7 +113,7 @@ test.each([
   ['text', chatEvents(['no'], 'abort'), chatEvents(['n', 'o'], null), chatEvents(['yes'], 'stop'), 'yes'],
 ])(
   'in mode %s patience runs while the endpoint fails, not while it answers',
-  async (mode, first, long, last, said) => {
+  async (mode, first, long, last, text) => {
     // The second request alone takes longer than the patience.
     const { asked, bodies } = await oneTurn(
       { token_mode: mode, patience: 3 },
@@ -121,7 +121,7 @@ test.each([
       slowly([...long], 4_000 / long.length),
       streamed(last),
     );
-    expect(await asked).toMatchObject({ message: { content: said } });
+    expect(await asked).toMatchObject({ message: { content: text } });
     expect(bodies()).toHaveLength(3);
   },
 );
@@ -129,13 +129,13 @@ test.each([
 describe.each([
   ['token-in', events([8, 9], 'stop', [1, 2, 3]), 't8 t9 '],
   ['text', chatEvents(['t8 ', 't9 '], 'stop'), 't8 t9 '],
-])('in mode %s an answer with a finish reason is complete', (mode, told, said) => {
+])('in mode %s an answer with a finish reason is complete', (mode, events, text) => {
   const DONE = 'data: [DONE]\n\n';
   test.each<[string, Handler]>([
-    ['the connection is cut behind it', streamed(told, 'cut')],
-    ['the connection is cut behind [DONE]', streamed([...told, DONE], 'cut')],
-    ['the connection stays open behind [DONE]', streamed([...told, DONE], 'nothing')],
-    ['nothing more comes', streamed(told, 'nothing')],
+    ['the connection is cut behind it', streamed(events, 'cut')],
+    ['the connection is cut behind [DONE]', streamed([...events, DONE], 'cut')],
+    ['the connection stays open behind [DONE]', streamed([...events, DONE], 'nothing')],
+    ['nothing more comes', streamed(events, 'nothing')],
   ])('%s', async (what, handler) => {
     const silent = what === 'nothing more comes';
     const { asked, bodies } = await oneTurn(
@@ -144,7 +144,7 @@ describe.each([
       sendError(400, 'asked twice'),
     );
     const reply = await asked;
-    expect(reply).toMatchObject({ message: { content: said }, finish_reason: 'stop' });
+    expect(reply).toMatchObject({ message: { content: text }, finish_reason: 'stop' });
     expect(reply.seconds).toBeLessThan(15);
     expect(bodies()).toHaveLength(1);
   });

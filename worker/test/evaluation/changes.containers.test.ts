@@ -34,7 +34,10 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
   afterAll(() => runtime[Symbol.asyncDispose]());
 
   /** The reported changes after a shell script ran in place of the tests. */
-  async function told(script: string, act: (container: Container) => Promise<void> = async () => undefined) {
+  async function changesAfter(
+    script: string,
+    act: (container: Container) => Promise<void> = async () => undefined,
+  ) {
     await using container = await runtime.start(spec(image, { role: 'evaluation' }), NEVER);
     await sh(container, 'git init -q /testbed');
     await container.putFiles([{ ...SCRIPT, mode: 0o755 }], NEVER);
@@ -49,7 +52,7 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
       mkdir -p /opt/miniconda3/envs/testbed/bin /root/.cache/x/bin; echo >/opt/miniconda3/envs/testbed/bin/flask
       mkdir -p /testbed/bin /tmp/env/bin; cp /usr/bin/env /testbed/bin/python; cp /usr/bin/env /tmp/env/bin/python
       cp /usr/bin/env /root/.cache/x/bin/python; cat /eval.sh >/dev/null; rm -f /usr/bin/nl; touch /usr/bin/new; rm /usr/bin/new`;
-    expect(await told(script)).toEqual({ changed_files: [] });
+    expect(await changesAfter(script)).toEqual({ changed_files: [] });
   });
 
   test.each([
@@ -90,7 +93,7 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
       '/etc/ld.so.preload',
     ],
   ])('%s', async (_what, script, path) => {
-    expect((await told(`export HOME=/root; ${script}`)).changed_files).toContain(path);
+    expect((await changesAfter(`export HOME=/root; ${script}`)).changed_files).toContain(path);
   });
 
   test('a loop that outlives the tests, kills observers, and cleans up after itself', async () => {
@@ -98,7 +101,7 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
     const script = `cp /usr/bin/env /usr/bin/python3.99; mv /usr/bin/python3.99 /usr/bin/python3.98
       setsid sh -c '${loop}' >/dev/null 2>&1 &
       while ! [ -e /usr/bin/a ]; do :; done`;
-    expect(await told(script)).toEqual({ changed_files: ['/usr/bin/python3.98'] });
+    expect(await changesAfter(script)).toEqual({ changed_files: ['/usr/bin/python3.98'] });
   });
 
   test('a changed tool among very many files', async () => {
@@ -106,17 +109,17 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
 os.mkdir("/usr/many")
 for n in range(20000): os.close(os.open(f"/usr/many/{n}", os.O_CREAT | os.O_WRONLY))`;
     const script = `python3 -c '${many}'; cp /usr/bin/env /usr/bin/tox`;
-    expect(await told(script)).toEqual({ changed_files: ['/usr/bin/tox'] });
+    expect(await changesAfter(script)).toEqual({ changed_files: ['/usr/bin/tox'] });
   });
 
   test('more changed tools than the limit are reported as unknown, with the reason', async () => {
     const many = `import os
 for n in range(1050): os.makedirs(f"/usr/x{n}/bin/python")`;
-    expect((await told(`python3 -c '${many}'`)).changes_unknown).toMatch(/more than 1000 files/);
+    expect((await changesAfter(`python3 -c '${many}'`)).changes_unknown).toMatch(/more than 1000 files/);
   });
 
   test('changes of a lost container are reported as unknown, with the reason', async () => {
-    const lost = await told('true', (container) => runtime.remove(container.id));
+    const lost = await changesAfter('true', (container) => runtime.remove(container.id));
     expect(lost).toEqual({ changes_unknown: expect.stringMatching(/no such container|is gone/i) });
   });
 });

@@ -57,10 +57,10 @@ test('a patch of one newline is a patch for the SWE-Gym fork only, which changes
       },
     ],
   };
-  const said = ['echo "Applied patch t.py cleanly."'];
-  expect((await evaluated(said, '\n', fork)).report).toMatchObject({
+  const lines = ['echo "Applied patch t.py cleanly."'];
+  expect((await evaluated(lines, '\n', fork)).report).toMatchObject({
     ...{ patch_state: 'applied', applied_with: 'git apply --allow-empty -v' },
     ...{ evaluation: 'completed', resolved: true },
   });
-  expect((await evaluated(said, '\n')).report).toMatchObject({ patch_state: 'empty' });
+  expect((await evaluated(lines, '\n')).report).toMatchObject({ patch_state: 'empty' });
 });

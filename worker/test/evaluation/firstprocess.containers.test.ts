@@ -73,7 +73,7 @@ describe('an evaluation gives the same report and log with and without execs', (
       log_parser: 'pytest',
       eval_script: [head, ...lines, ...rest].join('\n'),
     });
-    const told = async (byExec: boolean) => {
+    const evaluated = async (byExec: boolean) => {
       const { report, log } = await evaluator.run(row, patch, image, {
         ...limits,
         byExec,
@@ -82,7 +82,7 @@ describe('an evaluation gives the same report and log with and without execs', (
       // bash prints the number of the killed process, right-aligned.
       return { report, log: log?.toString('latin1').replace(/ *\b\d+ Killed/, ' N Killed') };
     };
-    expect(await told(false)).toEqual(await told(true));
+    expect(await evaluated(false)).toEqual(await evaluated(true));
   });
 });
 

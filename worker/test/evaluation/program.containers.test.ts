@@ -187,13 +187,13 @@ json.dump(found, open("${OUTPUT}", "w"))`;
 
 test('doctor reports whether the Python of a parser image starts and has the package', async () => {
   const { tree } = await minimalImage();
-  const said = async (parserImage: string | null) => {
+  const finding = async (parserImage: string | null) => {
     const places = { scratchDir: join(folder, 'doctor'), imagesDir: join(folder, 'doctorimages') };
     const flags = { runtime: 'rootfs', ...places, ...(parserImage === null ? {} : { parserImage }) };
     const [finding] = await parserImageFindings(loadConfig('worker', { env: {}, flags }), NEVER);
     return `${finding?.status}: ${finding?.detail}`;
   };
-  expect(await said(`dir:${tree}`)).toMatch(/^warn: .*python3; without the package multi-swe-bench/);
-  expect(await said(`dir:${join(folder, 'nowhere')}`)).toMatch(/^fail: .*nowhere/);
-  expect(await said(null)).toMatch(/^ok: not set: rows whose outcomes a program of the dataset reads/);
+  expect(await finding(`dir:${tree}`)).toMatch(/^warn: .*python3; without the package multi-swe-bench/);
+  expect(await finding(`dir:${join(folder, 'nowhere')}`)).toMatch(/^fail: .*nowhere/);
+  expect(await finding(null)).toMatch(/^ok: not set: rows whose outcomes a program of the dataset reads/);
 });

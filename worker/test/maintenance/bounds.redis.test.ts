@@ -9,38 +9,40 @@ import { startLeash } from './leash.ts';
 
 const open = new AbortController().signal;
 
-async function sceneWith(url?: string): Promise<{ at: Scene; prefix: string; said: string[] }> {
+async function sceneWith(url?: string): Promise<{ at: Scene; prefix: string; logTexts: string[] }> {
   const prefix = `k-${newId()}`;
   const at = await openScene(prefix, url);
   onTestFinished(() => at.farm[Symbol.asyncDispose]());
-  const said: string[] = [];
-  const note = (_fields: unknown, text: string): void => void said.push(text);
+  const logTexts: string[] = [];
+  const note = (_fields: unknown, text: string): void => void logTexts.push(text);
   Object.assign(at.deps, { log: { ...at.deps.log, error: note, warn: note, info: note, debug: note } });
-  return { at, prefix, said };
+  return { at, prefix, logTexts };
 }
 
 const HUGE = 200_000_000;
 
 test('a run with a count of 200 million is reported once, affects no other, and can be removed', async () => {
-  const { at, prefix, said } = await sceneWith();
-  const say = rawRedis(at.farm);
+  const { at, prefix, logTexts } = await sceneWith();
+  const redisCall = rawRedis(at.farm);
   const byRecord = await startRun(at);
   const bySize = await startRun(at, { refills: 1, deadline_at: Date.now() - 1, min_group: 1 });
-  const well = await startRun(at, { deadline_at: Date.now() - 1, group_size: 2 });
+  const healthy = await startRun(at, { deadline_at: Date.now() - 1, group_size: 2 });
   const key = (run: { run_id: string }): string => `{${prefix}}:run:${run.run_id}`;
   const record = { ...byRecord.run, oversample: HUGE };
-  await say('SET', key(byRecord.run), JSON.stringify(record), 'KEEPTTL');
+  await redisCall('SET', key(byRecord.run), JSON.stringify(record), 'KEEPTTL');
   for (const { run } of [byRecord, bySize])
     for (const field of ['size', 'left', 'refilled'])
-      await say('HSET', `${key(run)}:groups`, `${GROUP} ${field}`, HUGE);
+      await redisCall('HSET', `${key(run)}:groups`, `${GROUP} ${field}`, HUGE);
   for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
-  const { results } = await at.farm.results.read(well.run.run_id, '0');
+  const { results } = await at.farm.results.read(healthy.run.run_id, '0');
   expect(results.map(({ result }) => result.reward_row)).toEqual(['deadline', 'deadline']);
-  expect(said.filter((text) => text.includes(byRecord.run.run_id))).toEqual([
+  expect(logTexts.filter((text) => text.includes(byRecord.run.run_id))).toEqual([
     expect.stringMatching(/oversample: .*10000.*swefarm remove/),
   ]);
-  const told = said.filter((text) => text.includes(`size of group ${GROUP} is out of bounds: ${HUGE}`));
-  expect(new Set(told).size).toBe(1);
+  const matching = logTexts.filter((text) =>
+    text.includes(`size of group ${GROUP} is out of bounds: ${HUGE}`),
+  );
+  expect(new Set(matching).size).toBe(1);
   for (const { run, ids } of [byRecord, bySize]) {
     await at.farm.runs.remove(run.run_id);
     expect(await at.farm.jobs.missing(ids)).toEqual(ids);

@@ -47,12 +47,12 @@ export const DEBTS: readonly Debt[] = [
     duty: 'commit-cancelled',
     async arrange(at) {
       const { run, ids } = await startRun(at);
-      const [held = ''] = ids;
+      const [running = ''] = ids;
       await aWorker(at, BY.worker);
-      const claim = await at.farm.journal.claim(held, BY);
+      const claim = await at.farm.journal.claim(running, BY);
       await at.farm.cancel.cancelRun(run.run_id);
       // The worker was about to commit when it read the cancel.
-      return () => settleBy(at, run, held, { judged: 1 }, claim);
+      return () => settleBy(at, run, running, { judged: 1 }, claim);
     },
   },
   {
@@ -139,8 +139,8 @@ async function forget(key: string): Promise<void> {
   const { hostname, port, password } = new URL(redisUrl());
   const socket = connect({ host: hostname, port: Number(port) });
   socket.end(`AUTH ${password}\r\nDEL ${key}\r\nQUIT\r\n`);
-  const said = await text(socket);
-  if (!said.includes(':1')) throw new Error(`${key} was not there: ${said}`);
+  const answer = await text(socket);
+  if (!answer.includes(':1')) throw new Error(`${key} was not there: ${answer}`);
 }
 
 /** Everything that is visible from outside, with runs by the size of their groups in place of their ids. */

@@ -65,18 +65,18 @@ test('enough usable results end a group at once; a worker commits a running sibl
   const at = await scene();
   const { run, ids } = await startRun(at, { min_group: 2 });
   await aWorker(at, 'w1');
-  const [a = '', b = '', held = '', waiting = ''] = ids;
-  await at.farm.journal.claim(held, BY);
+  const [a = '', b = '', claimed = '', waiting = ''] = ids;
+  await at.farm.journal.claim(claimed, BY);
   await settleBy(at, run, a, { judged: 0 });
   expect(await at.farm.cancel.isCancelled(ids)).toEqual(new Map());
   await settleBy(at, run, b, { judged: 1 });
-  expect([...(await at.farm.cancel.isCancelled([held, waiting])).values()]).toEqual([
+  expect([...(await at.farm.cancel.isCancelled([claimed, waiting])).values()]).toEqual([
     'early_stop',
     'early_stop',
   ]);
   await twice(commitCancelled(), at);
   expect(await rowsOf(at, run.run_id)).toMatchObject({ 3: 'cancelled early_stop' });
-  expect(await at.farm.groups.open(run.run_id)).toEqual([held]);
+  expect(await at.farm.groups.open(run.run_id)).toEqual([claimed]);
   // A worker that does not commit in time is not waited for.
   await commitCancelled(0).run(at.deps, open);
   expect(await rowsOf(at, run.run_id)).toMatchObject({ 2: 'cancelled early_stop' });
@@ -235,7 +235,7 @@ test('open runs and runs that do not follow the policy are not cancelled as stal
 test('artifacts of late attempts go; those of winners, running attempts and resumable work stay', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at);
-  const [won = '', running = '', kept = '', failed = ''] = ids;
+  const [won = '', running = '', resumable = '', failed = ''] = ids;
   const blob = Buffer.from('x');
   const overtaken: string[] = [];
   for (const id of [won, failed]) {
@@ -249,9 +249,9 @@ test('artifacts of late attempts go; those of winners, running attempts and resu
   // Redis lost this claim, and gave its number to the winner.
   const lost = await at.farm.artifacts.put(won, { attempt: 2, claim: 'lost' }, blob);
   await at.farm.artifacts.put(running, await claimBy(at, running), blob);
-  const worked = await claimBy(at, kept);
-  const locator = await at.farm.artifacts.put(kept, worked, blob);
-  await at.farm.journal.end(kept, worked.claim, {
+  const worked = await claimBy(at, resumable);
+  const locator = await at.farm.artifacts.put(resumable, worked, blob);
+  await at.farm.journal.end(resumable, worked.claim, {
     stage: 'evaluation',
     class: 'evaluation_lost',
     cause: null,

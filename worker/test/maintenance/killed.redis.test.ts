@@ -1,6 +1,6 @@
 /**
  * A worker that dies, or only stands still, between any two commands of any duty: after the next worker's rounds the farm
- * is as if nothing had happened, whatever the first one still had to say.
+ * is as if nothing had happened, whatever the first one still had to write.
  */
 import { newId } from '@swefarm/shared';
 import { expect, test } from 'vitest';

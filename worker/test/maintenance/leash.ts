@@ -17,7 +17,7 @@ export type Leash = AsyncDisposable & {
   cut(): void;
 };
 
-type Line = { client: Socket; server: Socket; held: Buffer[] };
+type Line = { client: Socket; server: Socket; waiting: Buffer[] };
 
 export async function startLeash(redisUrl: string): Promise<Leash> {
   const target = new URL(redisUrl);
@@ -30,7 +30,7 @@ export async function startLeash(redisUrl: string): Promise<Leash> {
   });
   const listener = createServer({ noDelay: true }, (client) => {
     const server = connect({ host: target.hostname, port: Number(target.port), noDelay: true });
-    const line: Line = { client, server, held: [] };
+    const line: Line = { client, server, waiting: [] };
     lines.add(line);
     server.pipe(client);
     let rest: Buffer = Buffer.alloc(0);
@@ -44,7 +44,7 @@ export async function startLeash(redisUrl: string): Promise<Leash> {
           passed += 1;
           server.write(command);
         } else {
-          line.held.push(command);
+          line.waiting.push(command);
           tighten();
         }
       }
@@ -77,7 +77,7 @@ export async function startLeash(redisUrl: string): Promise<Leash> {
     tight,
     release() {
       left = Number.POSITIVE_INFINITY;
-      for (const { server, held } of lines) for (const command of held.splice(0)) server.write(command);
+      for (const { server, waiting } of lines) for (const command of waiting.splice(0)) server.write(command);
     },
     cut,
     async [Symbol.asyncDispose]() {

@@ -5,9 +5,9 @@ const URLS = ['http://a/v1', 'http://b/v1', 'http://c/v1'];
 
 test('rollouts spread evenly, and a released endpoint is bound first', () => {
   const endpoints = openEndpoints();
-  const held = Array.from({ length: 9 }, (_, i) => endpoints.bind(URLS, `r${i}`));
+  const bound = Array.from({ length: 9 }, (_, i) => endpoints.bind(URLS, `r${i}`));
   expect(endpoints.views().map(({ load }) => load)).toEqual([3, 3, 3]);
-  const [first] = held;
+  const [first] = bound;
   first?.[Symbol.dispose]();
   first?.[Symbol.dispose]();
   expect(endpoints.bind(URLS, 'x').url).toBe(first?.url);

@@ -63,8 +63,8 @@ test('workers know the rollouts that other workers have bound', async () => {
   await expect.poll(() => all.reports.get('one'), POLL).toMatchObject([{ url: bound.url, load: 2 }]);
   // The other endpoint has less load, so the hash of the key does not matter.
   const elsewhere = async (key: string) => {
-    using held = two.endpoints.bind(URLS, key);
-    return held.url !== bound.url;
+    using other = two.endpoints.bind(URLS, key);
+    return other.url !== bound.url;
   };
   await expect
     .poll(async () => (await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map(elsewhere))).every(Boolean), POLL)

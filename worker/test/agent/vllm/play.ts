@@ -61,8 +61,11 @@ export function contiguous(turns: readonly Turn[]): boolean {
       const continues = seen.every((id, at) => prompt[at] === id);
       seen = [...prompt, ...generation];
       const usage = turns[index]?.usage;
-      const told = usage?.prompt_tokens === prompt.length && usage.completion_tokens === generation.length;
-      return continues && told && logProbs.length === generation.length && logProbs.every(Number.isFinite);
+      const isCounted =
+        usage?.prompt_tokens === prompt.length && usage.completion_tokens === generation.length;
+      return (
+        continues && isCounted && logProbs.length === generation.length && logProbs.every(Number.isFinite)
+      );
     },
   );
 }
