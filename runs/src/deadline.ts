@@ -3,7 +3,6 @@ import { type Farm, type RunRecord, UsageError } from '@swefarm/shared';
 
 const SECONDS: Record<string, number> = { '': 1, s: 1, m: 60, h: 3600, d: 24 * 3600 };
 
-/** Milliseconds of a span such as `30m`; null when the text is not a span. */
 function spanMs(text: string): number | null {
   const span = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(text.trim());
   return span && Math.round(Number(span[1]) * (SECONDS[span[2] ?? ''] ?? 1) * 1000);

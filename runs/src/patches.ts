@@ -33,9 +33,7 @@ export async function readPatches(
       });
       continue;
     }
-    const earlier = patches.get(id);
-    if (earlier) earlier.push(patch ?? '');
-    else patches.set(id, [patch ?? '']);
+    patches.set(id, [...(patches.get(id) ?? []), patch ?? '']);
   }
   if (problems.length > 0) throw datasetError(path, problems);
   const missing = instances.filter((one) => !patches.has(one.instance_id)).map((one) => one.instance_id);

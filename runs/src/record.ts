@@ -225,7 +225,6 @@ function flatten(value: unknown, prefix = '', into = new Map<string, string>()):
   return into;
 }
 
-/** Shows a long text by its start and a fingerprint. */
 function shorten(shown = 'unset'): string {
   if (shown.length <= 200) return shown;
   const fingerprint = createHash('sha256').update(shown).digest('hex').slice(0, 8);

@@ -22,7 +22,6 @@ export type Submission = {
 
 export type Submitted = {
   run_id: string;
-  /** All rollouts of the run, in the order of groups. */
   rollouts: string[];
   /** The number of rollouts without a result and without an output line. */
   queued: number;
@@ -46,16 +45,7 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
   if (submission.done) await farm.groups.markDoneElsewhere([...submission.done]);
   const committed = await farm.results.committedIds(record.run_id);
   const open = wanted.filter((id) => !committed.has(id));
-  const missing = await farm.jobs.missing(open);
-  for (let at = 0; at < missing.length; at += CHUNK) {
-    if (signal?.aborted) {
-      throw new SwefarmError(
-        'aborted',
-        `stopped after ${at} of ${missing.length} jobs; the others are added when the run is resumed`,
-      );
-    }
-    await farm.jobs.enqueue(record, missing.slice(at, at + CHUNK));
-  }
+  await queueMissing(farm, record, open, signal);
   return { run_id: record.run_id, rollouts, queued: open.length };
 }
 
@@ -66,8 +56,23 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
  */
 export async function queueMore(farm: Farm, record: RunRecord, rollouts: readonly string[]): Promise<void> {
   await farm.groups.reopen(rollouts);
+  await queueMissing(farm, record, rollouts);
+}
+
+async function queueMissing(
+  farm: Farm,
+  record: RunRecord,
+  rollouts: readonly string[],
+  signal?: AbortSignal,
+): Promise<void> {
   const missing = await farm.jobs.missing(rollouts);
   for (let at = 0; at < missing.length; at += CHUNK) {
+    if (signal?.aborted) {
+      throw new SwefarmError(
+        'aborted',
+        `stopped after ${at} of ${missing.length} jobs; the others are added when the run is resumed`,
+      );
+    }
     await farm.jobs.enqueue(record, missing.slice(at, at + CHUNK));
   }
 }

@@ -45,7 +45,6 @@ export function healthFinding(
 const hasVerdict = (round: EvaluationRound): round is EvaluationRound & { report: Report } =>
   round.report !== null && round.report.evaluation !== 'not_run' && round.report.resolved !== null;
 
-/** Tests that passed in some reports and failed in others, sorted. */
 function flakyTests(reports: readonly Report[]): string[] {
   const seen = new Map<string, Set<boolean>>();
   for (const { tests_status: status } of reports) {

@@ -22,7 +22,6 @@ type DoctorOptions = {
   /** The settings of a run; its URLs are ignored. With `require_tokens`, the probe also tests whether tokens are contiguous. */
   policy: PolicyConfig;
   acceptRawLogprobs: boolean;
-  /** Tests whether the endpoints accept pictures. */
   pictures?: boolean;
   apiKey: PolicyKey | null;
   signal: AbortSignal;

@@ -21,7 +21,6 @@ export class ProbeRefused extends Error {
   readonly status: number;
   /** Null: the answer does not show one. */
   readonly remedy: string | null;
-  /** The endpoint refuses this request as a stream. */
   readonly refusesStream: boolean;
 
   constructor(route: Route, error: APIError) {

@@ -34,7 +34,6 @@ export type TokenProbeOptions = ProbeTarget & {
   contextLimit?: number | null;
   /** The run's limit on tokens after the first prompt. */
   sequenceBudget?: number | null;
-  /** The longest problem statement of the run. */
   problem?: string;
   /** The trainer corrects for log-probabilities of a distribution other than the sampled one. */
   acceptRawLogprobs?: boolean;
@@ -182,7 +181,6 @@ function observations(
   return calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'README.md\nsrc' }));
 }
 
-/** Whether the first prompt and one answer fit. */
 async function probeContext(url: string, target: TokenProbeOptions, limits: TokenLimits): Promise<string> {
   const lengths = [limits.contextLimit, await limits.modelLength()].filter((limit) => limit !== null);
   const { max_tokens: wanted } = effectiveSampling(target.config);
@@ -223,7 +221,6 @@ async function promptTokens(url: string, target: TokenProbeOptions): Promise<num
   }
 }
 
-/** Checks that log-probabilities are those of the sampled distribution, where the run's sampling changes it. */
 function judgeLogProbs({ verdict, detail }: LogProbs, target: TokenProbeOptions): string {
   const changed = reshapingKeys(effectiveSampling(target.config));
   const found = `logprobs: ${verdict} (${detail})`;

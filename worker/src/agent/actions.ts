@@ -57,7 +57,6 @@ function parseActions(message: Message, apart: boolean): Action {
   return { calls };
 }
 
-/** Null for anything but a JSON object; absent arguments count as an empty object. */
 function readArguments(text: string): Record<string, unknown> | null {
   if (text.trim() === '') return {};
   try {

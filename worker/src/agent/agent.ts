@@ -23,7 +23,6 @@ export type PolicyReply = ModelReply & {
   /** The endpoint that sent the last part of the answer. */
   endpoint: string;
   policy_version: { start: string | null; end: string | null };
-  /** Sampling that only this turn's request asked for. */
   asked?: RequestedSampling;
   /** Which weights made which tokens; absent when the endpoint sent no ids. */
   spans?: Span[];
@@ -45,9 +44,7 @@ export interface Policy {
   readonly tokenMode: PolicyConfig['token_mode'];
   /** The trainer needs every token: an answer without token ids fails the rollout. */
   readonly requireTokens: boolean;
-  /** Whether to store the routed experts that the endpoint sends for each token. */
   readonly experts: ExpertMode;
-  /** The sampling settings of every request. */
   readonly sampling: Sampling;
   /** While the trainer pauses the policy, the agent's clocks stop. */
   readonly pause: Pause;
@@ -80,9 +77,7 @@ export type AgentEnd = {
   /** The text after the sentinel, or the argument of submit_solution; null: neither. */
   submission: string | null;
   trajectory: Trajectory;
-  /** The last answer was cut by the token limit. */
   cut_by_token_limit: boolean;
-  /** The agent's sandbox was killed by its own limit. */
   sandbox_killed: boolean;
   model_seconds: number;
   command_seconds: number;

@@ -24,7 +24,6 @@ export type Deadline = Disposable & {
   restart(): void;
 };
 
-/** Node's longest timer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Calls `onOver` once when the seconds are used up. Dispose it to stop the clock. */

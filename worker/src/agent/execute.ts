@@ -64,7 +64,6 @@ async function runCommand(
   }
 }
 
-/** How often this command ran in a row; 0 below the run's limit. */
 function countRepeats(state: CommandState, command: string): number {
   const { collapse_limit: limit } = state.task.config;
   state.repeats = command === state.lastCommand ? state.repeats + 1 : 1;

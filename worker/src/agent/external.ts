@@ -65,7 +65,6 @@ export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Pro
   }
 }
 
-/** Null when the agent's time is over. */
 async function waitForCommand(state: State, done: number, until: number) {
   const { signal, driver } = state.deps;
   const from = performance.now();

@@ -7,7 +7,6 @@ import {
   RolloutFailure,
 } from '@swefarm/shared';
 
-/** Returns the patch; it may be empty. `patch`: the one of the job. */
 type GivePatch = (instance: Instance, patch: string | null) => string;
 
 const GIVEN: Record<GivenAgent, GivePatch> = {

@@ -37,7 +37,6 @@ export async function runMiniAgent(task: AgentTask, deps: AgentDeps): Promise<Ag
 type Stop = { exit_status: ExitStatus; submission: string | null };
 const stopAt = (exit_status: ExitStatus): Stop => ({ exit_status, submission: null });
 
-/** Checks the limits between turns, after all commands of the last answer have run. */
 function limitReached(state: RolloutState): Stop | null {
   if (state.trajectory.turns.length >= state.task.config.step_limit) return stopAt('turn_limit');
   if (state.remainingSeconds() <= 0) return stopAt('time_limit');
@@ -45,7 +44,6 @@ function limitReached(state: RolloutState): Stop | null {
   return limit && outOfTokens(state, limit);
 }
 
-/** The token limit of the run that the rollout has reached; null: none. */
 function tokenLimitMet({ task, trajectory }: RolloutState): 'context_limit' | 'max_sequence_tokens' | null {
   const { context_limit: context, max_sequence_tokens: budget } = task.config;
   const first = tokensOf(trajectory.turns[0]);
@@ -68,7 +66,6 @@ function tokensOf(turn: Turn | undefined): { prompt: number; answer: number } {
   return { prompt: prefix_length + prompt_suffix.length, answer: generation.length };
 }
 
-/** Takes one answer of the model and acts on it; null when the rollout continues. */
 async function takeTurn(state: RolloutState): Promise<Stop | null> {
   const reply = await askPolicy(state);
   if ('exit_status' in reply) return reply;
@@ -88,7 +85,6 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
   }
 }
 
-/** Asks the policy, for at most the agent's remaining time. */
 async function askPolicy(state: RolloutState): Promise<PolicyReply | Stop> {
   const { deps, trajectory, tools } = state;
   const { pause } = deps.policy;
@@ -153,7 +149,6 @@ async function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: T
   if (turn.tokens) trajectory.contiguous = ledger.contiguous;
 }
 
-/** The same failure, with the texts of the two tokens when the endpoint provides them. */
 async function withTexts(broken: TokenBreak, { deps }: RolloutState): Promise<RolloutFailure> {
   if (broken.got === null) return broken;
   const texts = await deps.policy.detokenize([broken.seen, broken.got], deps.signal);
@@ -184,7 +179,6 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
   return null;
 }
 
-/** Runs the calls of one answer in order and adds each observation to the history. */
 async function act(state: RolloutState, turn: Turn, calls: readonly Call[]): Promise<Stop | null> {
   for (const call of calls) {
     if (call.kind === 'submit') return { exit_status: 'submitted', submission: call.submission };

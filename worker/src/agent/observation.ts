@@ -87,7 +87,6 @@ const isSpace = (byte: number | undefined): boolean =>
 
 const withoutFinalNewline = (text: string): string => (text.endsWith('\n') ? text.slice(0, -1) : text);
 
-/** At most `count` UTF-16 units from the start, without half a surrogate pair. */
 function startOf(text: string, count: number): string {
   const cut = text.length > count && isHigh(text.charCodeAt(count - 1)) ? count - 1 : count;
   return text.slice(0, cut);

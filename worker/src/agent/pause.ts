@@ -2,7 +2,6 @@
 
 export interface Pause {
   readonly paused: boolean;
-  /** Seconds paused so far, the present pause included. */
   seconds(): number;
   /** Calls the listener at each start and end of a pause; returns a function that unsubscribes. */
   onChange(listener: () => void): () => void;

@@ -33,7 +33,6 @@ export type CleanRunDeps = {
   bare?: () => Promise<Container>;
   /** Removes each container while its log is graded. */
   removals: Removals;
-  /** The run's limit. */
   timeoutSeconds: number;
   logLimit: number;
   imageDigest: string;
@@ -41,7 +40,6 @@ export type CleanRunDeps = {
   runtime: Pick<Runtime, 'diskFree'>;
   /** The worker took the patch from the agent's tree. */
   fromTree: boolean;
-  /** Bytes that a container may write; null: no limit. */
   diskBytes: number | null;
   /** Describes by how much a container here has less memory than the instance's harness gives; null: it has as much. */
   shortMemory: string | null;
@@ -208,7 +206,6 @@ async function applyTo(
   return facts.ran_unapplied ? null : output;
 }
 
-/** Throws RolloutFailure `evaluation_lost` when the container has ended. */
 function requireRunning(state: ContainerState): void {
   if (state !== 'running')
     throw new RolloutFailure('evaluation_lost', `the evaluation container is ${state}`);

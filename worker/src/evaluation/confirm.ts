@@ -54,7 +54,6 @@ function forged(report: Report, reason: string): void {
   report.trust.reasons.push(reason);
 }
 
-/** Adds a reason for doubt. A clean verdict becomes suspicious. */
 function note(report: Report, reason: string): void {
   if (report.trust.level === 'clean') report.trust.level = 'suspicious';
   report.trust.reasons.push(reason);

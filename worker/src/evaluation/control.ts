@@ -32,14 +32,11 @@ type ControlOutcome = 'started' | 'not_started' | 'timed_out' | 'lost';
 export type ControlDeps = {
   controls: Controls;
   leases: Leases;
-  /** Unique to the attempt. */
   holder: string;
-  /** Evaluates one patch in clean containers. */
   run: (patch: string) => Promise<{ report: Report; testsSeconds: number }>;
   /** Makes a request to Redis and retries it while Redis refuses. */
   ask: <T>(call: () => Promise<T>) => Promise<T>;
   timeoutSeconds: number;
-  /** Counts a control evaluation by its end. */
   count: (labels: { tree: ControlTree; outcome: ControlOutcome }) => void;
   log: Pick<Logger, 'info'>;
   signal: AbortSignal;
@@ -123,7 +120,6 @@ export function createControl(
   };
 }
 
-/** Null while another attempt has the lease. */
 async function takeLease(
   conditions: string,
   { leases, holder, ask, leaseMs = LEASE_MS }: ControlDeps,

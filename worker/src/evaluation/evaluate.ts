@@ -28,7 +28,6 @@ export type EvaluationDeps = CleanRunDeps &
     goldTimeShare: number | null;
     /** Why the tests run: for a verdict, to confirm one, or as evidence for other patches. */
     purpose: 'patch' | 'second' | 'control';
-    /** Counts each run of tests. */
     count: (labels: Pick<EvaluationDeps, 'purpose'>) => void;
     /** Evidence of other trees; absent: this is a control evaluation itself, or none is made. */
     control?: Control | null;
@@ -115,7 +114,6 @@ async function grade(
   return readReport({ instance, plan, patch, facts, log }, deps.threads);
 }
 
-/** Whether the tests ran and ended by themselves. */
 const haveTestsRun = (facts: Ran['facts']): boolean =>
   (facts.patch_state === 'applied' || facts.patch_state === 'empty' || facts.ran_unapplied === true) &&
   !facts.timed_out &&

@@ -73,7 +73,6 @@ export class EvaluationLock {
     });
   }
 
-  /** Milliseconds that may still be lost. */
   #left(): number {
     return this.#graceMs + this.#share * this.#worked - this.#lost;
   }

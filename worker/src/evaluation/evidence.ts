@@ -92,11 +92,9 @@ type Touched = {
   tools: Map<string, boolean>;
   /** Those of them that are folders: an existing path below them has changed. */
   folders: Set<string>;
-  /** Git's configuration files. */
   configs: Set<string>;
 };
 
-/** Throws when there are too many to list. */
 async function touchedPaths(remains: FileChanges, signal: AbortSignal): Promise<Touched> {
   const found: Touched = { tools: new Map(), folders: new Set(), configs: new Set() };
   const entersFolder = (path: string): boolean => ROOTS.test(path) && !PRUNED.test(path) && !INNER.test(path);

@@ -13,9 +13,7 @@ export const PROGRAM_LIMITS: Limits = { cpus: 1, memoryBytes: 1024 ** 3, pids: 6
 const MOST_SECONDS = 600;
 /** A larger output is refused, not cut. */
 const OUTPUT_BYTES = 16 * 1024 * 1024;
-/** Messages of a program that writes its outcomes to a file. */
 const MESSAGE_BYTES = 16 * 1024;
-/** Bytes that a program may write. */
 const DISK_BYTES = 256 * 1024 * 1024;
 const DISK_POLL_MS = 500;
 const END_MS = 60_000;
@@ -98,7 +96,6 @@ async function runIn(container: Container, source: ProgramSource, signal: AbortS
   return readOutput(container, source.output, signal);
 }
 
-/** Null when the signal of the disk watch ended the program. */
 async function execLimited(
   container: Container,
   argv: readonly string[],

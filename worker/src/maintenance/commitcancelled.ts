@@ -73,7 +73,6 @@ async function* stillOpenPart(
 
 type Wait = { since: ReadonlyMap<string, number>; running: Map<string, number>; waitMs: number };
 
-/** Returns the number of commits; adds the rollouts of living workers to `running`. */
 async function commitPart(
   farm: Farm,
   run: RunRecord,

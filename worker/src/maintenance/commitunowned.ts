@@ -10,7 +10,6 @@ import {
 } from '@swefarm/shared';
 import { resultWithoutFacts } from '../rollout/result.ts';
 
-/** Marks results that maintenance committed. */
 const COMMITTED_BY = { worker: 'keeper', node: 'keeper', runtime: 'none' };
 
 /** Ids of the workers with a current heartbeat. */

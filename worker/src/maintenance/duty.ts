@@ -19,7 +19,6 @@ export type DutyDeps = MaintenanceDeps & {
 };
 
 export type Duty = {
-  /** The name in logs. */
   name: string;
   /** Least milliseconds between two rounds. */
   everyMs: number;

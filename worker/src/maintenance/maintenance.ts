@@ -90,7 +90,6 @@ function renewLease(farm: Farm, worker: string): Disposable & { lost: AbortSigna
   return { lost: lost.signal, [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Runs one duty. A failure does not stop the other duties; the same failure is logged once. */
 async function runDuty(duty: Duty, deps: DutyDeps, signal: AbortSignal): Promise<void> {
   const { log, logged } = deps;
   try {

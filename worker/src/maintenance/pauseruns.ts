@@ -15,7 +15,6 @@ import {
 import { livingWorkers } from './commitunowned.ts';
 import { type Duty, eachRun } from './duty.ts';
 
-/** Fewer failures are too little evidence. */
 const LEAST_FAILURES = 20;
 
 export const pauseFailingRuns: Duty = {
@@ -42,7 +41,6 @@ export const pauseFailingRuns: Duty = {
 const PAUSED = 'run paused; go on with: swefarm resume RUN';
 const OPEN_PAUSE_MS = 300_000;
 
-/** Fewer unreadable answers are too little evidence. */
 const LEAST_UNREAD = 20;
 /** Share of all answers; high, because a model in training may often miss the form of a call. */
 const UNREAD_SHARE = 0.9;

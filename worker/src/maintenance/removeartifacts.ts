@@ -47,5 +47,4 @@ export async function ownerlessOf(
   return ownerless;
 }
 
-/** The attempt still runs, or the next attempt needs its work. */
 const mayBeNeeded = (entry: JournalEntry): boolean => entry.ended_at === null || entry.end?.kept != null;

@@ -52,7 +52,6 @@ export class NodeBreaker {
     return this.#reason;
   }
 
-  /** Repeats the check when it is due; call it often. */
   async recheck(): Promise<void> {
     if (this.#reason === null || this.#isChecking || this.#now() < this.#checkAt) return;
     if (!(await this.#check())) {

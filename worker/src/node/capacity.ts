@@ -2,16 +2,8 @@
 import { availableParallelism, totalmem } from 'node:os';
 import type { WorkerConfig } from '@swefarm/shared';
 
-type Declared = Pick<
-  WorkerConfig,
-  | 'concurrency'
-  | 'node_cpus'
-  | 'node_memory_bytes'
-  | 'node_disk_bytes'
-  | 'rollout_cpus'
-  | 'rollout_memory_bytes'
-  | 'rollout_disk_bytes'
->;
+type Resource = 'cpus' | 'memory_bytes' | 'disk_bytes';
+type Declared = Pick<WorkerConfig, 'concurrency' | `${'node' | 'rollout'}_${Resource}`>;
 
 /** At least 1. @param freeBytes of the disk where sandboxes write; null: no limit */
 export function slotsOf(config: Declared, freeBytes: number | null): number {

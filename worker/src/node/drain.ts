@@ -19,7 +19,6 @@ export function splitGrace(seconds: number): Grace {
 export type ManualDrain = {
   /** Sets whether this node is drained; cheap to repeat. */
   set(drained: boolean): void;
-  /** Why this worker claims nothing; null: it is not drained. */
   reason(): string | null;
   [Symbol.dispose](): void;
 };

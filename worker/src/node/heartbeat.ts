@@ -13,7 +13,6 @@ type HeartbeatDeps = {
   metricsAddress: string | null;
   pressure: Pressure;
   manualDrain: ManualDrain;
-  /** Aborted when this worker begins to drain. */
   stop: AbortSignal;
   /** Called when the worker begins or stops to claim; null: claim. */
   onPause: (reason: string | null) => Promise<void>;

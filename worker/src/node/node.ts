@@ -2,7 +2,7 @@
 
 import type { Runtime } from '@swefarm/sandbox';
 import { createRemovals } from '@swefarm/sandbox';
-import type { Ceilings, Farm, WorkerConfig } from '@swefarm/shared';
+import type { Farm, WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { openEndpoints } from '../agent/policy/endpoints.ts';
 import { watchPolicies } from '../agent/policy/watch.ts';
@@ -28,19 +28,7 @@ export type Node = AttemptServices & {
 };
 
 type NodeParts = {
-  config: Ceilings &
-    Pick<
-      WorkerConfig,
-      | 'worker_id'
-      | 'node'
-      | 'placement'
-      | 'locality_wait_seconds'
-      | 'node_memory_bytes'
-      | 'policy_pause_limit_seconds'
-      | 'host_rewards'
-      | 'parser_image'
-      | 'live_turns'
-    >;
+  config: WorkerConfig;
   farm: Farm;
   runtime: Runtime;
   threads: Threads;
@@ -50,7 +38,6 @@ type NodeParts = {
   log: Logger;
   /** Whether a sandbox can start here; absent: starts a trial sandbox. */
   isWell?: (last: FailedRollout | null) => Promise<boolean>;
-  /** How often to read the policies; absent: the default. */
   policyIntervalMs?: number;
 };
 

@@ -20,7 +20,6 @@ export type Pressure = Disposable & {
   reason(): Promise<string | null>;
   /** 99th percentile of the event loop's delay since the last call of {@link reason}, in seconds. */
   lagSeconds(): number;
-  /** Disk of the scratch folder, as measured by the last call of {@link reason}. */
   disk(): { freeBytes: number; sizeBytes: number };
 };
 

@@ -6,7 +6,6 @@
 import type { Runtime } from '@swefarm/sandbox';
 import { errorMessage, type Farm, type Log, waitAtMost } from '@swefarm/shared';
 
-/** A heartbeat is sent once a second. */
 const BEAT_LATE_MS = 5_000;
 /** After this time without a heartbeat while Redis answers, the worker's loops have stopped. */
 const BEAT_DEAD_MS = 60_000;
@@ -29,9 +28,7 @@ type ProbesDeps = {
   runtime: Pick<Runtime, 'name' | 'check'>;
   farm: Pick<Farm, 'ping'>;
   log: Pick<Log, 'info' | 'warn'>;
-  /** Aborted when the worker ends. */
   stop: AbortSignal;
-  /** Monotonic milliseconds; a parameter for tests. */
   now?: () => number;
 };
 

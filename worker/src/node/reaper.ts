@@ -9,7 +9,6 @@ import type { Logger } from 'pino';
 import type { Identity } from './identity.ts';
 
 const SWEEP_MS = 60_000;
-/** An engine may delay one removal for minutes. */
 const REMOVALS_AT_ONCE = 8;
 /** How long a sandbox of this worker may exist without an attempt: attempts do not wait for removals. */
 const FORGOTTEN_MS = 2 * 60_000;
@@ -24,12 +23,10 @@ export type ReaperDeps = {
   registry: Pick<Farm['registry'], 'list'>;
   /** Absent: a worker that is not listed is dead. */
   liveness?: WorkerLiveness;
-  /** The attempts of this worker. */
   active: { list(): readonly { rollout_id: string; attempt: number }[] };
   log: Logger;
   /** Sandboxes of this worker that earlier sweeps found without an attempt. */
   unused?: Unused;
-  /** This worker is ending and needs none of its sandboxes. */
   ending?: boolean;
 };
 
@@ -50,7 +47,6 @@ export async function reap(deps: ReaperDeps): Promise<number> {
   return ends.filter((end) => end.status === 'fulfilled' && end.value).length;
 }
 
-/** Whether the sandbox was removed. */
 async function removeUnowned(one: OwnedContainer, unused: Unused, deps: ReaperDeps): Promise<boolean> {
   const { runtime, log } = deps;
   const why = await whyRemovable(one, unused, deps);

@@ -7,7 +7,6 @@ import { type JobDeps, runForwarded } from './runjob.ts';
 const REDIS_AWAY_MS = 1_000;
 
 type ForwardedJobs = {
-  /** The number of running jobs. */
   count(): number;
   /** Stops receiving and waits for running jobs. */
   end(): Promise<void>;

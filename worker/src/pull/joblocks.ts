@@ -15,9 +15,7 @@ export type JobLocks = {
   has(job: string): boolean;
   /** The lock with which to move the job; null: another worker has the job. It is renewed until {@link drop}. */
   toMove(job: string): string | null;
-  /** Stops the renewal of the lock. */
   drop(job: string, token: string): void;
-  /** Stops all renewals. */
   end(): Promise<void>;
 };
 

@@ -23,7 +23,6 @@ export function startPull(node: Node, seats: number, prefix: string): Pull {
   const reader = createJobReader(node.log);
   const deps = { node, locks, reader, mayStart: () => !paused && !draining };
   const queue: Queue = openQueue(node, { seats, prefix }, (job, token) => runClaimed(job, token, deps));
-  /** Claimed and forwarded jobs share the seats. */
   const shareSeats = (): void => queue.setSeats(paused ? 0 : seats - forwarded.count());
   const forwarded = receiveForwarded(deps, queue, shareSeats);
   const close = async (): Promise<void> => {

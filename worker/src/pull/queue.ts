@@ -8,7 +8,6 @@ export type { Job };
 export type Queue = {
   /** Claims up to this many jobs in parallel; 0: none. */
   setSeats(seats: number): void;
-  /** Stops claiming; {@link setSeats} resumes it. */
   pause(): Promise<void>;
   find(id: string): Promise<Job | undefined>;
   /** Renews the lock; false when it no longer exists. */

@@ -10,7 +10,6 @@ import type { Job } from './queue.ts';
 import type { JobReader } from './readjob.ts';
 
 const UNFORESEEN_DELAY_MS = 5_000;
-/** Delay of a job that this version cannot read. */
 const UNREADABLE_DELAY_MS = 5_000;
 /** Delay of a job that was forwarded to a worker which claims nothing. */
 const NOT_HERE_DELAY_MS = 1_000;

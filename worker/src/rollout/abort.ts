@@ -9,9 +9,7 @@ export type AbortKind =
 export class AttemptAborted extends Error {
   override readonly name = 'AttemptAborted';
   readonly kind: AbortKind;
-  /** For kind `cancelled`. */
   readonly cancelReason: CancelReason;
-  /** Recorded in the journal. */
   readonly why: string | null;
 
   constructor(kind: AbortKind, cancelReason: CancelReason = 'cancelled', why: string | null = null) {

@@ -27,7 +27,6 @@ export class ActiveAttempts {
     if (running) running.attempt = attempt;
   }
 
-  /** Whether the attempt was aborted and has not ended yet. */
   isEnding(rolloutId: string): boolean {
     return this.#running.get(rolloutId)?.controller.signal.aborted === true;
   }
@@ -36,7 +35,6 @@ export class ActiveAttempts {
     return [...this.#running.keys()];
   }
 
-  /** The rollouts with their attempt, once it is claimed in the journal. */
   list(): RunningAttempt[] {
     return [...this.#running].flatMap(([rollout_id, { attempt }]) =>
       attempt === null ? [] : [{ rollout_id, ...attempt }],

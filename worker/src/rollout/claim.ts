@@ -34,6 +34,5 @@ export async function claimRollout(
   }
 }
 
-/** Whether the rollout would only wait for its policy. */
 const waitsForPolicy = async ({ agent, policy }: RunRecord, { farm, policyPauseLimitMs }: Services) =>
   asksPolicy(agent.type) && policy !== null && (await isPausedTooLong(policy, farm, policyPauseLimitMs));

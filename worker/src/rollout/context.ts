@@ -25,7 +25,6 @@ export const HAND_BACK: AfterAttempt = { next: 'hand_back', gone: Promise.resolv
 export type ClaimedRollout = {
   job: RolloutJob;
   attempt: number;
-  /** The nonce of the claim. */
   claim: string;
   previous: JournalEntry[];
   run: RunRecord;

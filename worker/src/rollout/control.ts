@@ -15,9 +15,8 @@ const REPEAT_MS = 24 * 3_600_000;
 const REMEMBERED = 10_000;
 
 type AttemptControl = {
-  /** Null for evaluations that are evidence themselves: of the untouched tree and of gold. */
   control: Control | null;
-  /** Stores for the controlDeps farm what the evaluation of the attempt's patch showed. */
+  /** Stores for the whole farm what the evaluation of the attempt's patch showed. */
   note(evaluated: Evaluated): Promise<void>;
 };
 

@@ -84,7 +84,6 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
   };
 }
 
-/** Turn `index`: the answer and its observations; the first turn also has the messages before it. */
 function turnOf({ turns, messages }: Trajectory, index: number, attempt: number, at: number): LiveTurn {
   const turn = turns[index];
   if (!turn) throw new RangeError(`there is no turn ${index}`);

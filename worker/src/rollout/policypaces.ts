@@ -1,7 +1,6 @@
 /** The speeds at which the policy answers the rollouts of a run: they distinguish a slow endpoint from a model that thinks for long. */
 
 export type PolicyPaces = {
-  /** Records the sums of one rollout so far. */
   record(runId: string, rolloutId: string, throughput: { tokens: number; seconds: number }): void;
   /**
    * A rollout's tokens per second, as a share of the median of the run's other rollouts on this worker; 0 when it received none, null
@@ -38,7 +37,6 @@ export function createPolicyPaces(): PolicyPaces {
   };
 }
 
-/** Sets an entry as the newest, and drops the oldest ones. */
 function latest<T>(entries: Map<string, T>, key: string, value: T, most: number): void {
   entries.delete(key);
   entries.set(key, value);

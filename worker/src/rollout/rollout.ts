@@ -54,7 +54,6 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
   return judge(task, facts, plan);
 }
 
-/** Obtains the patch from an earlier attempt, an agent, or the job. */
 async function obtainWork(task: Task, services: AttemptServices, prepared: Prepared): Promise<AgentWork> {
   const { type: agent } = task.run.agent;
   if (task.resumable) {

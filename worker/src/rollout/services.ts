@@ -15,35 +15,17 @@ import type { Judged, Task } from './task.ts';
 /** The run of a failed rollout, and the image for a trial sandbox. */
 export type FailedRollout = { run: string; image: string; instance: string };
 
-/** Derives from the ends of attempts whether this node is healthy. */
 type NodeHealth = {
   failed(failure: FailureClass, cause: string, sample: FailedRollout): void;
   succeeded(): void;
 };
 
-type AttemptFarm = Pick<
-  Farm,
-  | 'artifacts'
-  | 'clock'
-  | 'commit'
-  | 'controls'
-  | 'journal'
-  | 'leases'
-  | 'live'
-  | 'policies'
-  | 'registry'
-  | 'runs'
-  | 'secrets'
-  | 'sessions'
->;
-
 export type AttemptServices = {
   identity: { worker: string; node: string };
   /** The labels of this worker's containers, without rollout and attempt. */
   owner: Omit<Owner, 'rollout_id' | 'attempt'>;
-  farm: AttemptFarm;
+  farm: Farm;
   runtime: Runtime;
-  /** Runs a rollout; simulations replace it. */
   runRollout: (task: Task, services: AttemptServices) => Promise<Judged>;
   active: Pick<ActiveAttempts, 'abort' | 'claimed' | 'handBack'>;
   breaker: NodeHealth;
@@ -58,7 +40,6 @@ export type AttemptServices = {
   noted: Map<string, number>;
   removals: Removals;
   cleanPlans: CleanPlans;
-  /** Aborts when this worker must end. */
   stop: AbortSignal;
   metrics: WorkerMetrics;
   /** The most that any run may request here. */

@@ -78,7 +78,6 @@ async function withSession(
   }
 }
 
-/** Takes the session for this attempt. Throws as {@link withSession}. */
 async function takeSession(task: Task, services: AttemptServices): Promise<void> {
   const { sessions } = services.farm;
   const id = task.run.run_id;
@@ -98,7 +97,6 @@ const retrierOf =
   <T>(call: () => Promise<T>): Promise<T> =>
     retryUntilAnswered('session', call, { log, signal, endedBy: ['superseded', 'drain', 'cancelled'] });
 
-/** Ends the attempt as cancelled: the lease of the session's driver has expired. */
 function cancelAsLapsed(task: Task, services: AttemptServices): never {
   services.active.abort(task.job.rollout_id, 'cancelled', 'lease');
   task.signal.throwIfAborted();

@@ -11,7 +11,6 @@ import {
 
 type Known = Pick<PolicyRecord, 'versions'> | null;
 
-/** The oldest known weights that made a turn of the rollout. */
 const firstVersion = (trajectory: Trajectory | null): string | null =>
   trajectory?.turns.find(({ policy_version: { start } }) => start !== null)?.policy_version.start ?? null;
 
@@ -32,7 +31,6 @@ type StaleDeps = {
   /** How many versions the policy may be ahead of the first turn; null: any number. */
   most: number | null;
   trajectory(): Trajectory | null;
-  /** The policy's record by its trainer; null: none. */
   policy(): Known;
   onStale(): void;
 };

@@ -18,7 +18,6 @@ import type { StageClock } from './stages.ts';
 export type Task = {
   job: RolloutJob;
   attempt: number;
-  /** The nonce of the attempt's claim. */
   claim: string;
   run: RunRecord;
   instance: Instance;

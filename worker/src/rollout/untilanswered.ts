@@ -7,7 +7,6 @@ const pauseMs = exponentialBackoff(100, 2_000);
 
 export type AnswerWait = {
   log: Pick<Logger, 'warn' | 'info'>;
-  /** The signal of the attempt that makes the call. */
   signal?: AbortSignal;
   /** Kinds of abort that stop the retries; other kinds do not. */
   endedBy?: readonly AbortKind[];

@@ -18,7 +18,6 @@ export type Endpoints = {
   /** Sets the endpoint aside for 1 s, then twice as long after each further failure until it answers, at most one minute. */
   failed(url: string, reason: string): void;
   answered(url: string): void;
-  /** Rollouts that other workers have bound, by endpoint. */
   setOthers(loads: ReadonlyMap<string, number>): void;
   views(): EndpointView[];
 };
@@ -74,7 +73,6 @@ function endpointAt({ endpoints }: State, url: string): Endpoint {
   return endpoint;
 }
 
-/** Prefers endpoints in use to those set aside, then the least load, then a hash of `key`; undefined without URLs. */
 function bestOf({ endpoints, others, now }: State, urls: readonly string[], key: string) {
   const rankOf = (url: string): [number, number, number] => [
     Math.max(0, (endpoints.get(url)?.asideUntil ?? 0) - now()),

@@ -31,7 +31,6 @@ export async function servedModel(
   return served;
 }
 
-/** Null when the endpoint does not answer: a run that depends on versions names them itself. */
 async function ask(url: string, model: string, apiKey: PolicyKey | null): Promise<ServedModel | null> {
   try {
     const list = await createEndpointClient(url, apiKey).models(AbortSignal.timeout(TIMEOUT_MS));

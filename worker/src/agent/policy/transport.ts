@@ -6,6 +6,7 @@ import {
   type EndpointClient,
   type Route,
 } from '@swefarm/policy';
+import { onAbort } from '@swefarm/shared';
 import { startDeadline, type Time } from '../deadline.ts';
 import type { Pause } from '../pause.ts';
 import { faultOfRequest, PolicyFault } from './fault.ts';
@@ -17,11 +18,9 @@ type SendOptions = {
   pause: Pause;
   time: Time;
   signal: AbortSignal;
-  /** Called when the head of the answer has arrived. */
   onHead: (head: { version: string | null; streamed: boolean }) => void;
 };
 
-/** The routed experts of a long sequence may need hundreds of MiB. */
 const MOST_BODY_BYTES = 512 * 1024 ** 2;
 /** Time for the body to end after `[DONE]`, so that the connection can be reused. */
 const CLOSING_MS = 1_000;
@@ -40,8 +39,7 @@ export async function send(
 ): Promise<Buffer> {
   signal.throwIfAborted();
   const controller = new AbortController();
-  const onAbort = () => controller.abort(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
+  using _listener = onAbort(signal, () => controller.abort(signal.reason));
   let silent = false;
   const onSilence = () => {
     silent = true;
@@ -76,8 +74,6 @@ export async function send(
       });
     }
     throw faultOfRequest(error, phase, route);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }
 

@@ -39,7 +39,6 @@ export async function requestTurn(
   }
 }
 
-/** Maps a fault to the rollout's failure; returns any other error unchanged. */
 function toFailure(error: unknown, url: string, apiKey: PolicyKey | null): unknown {
   if (error instanceof UsageError)
     return new RolloutFailure('policy_bad_request', error.message, { cause: error });

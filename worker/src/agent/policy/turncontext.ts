@@ -19,7 +19,6 @@ export type PolicyDeps = {
   apiKey: PolicyKey | null;
   rolloutId: string;
   attempt: number;
-  /** The run's own limits, in addition to the endpoint's. */
   limits: Pick<TokenLimits, 'contextLimit' | 'sequenceBudget'>;
   /** Must outlive the client. */
   followed: FollowedPolicy;

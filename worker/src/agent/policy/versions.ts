@@ -31,7 +31,6 @@ export function createVersions(
   config: PolicyConfig,
   { followed, apiKey }: { followed: FollowedPolicy; apiKey: PolicyKey | null },
 ): Versions {
-  /** The version that the endpoint itself reported last. */
   let reported: string | null = null;
   const known = (): string | null => followed.record()?.version ?? reported ?? config.version;
   const openTurn = (): TurnVersions => {
@@ -77,7 +76,6 @@ function versionsOf(announced: AnnouncedVersion, head: AnswerHead | null, known:
   return { start, end };
 }
 
-/** The tokens of one request, with the versions known at its start and its end. */
 type Part = StartAndEnd & { tokens: number };
 
 /** The version is null when the weights changed during the request. */
