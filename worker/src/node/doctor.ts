@@ -1,5 +1,6 @@
 /** `swefarm-worker doctor`: checks from this node everything that a rollout needs. */
 import { readFile, statfs } from 'node:fs/promises';
+import { APIError, createEndpointClient } from '@swefarm/policy';
 import type { RuntimeCheck } from '@swefarm/sandbox';
 import { SCRATCH } from '@swefarm/sandbox';
 import {
@@ -11,11 +12,11 @@ import {
   RUNTIME_NAMES,
   type WorkerConfig,
 } from '@swefarm/shared';
-import { probeEndpoint } from '../agent/policy/probe.ts';
 import { parserImageFindings } from './parserimage.ts';
 import { openRuntime } from './runtimes.ts';
 
 const LOW_DISK_BYTES = 20 * 1024 ** 3;
+const ENDPOINT_TIMEOUT_MS = 10_000;
 
 /** Returns problems as findings and does not throw for them. Reads the models of `policyUrl`, if given. */
 export async function diagnose(
@@ -92,9 +93,23 @@ async function diskFinding(config: WorkerConfig): Promise<Finding> {
   }
 }
 
+/** Reads the endpoint's list of models. `url` is the base, as in `--policy-url`. */
 async function endpointFinding(url: string, signal: AbortSignal): Promise<Finding> {
-  const probe = await probeEndpoint(url, signal);
-  return { status: probe.ok ? 'ok' : 'fail', subject: 'policy endpoint', detail: `${url}: ${probe.detail}` };
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(ENDPOINT_TIMEOUT_MS)]);
+  const finding = (status: Finding['status'], detail: string): Finding => ({
+    status,
+    subject: 'policy endpoint',
+    detail: `${url}: ${detail}`,
+  });
+  try {
+    const models = await createEndpointClient(url, null).models(limited);
+    return finding('ok', `serves ${models.map(({ id }) => id).join(', ')}`);
+  } catch (error) {
+    const status = error instanceof APIError ? error.status : undefined;
+    // A node has no key of a run: a 401 shows that a server listens.
+    if (status === 401 || status === 403) return finding('ok', `reachable, wants a key (HTTP ${status})`);
+    return finding('fail', status === undefined ? errorMessage(error) : `HTTP ${status} at ${url}`);
+  }
 }
 
 /** The kernel counts these for a user or for the node, so one sandbox can exhaust them for all. */

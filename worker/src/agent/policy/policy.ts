@@ -8,7 +8,6 @@ import { bindEndpoint } from './binding.ts';
 import { detokenize } from './detokenize.ts';
 import { withoutUser } from './redact.ts';
 import { servedModel } from './servedmodels.ts';
-import { createThroughput } from './throughput.ts';
 import { requestTurn } from './turn.ts';
 import { cachedClient, type PolicyDeps, type TurnContext } from './turncontext.ts';
 import { createVersions } from './versions.ts';
@@ -22,14 +21,18 @@ import { createVersions } from './versions.ts';
 export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
   const { followed, endpoints, apiKey } = deps;
   const binding = bindEndpoint(config, { followed, endpoints, key: `${deps.rolloutId} ${deps.attempt}` });
-  const throughput = createThroughput();
+  const received = { tokens: 0, seconds: 0 };
   const modelLength = async () => (await servedModel(binding.url, config.model, apiKey)).length;
   let turnClient: Promise<TurnClient> | null = null;
   const context: TurnContext = {
     config,
     deps,
     binding,
-    throughput,
+    addThroughput(tokens, seconds) {
+      if (tokens === 0) return;
+      received.tokens += tokens;
+      received.seconds += seconds;
+    },
     time: deps.time ?? REAL_TIME,
     clientAt: cachedClient(deps),
     versions: createVersions(config, deps),
@@ -51,7 +54,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     experts: expertModeOf(config),
     sampling: effectiveSampling(config),
     pause: followed.pause,
-    throughput: throughput.sums,
+    throughput: () => ({ ...received }),
     async complete(messages, tools, signal) {
       using _awaiting = deps.awaiting?.();
       return await requestTurn(context, { messages, tools, signal });

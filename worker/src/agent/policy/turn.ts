@@ -13,7 +13,7 @@ export async function requestTurn(
   context: TurnContext,
   request: TurnRequest,
 ): Promise<PolicyReply | ContextOverflow> {
-  const { binding, throughput, time } = context;
+  const { binding, time } = context;
   const { followed, endpoints, apiKey } = context.deps;
   await untilServing(followed.pause, request.signal);
   const clock = () => time.now() / 1000 - followed.pause.seconds();
@@ -28,11 +28,11 @@ export async function requestTurn(
     endpoints.answered(binding.url);
     const { streamedTokens = 0, ...answer } = reply;
     const { generation_token_ids: ids, usage } = answer;
-    throughput.add(ids?.length ?? usage?.completion_tokens ?? streamedTokens, seconds());
+    context.addThroughput(ids?.length ?? usage?.completion_tokens ?? streamedTokens, seconds());
     const made = await versions.finish(binding.url, ids && ids.length - tokensBefore);
     return { ...answer, seconds: seconds(), endpoint: withoutUser(binding.url), ...made };
   } catch (error) {
-    throughput.add(generated(), seconds());
+    context.addThroughput(generated(), seconds());
     if (!(error instanceof ContextOverflowError)) throw toFailure(error, binding.url, apiKey);
     const message = redact(error.message, apiKey);
     return { context_overflow: true, of: error.of, message, seconds: seconds() };

@@ -10,7 +10,6 @@ import type { Time } from '../deadline.ts';
 import type { EndpointBinding } from './binding.ts';
 import type { Endpoints } from './endpoints.ts';
 import { whyKeyWithheld, withoutUser } from './redact.ts';
-import type { Throughput } from './throughput.ts';
 import type { Versions } from './versions.ts';
 import type { FollowedPolicy } from './watch.ts';
 
@@ -34,7 +33,8 @@ export type TurnContext = {
   deps: PolicyDeps;
   binding: EndpointBinding;
   versions: Versions;
-  throughput: Throughput;
+  /** Adds tokens and the seconds they took; answers without tokens are not counted. */
+  addThroughput(tokens: number, seconds: number): void;
   time: Time;
   clientAt(url: string): EndpointClient;
   turnClient(): Promise<TurnClient>;
