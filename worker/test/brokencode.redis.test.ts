@@ -1,6 +1,6 @@
 /**
- * Patches that break the build, the import, or loop for ever: reward 0 by a control evaluation, in groups whose instance nobody has
- * checked. Rollouts of a real worker on the `host` runtime, with the compilers of this machine.
+ * Patches that break the build or the import, or loop for ever, earn 0 by a control evaluation; the registry of health has no finding about
+ * their instances. Rollouts of a real worker on the `host` runtime, with the compilers of this machine.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Attempts at instances that bring their own environment and plan, on real sandboxes: the repository lies elsewhere, a setup puts the
- * bug in, tests are hidden, the history is one commit, and the verdict follows the plan.
+ * Attempts at instances with their own environment and plan, on real sandboxes: the repository is in another folder, a setup step adds the
+ * bug, tests are hidden, the history is one commit, and the verdict follows the plan.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * One worker's attempts at a rollout whose evaluation goes wrong, on real sandboxes: the agent's work outlives what is
- * lost after it, and a disk that is full is distinguished from tests that cannot start.
+ * Attempts at a rollout whose evaluation fails, on real sandboxes: the next attempt resumes the agent's work, and a full disk is
+ * distinguished from tests that cannot start.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The parser image as its script makes it, with the package of Multi-SWE from PyPI: logs are read in containers as upstream reads them.
- * Upstream's own answers are used where they lie beside the repository; our own logs stand for them elsewhere.
+ * The parser image of its script, with the package of Multi-SWE from PyPI, parses logs in containers as upstream does. The test uses
+ * upstream's answers if they are beside the repository, else our own logs.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Spoiled patches on our own examples, one with an edit that nobody committed and one with a builder's commit on HEAD: verdict and
- * statuses are those of the harness's steps written down in plain bash. `differential/run.ts` does it with the real harness.
+ * Changed gold patches on our own examples, one with an uncommitted edit and one with a builder's commit on HEAD: verdict and statuses
+ * equal those of the harness's steps in plain bash. `differential/run.ts` compares with the real harness.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * A worker's part in a job that has less memory than its sandboxes may use: runs what takes too much for the job, and for the sandbox,
- * in a shell and in an evaluation; answers one line of JSON. Arguments: folder, image.
+ * Runs as the worker of a job with less memory than its sandboxes may use: takes too much memory for the job, and for the sandbox, in a
+ * shell and in an evaluation. Prints one line of JSON. Arguments: folder, image.
  */
 import { join } from 'node:path';
 import { planEvaluation } from '@swefarm/grading';

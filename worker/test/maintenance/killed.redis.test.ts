@@ -1,6 +1,6 @@
 /**
- * A worker that dies, or only stands still, between any two commands of any duty: after the next worker's rounds the farm
- * is as if nothing had happened, whatever the first one still had to write.
+ * A worker that dies or stops between any two commands of any duty: after the rounds of the next worker the farm has the same state as
+ * without the fault, even if the first worker writes its remaining commands later.
  */
 import { newId } from '@swefarm/shared';
 import { expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Faults of infrastructure under a rollout that would earn 0: each strikes every attempt. None is a verdict; each is tried as often as its class
- * allows, and then the rollout is failed by that class.
+ * Faults of infrastructure in every attempt at a rollout that would earn 0. None gets a verdict: the rollout is retried as the class of the
+ * fault allows, and then fails with that class.
  */
 
 import type { Runtime } from '@swefarm/sandbox';

@@ -1,6 +1,6 @@
 /**
- * Patches that replace the framework or the program that runs the tests, or that spoil a second evaluation. None mends the bug, and no pattern of
- * its words decides: real runners do.
+ * Patches that replace the framework or the test runner, or break a second evaluation. None fixes the bug. Real runners decide, not patterns
+ * of the patch's text.
  */
 import { type Project, pytestProject, runnerProject, unittestProject } from './forgeryprojects.ts';
 

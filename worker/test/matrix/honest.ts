@@ -1,6 +1,6 @@
 /**
- * Odd fixes as an agent leaves them in its tree, each beside the fix itself. The tree at the start plus the patch must be the tree at the end, and the fix
- * must keep its reward.
+ * Unusual changes of an agent to its tree, in addition to the fix. The tree at the start plus the patch must equal the tree at the end, and
+ * the fix must keep its reward.
  */
 
 /** Files of the image beside the project: all kinds, some of which its repository ignores. */

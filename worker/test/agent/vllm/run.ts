@@ -1,6 +1,6 @@
 /**
- * The policy client against a real vLLM: contiguity of every transition, weights that change in the middle of answers, its
- * log-probabilities scored again, resent text refused by name, KV pressure, a cancel, the engine's known crash, and a server killed and started again.
+ * The policy client against a real vLLM: contiguity of every transition, weights that change during answers, log-probabilities scored
+ * again, resent text, KV pressure, a cancel, the engine's known crash, and a server that is killed and restarted.
  * usage: run.ts [--folder FOLDER] [--only CHECK]...; the folder keeps packages and model. Ends with one line: N passed, N failed.
  */
 import { spawn } from 'node:child_process';
