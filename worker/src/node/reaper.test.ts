@@ -78,7 +78,7 @@ test('a sweep removes only sandboxes without a living owner', async () => {
   expect(await sweep(all, ['me', 'elsewhere'])).toContain('alive');
 });
 
-test('an unused sandbox of this worker is removed after a while by a monotonic clock, or at its end', async () => {
+test('an unused sandbox is removed after a while by a monotonic clock, or at the end', async () => {
   const all = [sandbox('used', {}), sandbox('left', {})];
   const unused = new Map<string, number>();
   const day = vi.spyOn(Date, 'now').mockReturnValue(0);
@@ -93,7 +93,7 @@ test('an unused sandbox of this worker is removed after a while by a monotonic c
   expect(unused.size).toBe(0);
 });
 
-test('an unseen worker is dead after two minutes off the list, not after an outage or at our start', () => {
+test('an unseen worker is dead after two minutes off the list, but not after an outage', () => {
   let now = 0;
   const unseen = createWorkerLiveness(() => now);
   const isDead = (...listed: string[]) => unseen.isDead('other', new Set(listed), 'me');

@@ -156,7 +156,7 @@ const FILES: readonly HonestTree[] = [
     script: `printf '<<<<<<< HEAD\\na\\n=======\\nb\\n>>>>>>> x\\n' >docs/b.txt`,
   },
   {
-    name: 'what the image had not committed is put back and removed',
+    name: 'uncommitted changes of the image are reverted and removed',
     script: 'git checkout -q -- dirty.txt; rm notes.txt',
   },
 ];
