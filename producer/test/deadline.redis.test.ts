@@ -41,7 +41,7 @@ test.each(['+1d', '-1d'])(
     const iso = (ms: number): string => new Date(now + ms).toISOString();
     const over = await at.run('submit', '--deadline', iso(-60_000));
     expect(over).toMatchObject({ code: 2, stdout: '' });
-    expect(over.stderr).toMatch(/--deadline: .* is over already: by the clock of Redis it is/);
+    expect(over.stderr).toMatch(/--deadline: .* has passed: by the clock of Redis it is/);
     expect(await at.farm.runs.list()).toEqual([]);
 
     expect(await at.run('submit', '--deadline', '30m')).toMatchObject({ code: 0 });

@@ -1,9 +1,8 @@
-/** The deadline of a run by the clock of Redis, which the whole farm uses: the submitter's clock may be a day off. */
+/** The deadline of a run by the clock of Redis, which the whole farm uses: the submitter's clock may be wrong. */
 import { type Farm, type RunRecord, UsageError } from '@swefarm/shared';
 
 const SECONDS: Record<string, number> = { '': 1, s: 1, m: 60, h: 3600, d: 24 * 3600 };
 
-/** Milliseconds of a span such as `30m`; null when the text is not a span. */
 function spanMs(text: string): number | null {
   const span = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(text.trim());
   return span && Math.round(Number(span[1]) * (SECONDS[span[2] ?? ''] ?? 1) * 1000);
@@ -30,7 +29,7 @@ export async function withDeadline(
   const at = span === null ? record.deadline_at : now + span;
   if (at !== null && at <= now) {
     throw new UsageError(
-      `--deadline: "${deadline}" is over already: by the clock of Redis it is ${new Date(now).toISOString()}`,
+      `--deadline: "${deadline}" has passed: by the clock of Redis it is ${new Date(now).toISOString()}`,
     );
   }
   return { ...record, deadline_at: at };

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { toJSONSchema, type z } from 'zod';
 import { RUN_FLAGS, SETTABLE, type SettableKeys } from './flags.ts';
 
-/** Keys of a record that its writer makes and a submitter does not set. */
+/** Fields of a record that a submitter cannot set. */
 const MADE = [
   'format',
   'needs',
@@ -35,12 +35,12 @@ function leaves(schema: z.core.JSONSchema.JSONSchema, prefix = ''): string[] {
   );
 }
 
-test('every field of a run is a setting with a line of help, or made by whoever writes the record', () => {
+test('every field of a run record is a setting or listed here as made by its writer', () => {
   const fields = leaves(toJSONSchema(RunRecord, { io: 'input', unrepresentable: 'any' }));
   expect(fields.filter((field) => !MADE.includes(field)).sort()).toEqual(pathsIn(SETTABLE).sort());
 });
 
-test('each flag is one setting, and a flag without a value sets something', () => {
+test('each flag sets one setting, and a flag without a value sets a constant', () => {
   const names = RUN_FLAGS.map(({ flag }) => flag.split(' ')[0]);
   expect(new Set(names).size).toBe(names.length);
   for (const { flag, constant, help } of RUN_FLAGS) {

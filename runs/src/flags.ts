@@ -6,22 +6,19 @@ import { parseDeadline } from './deadline.ts';
 
 export type RunFlag = {
   flag: string;
-  /** Path of keys in the RunRecord. */
   path: readonly string[];
   help: string;
   group: string;
-  /** Throws UsageError. */
   read: (text: string) => unknown;
   choices?: readonly string[];
   /** May be given several times; values are collected in a list or, as `key=value`, in an object. */
   many?: 'list' | 'map';
   /** A switch without a value sets this. */
   constant?: unknown;
-  /** The value when the flag is not given. */
   default: unknown;
 };
 
-/** What the command line gives for the flags, by {@link flagKey}. */
+/** The values of the flags on the command line, by {@link flagKey}. */
 export type RunFlagValues = Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
 
 /** What a submitter may set in a record: `true`, or the keys of a section. */

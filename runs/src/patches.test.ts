@@ -4,7 +4,7 @@ import { readPatches } from './patches.ts';
 
 const wanted = [{ instance_id: 'a' }];
 
-test('predictions are read as the harness takes them', async () => {
+test('predictions are read in the forms of the harness', async () => {
   const one = { instance_id: 'a', model_name_or_path: 'm', model_patch: 'p' };
   const files = [
     await fileWith('p.jsonl', lines(one, { instance_id: 'b', model_patch: null })),
@@ -16,7 +16,7 @@ test('predictions are read as the harness takes them', async () => {
   expect(await readPatches(twice, wanted)).toEqual(new Map([['a', ['p', '']]]));
 });
 
-test('missing and malformed predictions are named', async () => {
+test('an error names missing and malformed predictions', async () => {
   const path = await fileWith('p.jsonl', lines({ instance_id: 'a', model_patch: 3 }, { model_patch: 'x' }));
   await expect(readPatches(path, wanted)).rejects.toThrow(
     /line 1: model_patch: .*the number 3[\s\S]*line 2: instance_id/,

@@ -4,7 +4,7 @@ import { datasetError, describeValue, type RowProblem, readRows } from '@swefarm
 import { type Instance, UsageError } from '@swefarm/shared';
 
 /**
- * Patches by instance id, in file order: an instance's rollouts take its patches in turn. A null patch counts as empty.
+ * Returns patches by instance id, in file order: an instance's rollouts take its patches in turn. A null patch counts as empty.
  *
  * @throws UsageError for bad rows and for instances of the run that have no prediction
  */
@@ -33,9 +33,7 @@ export async function readPatches(
       });
       continue;
     }
-    const earlier = patches.get(id);
-    if (earlier) earlier.push(patch ?? '');
-    else patches.set(id, [patch ?? '']);
+    patches.set(id, [...(patches.get(id) ?? []), patch ?? '']);
   }
   if (problems.length > 0) throw datasetError(path, problems);
   const missing = instances.filter((one) => !patches.has(one.instance_id)).map((one) => one.instance_id);

@@ -3,14 +3,12 @@ import { bareInstance, bareRun } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { withShownPictures } from './pictures.ts';
 
-const there = (bytes = 3): Picture => ({
+const picture = (bytes = 3): Picture => ({
   address: 'https://x.example/a.png',
   file: { media_type: 'image/png', sha256: '', bytes, data: 'QUJD' },
 });
 const rows = (...pictures: (Picture | null)[]) =>
-  pictures.map((picture, at) =>
-    bareInstance({ instance_id: `a__b-${at}`, ...(picture ? { pictures: [picture] } : {}) }),
-  );
+  pictures.map((one, at) => bareInstance({ instance_id: `a__b-${at}`, ...(one ? { pictures: [one] } : {}) }));
 const run = (agent: object = {}, policy: object | null = {}) => {
   const record = bareRun();
   return {
@@ -19,8 +17,8 @@ const run = (agent: object = {}, policy: object | null = {}) => {
   };
 };
 
-test('a run that sends pictures keeps them, any other leaves them out', () => {
-  const instances = rows(there(), null);
+test('only a run that sends pictures stores them', () => {
+  const instances = rows(picture(), null);
   expect(withShownPictures(run(), instances)).toEqual(instances);
   for (const other of [
     run({ pictures: 'drop' }),
@@ -32,29 +30,31 @@ test('a run that sends pictures keeps them, any other leaves them out', () => {
 });
 
 test.each(['token-in', 'echo'])(
-  'token mode %s is refused with the number of instances and what to do',
+  'token mode %s is refused with the number of instances and a remedy',
   (mode) => {
-    const refused = () => withShownPictures(run({}, { token_mode: mode }), rows(there(), null, there()));
+    const refused = () => withShownPictures(run({}, { token_mode: mode }), rows(picture(), null, picture()));
     expect(refused).toThrow(
       /^2 of 3 instances show pictures \(a__b-0, a__b-2\), and token mode .* cannot hold pictures/,
     );
     expect(refused).toThrow(/use --token-mode text, or --pictures drop/);
-    expect(withShownPictures(run({ pictures: 'drop' }, { token_mode: mode }), rows(there()))).toHaveLength(1);
+    expect(withShownPictures(run({ pictures: 'drop' }, { token_mode: mode }), rows(picture()))).toHaveLength(
+      1,
+    );
   },
 );
 
-test('pictures that are not here are named, each with its reason', () => {
+test('an error names pictures without a file, each with its reason', () => {
   const bare = { address: 'https://x.example/b.png' };
   const svg = { address: 'https://x.example/c.svg', problem: 'c.svg is an SVG' };
-  const refused = () => withShownPictures(run(), rows(there(), bare, svg));
+  const refused = () => withShownPictures(run(), rows(picture(), bare, svg));
   expect(refused).toThrow(/3 of 3 instances show pictures, and those of 2 cannot be sent:/);
   expect(refused).toThrow(/a__b-1: https:\/\/x\.example\/b\.png: no --picture-files names it/);
   expect(refused).toThrow(/a__b-2: .*c\.svg is an SVG/);
   expect(refused).toThrow(/swefarm dataset pictures --dataset FILE --output-dir DIR/);
 });
 
-test('more than one run may hold is refused', () => {
+test('pictures over the size limit of a run are refused', () => {
   const count = Math.floor(MOST.runPictureBytes / MOST.pictureBytes) + 1;
-  const refused = () => withShownPictures(run(), rows(...Array(count).fill(there(MOST.pictureBytes))));
+  const refused = () => withShownPictures(run(), rows(...Array(count).fill(picture(MOST.pictureBytes))));
   expect(refused).toThrow(/make several runs/);
 });

@@ -1,4 +1,4 @@
-/** Whether a run can show the pictures of its instances to its model; asked before anything is written. */
+/** Checks before a submit whether a run can send the pictures of its instances to its model. */
 import {
   asksPolicy,
   type Instance,
@@ -12,10 +12,9 @@ import {
 const SHOWN = 5;
 
 /**
- * The instances as a run of these settings stores them: without pictures where no model of the farm looks at them.
+ * Returns the instances as a run with these settings stores them: without pictures if the run sends none.
  *
- * @throws UsageError `pictures`, with the number of instances and what to do, where the run's token mode cannot hold pictures, where
- *   they are not here, or where they are too large for one run
+ * @throws UsageError `pictures` when the run's token mode cannot send pictures, files are missing, or they are too large for one run
  */
 export function withShownPictures(
   { agent, policy }: Pick<RunRecord, 'agent' | 'policy'>,
@@ -48,7 +47,7 @@ export function withShownPictures(
     .reduce((sum, { file }) => sum + (file?.bytes ?? 0), 0);
   if (bytes > MOST.runPictureBytes) {
     throw unshown(
-      `${count}, of ${bytes} bytes in all, and Redis holds at most ${MOST.runPictureBytes} of one run; make several runs, or use ${drop}`,
+      `${count}, of ${bytes} bytes in all, and Redis stores at most ${MOST.runPictureBytes} of one run; make several runs, or use ${drop}`,
     );
   }
   return [...instances];

@@ -17,7 +17,7 @@ function config(text: string): string {
   return join(folder, 'run.yaml');
 }
 
-test('flags land where the record has them', () => {
+test('flags set the fields of the record', () => {
   const record = make({
     ...policy,
     groupSize: '8',
@@ -50,7 +50,7 @@ test('flags land where the record has them', () => {
   expect(make({ ...policy, eval: true }).evaluation.enabled).toBe(true);
 });
 
-test('a configuration file gives what flags do not', () => {
+test('a configuration file sets fields, and flags override it', () => {
   const file = config(
     'group_size: 4\nagent: {step_limit: 10, time_limit: 60}\npolicy: {urls: ["http://h/v1"], model: m}\n',
   );
@@ -62,12 +62,12 @@ test('a configuration file gives what flags do not', () => {
   });
 });
 
-test('a key is named in the record, never written into it', () => {
+test('the record has the name of the key, not the key', () => {
   const record = make(policy, undefined, true);
   expect(record.policy?.api_key_ref).toBe(`policy-${record.run_id}`);
 });
 
-test('agents that ask no policy have none', () => {
+test('the record of an agent without a policy has none', () => {
   expect(make({ agent: 'golden', ...policy }).policy).toBeNull();
 });
 
@@ -111,7 +111,7 @@ test.each<[string, Record<string, unknown>, string | undefined, RegExp]>([
   expect(() => make(flags, file)).toThrow(message);
 });
 
-test('a resumed run must be the same in everything that shapes its rollouts', () => {
+test('a resumed run must have the same settings where they affect its rollouts', () => {
   const stored = make({ ...policy, temperature: '1' }, undefined, true);
   expect(
     recordDifferences(stored, { ...make({ ...policy, temperature: '1', kind: 'training' }), ttl: 5 }),

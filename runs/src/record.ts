@@ -1,4 +1,4 @@
-/** Makes a run's record from flags and a configuration file, and compares it with the record of a run to resume. */
+/** Makes a run's record from flags and a configuration file, and compares it with the record of a resumed run. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Dataset } from '@swefarm/datasets';
@@ -18,7 +18,7 @@ import { flagKey, flagName, RUN_FLAGS, readFlag, SETTABLE, type SettableKeys } f
 /** A mapping as parsed from YAML. */
 export type SettingsTree = { [key: string]: unknown };
 
-export type RunRequest = {
+type RunRequest = {
   dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>;
   /** Values of RUN_FLAGS as commander stores them. */
   flags: Readonly<Record<string, unknown>>;
@@ -27,9 +27,9 @@ export type RunRequest = {
 };
 
 /**
- * Makes the record of a new run. It contains the name under which Redis stores the policy's key, not the key.
+ * Makes the record of a new run. The record has the name under which Redis stores the policy's key, not the key.
  *
- * @throws UsageError naming key and flag of everything that is wrong
+ * @throws UsageError with key and flag of each invalid setting
  */
 export function newRunRecord(request: RunRequest, withApiKey: boolean): RunRecord {
   const runId = newId();
@@ -41,7 +41,7 @@ export function newRunRecord(request: RunRequest, withApiKey: boolean): RunRecor
   );
 }
 
-/** The record keys that flags and a configuration file give, as a tree. Throws UsageError. */
+/** Reads the settings of flags and configuration file as a tree. Throws UsageError. */
 export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): SettingsTree {
   const settings = request.configFile === undefined ? {} : readConfigFile(request.configFile);
   for (const flag of RUN_FLAGS) {
@@ -55,15 +55,11 @@ export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): 
   return settings;
 }
 
-/** Throws UsageError for keys that no record has. `where` begins the message. */
+/** Throws UsageError for unknown keys. `where` begins the message. */
 export const requireKnownKeys = (where: string, settings: SettingsTree): void =>
   checkKeys(where, settings, SETTABLE, '');
 
-/**
- * The record that settings describe.
- *
- * @throws UsageError naming key and flag of everything that is wrong
- */
+/** Makes a record from settings. Throws UsageError with key and flag of each invalid setting. */
 export function recordFromSettings(
   settings: SettingsTree,
   runId: string,
@@ -96,15 +92,15 @@ export function recordFromSettings(
   return parsed.data;
 }
 
-/** Null for an agent that asks no policy, because such a run must not wait for one. */
+/** Null for an agent without a policy: such a run does not wait for one. */
 function policySettings(settings: SettingsTree, apiKeyRef: string | null): SettingsTree | null {
   const agent = asTree(settings.agent).type;
   if (!asksPolicy(agent)) return null;
   const policy = asTree(settings.policy);
   const urls = policy.urls ?? [];
-  const homeless = Array.isArray(urls) && urls.length === 0 && typeof policy.name !== 'string';
-  if (homeless || policy.model === undefined) {
-    const missing = homeless ? '--policy-url URL (or --policy-name NAME)' : '--model NAME';
+  const lacksEndpoint = Array.isArray(urls) && urls.length === 0 && typeof policy.name !== 'string';
+  if (lacksEndpoint || policy.model === undefined) {
+    const missing = lacksEndpoint ? '--policy-url URL (or --policy-name NAME)' : '--model NAME';
     const others = agentsWith({ asksPolicy: false, byName: true }).join('|');
     throw new UsageError(
       `agent ${agent ?? DEFAULT_AGENT} asks a model: add ${missing} (or use --agent ${others})`,
@@ -146,13 +142,13 @@ function issues(error: ZodError): string {
     const flag = RUN_FLAGS.find((one) => at.join('.').startsWith(one.path.join('.')));
     return `  ${flag ? `${flagName(flag)} (${at.join('.')})` : at.join('.')}: ${issue.message}`;
   });
-  return ['the run cannot be described:', ...lines].join('\n');
+  return ['invalid settings of the run:', ...lines].join('\n');
 }
 
 export const asTree = (value: unknown): SettingsTree =>
   value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as SettingsTree) : {};
 
-/** Merges both into a new tree; the upper one wins, mapping by mapping. */
+/** Merges both trees into a new one; values of `above` win, mapping by mapping. */
 export function merge(below: SettingsTree, above: Readonly<SettingsTree>): SettingsTree {
   const merged: SettingsTree = { ...below };
   for (const [key, value] of Object.entries(above)) {
@@ -174,13 +170,13 @@ function setPath(tree: SettingsTree, path: readonly string[], value: unknown): v
   }
 }
 
-/** Parts of a record that may change without changing its rollouts. */
+/** Fields of a record that do not change its rollouts. */
 const FREE = new Set([
   'deadline_at',
   'infra_pause_share',
-  // In a resumed run it only decides the exit code.
+  // Decides only the exit code of a resumed run.
   'min_group',
-  // Follows from the rest, and from the version that wrote it.
+  // Follows from the other fields and the software version.
   'needs',
   'run_id',
   'created_at',
@@ -188,14 +184,14 @@ const FREE = new Set([
   'kind',
   'dataset.path',
   'policy.api_key_ref',
-  // A price changes no rollout: a resumed run keeps the one that it began with.
+  // A resumed run has the price of its first submit.
   'policy.price.prompt',
   'policy.price.completion',
 ]);
 
 /**
- * The differences between the stored record of a run and the one that resumes it: `agent.step_limit: 250 → 100`.
- * Any difference forbids `--resume`: a training step would receive another policy's data.
+ * The differences between the stored record of a run and the one that resumes it, as `agent.step_limit: 250 → 100`. Any difference
+ * forbids `--resume`, because a training step would receive data of another policy.
  */
 export function recordDifferences(stored: RunRecord, wanted: RunRecord): string[] {
   const before = flatten(stored);
@@ -229,7 +225,6 @@ function flatten(value: unknown, prefix = '', into = new Map<string, string>()):
   return into;
 }
 
-/** Long texts (prompts) are compared whole and shown by their start and a fingerprint. */
 function shorten(shown = 'unset'): string {
   if (shown.length <= 200) return shown;
   const fingerprint = createHash('sha256').update(shown).digest('hex').slice(0, 8);

@@ -1,4 +1,4 @@
-/** Queues the rollouts of a run: one small job each, grouped by priority. */
+/** Queues the rollouts of a run, one job each. */
 import {
   DEFAULT_POLICY,
   type Farm,
@@ -16,22 +16,21 @@ export type Submission = {
   instances: readonly Instance[];
   /** For the agent `patch`: the patches that each instance's rollouts apply, in turn. */
   patches?: ReadonlyMap<string, readonly string[]>;
-  /** Rollouts that need not run, because an output holds their results. */
+  /** Rollouts that need not run, because an output has their results. */
   done?: ReadonlySet<string>;
 };
 
 export type Submitted = {
   run_id: string;
-  /** All rollouts of the run, in the order of groups. */
   rollouts: string[];
-  /** How many had neither a result nor an output line; the queue ignores those that it already has. */
+  /** The number of rollouts without a result and without an output line. */
   queued: number;
 };
 
 const CHUNK = 500;
 
 /**
- * Writes the run's records, then its jobs. Safe to repeat after a crash at any point: existing jobs stay, missing ones are added.
+ * Writes the run's records, then its jobs. Safe to repeat after a crash: existing jobs stay, missing ones are added.
  *
  * @throws UsageError `pictures`; SwefarmError `run_differs` when another record has the run's id, `aborted`; UnusableError of Redis
  */
@@ -40,13 +39,33 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
   const instances = withShownPictures(record, submission.instances);
   await farm.runs.create(record, instances, patchRecords(patches));
   const rollouts = rolloutIds(record, instances);
-  // Rollouts that an output holds are left out: otherwise maintenance would find their jobs missing.
+  // Rollouts of an output have no open group entry: otherwise maintenance would queue them.
   const wanted = rollouts.filter((id) => !submission.done?.has(id));
   await farm.groups.reopen(wanted);
   if (submission.done) await farm.groups.markDoneElsewhere([...submission.done]);
-  const settled = await farm.results.committedIds(record.run_id);
-  const open = wanted.filter((id) => !settled.has(id));
-  const missing = await farm.jobs.missing(open);
+  const committed = await farm.results.committedIds(record.run_id);
+  const open = wanted.filter((id) => !committed.has(id));
+  await queueMissing(farm, record, open, signal);
+  return { run_id: record.run_id, rollouts, queued: open.length };
+}
+
+/**
+ * Queues rollouts that {@link submit} marked as done elsewhere. Safe to repeat.
+ *
+ * @throws UnusableError of Redis
+ */
+export async function queueMore(farm: Farm, record: RunRecord, rollouts: readonly string[]): Promise<void> {
+  await farm.groups.reopen(rollouts);
+  await queueMissing(farm, record, rollouts);
+}
+
+async function queueMissing(
+  farm: Farm,
+  record: RunRecord,
+  rollouts: readonly string[],
+  signal?: AbortSignal,
+): Promise<void> {
+  const missing = await farm.jobs.missing(rollouts);
   for (let at = 0; at < missing.length; at += CHUNK) {
     if (signal?.aborted) {
       throw new SwefarmError(
@@ -56,23 +75,8 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
     }
     await farm.jobs.enqueue(record, missing.slice(at, at + CHUNK));
   }
-  return { run_id: record.run_id, rollouts, queued: open.length };
 }
 
-/**
- * Queues more rollouts of a run that {@link submit} wrote and that had them as done elsewhere. Safe to repeat.
- *
- * @throws UnusableError of Redis
- */
-export async function queueMore(farm: Farm, record: RunRecord, rollouts: readonly string[]): Promise<void> {
-  await farm.groups.reopen(rollouts);
-  const missing = await farm.jobs.missing(rollouts);
-  for (let at = 0; at < missing.length; at += CHUNK) {
-    await farm.jobs.enqueue(record, missing.slice(at, at + CHUNK));
-  }
-}
-
-/** The ids of all rollouts of a run. */
 export function rolloutIds(
   record: Pick<RunRecord, 'run_id' | 'group_size' | 'oversample'>,
   instances: Iterable<Pick<Instance, 'instance_id'>>,
@@ -90,9 +94,7 @@ function* patchRecords(patches: Submission['patches']): Generator<[ref: string, 
   }
 }
 
-/**
- * A warning for a run whose max_staleness has no effect because no trainer announces versions of its policy; else null.
- */
+/** A warning if max_staleness has no effect because no trainer announces versions of the run's policy; else null. */
 export async function staleLimitWarning(
   { max_staleness: most, policy }: Pick<RunRecord, 'max_staleness' | 'policy'>,
   farm: Pick<Farm, 'policies'>,

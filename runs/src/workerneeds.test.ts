@@ -22,7 +22,7 @@ const farm = (...workers: Partial<WorkerRecord>[]) => ({
 });
 const RUN = { needs: 1 };
 
-test('rows that no worker can read are counted by family before they are queued', async () => {
+test('instances that need parser_image are counted by family if no worker has one', async () => {
   const rows = [plain, needing, needing, other];
   const [warning, ...more] = await workerWarnings(rows, RUN, farm({ parser_image: false }, {}));
   expect(warning).toMatch(
@@ -33,21 +33,21 @@ test('rows that no worker can read are counted by family before they are queued'
   expect(local).toContain('none of the 1 worker names one');
 });
 
-test('rows of a level that workers do not know are counted by family', async () => {
+test('instances of a level that workers lack are counted by family', async () => {
   const rows = [plain, needing];
   const has = { parser_image: true };
   expect(await workerWarnings(rows, RUN, farm({ ...has, understands: 2 }))).toEqual([
-    '1 of 2 instances (swe-bench-live: 1) need workers of level 3, and none of the 1 worker knows of it: their rollouts wait until workers of a newer version come',
+    '1 of 2 instances (swe-bench-live: 1) need workers of level 3, and none of the 1 worker has it: their rollouts wait for workers of a newer version',
   ]);
   expect(await workerWarnings(rows, RUN, farm(has, { understands: 2 }))).toEqual([
-    '1 of 2 instances (swe-bench-live: 1) need workers of level 3, and 1 of the 2 workers know of less: these leave them to the others',
+    '1 of 2 instances (swe-bench-live: 1) need workers of level 3, and 1 of the 2 workers have a lower one: these leave them to the others',
   ]);
-  // A run of a level of its own asks it for all its rows.
+  // The level of a run applies to all its instances.
   const [all] = await workerWarnings([plain, plain], { needs: 2 }, farm({ understands: 1 }));
   expect(all).toMatch(/^2 of 2 instances \(\S+: 2\) need workers of level 2/);
 });
 
-test('nothing is said where nobody needs it, a worker has it, or none lives yet', async () => {
+test('no warning if no instance needs it, a worker has it, or no worker is alive', async () => {
   expect(await workerWarnings([plain], RUN, farm({ understands: 1 }))).toEqual([]);
   expect(await workerWarnings([needing], RUN, farm({}, { parser_image: true }))).toEqual([]);
   const local = { ...localAbility('tools'), understands: 3 };

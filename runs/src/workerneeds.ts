@@ -1,18 +1,17 @@
-/** What instances ask of workers that none of the workers gives: said before their rollouts are queued, and fail or wait. */
+/** Warns before a submit about requirements of instances that no worker meets, so that their rollouts would fail or wait. */
 import { type Farm, type Instance, needsOf, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
 
 type Row = Pick<Instance, 'family' | 'plan' | 'needs'>;
-/** What a worker says of itself; a worker that this command starts says it beforehand. */
 type Ability = { parser_image?: boolean | undefined; understands?: number | undefined };
 
-/** The worker that this command starts. @param parserImage as its configuration has it */
+/** The ability of a worker that this command starts. @param parserImage of its configuration */
 export const localAbility = (parserImage: string | null): Ability => ({
   parser_image: parserImage !== null,
   understands: UNDERSTOOD,
 });
 
 /**
- * Sentences for a person, with the number of instances by family; none when nothing is asked, somebody gives it, or no worker lives yet.
+ * Returns warnings with the number of instances by family; none when no worker is alive yet.
  *
  * @param started the workers that this command starts itself
  */
@@ -39,7 +38,7 @@ function imageWarning(needing: readonly Row[], all: number, workers: readonly Ab
   if (needing.length === 0 || workers.some((worker) => worker.parser_image === true)) return [];
   return [
     `${needing.length} of ${all} instances need parser_image (${byFamily(needing)}), and none of the ${counted(workers)} names one: ` +
-      'their rollouts will fail (worker/no_parser_image). Set SWEFARM_PARSER_IMAGE for the workers; docs/running.md says how to make the image',
+      'their rollouts will fail (worker/no_parser_image). Set SWEFARM_PARSER_IMAGE for the workers; see docs/running.md',
   ];
 }
 
@@ -57,8 +56,8 @@ function levelWarning(
   const who = `${beyond.length} of ${instances.length} instances (${byFamily(beyond)}) need workers of level ${most}`;
   return [
     older === workers.length
-      ? `${who}, and none of the ${counted(workers)} knows of it: their rollouts wait until workers of a newer version come`
-      : `${who}, and ${older} of the ${counted(workers)} know of less: these leave them to the others`,
+      ? `${who}, and none of the ${counted(workers)} has it: their rollouts wait for workers of a newer version`
+      : `${who}, and ${older} of the ${counted(workers)} have a lower one: these leave them to the others`,
   ];
 }
 

@@ -1,4 +1,4 @@
-/** The doctor's look at a policy endpoint, against a scripted one with every fault that a person meets. */
+/** The doctor's probe of a policy endpoint, against scripted faults. */
 import { freePort, originsOf, Secret } from '@swefarm/shared';
 import { startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
@@ -30,7 +30,7 @@ test('a healthy endpoint offers a model, an answer and token ids', async () => {
   expect(found[2]).toBe('ok tokens: token ids and log-probabilities are offered');
 });
 
-test('an endpoint without token ids is named as such', async () => {
+test('an endpoint without token ids gets a warning', async () => {
   const found = await probe(await endpoint({ text: 'yes' }, { tokens: false }));
   expect(found.at(-1)).toMatch(/^warn tokens: /);
 });
@@ -45,18 +45,18 @@ test.each<[string, object, RegExp]>([
     /^fail completion: the answer is no chat completion/,
   ],
   ['a reset', { text: 'x', fault: { kind: 'reset' } }, /^fail completion: /],
-])('%s', async (_name, turn, message) => {
+])('an endpoint with %s fails', async (_name, turn, message) => {
   expect((await probe(await endpoint(turn))).at(-1)).toMatch(message);
 });
 
-test('a key that is missing, wrong and right', async () => {
+test('only the right key passes, and no finding shows a key', async () => {
   const url = await endpoint({ text: 'yes' }, { apiKey: 'k' });
   expect((await probe(url)).at(-1)).toMatch(/HTTP 401/);
   expect((await probe(url, null, new Secret('wrong'))).join()).not.toContain('wrong');
   expect((await probe(url, null, new Secret('k'))).at(-1)).toMatch(/^ok tokens/);
 });
 
-test('nobody there, and a URL that is no endpoint', async () => {
+test('a closed port and a URL that is no endpoint fail', async () => {
   expect(await probe(`http://127.0.0.1:${await freePort()}/v1`)).toEqual([
     expect.stringMatching(/^fail endpoint: .*ECONNREFUSED/),
   ]);
@@ -75,13 +75,13 @@ test('before a run: an endpoint that serves the model passes', async () => {
   expect(await reach(await endpoint({ text: 'yes' }))).toBe('ok: serves scripted');
 });
 
-test('before a run: a model that is not in the list passes only where it answers', async () => {
+test('before a run: an unlisted model passes only if it answers', async () => {
   expect(await reach(await endpoint({ text: 'yes' }), 'alias')).toBe('ok: answers as alias');
   const unknown = await endpoint({ text: 'x', fault: { kind: 'model_unknown' } });
   expect(await reach(unknown, 'alias')).toMatch(/^fail: model alias: HTTP 404.* → use one of: scripted/);
 });
 
-test('before a run: nobody there, a name that does not resolve, another path and a missing key fail with the remedy', async () => {
+test('before a run: a closed port, an unknown host, a wrong path and a missing key fail', async () => {
   const port = await freePort();
   expect(await reach(`http://127.0.0.1:${port}/v1`)).toMatch(/^fail: .*ECONNREFUSED.* → start the endpoint/);
   expect(await reach('http://nowhere.invalid/v1')).toMatch(/^fail: .*nowhere\.invalid.* → .*check host/);

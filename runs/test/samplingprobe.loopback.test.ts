@@ -1,4 +1,4 @@
-/** What the probe finds out of how an endpoint samples, against one that really does; and that it asks as rollouts ask. */
+/** The probe against an endpoint that samples: its verdict on log-probabilities, and its requests beside those of rollouts. */
 import { openTurnClient, type Post } from '@swefarm/policy';
 import { PolicyConfig } from '@swefarm/shared';
 import fc from 'fast-check';
@@ -12,17 +12,17 @@ const configOf = (url: string, over: object = {}) =>
   PolicyConfig.parse({ urls: [url], model: 'm', token_mode: 'token-in', require_tokens: true, ...over });
 
 test.each<[string, SoftmaxOptions, object, string]>([
-  ['a model with opinions', { logprobs: 'raw', spread: 2 }, {}, 'raw'],
-  ['a model with opinions', { logprobs: 'processed', spread: 2 }, {}, 'processed'],
-  ['one of random weights', { logprobs: 'raw', spread: 0.3 }, {}, 'raw'],
-  ['one of random weights', { logprobs: 'processed', spread: 0.3 }, {}, 'processed'],
-  ['one without any opinion', { logprobs: 'raw', spread: 0 }, {}, 'unknown'],
-  ['one without any opinion', { logprobs: 'processed', spread: 0 }, {}, 'unknown'],
-  ['one that is certain', { logprobs: 'raw', spread: 1, certain: 40 }, {}, 'unknown'],
-  ['one that is certain', { logprobs: 'processed', spread: 1, certain: 40 }, {}, 'unknown'],
+  ['a trained model', { logprobs: 'raw', spread: 2 }, {}, 'raw'],
+  ['a trained model', { logprobs: 'processed', spread: 2 }, {}, 'processed'],
+  ['random weights', { logprobs: 'raw', spread: 0.3 }, {}, 'raw'],
+  ['random weights', { logprobs: 'processed', spread: 0.3 }, {}, 'processed'],
+  ['equally likely tokens', { logprobs: 'raw', spread: 0 }, {}, 'unknown'],
+  ['equally likely tokens', { logprobs: 'processed', spread: 0 }, {}, 'unknown'],
+  ['a certain model', { logprobs: 'raw', spread: 1, certain: 40 }, {}, 'unknown'],
+  ['a certain model', { logprobs: 'processed', spread: 1, certain: 40 }, {}, 'unknown'],
   ['after the temperature, before top_k', { logprobs: 'temperature', spread: 2 }, {}, 'processed'],
   ['after the temperature, before top_k', { logprobs: 'temperature', spread: 2 }, { top_k: 5 }, 'raw'],
-  ['after all of it', { logprobs: 'processed', spread: 2 }, { top_k: 5 }, 'processed'],
+  ['after all sampling', { logprobs: 'processed', spread: 2 }, { top_k: 5 }, 'processed'],
   ['a server that samples in one way only', { logprobs: 'raw', spread: 2, strict: true }, {}, 'unknown'],
 ])('%s, %j, %j: %s', async (_, options, sampling, verdict) => {
   const server = await startSoftmax(options);
@@ -78,7 +78,7 @@ test.each<[string, object, object, RegExp]>([
   expect(`${status} ${detail} → ${remedy}`).toMatch(line);
 });
 
-test('an endpoint that streams no chat with token ids is asked for whole answers, as workers ask it', async () => {
+test('the probe requests whole answers from an endpoint that streams no token ids', async () => {
   const server = await startSoftmax({ logprobs: 'processed', spread: 2, wholeChats: true });
   const config = configOf(server.url, { token_mode: 'text' });
   const [first] = await probeTokens(server.url, { config, apiKey: null, signal });
@@ -86,7 +86,6 @@ test('an endpoint that streams no chat with token ids is asked for whole answers
   expect(server.bodies.map(({ stream }) => stream ?? false).slice(0, 3)).toEqual([true, false, false]);
 });
 
-/** Values as a run may have them; none of them long. */
 const sampling = fc.record(
   {
     temperature: fc.double({ min: 0, max: 2, noNaN: true }),
@@ -112,7 +111,7 @@ const extra_body = fc.record(
   { requiredKeys: [] },
 );
 
-test('the probe’s requests and a rollout’s differ in their messages only', async () => {
+test('the requests of the probe and of a rollout differ only in their messages', async () => {
   const server = await startSoftmax({ logprobs: 'processed', spread: 2 });
   await fc.assert(
     fc.asyncProperty(
@@ -131,7 +130,7 @@ test('the probe’s requests and a rollout’s differ in their messages only', a
   );
 });
 
-/** The body of a first turn as the worker's client has it made. `rolloutId`: seeds are counted from it. */
+/** The body of the first turn of a rollout. `rolloutId` decides the seed. */
 async function rollout(config: PolicyConfig, rolloutId: string): Promise<Record<string, unknown>> {
   let body = {};
   const post: Post = async (route, pieces) => {
@@ -141,16 +140,16 @@ async function rollout(config: PolicyConfig, rolloutId: string): Promise<Record<
     throw new Error('enough');
   };
   const limits = { contextLimit: null, sequenceBudget: null, modelLength: async () => 4096 };
-  const speaker = await openTurnClient(config, { rolloutId, limits });
+  const client = await openTurnClient(config, { rolloutId, limits });
   const messages = [
     { role: 'system' as const, content: 'Other words.' },
     { role: 'user' as const, content: 'Repair this.' },
   ];
-  await speaker.ask(messages, [], post).catch(() => undefined);
+  await client.ask(messages, [], post).catch(() => undefined);
   return body;
 }
 
-/** Without what is said; where nothing bounds an answer but the context, the room is the prompt's. */
+/** The body without messages. If only the context bounds the answer, max_tokens depends on the prompt, whose length is added. */
 function bare(body: Record<string, unknown>, mode: string): Record<string, unknown> {
   const { messages: _m, prompt, ...rest } = body;
   const most = Number(rest.max_tokens);

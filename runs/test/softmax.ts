@@ -1,19 +1,19 @@
-/** An endpoint that really samples, from logits that the test sets, and tells log-probabilities as the test says: raw or processed. */
+/** An endpoint that samples from random logits and returns raw or processed log-probabilities. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 export type SoftmaxOptions = {
-  /** Of what distribution: before any sampling, after the temperature alone (SGLang), or after all of it. */
+  /** Their distribution: before any sampling, after the temperature alone (SGLang), or after all sampling. */
   logprobs: 'raw' | 'temperature' | 'processed';
-  /** Standard deviation of the logits: 0 is a model without an opinion. */
+  /** Standard deviation of the logits; 0: all tokens are equally likely. */
   spread: number;
-  /** Added to one logit at each place: large, and the model is certain. */
+  /** Added to one logit at each position; large: the model is certain. */
   certain?: number;
-  /** Refuses another temperature than 1, as NeMo RL's server does. */
+  /** Refuses temperatures other than 1, as NeMo RL's server does. */
   strict?: boolean;
   length?: number;
-  /** Streams no chat with token ids, as SGLang. */
+  /** Refuses to stream a chat with token ids, as SGLang does. */
   wholeChats?: boolean;
 };
 
@@ -62,20 +62,20 @@ function sample(prompt: readonly number[], body: Body, options: SoftmaxOptions, 
     const heated = logits.map((one) => one / temperature);
     const least = k > 0 ? (heated.toSorted((a, b) => b - a)[k - 1] ?? -Infinity) : -Infinity;
     const sampled = logSoftmax(heated.map((one) => (one < least ? -Infinity : one)));
-    const told = { raw: logSoftmax(logits), temperature: logSoftmax(heated), processed: sampled }[
+    const returned = { raw: logSoftmax(logits), temperature: logSoftmax(heated), processed: sampled }[
       options.logprobs
     ];
     const id = drawn(sampled, random());
     sequence.push(id);
-    const top = told
+    const top = returned
       .map((logprob, token) => ({ token: `t${token}`, logprob: Math.max(logprob, -9999) }))
       .toSorted((a, b) => b.logprob - a.logprob)
       .slice(0, 5);
-    return { id, logprob: told[id] ?? 0, top };
+    return { id, logprob: returned[id] ?? 0, top };
   });
 }
 
-/** Starts it for the length of a test. `bodies`: what completions were asked. */
+/** Starts the endpoint for the duration of a test. `bodies`: of the requests for completions. */
 export async function startSoftmax(options: SoftmaxOptions) {
   const bodies: Record<string, unknown>[] = [];
   const random = generator(1);
@@ -120,20 +120,20 @@ function rendered({ messages }: { messages: { role: string; content: string | nu
   return [...messages.flatMap(({ role, content }) => [...of(role), ...of(content ?? ''), 50]), 51];
 }
 
-function answered(path: string, { prompt = PROMPT }: Body, places: ReturnType<typeof sample>) {
-  const usage = { prompt_tokens: prompt.length, completion_tokens: places.length };
-  const ids = { token_ids: places.map(({ id }) => id), prompt_token_ids: prompt };
+function answered(path: string, { prompt = PROMPT }: Body, positions: ReturnType<typeof sample>) {
+  const usage = { prompt_tokens: prompt.length, completion_tokens: positions.length };
+  const ids = { token_ids: positions.map(({ id }) => id), prompt_token_ids: prompt };
   if (path === '/v1/completions') {
     const logprobs = {
-      tokens: places.map(({ id }) => `t${id}`),
-      token_logprobs: places.map(({ logprob }) => logprob),
-      top_logprobs: places.map(({ top }) =>
+      tokens: positions.map(({ id }) => `t${id}`),
+      token_logprobs: positions.map(({ logprob }) => logprob),
+      top_logprobs: positions.map(({ top }) =>
         Object.fromEntries(top.map(({ token, logprob }) => [token, logprob])),
       ),
     };
     return { choices: [{ index: 0, text: 'words', finish_reason: 'length', logprobs, ...ids }], usage };
   }
-  const content = places.map(({ id, logprob, top }) => ({ token: `t${id}`, logprob, top_logprobs: top }));
+  const content = positions.map(({ id, logprob, top }) => ({ token: `t${id}`, logprob, top_logprobs: top }));
   const message = { role: 'assistant', content: 'words' };
   return { choices: [{ index: 0, message, finish_reason: 'length', logprobs: { content }, ...ids }], usage };
 }

@@ -1,4 +1,4 @@
-/** The probe before a training run, against the scripted policy server: what it lets pass and what it refuses by name. */
+/** The probe before a training run, against the scripted policy server. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PolicyConfig } from '@swefarm/shared';
@@ -40,7 +40,7 @@ async function probeAll(urls: string[], config: object, action: 'fenced' | 'tool
   );
 }
 
-/** In front of a policy: refuses what offers tools, as vLLM does where no parser for calls is chosen. */
+/** A proxy of a policy that refuses requests with tools, as vLLM does without a tool-call parser. */
 async function withoutTools(url: string): Promise<string> {
   const front = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray()).toString();
@@ -63,7 +63,7 @@ async function withoutTools(url: string): Promise<string> {
 }
 
 describe.each(['plain', 'strips-thinking'])('template %s', (template) => {
-  test('token-in passes, with a thought and tool calls', async () => {
+  test('token-in passes with a thought and tool calls', async () => {
     const [text, tools] = await probe({ token_mode: 'token-in' }, { template }, 'tool');
     expect([text, tools]).toEqual([
       expect.stringMatching(
@@ -72,7 +72,7 @@ describe.each(['plain', 'strips-thinking'])('template %s', (template) => {
       expect.stringMatching(/^ok tokens \(tools\): .*\(1 with thinking, 2 tool calls\)/),
     ]);
   });
-  test('echo passes where the server pins what it gets back', async () => {
+  test('echo passes if the server reuses the returned prefix', async () => {
     const found = await probe({ token_mode: 'echo' }, { template }, 'tool');
     expect(found.slice(0, 2).map((line) => line.slice(0, 2))).toEqual(['ok', 'ok']);
   });
@@ -82,20 +82,20 @@ test.each([
   [{ token_mode: 'token-in' }, 'warn'],
   [{ token_mode: 'token-in', sampling: { max_tokens: 400 } }, 'ok'],
   [{ token_mode: 'echo' }, 'ok'],
-])('%j, where nobody tells how long a sequence may be: %s', async (config, status) => {
+])('%j, without a known length limit: %s', async (config, status) => {
   const found = await probe(config, { template: 'plain' });
   expect(found.find((line) => line.includes(' context: '))).toMatch(
-    new RegExp(`^${status} context: nobody tells`),
+    new RegExp(`^${status} context: the limit on tokens`),
   );
 });
 
-test('text is refused under a template that strips thinking, with token, place and remedy', async () => {
+test('text is refused under a template that strips thinking, with token, position and remedy', async () => {
   const found = await probe({ token_mode: 'text' }, { template: 'strips-thinking' });
   expect(found[0]).toMatch(
     /^fail tokens \(text\): turn 2: .* token \d+ of \d+ was \d+, is \d+ → use --token-mode token-in/,
   );
 });
-test('and also when the model happened not to think', async () => {
+test('text is refused under such a template even if the model did not think', async () => {
   const script = { conversations: [{ variants: [[{ text: 'ls' }]] }] };
   expect((await probe({ token_mode: 'text' }, { template: 'strips-thinking', script }))[1]).toMatch(
     /^fail tokens \(thinking\): the chat template drops .* → use --token-mode token-in/,
@@ -125,12 +125,12 @@ describe('a run by tool calls', () => {
     const all = await probe({ token_mode: 'token-in', ...config }, { script, ...options }, 'tool');
     return all.find((line) => line.includes('tokens (tools)'));
   };
-  test('passes with one call in three answers', async () => {
+  test('passes with one tool call in three answers', async () => {
     expect(await tools([{ text: 'I could.' }, { text: 'I will.' }, { command: 'ls' }])).toMatch(
       /^ok tokens \(tools\): .* 1 tool calls/,
     );
   });
-  test('is refused when the model calls nothing, by what it says', async () => {
+  test('is refused with the start of the last answer when the model calls no tool', async () => {
     expect(await tools([{ text: 'I run ls.' }])).toMatch(
       /^fail .*: no tool call could be read in 8 answers: the last one begins: "I run ls." → name .* --tool-parser \(now auto\), or use --action fenced$/,
     );
@@ -138,7 +138,7 @@ describe('a run by tool calls', () => {
       /→ serve the model with its own tool-call parser/,
     );
   });
-  test('is refused by the name of the marker and what is wrong with the call', async () => {
+  test('is refused with the marker and the fault of an unreadable call', async () => {
     const text = '<|tool_call_begin|>0<|tool_call_argument_begin|>{}<|tool_call_end|>';
     expect(await tools([{ text }])).toMatch(
       /no tool call .*: one begins a call with <\|tool_call_begin\|>, and its id names no function/,
@@ -153,7 +153,7 @@ describe('a run by tool calls', () => {
     onTestFinished(() => server[Symbol.asyncDispose]());
     return server.url;
   };
-  test('passes a model that calls now and then, and is patient no longer than it must be', async () => {
+  test('passes a model that calls a tool in its fifth answer, and then stops asking', async () => {
     const words = [{ text: 'I could.' }, { text: 'I may.' }, { text: 'I will.' }, { text: 'Soon.' }];
     expect(await tools([...words, { command: 'ls' }])).toMatch(
       /^ok tokens \(tools\): 5 turns .* 1 tool calls/,
@@ -167,17 +167,17 @@ describe('a run by tool calls', () => {
       expect.stringMatching(/^warn .*: no tool call could be read in 8 answers/),
     ]);
   });
-  test('is refused for a call that nobody reads, whatever other endpoints do', async () => {
+  test('is refused for an unreadable call even if the model calls at another endpoint', async () => {
     const urls = [await spoken({ command: 'ls' }), await spoken({ text: '<|tool_call>call:bash{}' })];
     const [, found = []] = await probeAll(urls, { token_mode: 'token-in' }, 'tool');
     expect(found[1]).toMatch(/^fail .*: one begins a call with <\|tool_call>/);
   });
-  test('is not judged by calls that a limit of tokens cut off', async () => {
+  test('gets a warning, not a failure, for calls that the token limit cut off', async () => {
     const half = { command: 'ls', finish_reason: 'length' };
     expect(await tools([half])).toMatch(/^warn .* cut off at its limit of tokens → raise --max-tokens/);
     expect(await tools([half, { text: 'I run ls.' }])).toMatch(/^fail .*: the last one begins: "I run ls\."/);
   });
-  test('in fenced blocks passes at an endpoint that refuses tools', async () => {
+  test('with fenced commands passes at an endpoint that refuses tools', async () => {
     const url = await withoutTools(await spoken({ text: 'I run ls.' }));
     for (const token_mode of ['token-in', 'text']) {
       const [found = []] = await probeAll([url], { token_mode }, 'fenced');

@@ -1,4 +1,4 @@
-/** The loops of one worker around its node (pull, heartbeat, maintenance): started together, stopped in order. */
+/** Starts the loops of one worker (pull, heartbeat, maintenance) together and stops them in order. */
 import { allDuties } from './maintenance/duties.ts';
 import { runMaintenance } from './maintenance/maintenance.ts';
 import { createManualDrain, type Grace } from './node/drain.ts';
@@ -7,27 +7,27 @@ import type { Node } from './node/node.ts';
 import type { Pressure } from './node/pressure.ts';
 import { startPull } from './pull/pull.ts';
 
-export type WorkerParts = {
+type WorkerParts = {
   node: Node;
   slots: number;
   redisPrefix: string;
   pressure: Pressure;
-  /** Address at which others reach the worker's metrics; null: not served. */
+  /** Published address of the worker's metrics; null: not served. */
   metricsAddress: string | null;
-  /** Time that rollouts have to finish when an operator drains this node. */
+  /** Time for rollouts to finish when an operator drains this node. */
   manualGraceMs: number;
   /** 0: an idle worker never exits. */
   exitWhenIdleSeconds: number;
-  /** Called after each heartbeat that Redis took, with the reason why this worker claims nothing. */
+  /** Called after each heartbeat that Redis accepted, with the reason why this worker claims nothing. */
   onBeat?: (paused: string | null) => void;
 };
 
-export type AssembledWorker = {
+type AssembledWorker = {
   /** Aborts when the worker must end: it was stopped, or it was idle for too long. */
   ending: AbortSignal;
   /** Stops claiming; resolves when no rollout runs and the loops have ended. */
   drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void>;
-  /** Leaves everything as it is, as a killed process does; later errors are ignored. */
+  /** Stops all loops without cleaning up, as a killed process does; later errors are ignored. */
   abandon(): void;
 };
 

@@ -20,7 +20,7 @@ import { runWorker } from './run.ts';
 /** 2: usage; 10: an image is missing; 12: infrastructure unusable; 70: an uncaught error; 130: stopped by a signal; never 1. */
 const EXIT = { usage: 2, missing: 10, unusable: 12, interrupted: 130 } as const;
 
-/** A batch scheduler signals every process of a job, and a launcher forwards its own signal: two signals this close count as one. */
+/** A batch scheduler signals every process of a job, and a launcher forwards its own signal: two signals within this time count as one. */
 const SAME_SIGNAL_MS = 1_500;
 
 const stop = new AbortController();
@@ -31,7 +31,7 @@ catchEscaped('swefarm-worker', () => {
 });
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
-    // The second signal exits at once; other workers take over the running rollouts when their locks expire.
+    // A second signal exits at once; other workers claim the running rollouts when their locks expire.
     if (stop.signal.aborted && Date.now() - stoppedAt > SAME_SIGNAL_MS) process.exit(130);
     stoppedAt ||= Date.now();
     stop.abort();
@@ -57,7 +57,7 @@ withConfig(program.command('run'))
   .description('pull rollouts until told to stop; SIGTERM drains, a second one stops at once')
   .action(async (flags: Record<string, unknown>) => {
     await runWorker(loadConfig('worker', { flags }), stop.signal).catch((error: unknown) => {
-      // It was stopped while it waited for Redis or its engine: nothing had started.
+      // The worker was stopped while it waited for Redis or its engine: nothing had started.
       if (!stop.signal.aborted || (error as Error).name !== 'AbortError') throw error;
     });
   });
@@ -87,14 +87,14 @@ withConfig(program.command('images'))
     const needed = readNeeded(await text(process.stdin));
     const print = (line: object): void => console.log(JSON.stringify(line));
     const { signal } = stop;
-    const well = await runImages(action, needed, { config, log: silentLog(), signal, print }).catch(
+    const complete = await runImages(action, needed, { config, log: silentLog(), signal, print }).catch(
       (error: unknown) => {
         if (!signal.aborted) throw error;
         process.exitCode = EXIT.interrupted;
         return true;
       },
     );
-    if (!well) process.exitCode = EXIT.missing;
+    if (!complete) process.exitCode = EXIT.missing;
   });
 
 try {
@@ -109,5 +109,5 @@ try {
     process.exitCode = error instanceof UsageError ? EXIT.usage : EXIT.unusable;
   }
 }
-// Idle sockets of an endpoint or an engine must not keep the process alive once all work is done.
+// Idle sockets of an endpoint or an engine would prevent the exit.
 process.exit(escapedExit() ?? process.exitCode);

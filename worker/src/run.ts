@@ -1,4 +1,4 @@
-/** `swefarm-worker run`: starts one stateless worker, and stops it without losing work or leaving anything on the node. */
+/** `swefarm-worker run`: starts one worker, and stops it without losing work or leaving sandboxes on the node. */
 
 import { preparePolicyConnections } from '@swefarm/policy';
 import { diskFree, SCRATCH } from '@swefarm/sandbox';
@@ -32,7 +32,7 @@ import { waitForRuntime } from './node/waitforruntime.ts';
 import { runRollout } from './rollout/rollout.ts';
 import { startThreads } from './threads/pool.ts';
 
-/** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime cannot be used at start. */
+/** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime is not usable at start. */
 export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promise<void> {
   const log = createLog(config, { worker: config.worker_id, node: config.node });
   log.info({ config: describeConfig(config) }, 'starting');
@@ -42,7 +42,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   await using stack = new AsyncDisposableStack();
   const node = await openNode(config, stop, log, stack);
   const { metrics } = node;
-  // A counter that first appears with its first error shows no increase: export it from the start.
+  // A counter that first appears with its first error shows no increase, so it is exported from the start.
   for (const [kind, count] of Object.entries(escapedErrors())) metrics.escaped.inc({ kind }, count);
   using _counted = onEscaped((kind) => metrics.escaped.inc({ kind }));
 
@@ -52,7 +52,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   startReaper(reaping, (count) => metrics.reaped.inc(count), over.signal);
   startCensus(node, over.signal);
 
-  // Opened only now: until it answers, Redis and the runtime are not known to work.
+  // An answering server means that Redis and the runtime work.
   const probes = createProbes(node);
   const server = await startMetricsServer(config, node, probes);
   if (server) stack.use(server);
@@ -94,7 +94,7 @@ const waitOf = (config: WorkerConfig, signal: AbortSignal, log: Log) => ({
   signal,
 });
 
-/** `stack` closes everything opened here: the removals end before the runtime closes. */
+/** `stack` ends the removals before it closes the runtime. */
 async function openNode(
   config: WorkerConfig,
   stop: AbortSignal,
@@ -121,7 +121,7 @@ async function openNode(
   return node;
 }
 
-/** Both at once, because each waits for something else; the first that cannot be used ends the wait for the other. */
+/** Opens both in parallel; a failure of one ends the wait for the other. */
 async function openFarmAndRuntime(
   config: WorkerConfig,
   stop: AbortSignal,
@@ -133,7 +133,7 @@ async function openFarmAndRuntime(
   const opening = openFarm(config, 'worker', { log, signal });
   const choosing = waitForRuntime(() => chooseRuntime(config, log, signal), waitOf(config, signal, log));
   for (const one of [opening, choosing]) one.catch((error: unknown) => failed.abort(error));
-  // A worker asks a policy before long: this is loaded while a trial sandbox starts.
+  // Loaded while the check of the runtime waits.
   opening.then(preparePolicyConnections).catch(() => undefined);
   const [farm, chosen] = await Promise.allSettled([opening, choosing]);
   if (farm.status === 'fulfilled') stack.use(farm.value);
@@ -168,18 +168,18 @@ async function startMetricsServer(
   });
 }
 
-/** Removes what an engine that was away did not remove: perhaps no other worker starts on this node. */
+/** Removes sandboxes whose removal failed: perhaps no other worker starts on this node. */
 async function removeLeft({ removals }: Node, reaping: ReaperDeps): Promise<void> {
   await removals.finished();
   await reap({ ...reaping, ending: true }).catch((error: unknown) =>
-    reaping.log.warn({ err: errorMessage(error) }, 'the last sweep for left sandboxes failed'),
+    reaping.log.warn({ err: errorMessage(error) }, 'last sweep for left sandboxes failed'),
   );
 }
 
-/** SIGKILL follows the grace period: the next worker reaps what is not removed by then. */
+/** SIGKILL follows the grace period, so the worker exits before; the next worker reaps the rest. */
 function exitInTime(graceMs: number, log: Log): void {
   const timer = setTimeout(() => {
-    log.error('the grace period is over; what is left is removed by the next worker');
+    log.error('grace period is over: the next worker removes the left sandboxes');
     process.exit(escapedExit() ?? 0);
   }, graceMs);
   timer.unref();

@@ -1,6 +1,6 @@
 /**
- * A worker whose rollouts are timers; queue, journal, placement, heartbeat, maintenance and commit are real. For tests and
- * measurements of many nodes.
+ * A worker with simulated rollouts; queue, journal, placement, heartbeat, maintenance and commit are real. For tests and measurements of
+ * many nodes.
  */
 
 import type { Runtime } from '@swefarm/sandbox';
@@ -22,7 +22,7 @@ import type { AttemptServices } from './rollout/services.ts';
 import type { Judged, Task } from './rollout/task.ts';
 import type { Threads } from './threads/pool.ts';
 
-export type Simulation = {
+type Simulation = {
   slots: number;
   /** Called for an image that this worker does not have; resolves when it has it. */
   pull(image: string): Promise<void>;
@@ -38,7 +38,7 @@ export type SimulatedWorker = {
   drain(): Promise<void>;
 };
 
-/** One set per process, however many workers it simulates: each set observes the event loop and garbage collection again. */
+/** One set per process: each set observes the event loop and garbage collection again. */
 const metrics = createWorkerMetrics();
 
 export async function simulateWorker(config: WorkerConfig, simulation: Simulation): Promise<SimulatedWorker> {
@@ -84,7 +84,7 @@ export async function simulateWorker(config: WorkerConfig, simulation: Simulatio
   };
 }
 
-/** Pulls each image once. The work is bound to an endpoint as a real rollout is, but sends no request. */
+/** Pulls each image once. Follows a policy and binds an endpoint as a real rollout does, but sends no request. */
 function simulatedRollout({ pull, work }: Simulation): AttemptServices['runRollout'] {
   const images = new Map<string, Promise<void>>();
   const ensureImage = async (image: string): Promise<void> => {
@@ -115,7 +115,6 @@ function simulatedRollout({ pull, work }: Simulation): AttemptServices['runRollo
 const nothingRuns = (): Promise<never> =>
   Promise.reject(new RolloutFailure('bug', 'a simulated worker runs nothing'));
 
-/** A runtime that starts nothing. */
 export const emptyRuntime: Runtime = {
   name: 'fake',
   isolates: true,
@@ -139,7 +138,7 @@ export const noThreads: Threads = {
   [Symbol.asyncDispose]: async () => undefined,
 };
 
-/** Reads the artifact usage as the real one does, but never gives a reason to pause: this machine simulates many nodes. */
+/** Reads the artifact usage as a real worker does, but never pauses: one machine simulates many nodes. */
 const noPressure = ({ farm }: Node): Pressure => ({
   async reason() {
     await farm.artifacts.usage();

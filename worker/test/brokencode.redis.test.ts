@@ -1,6 +1,6 @@
 /**
- * Patches that break the build, the import, or loop for ever: reward 0 by a control evaluation, in groups whose instance nobody has
- * checked. Rollouts of a real worker on the `host` runtime, with the compilers of this machine.
+ * Patches that break the build or the import, or loop for ever, earn 0 by a control evaluation; the registry of health has no finding about
+ * their instances. Rollouts of a real worker on the `host` runtime, with the compilers of this machine.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 /** An instance of the language, and diffs to its tree. */
-async function place(language: Language) {
+async function writeProject(language: Language) {
   const tree = join(folder, newId());
   const { columns, patchOf } = await makeLanguageTree(tree, language);
   return { row: bareInstance({ image: `dir:${tree}`, ...columns }), patchOf };
@@ -67,7 +67,7 @@ async function run(row: Instance, patches: readonly string[], timeout = 120): Pr
 test.for(Object.entries(LANGUAGES))('%s that does not compile earns 0', async ([, language], { skip }) => {
   const missing = compilerMissing(language);
   if (missing) skip(missing);
-  const { row, patchOf } = await place(language);
+  const { row, patchOf } = await writeProject(language);
   const broken = await patchOf(language.broken['compile error']);
   const results = await run(row, [broken, broken]);
   for (const result of results)
@@ -78,22 +78,22 @@ test.for(Object.entries(LANGUAGES))('%s that does not compile earns 0', async ([
 });
 
 test('an endless loop earns 0, and an honest fix beside it 1', async () => {
-  const { row, patchOf } = await place(PYTHON);
+  const { row, patchOf } = await writeProject(PYTHON);
   const loop = await patchOf(PYTHON.broken['endless loop']);
   const [endless, fixed] = await run(row, [loop, row.patch], 8);
   expect(endless).toMatchObject({ outcome: 'judged', reward: 0, reward_row: 'timeout_of_patch' });
   expect(fixed).toMatchObject({ outcome: 'judged', reward: 1 });
 });
 
-test('the bug itself is the endless loop: gold tells that the limit is far', async () => {
-  const { row, patchOf } = await place({ ...PYTHON, files: PYTHON.broken['endless loop'] });
+test('if the bug is the endless loop, gold shows that the limit is large enough', async () => {
+  const { row, patchOf } = await writeProject({ ...PYTHON, files: PYTHON.broken['endless loop'] });
   const other = await patchOf({ 'calc.py': 'while 1: pass\n' });
   const [endless] = await run(row, [other], 8);
   expect(endless).toMatchObject({ outcome: 'judged', reward: 0, reward_row: 'timeout_of_patch' });
 });
 
-test('tests that start with no patch are a failure of the instance, and the result says who knows', async () => {
-  const { row, patchOf } = await place(PYTHON);
+test('tests that start with no patch are a failure of the instance', async () => {
+  const { row, patchOf } = await writeProject(PYTHON);
   const nowhere = { ...row, eval_script: markedScript(['no-such-program']) };
   const results = await run(nowhere, [await patchOf(PYTHON.broken['compile error']), row.patch]);
   expect(results[0]).toMatchObject({

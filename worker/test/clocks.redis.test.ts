@@ -1,4 +1,4 @@
-/** Nodes whose clocks are a day off, either way, beside one that is right: delays are as long as they were meant. */
+/** Nodes with clocks a day off beside a node with the right time: delays have their intended length. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -45,7 +45,7 @@ async function scene() {
 }
 
 test.each(['+1d', '-1d'])(
-  'a worker whose clock is %s off puts off by what was meant, and goes on by itself',
+  'a worker whose clock is %s off delays jobs by the intended time and continues',
   async (offset) => {
     const at = await scene();
     await at.start('off', offset);

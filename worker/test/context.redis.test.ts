@@ -1,4 +1,4 @@
-/** A context too small for the first prompt, as present servers say it: failed by name, no reward, and the run pauses itself. */
+/** A context too small for the first prompt: the rollouts fail without a reward, and the run is paused. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ afterAll(async () => {
 });
 
 const NEVER = new AbortController().signal;
-/** As many as it takes for a run to pause itself. */
+/** Rollouts until a run is paused. */
 const MANY = 20;
 
 test.each([

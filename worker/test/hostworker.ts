@@ -21,7 +21,7 @@ export async function makeTree(folder: string): Promise<void> {
   git('-c', 'user.name=t', '-c', 'user.email=t@t', 'commit', '-q', '--allow-empty', '-m', 'base');
 }
 
-/** An instance of {@link makeTree}'s tree, and what a run on it has beside its agent and policy. */
+/** An instance of {@link makeTree}'s tree, and the settings of a run besides agent and policy. */
 export const treeInstance = (folder: string): Instance =>
   bareInstance({
     ...{ image: `dir:${join(folder, 'tree')}`, base_commit: 'HEAD' },
@@ -39,7 +39,7 @@ type HostWorker = {
   threads: Threads;
   slots: number;
   limitMs: number;
-  /** How often it hears of policies. */
+  /** Interval of reading the policies. */
   intervalMs?: number;
   hostRewards?: boolean;
 };

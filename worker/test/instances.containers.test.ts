@@ -1,6 +1,6 @@
 /**
- * Attempts at instances that bring their own environment and plan, on real sandboxes: the repository lies elsewhere, a setup puts the
- * bug in, tests are hidden, the history is one commit, and the verdict follows the plan.
+ * Attempts at instances with their own environment and plan, on real sandboxes: the repository is in another folder, a setup step adds the
+ * bug, tests are hidden, the history is one commit, and the verdict follows the plan.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -40,7 +40,7 @@ const BUG = `diff --git a/crate.py b/crate.py
 `;
 const GOLD = BUG.replace('-    return 10\n+    return 9', '-    return 9\n+    return 10');
 
-/** Prints what pytest would of two tests. */
+/** Prints pytest's output for two tests. */
 const TESTS = `import crate
 for name, right in (('test_most', crate.most() == 10), ('test_any', crate.most() > 0)):
     print('PASSED' if right else 'FAILED', f'tests/test_crate.py::{name}')
@@ -129,7 +129,7 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
   });
   afterAll(() => runtime[Symbol.asyncDispose]());
 
-  /** Runs one rollout until it has its result; what the agent printed goes with it. */
+  /** Runs one rollout until it has its result; also returns the output of the agent's commands. */
   async function rollout(
     given: Given,
   ): Promise<{ result: Result; seen: string; attempts: (string | undefined)[] }> {
@@ -192,9 +192,9 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     await node.removals.finished();
     const result = (await farm.results.read(run.run_id, '0')).results[0]?.result as Result;
     const content = result.artifact === null ? null : await farm.artifacts.read(result.artifact);
-    const said = content?.trajectory?.messages.filter(({ role }) => role !== 'assistant') ?? [];
+    const messages = content?.trajectory?.messages.filter(({ role }) => role !== 'assistant') ?? [];
     const attempts = (await farm.journal.read(id)).map(({ end }) => end?.class);
-    return { result, seen: said.map((message) => String(message.content)).join('\n'), attempts };
+    return { result, seen: messages.map((message) => String(message.content)).join('\n'), attempts };
   }
 
   test.each([
@@ -216,10 +216,10 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     expect(attempts).toEqual(['done']);
   });
 
-  test('an agent sees the bug, its environment and no answer, and what it mends is resolved', async () => {
+  test('an agent sees the bug and its environment, no solution, and its fix is resolved', async () => {
     const look = `pwd; echo "$DEPOT $CRATES"; cat crate.py; ls; ls /answers; git log --oneline --all; git status --short
       git show HEAD:tests/test_crate.py; git cat-file --batch-all-objects --batch-check; for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o; done; grep -ras 'answer is' / --include='*.txt' --exclude-dir=proc --exclude-dir=sys | head -3`;
-    // The tests are made anew, as agents like to do, where the hidden ones lie.
+    // The agent makes the tests again at the path of the hidden ones.
     const mend = `sed -i s/9/10/ crate.py; mkdir -p tests; echo 'print("mine")' >tests/test_crate.py; echo note >tests/note.txt`;
     const { result, seen } = await rollout({ commands: [look, mend] });
     expect(seen).toContain(`${WORKDIR}\nnorth 1\n`);
@@ -229,7 +229,7 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     expect(result).toMatchObject({ outcome: 'judged', resolved: true, reward: 1, failure: null });
   });
 
-  test('a setup that fails is the instance’s fault by name, tried once more, and never a reward', async () => {
+  test('a failed setup is the instance’s fault, retried once, and never a reward', async () => {
     const setup = [{ ...APPLY_BUG, name: 'put in the wrong bug', script: 'echo no such bug; exit 4' }];
     const { result, attempts } = await rollout({ environment: { setup } as never });
     expect(attempts).toEqual(['setup_failed', 'setup_failed']);
@@ -243,7 +243,7 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     );
   });
 
-  test('one that fails in the clean container alone keeps the agent’s work, and fails as loudly; one that hangs ends', async () => {
+  test('a setup that fails or hangs in the clean container alone keeps the agent’s work', async () => {
     const setup = [APPLY_BUG, { name: 'serve', script: 'sleep 600', timeout: 1, roles: ['evaluation'] }];
     const { result, attempts } = await rollout({
       commands: ['echo mended >new.txt'],
@@ -253,7 +253,7 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     expect(result.failure?.message).toContain('step "serve" in the evaluation sandbox did not end in 1 s');
   });
 
-  test('steps around the patch: one before it fails the instance, one after it leaves no verdict that counts', async () => {
+  test('a failed step before the patch fails the instance, one after it fails the verdict', async () => {
     const step = { name: 'fails', script: 'exit 2', may_fail: false, timeout: 20 };
     const before = await rollout({ agent: 'golden', plan: { before: [step] } });
     expect(before.result.failure).toMatchObject({
@@ -269,7 +269,7 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     expect(passes.result).toMatchObject({ resolved: true });
   });
 
-  test('its memory is what the instance needs, where that is more than the run gives', async () => {
+  test('a sandbox has the memory of the instance if that is more than the run’s', async () => {
     const read =
       'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null; python3 -c "x = bytearray(300 << 20); print(len(x))"';
     const { seen, result } = await rollout({
@@ -280,7 +280,7 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     expect(result.outcome).toBe('judged');
   });
 
-  test('a node with less memory than that gives what it has, and does not judge what was killed for memory there', async () => {
+  test('a node with less memory than that gives no verdict on tests killed for memory', async () => {
     const given = {
       agent: 'golden' as const,
       environment: { memory_bytes: 1024 ** 4 },

@@ -1,6 +1,6 @@
 /**
- * One worker's attempts at a rollout whose evaluation goes wrong, on real sandboxes: the agent's work outlives what is
- * lost after it, and a disk that is full is told from tests that cannot start.
+ * Attempts at a rollout whose evaluation fails, on real sandboxes: the next attempt resumes the agent's work, and a full disk is
+ * distinguished from tests that cannot start.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -74,7 +74,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** What befalls evaluations (a full disk: agents), in their order; those after the last are left alone. */
+/** Faults of evaluations (a full disk: agents), in their order; later ones have none. */
 type Mishap = (container: Container) => Promise<void>;
 type Trial = { tests: string; mishaps: Mishap[]; environment?: InstanceEnvironment };
 
@@ -83,23 +83,23 @@ async function began(container: Container): Promise<void> {
   const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: open };
   while ((await container.exec(['test', '-e', '/tmp/began'], options)).exitCode !== 0) await sleep(20);
 }
-/** As long as this file is there, the tests go on. */
+/** While this file exists, the tests continue. */
 const HOLD = '/tmp/hold';
-/** Kills the sandbox in the middle of its tests. */
+/** Kills the sandbox during its tests. */
 const killed: Mishap = async (container) => {
   await began(container);
   await container[Symbol.asyncDispose]();
 };
-/** As a batch scheduler ends a job: every process of it gets TERM, the sandboxes' before us. */
+/** Ends a job as a batch scheduler does: every process gets TERM, the sandboxes' first. */
 const everybodyTold: Mishap = async (container) => {
   await began(container);
-  // One may have gone since they were listed, and must not keep the others from being told.
-  for (const pid of descendants(process.pid)) tell(pid);
+  // A process may have ended since they were listed.
+  for (const pid of descendants(process.pid)) terminate(pid);
   stopping.abort();
 };
 let stopping = new AbortController();
 
-function tell(pid: number): void {
+function terminate(pid: number): void {
   try {
     process.kill(pid, 'SIGTERM');
   } catch (error) {
@@ -123,13 +123,13 @@ const filled: Mishap = async () => {
   const { bavail, bsize } = await statfs(scratchDir);
   await writeFile(join(scratchDir, 'filler'), Buffer.alloc(bavail * bsize)).catch(() => undefined);
 };
-/** Takes all inodes while the tests run; before, the agent's own end would meet a full disk. */
+/** Takes all inodes while the tests run; earlier, the agent's end would meet a full disk. */
 const eaten: Mishap = async (container) => {
   await began(container);
   const eating = 'mkdir eaten; cd eaten; for i in {1..25000}; do : >$i || break; done 2>/dev/null';
   execFileSync('bash', ['-c', eating], { cwd: scratchDir });
 };
-/** What a step of the setup needs is gone in this sandbox alone. */
+/** A program of the setup is missing in this sandbox alone. */
 const bare: Mishap = async (container) => {
   const options = { timeoutMs: 10_000, maxOutputBytes: 1_000, signal: open };
   const removed = await container.exec(['rm', '/served'], options);
@@ -139,7 +139,7 @@ const emptied = (): Promise<void> => rm(join(scratchDir, 'filler'), { force: tru
 
 const BESIDE_TESTS: ReadonlySet<Mishap> = new Set([killed, everybodyTold, eaten]);
 
-/** The runtime with mishaps: at the start of an evaluation's container, or beside its tests. */
+/** The runtime with faults at the start of an evaluation's container, or during its tests. */
 function spoilt(mishaps: Mishap[]): Runtime {
   const left = [...mishaps];
   return {
@@ -223,38 +223,35 @@ async function attempts({ tests, mishaps, environment }: Trial) {
 test.each([
   { name: 'its sandbox is killed in the middle of the tests', mishap: killed, class: 'evaluation_lost' },
   { name: 'the engine is away', mishap: engineAway, class: 'engine_unreachable' },
-] as const)(
-  'an evaluation is lost because $name: the next attempt grades the saved patch without the model',
-  async (lost) => {
-    // The first container is started beside the agent and once more when that failed.
-    const mishaps = lost.mishap === engineAway ? [engineAway, engineAway] : [killed];
-    const at = await attempts({ tests: LONG, mishaps });
-    expect(await at.again()).toMatchObject({ next: 'later' });
-    expect(await at.journal()).toEqual([`${lost.class} kept`]);
-    const [stored] = (await Array.fromAsync(at.farm.artifacts.runParts(at.run.run_id))).flat();
-    const asked = policy.stats().answered;
-    expect(asked).toBeGreaterThanOrEqual(2);
+] as const)('an evaluation is lost because $name: the next attempt grades the stored patch', async (lost) => {
+  // The first container is started while the agent works, and again when that start failed.
+  const mishaps = lost.mishap === engineAway ? [engineAway, engineAway] : [killed];
+  const at = await attempts({ tests: LONG, mishaps });
+  expect(await at.again()).toMatchObject({ next: 'later' });
+  expect(await at.journal()).toEqual([`${lost.class} kept`]);
+  const [stored] = (await Array.fromAsync(at.farm.artifacts.runParts(at.run.run_id))).flat();
+  const asked = policy.stats().answered;
+  expect(asked).toBeGreaterThanOrEqual(2);
 
-    expect(await at.again()).toEqual({ next: 'done' });
-    expect(policy.stats().answered).toBe(asked);
-    expect(await at.journal()).toEqual([`${lost.class} kept`, 'done']);
-    const result = await at.resultOf();
-    expect(result).toMatchObject({
-      ...{ outcome: 'judged', resolved: true, reward: 1, attempt: 2, turns: 2, exit_status: 'submitted' },
-      failure: null,
-    });
-    expect(result?.seconds.agent).toBeGreaterThan(0);
-    expect(result?.seconds.model).toBeGreaterThan(0);
-    // The kept work is gone, the winner's artifact is there.
-    expect(
-      (await Array.fromAsync(at.farm.artifacts.runParts(at.run.run_id))).flat().map(({ attempt }) => attempt),
-    ).toEqual([2]);
-    expect(stored?.attempt).toBe(1);
-    await at.end();
-  },
-);
+  expect(await at.again()).toEqual({ next: 'done' });
+  expect(policy.stats().answered).toBe(asked);
+  expect(await at.journal()).toEqual([`${lost.class} kept`, 'done']);
+  const result = await at.resultOf();
+  expect(result).toMatchObject({
+    ...{ outcome: 'judged', resolved: true, reward: 1, attempt: 2, turns: 2, exit_status: 'submitted' },
+    failure: null,
+  });
+  expect(result?.seconds.agent).toBeGreaterThan(0);
+  expect(result?.seconds.model).toBeGreaterThan(0);
+  // The resumable work is removed, the winner's artifact exists.
+  expect(
+    (await Array.fromAsync(at.farm.artifacts.runParts(at.run.run_id))).flat().map(({ attempt }) => attempt),
+  ).toEqual([2]);
+  expect(stored?.attempt).toBe(1);
+  await at.end();
+});
 
-test('a setup that fails in the clean sandbox alone: the next attempt sets up again and grades the saved patch without the model', async () => {
+test('a setup that fails in the clean sandbox alone is retried without the model', async () => {
   const environment = InstanceEnvironment.parse({
     setup: [{ name: 'serve', script: 'test -e /served', roles: ['evaluation'] }],
   });
@@ -275,7 +272,7 @@ test('a setup that fails in the clean sandbox alone: the next attempt sets up ag
   await at.end();
 });
 
-test('a setup that fails wherever the saved patch is graded is no verdict, and the model works once', async () => {
+test('a setup that fails at every evaluation gets no verdict, and the model works once', async () => {
   const environment = InstanceEnvironment.parse({
     setup: [{ name: 'serve', script: 'exit 3', roles: ['evaluation'] }],
   });
@@ -292,7 +289,7 @@ test('a setup that fails wherever the saved patch is graded is no verdict, and t
   await at.end();
 });
 
-test('a scheduler that tells sandboxes and worker to end at once costs the rollout nothing', async () => {
+test('a scheduler that stops sandboxes and worker at once costs the rollout nothing', async () => {
   const at = await attempts({
     tests: LONG,
     mishaps: [everybodyTold],
@@ -302,8 +299,8 @@ test('a scheduler that tells sandboxes and worker to end at once costs the rollo
   await at.end();
 });
 
-test('a disk that another filled is the node, one that the tests filled is theirs; tests that cannot start are the instance', async () => {
-  // While the agent works: what it left cannot be trusted either.
+test('a disk that another filled is the node’s fault, one that the tests filled is the patch’s', async () => {
+  // While the agent works: its patch cannot be trusted either.
   const before = await attempts({ tests: PASSES, mishaps: [filled] });
   expect(await before.again()).toMatchObject({ next: 'later' });
   expect(await before.journal()).toEqual(['node_disk']);
@@ -312,7 +309,7 @@ test('a disk that another filled is the node, one that the tests filled is their
   expect(await before.resultOf()).toMatchObject({ outcome: 'judged', resolved: true, attempt: 2 });
   await before.end();
 
-  // The patch's own tests fill it, all by themselves: that is no way out of their verdict.
+  // The patch's own tests fill it: that gets a verdict.
   const filling = 'dd if=/dev/zero of=/tmp/fill bs=1M; echo no tests ran';
   const during = await attempts({ tests: filling, mishaps: [] });
   expect(await during.again()).toEqual({ next: 'done' });
@@ -322,7 +319,7 @@ test('a disk that another filled is the node, one that the tests filled is their
   });
   await during.end();
 
-  // As full, with all its bytes: who eats all inodes by itself is judged, and a neighbour that does earns nobody a 0.
+  // The same with inodes: a sandbox that takes all of them is judged, and another one is not.
   const eating = 'mkdir /tmp/i; cd /tmp/i; for i in {1..25000}; do : >$i || break; done; echo no tests ran';
   const eater = await attempts({ tests: eating, mishaps: [] });
   expect(await eater.again()).toEqual({ next: 'done' });

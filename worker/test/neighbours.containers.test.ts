@@ -1,4 +1,4 @@
-/** Two farms, and two workers of one farm, on one host and one engine: each removes its own dead and nothing else. */
+/** Two farms, and two workers of one farm, on one host and one engine: each removes only its own dead sandboxes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -18,7 +18,7 @@ const FARMS = { a: `a-${newId()}`, b: `b-${newId()}` };
 const [, namespace = ''] = identify('', '', '').pid_started.split('@');
 
 let folder = '';
-/** Processes that stand for workers: one that lives, one that was killed. */
+/** Processes in place of workers: one lives, one was killed. */
 let living: ChildProcess;
 let dead: { pid: number; started: string };
 beforeAll(async () => {
@@ -46,13 +46,13 @@ const RUNTIMES: Record<string, () => Promise<{ runtime: Runtime; image: string }
     return { runtime: await dockerRuntime({ socketPath }), image };
   },
   async rootfs() {
-    const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
-    return { runtime: await rootfsRuntime(places), image: `dir:${(await minimalImage()).tree}` };
+    const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+    return { runtime: await rootfsRuntime(folders), image: `dir:${(await minimalImage()).tree}` };
   },
 };
 
 describe.each(Object.keys(RUNTIMES))('%s', (name) => {
-  test('sweeps of two farms remove their own dead; limits are each sandbox’s own', async () => {
+  test('sweeps of two farms remove their own dead sandboxes; each sandbox has its own limits', async () => {
     const { runtime, image } = (await RUNTIMES[name]?.()) ?? { runtime: null, image: '' };
     if (runtime === null) throw new Error(name);
     await using _runtime = runtime;
@@ -76,7 +76,7 @@ describe.each(Object.keys(RUNTIMES))('%s', (name) => {
       reap({
         runtime,
         self: identify(farm, `sweeper-${farm}`, 'n'),
-        // A worker that lost its record lives as long as its process does.
+        // A worker without a record is alive while its process is.
         registry: { list: async () => [] },
         active: { list: () => [] },
         log: silentLog() as never,
@@ -87,7 +87,7 @@ describe.each(Object.keys(RUNTIMES))('%s', (name) => {
       return Object.entries(boxes).flatMap(([box, { id }]) => (ids.has(id) ? [box] : []));
     };
 
-    // One neighbour uses up its processes; the others, of its farm and of the other one, notice nothing.
+    // One sandbox exhausts its processes; the others, of its farm and of the other one, are not affected.
     await sh(boxes.aAlive, 'for i in $(seq 200); do sleep 100 & done 2>/dev/null; true').catch(
       () => undefined,
     );

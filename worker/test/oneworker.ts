@@ -1,4 +1,4 @@
-/** A worker process of its own for tests that stop and continue it: `oneworker.ts FLAGS-AS-JSON MILLISECONDS`; says when it begins a rollout. */
+/** A worker process for tests that stop and continue it: `oneworker.ts FLAGS-AS-JSON MILLISECONDS`; prints when it begins a rollout. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig } from '@swefarm/shared';
 import { simulateWorker } from '../src/simulated.ts';

@@ -1,4 +1,4 @@
-/** Locks run out while their workers live: Redis was away, or the machine stood still. What runs goes on, and nothing runs twice. */
+/** Locks expire while their workers live, after an outage of Redis or a suspend of the machine. Attempts continue, and nothing runs twice. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis[Symbol.asyncDispose]());
 
-/** As the queue is after 20 s without Redis and one stall check: no locks, and each job of an active list waits again. */
+/** The queue after 20 s without Redis and one stall check: no locks, and each job of an active list waits again. */
 const STALLED = `
 local prefix = ARGV[1] .. ':rollouts:'
 for _, job in ipairs(redis.call('LRANGE', prefix .. 'active', 0, -1)) do
@@ -27,7 +27,7 @@ end
 if ARGV[2] == 'alive' then
   redis.call('ZADD', prefix .. 'marker', 0, '0')
 else
-  -- No marker, so that nobody looks before the outage is there.
+  -- No marker, so that no worker looks before the outage.
   for _, worker in ipairs(redis.call('ZRANGE', ARGV[1] .. ':workers', 0, -1)) do
     redis.call('DEL', ARGV[1] .. ':worker:' .. worker)
   end
@@ -63,12 +63,12 @@ async function scene(size: number) {
     ...{ farm, run, ids, start, begun, flagsOf },
     end: () => ended.resolve(),
     journals,
-    /** How each attempt ended; an attempt is ended a moment after its result was committed. */
+    /** The ends of the attempts; an attempt ends shortly after its result was committed. */
     ends: async () => (await journals()).map((journal) => journal.map(({ end }) => end?.class)),
     stall: (workers: 'alive' | 'dead') => redis.cli('EVAL', STALLED, '0', flags.redis_prefix, workers),
     committed: () =>
       expect.poll(async () => (await farm.results.counts(run.run_id)).committed, PATIENCE).toBe(size),
-    /** Jobs in work under a lock. */
+    /** Active jobs with a lock. */
     async locked() {
       const locks = await redis.cli(
         'EVAL',
@@ -86,28 +86,25 @@ async function scene(size: number) {
 test.each([
   { name: 'only the locks are lost', workers: 'alive', pauseMs: 0 },
   { name: 'an outage longer than locks and heartbeats', workers: 'dead', pauseMs: 7_000 },
-] as const)(
-  '$name: each attempt keeps its job, and none is counted as a crash',
-  async ({ workers, pauseMs }) => {
-    const at = await scene(4);
-    for (const worker of ['a', 'b']) await at.start(worker, 4);
-    await expect.poll(at.locked, PATIENCE).toEqual([4, 4]);
-    await at.stall(workers);
-    if (pauseMs > 0) await redis.cli('CLIENT', 'PAUSE', String(pauseMs), 'ALL');
-    await expect.poll(at.locked, PATIENCE).toEqual([4, 4]);
-    // Longer than whoever claims a rollout of another worker waits for it.
-    const until = performance.now() + 9_000;
-    await expect.poll(() => performance.now() > until, PATIENCE).toBe(true);
-    await expect.poll(at.locked, PATIENCE).toEqual([4, 4]);
-    at.end();
-    await at.committed();
-    expect([...at.begun].sort()).toEqual([...at.ids].sort());
-    await expect.poll(at.ends, PATIENCE).toEqual(at.ids.map(() => ['done']));
-    expect(await at.lost()).toBe(0);
-  },
-);
+] as const)('$name: each attempt keeps its job, and none counts as a crash', async ({ workers, pauseMs }) => {
+  const at = await scene(4);
+  for (const worker of ['a', 'b']) await at.start(worker, 4);
+  await expect.poll(at.locked, PATIENCE).toEqual([4, 4]);
+  await at.stall(workers);
+  if (pauseMs > 0) await redis.cli('CLIENT', 'PAUSE', String(pauseMs), 'ALL');
+  await expect.poll(at.locked, PATIENCE).toEqual([4, 4]);
+  // Longer than a claim waits for the worker of another attempt.
+  const until = performance.now() + 9_000;
+  await expect.poll(() => performance.now() > until, PATIENCE).toBe(true);
+  await expect.poll(at.locked, PATIENCE).toEqual([4, 4]);
+  at.end();
+  await at.committed();
+  expect([...at.begun].sort()).toEqual([...at.ids].sort());
+  await expect.poll(at.ends, PATIENCE).toEqual(at.ids.map(() => ['done']));
+  expect(await at.lost()).toBe(0);
+});
 
-test('jobs that come back to the worker that has them in work go on there, end once, and leave it free to be drained', async () => {
+test('jobs that return to their worker continue there, end once, and do not block a drain', async () => {
   const at = await scene(2);
   const worker = await at.start('a', 4);
   await expect.poll(() => at.begun.length, PATIENCE).toBe(2);
@@ -122,7 +119,7 @@ test('jobs that come back to the worker that has them in work go on there, end o
   expect((await at.journals()).map(({ length }) => length)).toEqual([1, 1]);
 });
 
-test('a job whose worker lives, and has it in work no more, is claimed after its time to come back', async () => {
+test('a job whose living worker no longer runs it is claimed after a delay', async () => {
   const at = await scene(1);
   const [id = ''] = at.ids;
   const rest = { runtime: 'host', slots: 4, active: 1, started_at: 1, metrics: null, paused: null };
@@ -134,7 +131,7 @@ test('a job whose worker lives, and has it in work no more, is claimed after its
   expect((await at.journals())[0]?.map(({ worker }) => worker)).toEqual(['silent', 'a']);
 });
 
-test('who was overtaken while it lived says so, and counts as no crash', async () => {
+test('an attempt that was overtaken while alive is not a crash', async () => {
   const at = await scene(1);
   const [id = ''] = at.ids;
   await at.start('a', 1);
@@ -145,18 +142,18 @@ test('who was overtaken while it lived says so, and counts as no crash', async (
     .toEqual(['drained', null]);
 });
 
-test('a worker process that was stopped longer than its locks live takes its rollouts up again, each once', async () => {
+test('a worker process stopped for longer than its locks live continues its rollouts', async () => {
   const at = await scene(2);
   const script = fileURLToPath(new URL('oneworker.ts', import.meta.url));
   const child = spawn(process.execPath, [script, JSON.stringify(at.flagsOf('a')), '4000'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
-  let said = '';
+  let output = '';
   child.stdout.on('data', (text) => {
-    said += String(text);
+    output += String(text);
   });
-  const begun = () => said.split('\n').filter((line) => line.startsWith('begun '));
+  const begun = () => output.split('\n').filter((line) => line.startsWith('begun '));
   await expect.poll(() => begun().length, PATIENCE).toBe(2);
   child.kill('SIGSTOP');
   await at.stall('dead');

@@ -1,4 +1,4 @@
-/** The pictures of an issue in a whole rollout: the model gets them as parts in every turn, and the trajectory holds them once. */
+/** The pictures of an issue in a whole rollout: the model gets them in every turn, and the trajectory has them once. */
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -39,7 +39,7 @@ function picture(name: string, more = 0): Picture {
 /** The second is as large as many screenshots. */
 const PICTURES = [picture('one'), picture('two', 2_000_000)];
 
-/** One rollout that takes two turns; its result, artifact, and what the policy saw. */
+/** One rollout of two turns; its result, artifact, and the requests of the policy. */
 async function rollout(
   options: { pictures?: boolean },
   agent: { pictures?: 'send' | 'drop' } = {},
@@ -69,7 +69,7 @@ async function rollout(
   return { result, content, seen: policy.stats().rollouts[id] };
 }
 
-test('a model sees the pictures in every turn, and the trajectory holds each of them once', async () => {
+test('a model gets the pictures in every turn, and the trajectory has each of them once', async () => {
   const { result, content, seen } = await rollout({});
   expect(result).toMatchObject({ exit_status: 'submitted', turns: 2 });
   expect(seen).toMatchObject({ turns: 2, pictures: PICTURES.map(({ file }) => file?.sha256) });
@@ -78,7 +78,7 @@ test('a model sees the pictures in every turn, and the trajectory holds each of 
   expect(JSON.stringify(others)).not.toContain('iVBOR');
 });
 
-test('with --pictures drop it gets the text alone, in a mode with token ids too', async () => {
+test('with --pictures drop it gets only the text, in a mode with token ids too', async () => {
   for (const token_mode of ['text', 'token-in']) {
     const { result, content, seen } = await rollout({}, { pictures: 'drop' }, { token_mode });
     expect(result).toMatchObject({ exit_status: 'submitted', turns: 2 });
@@ -87,7 +87,7 @@ test('with --pictures drop it gets the text alone, in a mode with token ids too'
   }
 });
 
-test('an endpoint that refuses pictures is told by name', async () => {
+test('the failure of an endpoint that refuses pictures has a remedy', async () => {
   const { result } = await rollout({ pictures: false });
   expect(result?.failure).toMatchObject({
     class: 'policy_bad_request',
@@ -97,7 +97,7 @@ test('an endpoint that refuses pictures is told by name', async () => {
   });
 });
 
-test('a worker never renders a prompt without its pictures: the instance is refused by name', async () => {
+test('a worker never renders a prompt without its pictures: the instance is refused', async () => {
   const { result, seen } = await rollout({}, {}, { token_mode: 'token-in' });
   expect(result?.failure).toMatchObject({
     class: 'instance_invalid',

@@ -1,4 +1,4 @@
-/** The probes of a real worker on a real engine and a Redis of its own, both of which go away and come back. */
+/** The probes of a real worker on a real engine and a Redis of its own, during outages of both. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ async function openEngine(path: string, engine: string): Promise<{ close(): Prom
   };
 }
 
-test('ready and alive of a worker whose Redis and engine go away and come back; before both were there nothing answers', async () => {
+test('readiness and liveness of a worker follow the outages of its Redis and its engine', async () => {
   const { socketPath } = await ensureDocker();
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-probes-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -61,7 +61,7 @@ test('ready and alive of a worker whose Redis and engine go away and come back; 
   const becomes = (path: string, expected: RegExp) =>
     until(async () => expected.test(await ask(path)), { what: `${path} is ${expected}` });
 
-  await worker.until(/sandboxes cannot be started yet; waiting/);
+  await worker.until(/runtime not usable yet: waiting/);
   expect(await ask('/livez')).toBe('nothing listens');
   const engine = await openEngine(socket, socketPath);
   await becomes('/readyz', /^200 ok$/);

@@ -1,4 +1,4 @@
-/** Redis refuses writes while rollouts end: a failover, a full memory, a failed save. What was judged is committed as it was judged. */
+/** Redis refuses writes while rollouts end: a failover, a full memory, a failed save. Verdicts are committed unchanged. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,25 +36,25 @@ afterAll(async () => {
 const cli = (...words: string[]): Promise<string> => redis.cli(...words);
 const set = (...pairs: string[]): Promise<string> => cli('CONFIG', 'SET', ...pairs);
 
-type Refusal = { name: string; says: RegExp; begin(): Promise<unknown>; end(): Promise<unknown> };
+type Refusal = { name: string; error: RegExp; begin(): Promise<unknown>; end(): Promise<unknown> };
 const NO_REPLICAS: Refusal = {
   name: 'too few replicas',
-  says: /NOREPLICAS/,
+  error: /NOREPLICAS/,
   begin: () => set('min-replicas-to-write', '1'),
   end: () => set('min-replicas-to-write', '0'),
 };
 const REFUSALS: Refusal[] = [
   NO_REPLICAS,
-  { name: 'no memory', says: /OOM/, begin: () => set('maxmemory', '1'), end: () => set('maxmemory', '0') },
+  { name: 'no memory', error: /OOM/, begin: () => set('maxmemory', '1'), end: () => set('maxmemory', '0') },
   {
     name: 'it leads no more',
-    says: /READONLY/,
+    error: /READONLY/,
     begin: async () => cli('REPLICAOF', '127.0.0.1', String(await freePort())),
     end: () => cli('REPLICAOF', 'NO', 'ONE'),
   },
   {
     name: 'it has lost its leader',
-    says: /MASTERDOWN/,
+    error: /MASTERDOWN/,
     async begin() {
       await set('replica-serve-stale-data', 'no');
       await cli('REPLICAOF', '127.0.0.1', String(await freePort()));
@@ -66,7 +66,7 @@ const REFUSALS: Refusal[] = [
   },
   {
     name: 'it could not save',
-    says: /MISCONF/,
+    error: /MISCONF/,
     async begin() {
       await mkdir(join(folder, 'redis', 'dump.rdb', 'in-the-way'), { recursive: true });
       await set('save', '3600 1', 'stop-writes-on-bgsave-error', 'yes');
@@ -80,7 +80,7 @@ const REFUSALS: Refusal[] = [
   },
   {
     name: 'a script holds it up',
-    says: /BUSY/,
+    error: /BUSY/,
     async begin() {
       await set('busy-reply-threshold', '20');
       void cli('EVAL', 'while true do end', '0').catch(() => undefined);
@@ -96,7 +96,7 @@ const FACTS: RewardFacts = {
   ...{ gold_healthy: null, gold_time_share: null, ungraded: false },
 };
 
-/** As a rollout leaves it that was judged with reward 1. */
+/** The trace of a rollout that was judged with reward 1. */
 function judge(task: Task): Judged {
   const turns = { messages: [], turns: [], exit_status: 'submitted' as const };
   const trajectory = {
@@ -107,16 +107,16 @@ function judge(task: Task): Judged {
   return { facts: FACTS, reward: 1, row: 'evaluated', resolved: true };
 }
 
-/** One worker and one rollout whose course is given; `said`: its log. */
-async function place(rollout: (task: Task) => Promise<Judged>, artifacts = 'redis:') {
+/** One worker and one rollout with a given course; `logLines`: its log. */
+async function startScene(rollout: (task: Task) => Promise<Judged>, artifacts = 'redis:') {
   const flags = { redis_url: redis.url, redis_prefix: `r-${newId()}`, artifacts };
   const farm: Farm = await openFarm(loadConfig('worker', { env: {}, flags }), 'worker');
   onTestFinished(() => farm[Symbol.asyncDispose]());
   const record = bareRun({ group_size: 1 });
   await farm.runs.create(record, [bareInstance({ instance_id: 'a__b.c-1' })]);
   const id = `${record.run_id}.a__b.c-1.0`;
-  const said: string[] = [];
-  const write = (line: string) => void said.push(line);
+  const logLines: string[] = [];
+  const write = (line: string) => void logLines.push(line);
   const node = createNode({
     config: loadConfig('worker', { env: {}, flags: { worker_id: 'w1', node: 'n1', live_turns: 0 } }),
     farm,
@@ -135,10 +135,10 @@ async function place(rollout: (task: Task) => Promise<Judged>, artifacts = 'redi
     submitted_at: Date.now(),
   };
   return {
-    ...{ farm, active, id, said, runId: record.run_id },
+    ...{ farm, active, id, logLines, runId: record.run_id },
     attempt: (): Promise<AfterAttempt> => active.during(id, (signal) => attemptRollout(job, node, signal)),
     refused: async (): Promise<void> => {
-      while (!said.some((line) => line.includes('Redis refuses'))) await sleep(10);
+      while (!logLines.some((line) => line.includes('Redis refused the request'))) await sleep(10);
     },
     results: async (): Promise<Result[]> =>
       (await farm.results.read(record.run_id, '0')).results.map(({ result }) => result),
@@ -151,7 +151,7 @@ const JUDGED = { outcome: 'judged', reward: 1, resolved: true, failure: null, at
 const inFolder = (): string => `dir:${join(folder, 'artifacts')}`;
 
 test.each(REFUSALS)('$name when a rollout is judged: it is committed as judged, once', async (refusal) => {
-  const at = await place(async (task) => {
+  const at = await startScene(async (task) => {
     const judged = judge(task);
     await refusal.begin();
     return judged;
@@ -162,18 +162,18 @@ test.each(REFUSALS)('$name when a rollout is judged: it is committed as judged, 
   expect(await over).toEqual({ next: 'done' });
   expect(await at.results()).toEqual([expect.objectContaining(JUDGED)]);
   expect(await at.ends()).toEqual(['done']);
-  const refusals = at.said.filter((line) => line.includes('Redis refuses'));
-  expect(refusals).toEqual([expect.stringMatching(refusal.says)]);
+  const refusals = at.logLines.filter((line) => line.includes('Redis refused the request'));
+  expect(refusals).toEqual([expect.stringMatching(refusal.error)]);
 });
 
-test('an artifact that Redis refuses is written once it may be, and claims and ends wait as well', async () => {
-  const at = await place(async (task) => judge(task));
+test('a refused artifact is written later, and claims and ends of attempts are retried too', async () => {
+  const at = await startScene(async (task) => judge(task));
   await NO_REPLICAS.begin();
   const over = at.attempt();
   await at.refused();
   await NO_REPLICAS.end();
   expect(await over).toEqual({ next: 'done' });
-  const again = await place(async (task) => {
+  const again = await startScene(async (task) => {
     await NO_REPLICAS.begin();
     return judge(task);
   });
@@ -189,12 +189,12 @@ test('an artifact that Redis refuses is written once it may be, and claims and e
   }
 });
 
-test('a worker that is to go hands back what Redis refuses, with the work; the next attempt has it', async () => {
-  const kept: unknown[] = [];
-  const at = await place(async (task) => {
-    kept.push(task.resumable?.patch);
+test('a stopping worker hands back refused rollouts with their work for the next attempt', async () => {
+  const resumed: unknown[] = [];
+  const at = await startScene(async (task) => {
+    resumed.push(task.resumable?.patch);
     const judged = judge(task);
-    if (kept.length === 1) await NO_REPLICAS.begin();
+    if (resumed.length === 1) await NO_REPLICAS.begin();
     return judged;
   }, inFolder());
   const over = at.attempt();
@@ -205,12 +205,12 @@ test('a worker that is to go hands back what Redis refuses, with the work; the n
   expect(await over).toMatchObject({ next: 'hand_back' });
   expect(await at.ends()).toEqual(['drained kept']);
   expect(await at.attempt()).toEqual({ next: 'done' });
-  expect(kept).toEqual([undefined, 'a patch']);
+  expect(resumed).toEqual([undefined, 'a patch']);
   expect(await at.results()).toEqual([expect.objectContaining({ ...JUDGED, attempt: 2 })]);
 });
 
-test('whose rollout is another worker’s by now says no more; and a run that is gone is an answer', async () => {
-  const at = await place(async (task) => {
+test('an attempt that was taken over commits nothing; a removed run ends the job', async () => {
+  const at = await startScene(async (task) => {
     await NO_REPLICAS.begin();
     return judge(task);
   }, inFolder());
@@ -221,7 +221,7 @@ test('whose rollout is another worker’s by now says no more; and a run that is
   await NO_REPLICAS.end();
   expect(await at.results()).toEqual([]);
 
-  const gone = await place(async (task) => {
+  const gone = await startScene(async (task) => {
     await gone.farm.runs.remove(gone.runId);
     await NO_REPLICAS.begin();
     return judge(task);
@@ -232,9 +232,9 @@ test('whose rollout is another worker’s by now says no more; and a run that is
   expect(await ending).toEqual({ next: 'done' });
 });
 
-test('what a rollout itself is refused by Redis is never a bug of ours, nor charged to it', async () => {
+test('a refusal inside a rollout is no bug and costs no attempt', async () => {
   let first = true;
-  const at = await place(async (task) => {
+  const at = await startScene(async (task) => {
     if (!first) return judge(task);
     first = false;
     await NO_REPLICAS.begin();
@@ -249,7 +249,7 @@ test('what a rollout itself is refused by Redis is never a bug of ours, nor char
   expect(await at.results()).toEqual([expect.objectContaining({ ...JUDGED, attempt: 2 })]);
 });
 
-test('a queue under refusals: each rollout has one result, and no job is left', async () => {
+test('under refusals each rollout has one result, and no job is left', async () => {
   const flags = { redis_url: redis.url, redis_prefix: `{r-${newId()}}`, node: 'n1', worker_id: 'w1' };
   const config = loadConfig('worker', { env: {}, flags });
   await using farm = await openFarm(config, 'producer');

@@ -1,4 +1,4 @@
-/** A trainer that never says `serving` again: nobody waits for its policy longer than the limit, and everybody goes on when it serves. */
+/** A trainer that never serves again: no rollout waits longer than the limit, and all continue when it serves. */
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A farm with one run that follows policy `train`, one that asks no model, and workers of one slot. */
+/** A farm with a run that follows policy `train`, a run without a policy, and workers of one slot. */
 async function farmOf() {
   const prefix = `{s-${newId()}}`;
   const { farm } = await openScene(prefix);
@@ -72,14 +72,14 @@ async function farmOf() {
   };
 }
 
-test('a rollout whose policy is updating beyond the limit gives its slot and sandbox back at no cost, is put off, and is run when it serves', async () => {
+test('a rollout whose policy updates beyond the limit is handed back at no cost and run later', async () => {
   const at = await farmOf();
   const worker = await at.work(1_500);
   const waits = await at.followed();
   const before = policy.stats().answered;
   await expect.poll(() => policy.stats().answered, POLL).toBeGreaterThan(before + 1);
   await at.farm.policies.set('train', { state: 'updating' });
-  // Its slot is the only one.
+  // The slot of the worker is its only one.
   const beside = await at.other();
   await expect.poll(() => at.result(beside), POLL).toMatchObject({ attempt: 1 });
   await expect.poll(at.delayed, POLL).toBe(1);
@@ -104,13 +104,13 @@ test('a rollout whose policy is updating beyond the limit gives its slot and san
         policy_version: 'step-2',
       },
     });
-  // An attempt is ended a moment after its result was committed.
+  // An attempt ends shortly after its result was committed.
   await expect
     .poll(async () => (await at.journal(waits)).map((end) => end?.class), POLL)
     .toEqual(['drained', 'done']);
 });
 
-test('asleep is no other: a worker that starts later goes by the time of the record: it claims nothing of that policy, and runs the rest', async () => {
+test('a worker that starts later claims nothing of a policy asleep beyond the limit', async () => {
   const at = await farmOf();
   await at.farm.policies.set('train', { state: 'asleep' });
   const [record] = await at.farm.policies.get(['train']);
@@ -128,7 +128,7 @@ test('asleep is no other: a worker that starts later goes by the time of the rec
   expect(await at.journal(waits)).toEqual([]);
 });
 
-test('a short update changes nothing: the same attempt goes on in its sandbox', async () => {
+test('during a short update the same attempt continues in its sandbox', async () => {
   const at = await farmOf();
   await at.work(3_600_000);
   const waits = await at.followed();
@@ -144,7 +144,7 @@ test('a short update changes nothing: the same attempt goes on in its sandbox', 
   await expect.poll(() => at.result(waits), POLL).toMatchObject({ outcome: 'judged', attempt: 1 });
 });
 
-test('work that is kept asks no model: it is claimed for its evaluation while the policy stands still', async () => {
+test('resumable work is claimed for its evaluation while the policy is paused', async () => {
   const at = await farmOf();
   const by = { worker: 'w1', node: 'n1' };
   const onlyKept = { over: null, onlyKept: true };
@@ -160,7 +160,7 @@ test('work that is kept asks no model: it is claimed for its evaluation while th
   expect(await at.farm.journal.claim(id, by, onlyKept)).toMatchObject({ status: 'claimed', attempt: 3 });
 });
 
-describe('weights that grow too old after the agent is done', () => {
+describe('weights that become too old after the agent has ended', () => {
   const stale = { outcome: 'cancelled', reward: null, reward_row: 'stale', policy_version_first: 'w1' };
   const own = async (farm: Awaited<ReturnType<typeof farmOf>>['farm'], talk: object[]) => {
     const server = await startScriptedPolicy({
@@ -173,7 +173,7 @@ describe('weights that grow too old after the agent is done', () => {
     return { server, run: { max_staleness: 0, policy } };
   };
 
-  test('while it is evaluated, it is cancelled as stale', async () => {
+  test('a rollout is cancelled as stale during its evaluation', async () => {
     const at = await farmOf();
     await at.work(3_600_000);
     const { run } = await own(at.farm, [{ command: 'echo x > new.txt' }]);
@@ -187,9 +187,9 @@ describe('weights that grow too old after the agent is done', () => {
     await expect.poll(() => at.result(id), POLL).toMatchObject(stale);
   });
 
-  test('before its commit, where nobody heard of it', async () => {
+  test('a rollout is cancelled as stale before its commit, even if the worker missed the update', async () => {
     const at = await farmOf();
-    // It asks when a rollout begins, and never again.
+    // The worker reads the policy when a rollout begins, and never again.
     await at.work(3_600_000, 1_000_000);
     const { server, run } = await own(
       at.farm,
@@ -206,36 +206,33 @@ describe('weights that grow too old after the agent is done', () => {
 test.each([
   ['training', { outcome: 'judged', reward: null, resolved: false, reward_row: 'policy_time' }],
   ['validation', { outcome: 'judged', reward: 0, resolved: false, reward_row: 'unresolved' }],
-] as const)(
-  'a model that thinks past the time limit of a %s run is judged once, and not run again',
-  async (kind, result) => {
-    const at = await farmOf();
-    await at.work(3_600_000, 50, true);
-    const server = await startScriptedPolicy({
-      script: {
-        conversations: [
-          {
-            variants: [
-              [{ command: 'echo x > new.txt' }, { think: 'hm '.repeat(50), command: 'pwd', repeat: 1000 }],
-            ],
-          },
-        ],
-      },
-      delay: { fixed_ms: 700 },
-    });
-    onTestFinished(() => server[Symbol.asyncDispose]());
-    const id = await at.begin({
-      kind,
-      policy: PolicyConfig.parse({ urls: [server.url], model: 'm', token_mode: 'token-in' }),
-      agent: AgentConfig.parse({ time_limit: 4 }),
-      evaluation: { ...bareRun().evaluation, enabled: true },
-      reward: { ...bareRun().reward, host: true },
-    });
-    await expect
-      .poll(() => at.result(id), POLL)
-      .toMatchObject({ ...result, exit_status: 'time_limit', attempt: 1 });
-    expect((await at.result(id))?.facts).toMatchObject({
-      ...{ evaluation: 'completed', policy_pace: null, training: kind === 'training' },
-    });
-  },
-);
+] as const)('a model that thinks past the time limit of a %s run is judged once', async (kind, result) => {
+  const at = await farmOf();
+  await at.work(3_600_000, 50, true);
+  const server = await startScriptedPolicy({
+    script: {
+      conversations: [
+        {
+          variants: [
+            [{ command: 'echo x > new.txt' }, { think: 'hm '.repeat(50), command: 'pwd', repeat: 1000 }],
+          ],
+        },
+      ],
+    },
+    delay: { fixed_ms: 700 },
+  });
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  const id = await at.begin({
+    kind,
+    policy: PolicyConfig.parse({ urls: [server.url], model: 'm', token_mode: 'token-in' }),
+    agent: AgentConfig.parse({ time_limit: 4 }),
+    evaluation: { ...bareRun().evaluation, enabled: true },
+    reward: { ...bareRun().reward, host: true },
+  });
+  await expect
+    .poll(() => at.result(id), POLL)
+    .toMatchObject({ ...result, exit_status: 'time_limit', attempt: 1 });
+  expect((await at.result(id))?.facts).toMatchObject({
+    ...{ evaluation: 'completed', policy_pace: null, training: kind === 'training' },
+  });
+});

@@ -1,4 +1,4 @@
-/** A worker that starts while its container engine is away, or its disk is full: it waits, says so once, and goes on or tells why not. */
+/** A worker that starts without its container engine, or with a full disk: it waits, logs so once, and continues or exits with the reason. */
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
@@ -14,7 +14,7 @@ beforeAll(async () => {
   engine = (await ensureDocker()).socketPath;
 });
 
-async function place(): Promise<string> {
+async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-away-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   return folder;
@@ -37,13 +37,13 @@ function startWorker(folder: string, patience: number, runtime = 'docker'): Star
   return worker;
 }
 
-const WAITS = /sandboxes cannot be started yet; waiting/;
+const WAITS = /runtime not usable yet: waiting/;
 
-/** The machine's engine at another socket; of lists of containers the first `refused` break off, as those of an engine that ends do. */
-async function engineAt(socketPath: string, refused: number): Promise<{ asked(): number }> {
-  let asked = 0;
+/** The machine's engine at another socket; the first `refused` lists of containers break off, as those of a stopping engine do. */
+async function engineAt(socketPath: string, refused: number): Promise<{ listed(): number }> {
+  let listed = 0;
   const server: Server = createServer((question, answer) => {
-    if (question.url?.includes('/containers/json') && asked++ < refused)
+    if (question.url?.includes('/containers/json') && listed++ < refused)
       return void question.socket.destroy();
     const { method, url: path, headers } = question;
     const passed = request({ socketPath: engine, method, path, headers }, (reply) => {
@@ -55,25 +55,25 @@ async function engineAt(socketPath: string, refused: number): Promise<{ asked():
   await new Promise<void>((resolve) => server.listen(socketPath, resolve));
   onTestFinished(() => void server.closeAllConnections());
   onTestFinished(() => void server.close());
-  return { asked: () => asked };
+  return { listed: () => listed };
 }
 
-test('an engine that comes later is waited for, also when it breaks off once more; it is said once each', async () => {
-  const folder = await place();
+test('a worker waits for its engine, also after a second outage, and logs each wait once', async () => {
+  const folder = await temporaryFolder();
   const worker = startWorker(folder, 600);
   await worker.until(WAITS);
-  const { asked } = await engineAt(join(folder, 'engine.sock'), 2);
+  const { listed } = await engineAt(join(folder, 'engine.sock'), 2);
   await worker.until(/"msg":"ready"/);
-  expect(asked()).toBeGreaterThanOrEqual(3);
-  const said = worker.stdout() + worker.stderr();
-  // For a runtime to choose, and for the list of what dead workers left.
-  expect(said.match(new RegExp(WAITS, 'g'))).toHaveLength(2);
+  expect(listed()).toBeGreaterThanOrEqual(3);
+  const output = worker.stdout() + worker.stderr();
+  // Once to choose a runtime, and once to list the sandboxes of dead workers.
+  expect(output.match(new RegExp(WAITS, 'g'))).toHaveLength(2);
   worker.kill('SIGTERM');
   expect(await worker.exit).toBe(0);
 });
 
-test('an engine that does not come is exit code 12 with the reason; told to stop meanwhile, a worker ends well', async () => {
-  const folder = await place();
+test('without an engine the exit code is 12; a worker stopped meanwhile exits with 0', async () => {
+  const folder = await temporaryFolder();
   const impatient = startWorker(folder, 1);
   const patient = startWorker(folder, 600);
   expect(await impatient.exit).toBe(12);
@@ -86,8 +86,8 @@ test('an engine that does not come is exit code 12 with the reason; told to stop
   expect(await patient.exit).toBe(0);
 });
 
-test('a disk that is full at the start is waited for as well, and nothing of the tries is left', async () => {
-  const folder = await place();
+test('a worker waits for a full disk, and its tries leave nothing behind', async () => {
+  const folder = await temporaryFolder();
   const scratch = join(folder, 'scratch');
   await mkdir(scratch, { mode: 0o755 });
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=0755', 'swefarm-test', scratch]);

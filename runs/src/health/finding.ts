@@ -5,7 +5,7 @@ import type { HealthFinding } from './registry.ts';
 type Tested = Pick<Instance, 'instance_id' | 'FAIL_TO_PASS'>;
 export type EvaluationRound = { result: Result; report: Report | null };
 
-/** Null when no evaluation of the gold patch has a verdict: infrastructure or the row failed, so nothing is known. */
+/** Null when no evaluation of the gold patch has a verdict. */
 export function healthFinding(
   instance: Tested,
   network: 'none' | 'egress',
@@ -28,7 +28,7 @@ export function healthFinding(
     gold_resolves: judged.every(({ report }) => report.resolved === true),
     noop_resolves: untouched.length === 0 ? null : untouched.some(({ report }) => report.resolved === true),
     gold_seconds: Math.max(...judged.map(({ result }) => result.seconds.tests ?? result.seconds.evaluation)),
-    // A test that changes its outcome on the untouched tree tells nothing there either.
+    // The untouched tree shows flaky tests too.
     flaky: [
       ...new Set([judged, untouched].flatMap((rounds) => flakyTests(rounds.map(({ report }) => report)))),
     ].sort(),
@@ -41,11 +41,10 @@ export function healthFinding(
   };
 }
 
-/** Tests that cannot start and time-outs are findings about gold too; a lost evaluation is not. */
+/** Tests that cannot start or time out are a verdict; a lost evaluation is not. */
 const hasVerdict = (round: EvaluationRound): round is EvaluationRound & { report: Report } =>
   round.report !== null && round.report.evaluation !== 'not_run' && round.report.resolved !== null;
 
-/** Tests that passed in some reports and failed in others, sorted. */
 function flakyTests(reports: readonly Report[]): string[] {
   const seen = new Map<string, Set<boolean>>();
   for (const { tests_status: status } of reports) {
@@ -58,7 +57,7 @@ function flakyTests(reports: readonly Report[]): string[] {
   return [...seen].flatMap(([name, passed]) => (passed.size > 1 ? [name] : [])).sort();
 }
 
-/** Tests that had to pass but were skipped, or failed as expected, in any of the evaluations; sorted. */
+/** Tests of FAIL_TO_PASS that were skipped or failed as expected in any of the evaluations, sorted. */
 function unpassedTests(instance: Tested, reports: readonly Report[]): string[] {
   const unpassed = (test: string): boolean =>
     reports.some(({ status_map }) => /^(?:XFAIL|SKIPPED)$/.test(status_map?.[test] ?? ''));

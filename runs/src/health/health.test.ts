@@ -37,7 +37,7 @@ const fails = round(false, { passed: ['a'], failed: ['b'] });
 const finding = (gold: EvaluationRound[], noop = fails): HealthFinding =>
   healthFinding(TESTED, 'none', gold, [noop], NOW) as HealthFinding;
 
-test('gold that resolves, nothing that does not: healthy, with the longest time', () => {
+test('an instance is healthy if gold resolves and the untouched tree does not', () => {
   const found = finding([passes(2), passes(5)]);
   expect(found).toMatchObject({
     gold_resolves: true,
@@ -49,20 +49,20 @@ test('gold that resolves, nothing that does not: healthy, with the longest time'
   expect(brokenBecause(found)).toBeNull();
 });
 
-test('tests that change their outcome are named', () => {
+test('a finding names flaky tests', () => {
   const found = finding([passes(), fails, passes()]);
   expect(found).toMatchObject({ gold_resolves: false, flaky: ['b'], times: 3 });
   expect(brokenBecause(found)).toMatch(/not always resolved \(flaky: b\)/);
 });
 
-test('tests that gold leaves skipped or expected to fail are named', () => {
+test('a finding names tests that gold leaves skipped or expected to fail', () => {
   const expected = passes();
   const report = { ...expected.report, status_map: { a: 'PASSED', b: 'XFAIL', c: 'SKIPPED' } } as Report;
   expect(finding([passes(), { ...expected, report }]).unpassed).toEqual(['b']);
   expect(finding([passes()]).unpassed).toEqual([]);
 });
 
-test('an untouched tree that is resolved, gold that is not, gold that wants the network', () => {
+test('an instance is broken if the untouched tree resolves, gold does not, or needs the network', () => {
   expect(brokenBecause(finding([passes()], passes()))).toMatch(/untouched tree/);
   expect(brokenBecause(finding([fails]))).toBe('gold is not resolved');
   const online = { ...finding([passes()]), network: 'egress' as const };
@@ -70,14 +70,14 @@ test('an untouched tree that is resolved, gold that is not, gold that wants the 
   expect(withEgress(finding([passes()]), online).needs_egress).toBe(false);
 });
 
-test('an untouched tree that is resolved once, or whose tests change, is found among several', () => {
+test('one of several evaluations of the untouched tree can show a fault', () => {
   const several = (...noop: EvaluationRound[]) => healthFinding(TESTED, 'none', [passes()], noop, NOW);
   expect(several(fails, passes())).toMatchObject({ noop_resolves: true, flaky: ['b'] });
   expect(several(fails, fails)).toMatchObject({ noop_resolves: false, flaky: [] });
   expect(several()?.noop_resolves).toBeNull();
 });
 
-test('nothing is known when no evaluation came to a verdict', () => {
+test('without a verdict there is no finding', () => {
   const lost: EvaluationRound = { ...passes(), report: null };
   expect(
     healthFinding(TESTED, 'none', [lost, round(null, { passed: [], failed: [] })], [fails], NOW),
@@ -91,7 +91,7 @@ async function file(): Promise<string> {
   return join(folder, 'deep', 'health.jsonl');
 }
 
-test('the last finding about the same image, grader and network counts; a torn line does not', async () => {
+test('the last finding of an image, grader and network counts; an incomplete line does not', async () => {
   const path = await file();
   expect((await readRegistry(path)).size).toBe(0);
   await appendFindings(path, [finding([fails]), { ...finding([passes()]), image_digest: 'sha256:b' }]);
@@ -106,7 +106,7 @@ test('the last finding about the same image, grader and network counts; a torn l
   await expect(readRegistry(path)).rejects.toThrow(/health\.jsonl:4: not a finding/);
 });
 
-test('a run gets what is known; broken instances are named, and left out when asked to be', () => {
+test('instances get their findings; broken ones are named, or skipped', () => {
   const row = (instance_id: string) => ({ instance_id, patch: 'p' });
   const dataset = {
     path: '/d',

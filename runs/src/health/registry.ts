@@ -1,4 +1,4 @@
-/** The registry of instances: a JSONL file, one line per finding; the last one for an instance, image, grader and network counts. */
+/** The registry of instances: a JSONL file with one finding per line; the last one of an instance, image, grader and network counts. */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { InstanceHealth, UsageError } from '@swefarm/shared';
@@ -26,7 +26,7 @@ export async function readRegistry(path: string): Promise<HealthRegistry> {
     throw new UsageError(`${path}: cannot be read: ${(error as Error).message}`, { cause: error });
   }
   const found = new Map<string, Map<string, InstanceHealth>>();
-  // Text after the last line feed is a line that a crash cut off.
+  // Text after the last line feed is an incomplete line of a crashed writer.
   for (const [index, line] of text.split('\n').slice(0, -1).entries()) {
     if (line.trim() === '') continue;
     const { instance_id, format: _format, ...health } = parseFinding(path, index + 1, line);

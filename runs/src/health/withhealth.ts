@@ -5,7 +5,7 @@ import { chosenSha256 } from '@swefarm/datasets';
 import { brokenBecause, type Instance } from '@swefarm/shared';
 import type { HealthRegistry } from './registry.ts';
 
-export type DatasetWithHealth = {
+type DatasetWithHealth = {
   dataset: Dataset;
   /** Instance id → reason; an instance is broken when all its findings say so. */
   broken: ReadonlyMap<string, string>;
@@ -29,6 +29,6 @@ export function addKnownHealth(
     return [{ ...instance, health: [...health] }];
   });
   if (instances.length === dataset.instances.length) return { dataset: { ...dataset, instances }, broken };
-  const kept = dataset.instances.filter(({ instance_id }) => !broken.has(instance_id));
-  return { dataset: { ...dataset, instances, sha256: chosenSha256(kept) }, broken };
+  const chosen = dataset.instances.filter(({ instance_id }) => !broken.has(instance_id));
+  return { dataset: { ...dataset, instances, sha256: chosenSha256(chosen) }, broken };
 }

@@ -1,4 +1,4 @@
-/** Checks from the producer's side what a run needs: Redis, queue, artifacts, workers, policy; each finding names its remedy. */
+/** `swefarm doctor`: checks Redis, queue, artifacts, workers and policy for a run; each finding has a remedy. */
 import {
   effectiveSampling,
   errorMessage,
@@ -16,13 +16,12 @@ import { probePictures } from './pictureprobe.ts';
 import { firstModel, probePolicy } from './probe.ts';
 import { probeTokens } from './tokenprobe.ts';
 
-export type DoctorOptions = {
+type DoctorOptions = {
   config: ProducerConfig;
   policyUrls: readonly string[];
-  /** How a run would ask it; with `require_tokens`, the probe also tries whether training could be contiguous. Its URLs are ignored. */
+  /** The settings of a run; its URLs are ignored. With `require_tokens`, the probe also tests whether tokens are contiguous. */
   policy: PolicyConfig;
   acceptRawLogprobs: boolean;
-  /** Tries whether the endpoints take pictures. */
   pictures?: boolean;
   apiKey: PolicyKey | null;
   signal: AbortSignal;
@@ -31,7 +30,7 @@ export type DoctorOptions = {
 /** Stands for the first model that an endpoint serves. */
 export const ANY_MODEL = '(any)';
 
-/** Reports problems as findings and never throws for them. */
+/** Returns problems as findings and does not throw for them. */
 export async function diagnose(options: DoctorOptions): Promise<Finding[]> {
   const farm = await farmFindings(options);
   const policy = await Promise.all(options.policyUrls.map((url) => policyFindings(url, options)));
@@ -44,7 +43,7 @@ async function farmFindings({ config, signal }: DoctorOptions): Promise<Finding[
       warn(
         'redis',
         'no --redis-url: rollout would start a Redis of its own',
-        'set --redis-url or SWEFARM_REDIS_URL to look at a farm',
+        'set --redis-url or SWEFARM_REDIS_URL to check a farm',
       ),
     ];
   }
@@ -69,7 +68,7 @@ async function farmFindings({ config, signal }: DoctorOptions): Promise<Finding[
   }
 }
 
-/** A warning of the farm has its remedy after a semicolon. `refused`: the farm gives no work to such a server. */
+/** A warning of the farm has its remedy after the last semicolon. `refused`: the farm refuses to work with such a server. */
 function serverFinding(text: string, refused: boolean): Finding {
   const at = text.lastIndexOf('; ');
   const detail = at < 0 ? text : text.slice(0, at);
@@ -95,12 +94,12 @@ async function queueFinding(farm: Farm): Promise<Finding> {
     ? warn(
         'queue',
         detail,
-        'a job failed inside the queue: our bug, its log line says why; --resume queues it again',
+        'a job failed inside the queue: a bug of the farm, see the worker log; --resume queues it again',
       )
     : ok('queue', detail);
 }
 
-/** Writes and reads back one small blob: the store may be full, read-only, or on another machine's disk. */
+/** Writes and reads back a small blob: the store may be full or read-only. */
 async function artifactFinding(farm: Farm, signal: AbortSignal): Promise<Finding> {
   const locator = await farm.artifacts.put(
     'doctor.probe.0',
@@ -111,7 +110,7 @@ async function artifactFinding(farm: Farm, signal: AbortSignal): Promise<Finding
   try {
     const back = await farm.artifacts.get(locator);
     if (back.toString() !== 'probe')
-      return fail('artifacts', `${locator} came back changed`, 'check the disk');
+      return fail('artifacts', `${locator} was read with other content`, 'check the disk');
   } finally {
     await farm.artifacts.remove(locator);
   }

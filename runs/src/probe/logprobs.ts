@@ -2,26 +2,33 @@
  * Tests whether an endpoint's log-probabilities are those of the distribution that it samples from.
  *
  * By default vLLM returns those of the model before temperature, top_p, top_k and min_p (`--logprobs-mode processed_logprobs`
- * changes that); a trainer that takes them for the sampled ones learns off-policy. The probe samples one answer plainly, with the
- * likeliest tokens of each position, and a second one coldly. As long as both have the same tokens, their positions correspond, and
- * the plain list predicts the cold token's number: the same (raw), or that of the sharpened distribution (processed).
- * Where the two predictions are close (a certain model, or equally likely tokens) the probe cannot decide.
+ * changes that); a trainer that takes them for the sampled ones learns off-policy. The probe requests a plain answer, with the
+ * likeliest tokens of each position, and one at a low temperature. While both have the same tokens, their positions correspond, and
+ * the plain list predicts the second answer's number: the same (raw), or that of the sharpened distribution (processed).
+ * If the two predictions are close (a certain model, or equally likely tokens), the probe cannot decide.
  */
 import { chatBody, completionBody, openRenderer, type Post } from '@swefarm/policy';
-import { effectiveSampling, NEUTRAL, otherFields, reshapingKeys, type Sampling } from '@swefarm/shared';
+import {
+  effectiveSampling,
+  errorMessage,
+  NEUTRAL,
+  otherFields,
+  reshapingKeys,
+  type Sampling,
+} from '@swefarm/shared';
 import { z } from 'zod';
 import { type ProbeTarget, postTo } from './probewire.ts';
 
 /** One sampled token and the likeliest tokens at its position, with their log-probabilities. */
-export type TokenPosition = { token: string; logProb: number; top: ReadonlyMap<string, number> };
+type TokenPosition = { token: string; logProb: number; top: ReadonlyMap<string, number> };
 export type LogProbKind = 'raw' | 'processed' | 'unknown';
-/** What distinguishes the second answer: a low temperature, or only the likeliest token. */
-export type Knob = 'temperature' | 'top_k';
+/** The sampling of the second answer: a low temperature, or only the likeliest token. */
+type Knob = 'temperature' | 'top_k';
 
-const COLD = 0.05;
+const LOW_TEMPERATURE = 0.05;
 const TOP = 5;
-const PLACES = 32;
-/** In nats: numbers this close count as equal (rounding depends on the batch size); larger differences are real. */
+const POSITIONS = 32;
+/** In nats: numbers this close count as equal, because rounding depends on the batch size. */
 const SAME = 0.2;
 const APART = 0.5;
 
@@ -32,18 +39,22 @@ export function compare(
   knob: Knob,
 ): LogProbKind {
   const votes = new Set<LogProbKind>();
-  for (const [at, place] of other.entries()) {
-    const beside = plain[at];
-    if (!beside) break;
-    votes.add(tell(beside.top, place, knob));
-    if (beside.token !== place.token) break;
+  for (const [at, position] of other.entries()) {
+    const expected = plain[at];
+    if (!expected) break;
+    votes.add(classify(expected.top, position, knob));
+    if (expected.token !== position.token) break;
   }
   votes.delete('unknown');
   const [only] = votes;
   return votes.size === 1 && only ? only : 'unknown';
 }
 
-function tell(top: ReadonlyMap<string, number>, { token, logProb }: TokenPosition, knob: Knob): LogProbKind {
+function classify(
+  top: ReadonlyMap<string, number>,
+  { token, logProb }: TokenPosition,
+  knob: Knob,
+): LogProbKind {
   const raw = top.get(token);
   const known = [...top.values()].filter(Number.isFinite).sort((a, b) => b - a);
   const [best] = known;
@@ -59,9 +70,10 @@ function tell(top: ReadonlyMap<string, number>, { token, logProb }: TokenPositio
 function sharpened(raw: number, best: number, known: readonly number[]): [least: number, most: number] {
   const sum = (power: number) => known.reduce((total, one) => total + Math.exp((one - best) * power), 0);
   const rest = Math.max(0, Math.exp(-best) - sum(1));
-  const tail = rest * Math.exp(((known.at(-1) ?? best) - best) * (1 / COLD - 1));
-  const shown = (raw - best) / COLD;
-  return [shown - Math.log(sum(1 / COLD) + tail), shown - Math.log(sum(1 / COLD))];
+  const tail = rest * Math.exp(((known.at(-1) ?? best) - best) * (1 / LOW_TEMPERATURE - 1));
+  const scaled = (raw - best) / LOW_TEMPERATURE;
+  const listed = sum(1 / LOW_TEMPERATURE);
+  return [scaled - Math.log(listed + tail), scaled - Math.log(listed)];
 }
 
 const PROMPTS = [
@@ -72,33 +84,27 @@ const PROMPTS = [
 
 export type LogProbs = { verdict: LogProbKind; detail: string };
 
-/** Asks twice, and again with other prompts while the answers decide nothing. Never throws for what the endpoint does. */
-export async function probeLogProbs(url: string, asker: ProbeTarget): Promise<LogProbs> {
-  const post = postTo(url, asker);
-  const truncates = reshapingKeys(effectiveSampling(asker.config)).some((key) => TRUNCATING.has(key));
+/** Requests two answers, and two more for another prompt while they decide nothing. Never throws for the endpoint's behaviour. */
+export async function probeLogProbs(url: string, target: ProbeTarget): Promise<LogProbs> {
+  const post = postTo(url, target);
+  const truncates = reshapingKeys(effectiveSampling(target.config)).some((key) => TRUNCATING.has(key));
   const knobs: Knob[] = truncates ? ['temperature', 'top_k'] : ['temperature'];
   const verdicts = new Map<Knob, LogProbKind>();
-  let why = 'the model is too certain, or too uncertain, of what it says';
+  let why = 'the model is too certain, or too uncertain, of its tokens';
   for (const knob of knobs) {
+    const sampling = {
+      ...NEUTRAL,
+      ...(knob === 'temperature' ? { temperature: LOW_TEMPERATURE } : { top_k: 1 }),
+    };
     for (const prompt of PROMPTS) {
-      const [plain, other] = [
-        NEUTRAL,
-        knob === 'temperature' ? { ...NEUTRAL, temperature: COLD } : { ...NEUTRAL, top_k: 1 },
-      ];
       try {
-        const verdict = compare(
-          await sampled(asker, post, prompt, plain),
-          await sampled(asker, post, prompt, other),
-          knob,
-        );
+        const plain = await sampled(target, post, prompt, NEUTRAL);
+        const verdict = compare(plain, await sampled(target, post, prompt, sampling), knob);
         verdicts.set(knob, verdict);
         if (verdict !== 'unknown') break;
       } catch (error) {
-        asker.signal.throwIfAborted();
-        why = `asked another way it answers: ${error instanceof Error ? error.message : String(error)}`.slice(
-          0,
-          200,
-        );
+        target.signal.throwIfAborted();
+        why = `with other sampling it answers: ${errorMessage(error)}`.slice(0, 200);
         break;
       }
     }
@@ -113,7 +119,7 @@ function summary([temperature = 'unknown', truncation = temperature]: LogProbKin
   if (truncation === 'raw') return { verdict: 'raw', detail: 'taken before top_p, top_k and min_p' };
   if (temperature === 'processed' && truncation === 'processed')
     return { verdict: 'processed', detail: 'of the distribution that is sampled' };
-  return { verdict: 'unknown', detail: `cannot be told: ${why}` };
+  return { verdict: 'unknown', detail: `not determined: ${why}` };
 }
 
 async function sampled(
@@ -123,8 +129,8 @@ async function sampled(
   sampling: Sampling,
 ): Promise<TokenPosition[]> {
   const messages = [{ role: 'user' as const, content: prompt }];
-  const asked = { max_tokens: PLACES };
-  // Completions ask for log-probabilities by a number, chats by a number and a switch.
+  const fields = { max_tokens: POSITIONS };
+  // Completions request log-probabilities by a number, chats by a number and a switch.
   const listed = config.token_mode === 'token-in' ? { logprobs: TOP } : { top_logprobs: TOP };
   const plain = {
     ...config,
@@ -134,13 +140,13 @@ async function sampled(
     extra_body: { ...(otherFields(config.extra_body) as typeof config.extra_body), ...listed },
   };
   if (config.token_mode !== 'token-in')
-    return placesOf(await post('chat', chatBody(plain, messages, [], null, asked)));
+    return positionsOf(await post('chat', chatBody(plain, messages, [], null, fields)));
   const renderer = await openRenderer(config);
   const ids = await renderer.render(messages, [], post);
-  return placesOf(await post('completions', completionBody(plain, ids, asked)));
+  return positionsOf(await post('completions', completionBody(plain, ids, fields)));
 }
 
-const Told = z.object({
+const Answer = z.object({
   choices: z
     .array(
       z.object({
@@ -166,9 +172,9 @@ const Told = z.object({
 });
 
 /** Positions in the form of chats or of completions. Throws when an answer has neither. */
-function placesOf(body: Buffer): TokenPosition[] {
-  const told = Told.safeParse(JSON.parse(body.toString('utf8')));
-  const logprobs = told.data?.choices[0]?.logprobs;
+function positionsOf(body: Buffer): TokenPosition[] {
+  const answer = Answer.safeParse(JSON.parse(body.toString('utf8')));
+  const logprobs = answer.data?.choices[0]?.logprobs;
   if (!logprobs) throw new Error('it lists no likeliest tokens');
   if ('content' in logprobs)
     return logprobs.content.map(({ token, logprob, top_logprobs: top }) => ({

@@ -1,9 +1,9 @@
-/** Tries whether an endpoint takes a picture, as a run with pictures would send it. */
+/** Tests whether an endpoint accepts a picture. */
 
 import { PICTURES_REMEDY, refusesPictures, wireMessage } from '@swefarm/policy';
 import type { Finding, Message } from '@swefarm/shared';
 import { fail, ok, warn } from './finding.ts';
-import { type Asked, ask, type ProbeOptions } from './probe.ts';
+import { type Asked, askChat, type ProbeOptions } from './probe.ts';
 
 /** A white square of 64 x 64: some models refuse smaller ones. */
 const SQUARE =
@@ -25,22 +25,18 @@ const WITH_PICTURE: Message = {
   ],
 };
 
-/** `fail` only where the endpoint answers text and refuses a picture. Never throws for what the endpoint does. */
+/** `fail` only when the endpoint answers text and refuses a picture. Never throws for the endpoint's behaviour. */
 export async function probePictures(
   url: string,
   model: string,
   options: Omit<ProbeOptions, 'model'>,
 ): Promise<Finding> {
-  const put = (message: Message): Promise<Asked<unknown>> =>
-    ask(url, options, async (client, signal): Promise<unknown> => {
-      const body = { model, messages: [wireMessage(message)], ...options.sampling, max_tokens: 4 };
-      const answer = await client.postWhole('chat', [JSON.stringify(body)], signal);
-      return JSON.parse(answer.toString('utf8'));
-    });
-  const shown = await put(WITH_PICTURE);
-  if ('answer' in shown) return ok('pictures', `${model} takes them`);
-  const refused = refusesPictures(shown.problem) || 'answer' in (await put(QUESTION));
+  const post = (message: Message): Promise<Asked<unknown>> =>
+    askChat(url, options, { model, messages: [wireMessage(message)], ...options.sampling, max_tokens: 4 });
+  const asked = await post(WITH_PICTURE);
+  if ('answer' in asked) return ok('pictures', `${model} takes them`);
+  const refused = refusesPictures(asked.problem) || 'answer' in (await post(QUESTION));
   return refused
-    ? fail('pictures', `${model} refuses a picture: ${shown.problem}`, PICTURES_REMEDY)
-    : warn('pictures', `could not be tried: ${shown.problem}`, shown.remedy);
+    ? fail('pictures', `${model} refuses a picture: ${asked.problem}`, PICTURES_REMEDY)
+    : warn('pictures', `could not be tried: ${asked.problem}`, asked.remedy);
 }

@@ -1,4 +1,4 @@
-/** Probes one policy endpoint: reachable, model known, one completion, token ids and log-probabilities available. */
+/** Probes one policy endpoint: its models, one completion, its token ids and log-probabilities. */
 import { AnswerError, APIError, createEndpointClient, type EndpointClient } from '@swefarm/policy';
 import { errorMessage, type Finding, type PolicyKey, type Sampling } from '@swefarm/shared';
 import { z } from 'zod';
@@ -27,7 +27,7 @@ export type ProbeOptions = {
   signal: AbortSignal;
 };
 
-/** Never throws for what the endpoint does. `url` is the base, as `--policy-url` takes it. */
+/** Never throws for the endpoint's behaviour. `url` is the base, as in `--policy-url`. */
 export async function probePolicy(url: string, options: ProbeOptions): Promise<Finding[]> {
   const listed = await ask(url, options, (client, signal) => client.models(signal));
   if ('problem' in listed) return [fail('endpoint', listed.problem, listed.remedy)];
@@ -40,7 +40,7 @@ export async function probePolicy(url: string, options: ProbeOptions): Promise<F
   return [...found, ...(await completionFindings(url, model, options))];
 }
 
-/** The model to use when none is named; null when the endpoint lists none. */
+/** The first model that the endpoint lists; null: it lists none. */
 export async function firstModel(url: string, options: ProbeOptions): Promise<string | null> {
   const listed = await ask(url, options, (client, signal) => client.models(signal));
   return 'problem' in listed ? null : (listed.answer[0]?.id ?? null);
@@ -56,14 +56,11 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
     return_token_ids: true,
   };
   const started = Date.now();
-  const reply = await ask(url, options, async (client, signal): Promise<unknown> => {
-    const answer = await client.postWhole('chat', [JSON.stringify(body)], signal);
-    return JSON.parse(answer.toString('utf8'));
-  });
+  const reply = await askChat(url, options, body);
   if ('problem' in reply) return [fail('completion', reply.problem, reply.remedy)];
   const parsed = Completion.safeParse(reply.answer);
   if (!parsed.success) {
-    return [fail('completion', 'the answer is no chat completion', 'check what stands behind this URL')];
+    return [fail('completion', 'the answer is no chat completion', 'check which server answers at this URL')];
   }
   const [choice] = parsed.data.choices;
   const message: Record<string, unknown> = choice?.message ?? {};
@@ -83,12 +80,27 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
   ];
 }
 
-/** `status`: of a refusal. `slow`: no answer came in time. `unreachable`: no connection, or it broke off. */
+/** `status`: of a refusal. `slow`: no answer within the timeout. `unreachable`: the connection failed. */
 export type Asked<T> =
   | { answer: T }
   | { problem: string; remedy: string; status?: number; slow?: true; unreachable?: true };
 
-/** Asks once, for at most `timeoutMs`; a failed request becomes a problem with its remedy. */
+/** Sends one chat request and parses the answer. */
+export const askChat = (
+  url: string,
+  target: Pick<ProbeOptions, 'apiKey' | 'signal'>,
+  body: object,
+  timeoutMs?: number,
+): Promise<Asked<unknown>> =>
+  ask(
+    url,
+    target,
+    async (client, signal): Promise<unknown> =>
+      JSON.parse((await client.postWhole('chat', [JSON.stringify(body)], signal)).toString('utf8')),
+    timeoutMs,
+  );
+
+/** Makes one request, for at most `timeoutMs`; a failure becomes a problem with its remedy. */
 export async function ask<T>(
   url: string,
   { apiKey, signal }: Pick<ProbeOptions, 'apiKey' | 'signal'>,

@@ -1,4 +1,4 @@
-/** Sends the probe's requests: the same as a worker's, sent once, with errors that name a remedy. */
+/** Sends the probe's requests, which are those of a worker, without retries; errors name a remedy. */
 import {
   APIError,
   ContextOverflowError,
@@ -19,9 +19,8 @@ export class ProbeRefused extends Error {
   override readonly name = 'ProbeRefused';
   readonly route: Route;
   readonly status: number;
-  /** What to do, where the answer itself shows it. */
+  /** Null: the answer does not show one. */
   readonly remedy: string | null;
-  /** The endpoint refuses this request as a stream. */
   readonly refusesStream: boolean;
 
   constructor(route: Route, error: APIError) {
@@ -35,7 +34,7 @@ export class ProbeRefused extends Error {
   }
 }
 
-/** Its time limits are those of the run. */
+/** Each request has the run's timeout. */
 export function postTo(url: string, { config, apiKey, signal }: ProbeTarget): Post {
   const client = createEndpointClient(url, apiKey);
   return async (route, body) => {
@@ -63,7 +62,7 @@ export async function readServedLength(
   try {
     return servedModelIn(await createEndpointClient(url, apiKey).models(limited), config.model).length;
   } catch {
-    // The probe's conversations find out whether the endpoint answers at all.
+    // The probe's conversations report an endpoint that does not answer.
     return null;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Tries, before anything is queued, whether a training run on an endpoint can be contiguous: three turns of text and (unless
- * its commands are fenced) three with tools, in the run's own token mode. What fails here would fail in every rollout.
+ * Tests before anything is queued whether an endpoint returns contiguous tokens: three turns of text and (unless the run's commands are
+ * fenced) three with tools, in the run's token mode.
  */
 import {
   AnswerError,
@@ -28,13 +28,12 @@ import { ProbeRefused, type ProbeTarget, postTo, readServedLength } from './prob
 import { describeMissingCall, MOST_ANSWERS, NUDGE, type ProbeReply } from './toolcallprobe.ts';
 
 export type TokenProbeOptions = ProbeTarget & {
-  /** How the run's model gives its commands: with `tool`, a call must be parsed; with `fenced`, no tool is offered. */
+  /** With `tool`, the model must make a readable call; with `fenced`, the requests have no tools. */
   action?: 'fenced' | 'tool';
   /** The run's limit on tokens of prompt and answer; null: none. */
   contextLimit?: number | null;
   /** The run's limit on tokens after the first prompt. */
   sequenceBudget?: number | null;
-  /** The longest problem statement of the run. */
   problem?: string;
   /** The trainer corrects for log-probabilities of a distribution other than the sampled one. */
   acceptRawLogprobs?: boolean;
@@ -51,10 +50,10 @@ const TOOL: ToolDefinition = {
   },
 };
 
-/** `silent`: the model called no tool, which can happen by chance; the run's other endpoints show whether it can. */
+/** `silent`: the model called no tool, which can happen by chance; it may call one at another endpoint of the run. */
 export type TokenFinding = Finding & { silent?: true; logprobs?: LogProbKind };
 
-/** One finding for each conversation and one for what they depend on; `fail` when training is impossible. Never throws for the endpoint. */
+/** Returns a finding for each conversation, and for thinking, context and log-probabilities. Never throws for the endpoint's behaviour. */
 export async function probeTokens(url: string, options: TokenProbeOptions): Promise<TokenFinding[]> {
   const config = { ...options.config, require_tokens: true };
   const asking = { ...options, config };
@@ -89,14 +88,14 @@ export async function probeTokens(url: string, options: TokenProbeOptions): Prom
     findings.push(await toFinding(config, 'tokens (thinking)', () => probeThinking(url, asking, limits)));
   }
   findings.push(await toFinding(config, 'context', () => probeContext(url, asking, limits)));
-  const told = await probeLogProbs(url, asking);
-  const judged = await toFinding(config, 'logprobs', async () => judgeLogProbs(told, asking));
-  return [...findings, { ...judged, logprobs: told.verdict }];
+  const logProbs = await probeLogProbs(url, asking);
+  const judged = await toFinding(config, 'logprobs', async () => judgeLogProbs(logProbs, asking));
+  return [...findings, { ...judged, logprobs: logProbs.verdict }];
 }
 
 /** Ends a check with a finding other than a plain `ok`. */
 class ProbeProblem extends Error {
-  override readonly name = 'Found';
+  override readonly name = 'ProbeProblem';
   readonly status: 'warn' | 'fail';
   readonly remedy: string;
   readonly silent: boolean;
@@ -112,30 +111,30 @@ class ProbeProblem extends Error {
 const PROBE = 'probe.probe.0';
 
 /**
- * Three turns, more while it waits for a call, asked as the run asks: only the messages differ.
- * Throws RolloutFailure `policy_tokens` at the first break.
+ * Three turns, or up to {@link MOST_ANSWERS} until the model calls a tool, with the settings of the run. Throws RolloutFailure
+ * `policy_tokens` at the first break.
  */
 async function probeConversation(
   url: string,
-  asker: TokenProbeOptions,
+  target: TokenProbeOptions,
   limits: TokenLimits,
-  ask: string,
+  question: string,
   tools: readonly ToolDefinition[],
 ): Promise<string> {
-  const { config } = asker;
-  const speaker = await openTurnClient(config, { rolloutId: PROBE, limits });
-  const post = postTo(url, asker);
+  const { config } = target;
+  const client = await openTurnClient(config, { rolloutId: PROBE, limits });
+  const post = postTo(url, target);
   const ledger = openLedger();
   const messages: Message[] = [
     { role: 'system', content: 'You work in a shell.' },
-    { role: 'user', content: ask },
+    { role: 'user', content: question },
   ];
-  const mustCall = tools.length > 0 && asker.action === 'tool';
-  const heard: ProbeReply[] = [];
+  const mustCall = tools.length > 0 && target.action === 'tool';
+  const replies: ProbeReply[] = [];
   let thoughts = 0;
   let calls = 0;
   for (let turn = 1; turn <= TURNS || (mustCall && calls === 0 && turn <= MOST_ANSWERS); turn++) {
-    const reply = await unstreamedIfNeeded(asker, speaker, () => speaker.ask(messages, tools, post)).catch(
+    const reply = await unstreamedIfNeeded(target, client, () => client.ask(messages, tools, post)).catch(
       (error: unknown) => {
         if (turn === 1 || !isFull(error)) throw error;
         if (turn > TURNS) return null;
@@ -149,24 +148,24 @@ async function probeConversation(
     if (reply === null) break;
     recordTokens(ledger, reply, turn, true);
     messages.push(reply.message, ...observations(reply.message, mustCall ? NUDGE : undefined));
-    heard.push({ message: reply.message, cut: reply.finish_reason === 'length' });
+    replies.push({ message: reply.message, cut: reply.finish_reason === 'length' });
     if (reply.message.reasoning_content || reply.message.content?.includes('</think>')) thoughts++;
     calls += reply.message.tool_calls?.length ?? 0;
   }
   if (mustCall && calls === 0) {
-    const { why, detail, remedy } = describeMissingCall(config, heard);
+    const { why, detail, remedy } = describeMissingCall(config, replies);
     throw new ProbeProblem(why === 'begun' ? 'fail' : 'warn', detail, remedy, why === 'silent');
   }
-  return `${heard.length} turns in mode ${config.token_mode} are contiguous, ${ledger.length} tokens (${thoughts} with thinking, ${calls} tool calls)`;
+  return `${replies.length} turns in mode ${config.token_mode} are contiguous, ${ledger.length} tokens (${thoughts} with thinking, ${calls} tool calls)`;
 }
 
-/** As in workers: an endpoint that streams no token ids (SGLang's chats) is asked for unstreamed answers. */
-async function unstreamedIfNeeded<T>({ config }: ProbeTarget, speaker: TurnClient, ask: () => Promise<T>) {
+/** As workers do, requests whole answers from an endpoint that refuses to stream token ids (SGLang's chats). */
+async function unstreamedIfNeeded<T>({ config }: ProbeTarget, client: TurnClient, ask: () => Promise<T>) {
   try {
     return await ask();
   } catch (error) {
     if (config.stream !== 'auto' || !(error instanceof ProbeRefused && error.refusesStream)) throw error;
-    speaker.stopStreaming();
+    client.stopStreaming();
     return await ask();
   }
 }
@@ -182,18 +181,17 @@ function observations(
   return calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'README.md\nsrc' }));
 }
 
-/** Whether the first prompt and one answer fit. */
-async function probeContext(url: string, asker: TokenProbeOptions, limits: TokenLimits): Promise<string> {
+async function probeContext(url: string, target: TokenProbeOptions, limits: TokenLimits): Promise<string> {
   const lengths = [limits.contextLimit, await limits.modelLength()].filter((limit) => limit !== null);
-  const { max_tokens: wanted } = effectiveSampling(asker.config);
+  const { max_tokens: wanted } = effectiveSampling(target.config);
   if (lengths.length === 0) {
-    const untold = 'nobody tells how many tokens prompt and answer may have (no max_model_len at /models)';
+    const unknown = 'the limit on tokens of prompt and answer is not known (no max_model_len at /models)';
     // Only token-in without --max-tokens needs the server's length.
-    if (asker.config.token_mode !== 'token-in' || wanted !== undefined) return untold;
-    throw new ProbeProblem('warn', untold, 'set --max-tokens or --context-limit');
+    if (target.config.token_mode !== 'token-in' || wanted !== undefined) return unknown;
+    throw new ProbeProblem('warn', unknown, 'set --max-tokens or --context-limit');
   }
   const limit = Math.min(...lengths);
-  const prompt = await promptTokens(url, asker);
+  const prompt = await promptTokens(url, target);
   const most = wanted ?? 1;
   const sizes = `${prompt === null ? 'a first prompt' : `a first prompt of ${prompt} tokens`} and an answer of up to ${most}`;
   if ((prompt ?? 1) + most <= limit) return `${sizes} have room in ${limit} tokens`;
@@ -207,15 +205,15 @@ async function probeContext(url: string, asker: TokenProbeOptions, limits: Token
   );
 }
 
-/** Tokens of the prompt with the longest problem; null where it cannot be rendered. */
-async function promptTokens(url: string, asker: TokenProbeOptions): Promise<number | null> {
-  const renderer = await openRenderer(asker.config);
+/** Tokens of the prompt with the longest problem; null: it cannot be rendered. */
+async function promptTokens(url: string, target: TokenProbeOptions): Promise<number | null> {
+  const renderer = await openRenderer(target.config);
   const messages: Message[] = [
     { role: 'system', content: 'You work in a shell.' },
-    { role: 'user', content: asker.problem ?? 'List the files.' },
+    { role: 'user', content: target.problem ?? 'List the files.' },
   ];
   try {
-    return (await renderer.render(messages, asker.action === 'fenced' ? [] : [TOOL], postTo(url, asker)))
+    return (await renderer.render(messages, target.action === 'fenced' ? [] : [TOOL], postTo(url, target)))
       .length;
   } catch (error) {
     if (error instanceof UsageError) throw error;
@@ -223,12 +221,11 @@ async function promptTokens(url: string, asker: TokenProbeOptions): Promise<numb
   }
 }
 
-/** Checks that log-probabilities are those of the sampled distribution, where the run's sampling changes it. */
-function judgeLogProbs({ verdict, detail }: LogProbs, asker: TokenProbeOptions): string {
-  const changed = reshapingKeys(effectiveSampling(asker.config));
-  const told = `logprobs: ${verdict} (${detail})`;
-  if (changed.length === 0 || verdict === 'processed') return told;
-  const reason = `${told}, and the run samples with another ${changed.join(', ')}`;
+function judgeLogProbs({ verdict, detail }: LogProbs, target: TokenProbeOptions): string {
+  const changed = reshapingKeys(effectiveSampling(target.config));
+  const found = `logprobs: ${verdict} (${detail})`;
+  if (changed.length === 0 || verdict === 'processed') return found;
+  const reason = `${found}, and the run samples with another ${changed.join(', ')}`;
   if (verdict === 'unknown')
     throw new ProbeProblem(
       'warn',
@@ -236,22 +233,22 @@ function judgeLogProbs({ verdict, detail }: LogProbs, asker: TokenProbeOptions):
       'make sure that the server gives processed log-probabilities (vLLM: --logprobs-mode)',
     );
   throw new ProbeProblem(
-    asker.acceptRawLogprobs ? 'warn' : 'fail',
+    target.acceptRawLogprobs ? 'warn' : 'fail',
     reason,
-    'serve with --logprobs-mode processed_logprobs (vLLM), sample as the model is (temperature 1, nothing left out), or say --accept-raw-logprobs when the trainer corrects for it',
+    'serve with --logprobs-mode processed_logprobs (vLLM), sample without changes (temperature 1, no top_p, top_k or min_p), or pass --accept-raw-logprobs if the trainer corrects for it',
   );
 }
 
-/** The prompt must keep the thoughts of earlier answers: otherwise a model that thinks only sometimes would lose them. */
-async function probeThinking(url: string, asker: ProbeTarget, limits: TokenLimits): Promise<string> {
-  const { config } = asker;
+/** Tests that the chat template includes the thoughts of earlier answers in the prompt. */
+async function probeThinking(url: string, target: ProbeTarget, limits: TokenLimits): Promise<string> {
+  const { config } = target;
   const short = { ...config, sampling: { ...config.sampling, max_tokens: 1 } };
-  const speaker = await openTurnClient(short, { rolloutId: PROBE, limits });
-  const post = postTo(url, asker);
+  const client = await openTurnClient(short, { rolloutId: PROBE, limits });
+  const post = postTo(url, target);
   const promptLength = async (answer: Message): Promise<number> => {
     const more: Message[] = [answer, { role: 'user', content: 'And?' }];
-    const asked: Message[] = [{ role: 'user', content: 'Well?' }, ...more];
-    const reply = await unstreamedIfNeeded(asker, speaker, () => speaker.ask(asked, [], post));
+    const messages: Message[] = [{ role: 'user', content: 'Well?' }, ...more];
+    const reply = await unstreamedIfNeeded(target, client, () => client.ask(messages, [], post));
     return reply.prompt_token_ids?.length ?? 0;
   };
   const thought = 'The answer wants some thought, and the thought some words.';

@@ -1,19 +1,18 @@
-/** The probe's messages to a model that calls no tool, and its conclusion from answers without a call. */
+/** Explains why a model called no tool in the probe. */
 import { findUnreadCall } from '@swefarm/policy';
 import type { Message, PolicyConfig } from '@swefarm/shared';
 
 export const NUDGE = 'You called no tool. Call the tool bash now, with {"command": "ls"} as its arguments.';
 
-/** How many answers a model gets to call a tool: one that calls tools only sometimes is not broken. */
+/** Answers in which a model must call a tool at least once. */
 export const MOST_ANSWERS = 8;
 
-/** `cut`: the token limit ended it, perhaps in the middle of a call. */
+/** `cut`: the token limit ended the answer, perhaps in the middle of a call. */
 export type ProbeReply = { message: Message; cut: boolean };
 
 /**
- * Why none of these answers holds a readable call.
- *
- * @returns `begun`: an answer begins a call that cannot be read. `silent`: the model ended its answers without beginning one.
+ * Explains why none of these answers has a readable call. `begun`: an answer begins a call that is unreadable. `silent`: no answer begins
+ * one. `cut`: all answers were cut.
  */
 export function describeMissingCall(
   { token_mode: mode, tool_parser: parser }: PolicyConfig,
@@ -29,7 +28,7 @@ export function describeMissingCall(
     };
   }
   const [unread] = whole.flatMap((answer) => findUnreadCall(answer, mode === 'token-in') ?? []);
-  const told = unread
+  const found = unread
     ? `one begins a call with ${unread.marker}, and ${unread.reason}`
     : `the last one begins: ${JSON.stringify((whole.at(-1)?.content ?? '').slice(0, 80))}`;
   const ours = `name the model's form of calls with --tool-parser (now ${parser})`;
@@ -37,7 +36,7 @@ export function describeMissingCall(
     'serve the model with its own tool-call parser (vLLM: --enable-auto-tool-choice --tool-call-parser NAME)';
   return {
     why: unread ? 'begun' : 'silent',
-    detail: detail + told,
+    detail: detail + found,
     remedy: `${mode === 'token-in' ? ours : theirs}, or use --action fenced`,
   };
 }

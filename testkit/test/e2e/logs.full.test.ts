@@ -85,7 +85,7 @@ test('64 rollouts keep their locks beside hostile logs', async () => {
   const results = await jsonLines(output);
   expect(results.length, status.stdout).toBe(LIVE);
   for (const line of results) expect(line).toMatchObject({ outcome: 'judged', attempt: 1, turns: 20 });
-  expect(worker.stdout() + worker.stderr()).not.toMatch(/lost the lock/);
+  expect(worker.stdout() + worker.stderr()).not.toMatch(/lock lost/);
   worker.kill('SIGTERM');
   expect(await worker.exit).toBe(0);
   await rm(folder, { recursive: true, force: true });

@@ -37,7 +37,7 @@ describe('one fenced block', () => {
     ['blanks after the fences', '```bash  \r\nls\n```  \r\n', ['ls']],
     ['blocks of other languages are text', '```python\nprint(1)\n```\n```bash\nls\n```\n```\nx\n```', ['ls']],
     [
-      'a longer fence holds shorter ones',
+      'a longer fence may contain shorter ones',
       '````bash\ncat <<X\n```\ncode\n```\nX\n````',
       ['cat <<X\n```\ncode\n```\nX'],
     ],
@@ -47,12 +47,12 @@ describe('one fenced block', () => {
       ['cat <<X\n```python\nX'],
     ],
     [
-      'blocks in thoughts are thoughts',
+      'blocks in thoughts are not commands',
       '<think>maybe\n```bash\nrm -rf /\n```\n</think>\n```bash\nls\n```',
       ['ls'],
     ],
     [
-      'the end of a thought in a command is text',
+      'the end tag of a thought inside a command is text',
       '```bash\ncat <<X\n</think>\nX\n```',
       ['cat <<X\n</think>\nX'],
     ],
@@ -62,13 +62,13 @@ describe('one fenced block', () => {
       ['cat <<X\n</think>\nX'],
     ],
     [
-      'a block that the thought left open',
+      'a block that the thought left unclosed',
       'I could wipe it:\n```bash\nrm -rf build\n</think>\nNo, look first.\n```bash\nls\n```',
       ['ls'],
     ],
   ])('%s', (_, content, commands) => expect(commandsOf(fenced(content))).toEqual(commands));
 
-  test('where thoughts are known to be apart, the word is text wherever it stands', () => {
+  test('if thoughts are separate, the end tag is text everywhere', () => {
     const message: Message = { role: 'assistant', content: '```bash\nls\n```\nThen </think> is closed.' };
     expect(commandsOf(parseAction(message, 'fenced', true))).toEqual(['ls']);
     expect(commandsOf(parseAction({ ...message, reasoning_content: 'hm' }, 'fenced'))).toEqual(['ls']);
@@ -106,12 +106,12 @@ describe('one fenced block', () => {
 });
 
 describe('tool calls', () => {
-  test('several run in order, submit_solution among them', () => {
+  test('several run in order, submit_solution included', () => {
     const action = called(['bash', '{"command":"ls"}'], ['submit_solution', '{}']);
     expect(commandsOf(action)).toEqual(['ls', 'submit:null']);
     expect('calls' in action && action.calls.map((call) => call.toolCallId)).toEqual(['c0', 'c1']);
   });
-  test('submit_solution may come without arguments, or with a patch', () => {
+  test('submit_solution takes no arguments, or a patch', () => {
     expect(commandsOf(called(['submit_solution', '']))).toEqual(['submit:null']);
     expect(commandsOf(called(['submit_solution', '{"submission":"diff"}']))).toEqual(['submit:diff']);
   });
@@ -133,7 +133,7 @@ describe('tool calls', () => {
     ['a blank command', [['bash', '{"command":" "}']], /"command"/, false],
     ['an unknown tool', [['python', '{}']], /no tool "python"/, false],
     [
-      'one bad among good',
+      'one bad call among good ones',
       [
         ['bash', '{"command":"ls"}'],
         ['bash', '{'],
@@ -155,11 +155,11 @@ describe('tool calls', () => {
     ['<tool_call>{"name":"bash","arguments":{"command":"ls"}}</tool_call>', /could not be read: its form/],
     ['<think>perhaps <tool_call>?</think>no', /^it calls no tool/],
     ['a tool call', /^it calls no tool/],
-  ])('the model is told why a call that it began is none: %s', (content, reason) => {
+  ])('the model gets the reason why a call is unreadable: %s', (content, reason) => {
     const action = parseAction({ role: 'assistant', content }, 'tool');
     expect(action).toMatchObject({ malformed: expect.stringMatching(reason), badArguments: false });
   });
-  test('a hostile name does not flood the message', () => {
+  test('a long tool name is shortened in the message', () => {
     const action = called([`x${'\n'.repeat(100_000)}`, '{}']);
     expect('malformed' in action && action.malformed.length).toBeLessThan(300);
   });
@@ -172,7 +172,7 @@ describe('tool calls', () => {
   });
 });
 
-test('tools are offered only where commands are tool calls; a submission only where it is the patch', () => {
+test('tools are offered in tool mode only; a submission only if it is the patch', () => {
   expect(toolDefinitions('fenced', 'tree')).toEqual([]);
   const parameters = (source: 'tree' | 'submission') =>
     toolDefinitions('tool', source)[1]?.function.parameters;

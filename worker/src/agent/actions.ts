@@ -1,6 +1,4 @@
-/**
- * Parses an answer into the commands to run: one fenced block, or tool calls.
- */
+/** Parses an answer into the commands to run: one fenced block, or tool calls. */
 import { contentWithoutThought, findFencedBlock, findUnreadCall } from '@swefarm/policy';
 import type { Message, ToolDefinition } from '@swefarm/shared';
 
@@ -10,13 +8,13 @@ export type Call =
 
 export type Action =
   | { calls: Call[] }
-  /** `badArguments`: the arguments of a tool call are not JSON, hold half a character, or are too deep; some servers cannot read such a history again. */
+  /** `badArguments`: arguments of a tool call are not JSON, contain a lone surrogate, or nest too deeply. Some servers cannot parse such a history again. */
   | { malformed: string; badArguments: boolean };
 
 /**
  * Parses the action of one answer. One bad tool call makes the whole answer malformed, and none of it runs.
  *
- * @param apart the content is known to hold no thought that the chat template opened; otherwise the parser looks for one
+ * @param apart the content contains no thought that the chat template opened; if false, the parser looks for one
  */
 export const parseAction = (message: Message, action: 'fenced' | 'tool', apart = false): Action =>
   action === 'tool' ? parseActions(message, apart) : parseFenced(contentWithoutThought(message, apart));
@@ -59,7 +57,6 @@ function parseActions(message: Message, apart: boolean): Action {
   return { calls };
 }
 
-/** Null for anything but a JSON object; absent arguments count as an empty object. */
 function readArguments(text: string): Record<string, unknown> | null {
   if (text.trim() === '') return {};
   try {
@@ -73,10 +70,10 @@ function readArguments(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Deeper arguments end in an error in the parsers of some servers. */
+/** The parsers of some servers fail on deeper arguments. */
 const MOST_DEPTH = 64;
 
-/** Whether each text in it is, and nothing lies deeper than {@link MOST_DEPTH}. */
+/** Whether every string is well-formed UTF-16 and no value nests deeper than {@link MOST_DEPTH}. */
 function isWellFormed(value: unknown, depth = MOST_DEPTH): boolean {
   if (typeof value === 'string') return value.isWellFormed();
   if (typeof value !== 'object' || value === null) return true;

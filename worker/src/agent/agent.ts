@@ -20,19 +20,18 @@ import type { Pause } from './pause.ts';
 export type PolicyReply = ModelReply & {
   /** Without the seconds in which the policy was paused. */
   seconds: number;
-  /** The endpoint that answered; of several, the one of the last part. */
+  /** The endpoint that sent the last part of the answer. */
   endpoint: string;
   policy_version: { start: string | null; end: string | null };
-  /** Sampling that only this turn's request asked for. */
   asked?: RequestedSampling;
   /** Which weights made which tokens; absent when the endpoint sent no ids. */
   spans?: Span[];
 };
 
-/** The prompt no longer fits the context, by the endpoint's HTTP 400 or the run's own limits: a regular end of the rollout. */
+/** The prompt no longer fits the context of the endpoint or a limit of the run. This ends the rollout regularly. */
 export type ContextOverflow = {
   context_overflow: true;
-  /** Whose limit it is; absent: the endpoint's. */
+  /** The limit that was reached; absent: the endpoint's. */
   of?: TokenLimit;
   message: string;
   seconds: number;
@@ -43,13 +42,11 @@ export interface Policy {
   readonly endpoint: string;
   readonly model: string;
   readonly tokenMode: PolicyConfig['token_mode'];
-  /** The trainer needs every token: an answer without them fails the rollout. */
+  /** The trainer needs every token: an answer without token ids fails the rollout. */
   readonly requireTokens: boolean;
-  /** Whether to store the routed experts that the endpoint sends for each token. */
   readonly experts: ExpertMode;
-  /** The sampling settings of every request. */
   readonly sampling: Sampling;
-  /** While the trainer pauses the policy, the agent's clocks stand still. */
+  /** While the trainer pauses the policy, the agent's clocks stop. */
   readonly pause: Pause;
   complete(
     messages: readonly Message[],
@@ -70,19 +67,17 @@ export type AgentDeps = {
   signal: AbortSignal;
   /** Called before each turn; it may abort the signal, for example when the rollout began with weights that are too old. */
   beforeTurn?: (trajectory: Trajectory) => void;
-  /** Called after every turn: it publishes progress, and keeps the trace for the case of a crash. */
+  /** Called after each turn to publish progress and record the trace. */
   onTurn?: (trajectory: Trajectory) => void;
 };
 
 export type AgentEnd = {
   /** Null only when a limit killed the sandbox: then the agent did not stop by itself. */
   exit_status: ExitStatus | null;
-  /** The text after the sentinel, or the argument of submit_solution; null when there was none. */
+  /** The text after the sentinel, or the argument of submit_solution; null: neither. */
   submission: string | null;
   trajectory: Trajectory;
-  /** The last answer was cut by the token limit. */
   cut_by_token_limit: boolean;
-  /** The agent's sandbox was killed by its own limit. */
   sandbox_killed: boolean;
   model_seconds: number;
   command_seconds: number;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { startDeadline } from './deadline.ts';
 import type { Pause } from './pause.ts';
 
-/** A pause that the test turns on and off. */
+/** A pause that the test starts and ends. */
 function switchable(): Pause & { turn(on: boolean): void } {
   let since: number | null = null;
   let total = 0;
@@ -27,7 +27,7 @@ function switchable(): Pause & { turn(on: boolean): void } {
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test('it ends once, after its seconds', () => {
+test('it fires once, after its seconds', () => {
   const over = vi.fn();
   using deadline = startDeadline(10, switchable(), over);
   vi.advanceTimersByTime(9_000);
@@ -38,7 +38,7 @@ test('it ends once, after its seconds', () => {
   expect(deadline.remainingSeconds()).toBe(0);
 });
 
-test('while the policy stands still it does not run', () => {
+test('it does not run while the policy is paused', () => {
   const over = vi.fn();
   const pause = switchable();
   using deadline = startDeadline(10, pause, over);
@@ -53,7 +53,7 @@ test('while the policy stands still it does not run', () => {
   expect(over).toHaveBeenCalledTimes(1);
 });
 
-test('begun in a pause it starts with the end of it, and disposed it never ends', () => {
+test('started in a pause it begins at the end of the pause; disposed it never fires', () => {
   const over = vi.fn();
   const pause = switchable();
   pause.turn(true);

@@ -1,15 +1,29 @@
 /** A time limit that does not count the seconds in which the policy is paused. */
 import type { Pause } from './pause.ts';
-import { REAL_TIME, type Time } from './time.ts';
+
+/** The clock of a deadline: the machine's own, or a test's. */
+export type Time = {
+  /** Monotonic milliseconds. */
+  now(): number;
+  /** Calls `then` once after `ms` milliseconds. Dispose the return value to cancel. */
+  after(ms: number, then: () => void): Disposable;
+};
+
+export const REAL_TIME: Time = {
+  now: () => performance.now(),
+  after(ms, then) {
+    const timer = setTimeout(then, ms);
+    return { [Symbol.dispose]: () => clearTimeout(timer) };
+  },
+};
 
 export type Deadline = Disposable & {
   /** 0 once it is over. */
   remainingSeconds(): number;
-  /** Restores the full time, unless it is over. Cheap enough for every chunk of an answer. */
+  /** Restores the full time, unless the deadline has passed. Cheap enough for every chunk of an answer. */
   restart(): void;
 };
 
-/** Node's longest timer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Calls `onOver` once when the seconds are used up. Dispose it to stop the clock. */
@@ -44,7 +58,7 @@ export function startDeadline(
   arm();
   return {
     remainingSeconds,
-    // The timer is not replaced: when it fires it checks the time that is left.
+    // The timer stays: when it fires, it checks the remaining time.
     restart() {
       started = time.now();
       pausedBefore = pause.seconds();

@@ -16,10 +16,9 @@ export type CommandState = {
   commandSeconds: number;
 };
 
-/** Either the command submitted, or this is the observation for the agent. */
 export type Executed = { submitted: { text: string | null } } | { submitted: null; observation: string };
 
-/** Throws as {@link Shell.run} does; the turn holds the record of the command in that case too. */
+/** Throws as {@link Shell.run} does; the turn then still has the record of the command. */
 export async function executeCommand(
   state: CommandState,
   turn: Turn,
@@ -65,7 +64,6 @@ async function runCommand(
   }
 }
 
-/** How often this command ran in a row, once that deserves a warning; 0 otherwise. */
 function countRepeats(state: CommandState, command: string): number {
   const { collapse_limit: limit } = state.task.config;
   state.repeats = command === state.lastCommand ? state.repeats + 1 : 1;

@@ -1,6 +1,6 @@
 /**
  * The agent `external`: an outside driver chooses the commands. It has the shell, limits and observations of the mini agent;
- * its trajectory holds tool calls, without the driver's own conversation, which the farm never sees.
+ * its trajectory contains the tool calls, but not the driver's own conversation, which the farm does not receive.
  */
 
 import { SandboxKilledError } from '@swefarm/sandbox';
@@ -9,22 +9,21 @@ import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';
 import { type CommandState, executeCommand } from './execute.ts';
 import { openPrompts } from './prompts.ts';
 
-/** The driver's side, for the attempt that holds the session. */
 export type Driver = {
-  /** The driver's next command after number `done`; null when none came within `waitMs`. Throws when another attempt holds the session. */
+  /** The driver's next command after number `done`; null when none came within `waitMs`. Throws when another attempt has taken the session. */
   next(done: number, waitMs: number): Promise<{ seq: number; input: SessionInput } | null>;
   reply(answer: SessionAnswer): Promise<void>;
 };
 
-export type ExternalDeps = Pick<AgentDeps, 'shell' | 'signal' | 'onTurn'> & { driver: Driver };
+type ExternalDeps = Pick<AgentDeps, 'shell' | 'signal' | 'onTurn'> & { driver: Driver };
 
 type State = CommandState & { readonly deps: ExternalDeps; trajectory: Trajectory; waitedSeconds: number };
 
-/** Longest wait for a command whose notification is lost. */
+/** Longest wait for one notification: one may be lost. */
 const ASK_AGAIN_MS = 5_000;
 
 /**
- * Runs one session until the driver submits or a limit of the run is met.
+ * Runs one session until the driver submits or the session reaches a limit of the run.
  *
  * @throws RolloutFailure of the sandbox, UsageError for a bad prompt set, the signal's reason when aborted
  */
@@ -66,7 +65,6 @@ export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Pro
   }
 }
 
-/** Null when the agent's time is over. */
 async function waitForCommand(state: State, done: number, until: number) {
   const { signal, driver } = state.deps;
   const from = performance.now();

@@ -15,7 +15,7 @@ const instance = (patch: string) =>
     image: 'i',
   });
 
-test('golden is the gold patch, noop nothing, patch what came with the job', () => {
+test('golden returns the gold patch, noop an empty one, patch the patch of the job', () => {
   expect(givenPatch('golden', instance('gold\n'), null)).toBe('gold\n');
   expect(givenPatch('noop', instance('gold\n'), 'x')).toBe('');
   expect(givenPatch('patch', instance('gold\n'), 'mine')).toBe('mine');
@@ -24,7 +24,7 @@ test('golden is the gold patch, noop nothing, patch what came with the job', () 
 test.each([
   ['golden', 'instance_invalid', /a__b-1: the row withholds its gold/],
   ['patch', 'instance_invalid', /a__b-1: no patch came/],
-  ['mini', 'bug', /in turns/],
+  ['mini', 'bug', /makes its own patch/],
 ] as const)('%s without a patch is a failure that is named', (type, failureClass, message) => {
   const call = () => givenPatch(type, instance(' \n'), null);
   expect(call).toThrow(message);

@@ -7,7 +7,6 @@ import {
   RolloutFailure,
 } from '@swefarm/shared';
 
-/** An empty patch is legitimate: the reward table decides whether it is evaluated. `patch`: the one that came with the job. */
 type GivePatch = (instance: Instance, patch: string | null) => string;
 
 const GIVEN: Record<GivenAgent, GivePatch> = {
@@ -27,6 +26,6 @@ const GIVEN: Record<GivenAgent, GivePatch> = {
 /** @throws RolloutFailure `instance_invalid` when the row withholds its gold patch, or the job brought none */
 export function givenPatch(name: AgentName, instance: Instance, patch: string | null): string {
   if (isSandboxAgent(name))
-    throw new RolloutFailure('bug', `agent ${name} makes its patch in turns: nothing is given`);
+    throw new RolloutFailure('bug', `agent ${name} makes its own patch; none is given`);
   return GIVEN[name](instance, patch);
 }

@@ -25,7 +25,7 @@ const _cutOff = (content: string): Answer => ({
 const _lastMessage = (trajectory: Trajectory) => trajectory.messages.at(-1)?.content ?? '';
 
 describe('a rollout that submits', () => {
-  test('looks, then submits; everything said is there in order', async () => {
+  test('a command and a submission are recorded in order', async () => {
     const policy = scriptedPolicy([bash('echo hello'), SUBMIT]);
     const end = await runMiniAgent(scriptedTask(), depsOf(policy, echoShell()));
     expect(end).toMatchObject({ exit_status: 'submitted', submission: '', sandbox_killed: false });
@@ -45,7 +45,7 @@ describe('a rollout that submits', () => {
     ]);
     expect(end.trajectory).toMatchObject({ exit_status: 'submitted', model: 'scripted', token_mode: 'text' });
   });
-  test('an id that tells the answer is not in what the policy is asked: another stands for it', async () => {
+  test('the policy sees shown_id in place of an id that reveals the solution', async () => {
     const instance = { ...scriptedInstance, instance_id: 'project-fedcba09', shown_id: 'project-1' };
     const policy = scriptedPolicy([SUBMIT]);
     const prompt_overrides = { system: 'Instance {{instance_id}}.' };
@@ -53,16 +53,16 @@ describe('a rollout that submits', () => {
     expect(policy.requests[0]?.[0]?.content).toBe('Instance project-1.');
     expect(JSON.stringify(policy.requests)).not.toContain('fedcba09');
   });
-  test('the tools that the policy was shown stand in the record; in fenced mode there are none', async () => {
+  test('the trajectory records the tools; in fenced mode it has none', async () => {
     const shown = await play([toolCalls(['submit_solution', '{}'])], { action: 'tool' });
     expect(shown.trajectory.tools?.map((tool) => tool.function.name)).toEqual(['bash', 'submit_solution']);
     expect((await play([SUBMIT])).trajectory).not.toHaveProperty('tools');
   });
-  test('what was printed after the sentinel is the submission', async () => {
+  test('the text after the sentinel is the submission', async () => {
     const shell = scriptedShell(() => ({ output: `${SENTINEL}\ndiff --git a b\n` }));
     expect((await play([bash('cat patch')], {}, shell)).submission).toBe('diff --git a b\n');
   });
-  test('history only grows: each request begins with the one before', async () => {
+  test('history is append-only: each request begins with the previous one', async () => {
     const policy = scriptedPolicy([bash('echo 1'), 'no block', bash('echo 2'), SUBMIT]);
     await runMiniAgent(scriptedTask(), depsOf(policy, echoShell()));
     expect(policy.requests).toHaveLength(4);
@@ -71,7 +71,7 @@ describe('a rollout that submits', () => {
       expect(policy.requests[i]?.slice(0, before.length)).toEqual(before);
     }
   });
-  test('reasoning stays with the message', async () => {
+  test('reasoning is stored with its message', async () => {
     const end = await play([{ content: SUBMIT, reasoning_content: 'because' }]);
     expect(end.trajectory.messages[2]).toMatchObject({ reasoning_content: 'because' });
   });
@@ -88,16 +88,16 @@ describe('a rollout that submits', () => {
 
 describe('tool calls', () => {
   const config = { action: 'tool' };
-  test('run in order, one tool message each, and submit_solution ends it', async () => {
+  test('run in order with one tool message each; submit_solution ends the rollout', async () => {
     const two = toolCalls(['bash', '{"command":"echo a"}'], ['bash', '{"command":"echo b"}']);
     const end = await play([two, toolCalls(['submit_solution', '{}'])], config);
     expect(end).toMatchObject({ exit_status: 'submitted', submission: null });
-    const told = end.trajectory.messages.filter((message) => message.role === 'tool');
-    expect(told.map((message) => message.tool_call_id)).toEqual(['call_0', 'call_1']);
-    expect(told[1]?.content).toContain('\nb\n');
+    const toolMessages = end.trajectory.messages.filter((message) => message.role === 'tool');
+    expect(toolMessages.map((message) => message.tool_call_id)).toEqual(['call_0', 'call_1']);
+    expect(toolMessages[1]?.content).toContain('\nb\n');
     expect(end.trajectory.turns[0]?.commands).toHaveLength(2);
   });
-  test('what stands behind submit_solution does not run', async () => {
+  test('calls after submit_solution do not run', async () => {
     const shell = echoShell();
     await play(
       [toolCalls(['submit_solution', '{"submission":"p"}'], ['bash', '{"command":"ls"}'])],
@@ -106,21 +106,21 @@ describe('tool calls', () => {
     );
     expect(shell.commands).toEqual([]);
   });
-  test('one bad call spoils the answer: nothing runs, each call gets its message', async () => {
+  test('one bad call makes the answer malformed: nothing runs, each call gets a message', async () => {
     const shell = echoShell();
     const bad = toolCalls(['bash', '{"command":"ls"}'], ['bash', '{"command":']);
     const end = await play([bad, toolCalls(['submit_solution', '{}'])], config, shell);
     expect(shell.commands).toEqual([]);
-    const told = end.trajectory.messages.filter((message) => message.role === 'tool');
-    expect(told).toHaveLength(2);
-    expect(told[0]?.content).toMatch(/not a JSON object/);
+    const toolMessages = end.trajectory.messages.filter((message) => message.role === 'tool');
+    expect(toolMessages).toHaveLength(2);
+    expect(toolMessages[0]?.content).toMatch(/not a JSON object/);
   });
-  test('invalid JSON again and again is format_limit', async () => {
+  test('repeated invalid JSON ends as format_limit', async () => {
     const end = await play([toolCalls(['bash', 'Infinity'])], config);
     expect(end).toMatchObject({ exit_status: 'format_limit' });
     expect(end.trajectory.turns).toHaveLength(3);
   });
-  test('a server that refuses a history with invalid JSON ends it as format_limit, not as a fault', async () => {
+  test('a server that refuses a history with invalid JSON ends the rollout as format_limit', async () => {
     const refusal = new RolloutFailure('policy_bad_request', 'HTTP 400 Expecting value');
     const end = await play([toolCalls(['bash', '{']), refusal], config);
     expect(end.exit_status).toBe('format_limit');
@@ -133,24 +133,24 @@ describe('repeated commands', () => {
     trajectory.messages
       .map((message) => /(\d+) times in a row/.exec(message.content ?? '')?.[1])
       .filter(Boolean);
-  test('are warned of from the limit on', async () => {
+  test('get a warning from the limit on', async () => {
     const end = await play([bash('ls'), bash('ls'), bash('ls'), bash('ls'), bash('pwd'), bash('ls'), SUBMIT]);
     expect(warnings(end.trajectory)).toEqual(['3', '4']);
   });
-  test('are not when the limit is 0', async () => {
+  test('get no warning if the limit is 0', async () => {
     const end = await play([bash('ls')], { collapse_limit: 0, step_limit: 6 });
     expect(warnings(end.trajectory)).toEqual([]);
   });
 });
 
 describe('the sandbox', () => {
-  test('killed by its own limit is an end, with what was played', async () => {
+  test('a sandbox killed by its own limit ends the rollout with its trajectory', async () => {
     const shell = scriptedShell(() => new SandboxKilledError('out of memory'));
     const end = await play([bash('fork bomb')], {}, shell);
     expect(end).toMatchObject({ exit_status: null, sandbox_killed: true });
     expect(end.trajectory.turns[0]?.commands).toMatchObject([{ command: 'fork bomb', exit_code: null }]);
   });
-  test('lost for no reason of its own is a failure; the turn was reported', async () => {
+  test('a sandbox lost for another reason is a failure; the turn was reported', async () => {
     const lost = new RolloutFailure('sandbox_lost', 'gone');
     let turns = 0;
     const deps = depsOf(
@@ -161,7 +161,7 @@ describe('the sandbox', () => {
     await expect(runMiniAgent(scriptedTask(), deps)).rejects.toBe(lost);
     expect(turns).toBe(1);
   });
-  test('one command killed by a limit is an observation', async () => {
+  test('a command killed by a limit is an observation', async () => {
     const shell = scriptedShell((command) =>
       command === 'eat' ? { exitCode: 137, note: 'killed_by_limit' } : { output: SENTINEL },
     );
@@ -172,7 +172,7 @@ describe('the sandbox', () => {
 });
 
 describe('aborting', () => {
-  test('throws the reason, at once, while the policy is asked', async () => {
+  test('throws the reason at once during a request', async () => {
     const controller = new AbortController();
     const reason = new Error('cancelled');
     const waits: Answer = (signal) =>
@@ -184,7 +184,7 @@ describe('aborting', () => {
     setTimeout(() => controller.abort(reason), 20);
     await expect(running).rejects.toBe(reason);
   });
-  test('before the first turn nothing is asked', async () => {
+  test('sends no request if aborted before the first turn', async () => {
     const policy = scriptedPolicy([SUBMIT]);
     const signal = AbortSignal.abort(new Error('drain'));
     await expect(runMiniAgent(scriptedTask(), depsOf(policy, echoShell(), { signal }))).rejects.toThrow(
@@ -212,25 +212,25 @@ describe('token ids', () => {
       prompt_suffix: Int32Array.of(4),
     });
   });
-  test('that do not continue are kept and marked where nobody requires them', async () => {
+  test('that are not contiguous are stored and marked if the run does not require them', async () => {
     const end = await play(broken);
     expect(end).toMatchObject({ exit_status: 'submitted', trajectory: { contiguous: false } });
   });
-  test('that do not continue fail the rollout where they are required, with the turn reported', async () => {
+  test('that are not contiguous fail a run that requires them, with the turn reported', async () => {
     const seen: Trajectory[] = [];
     const policy = scriptedPolicy(broken, { requireTokens: true });
     const deps = depsOf(policy, echoShell(), { onTurn: (trajectory) => void seen.push(trajectory) });
     await expect(runMiniAgent(scriptedTask(), deps)).rejects.toThrow(/^turn 2: .* token 1 of 3 was 2, is 9/);
     expect(seen.at(-1)).toMatchObject({ turns: [{}, { tokens: null }] });
   });
-  test('count for the context limit where usage is missing', async () => {
+  test('count for the context limit if usage is missing', async () => {
     const end = await play([withTokens(bash('ls'), [1, 2, 3], [4, 5])], { context_limit: 5 });
     expect(end.trajectory.turns).toHaveLength(1);
     expect(end.exit_status).toBe('context_limit');
   });
 });
 
-test('who looks before a turn may end the rollout, and nothing is asked any more', async () => {
+test('beforeTurn may abort the rollout before its next request', async () => {
   const controller = new AbortController();
   const policy = scriptedPolicy([bash('echo one')]);
   const deps = depsOf(policy, echoShell(), {

@@ -1,6 +1,6 @@
 /**
- * The agent's loop, modelled on mini-swe-agent: ask the model, run its command, show it the output, until it submits or a limit
- * is met. History only grows. Mistakes of the agent are return values; only infrastructure throws.
+ * The agent's loop, modelled on mini-swe-agent: ask the model, run its command, send it the output, until it submits or reaches a
+ * limit. The history is append-only. Mistakes of the agent are return values; only infrastructure throws.
  */
 
 import { recordTokens, TokenBreak } from '@swefarm/policy';
@@ -37,7 +37,6 @@ export async function runMiniAgent(task: AgentTask, deps: AgentDeps): Promise<Ag
 type Stop = { exit_status: ExitStatus; submission: string | null };
 const stopAt = (exit_status: ExitStatus): Stop => ({ exit_status, submission: null });
 
-/** Checks the limits between turns, after all commands of the last answer have run. */
 function limitReached(state: RolloutState): Stop | null {
   if (state.trajectory.turns.length >= state.task.config.step_limit) return stopAt('turn_limit');
   if (state.remainingSeconds() <= 0) return stopAt('time_limit');
@@ -45,7 +44,6 @@ function limitReached(state: RolloutState): Stop | null {
   return limit && outOfTokens(state, limit);
 }
 
-/** The run's own token limit that the rollout has met; null: none. */
 function tokenLimitMet({ task, trajectory }: RolloutState): 'context_limit' | 'max_sequence_tokens' | null {
   const { context_limit: context, max_sequence_tokens: budget } = task.config;
   const first = tokensOf(trajectory.turns[0]);
@@ -55,7 +53,6 @@ function tokenLimitMet({ task, trajectory }: RolloutState): 'context_limit' | 'm
   return context !== null && all >= context ? 'context_limit' : null;
 }
 
-/** Ends a rollout that has no tokens left, with the limit that it met. */
 function outOfTokens(state: RolloutState, limit: TokenLimit): Stop {
   state.trajectory.limit = limit;
   return stopAt('context_limit');
@@ -69,14 +66,13 @@ function tokensOf(turn: Turn | undefined): { prompt: number; answer: number } {
   return { prompt: prefix_length + prompt_suffix.length, answer: generation.length };
 }
 
-/** Takes one answer of the model and acts on it; null when the rollout goes on. */
 async function takeTurn(state: RolloutState): Promise<Stop | null> {
   const reply = await askPolicy(state);
   if ('exit_status' in reply) return reply;
   const turn = recordAnswer(state, reply);
   try {
     await recordTurnTokens(state, reply, turn);
-    // The experts keep the whole answer's bytes in memory, and a command may take long.
+    // The routed experts reference the whole answer in memory, and a command may take minutes.
     reply.routed_experts = null;
     state.cut = reply.finish_reason === 'length';
     const apart = state.deps.policy.tokenMode === 'token-in';
@@ -89,7 +85,6 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
   }
 }
 
-/** Asks the policy, for at most the agent's remaining time. */
 async function askPolicy(state: RolloutState): Promise<PolicyReply | Stop> {
   const { deps, trajectory, tools } = state;
   const { pause } = deps.policy;
@@ -98,7 +93,7 @@ async function askPolicy(state: RolloutState): Promise<PolicyReply | Stop> {
   try {
     const reply = await deps.policy.complete(trajectory.messages, tools, state.signal);
     if (!('context_overflow' in reply)) return reply;
-    // Before the first turn it is a failure and not an end of the agent: the context is too small, or the run asks for too many tokens.
+    // Before the first turn an overflow is a failure: the context is too small, or the run asks for too many tokens.
     if (trajectory.turns.length > 0) return outOfTokens(state, reply.of ?? 'endpoint');
     throw new RolloutFailure(
       'policy_context',
@@ -142,7 +137,7 @@ function recordAnswer(state: RolloutState, reply: PolicyReply): Turn {
   return turn;
 }
 
-/** Throws RolloutFailure `policy_tokens` when tokens are required and the trainer could not use these. */
+/** Throws RolloutFailure `policy_tokens` when the run requires tokens and these are not contiguous. */
 async function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: Turn): Promise<void> {
   const { trajectory, ledger, deps } = state;
   try {
@@ -154,7 +149,6 @@ async function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: T
   if (turn.tokens) trajectory.contiguous = ledger.contiguous;
 }
 
-/** The same failure, with the texts of the two tokens when the endpoint provides them. */
 async function withTexts(broken: TokenBreak, { deps }: RolloutState): Promise<RolloutFailure> {
   if (broken.got === null) return broken;
   const texts = await deps.policy.detokenize([broken.seen, broken.got], deps.signal);
@@ -164,9 +158,8 @@ async function withTexts(broken: TokenBreak, { deps }: RolloutState): Promise<Ro
 }
 
 /**
- * Nothing of a malformed answer runs, and the model gets the reason. An answer cut by the token limit is incomplete whatever it
- * holds, and counts as malformed. But when the last one allowed was cut, the rollout ends as context_limit: it ran out of tokens,
- * and its tree is graded, whereas format_limit would earn nothing.
+ * Runs nothing of a malformed answer and sends the model the reason. An answer cut by the token limit counts as malformed. If the
+ * last one that the run allows was cut, the rollout ends as context_limit, so that its tree is graded; format_limit earns nothing.
  */
 function reject(state: RolloutState, message: Message, action: Action): Stop | null {
   const { config } = state.task;
@@ -174,7 +167,7 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
   state.badArguments ||= malformed?.badArguments ?? false;
   state.malformedInARow++;
   if (state.malformedInARow >= config.format_limit)
-    // The answer may have been limited to the tokens that were left.
+    // The request may have asked only for the tokens that were left.
     return state.cut ? outOfTokens(state, tokenLimitMet(state) ?? 'max_tokens') : stopAt('format_limit');
   const notice = state.cut
     ? state.prompts.render('token_cut')
@@ -186,7 +179,6 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
   return null;
 }
 
-/** Runs the calls of one answer in order, and adds each result to the history. */
 async function act(state: RolloutState, turn: Turn, calls: readonly Call[]): Promise<Stop | null> {
   for (const call of calls) {
     if (call.kind === 'submit') return { exit_status: 'submitted', submission: call.submission };

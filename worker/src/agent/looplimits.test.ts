@@ -23,7 +23,7 @@ const cutOff = (content: string): Answer => ({
 const lastMessage = (trajectory: Trajectory) => trajectory.messages.at(-1)?.content ?? '';
 
 describe('limits', () => {
-  test('turn_limit: the last command has run', async () => {
+  test('turn_limit: the last command runs', async () => {
     const shell = echoShell();
     const end = await play([bash('echo x')], { step_limit: 4 }, shell);
     expect(end).toMatchObject({ exit_status: 'turn_limit', submission: null });
@@ -32,7 +32,7 @@ describe('limits', () => {
   test('a submission in the last turn counts', async () => {
     expect((await play([bash('ls'), SUBMIT], { step_limit: 2 })).exit_status).toBe('submitted');
   });
-  test('context_limit by usage: what was said is still done', async () => {
+  test('context_limit by usage: the commands of the last answer run', async () => {
     const shell = echoShell();
     const long = {
       reply: replyOf(bash('echo x'), { usage: { prompt_tokens: 900, completion_tokens: 100 } }),
@@ -41,7 +41,7 @@ describe('limits', () => {
     expect(end.exit_status).toBe('context_limit');
     expect(shell.commands).toEqual(['echo y', 'echo x']);
   });
-  test('an answer held to what is left of the budget, for the last time, is out of it and not of its own length', async () => {
+  test('an answer limited to the rest of the budget ends as max_sequence_tokens', async () => {
     const cut = (prompt: number, answer: number) => ({
       reply: replyOf('And so on', {
         ...{ finish_reason: 'length', usage: { prompt_tokens: prompt, completion_tokens: answer } },
@@ -53,10 +53,10 @@ describe('limits', () => {
     const ours = await play([cut(100, 40), cut(160, 20), cut(190, 10)], { max_sequence_tokens: 101 });
     expect(ours.trajectory.limit).toBe('max_tokens');
   });
-  test('experts that are required and not told fail the rollout', async () => {
+  test('missing experts that the run requires fail the rollout', async () => {
     const reply = { prompt_token_ids: new Int32Array(3), generation_token_ids: new Int32Array(1) };
-    const told = { reply: { ...reply, generation_log_probs: new Float32Array(1), usage: null } };
-    const policy = scriptedPolicy([told], { requireTokens: true, experts: 'require' });
+    const withoutExperts = { reply: { ...reply, generation_log_probs: new Float32Array(1), usage: null } };
+    const policy = scriptedPolicy([withoutExperts], { requireTokens: true, experts: 'require' });
     await expect(runMiniAgent(scriptedTask(), depsOf(policy, echoShell()))).rejects.toMatchObject({
       failureClass: 'policy_tokens',
       message: expect.stringContaining('turn 1: routed_experts: there are none'),
@@ -69,7 +69,7 @@ describe('limits', () => {
     expect(end.trajectory.limit).toBe('endpoint');
   });
   test.each(['usage', 'ids'])(
-    'max_sequence_tokens by %s: all after the first prompt count, told or said',
+    'max_sequence_tokens by %s: all tokens after the first prompt count',
     async (by) => {
       const turn = (prompt: number, answer: number) => ({
         reply: replyOf(bash(`echo ${prompt}`), {
@@ -84,14 +84,14 @@ describe('limits', () => {
       const end = await play(answers, { max_sequence_tokens: 100 }, shell);
       expect(end).toMatchObject({ exit_status: 'context_limit', submission: null });
       expect(end.trajectory.limit).toBe('max_sequence_tokens');
-      // The turn that meets the limit is complete: its command runs, and the tree is graded.
+      // The turn that reaches the limit is complete: its command runs, and the tree is graded.
       expect(shell.commands).toEqual(['echo 5000', 'echo 5030', 'echo 5070']);
       expect((await play(answers.slice(0, 1), { max_sequence_tokens: 100, step_limit: 3 })).exit_status).toBe(
         'turn_limit',
       );
     },
   );
-  test('time_limit while a model thinks: the request is aborted', async () => {
+  test('time_limit during a request aborts it', async () => {
     const never: Answer = (signal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     const started = performance.now();
@@ -101,7 +101,7 @@ describe('limits', () => {
     expect(end.model_seconds).toBeGreaterThan(0.15);
     expect(end.trajectory.turns).toHaveLength(1);
   });
-  test('time_limit while a command runs: it gets no more than what is left', async () => {
+  test('time_limit during a command: the command gets only the remaining time', async () => {
     const shell = scriptedShell((_, { timeoutMs }) => {
       expect(timeoutMs).toBeLessThanOrEqual(100);
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, timeoutMs);
@@ -112,7 +112,7 @@ describe('limits', () => {
     expect(end.command_seconds).toBeGreaterThan(0.05);
     expect(lastMessage(end.trajectory)).toMatch(/still running after 0\.1 seconds/);
   });
-  test('a command gets its own time limit and a cap of output', async () => {
+  test('a command gets its own time limit and an output limit', async () => {
     const shell = echoShell();
     await play([bash('ls'), SUBMIT], { step_timeout: 7, observation_limit: 100 }, shell);
     expect(shell.options[0]).toMatchObject({ timeoutMs: 7000, maxOutputBytes: 400 });
@@ -120,13 +120,13 @@ describe('limits', () => {
 });
 
 describe('malformed answers', () => {
-  test('the model is told why; too many in a row end it', async () => {
+  test('the model gets the reason; too many in a row end the rollout', async () => {
     const end = await play(['no block'], { format_limit: 3 });
     expect(end).toMatchObject({ exit_status: 'format_limit', cut_by_token_limit: false });
     expect(end.trajectory.turns).toHaveLength(3);
     expect(end.trajectory.messages[3]?.content).toMatch(/holds no ```bash block/);
   });
-  test('only those in a row count', async () => {
+  test('only consecutive ones count', async () => {
     const end = await play(['a', 'b', bash('ls'), 'c', 'd', SUBMIT], { format_limit: 3 });
     expect(end.exit_status).toBe('submitted');
   });
@@ -136,26 +136,26 @@ describe('malformed answers', () => {
 });
 
 describe('answers cut by the token limit', () => {
-  test('nothing of it runs, though it holds a block; the model is told and goes on', async () => {
+  test('nothing of a cut answer runs; the model is told and the rollout continues', async () => {
     const shell = echoShell();
     const end = await play([cutOff(`${bash('rm -rf src')}\nand th`), SUBMIT], {}, shell);
     expect(shell.commands).toEqual([`echo ${SENTINEL}`]);
     expect(end).toMatchObject({ exit_status: 'submitted', cut_by_token_limit: false });
     expect(end.trajectory.messages[3]?.content).toMatch(/limit of tokens/);
   });
-  test('too many in a row: out of tokens, so that the tree is graded', async () => {
+  test('too many in a row end as context_limit, so that the tree is graded', async () => {
     const end = await play([cutOff('I th')], { format_limit: 2 });
     expect(end).toMatchObject({ exit_status: 'context_limit', cut_by_token_limit: true });
   });
-  test('the kind of the last one decides', async () => {
+  test('the last one decides the exit status', async () => {
     const end = await play([cutOff('I th'), 'no block'], { format_limit: 2 });
     expect(end).toMatchObject({ exit_status: 'format_limit', cut_by_token_limit: false });
   });
-  test('a limit met after a cut answer says so', async () => {
+  test('a limit reached by a cut answer is recorded', async () => {
     const end = await play([bash('ls'), cutOff('I th')], { step_limit: 2 });
     expect(end).toMatchObject({ exit_status: 'turn_limit', cut_by_token_limit: true });
   });
-  test('cut tool calls get their messages', async () => {
+  test('each call of a cut answer gets a message', async () => {
     const half: Answer = {
       reply: {
         message: { role: 'assistant', ...toolCalls(['bash', '{"comm']) } as never,

@@ -19,14 +19,14 @@ const result = (head: string | Buffer, more: Partial<CommandResult> = {}): Comma
 const cut = (more: CommandResult, limit: number) => headAndTail(more, limit, (left) => `<${left}>`);
 
 describe('head and tail', () => {
-  test('what fits is shown whole, without its last newline', () => {
+  test('output within the limit is shown whole, without its last newline', () => {
     expect(cut(result('abc\n'), 10)).toBe('abc');
     expect(cut(result('x'.repeat(10)), 10)).toBe('x'.repeat(10));
   });
-  test('what does not fit keeps both ends and says how much is gone', () => {
+  test('longer output keeps both ends and states how much is left out', () => {
     expect(cut(result('0123456789abcdef'), 10)).toBe('01234\n<6 characters>\nbcdef');
   });
-  test('a long output that the shell cut at the source', () => {
+  test('a long output that the shell cut at its source', () => {
     const shown = cut(
       result('H'.repeat(20_000), { tail: Buffer.from('T'.repeat(20_000)), outputBytes: 1e9 }),
       10_000,
@@ -35,11 +35,11 @@ describe('head and tail', () => {
     expect(shown.endsWith('T'.repeat(5000))).toBe(true);
     expect(shown).toContain('<about 999990000 bytes>');
   });
-  test('characters count, not bytes: 10,000 of four bytes are whole', () => {
+  test('the limit counts characters: 10,000 of four bytes are shown whole', () => {
     expect(cut(result('é'.repeat(10_000)), 10_000)).toBe('é'.repeat(10_000));
     expect(outputCap(10_000, 'tree')).toBe(40_000);
   });
-  test('neither a surrogate pair nor a sequence of bytes is cut through', () => {
+  test('neither a surrogate pair nor a UTF-8 sequence is split', () => {
     const shown = cut(result('😀'.repeat(50)), 11);
     expect(shown).toBe('😀😀😀\n<about 180 bytes>\n😀😀');
     const head = Buffer.from('é'.repeat(100)).subarray(0, 121);
@@ -47,7 +47,7 @@ describe('head and tail', () => {
     const split = cut(result(head, { tail, outputBytes: 4000 }), 60);
     expect(split).toBe(`${'é'.repeat(30)}\n<about 3880 bytes>\n${'é'.repeat(30)}`);
   });
-  test('bytes that are no UTF-8 are shown as such', () => {
+  test('bytes that are not UTF-8 become replacement characters', () => {
     expect(cut(result(Buffer.from([0x61, 0xff, 0xfe, 0x00, 0x62])), 10)).toBe('a\ufffd\ufffd\0b');
   });
 });
@@ -93,7 +93,7 @@ describe('the sentinel', () => {
     ['more on its line', result(`${S} x\n`)],
     ['nothing', result('')],
   ])('no submission: %s', (_, of) => expect(parseSubmission(of, 'tree')).toBeNull());
-  test('a submission longer than is kept stays too long when it is the patch, else is unknown', () => {
+  test('a submission over the limit is too large if it is the patch, else unknown', () => {
     const long = result(`${S}\n${'a'.repeat(100)}`, { tail: Buffer.from('b'.repeat(100)), outputBytes: 1e8 });
     expect(parseSubmission(long, 'tree')).toEqual({ text: null });
     expect(parseSubmission(long, 'submission')?.text).toHaveLength(200);

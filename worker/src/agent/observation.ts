@@ -2,9 +2,9 @@
 import type { CommandResult } from '@swefarm/sandbox';
 import { type Prompts, SENTINEL } from './prompts.ts';
 
-/** Most bytes of one UTF-8 character. */
+/** The longest UTF-8 character. */
 const BYTES_PER_CHARACTER = 4;
-/** A submitted patch over 10 MB earns nothing, so at least one byte more than that must be captured. */
+/** A submitted patch over 10 MB earns nothing, so the shell must capture more than that. */
 const SUBMISSION_BYTES = 11 * 1024 ** 2;
 const SENTINELS = [SENTINEL, 'MINI_SWE_AGENT_FINAL_OUTPUT'];
 
@@ -34,8 +34,8 @@ export function renderObservation(
 }
 
 /**
- * Decodes lossily and keeps at most `limit` characters (UTF-16 units), half of them from the end; `elision` renders the notice
- * between the halves from a phrase such as "1200 characters".
+ * Decodes invalid bytes to replacement characters and returns at most `limit` UTF-16 units, half of them from the end. `elision`
+ * renders the notice between the halves from a phrase such as "1200 characters".
  */
 export function headAndTail(
   result: Pick<CommandResult, 'head' | 'tail' | 'outputBytes'>,
@@ -56,15 +56,15 @@ export function headAndTail(
   } else {
     first = startOf(decodeStart(head, (limit - half) * BYTES_PER_CHARACTER), limit - half);
     last = endOf(decodeEnd(tail ?? head, half * BYTES_PER_CHARACTER), half);
-    const kept = Buffer.byteLength(first) + Buffer.byteLength(last);
-    leftOut = `about ${Math.max(1, result.outputBytes - kept)} bytes`;
+    const shown = Buffer.byteLength(first) + Buffer.byteLength(last);
+    leftOut = `about ${Math.max(1, result.outputBytes - shown)} bytes`;
   }
   return `${first}\n${elision(leftOut)}\n${withoutFinalNewline(last)}`;
 }
 
 /**
- * The text after the sentinel when this command submits: the first line that is not blank is the sentinel, and the command
- * exited with 0. Null: no submission. `text` is null when the tree is the patch and the output was longer than is captured.
+ * The text after the sentinel if the command exited with 0 and its first line that is not blank is the sentinel; null: no submission.
+ * `text` is null when the tree is the patch and the output was longer than the shell captured.
  */
 export function parseSubmission(
   result: CommandResult,
@@ -87,7 +87,6 @@ const isSpace = (byte: number | undefined): boolean =>
 
 const withoutFinalNewline = (text: string): string => (text.endsWith('\n') ? text.slice(0, -1) : text);
 
-/** At most `count` units from the start, never half a surrogate pair. */
 function startOf(text: string, count: number): string {
   const cut = text.length > count && isHigh(text.charCodeAt(count - 1)) ? count - 1 : count;
   return text.slice(0, cut);
@@ -102,16 +101,9 @@ const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** Decodes the first bytes; drops a character that the cut splits. */
-function decodeStart(bytes: Buffer, count: number): string {
-  let end = Math.min(count, bytes.length);
-  let lead = end - 1;
-  while (lead > 0 && end - lead < BYTES_PER_CHARACTER && isContinuation(bytes[lead])) lead--;
-  const first = bytes[lead] ?? 0;
-  const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
-  if (length > end - lead) end = lead;
-  return bytes.toString('utf8', 0, Math.max(0, end));
-}
+/** Decodes the first bytes; a stream decoder drops a character that the cut splits. */
+const decodeStart = (bytes: Buffer, count: number): string =>
+  new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, count), { stream: true });
 
 function decodeEnd(bytes: Buffer, count: number): string {
   let from = Math.max(0, bytes.length - count);
@@ -119,5 +111,5 @@ function decodeEnd(bytes: Buffer, count: number): string {
   return bytes.toString('utf8', from);
 }
 
-/** An independent copy: a slice or a concatenation would hold the whole output in memory as long as the history exists. */
+/** An independent copy: a slice would reference the whole output as long as the history exists. */
 const detached = (text: string): string => Buffer.from(text, 'utf8').toString('utf8');

@@ -1,8 +1,7 @@
-/** The time in which the trainer pauses the policy: the agent's clocks stand still meanwhile. */
+/** The time in which the trainer pauses the policy; the agent's clocks stop meanwhile. */
 
 export interface Pause {
   readonly paused: boolean;
-  /** Seconds paused so far, the present pause included. */
   seconds(): number;
   /** Calls the listener at each start and end of a pause; returns a function that unsubscribes. */
   onChange(listener: () => void): () => void;
@@ -11,19 +10,19 @@ export interface Pause {
 /** For policies without a trainer's announcements. */
 export const NEVER_PAUSED: Pause = { paused: false, seconds: () => 0, onChange: () => () => undefined };
 
-/** Resolves when the policy may be asked. Throws the signal's reason when aborted. */
+/** Resolves when the policy is not paused. Throws the signal's reason when aborted. */
 export async function untilServing(pause: Pause, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (!pause.paused) return;
   await new Promise<void>((resolve) => {
-    const look = () => {
+    const check = () => {
       if (pause.paused && !signal.aborted) return;
       stop();
-      signal.removeEventListener('abort', look);
+      signal.removeEventListener('abort', check);
       resolve();
     };
-    const stop = pause.onChange(look);
-    signal.addEventListener('abort', look, { once: true });
+    const stop = pause.onChange(check);
+    signal.addEventListener('abort', check, { once: true });
   });
   signal.throwIfAborted();
 }

@@ -13,14 +13,14 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-test('the shipped set shows the problem, the work directory and how to submit', async () => {
+test('the shipped set has the problem, the work directory and the way to submit', async () => {
   const text = (await open({ step_limit: 77 })).render('instance', TASK);
   expect(text).toContain('It breaks: {{x}}');
   expect(text).toContain('/testbed');
   expect(text).toContain('at most 77 answers');
   expect(text).toContain('echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT');
 });
-test('with tool calls it speaks of tools and never of blocks', async () => {
+test('in tool mode the prompts mention tools and not blocks', async () => {
   const prompts = await open({ action: 'tool' });
   const texts = [
     prompts.render('system', TASK),
@@ -32,7 +32,7 @@ test('with tool calls it speaks of tools and never of blocks', async () => {
     expect(text).toContain('submit_solution');
   }
 });
-test('an override wins over both variants; its own variant wins over it', async () => {
+test('an override replaces both variants; an override of the tool variant replaces that one', async () => {
   const system = { system: 'S {{workdir}}' };
   expect((await open({ action: 'tool', prompt_overrides: system })).render('system', TASK)).toBe(
     'S /testbed',
@@ -41,7 +41,7 @@ test('an override wins over both variants; its own variant wins over it', async 
   expect((await open({ action: 'tool', prompt_overrides: both })).render('system', TASK)).toBe('T');
   expect((await open({ prompt_overrides: both })).render('system', TASK)).toBe('S /testbed');
 });
-test('a folder replaces what it has and leaves the rest', async () => {
+test('a folder replaces the templates that it has', async () => {
   await writeFile(join(folder, 'elision.md'), '~{{left_out}}~\n');
   await writeFile(join(folder, 'README.md'), 'about {{anything}}');
   const prompts = await open({ prompts: folder });

@@ -23,21 +23,21 @@ const NAMES = {
   collapse: ['count'],
 } as const satisfies Record<string, readonly string[]>;
 
-export type PromptName = keyof typeof NAMES;
+type PromptName = keyof typeof NAMES;
 export const SENTINEL = 'COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT';
 
 const SHIPPED = fileURLToPath(new URL('./prompts/', import.meta.url));
-/** Read once: it comes with the software. Sets of a run's own are read anew for each rollout. */
+/** Read once. Other sets may change and are read for each rollout. */
 const SHIPPED_DEFAULT = createLazy(() => readSet(join(SHIPPED, 'default')));
 const KNOWN = new Set(Object.keys(NAMES).flatMap((name) => [name, `${name}_tool`]));
 
 export type Prompts = {
-  /** Renders one template with the values of its own names; the common names are already filled. */
+  /** Renders one template with the values of its own names. */
   render(name: PromptName, values?: Readonly<Record<string, string | number>>): string;
 };
 
 /**
- * Reads and checks the whole prompt set, so that prompts cannot fail in the middle of a rollout.
+ * Reads and checks the whole prompt set, so that no template fails in the middle of a rollout.
  * `config.prompts` names a shipped set or a folder (a path with a slash); templates missing in the folder come from `default`.
  *
  * @throws UsageError for an unknown set, a missing folder, an unknown template name or a bad template
@@ -45,11 +45,11 @@ export type Prompts = {
 export async function openPrompts(config: AgentConfig, workdir: string): Promise<Prompts> {
   const texts = new Map(await SHIPPED_DEFAULT.get());
   if (config.prompts !== 'default') {
-    for (const [name, text] of await readSet(folderOf(config.prompts))) place(texts, name, text);
+    for (const [name, text] of await readSet(folderOf(config.prompts))) replaceText(texts, name, text);
   }
   for (const [name, text] of Object.entries(config.prompt_overrides).sort(plainFirst)) {
     if (!KNOWN.has(name)) throw unknown(`prompt_overrides.${name}`);
-    place(texts, name, { source: `prompt_overrides.${name}`, text });
+    replaceText(texts, name, { source: `prompt_overrides.${name}`, text });
   }
   const templates = new Map<string, Template>();
   for (const [name, names] of Object.entries(NAMES)) {
@@ -75,7 +75,7 @@ export async function openPrompts(config: AgentConfig, workdir: string): Promise
 type Text = { source: string; text: string };
 
 /** A plain template from a later source also replaces the tool variant of an earlier one. */
-function place(texts: Map<string, Text>, name: string, text: Text): void {
+function replaceText(texts: Map<string, Text>, name: string, text: Text): void {
   texts.set(name, text);
   if (!name.endsWith('_tool')) texts.delete(`${name}_tool`);
 }

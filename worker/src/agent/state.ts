@@ -1,7 +1,7 @@
 /** The state of one rollout of the mini agent: history, counters of consecutive events, and its clock. */
 
 import { openLedger, type TokenLedger } from '@swefarm/policy';
-import { type Message, onAbort, type ToolDefinition, type Trajectory } from '@swefarm/shared';
+import type { Message, ToolDefinition, Trajectory } from '@swefarm/shared';
 import { toolDefinitions } from './actions.ts';
 import type { AgentDeps, AgentTask } from './agent.ts';
 import { startDeadline } from './deadline.ts';
@@ -19,7 +19,7 @@ export type RolloutState = Disposable & {
   readonly signal: AbortSignal;
   remainingSeconds(): number;
   malformedInARow: number;
-  /** The history holds a tool call whose arguments are not JSON. */
+  /** The history contains a tool call whose arguments are not JSON. */
   badArguments: boolean;
   /** The last answer was cut by the token limit. */
   cut: boolean;
@@ -57,7 +57,6 @@ export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prom
         {
           role: 'user',
           content: prompts.render('instance', values),
-          // The instance's own texts: a picture is in memory once.
           ...(pictures.length > 0 ? { pictures } : {}),
         },
       ],
@@ -84,19 +83,15 @@ export function addMessage(state: RolloutState, content: string, toolCallId: str
   state.trajectory.messages.push(message);
 }
 
-/** The agent's time limit; its clock stands still while the policy is paused. */
 function startClock(timeLimitSeconds: number, pause: Pause, outer: AbortSignal) {
-  const controller = new AbortController();
-  const listener = onAbort(outer, () => controller.abort(outer.reason));
+  const over = new AbortController();
   const deadline = startDeadline(timeLimitSeconds, pause, () =>
-    controller.abort(new Error('the agent has no time left')),
+    over.abort(new Error('the agent has no time left')),
   );
+  const signal = AbortSignal.any([outer, over.signal]);
   return {
-    signal: controller.signal,
-    remainingSeconds: () => (controller.signal.aborted ? 0 : deadline.remainingSeconds()),
-    [Symbol.dispose]() {
-      deadline[Symbol.dispose]();
-      listener[Symbol.dispose]();
-    },
+    signal,
+    remainingSeconds: () => (signal.aborted ? 0 : deadline.remainingSeconds()),
+    [Symbol.dispose]: () => deadline[Symbol.dispose](),
   };
 }

@@ -1,4 +1,4 @@
-/** A strict template, `{{name}}` and nothing else, so that a typing error in a prompt is found before the first turn. */
+/** Strict templates with `{{name}}` only, so that a typing error in a prompt is found before the first turn. */
 import { UsageError } from '@swefarm/shared';
 
 type Piece = { text: string } | { name: string };
@@ -30,7 +30,7 @@ export function parseTemplate(source: string, text: string, names: readonly stri
   return { source, pieces };
 }
 
-/** Fills a template. Values are never parsed as templates. A name without a value is a bug of the caller and throws. */
+/** Fills a template. Values are not parsed as templates. Throws UsageError for a name without a value. */
 export function renderTemplate(
   template: Template,
   values: Readonly<Record<string, string | number>>,

@@ -6,17 +6,17 @@ import { countUnreadCalls } from './unreadcalls.ts';
 const KIMI = '<|tool_calls_section_begin|><|tool_call_begin|>bash';
 const call = { id: 'a', type: 'function' as const, function: { name: 'bash', arguments: '{}' } };
 
-function said(...answers: Partial<Message>[]): Trajectory {
+function trajectoryOf(...answers: Partial<Message>[]): Trajectory {
   const made = madeTrajectory(1, 1);
   const turn = made.turns[0] as Turn;
   const messages = answers.map((answer) => ({ role: 'assistant', content: null, ...answer }) as Message);
   return { ...made, messages, turns: messages.map((_, message) => ({ ...turn, message })) };
 }
 
-test('of a rollout those answers are counted whose call was begun and not read, by the word that begins most of them', () => {
+test('answers with an unreadable tool call are counted, with the most frequent marker', () => {
   expect(
     countUnreadCalls(
-      said(
+      trajectoryOf(
         { content: KIMI },
         { content: `<think>${KIMI}</think>I am done.` },
         { content: '<tool_call>{"name": }</tool_call>' },
@@ -27,6 +27,6 @@ test('of a rollout those answers are counted whose call was begun and not read, 
     ),
   ).toEqual({ answers: 3, marker: '<|tool_calls_section_begin|>' });
 });
-test('a rollout whose calls were all read says nothing', () => {
-  expect(countUnreadCalls(said({ tool_calls: [call] }, { content: 'I am done.' }))).toBeUndefined();
+test('a rollout without unreadable calls has no count', () => {
+  expect(countUnreadCalls(trajectoryOf({ tool_calls: [call] }, { content: 'I am done.' }))).toBeUndefined();
 });

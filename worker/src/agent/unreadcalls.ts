@@ -1,12 +1,12 @@
-/** Counts the answers that began a tool call which no parser could read: distinguishes a wrong parser from a weak model. */
+/** Counts the answers with a tool call that no parser could read: many show a wrong parser, not a weak model. */
 import { findUnreadCall } from '@swefarm/policy';
 import type { Trajectory, UnreadCalls } from '@swefarm/shared';
 
-/** Counts over a whole rollout of an agent that works by tool calls; undefined when there was none. */
+/** Counts over a whole rollout with tool calls; undefined: none was unreadable. */
 export function countUnreadCalls({ messages, turns, token_mode: mode }: Trajectory): UnreadCalls | undefined {
   const markers = new Map<string, number>();
-  for (const { message: place } of turns) {
-    const message = messages[place];
+  for (const { message: index } of turns) {
+    const message = messages[index];
     const unread = message && findUnreadCall(message, mode === 'token-in');
     if (unread) markers.set(unread.marker, (markers.get(unread.marker) ?? 0) + 1);
   }

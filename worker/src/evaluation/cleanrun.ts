@@ -1,4 +1,4 @@
-/** One run of a plan in one clean container: the patch goes in, the script runs, and what it left is taken out. */
+/** One run of a plan in one clean container: applies the patch, runs the script, and reads the files that it left. */
 import { type EvaluationFacts, isNoPatch } from '@swefarm/grading';
 import type { Container, ContainerState, ExecResult, Removals, Runtime } from '@swefarm/sandbox';
 import {
@@ -24,27 +24,25 @@ import { mayLackFiles, withoutRecreated } from './recreated.ts';
 const KILLED = 137;
 const TERMINATED = 143;
 const CONTAINER_END_MS = 2_000;
-/** The folder of the repository in scripts that are made by columns. */
+/** The folder of the repository in the scripts of plans that the row does not bring. */
 const TESTBED = '/testbed';
 
 export type CleanRunDeps = {
   /** A fresh container of the instance's image, set up for the evaluation. */
   container: () => Promise<Container>;
-  /** One in which nothing has run; absent: `container` gives such. */
+  /** A fresh container in which nothing has run; absent: `container` returns one. */
   bare?: () => Promise<Container>;
-  /** Takes each container when its tests have ended, and removes it while its log is graded. */
+  /** Removes each container while its log is graded. */
   removals: Removals;
-  /** The run's limit. */
   timeoutSeconds: number;
   logLimit: number;
   imageDigest: string;
   network: 'none' | 'egress';
   runtime: Pick<Runtime, 'diskFree'>;
-  /** The patch was taken from a sandbox of ours. */
+  /** The worker took the patch from the agent's tree. */
   fromTree: boolean;
-  /** Bytes that a container may write; null: no limit. */
   diskBytes: number | null;
-  /** Why a container has less memory here than the instance's harness gives it; null: it has as much. */
+  /** Describes by how much a container here has less memory than the instance's harness gives; null: it has as much. */
   shortMemory: string | null;
   signal: AbortSignal;
 };
@@ -58,7 +56,7 @@ export type Ran = {
   testsSeconds: number;
 };
 
-/** Seconds that the script may take: the harness's own limit, where that is smaller than the run's. */
+/** Seconds that the script may take: the smaller one of the harness's limit and the run's. */
 export const timeoutOf = (plan: Pick<InstancePlan, 'timeout'>, runSeconds: number): number =>
   Math.min(plan.timeout ?? runSeconds, runSeconds);
 
@@ -77,7 +75,7 @@ export const noRun = (
   network: deps.network,
 });
 
-/** Throws RolloutFailure evaluation_lost, setup_failed, node_memory, or whatever the runtime throws. */
+/** Throws RolloutFailure `evaluation_lost`, `setup_failed`, `node_memory`, and as the runtime does. */
 export async function runOnce(
   instance: Instance,
   plan: InstancePlan,
@@ -99,7 +97,7 @@ export async function runOnce(
   }
 }
 
-/** What was killed for memory here may live on a node with more: that is no verdict. Throws RolloutFailure `node_memory`. */
+/** Throws RolloutFailure `node_memory` when the tests were killed for memory and a node with more memory might run them. */
 async function requireFed(
   container: Container,
   { exit_code }: Ran['facts'],
@@ -141,7 +139,7 @@ async function runIn(
   return ran;
 }
 
-/** A patch that breaks the container in which it is applied holds more than that container's memory. */
+/** A patch that breaks the container in which it is applied is larger than the container's memory. */
 function noteKill(ran: Omit<Ran, 'disk'>): void {
   ran.facts.sandbox_killed = true;
   if (ran.facts.patch_state === 'none') ran.facts.patch_state = 'too_large';
@@ -149,8 +147,8 @@ function noteKill(ran: Omit<Ran, 'disk'>): void {
 }
 
 /**
- * Applies the patch, runs the script and reads what it left; notes all of it in `ran` as soon as it is known. Every call of it can fail by
- * the doing of the patch or its code, and {@link isCausedByCode} decides about each failure.
+ * Applies the patch, runs the script and reads the files that it left; writes each fact to `ran` as soon as it is known. The patch or its
+ * code can make every call fail; {@link isCausedByCode} decides about each failure.
  */
 async function runPatched(
   container: Container,
@@ -187,7 +185,7 @@ async function runPatched(
   Object.assign(facts, await whatChanged(container, seal, deps.signal));
 }
 
-/** Null when the tests run next; else what the commands printed that did not apply the patch. */
+/** Null when the tests run next; else the output of the commands that failed to apply the patch. */
 async function applyTo(
   facts: Omit<EvaluationFacts, 'log'>,
   container: Container,
@@ -209,15 +207,14 @@ async function applyTo(
   return facts.ran_unapplied ? null : output;
 }
 
-/** Throws RolloutFailure `evaluation_lost` when the container has ended. */
 function requireRunning(state: ContainerState): void {
   if (state !== 'running')
     throw new RolloutFailure('evaluation_lost', `the evaluation container is ${state}`);
 }
 
 /**
- * A scheduler sends TERM to all processes of a job, and an engine tells of the end of a container after that of its processes: the
- * container may end, or be said to have ended, a moment after its tests.
+ * The state of the container, which may end shortly after its tests: a scheduler sends TERM to all processes of a job, and an engine
+ * reports the end of a container later than that of its processes.
  */
 async function stateAfter(
   container: Container,
@@ -227,22 +224,22 @@ async function stateAfter(
   // On some engines a container killed during its tests reports an exit code of its own.
   if (exitCode === null || survived === false) return container.state();
   if (exitCode !== KILLED && exitCode !== TERMINATED) return 'running';
-  const look = async (): Promise<ContainerState | null> => {
+  const ended = async (): Promise<ContainerState | null> => {
     const state = await container.state();
     return state === 'running' ? null : state;
   };
-  return (await poll(look, { pauseMs: 50, withinMs: CONTAINER_END_MS })) ?? 'running';
+  return (await poll(ended, { pauseMs: 50, withinMs: CONTAINER_END_MS })) ?? 'running';
 }
 
 const secondsSince = (from: number): number => (performance.now() - from) / 1000;
 
-/** Writes patch and eval script in one call, because each call costs a round trip to the engine. */
+/** Writes patch and eval script in one call, which saves a round trip to the engine. */
 async function putFiles(
   container: Container,
   { instance, plan, patch }: Work,
   signal: AbortSignal,
 ): Promise<{ path: string; content: Buffer }> {
-  // The `host` dry run has no root of its own: its container is a folder elsewhere.
+  // The container of the `host` dry run is a folder and has no root of its own.
   const path = container.end ? EVAL_PATH : `${container.workdir}/../eval.sh`;
   const named = instance.plan ? container.spec.workdir : TESTBED;
   const content = Buffer.from(plan.script.replaceAll(named, container.workdir));
@@ -266,7 +263,7 @@ const runScript = (
     cwd: container.workdir,
     timeoutMs: timeoutOf(plan, deps.timeoutSeconds) * 1000,
     maxOutputBytes: deps.logLimit,
-    // Steps that follow the patch may have run its code.
+    // Steps after the patch may have run its code.
     ...(plan.after.length === 0 ? { standing: 'last' as const } : {}),
     signal: deps.signal,
   });

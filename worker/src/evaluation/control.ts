@@ -1,7 +1,7 @@
 /**
- * Finds out whether a patch or its instance is at fault when tests did not start, could not be read or timed out. Evidence is what other
- * evaluations showed under the same conditions. Where there is none, one worker of the farm evaluates the untouched tree, and gold if
- * that tree's tests do not start either. A control evaluation runs in clean containers and never sees the patch in question.
+ * Determines whether a patch or its instance is at fault when tests did not start, were unreadable or timed out. The evidence comes from
+ * other evaluations under the same conditions. Without evidence, one worker of the farm evaluates the untouched tree, and gold if the
+ * tests of that tree do not start either. A control evaluation runs in clean containers, without the patch in question.
  */
 import { createHash } from 'node:crypto';
 import { untouchedPatch } from '@swefarm/grading';
@@ -21,9 +21,9 @@ import {
 import type { Logger } from 'pino';
 
 export type Control = {
-  /** Whether the tests start without this patch; null: not on the untouched tree, and there is no gold to ask. */
+  /** Whether the tests start without this patch; null: not on the untouched tree, and the row has no gold. */
   testsStart(): Promise<boolean | null>;
-  /** Share of the time limit that gold needs, or else the untouched tree; null where neither tells. `isGold`: gold told. */
+  /** Share of the time limit that gold needs, or else the untouched tree; null: not known. `isGold`: it is gold's. */
   timeShare(): Promise<{ share: number | null; isGold: boolean }>;
 };
 
@@ -32,26 +32,22 @@ type ControlOutcome = 'started' | 'not_started' | 'timed_out' | 'lost';
 export type ControlDeps = {
   controls: Controls;
   leases: Leases;
-  /** Unique to the attempt. */
   holder: string;
-  /** Evaluates one patch in clean containers. */
   run: (patch: string) => Promise<{ report: Report; testsSeconds: number }>;
-  /** Makes a request to Redis, and waits while Redis refuses it. */
+  /** Makes a request to Redis and retries it while Redis refuses. */
   ask: <T>(call: () => Promise<T>) => Promise<T>;
   timeoutSeconds: number;
-  /** Counts a control evaluation by its end. */
   count: (labels: { tree: ControlTree; outcome: ControlOutcome }) => void;
   log: Pick<Logger, 'info'>;
   signal: AbortSignal;
-  /** Milliseconds; absent: a minute. After so long without renewal another worker takes over. */
+  /** Milliseconds without a renewal after which another worker takes over; absent: a minute. */
   leaseMs?: number;
 };
 
 const LEASE_MS = 60_000;
-/** Renewals within the lease's life, and looks of those that wait. */
-const RENEWALS = 3;
-const LOOK_MS = 1_000;
-/** Two trees, each evaluated at most twice, and as much again for a holder that died. */
+const RENEWALS_PER_LEASE = 3;
+const POLL_MS = 1_000;
+/** Time limits to wait for another worker: two trees, each evaluated at most twice, and once more if that worker dies. */
 const PATIENCE_LIMITS = 8;
 const PATIENCE_MS = 600_000;
 
@@ -93,10 +89,10 @@ export function createControl(
       if (lease === null) {
         if (performance.now() > giveUpAt)
           throw new RolloutFailure('evaluation_lost', 'the control evaluation by another worker did not end');
-        await sleep(LOOK_MS, signal);
+        await sleep(POLL_MS, signal);
         continue;
       }
-      // Another worker may have ended between the look and the lease.
+      // Another worker may have stored evidence before this one took the lease.
       const now = decide(await deps.ask(() => controls.read(conditions)));
       if ('answer' in now) return now.answer;
       const { report, testsSeconds } = await evaluateTree(now.evaluate, patches[now.evaluate], deps);
@@ -124,25 +120,24 @@ export function createControl(
   };
 }
 
-/** Null while another attempt has it. */
 async function takeLease(
   conditions: string,
   { leases, holder, ask, leaseMs = LEASE_MS }: ControlDeps,
 ): Promise<AsyncDisposable | null> {
   const name = `control-${conditions}`;
-  const hold = () => leases.hold(name, holder, leaseMs);
-  if (!(await ask(hold))) return null;
-  const renewal = setInterval(() => void hold().catch(() => undefined), leaseMs / RENEWALS);
+  const renew = () => leases.hold(name, holder, leaseMs);
+  if (!(await ask(renew))) return null;
+  const renewal = setInterval(() => void renew().catch(() => undefined), leaseMs / RENEWALS_PER_LEASE);
   return {
     async [Symbol.asyncDispose]() {
       clearInterval(renewal);
-      // A lease that cannot be released lapses.
+      // A lease that is not released expires.
       await leases.release(name, holder).catch(() => undefined);
     },
   };
 }
 
-/** Throws RolloutFailure `evaluation_lost` where infrastructure failed: such an evaluation is no evidence. */
+/** Throws RolloutFailure `evaluation_lost` when infrastructure failed. */
 async function evaluateTree(
   tree: ControlTree,
   patch: string,
@@ -175,14 +170,14 @@ function evidenceIn(
   const starts = evaluation === 'completed';
   if (tree === 'sibling') return { starts, seconds: null };
   if (starts) return { starts, seconds: testsSeconds };
-  // The bug itself may be an endless loop: only gold's timeout shows that the limit is too small.
+  // The bug of the untouched tree may be an endless loop: only gold's timeout shows that the limit is too small.
   const atLimit = evaluation === 'timed_out' && tree === 'gold';
   return { starts, seconds: atLimit ? timeoutSeconds : null };
 }
 
 /**
- * What an evaluation of any patch adds to the evidence; null when it adds nothing. Of a patch of somebody else only a start counts, and
- * only one that no finding casts doubt on: the patch may have printed the outcomes itself.
+ * The evidence that an evaluation of any patch adds; null: none. For a sibling only a clean, completed evaluation counts, because the
+ * patch may have printed the outcomes itself.
  */
 export function evidenceOf(
   report: Pick<Report, 'evaluation' | 'trust'>,
@@ -196,7 +191,7 @@ export function evidenceOf(
   return evidenceIn(report, tree, testsSeconds, timeoutSeconds);
 }
 
-/** Adds what a control shows to the facts of a patch whose end the registry of health does not explain. */
+/** Adds the evidence of a control to the facts of a patch whose end the registry of health does not explain. */
 export async function addControlFacts(facts: RewardFacts, control: Control): Promise<void> {
   const { evaluation, gold_healthy, gold_time_share } = facts;
   if (evaluation === 'timed_out' && gold_time_share === null)

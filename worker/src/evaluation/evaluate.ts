@@ -1,6 +1,6 @@
 /**
  * Evaluates one patch in a clean container, by plain exec: it never uses the agent's shell, container or files.
- * The verdict follows from what the tests left by the plan's rules; exit codes come from the runtime.
+ * The verdict follows by the plan's rules from the files and the log of the tests; exit codes come from the runtime.
  */
 import { gradeEvaluation, isNoPatch } from '@swefarm/grading';
 import { type Instance, type InstancePlan, type Report, RolloutFailure } from '@swefarm/shared';
@@ -12,7 +12,7 @@ import type { EvaluationLock } from './evaluationlock.ts';
 import { type ProgramDeps, runProgram } from './program.ts';
 import { readReport } from './readreport.ts';
 
-/** Share of the time limit: gold that needs less is far from the limit, whatever runs beside it. */
+/** Gold that needs less than this share of the time limit meets the limit under any load of the node. */
 const FAR_FROM_LIMIT = 0.2;
 /** The harness's own limit on a patch; it does not try to apply a larger one. */
 const MAX_PATCH_BYTES = 10 * 1024 * 1024;
@@ -22,22 +22,21 @@ export type EvaluationDeps = CleanRunDeps &
   Pick<ProgramDeps, 'startProgram'> & {
     threads: Threads;
     evaluationLock: EvaluationLock;
-    /** Evaluate an empty patch too (golden, noop and preflight need the status of each test on the bare tree). */
+    /** Evaluate an empty patch too (golden, noop and preflight need the status of each test on the untouched tree). */
     evaluateEmpty: boolean;
     /** Share of the time limit that gold is known to need; null: not known. */
     goldTimeShare: number | null;
-    /** Why the tests run: for a verdict, to confirm one, or as evidence beside other patches. */
+    /** Why the tests run: for a verdict, to confirm one, or as evidence for other patches. */
     purpose: 'patch' | 'second' | 'control';
-    /** Counts each run of tests. */
     count: (labels: Pick<EvaluationDeps, 'purpose'>) => void;
-    /** Tells what other trees need; absent: it is a control evaluation itself, or none is made. */
+    /** Evidence of other trees; absent: this is a control evaluation itself, or none is made. */
     control?: Control | null;
   };
 
-/** `startSeconds`: until the clean container was ready; `testsSeconds`: the eval script. Both are of the last run, when it ran twice. */
+/** `startSeconds`: start of the clean container; `testsSeconds`: the eval script. Both are of the last run. */
 export type Evaluated = { report: Report; log: Buffer | null; startSeconds: number; testsSeconds: number };
 
-/** Throws RolloutFailure evaluation_lost, node_disk, parse_timeout, setup_failed, or whatever the runtime throws at start. */
+/** Throws RolloutFailure `evaluation_lost`, `node_disk`, `parse_timeout`, `setup_failed`, and as the runtime's start does. */
 export async function evaluate(
   instance: Instance,
   plan: InstancePlan,
@@ -60,7 +59,7 @@ export async function evaluate(
   return evaluated;
 }
 
-/** Runs the tests, once more alone when they timed out, and grades their log. Throws as {@link evaluate} does. */
+/** Runs the tests and grades their log. Tests that time out run once more, alone on the node. Throws as {@link evaluate} does. */
 export async function runTests(
   instance: Instance,
   plan: InstancePlan,
@@ -85,7 +84,7 @@ export async function runTests(
   return { report, log: ran.log, startSeconds: ran.startSeconds, testsSeconds: ran.testsSeconds };
 }
 
-/** Then no slow neighbour could make a comparable patch meet the limit. */
+/** If so, a timeout is not caused by other load on the node. */
 async function isGoldFarFromLimit({ goldTimeShare, control }: EvaluationDeps): Promise<boolean> {
   if (goldTimeShare !== null) return goldTimeShare < FAR_FROM_LIMIT;
   const known = await control?.timeShare();
@@ -115,7 +114,6 @@ async function grade(
   return readReport({ instance, plan, patch, facts, log }, deps.threads);
 }
 
-/** To an end of their own. */
 const haveTestsRun = (facts: Ran['facts']): boolean =>
   (facts.patch_state === 'applied' || facts.patch_state === 'empty' || facts.ran_unapplied === true) &&
   !facts.timed_out &&

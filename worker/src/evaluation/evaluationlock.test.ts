@@ -4,8 +4,8 @@ import { EvaluationLock } from './evaluationlock.ts';
 
 const NEVER = new AbortController().signal;
 
-test('shared work overlaps, work alone does not, and nobody overtakes', async () => {
-  const quiet = new EvaluationLock();
+test('shared work overlaps, exclusive work does not, and the order is first in, first out', async () => {
+  const lock = new EvaluationLock();
   const log: string[] = [];
   const work = (name: string) => async () => {
     log.push(`+${name}`);
@@ -13,62 +13,62 @@ test('shared work overlaps, work alone does not, and nobody overtakes', async ()
     log.push(`-${name}`);
   };
   await Promise.all([
-    quiet.shared(work('a'), NEVER),
-    quiet.shared(work('b'), NEVER),
-    quiet.alone(work('C'), NEVER),
-    quiet.shared(work('d'), NEVER),
-    quiet.alone(work('E'), NEVER),
+    lock.shared(work('a'), NEVER),
+    lock.shared(work('b'), NEVER),
+    lock.alone(work('C'), NEVER),
+    lock.shared(work('d'), NEVER),
+    lock.alone(work('E'), NEVER),
   ]);
   expect(log).toEqual(['+a', '+b', '-a', '-b', '+C', '-C', '+d', '-d', '+E', '-E']);
 });
 
-test('a failure gives the lock back', async () => {
-  const quiet = new EvaluationLock();
-  await expect(quiet.alone(() => Promise.reject(new Error('no')), NEVER)).rejects.toThrow('no');
-  await expect(quiet.shared(() => Promise.resolve(1), NEVER)).resolves.toBe(1);
+test('a failure releases the lock', async () => {
+  const lock = new EvaluationLock();
+  await expect(lock.alone(() => Promise.reject(new Error('no')), NEVER)).rejects.toThrow('no');
+  await expect(lock.shared(() => Promise.resolve(1), NEVER)).resolves.toBe(1);
 });
 
-test('who is aborted leaves the queue at once, and lets those behind it in', async () => {
-  const quiet = new EvaluationLock();
-  const held = Promise.withResolvers<void>();
-  const reader = quiet.shared(() => held.promise, NEVER);
+test('aborted work leaves the queue at once and admits the work behind it', async () => {
+  const lock = new EvaluationLock();
+  const running = Promise.withResolvers<void>();
+  const first = lock.shared(() => running.promise, NEVER);
   const abort = new AbortController();
-  const alone = quiet.alone(() => Promise.resolve('ran'), abort.signal);
-  const behind = quiet.shared(() => Promise.resolve('in'), NEVER);
+  const alone = lock.alone(() => Promise.resolve('ran'), abort.signal);
+  const behind = lock.shared(() => Promise.resolve('in'), NEVER);
   abort.abort(new Error('cancelled'));
   await expect(alone).rejects.toThrow('cancelled');
   await expect(behind).resolves.toBe('in');
-  await expect(quiet.shared(() => Promise.resolve(1), AbortSignal.abort(new Error('late')))).rejects.toThrow(
+  await expect(lock.shared(() => Promise.resolve(1), AbortSignal.abort(new Error('late')))).rejects.toThrow(
     'late',
   );
-  held.resolve();
-  await reader;
+  running.resolve();
+  await first;
 });
 
-describe('when work alone has taken its share of time', () => {
+describe('when exclusive work has used its share of time', () => {
   afterEach(() => void vi.useRealTimers());
   const minutes = (count: number): number => count * 60_000;
   const passing = (ms: number) => () => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-  test('those who wait work beside it, and one that hangs never stops them again', async () => {
+  test('waiting work runs beside exclusive work that hangs', async () => {
     vi.useFakeTimers();
-    const quiet = new EvaluationLock({ share: 0.1, graceMs: 1_000 });
-    void quiet.alone(passing(minutes(30)), NEVER);
+    const lock = new EvaluationLock({ share: 0.1, graceMs: 1_000 });
+    void lock.alone(passing(minutes(30)), NEVER);
     let ended = 0;
-    for (let n = 0; n < 4; n++) void quiet.shared(passing(1_000), NEVER).then(() => ended++);
+    for (let n = 0; n < 4; n++) void lock.shared(passing(1_000), NEVER).then(() => ended++);
     await vi.advanceTimersByTimeAsync(200);
     expect(ended).toBe(0);
     await vi.advanceTimersByTimeAsync(3_000);
     expect(ended).toBe(4);
   });
 
-  test('work alone still runs one at a time, and is not put off for ever by what runs beside it', async () => {
+  test('exclusive work still runs one at a time, and shared work does not delay it', async () => {
     vi.useFakeTimers();
-    const quiet = new EvaluationLock({ share: 0, graceMs: 0 });
+    const lock = new EvaluationLock({ share: 0, graceMs: 0 });
     const log: string[] = [];
-    void quiet.shared(passing(minutes(60)), NEVER);
+    void lock.shared(passing(minutes(60)), NEVER);
     for (const name of ['A', 'B']) {
-      void quiet.alone(async () => {
+      void lock.alone(async () => {
         log.push(`+${name}`);
         await passing(minutes(1))();
         log.push(`-${name}`);
@@ -78,17 +78,17 @@ describe('when work alone has taken its share of time', () => {
     expect(log).toEqual(['+A', '-A', '+B', '-B']);
   });
 
-  test('five that hang, of 64, cost a node of eight slots minutes and not hours', async () => {
+  test('5 of 64 evaluations that hang delay a node of 8 slots by minutes, not hours', async () => {
     vi.useFakeTimers();
     const from = performance.now();
-    const quiet = new EvaluationLock();
+    const lock = new EvaluationLock();
     const limit = minutes(30);
     const todo = Array.from({ length: 64 }, (_, n) => (n % 13 === 1 ? limit : minutes(1)));
     let honest = 0;
     const slot = async (): Promise<void> => {
       for (let ms = todo.shift(); ms !== undefined; ms = todo.shift()) {
-        await quiet.shared(passing(ms), NEVER);
-        if (ms === limit) await quiet.alone(passing(limit), NEVER);
+        await lock.shared(passing(ms), NEVER);
+        if (ms === limit) await lock.alone(passing(limit), NEVER);
         else honest = Math.max(honest, performance.now() - from);
       }
     };

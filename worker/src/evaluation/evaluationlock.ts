@@ -1,12 +1,12 @@
 /**
- * Evaluations share the node; one that timed out gets a second try with no other evaluation beside it, so that a slow neighbour
- * is not mistaken for a slow patch. Turns are first come, first served, until waiting for such tries has cost its share of time:
- * from then on evaluations run beside them, because a patch that hangs must not stop its node.
+ * Evaluations share the node. One that timed out gets a second try without another evaluation beside it, so that load on the node
+ * does not count as a slow patch. The order is first in, first out, until the waits for exclusive tries have used their share of time;
+ * then other evaluations run beside them, so that a patch that hangs does not stop its node.
  */
 
-/** Share of the total evaluation time on this node that may be lost by waiting for work alone. */
+/** Share of the total evaluation time on this node that may be lost by waiting for exclusive work. */
 const SHARE = 0.1;
-/** May be lost in any case, so that short tests always get their try alone. */
+/** May be lost in any case, so that short tests always get an exclusive try. */
 const GRACE_MS = 60_000;
 const LEAST_TIMER_MS = 50;
 
@@ -18,7 +18,7 @@ export class EvaluationLock {
   #shared = 0;
   #isAlone = false;
   #waiting: Waiting[] = [];
-  /** Milliseconds of work done, and of waiting for work alone; how many wait so now, and when both were last updated. */
+  /** Milliseconds of work done and of waiting for exclusive work; the number of waiting evaluations; the time of the last update. */
   #worked = 0;
   #lost = 0;
   #hindered = 0;
@@ -30,18 +30,18 @@ export class EvaluationLock {
     this.#graceMs = graceMs;
   }
 
-  /** Runs beside other shared work. Rejects with the signal's reason when it is aborted before its turn. */
+  /** Runs beside other shared work. Rejects with the signal's reason when it is aborted before the work starts. */
   shared<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#run(false, work, signal);
   }
 
-  /** Runs with nothing else beside it while the share lasts; only one at a time in any case. Rejects as `shared` does. */
+  /** Runs exclusively while the share lasts, and never beside other exclusive work. Rejects as `shared` does. */
   alone<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#run(true, work, signal);
   }
 
   async #run<T>(alone: boolean, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    await this.#turn(alone, signal);
+    await this.#admitted(alone, signal);
     try {
       return await work();
     } finally {
@@ -52,7 +52,7 @@ export class EvaluationLock {
     }
   }
 
-  #turn(alone: boolean, signal: AbortSignal): Promise<void> {
+  #admitted(alone: boolean, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const leave = (): void => {
@@ -73,7 +73,6 @@ export class EvaluationLock {
     });
   }
 
-  /** Milliseconds that may still be lost. */
   #left(): number {
     return this.#graceMs + this.#share * this.#worked - this.#lost;
   }
@@ -87,22 +86,22 @@ export class EvaluationLock {
 
   #admit(): void {
     this.#count();
-    const isPatient = this.#left() > 0;
-    const stay: Waiting[] = [];
+    const isFair = this.#left() > 0;
+    const waiting: Waiting[] = [];
     for (const one of this.#waiting) {
-      // While there is patience, no work overtakes another.
-      const isBehind = isPatient && stay.length > 0;
+      // While the share lasts, no work overtakes other work.
+      const isBehind = isFair && waiting.length > 0;
       const isFree = !this.#isAlone && (!one.alone || this.#shared === 0);
-      if (isBehind || !(isFree || (!isPatient && !(one.alone && this.#isAlone)))) {
-        stay.push(one);
+      if (isBehind || !(isFree || (!isFair && !(one.alone && this.#isAlone)))) {
+        waiting.push(one);
         continue;
       }
       if (one.alone) this.#isAlone = true;
       else this.#shared++;
       one.start();
     }
-    this.#waiting = stay;
-    this.#hindered = stay.filter(({ alone }) => !alone).length;
+    this.#waiting = waiting;
+    this.#hindered = waiting.filter(({ alone }) => !alone).length;
     clearTimeout(this.#timer);
     if (this.#hindered > 0) {
       const ms = Math.max(LEAST_TIMER_MS, this.#left() / this.#hindered);

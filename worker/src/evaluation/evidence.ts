@@ -1,7 +1,7 @@
 /**
  * Code that runs in the evaluation can change the tools that decide its verdict: pytest, python, bash, the script that bash is
- * still reading, what git does when it resets the tests. After every process of the container has ended, this module looks from
- * outside which of them differ from the image; `trust` derives its findings from that.
+ * still reading, or git's configuration. After every process of the container has ended, this module lists from outside the files
+ * of such tools that differ from the image; `trust` derives its findings from the list.
  */
 import { posix } from 'node:path';
 import { decidesOutcomes, type EvaluationFacts, isPathFile } from '@swefarm/grading';
@@ -12,14 +12,14 @@ import { errorMessage, SwefarmError } from '@swefarm/shared';
 export const EVAL_PATH = '/eval.sh';
 const TESTBED = '/testbed';
 const TIMEOUT_MS = 120_000;
-/** More paths than any installation replaces: code that makes so many wants to hide one of them. */
+/** More paths than any installation replaces. */
 const MOST_PATHS = 1_000;
 const START_BYTES = 4096;
 const CONFIG_BYTES = 256 * 1024;
 const ROOTS = /^\/(?:usr|opt|s?bin|lib[^/]*|etc|root|testbed)(?:\/|$)/;
 /** Python writes the first kind when it imports, installations write the others. */
 const PRUNED = /\/(?:__pycache__|[^/]*\.(?:dist|egg)-info)(?:\/|$)/;
-/** Of the work tree only the files that control git, of root's home only its top level: the rest belongs to the project. */
+/** Paths that belong to the project: in the work tree all but git's files, in root's home all below its top level. */
 const INNER =
   /^\/testbed\/(?!\.git(?:\/(?:hooks|info)(?:\/|$)|\/[^/]*$|$))|^\/root\/(?!\.config\/git(?:\/|$))[^/]+\//;
 const GIT_CONFIGS = new Set([
@@ -29,7 +29,7 @@ const GIT_CONFIGS = new Set([
   '/root/.gitconfig',
   '/root/.config/git/config',
 ]);
-/** Settings by which git alters files or runs programs. */
+/** Settings with which git changes files or runs programs. */
 const GIT_SETTING = /^\s*(?:\[(?:filter|include)|(?:hookspath|attributesfile|fsmonitor|worktree)\b)/i;
 
 /** The eval script as it was written to the container. */
@@ -55,10 +55,10 @@ export async function whatChanged(
     const touched = await touchedPaths(remains, limit);
     const files = await changedTools(remains, touched, container.workdir, limit);
     for (const path of touched.configs) files.push(...(await gitSettings(remains, path, limit)));
-    if (!(await holds(container, remains, seal, limit))) files.push(seal.path);
+    if (!(await isUnchanged(container, remains, seal, limit))) files.push(seal.path);
     return { changed_files: files };
   } catch (error) {
-    // The tests have ended and their log is here: losing the container now does not lose the verdict.
+    // The log of the tests is here already, so a lost container does not lose the verdict.
     signal.throwIfAborted();
     const why = limit.aborted ? `no answer in ${TIMEOUT_MS / 1000} s` : errorMessage(error);
     return { changes_unknown: why.slice(0, 200) };
@@ -68,7 +68,7 @@ export async function whatChanged(
 const moved = (from: string, to: string) => (path: string) =>
   path === from || path.startsWith(`${from}/`) ? to + path.slice(from.length) : path;
 
-/** The same changes with the work tree at /testbed, wherever it is. */
+/** The same changes, with the work tree shown at /testbed. */
 function atTestbed(remains: FileChanges, workdir: string): FileChanges {
   if (workdir === TESTBED) return remains;
   const [shown, real] = [moved(workdir, TESTBED), moved(TESTBED, workdir)];
@@ -90,13 +90,11 @@ function atTestbed(remains: FileChanges, workdir: string): FileChanges {
 type Touched = {
   /** Paths that decide outcomes unless they are folders; true: the path is gone. */
   tools: Map<string, boolean>;
-  /** Those of them that are folders: a path below them has changed, and exists. */
+  /** Those of them that are folders: an existing path below them has changed. */
   folders: Set<string>;
-  /** Git's configuration files. */
   configs: Set<string>;
 };
 
-/** Throws when there are too many to list. */
 async function touchedPaths(remains: FileChanges, signal: AbortSignal): Promise<Touched> {
   const found: Touched = { tools: new Map(), folders: new Set(), configs: new Set() };
   const entersFolder = (path: string): boolean => ROOTS.test(path) && !PRUNED.test(path) && !INNER.test(path);
@@ -117,7 +115,7 @@ async function touchedPaths(remains: FileChanges, signal: AbortSignal): Promise<
   return found;
 }
 
-/** A folder is listed when something in it has changed; where the list leaves open whether a path is a folder, this asks. */
+/** The changed tools that are files. A folder is in `tools` when something in it has changed. */
 async function changedTools(
   remains: FileChanges,
   { tools, folders }: Touched,
@@ -134,8 +132,8 @@ async function changedTools(
 }
 
 /**
- * The files that Python reads at start: `path:`, and `path:line` of each line; nothing where no file can be read. A line that names the
- * work tree names it at /testbed.
+ * A file that Python reads at start, as `path:` and `path:line` for each line; empty if it is unreadable. Paths of the work tree are
+ * shown at /testbed.
  */
 async function startLines(
   remains: FileChanges,
@@ -149,7 +147,7 @@ async function startLines(
   return [`${path}:`, ...lines.map((line) => `${path}:${moved(workdir, TESTBED)(line)}`)];
 }
 
-/** Null when it is not a regular file, or is too large. */
+/** Null when the path is not a regular file or is too large. */
 async function contentOf(
   remains: FileChanges,
   path: string,
@@ -170,8 +168,8 @@ async function gitSettings(remains: FileChanges, path: string, signal: AbortSign
   return lines.filter((line) => GIT_SETTING.test(line)).map((line) => `${path}:${line.slice(0, 200)}`);
 }
 
-/** Whether bash has read the script that was written. The stamp also detects a script that was changed and then restored. */
-async function holds(
+/** Whether bash has read the script as it was written. The stamp also detects a script that was changed and then restored. */
+async function isUnchanged(
   container: Container,
   remains: FileChanges,
   seal: Seal,

@@ -1,4 +1,4 @@
-/** No honest patch is proven a forgery from its words, its log and its exit codes: each pair of odd additions beside a fix, and each alone. */
+/** Grades fixes with unusual additions, each addition alone and in pairs: words, log and exit codes never prove a forgery. */
 import { gradeEvaluation, planEvaluation, withoutTestHooks } from '@swefarm/grading';
 import { describe, expect, test } from 'vitest';
 import { diff, type Project } from '../../test/matrix/forgeryprojects.ts';
@@ -47,13 +47,13 @@ const besides = (at: number): Changes[] => {
   return [changes, ...others];
 };
 
-describe('an odd patch that mends is no forgery', () => {
-  test('more than 200 are tried', () => {
+describe('an unusual patch that fixes the bug is no forgery', () => {
+  test('the table makes more than 200 patches', () => {
     expect(PATCHES.flatMap((_, at) => besides(at)).length).toBeGreaterThan(200);
   });
 
   test.each(PATCHES.map(([name, project], at) => [name, project, besides(at)] as const))(
-    '%s, alone and beside others',
+    '%s, alone and with others',
     (_name, project, all) => {
       for (const changes of all) {
         const patch = project.row.patch + diff(project.tree, changes);
@@ -65,7 +65,7 @@ describe('an odd patch that mends is no forgery', () => {
         );
         expect(report.resolved).toBe(true);
         expect(report.trust.level, report.trust.reasons.join('\n')).not.toBe('forged');
-        // The second evaluation without what could decide tests still has the fix.
+        // The patch without its test hooks still has the fix.
         expect(withoutTestHooks(patch, project.row)?.patch ?? patch).toContain(project.row.patch);
       }
     },

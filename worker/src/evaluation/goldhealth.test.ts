@@ -20,7 +20,7 @@ const here = {
   timeoutSeconds: 120,
 };
 
-test('what was found out here holds', () => {
+test('a finding of the same image, grader and network applies', () => {
   expect(goldHealthOf({ health: [known] }, here)).toEqual({ gold_healthy: true, gold_time_share: 0.25 });
   expect(goldHealthOf({ health: [{ ...known, gold_resolves: false }] }, here)).toEqual({
     gold_healthy: false,
@@ -29,11 +29,11 @@ test('what was found out here holds', () => {
 });
 
 test.each([
-  ['nothing was', undefined, {}],
-  ['of another image', [known], { imageDigest: 'sha256:b' }],
-  ['by another grader', [known], { grader: 'swegym' }],
-  ['with a network', [known], { network: 'egress' as const }],
-])('what was found out elsewhere does not: %s', (_name, health, change) => {
+  ['no finding', undefined, {}],
+  ['a finding of another image', [known], { imageDigest: 'sha256:b' }],
+  ['a finding of another grader', [known], { grader: 'swegym' }],
+  ['a finding with another network', [known], { network: 'egress' as const }],
+])('%s does not apply', (_name, health, change) => {
   expect(goldHealthOf({ health }, { ...here, ...change })).toEqual({
     gold_healthy: null,
     gold_time_share: null,

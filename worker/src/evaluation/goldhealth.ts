@@ -1,4 +1,4 @@
-/** What the registry of health knows of gold, if it was measured with this very image, grader and network. */
+/** The registry's finding about gold, if it was measured with the same image, grader and network. */
 import type { Instance, RewardFacts } from '@swefarm/shared';
 
 type Conditions = {
@@ -8,7 +8,7 @@ type Conditions = {
   timeoutSeconds: number;
 };
 
-/** Nulls where the registry holds nothing that applies here. */
+/** Nulls when no finding applies. */
 export function goldHealthOf(
   instance: Pick<Instance, 'health'>,
   here: Conditions,

@@ -1,26 +1,26 @@
-/** Asks a clean container which names of modules are those of Python's own or of installed ones: a new module with such a name replaces one. */
+/** Tests in a clean container whether new modules have the names of Python's own or of installed ones, which they would replace. */
 import type { CleanRunDeps } from './cleanrun.ts';
 
 const TIMEOUT_MS = 60_000;
 const OUTPUT_BYTES = 1024 * 1024;
 /** Directly below a folder from which Python imports. */
 const IMPORTABLE = /\/(?:lib\/python[\d.]+|lib-dynload|(?:site|dist)-packages)\/[^/]+$/;
-/** Packages are not entered: only what stands at their top can be replaced. */
-const LOOKS =
+/** Does not enter packages: only their top level can be replaced. */
+const FIND =
   'find / -maxdepth 9 \\( -path /proc -o -path /sys -o -path /testbed \\) -prune -o -path "*-packages/*" \\( "$@" \\) -prune -print -o -path "*-packages/*" -prune -o -path "*/lib/python*" \\( "$@" \\) -print';
 
-/** True also where the container cannot tell. Throws whatever the runtime throws at start. */
+/** True also when `find` fails. Throws as the runtime's start does. */
 export async function namesTaken(
   names: readonly string[],
   { container: start, removals, signal }: Pick<CleanRunDeps, 'container' | 'removals' | 'signal'>,
 ): Promise<boolean> {
   const container = await start();
   try {
-    const asked = names.flatMap((name, index) => [
+    const patterns = names.flatMap((name, index) => [
       ...(index > 0 ? ['-o'] : []),
       ...['-name', name, '-o', '-name', `${name}.py`, '-o', '-name', `${name}.*.so`],
     ]);
-    const { output, exitCode } = await container.exec(['/bin/sh', '-c', LOOKS, 'sh', ...asked], {
+    const { output, exitCode } = await container.exec(['/bin/sh', '-c', FIND, 'sh', ...patterns], {
       timeoutMs: TIMEOUT_MS,
       maxOutputBytes: OUTPUT_BYTES,
       standing: 'clean',

@@ -1,7 +1,6 @@
 /**
- * Runs a program that is not ours and reads the outcomes of tests: it comes with the row, or with a package of the dataset's makers. It
- * gets a container of its own, without network and with little of everything; only what it wrote comes out. Whatever it does there
- * costs its own rollout alone: it holds no evaluation lock and no thread, and its time is bounded.
+ * Runs a program of the dataset that reads the outcomes of tests. The program is untrusted: it runs in a container of its own, without
+ * network and with small limits, and only its output is read. It needs no evaluation lock and no thread, and its time is bounded.
  */
 import { posix } from 'node:path';
 import type { ProgramEnd } from '@swefarm/grading';
@@ -9,21 +8,18 @@ import type { Container, ExecResult, Limits, Removals, Runtime } from '@swefarm/
 import { isCausedByCode } from '@swefarm/sandbox';
 import { errorMessage, type ProgramSource, RolloutFailure, SwefarmError, sleepAtMost } from '@swefarm/shared';
 
-/** What one program may have; a run that gives its sandboxes less memory gives no more here. */
+/** The limits of one program; the run's own limits apply too. */
 export const PROGRAM_LIMITS: Limits = { cpus: 1, memoryBytes: 1024 ** 3, pids: 64, diskBytes: null };
 const MOST_SECONDS = 600;
-/** Of the outcomes; a larger output is refused, never cut. */
+/** A larger output is refused, not cut. */
 const OUTPUT_BYTES = 16 * 1024 * 1024;
-/** Of what a program says beside its outcomes: its last lines say why it failed. */
-const SAID_BYTES = 16 * 1024;
-/** Beyond its inputs. Engines that limit no disk are watched. */
+const MESSAGE_BYTES = 16 * 1024;
 const DISK_BYTES = 256 * 1024 * 1024;
-const DISK_LOOK_MS = 500;
+const DISK_POLL_MS = 500;
 const END_MS = 60_000;
 const INPUTS = '/inputs';
-/** Where it runs, and where it may write. */
 const HOME = '/';
-/** No single file may be larger: in units of 512 bytes, as sh counts. */
+/** Limits the size of one file, in units of 512 bytes. */
 const LIMITED = `ulimit -f ${DISK_BYTES / 512} && exec "$@"`;
 const WITHOUT_ERRORS = `ulimit -f ${DISK_BYTES / 512} && exec "$@" 2>/dev/null`;
 
@@ -35,12 +31,12 @@ export type ProgramDeps = {
   signal: AbortSignal;
 };
 
-export type ProgramInputs = { log: Buffer; files: Readonly<Record<string, string>> };
+type ProgramInputs = { log: Buffer; files: Readonly<Record<string, string>> };
 
 /**
- * What it wrote, unread, or why there is nothing: then the program is at fault.
+ * Returns the program's output, or how the program failed.
  *
- * @throws RolloutFailure when the node is, and as `startProgram` does
+ * @throws RolloutFailure when the node is at fault, and as `startProgram` does
  */
 export async function runProgram(
   source: ProgramSource,
@@ -86,7 +82,7 @@ async function runIn(container: Container, source: ProgramSource, signal: AbortS
   const result = await execLimited(container, ['/bin/sh', '-c', script, 'sh', ...source.argv], {
     cwd: HOME,
     timeoutMs: seconds * 1000,
-    maxOutputBytes: source.output === undefined ? OUTPUT_BYTES : SAID_BYTES,
+    maxOutputBytes: source.output === undefined ? OUTPUT_BYTES : MESSAGE_BYTES,
     signal: disk.signal,
   });
   signal.throwIfAborted();
@@ -100,7 +96,6 @@ async function runIn(container: Container, source: ProgramSource, signal: AbortS
   return readOutput(container, source.output, signal);
 }
 
-/** Null when the signal of the disk watch ended it. */
 async function execLimited(
   container: Container,
   argv: readonly string[],
@@ -115,7 +110,7 @@ async function execLimited(
   }
 }
 
-/** Read from outside, after every process that the program left has ended: none of them can change it while it is read. */
+/** Reads the file from outside after every process of the container has ended, so that none can change it. */
 async function readOutput(container: Container, path: string, signal: AbortSignal): Promise<ProgramEnd> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(END_MS)]);
   const remains = (await container.end?.(limit)) ?? container;
@@ -133,20 +128,19 @@ async function howItEnded(container: Container, { exitCode, output }: ExecResult
   const state = await container.state();
   if (state === 'own_limit' || ((await container.oomKills()) ?? 0) > 0)
     return `it went over its limit of ${PROGRAM_LIMITS.memoryBytes / 1024 ** 2} MiB of memory or ${PROGRAM_LIMITS.pids} processes`;
-  if (state !== 'running') throw lost(`the container of the program is ${state}`);
+  if (state !== 'running')
+    throw new RolloutFailure('evaluation_lost', `the container of the program is ${state}`);
   const last = output.toString('utf8').trim().split('\n').at(-1)?.trim().slice(0, 160) ?? '';
   return `it ended with ${exitCode === null ? 'a signal' : `exit code ${exitCode}`}${last === '' ? '' : `: ${last}`}`;
 }
 
-const lost = (message: string): RolloutFailure => new RolloutFailure('evaluation_lost', message);
-
-/** `signal` aborts also when the container has written more than a program may. */
+/** The returned signal also aborts when the container has written more than {@link DISK_BYTES}. */
 function watchDiskUse(container: Container, signal: AbortSignal): Disposable & { signal: AbortSignal } {
   const over = new AbortController();
   const done = new AbortController();
   const watch = async (): Promise<void> => {
     while (!done.signal.aborted && !over.signal.aborted) {
-      await sleepAtMost(DISK_LOOK_MS, done.signal);
+      await sleepAtMost(DISK_POLL_MS, done.signal);
       const use = await container.diskUse?.().catch(() => null);
       if (use && use.bytes > DISK_BYTES) over.abort(new Error('too much was written'));
     }

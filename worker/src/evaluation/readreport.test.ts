@@ -30,7 +30,7 @@ const evaluation = (changes: Partial<GradeInput['facts']> = {}): GradeInput => (
   log: Buffer.from('PASSED t.py::test_a\n'.repeat(500_000)),
 });
 
-test('a log that nobody can read in time is judged as one on which the harness breaks', async () => {
+test('a log that cannot be parsed in time gets the verdict of one on which the harness breaks', async () => {
   const report = await readReport(evaluation(), threads, 1);
   expect(report).toMatchObject({ evaluation: 'completed', resolved: false, tests_status: null });
   expect(officialReport(report, { log: null, model: 'm', timeoutSeconds: 1800 })).toBeNull();
@@ -40,7 +40,7 @@ test('a log that nobody can read in time is judged as one on which the harness b
   expect(decided).toMatchObject({ outcome: 'judged', reward: 0, row: 'unresolved' });
 });
 
-test('a log that ends the thread that reads it is judged in the same way', async () => {
+test('a log that ends its thread gets the same verdict', async () => {
   const broken: Pick<Threads, 'run'> = {
     run: (name, input, options) =>
       (input as GradeInput).log?.length
@@ -51,13 +51,13 @@ test('a log that ends the thread that reads it is judged in the same way', async
   expect(report).toMatchObject({ evaluation: 'completed', resolved: false, unreadable: 'raises' });
 });
 
-test('its container was killed all the same', async () => {
+test('an unreadable log of a killed container is reported as sandbox_killed', async () => {
   expect((await readReport(evaluation({ sandbox_killed: true }), threads, 1)).evaluation).toBe(
     'sandbox_killed',
   );
 });
 
-test('a node on which not even an empty log is read is at fault', async () => {
+test('a node that cannot parse an empty log in time is at fault', async () => {
   const slow: Pick<Threads, 'run'> = {
     run: (name, input) => threads.run(name, input, { timeoutMs: 1 }),
   };

@@ -1,4 +1,4 @@
-/** Parses a log into a report, in a thread. The patch wrote the log: an unreadable one gets a verdict, as where the harness breaks. */
+/** Parses a log into a report, in a thread. The patch may have written the log, so an unreadable one gets a verdict. */
 import { unreadReport } from '@swefarm/grading';
 import { type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { Threads } from '../threads/pool.ts';
@@ -7,8 +7,8 @@ import type { GradeInput } from '../threads/tasks.ts';
 const LIMIT_MS = 60_000;
 
 /**
- * Tries twice, the second time for twice as long. Whatever fails for this log and not for an empty one is the doing of the log. Throws
- * RolloutFailure `parse_timeout` when even an empty log takes too long: then the node is at fault.
+ * Tries twice, the second time for twice as long. If only an empty log is readable, the log is at fault. Throws RolloutFailure
+ * `parse_timeout` when even an empty log takes too long: then the node is at fault.
  */
 export async function readReport(
   evaluation: GradeInput,
@@ -20,20 +20,14 @@ export async function readReport(
     if (report) return report;
   }
   const empty = { ...evaluation, log: Buffer.alloc(0) };
-  const bare = await inTime(threads.run('grade', empty, { timeoutMs: LIMIT_MS }));
+  const reading = threads.run('grade', empty, { timeoutMs: LIMIT_MS });
+  const bare = await reading.catch((error: unknown) => {
+    if (error instanceof SwefarmError && error.code === 'thread_timeout') return null;
+    throw error;
+  });
   if (bare) return unreadReport(bare);
   throw new RolloutFailure(
     'parse_timeout',
     `not even an empty test log could be read in ${LIMIT_MS / 1000} s`,
   );
-}
-
-/** Null when the thread took too long. */
-async function inTime<T>(reading: Promise<T>): Promise<T | null> {
-  try {
-    return await reading;
-  } catch (cause) {
-    if (cause instanceof SwefarmError && cause.code === 'thread_timeout') return null;
-    throw cause;
-  }
 }

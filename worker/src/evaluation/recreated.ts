@@ -1,6 +1,6 @@
 /**
- * What an agent writes where its sandbox lacks a file of the clean tree is no part of its work: such a file was hidden from it, or its
- * setup took it away, because it answers the task. A patch that makes it anew would not apply to the clean tree.
+ * An agent's sandbox may lack files of the clean tree that reveal the solution. A file that the agent created at the path of such a file is
+ * no part of its work, and a patch that adds it would not apply to the clean tree.
  */
 import { isNew, pathOf, readDiff } from '@swefarm/grading';
 import type { Container, ExecResult } from '@swefarm/sandbox';
@@ -11,14 +11,14 @@ const LIST = `while IFS= read -r -d '' path; do if [ -e "$path" ] || [ -L "$path
 const TIMEOUT_MS = 60_000;
 const OUTPUT_BYTES = 16 * 1024 * 1024;
 
-/** Whether the agent's tree may lack files that the clean one has. */
+/** Whether the agent's tree may lack files of the clean tree. */
 export const mayLackFiles = (environment: InstanceEnvironment | undefined): boolean =>
   environment !== undefined &&
   (environment.hidden.length > 0 || environment.setup.some(({ roles }) => !roles.includes('evaluation')));
 
 /**
- * The patch without the files that it adds and the clean tree has; as it is when it cannot be split. Throws RolloutFailure
- * `evaluation_lost` when the tree cannot be asked: no code of the patch has run there.
+ * The patch without those added files that the clean tree has; the whole patch if it cannot be split. Throws RolloutFailure
+ * `evaluation_lost` when the clean tree cannot be listed.
  */
 export async function withoutRecreated(
   container: Container,
@@ -38,10 +38,8 @@ export async function withoutRecreated(
   });
   if (result.exitCode !== 0 || result.truncated)
     throw new RolloutFailure('evaluation_lost', `listing new files of the clean tree: ${howItEnded(result)}`);
-  const there = new Set(result.output.toString('utf8').split('\0'));
-  const isKept = (path: string | null | undefined): boolean =>
-    path === null || path === undefined || !there.has(path);
-  return sections.filter((_, at) => isKept(added[at])).join('');
+  const existing = new Set(result.output.toString('utf8').split('\0'));
+  return sections.filter((_, at) => !added[at] || !existing.has(added[at])).join('');
 }
 
 const howItEnded = ({ timedOut, exitCode, truncated }: ExecResult): string =>
@@ -49,7 +47,6 @@ const howItEnded = ({ timedOut, exitCode, truncated }: ExecResult): string =>
 
 const sectionsOf = (patch: string): string[] => patch.split(/^(?=diff --git )/m);
 
-/** The paths of the files that a patch adds. */
 export const addedPaths = (patch: string): string[] =>
   sectionsOf(patch)
     .map(addedPath)
@@ -60,7 +57,7 @@ function addedPath(section: string): string | null {
     const [file, ...others] = readDiff(section);
     return file && others.length === 0 && isNew(file) ? pathOf(file) : null;
   } catch {
-    // Whether a patch that this parser refuses applies is decided where it is applied.
+    // A patch that this parser refuses may still apply.
     return null;
   }
 }

@@ -1,21 +1,22 @@
-/** Cancels rollouts that no client waits for any more: the caller is gone, or the driver of the session. */
+/** Cancels rollouts without a client: no caller is connected, or the lease of the session's driver has expired. */
 import { cancelOrphans } from '@swefarm/shared';
 import type { Duty } from './duty.ts';
 
-/** Includes calls whose gateway is gone. */
+/** Includes the calls of dead gateways. */
 export const cancelAbandonedCalls: Duty = {
   name: 'cancel-abandoned-calls',
   everyMs: 5_000,
   async run({ farm, log }) {
     const cancelled = await cancelOrphans(farm);
-    if (cancelled.length > 0) log.info({ rollouts: cancelled }, 'nobody waits for these any more: cancelled');
+    if (cancelled.length > 0)
+      log.info({ rollouts: cancelled }, 'cancelled abandoned rollouts: no caller is connected');
   },
 };
 
-/** This long after its lease a session has no worker that would end it: a worker notices within a second or two. */
+/** The worker of a session ends it within two seconds after its lease; after this time the session has no worker. */
 const SESSION_GRACE_MS = 15_000;
 
-/** Sessions whose driver left before a worker took them: a worker that has taken one watches its lease itself. */
+/** Ends sessions that no worker has taken; a worker watches the leases of its sessions itself. */
 export const cancelAbandonedSessions: Duty = {
   name: 'cancel-abandoned-sessions',
   everyMs: 5_000,
@@ -25,7 +26,7 @@ export const cancelAbandonedSessions: Duty = {
       const session = await farm.sessions.state(id);
       if (session && session.state !== 'ended') {
         await farm.cancel.cancelRollouts([session.rollout_id], 'lease');
-        log.info({ rollout_id: session.rollout_id }, 'the driver of this session is gone; cancelled');
+        log.info({ rollout_id: session.rollout_id }, 'session cancelled: its lease has expired');
       }
       await farm.sessions.end(id, 'lease');
     }

@@ -1,8 +1,8 @@
-/** Cancels runs that are no longer worth finishing, and records why. */
+/** Cancels runs that have passed their deadline or whose policy version is too old. */
 import { type CancelReason, DEFAULT_POLICY, followsPolicy, versionsBehind } from '@swefarm/shared';
 import { type Duty, type DutyDeps, eachRun } from './duty.ts';
 
-/** A run's deadline ends a step with what it has: every rollout without a result by then is cancelled. */
+/** Cancels the rollouts that have no result at the run's deadline. */
 export const cancelExpiredRuns: Duty = {
   name: 'cancel-expired-runs',
   everyMs: 1_000,
@@ -10,14 +10,14 @@ export const cancelExpiredRuns: Duty = {
     await eachRun(this.name, deps, signal, async ({ run_id, deadline_at, open }, now) => {
       // An open run takes calls for a day, so no single deadline applies to all of them.
       if (open || deadline_at === null || now < deadline_at) return;
-      await cancelRun(deps, run_id, 'deadline', 'the deadline of a run has passed');
+      await cancelRun(deps, run_id, 'deadline', 'run cancelled: its deadline has passed');
     });
   },
 };
 
 /**
- * Cancels a run that was submitted for weights which the policy has left too far behind. Open runs are for no weights in particular:
- * there, the worker of each rollout cancels what began with weights that are too old by now.
+ * Cancels runs whose submitted policy version is too far behind. An open run has no version of its own: there, the worker of each rollout
+ * cancels it if its first turn is too old.
  */
 export const cancelStaleRuns: Duty = {
   name: 'cancel-stale-runs',
@@ -29,7 +29,7 @@ export const cancelStaleRuns: Duty = {
       if (!policy || !followsPolicy(run.policy, policy)) return;
       const behind = versionsBehind(policy, run.policy.version);
       if (behind === null || behind <= run.max_staleness) return;
-      const why = 'a run is too many versions behind its policy';
+      const why = 'run cancelled: it is too many versions behind its policy';
       await cancelRun(deps, run.run_id, 'stale', why, { behind });
     });
   },

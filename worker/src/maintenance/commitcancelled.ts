@@ -1,52 +1,52 @@
 /**
- * Ends cancelled rollouts at once: a waiting rollout is committed here, a running one by its worker. When that worker does not
- * commit in time, it is committed here too, and the worker's commit then comes too late.
+ * Commits cancelled rollouts: waiting ones at once, running ones only if their worker does not commit in time. A later commit by that
+ * worker is late.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
 import { commitUnowned, livingWorkers, workerOf } from './commitunowned.ts';
 import { type Duty, eachRun } from './duty.ts';
 
-/** A worker learns of a cancel within a second, and needs a moment to store its trajectory. */
+/** A worker reads a cancel within a second, and then stores its trajectory. */
 const WORKERS_TIME_MS = 15_000;
 const AT_ONCE = 32;
-/** All marks are read when one was added, and at this interval; in between only the rollouts that workers still ran. */
+/** All cancel marks are read when one was added, and at this interval; in between only rollouts that workers were running. */
 const ALL_MARKS_MS = 5_000;
 
 /** `waitMs`: how long to wait for the worker of a running rollout. */
 export function commitCancelled(waitMs = WORKERS_TIME_MS): Duty {
-  /** Run → rollout → since when (monotonic ms) maintenance waits for its worker. The next worker to do this duty starts the wait anew. */
+  /** Run → rollout → since when (monotonic ms) maintenance waits for its worker. */
   let waiting = new Map<string, Map<string, number>>();
   let epoch = -1;
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let readAllAt = Number.NEGATIVE_INFINITY;
   return {
     name: 'commit-cancelled',
     everyMs: 500,
     async run(deps, signal) {
       const { farm, log } = deps;
       const now = await farm.cancel.epoch();
-      const all = now !== epoch || performance.now() - lookedAt > ALL_MARKS_MS;
-      const still = new Map<string, Map<string, number>>();
+      const all = now !== epoch || performance.now() - readAllAt > ALL_MARKS_MS;
+      const stillWaiting = new Map<string, Map<string, number>>();
       let committed = 0;
-      // Read after the epoch: a run that is cancelled in between must not count as visited.
+      // Read after the epoch, so that a run that is cancelled in between does not count as visited.
       const visits = all ? { ...deps, unfinishedRuns: () => farm.groups.unfinishedRuns() } : deps;
       await eachRun(this.name, visits, signal, async (run) => {
         const since = waiting.get(run.run_id) ?? new Map<string, number>();
-        const held = new Map<string, number>();
+        const running = new Map<string, number>();
         const parts = all
           ? cancelledParts(farm, run.run_id)
           : stillOpenPart(farm, run.run_id, [...since.keys()]);
         for await (const ids of parts) {
           if (signal.aborted) break;
-          committed += await commitPart(farm, run, ids, { since, held, waitMs });
+          committed += await commitPart(farm, run, ids, { since, running, waitMs });
         }
-        if (held.size > 0) still.set(run.run_id, held);
+        if (running.size > 0) stillWaiting.set(run.run_id, running);
       });
-      waiting = still;
+      waiting = stillWaiting;
       if (all && !signal.aborted) {
         epoch = now;
-        lookedAt = performance.now();
+        readAllAt = performance.now();
       }
-      if (committed > 0) log.info({ rollouts: committed }, 'cancelled rollouts that nobody worked on');
+      if (committed > 0) log.info({ rollouts: committed }, 'committed cancelled rollouts without a worker');
     },
   };
 }
@@ -71,14 +71,13 @@ async function* stillOpenPart(
   if (rolloutIds.length > 0) yield await farm.groups.stillOpen(runId, rolloutIds);
 }
 
-type Wait = { since: ReadonlyMap<string, number>; held: Map<string, number>; waitMs: number };
+type Wait = { since: ReadonlyMap<string, number>; running: Map<string, number>; waitMs: number };
 
-/** Returns how many were committed; adds the others to `held`. */
 async function commitPart(
   farm: Farm,
   run: RunRecord,
   ids: readonly string[],
-  { since, held, waitMs }: Wait,
+  { since, running, waitMs }: Wait,
 ): Promise<number> {
   const reasons = [...(await farm.cancel.isCancelled(ids))];
   if (reasons.length === 0) return 0;
@@ -88,7 +87,7 @@ async function commitPart(
     const part = reasons.slice(at, at + AT_ONCE).map(async ([id, reason]) => {
       const journal = await farm.journal.read(id);
       const from = since.get(id) ?? performance.now();
-      if (workerOf(journal, living) !== null && performance.now() - from < waitMs) held.set(id, from);
+      if (workerOf(journal, living) !== null && performance.now() - from < waitMs) running.set(id, from);
       else if (await commitUnowned(farm, run, id, journal, { outcome: 'cancelled', cancelReason: reason }))
         committed += 1;
     });

@@ -1,4 +1,4 @@
-/** Commits results of rollouts that no worker is running: cancelled while they waited, or given up. No facts, so no reward. */
+/** Commits results of rollouts that no worker is running: cancelled or given up. They have no facts, so no reward. */
 import {
   type CancelReason,
   type Failure,
@@ -10,7 +10,6 @@ import {
 } from '@swefarm/shared';
 import { resultWithoutFacts } from '../rollout/result.ts';
 
-/** Marks results that maintenance committed, not the worker of an attempt. */
 const COMMITTED_BY = { worker: 'keeper', node: 'keeper', runtime: 'none' };
 
 /** Ids of the workers with a current heartbeat. */
@@ -18,17 +17,17 @@ export async function livingWorkers(farm: Farm): Promise<ReadonlySet<string>> {
   return new Set((await farm.registry.list()).map(({ worker }) => worker));
 }
 
-/** The worker that runs the rollout: that of its last attempt, while that attempt has no end and that worker lives. */
+/** The living worker of the rollout's last attempt, if that attempt has no end. */
 export function workerOf(journal: readonly JournalEntry[], living: ReadonlySet<string>): string | null {
   const last = journal.at(-1);
   return last && last.ended_at === null && living.has(last.worker) ? last.worker : null;
 }
 
-export type UnownedEnd =
+type UnownedEnd =
   | { outcome: 'cancelled'; cancelReason: CancelReason }
   | { outcome: 'failed'; failure: Failure };
 
-/** Commits the result and removes the job from the queue; true when it became the rollout's result. */
+/** Commits the result and removes the job from the queue; false: the rollout had a result. */
 export async function commitUnowned(
   farm: Farm,
   run: RunRecord,
@@ -45,7 +44,7 @@ export async function commitUnowned(
       instance_id: instanceId,
       rollout_index: index,
       attempt: journal.at(-1)?.attempt ?? 0,
-      // Not the claim of an attempt: an attempt that still runs must learn that the rollout is over.
+      // A claim of its own, so that the commit of an attempt that still runs is late.
       claim: newId(),
     },
     { ...COMMITTED_BY, finished_at: farm.clock.now() },

@@ -1,4 +1,4 @@
-/** Reports workers that died and how many rollouts they ran, and gives up rollouts that too many workers died with. */
+/** Reports dead workers, and gives up rollouts whose workers died too often. */
 import { decide, type WorkerRecord } from '@swefarm/shared';
 import { commitUnowned, livingWorkers, workerOf } from './commitunowned.ts';
 import { type Duty, eachRun } from './duty.ts';
@@ -13,26 +13,26 @@ export function reportDeadWorkers(): Duty {
       if (!farm.registry.canJudgeDead()) return;
       const living = new Map((await farm.registry.list()).map((one) => [one.worker, one]));
       for (const [worker, { node, active }] of seen) {
-        // A worker that left in order had no rollouts running.
+        // A drained worker has no running rollouts.
         if (!living.has(worker) && active > 0)
-          log.warn({ worker, node, active }, 'a worker died; its rollouts are tried again');
+          log.warn({ worker, node, active }, 'worker died: its rollouts are retried');
       }
       seen = living;
     },
   };
 }
 
-/** Gives up a rollout that too many workers died with, before another worker claims it. */
+/** Gives up rollouts whose workers died too often, before another worker claims them. */
 export const giveUpRollouts: Duty = {
   name: 'give-up-rollouts',
   everyMs: 5_000,
   async run(deps, signal) {
     const { farm, log } = deps;
-    // Just after an outage living workers may not be listed, and their attempts would be taken for crashes.
+    // After an outage living workers may not be listed yet, and their attempts would count as crashes.
     if (!farm.registry.canJudgeDead()) return;
     const living = await livingWorkers(farm);
     await eachRun(this.name, deps, signal, async (run) => {
-      // One death is not enough to give a rollout up, so only retried ones are read.
+      // One death is not enough, so only retried rollouts are read.
       for (const [id, journal] of await farm.journal.readRetried(run.run_id)) {
         if (signal.aborted) return;
         const last = journal.at(-1);
@@ -41,7 +41,7 @@ export const giveUpRollouts: Duty = {
         if (decision.action !== 'give_up') continue;
         const failed = { outcome: 'failed', failure: decision.failure } as const;
         await commitUnowned(farm, run, id, journal, failed);
-        log.warn({ rollout_id: id, history: journal }, 'given up: workers died with it');
+        log.warn({ rollout_id: id, history: journal }, 'rollout given up: its workers died');
       }
     });
   },

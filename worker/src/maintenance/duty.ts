@@ -1,4 +1,4 @@
-/** The type of a maintenance duty, and the visit of the unfinished runs: a run that fails does not stop the visit of the others. */
+/** The type of a maintenance duty, and the loop over the unfinished runs. */
 import {
   describeUnreadableRun,
   errorMessage,
@@ -14,12 +14,11 @@ export type MaintenanceDeps = { farm: Farm; log: Logger; metrics: WorkerMetrics 
 export type DutyDeps = MaintenanceDeps & {
   /** Read once for all duties of a round. */
   unfinishedRuns(): ReturnType<Farm['groups']['unfinishedRuns']>;
-  /** The last logged error of each run and duty, so that each error is logged once. */
+  /** The last logged error by run and duty, so that each error is logged once. */
   logged: Map<string, string>;
 };
 
 export type Duty = {
-  /** The name in logs. */
   name: string;
   /** Least milliseconds between two rounds. */
   everyMs: number;
@@ -27,8 +26,8 @@ export type Duty = {
 };
 
 /**
- * Calls `visit` for the unfinished runs, one after the other, until the signal aborts; `now` is Redis's time.
- * Throws UnusableError when Redis is away, because that is not the fault of a run.
+ * Calls `visit` for the unfinished runs, one after the other, until the signal aborts; `now` is Redis's time. A run that fails is logged
+ * and does not stop the others. Throws UnusableError when Redis is unavailable.
  */
 export async function eachRun(
   duty: string,
@@ -54,7 +53,7 @@ export async function eachRun(
       if (signal.aborted || error instanceof UnusableError) throw error;
       const err = errorMessage(error);
       const fields = { duty, run: run.run_id, err };
-      logOnce(key, `a duty of maintenance failed for this run; tried again: ${err}`, fields);
+      logOnce(key, `maintenance duty failed for a run, retrying: ${err}`, fields);
     }
   }
 }

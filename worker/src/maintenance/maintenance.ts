@@ -1,20 +1,19 @@
 /**
- * Maintenance: duties for rollouts that no worker is running. One worker at a time does them, by a lease in Redis. Every duty may be
- * interrupted anywhere and restarted by the next worker, or run twice at once.
+ * Maintenance: duties for rollouts that no worker is running. One worker at a time does them, under a lease in Redis. Every duty may be
+ * interrupted anywhere and restarted by another worker, or run twice at once.
  */
 import { createLazy, errorMessage, type Farm, sleepAtMost, UNDERSTOOD } from '@swefarm/shared';
 import type { Duty, DutyDeps, MaintenanceDeps } from './duty.ts';
 
 /** The lease's name in Redis; it must be the same in every version of the software. */
 const LEASE = 'keeper';
-/** After this time another worker replaces one that died. */
 const LEASE_MS = 10_000;
 const TICK_MS = 1_000;
-/** How often to check whether a newer worker should have the lease, and for how long this one then does not take it. */
+/** Interval of the check whether a newer worker should have the lease, and how long this worker then does not take it. */
 const NEWER_EVERY_MS = 5_000;
 const STEP_BACK_MS = 15_000;
 
-/** Does the duties while `worker` holds the lease, until the signal aborts; then gives the lease back. */
+/** Does the duties while `worker` has the lease, until the signal aborts; then releases the lease. */
 export async function runMaintenance(
   worker: string,
   duties: readonly Duty[],
@@ -22,29 +21,26 @@ export async function runMaintenance(
   signal: AbortSignal,
 ): Promise<void> {
   const { farm, log } = deps;
-  let held = false;
+  let hasLease = false;
   while (!signal.aborted) {
     try {
-      const holds = await farm.leases.hold(LEASE, worker, LEASE_MS);
-      if (holds !== held)
-        log.info(
-          { worker },
-          holds ? 'this worker does the maintenance now' : 'maintenance is left to another',
-        );
-      held = holds;
-      if (!held) deps.metrics.runsSkipped.set(0);
-      if (held) await whileHeld(worker, duties, deps, signal);
-      if (held && !signal.aborted && (await isForNewer(farm))) {
-        log.info({ worker }, 'maintenance is left to a newer worker: there are runs that only it can read');
+      const acquired = await farm.leases.hold(LEASE, worker, LEASE_MS);
+      if (acquired !== hasLease)
+        log.info({ worker }, acquired ? 'maintenance lease acquired' : 'maintenance lease lost');
+      hasLease = acquired;
+      if (!hasLease) deps.metrics.runsSkipped.set(0);
+      if (hasLease) await runDuties(worker, duties, deps, signal);
+      if (hasLease && !signal.aborted && (await isForNewer(farm))) {
+        log.info({ worker }, 'maintenance lease released: some runs need a newer worker');
         await farm.leases.release(LEASE, worker);
         await sleepAtMost(STEP_BACK_MS, signal);
       }
     } catch (error) {
-      log.debug({ err: errorMessage(error) }, 'the lease of maintenance cannot be had');
+      log.debug({ err: errorMessage(error) }, 'maintenance lease not renewed');
     }
     await sleepAtMost(TICK_MS, signal);
   }
-  if (held) await farm.leases.release(LEASE, worker).catch(() => undefined);
+  if (hasLease) await farm.leases.release(LEASE, worker).catch(() => undefined);
 }
 
 /** Whether there are runs of a newer version, and a living worker that understands more than this one. */
@@ -54,8 +50,8 @@ async function isForNewer(farm: Farm): Promise<boolean> {
   return (await farm.registry.list()).some(({ understands = 0 }) => understands > UNDERSTOOD);
 }
 
-/** Runs rounds of duties until the lease is lost, or a newer worker should have it. Renews it in parallel, so that a long duty does not lose it. */
-async function whileHeld(
+/** Runs rounds of duties until the lease is lost or a newer worker should have it. Renews the lease in parallel to long duties. */
+async function runDuties(
   worker: string,
   duties: readonly Duty[],
   deps: MaintenanceDeps,
@@ -66,7 +62,7 @@ async function whileHeld(
   const until = AbortSignal.any([signal, lease.lost]);
   const due = new Map<string, number>();
   const logged = new Map<string, string>();
-  let asked = performance.now();
+  let checkedAt = performance.now();
   while (!until.aborted) {
     const round = { ...deps, logged, unfinishedRuns: createLazy(() => farm.groups.unfinishedRuns()).get };
     for (const duty of duties) {
@@ -75,8 +71,8 @@ async function whileHeld(
       due.set(duty.name, performance.now() + duty.everyMs);
       await runDuty(duty, round, until);
     }
-    if (performance.now() - asked > NEWER_EVERY_MS) {
-      asked = performance.now();
+    if (performance.now() - checkedAt > NEWER_EVERY_MS) {
+      checkedAt = performance.now();
       if (await isForNewer(farm)) return;
     }
     await sleepAtMost(TICK_MS / 4, until);
@@ -87,14 +83,13 @@ function renewLease(farm: Farm, worker: string): Disposable & { lost: AbortSigna
   const lost = new AbortController();
   const timer = setInterval(() => {
     farm.leases.hold(LEASE, worker, LEASE_MS).then(
-      (holds) => holds || lost.abort(),
+      (renewed) => renewed || lost.abort(),
       () => lost.abort(),
     );
   }, LEASE_MS / 4);
   return { lost: lost.signal, [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Runs one duty. A failure does not stop the other duties; the same failure is logged once. */
 async function runDuty(duty: Duty, deps: DutyDeps, signal: AbortSignal): Promise<void> {
   const { log, logged } = deps;
   try {
@@ -104,7 +99,7 @@ async function runDuty(duty: Duty, deps: DutyDeps, signal: AbortSignal): Promise
     if (signal.aborted) return;
     const err = errorMessage(error);
     if (logged.get(duty.name) !== err)
-      log.warn({ duty: duty.name, err }, 'a duty of maintenance failed; tried again');
+      log.warn({ duty: duty.name, err }, 'maintenance duty failed, retrying');
     logged.set(duty.name, err);
   }
 }

@@ -1,8 +1,8 @@
-/** Removes artifacts that no reader needs: of attempts that another attempt overtook, or that died before their commit. */
+/** Removes artifacts of attempts that were late or died before their commit. */
 import type { Farm, JournalEntry, StoredArtifact } from '@swefarm/shared';
 import { type Duty, eachRun } from './duty.ts';
 
-/** An artifact is written just before its commit, perhaps by a worker that the journal has given up: leave it time to commit. */
+/** An artifact is written before its commit, perhaps by a worker whose claim was taken over: younger ones may still be committed. */
 const YOUNG_MS = 10 * 60_000;
 
 export const removeOwnerlessArtifacts: Duty = {
@@ -23,7 +23,7 @@ export const removeOwnerlessArtifacts: Duty = {
   },
 };
 
-/** Of rollouts with a result: all but the winner's. Of others: those of ended attempts that left no resumable work. */
+/** Locators of ownerless artifacts: of rollouts with a result all but the winner's, of others those of ended attempts without resumable work. */
 export async function ownerlessOf(
   farm: Farm,
   runId: string,
@@ -47,5 +47,4 @@ export async function ownerlessOf(
   return ownerless;
 }
 
-/** The attempt still runs, or the next attempt needs its work. */
 const mayBeNeeded = (entry: JournalEntry): boolean => entry.ended_at === null || entry.end?.kept != null;

@@ -1,11 +1,11 @@
 /**
- * Requeues rollouts without a job: refilled ones, which the commit opened; those of an interrupted submit; and those whose job the
- * queue lost, or delays for hours. It makes jobs from the run's records. A duplicate job is harmless: its claim finds the result.
+ * Queues rollouts without a job: refills, which the commit opened; those of an interrupted submit; and those whose job the queue lost or
+ * delays for hours. A duplicate job is harmless: its claim finds the result.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
 import { type Duty, eachRun } from './duty.ts';
 
-/** No delay of this software is nearly as long: a longer one comes from a worker whose clock was ahead. */
+/** Longer delays come from a worker whose clock was ahead. */
 const FAR_MS = 3_600_000;
 
 async function queueAgain(farm: Farm, run: RunRecord, open: readonly string[]): Promise<number> {
@@ -20,7 +20,7 @@ export const requeueLostJobs: Duty = {
   async run(deps, signal) {
     const { farm, log } = deps;
     const late = await farm.jobs.hasten(FAR_MS);
-    if (late.length > 0) log.warn({ rollouts: late.length }, 'rollouts were put off for hours: they go on');
+    if (late.length > 0) log.warn({ rollouts: late.length }, 'queued rollouts that were delayed for hours');
     await eachRun(this.name, deps, signal, async (run) => {
       let open = 0;
       let queued = 0;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createWorkerMetrics } from './workermetrics.ts';
 
-test('each call has a registry of its own, with names that carry their unit', async () => {
+test('each call creates a registry of its own', async () => {
   const [one, two] = [createWorkerMetrics(), createWorkerMetrics()];
   one.attempts.inc({ class: 'image_pull' });
   one.stageSeconds.observe({ stage: 'agent' }, 3);

@@ -1,4 +1,4 @@
-/** Creates prom-client objects from definitions, so that only defined metrics can be counted. */
+/** Creates prom-client objects from the metric definitions. */
 import { type Definitions, type LabelOf, type MetricDefinition, WORKER_METRICS } from '@swefarm/shared';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
@@ -25,7 +25,7 @@ function collectorsOf<Ds extends Definitions>(definitions: Ds, registry: Registr
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
-/** Creates a new registry per call, with Node's metrics of its process. */
+/** Creates a registry with the worker's metrics and Node's default ones. */
 export function createWorkerMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });

@@ -1,7 +1,7 @@
 /**
- * A node with a broken engine or disk fails every rollout fast, and would empty the queue. After several failures in a row, confirmed by
- * a small sandbox that fails too, it claims nothing until a check passes; then one more confirmed failure reopens it. Failures alone are
- * no evidence about the node: the code of rollouts of any number of runs may cause them.
+ * A node with a broken engine or disk fails every rollout fast, and would empty the queue. The breaker opens after several failures in a
+ * row, confirmed by a trial sandbox that fails too, because the code of rollouts may cause failures. While it is open, the node claims
+ * nothing until a check passes; then one more confirmed failure reopens it.
  */
 import { FAILURES, type FailureClass } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -14,7 +14,7 @@ const LONGEST_CHECK_MS = 300_000;
 
 export class NodeBreaker {
   readonly #log: Logger;
-  readonly #isWell: (last: FailedRollout | null) => Promise<boolean>;
+  readonly #isHealthy: (last: FailedRollout | null) => Promise<boolean>;
   readonly #now: () => number;
   #inARow = 0;
   #reason: string | null = null;
@@ -23,14 +23,14 @@ export class NodeBreaker {
   #isChecking = false;
   #last: FailedRollout | null = null;
 
-  /** @param isWell tries a sandbox; errors count as not well. `now`: monotonic milliseconds. */
+  /** @param isHealthy tries a sandbox; errors count as false. `now`: monotonic milliseconds. */
   constructor(
     log: Logger,
-    isWell: (last: FailedRollout | null) => Promise<boolean>,
+    isHealthy: (last: FailedRollout | null) => Promise<boolean>,
     now: () => number = () => performance.now(),
   ) {
     this.#log = log;
-    this.#isWell = isWell;
+    this.#isHealthy = isHealthy;
     this.#now = now;
   }
 
@@ -39,7 +39,7 @@ export class NodeBreaker {
     this.#inARow += 1;
     this.#last = sample;
     if (this.#inARow < IN_A_ROW || this.#reason !== null || this.#isChecking) return;
-    void this.#openUnlessWell(`${this.#inARow} failures in a row, last ${failure}: ${cause}`, sample.run);
+    void this.#openUnlessHealthy(`${this.#inARow} failures in a row, last ${failure}: ${cause}`, sample.run);
   }
 
   succeeded(): void {
@@ -52,34 +52,33 @@ export class NodeBreaker {
     return this.#reason;
   }
 
-  /** Repeats the check when it is due; call it often. */
   async recheck(): Promise<void> {
     if (this.#reason === null || this.#isChecking || this.#now() < this.#checkAt) return;
     if (!(await this.#check())) {
       this.#waitForCheck();
       return;
     }
-    this.#log.info('the node looks well again: claiming');
+    this.#log.info('node is healthy again: claiming');
     this.#reason = null;
     this.#inARow = IN_A_ROW - 1;
   }
 
   #open(why: string): void {
-    this.#reason = `sick: ${why}`;
+    this.#reason = `unhealthy: ${why}`;
     const check_in_ms = this.#waitMs;
-    this.#log.error({ reason: this.#reason, check_in_ms }, 'this node is sick and claims nothing more');
+    this.#log.error({ reason: this.#reason, check_in_ms }, 'node is unhealthy: claiming nothing');
     this.#waitForCheck();
   }
 
-  async #openUnlessWell(why: string, run: string): Promise<void> {
+  async #openUnlessHealthy(why: string, run: string): Promise<void> {
     if (!(await this.#check())) return this.#open(why);
-    this.#log.warn({ run, why }, 'failures do not count against the node: a small sandbox works');
+    this.#log.warn({ run, why }, 'failures do not count against the node: a trial sandbox works');
     this.#inARow = 0;
   }
 
   async #check(): Promise<boolean> {
     this.#isChecking = true;
-    const passed = await this.#isWell(this.#last).catch(() => false);
+    const passed = await this.#isHealthy(this.#last).catch(() => false);
     this.#isChecking = false;
     return passed;
   }

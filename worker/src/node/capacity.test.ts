@@ -12,7 +12,7 @@ const config = {
   rollout_disk_bytes: GIB,
 } as const;
 
-test('the scarcest of CPU, memory and disk bounds the rollouts; one always runs', () => {
+test('the scarcest of CPU, memory and disk limits the rollouts, to at least one', () => {
   expect(slotsOf(config, 500 * GIB)).toBe(64);
   expect(slotsOf({ ...config, node_cpus: 4 }, 500 * GIB)).toBe(16);
   expect(slotsOf({ ...config, node_memory_bytes: 31 * GIB }, 500 * GIB)).toBe(15);
@@ -23,6 +23,6 @@ test('the scarcest of CPU, memory and disk bounds the rollouts; one always runs'
   expect(slotsOf(config, null)).toBe(64);
 });
 
-test('a number that is given wins', () => {
+test('a configured concurrency overrides the measured one', () => {
   expect(slotsOf({ ...config, concurrency: 200 }, 0)).toBe(200);
 });

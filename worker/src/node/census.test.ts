@@ -4,7 +4,7 @@ import { ActiveAttempts } from '../rollout/active.ts';
 import { takeCensus } from './census.ts';
 import type { Node } from './node.ts';
 
-test('a container whose attempt is no longer in work here is leaked; those of others are not ours to count', async () => {
+test('a container without a running attempt is leaked; those of other workers do not count', async () => {
   const identity = { farm: 'f', worker: 'w', node: 'n', pid: 7, pid_started: '1' };
   const owned = (rollout_id: string, attempt: number, over: object = {}) => ({
     ...{ id: `${rollout_id}/${attempt}` },

@@ -7,13 +7,10 @@ const EVERY_MS = 60_000;
 /** Counts at once and then every minute until the signal aborts. A count that fails keeps its last value. */
 export function startCensus(node: Node, signal: AbortSignal): void {
   const count = (): void => {
-    makeRoom(node)
+    evictImages(node)
       .then(() => takeCensus(node))
       .catch((error: unknown) =>
-        node.log.warn(
-          { err: errorMessage(error) },
-          'containers and images of this node could not be counted',
-        ),
+        node.log.warn({ err: errorMessage(error) }, 'census failed: containers and images not counted'),
       );
   };
   count();
@@ -22,15 +19,13 @@ export function startCensus(node: Node, signal: AbortSignal): void {
   onAbort(signal, () => clearInterval(timer));
 }
 
-/** Evicts images before the count, so that the count shows what is left. */
-async function makeRoom({ runtime, metrics, log }: Node): Promise<void> {
+async function evictImages({ runtime, metrics, log }: Node): Promise<void> {
   const evicted = (await runtime.evictImages?.()) ?? 0;
   metrics.imagesEvicted.inc(evicted);
-  if (evicted > 0)
-    log.info({ images: evicted }, 'removed images that were not used for long: the disk is full');
+  if (evicted > 0) log.info({ images: evicted }, 'images evicted: the disk is full');
 }
 
-/** A container is leaked when its rollout, or its attempt, is not running here; a removal under way counts until it is done. */
+/** A container is leaked when its attempt is not running here; a container under removal counts as leaked. */
 export async function takeCensus({ runtime, identity, active, metrics }: Node): Promise<void> {
   const [owned, images] = await Promise.all([runtime.listOwned(), runtime.images?.()]);
   const mine = owned.filter(

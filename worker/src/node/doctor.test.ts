@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { kernelFindings } from './doctor.ts';
 
-test('doctor reports kernel limits that one sandbox can use up, and how to raise them', async () => {
+test('doctor reports kernel limits that one sandbox can exhaust, and how to raise them', async () => {
   const values: Record<string, string> = {
     'fs/inotify/max_user_instances': '128\n',
     'kernel/pty/max': '65536\n',

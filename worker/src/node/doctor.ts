@@ -1,5 +1,6 @@
-/** `swefarm-worker doctor`: checks from this node everything a rollout needs, one line each, with the remedy. */
+/** `swefarm-worker doctor`: checks from this node everything that a rollout needs. */
 import { readFile, statfs } from 'node:fs/promises';
+import { APIError, createEndpointClient } from '@swefarm/policy';
 import type { RuntimeCheck } from '@swefarm/sandbox';
 import { SCRATCH } from '@swefarm/sandbox';
 import {
@@ -11,13 +12,13 @@ import {
   RUNTIME_NAMES,
   type WorkerConfig,
 } from '@swefarm/shared';
-import { probeEndpoint } from '../agent/policy/probe.ts';
 import { parserImageFindings } from './parserimage.ts';
 import { openRuntime } from './runtimes.ts';
 
 const LOW_DISK_BYTES = 20 * 1024 ** 3;
+const ENDPOINT_TIMEOUT_MS = 10_000;
 
-/** Never throws for what it finds; when `policyUrl` is given, reads its list of models. */
+/** Returns problems as findings and does not throw for them. Reads the models of `policyUrl`, if given. */
 export async function diagnose(
   config: WorkerConfig,
   policyUrl: string | null,
@@ -35,10 +36,10 @@ export async function diagnose(
 
 async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promise<Finding[]> {
   const log = createLog({ ...config, log_level: 'silent' });
-  const asked = config.runtime === 'auto' ? RUNTIME_NAMES : [config.runtime];
+  const names = config.runtime === 'auto' ? RUNTIME_NAMES : [config.runtime];
   const findings: Finding[] = [];
   let usable = false;
-  for (const name of asked) {
+  for (const name of names) {
     await using runtime = await openRuntime(name, config, log);
     const check = await runtime.check(signal);
     const needed = config.runtime === name;
@@ -67,7 +68,7 @@ function describe(check: RuntimeCheck): string {
 
 async function redisFinding(config: WorkerConfig, signal: AbortSignal): Promise<Finding> {
   try {
-    // The producer's options fail fast instead of retrying for ever.
+    // The producer's options fail fast; the worker's retry without an end.
     await using farm = await openFarm(config, 'producer', { signal });
     const ms = await farm.ping();
     const detail = [`${farm.address}, ${ms.toFixed(1)} ms`, ...farm.warnings].join('; ');
@@ -92,12 +93,26 @@ async function diskFinding(config: WorkerConfig): Promise<Finding> {
   }
 }
 
+/** Reads the endpoint's list of models. `url` is the base, as in `--policy-url`. */
 async function endpointFinding(url: string, signal: AbortSignal): Promise<Finding> {
-  const probe = await probeEndpoint(url, signal);
-  return { status: probe.ok ? 'ok' : 'fail', subject: 'policy endpoint', detail: `${url}: ${probe.detail}` };
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(ENDPOINT_TIMEOUT_MS)]);
+  const finding = (status: Finding['status'], detail: string): Finding => ({
+    status,
+    subject: 'policy endpoint',
+    detail: `${url}: ${detail}`,
+  });
+  try {
+    const models = await createEndpointClient(url, null).models(limited);
+    return finding('ok', `serves ${models.map(({ id }) => id).join(', ')}`);
+  } catch (error) {
+    const status = error instanceof APIError ? error.status : undefined;
+    // A node has no key of a run: a 401 shows that a server listens.
+    if (status === 401 || status === 403) return finding('ok', `reachable, wants a key (HTTP ${status})`);
+    return finding('fail', status === undefined ? errorMessage(error) : `HTTP ${status} at ${url}`);
+  }
 }
 
-/** Counted for each user or for the node, so that one sandbox can use up what its neighbours need. */
+/** The kernel counts these for a user or for the node, so one sandbox can exhaust them for all. */
 const KERNEL_LIMITS = { 'fs.inotify.max_user_instances': 8192, 'kernel.pty.max': 65536 } as const;
 
 /** @param read content of a file below /proc/sys */
@@ -108,7 +123,7 @@ export async function kernelFindings(
   for (const [name, wanted] of Object.entries(KERNEL_LIMITS)) {
     const value = Number(await read(name.replaceAll('.', '/')).catch(() => Number.NaN));
     if (value >= wanted || Number.isNaN(value)) continue;
-    const detail = `${name} is ${value}, which one sandbox can use up: sysctl -w ${name}=${wanted}`;
+    const detail = `${name} is ${value}, which one sandbox can exhaust: sysctl -w ${name}=${wanted}`;
     findings.push({ status: 'warn', subject: 'kernel', detail });
   }
   return findings;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { splitGrace } from './drain.ts';
 
-test('a long grace keeps its last 10 s for handing back, a short one most of itself; both end within the whole', () => {
+test('the last 10 s of a grace period, or most of a short one, are for handing back', () => {
   expect(splitGrace(25)).toEqual({ finishMs: 15_000, handBackMs: 9_000, wholeMs: 25_000 });
   expect(splitGrace(5)).toEqual({ finishMs: 1_000, handBackMs: 3_600, wholeMs: 5_000 });
   for (const seconds of [0, 0.5, 1, 3, 12, 600]) {

@@ -1,14 +1,13 @@
-/** The drain of a node by an operator: its workers claim nothing, and hand back rollouts that do not finish within the grace period. */
+/** Grace periods, and the drain of a node by an operator: its workers claim nothing, and hand back rollouts that outlast the period. */
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from '../rollout/active.ts';
 
-/** Shortest grace period; SIGKILL follows it. */
 const LEAST_GRACE_MS = 1_000;
 /** The end of the grace period is reserved for handing back and removing containers. */
 const TIDY_MS = 10_000;
 const TIDY_SHARE = 0.8;
 
-/** The phases of a stop, in milliseconds: first rollouts may finish, then they are handed back; after `wholeMs` the worker exits. */
+/** The phases of a stop, in milliseconds: rollouts may finish, then they are handed back; after `wholeMs` the worker exits. */
 export type Grace = { finishMs: number; handBackMs: number; wholeMs: number };
 
 export function splitGrace(seconds: number): Grace {
@@ -18,9 +17,8 @@ export function splitGrace(seconds: number): Grace {
 }
 
 export type ManualDrain = {
-  /** Sets whether the farm has this node drained now; cheap to repeat. */
+  /** Sets whether this node is drained; cheap to repeat. */
   set(drained: boolean): void;
-  /** Why this worker claims nothing; null when it is not drained. */
   reason(): string | null;
   [Symbol.dispose](): void;
 };
@@ -30,16 +28,16 @@ export function createManualDrain(active: ActiveAttempts, graceMs: number, log: 
   return {
     set(drained) {
       if (drained && timer === null) {
-        log.info({ active: active.count, grace_ms: graceMs }, 'this node is drained by hand');
+        log.info({ active: active.count, grace_ms: graceMs }, 'node drained by hand');
         timer = setTimeout(() => active.abortAll('drain'), graceMs);
       }
       if (!drained && timer !== null) {
         clearTimeout(timer);
         timer = null;
-        log.info('this node may claim again');
+        log.info('drain of this node undone');
       }
     },
-    reason: () => (timer === null ? null : 'drained by hand (take it back: swefarm drain NODE --undo)'),
+    reason: () => (timer === null ? null : 'drained by hand (undo: swefarm drain NODE --undo)'),
     [Symbol.dispose]() {
       if (timer !== null) clearTimeout(timer);
     },

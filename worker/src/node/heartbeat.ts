@@ -1,4 +1,4 @@
-/** Once a second: renews this worker's record, reads cancels, and stops claiming under pressure. */
+/** The heartbeat: renews this worker's record once a second, reads cancels and drains, and stops claiming under pressure. */
 import { errorMessage, sleepAtMost, softwareVersion, UNDERSTOOD, type WorkerRecord } from '@swefarm/shared';
 import type { ManualDrain } from './drain.ts';
 import type { Node } from './node.ts';
@@ -7,23 +7,22 @@ import type { Pressure } from './pressure.ts';
 const BEAT_MS = 1_000;
 const SLOW_BEATS = 5;
 
-export type HeartbeatDeps = {
+type HeartbeatDeps = {
   node: Node;
   slots: number;
   metricsAddress: string | null;
   pressure: Pressure;
   manualDrain: ManualDrain;
-  /** Aborted when this worker begins to drain. */
   stop: AbortSignal;
-  /** Called when the reason not to claim changes; null: claim. */
+  /** Called when the worker begins or stops to claim; null: claim. */
   onPause: (reason: string | null) => Promise<void>;
   /** Called with the seconds since a rollout last ran here; 0 while one runs. */
   onIdle: (seconds: number) => void;
-  /** Called after each heartbeat that Redis took. */
+  /** Called after each heartbeat that Redis accepted. */
   onBeat?: ((paused: string | null) => void) | undefined;
 };
 
-/** Runs until the signal aborts, then leaves the registry. An outage of Redis is logged once and waited out. */
+/** Runs until the signal aborts, then leaves the registry. An outage of Redis is logged once. */
 export async function runHeartbeat(deps: HeartbeatDeps, signal: AbortSignal): Promise<void> {
   const { node } = deps;
   const started = node.farm.clock.now();
@@ -53,14 +52,14 @@ export async function runHeartbeat(deps: HeartbeatDeps, signal: AbortSignal): Pr
       if (away) node.log.info('Redis answers again');
       away = false;
     } catch (error) {
-      if (!away) node.log.warn({ err: errorMessage(error) }, 'no heartbeat: running rollouts go on');
+      if (!away) node.log.warn({ err: errorMessage(error) }, 'heartbeat failed: running rollouts continue');
       away = true;
       node.metrics.beatsMissed.inc();
     }
     await sleepAtMost(BEAT_MS, signal);
   }
   await node.farm.registry.leave(node.identity.worker).catch((error: unknown) => {
-    node.log.warn({ err: errorMessage(error) }, 'the registry lists this worker until its record lapses');
+    node.log.warn({ err: errorMessage(error) }, 'worker not removed from the registry: its record expires');
   });
 }
 

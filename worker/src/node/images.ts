@@ -1,6 +1,6 @@
 /**
- * `swefarm-worker images ACTION`: the images of this node by name, for people and for `swefarm images`, which calls it. Stdin has one
- * image per line, followed by the instances that need it; answers are JSON lines, one per image, as they become known.
+ * `swefarm-worker images ACTION`: the images of this node by name, also called by `swefarm images`. Stdin has one image per line,
+ * followed by the instances that need it; the output is a JSON line per image, in the order of completion.
  */
 import { join } from 'node:path';
 import type { ImageInspection, ImageLine, Runtime } from '@swefarm/sandbox';
@@ -12,12 +12,11 @@ import { chooseEngine, chooseRuntime } from './runtimes.ts';
 export const IMAGE_ACTIONS = ['list', 'pull', 'convert', 'prune', 'verify'] as const;
 export type ImageAction = (typeof IMAGE_ACTIONS)[number];
 
-/** Limits parallel requests to an engine, because a dataset has thousands of images. */
-const LOOKS_AT_ONCE = 16;
+const IMAGES_AT_ONCE = 16;
 
-export type Needed = { image: string; instances: readonly string[] };
+type Needed = { image: string; instances: readonly string[] };
 
-export type ImagesCommand = {
+type ImagesCommand = {
   config: WorkerConfig;
   log: Logger;
   signal: AbortSignal;
@@ -47,8 +46,8 @@ export async function runImages(
     for (const line of await work.prune(new Set(needed.map(({ image }) => image)))) print(line);
     return true;
   }
-  const slots = createSemaphore(LOOKS_AT_ONCE);
-  let well = true;
+  const slots = createSemaphore(IMAGES_AT_ONCE);
+  let complete = true;
   let unusable: unknown = null;
   await Promise.all(
     needed.map((one) =>
@@ -58,21 +57,21 @@ export async function runImages(
           if (error instanceof UnusableError || error instanceof UsageError) unusable = error;
           return { image, status: 'failed', error: oneLine(error) };
         });
-        // An action interrupted by a signal has not failed; a problem of all images is reported once.
+        // An interrupted action has not failed; a problem of all images is thrown once.
         if (signal.aborted || unusable !== null) return;
-        if (['absent', 'changed', 'failed'].includes(line.status)) well = false;
+        if (['absent', 'changed', 'failed'].includes(line.status)) complete = false;
         print(line);
       }),
     ),
   );
   signal.throwIfAborted();
   if (unusable !== null) throw unusable;
-  return well;
+  return complete;
 }
 
 type Action = AsyncDisposable & {
   one(needed: Needed): Promise<ImageLine>;
-  prune(keep: ReadonlySet<string>): Promise<ImageLine[]>;
+  prune(needed: ReadonlySet<string>): Promise<ImageLine[]>;
 };
 
 async function openAction(action: ImageAction, { config, log, signal }: ImagesCommand): Promise<Action> {
@@ -85,7 +84,7 @@ async function openAction(action: ImageAction, { config, log, signal }: ImagesCo
       const ready = await runtime.ensureImage(image, signal, instances[0]);
       return { image, status: ready.pulled ? 'pulled' : 'present', digest: ready.digest };
     },
-    prune: (keep) => requireInspection(runtime).prune(keep),
+    prune: (images) => requireInspection(runtime).prune(images),
     [Symbol.asyncDispose]: () => runtime[Symbol.asyncDispose](),
   };
 }

@@ -1,4 +1,5 @@
-/** The worker's HTTP server: metrics of this node for Prometheus, and the answers for probes. */
+/** The worker's HTTP server: metrics of this node for Prometheus, and probes. */
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostPort, reachableHost } from '@swefarm/shared';
@@ -7,18 +8,17 @@ import type { Probes } from './probes.ts';
 
 export type MetricsServer = AsyncDisposable & { address: string };
 
-export type MetricsServerOptions = {
+type MetricsServerOptions = {
   host: string;
   /** 0: any free port. */
   port: number;
-  /** Host of the address that others use; null: `host`, or an address of this machine when it listens on all. */
+  /** Host of the published address; null: `host`, or an address of this machine when it listens on all. */
   shownHost: string | null;
   probes: Pick<Probes, 'whyNotReady' | 'whyNotAlive'>;
-  /** Aborted when the worker ends. */
   stop: AbortSignal;
 };
 
-/** Serves /metrics, /healthz (not told to stop), /readyz and /livez; the result's `address` is where others reach them. */
+/** Serves /metrics, /healthz (503 while draining), /readyz and /livez. */
 export async function serveMetrics(
   registry: Registry,
   { host, port, shownHost, probes, stop }: MetricsServerOptions,
@@ -44,15 +44,13 @@ export async function serveMetrics(
       .writeHead(problem === null ? 200 : 503, { 'content-type': 'text/plain' })
       .end(`${problem ?? 'ok'}\n`);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, host, resolve);
-  });
+  await once(server.listen(port, host), 'listening');
   const bound = server.address() as AddressInfo;
   return {
     address: hostPort(shownHost ?? reachableHost(host), bound.port),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await server[Symbol.asyncDispose]();
     },
   };
 }

@@ -1,8 +1,8 @@
-/** One worker process: the services of its attempts, and what only the node's loops and the puller use. */
+/** One worker process: the services of its attempts, and those of the node's loops and the puller. */
 
 import type { Runtime } from '@swefarm/sandbox';
 import { createRemovals } from '@swefarm/sandbox';
-import type { Ceilings, Farm, WorkerConfig } from '@swefarm/shared';
+import type { Farm, WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { openEndpoints } from '../agent/policy/endpoints.ts';
 import { watchPolicies } from '../agent/policy/watch.ts';
@@ -27,20 +27,8 @@ export type Node = AttemptServices & {
   router: Router | null;
 };
 
-export type NodeParts = {
-  config: Ceilings &
-    Pick<
-      WorkerConfig,
-      | 'worker_id'
-      | 'node'
-      | 'placement'
-      | 'locality_wait_seconds'
-      | 'node_memory_bytes'
-      | 'policy_pause_limit_seconds'
-      | 'host_rewards'
-      | 'parser_image'
-      | 'live_turns'
-    >;
+type NodeParts = {
+  config: WorkerConfig;
   farm: Farm;
   runtime: Runtime;
   threads: Threads;
@@ -48,9 +36,8 @@ export type NodeParts = {
   metrics: WorkerMetrics;
   stop: AbortSignal;
   log: Logger;
-  /** Whether a sandbox can start here; absent: starts one to find out. */
+  /** Whether a sandbox can start here; absent: starts a trial sandbox. */
   isWell?: (last: FailedRollout | null) => Promise<boolean>;
-  /** How often to read the policies; absent: the default. */
   policyIntervalMs?: number;
 };
 

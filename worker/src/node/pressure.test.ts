@@ -12,19 +12,19 @@ const reasonWith = async (memoryReserveBytes: number): Promise<string | null> =>
   return pressure.reason();
 };
 
-test('a node with too little memory left claims nothing and says so', async () => {
+test('too little available memory is a reason to claim nothing', async () => {
   expect(await reasonWith(2 ** 60)).toMatch(/^memory: \d+ bytes are available on the node$/);
   expect((await reasonWith(0)) ?? '').not.toMatch(/memory/);
 });
 
-test('available memory is read as the kernel writes it', () => {
+test('available memory is parsed from /proc/meminfo', () => {
   expect(availableBytes('MemTotal:       24609332 kB\nMemAvailable:     1024 kB\n')).toBe(1024 ** 2);
   expect(availableBytes('')).toBeNull();
 });
 
 // Only root may mount.
 if (process.getuid?.() === 0) {
-  test('a node with too few inodes left claims nothing and says so', async () => {
+  test('too few free inodes are a reason to claim nothing', async () => {
     const scratchDir = await mkdtemp(join(tmpdir(), 'swefarm-pressure-'));
     execFileSync('mount', [
       '-t',

@@ -1,33 +1,32 @@
-/** Measured reasons not to claim more work: the artifact budget, this node's disk and memory, and the event loop's lag. */
+/** Measured reasons not to claim work: the artifact budget, this node's disk and memory, and the event loop's lag. */
 import { readFile, statfs } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { freeFiles, SCRATCH } from '@swefarm/sandbox';
 import { type ArtifactStore, errorMessage, ownFolder } from '@swefarm/shared';
 
-/** Claiming stops when less than this share of the artifact budget is free, or this many bytes; it resumes at twice that. */
+/** Claiming stops below this free share of the artifact budget, or these bytes, and resumes at twice that. */
 const BUDGET_FREE_SHARE = 0.05;
 const BUDGET_FREE_BYTES = 4 * 1024 ** 2;
 const DISK_STOP_BYTES = 1024 ** 3;
-/** Claiming stops with fewer inodes free than this, or than this share of them. */
+/** Claiming stops below this number of free inodes, or this share of them if that is less. */
 const DISK_STOP_FILES = 100_000;
 const DISK_STOP_FILES_SHARE = 0.05;
 const LAG_STOP_MS = 1_000;
-/** Resolution of the timer that measures the delay; an idle loop shows exactly this delay. */
+/** The delay that an idle loop shows. */
 const RESOLUTION_MS = 20;
 
 export type Pressure = Disposable & {
-  /** One line for people, or null when more work may be claimed. */
+  /** One line for people, or null: work may be claimed. */
   reason(): Promise<string | null>;
   /** 99th percentile of the event loop's delay since the last call of {@link reason}, in seconds. */
   lagSeconds(): number;
-  /** Disk of the scratch folder, as measured by the last call of {@link reason}. */
   disk(): { freeBytes: number; sizeBytes: number };
 };
 
-export type PressureDeps = {
+type PressureDeps = {
   artifacts: ArtifactStore;
   scratchDir: string;
-  /** Claiming stops with less memory available, and resumes at twice that. 0: no limit. */
+  /** Claiming stops below this available memory, and resumes at twice that. 0: no limit. */
   memoryReserveBytes: number;
 };
 
@@ -44,7 +43,7 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
     return overBudget ? `artifact budget: ${used_bytes} of ${budget_bytes} bytes are used` : null;
   };
   const diskReason = async (): Promise<string | null> => {
-    // A node's folders can disappear at any moment, and reappear with another owner.
+    // The folder may have been removed, or replaced by another user's.
     const refused = await ownFolder(scratchDir, SCRATCH).then(() => null, errorMessage);
     if (refused !== null) return `disk: ${refused}`;
     const stats = await statfs(scratchDir);
@@ -56,12 +55,12 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
       ? `disk: ${files} inodes are free at ${scratchDir}`
       : null;
   };
-  let starved = false;
+  let lacksMemory = false;
   const memoryReason = async (): Promise<string | null> => {
     const available = availableBytes(await readFile('/proc/meminfo', 'latin1').catch(() => ''));
     if (available === null) return null;
-    starved = available < memoryReserveBytes * (starved ? 2 : 1);
-    return starved ? `memory: ${available} bytes are available on the node` : null;
+    lacksMemory = available < memoryReserveBytes * (lacksMemory ? 2 : 1);
+    return lacksMemory ? `memory: ${available} bytes are available on the node` : null;
   };
   return {
     async reason() {
@@ -78,7 +77,7 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
   };
 }
 
-/** Memory that the kernel can give to new work without swapping, from the text of /proc/meminfo; null when it is not there. */
+/** Memory available without swapping, from the text of /proc/meminfo; null: the text has no such line. */
 export function availableBytes(meminfo: string): number | null {
   const kilobytes = /^MemAvailable:\s+(\d+) kB$/m.exec(meminfo)?.[1];
   return kilobytes === undefined ? null : Number(kilobytes) * 1024;

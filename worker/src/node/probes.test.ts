@@ -1,17 +1,15 @@
-/** What probes are told in each state of a worker: a fake clock, a runtime and a Redis that answer as the test says. */
-
 import type { RuntimeCheck } from '@swefarm/sandbox';
 import { expect, test } from 'vitest';
 import { createProbes } from './probes.ts';
 
 const LIMITS = { cpu: 'enforced', memory: 'enforced', pids: 'enforced', disk: 'watched' } as const;
-const WELL: RuntimeCheck = { usable: true, version: '1', limits: LIMITS, problems: [] };
-const GONE: RuntimeCheck = { ...WELL, usable: false, problems: ['no engine socket'] };
+const USABLE: RuntimeCheck = { usable: true, version: '1', limits: LIMITS, problems: [] };
+const UNUSABLE: RuntimeCheck = { ...USABLE, usable: false, problems: ['no engine socket'] };
 
 function scene() {
-  const state = { now: 0, check: WELL, redis: true, checks: 0 };
+  const state = { now: 0, check: USABLE, redis: true, checks: 0 };
   const stop = new AbortController();
-  const told: string[] = [];
+  const logged: string[] = [];
   const probes = createProbes({
     runtime: {
       name: 'docker',
@@ -21,14 +19,14 @@ function scene() {
       },
     },
     log: {
-      info: (text: unknown) => told.push(String(text)),
-      warn: (fields: unknown) => told.push(`not ready: ${(fields as { reason: string }).reason}`),
+      info: (text: unknown) => logged.push(String(text)),
+      warn: (fields: unknown) => logged.push(`not ready: ${(fields as { reason: string }).reason}`),
     },
     farm: { ping: async () => (state.redis ? 1 : Promise.reject(new Error('away'))) },
     stop: stop.signal,
     now: () => state.now,
   });
-  /** Time passes second by second, with heartbeats while Redis takes them. */
+  /** Advances the clock second by second, with a heartbeat each while Redis is available. */
   const pass = async (seconds: number, paused: string | null = null): Promise<void> => {
     for (let second = 0; second < seconds; second++) {
       state.now += 1_000;
@@ -37,10 +35,10 @@ function scene() {
       await Promise.resolve();
     }
   };
-  return { state, stop, probes, told, pass };
+  return { state, stop, probes, logged, pass };
 }
 
-test('ready: from the first heartbeat that Redis took, until a drain', async () => {
+test('a worker is ready from its first heartbeat until its drain', async () => {
   const { probes, stop, pass } = scene();
   expect(probes.whyNotReady()).toMatch(/starting/);
   await pass(1);
@@ -50,7 +48,7 @@ test('ready: from the first heartbeat that Redis took, until a drain', async () 
   expect(await probes.whyNotAlive()).toBeNull();
 });
 
-test('not ready while Redis is away, and alive all the while: a new process would do no better', async () => {
+test('a worker without Redis is alive and not ready', async () => {
   const { state, probes, pass } = scene();
   await pass(2);
   state.redis = false;
@@ -63,29 +61,29 @@ test('not ready while Redis is away, and alive all the while: a new process woul
   expect(probes.whyNotReady()).toBeNull();
 });
 
-test('not ready while the runtime cannot be used, as its last check found, and ready soon after it can', async () => {
-  const { state, probes, told, pass } = scene();
+test('a worker is not ready while the last check of its runtime failed', async () => {
+  const { state, probes, logged, pass } = scene();
   await pass(20);
   expect(state.checks).toBe(0);
-  state.check = GONE;
+  state.check = UNUSABLE;
   await pass(15);
   expect(probes.whyNotReady()).toBe('runtime docker: no engine socket');
   expect(await probes.whyNotAlive()).toBeNull();
-  state.check = WELL;
+  state.check = USABLE;
   await pass(10);
   expect(probes.whyNotReady()).toBeNull();
-  expect(told).toEqual(['not ready: runtime docker: no engine socket', 'ready again']);
+  expect(logged).toEqual(['not ready: runtime docker: no engine socket', 'ready again']);
 });
 
-test('not ready while it claims nothing: an open breaker, pressure of the node, an operator’s drain', async () => {
+test('a worker that claims nothing is not ready', async () => {
   const { probes, pass } = scene();
-  await pass(3, 'sick: 3 failures in a row');
-  expect(probes.whyNotReady()).toBe('claims nothing: sick: 3 failures in a row');
+  await pass(3, 'unhealthy: 3 failures in a row');
+  expect(probes.whyNotReady()).toBe('claims nothing: unhealthy: 3 failures in a row');
   await pass(1);
   expect(probes.whyNotReady()).toBeNull();
 });
 
-test('not alive when heartbeats stop for a minute while Redis answers: its loops stand still', async () => {
+test('a worker whose heartbeats stop for a minute while Redis answers is not alive', async () => {
   const { state, probes, pass } = scene();
   await pass(3);
   state.now += 59_000;

@@ -1,41 +1,38 @@
 /**
- * What probes learn from a worker over HTTP: whether it can take a rollout now (`/readyz`), and whether it is worth keeping (`/livez`).
- * Both answers come from what the heartbeat and one check of the runtime last found, so that a probe costs nothing.
+ * The answers to probes: whether this worker can take a rollout now (`/readyz`), and whether it must be restarted (`/livez`). Both come
+ * from the last heartbeat and the last check of the runtime, so that a probe costs nothing.
  */
 
 import type { Runtime } from '@swefarm/sandbox';
 import { errorMessage, type Farm, type Log, waitAtMost } from '@swefarm/shared';
 
-/** A heartbeat is sent once a second; the registry forgets a worker after fifteen without one. */
 const BEAT_LATE_MS = 5_000;
-/** A worker whose heartbeats stop for so long while Redis answers has loops that no longer run. */
+/** After this time without a heartbeat while Redis answers, the worker's loops have stopped. */
 const BEAT_DEAD_MS = 60_000;
 const PING_MS = 2_000;
-/** How old the last check of the runtime may be before a probe starts another; shorter while it failed. */
+/** Age of the last check of the runtime at which a probe starts another; after a failed check, the shorter one. */
 const CHECK_EVERY_MS = 30_000;
 const CHECK_AGAIN_MS = 5_000;
 const CHECK_MS = 30_000;
 
 export type Probes = {
-  /** Called after each heartbeat that Redis took, with the reason why this worker claims nothing; null: it claims. */
+  /** Called after each heartbeat that Redis accepted, with the reason why this worker claims nothing; null: it claims. */
   beaten(paused: string | null): void;
-  /** One line that says why this worker can take no rollout; null when it can. The log is told when the answer turns. */
+  /** Why this worker can take no rollout, in one line; null: it can. Logs each change of readiness. */
   whyNotReady(): string | null;
-  /** One line that says why this worker has to be started again; null when that would help nobody. */
+  /** Why this worker must be restarted, in one line; null: a restart would not help. */
   whyNotAlive(): Promise<string | null>;
 };
 
-export type ProbesDeps = {
+type ProbesDeps = {
   runtime: Pick<Runtime, 'name' | 'check'>;
   farm: Pick<Farm, 'ping'>;
   log: Pick<Log, 'info' | 'warn'>;
-  /** Aborted when the worker ends. */
   stop: AbortSignal;
-  /** Monotonic milliseconds; a parameter for tests. */
   now?: () => number;
 };
 
-/** The runtime counts as usable at first: a worker opens its server only after it was checked. */
+/** The runtime counts as usable at first: the worker checks it before it opens its server. */
 export function createProbes({
   runtime,
   farm,
@@ -49,12 +46,12 @@ export function createProbes({
   let unusable: string | null = null;
   let checkedAt = now();
   let isChecking = false;
-  const tell = readinessLog(log);
+  const logChange = readinessLog(log);
   const whyNotReady = (): string | null => {
     const pause = unusable === null ? CHECK_EVERY_MS : CHECK_AGAIN_MS;
     if (!isChecking && now() - checkedAt >= pause) void check();
-    const silent = now() - beatAt;
-    if (silent >= BEAT_LATE_MS) return `Redis took no heartbeat for ${Math.round(silent / 1000)} s`;
+    const sinceBeat = now() - beatAt;
+    if (sinceBeat >= BEAT_LATE_MS) return `Redis took no heartbeat for ${Math.round(sinceBeat / 1000)} s`;
     if (unusable !== null) return `runtime ${runtime.name}: ${unusable}`;
     return paused === null ? null : `claims nothing: ${paused}`;
   };
@@ -78,13 +75,13 @@ export function createProbes({
       if (stop.aborted) return 'draining';
       if (beats === 0) return 'starting: Redis took no heartbeat yet';
       const reason = whyNotReady();
-      tell(reason);
+      logChange(reason);
       return reason;
     },
     async whyNotAlive() {
-      const silent = now() - beatAt;
-      if (stop.aborted || silent < BEAT_DEAD_MS) return null;
-      // While Redis is away, or refuses, a new process would do no better.
+      const sinceBeat = now() - beatAt;
+      if (stop.aborted || sinceBeat < BEAT_DEAD_MS) return null;
+      // While Redis is unavailable, a restart does not help.
       const ping = farm.ping().then(
         () => true,
         () => false,
@@ -92,12 +89,12 @@ export function createProbes({
       const answered = await waitAtMost(ping, PING_MS);
       const isThere = answered.by === 'itself' && answered.value;
       if (!isThere || now() - beatAt < BEAT_DEAD_MS) return null;
-      return `no heartbeat for ${Math.round(silent / 1000)} s, although Redis answers`;
+      return `no heartbeat for ${Math.round(sinceBeat / 1000)} s, although Redis answers`;
     },
   };
 }
 
-/** Tells the log when readiness turns: who only sees a pod's probe fail (Kubernetes tells the status, not the text) finds the reason there. */
+/** Logs each change of readiness with its reason, because Kubernetes shows only the status of a failed probe. */
 function readinessLog(log: ProbesDeps['log']): (reason: string | null) => void {
   let wasReady = true;
   return (reason) => {

@@ -1,24 +1,24 @@
-/** Which node an image belongs to: rendezvous hashing, so that a node that joins or leaves moves only its own images. */
-
-export type ImageNode = { worker: string; node: string };
+/** Assigns images to nodes by rendezvous hashing: a node that joins or leaves moves only its own images. */
 
 /**
  * Workers in the order in which they should run rollouts of `image`: by node, and within a node (whose workers share their images)
  * by worker. Every worker that knows the same workers computes the same order.
  */
-export function ranking<T extends ImageNode>(image: string, places: readonly T[]): T[] {
-  const of = hash(image);
-  const weighed = places.map((place) => ({
-    place,
-    node: mix(of ^ hash(place.node)),
-    worker: mix(of ^ hash(place.worker)),
+export function ranking<T extends { worker: string; node: string }>(
+  image: string,
+  workers: readonly T[],
+): T[] {
+  const imageHash = hash(image);
+  const weighted = workers.map((one) => ({
+    one,
+    node: mix(imageHash ^ hash(one.node)),
+    worker: mix(imageHash ^ hash(one.worker)),
   }));
-  weighed.sort(
+  weighted.sort(
     (a, b) =>
-      b.node - a.node ||
-      (a.place.node < b.place.node ? -1 : a.place.node > b.place.node ? 1 : b.worker - a.worker),
+      b.node - a.node || (a.one.node < b.one.node ? -1 : a.one.node > b.one.node ? 1 : b.worker - a.worker),
   );
-  return weighed.map(({ place }) => place);
+  return weighted.map(({ one }) => one);
 }
 
 /** FNV-1a, 32 bits. */
@@ -28,7 +28,7 @@ function hash(text: string): number {
   return value >>> 0;
 }
 
-/** The finaliser of MurmurHash3: every input bit affects every output bit. */
+/** The finaliser of MurmurHash3. */
 function mix(value: number): number {
   let bits = value;
   bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);

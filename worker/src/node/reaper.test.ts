@@ -1,4 +1,4 @@
-/** What may be reaped: sandboxes of this farm's dead workers; never those of the living, of another farm, or of unseen workers. */
+/** The reaper removes sandboxes of this farm's dead workers, never those of living workers, of another farm, or of unseen workers. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { OwnedContainer, Owner, Runtime } from '@swefarm/sandbox';
@@ -44,17 +44,17 @@ async function sweep(
   return removed.sort();
 }
 
-test('a sweep removes what has no living owner, and nothing else', async () => {
+test('a sweep removes only sandboxes without a living owner', async () => {
   const child = spawn('sleep', ['60']);
-  const neighbour = { worker: 'neighbour', pid: child.pid ?? 0 };
+  const other = { worker: 'other', pid: child.pid ?? 0 };
   const [, namespace] = self.pid_started.split('@');
-  const pid_started = `${processStarted(neighbour.pid)}@${namespace}`;
+  const pid_started = `${processStarted(other.pid)}@${namespace}`;
   const all = [
     sandbox('used', {}),
     sandbox('older-attempt', { rollout_id: 'r.i.used', attempt: 0 }),
     sandbox('forgotten', {}),
     sandbox('young', {}),
-    sandbox('neighbour', { ...neighbour, pid_started }),
+    sandbox('alive', { ...other, pid_started }),
     sandbox('dead', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
     sandbox('stuck', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
     sandbox('unseen', { worker: 'elsewhere', pid: 1, pid_started: '1@1' }),
@@ -75,10 +75,10 @@ test('a sweep removes what has no living owner, and nothing else', async () => {
   ]);
   child.kill('SIGKILL');
   await once(child, 'exit');
-  expect(await sweep(all, ['me', 'elsewhere'])).toContain('neighbour');
+  expect(await sweep(all, ['me', 'elsewhere'])).toContain('alive');
 });
 
-test('what is left of ours goes when it was seen so for long, whatever the time of day, and at our end at once', async () => {
+test('an unused sandbox is removed after a while by a monotonic clock, or at the end', async () => {
   const all = [sandbox('used', {}), sandbox('left', {})];
   const unused = new Map<string, number>();
   const day = vi.spyOn(Date, 'now').mockReturnValue(0);
@@ -88,12 +88,12 @@ test('what is left of ours goes when it was seen so for long, whatever the time 
   expect(await sweep(all, ['me'], [], { unused })).toEqual([]);
   expect([...unused.keys()]).toEqual(['left']);
   expect(await sweep(all, ['me'], [], { unused, ending: true })).toEqual(['left']);
-  // It was used in between: its time starts again.
+  // A sandbox in use is no longer listed as unused.
   expect(await sweep([sandbox('used', {})], ['me'], [], { unused })).toEqual([]);
   expect(unused.size).toBe(0);
 });
 
-test('who cannot be seen from here is dead when it was missed for long, and not after an outage or at our own start', () => {
+test('an unseen worker is dead after two minutes off the list, but not after an outage', () => {
   let now = 0;
   const unseen = createWorkerLiveness(() => now);
   const isDead = (...listed: string[]) => unseen.isDead('other', new Set(listed), 'me');
@@ -118,7 +118,7 @@ test('who cannot be seen from here is dead when it was missed for long, and not 
   expect(isDead('me')).toBe(true);
 });
 
-test('a sweep keeps the sandboxes of who may only be late, and removes those of the dead that can be seen', async () => {
+test('a sweep leaves sandboxes of workers that may be alive and removes those of dead processes', async () => {
   const [, namespace] = self.pid_started.split('@');
   const removed: string[] = [];
   const all = [
@@ -139,7 +139,7 @@ test('a sweep keeps the sandboxes of who may only be late, and removes those of 
   expect(removed).toEqual(['dead']);
 });
 
-test('a removal that is held up keeps no other waiting, and no second sweep begins beside it', async () => {
+test('a slow removal does not delay other removals, and sweeps do not overlap', async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const [, namespace] = self.pid_started.split('@');

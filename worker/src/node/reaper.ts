@@ -1,6 +1,6 @@
 /**
- * Removes sandboxes without a living owner on this host: those of dead workers of this farm, and this worker's own that no attempt
- * uses any more. Never removes what belongs to another living worker, or to another farm.
+ * Removes sandboxes without a living owner on this host: those of dead workers of this farm, and this worker's own without an attempt.
+ * Never removes sandboxes of another living worker or of another farm.
  */
 
 import type { OwnedContainer, Owner, Runtime } from '@swefarm/sandbox';
@@ -9,12 +9,11 @@ import type { Logger } from 'pino';
 import type { Identity } from './identity.ts';
 
 const SWEEP_MS = 60_000;
-/** Limits parallel removals; a removal that an engine delays for minutes does not block the others. */
 const REMOVALS_AT_ONCE = 8;
-/** How long a sandbox of this worker may exist without an attempt, because attempts do not wait for removals. */
+/** How long a sandbox of this worker may exist without an attempt: attempts do not wait for removals. */
 const FORGOTTEN_MS = 2 * 60_000;
 
-/** Spans two sweeps, and is much longer than a worker takes to return to Redis. */
+/** Almost two sweeps, and much longer than a worker needs to reconnect to Redis. */
 const MISSED_MS = 115_000;
 
 export type ReaperDeps = {
@@ -22,19 +21,17 @@ export type ReaperDeps = {
   self: Pick<Identity, 'farm' | 'worker' | 'pid' | 'pid_started'>;
   /** Lists the living workers, for owners whose processes cannot be seen from here. */
   registry: Pick<Farm['registry'], 'list'>;
-  /** How long workers were missed; absent: a worker that is not listed is dead. */
+  /** Absent: a worker that is not listed is dead. */
   liveness?: WorkerLiveness;
-  /** The attempts of this worker. */
   active: { list(): readonly { rollout_id: string; attempt: number }[] };
   log: Logger;
-  /** Sandboxes of this worker without an attempt in earlier sweeps; kept between sweeps. */
+  /** Sandboxes of this worker that earlier sweeps found without an attempt. */
   unused?: Unused;
-  /** This worker is ending and needs none of its sandboxes any more. */
   ending?: boolean;
 };
 
-/** When each was first seen unused, by a monotonic clock: the wall clocks of an engine and a worker may differ by hours. */
-export type Unused = Map<string, number>;
+/** Sandbox id → when it was first seen unused, in monotonic ms: the wall clocks of an engine and a worker may differ by hours. */
+type Unused = Map<string, number>;
 
 /** One sweep; returns how many sandboxes were removed. Failures are logged and left to the next sweep. */
 export async function reap(deps: ReaperDeps): Promise<number> {
@@ -43,14 +40,13 @@ export async function reap(deps: ReaperDeps): Promise<number> {
   const mine = (await runtime.listOwned()).filter(({ owner }) => owner.farm === self.farm);
   const unused = unusedOf(mine, deps);
   const slots = createSemaphore(REMOVALS_AT_ONCE);
-  // Waits for every removal, or a sweep that failed would overlap with the next.
+  // Waits for every removal, so that a failed sweep does not overlap with the next.
   const ends = await Promise.allSettled(mine.map((one) => slots.run(() => removeUnowned(one, unused, deps))));
   const failed = ends.find((end) => end.status === 'rejected');
   if (failed) throw failed.reason;
   return ends.filter((end) => end.status === 'fulfilled' && end.value).length;
 }
 
-/** Whether the sandbox was removed. */
 async function removeUnowned(one: OwnedContainer, unused: Unused, deps: ReaperDeps): Promise<boolean> {
   const { runtime, log } = deps;
   const why = await whyRemovable(one, unused, deps);
@@ -60,12 +56,12 @@ async function removeUnowned(one: OwnedContainer, unused: Unused, deps: ReaperDe
     log.info({ sandbox: one.id, rollout_id: one.owner.rollout_id, owner: one.owner.worker }, why);
     return true;
   } catch (error) {
-    log.warn({ sandbox: one.id, err: errorMessage(error) }, 'could not remove a sandbox without an owner');
+    log.warn({ sandbox: one.id, err: errorMessage(error) }, 'sandbox without an owner not removed');
     return false;
   }
 }
 
-/** This worker's sandboxes without an attempt, and since when; forgets those of earlier sweeps that are gone or in use again. */
+/** Updates `unused`: this worker's sandboxes without an attempt. */
 function unusedOf(mine: readonly OwnedContainer[], { self, active, unused = new Map() }: ReaperDeps): Unused {
   const attempts = new Set(active.list().map(({ rollout_id, attempt }) => `${rollout_id} ${attempt}`));
   const now = performance.now();
@@ -110,7 +106,7 @@ export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void,
     sweeping = true;
     reap(deps)
       .then(onReaped, (error: unknown) =>
-        deps.log.warn({ err: errorMessage(error) }, 'the sweep for left sandboxes failed'),
+        deps.log.warn({ err: errorMessage(error) }, 'sweep for left sandboxes failed'),
       )
       .finally(() => {
         sweeping = false;
@@ -120,15 +116,15 @@ export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void,
   onAbort(signal, () => clearInterval(timer));
 }
 
-/** Distinguishes a dead worker from one that cannot be seen from here because its process is in another namespace. */
-export type WorkerLiveness = {
-  /** @param listed workers that the farm knows at this moment */
+/** Decides about workers whose process is in another namespace. */
+type WorkerLiveness = {
+  /** @param listed workers in the registry at this moment */
   isDead(worker: string, listed: ReadonlySet<string>, self: string): boolean;
 };
 
 /**
- * Right after an outage of Redis, or when this worker has just started, living workers may not be listed yet: a worker is dead only
- * when it has been missing for long while this worker was listed. `now`: monotonic milliseconds.
+ * After an outage of Redis, or when this worker has just started, living workers may not be listed yet: a worker is dead only
+ * when it has been missing for {@link MISSED_MS} while this worker was listed. `now`: monotonic milliseconds.
  */
 export function createWorkerLiveness(now: () => number = () => performance.now()): WorkerLiveness {
   const since = new Map<string, number>();
@@ -138,9 +134,9 @@ export function createWorkerLiveness(now: () => number = () => performance.now()
       if (!listed.has(self)) since.clear();
       if (listed.has(worker)) since.delete(worker);
       if (!listed.has(self) || listed.has(worker)) return false;
-      const missed = since.get(worker) ?? now();
-      since.set(worker, missed);
-      return now() - missed >= MISSED_MS;
+      const missingSince = since.get(worker) ?? now();
+      since.set(worker, missingSince);
+      return now() - missingSince >= MISSED_MS;
     },
   };
 }

@@ -17,7 +17,7 @@ export type Route =
 const RUN_HERE: Route = { action: 'run_here' };
 
 export type Router = {
-  /** Reserves a seat for the job on the worker that shall run it. `anywhere`: here, whatever its image. Throws errors of Redis. */
+  /** Reserves a seat for the job on the worker that runs it. `anywhere`: here, whatever its image. Throws errors of Redis. */
   route(job: RolloutJob, anywhere: boolean): Promise<Route>;
   /** Call it when the rollout no longer runs here. Never throws. */
   leave(rolloutId: string): Promise<void>;
@@ -25,10 +25,12 @@ export type Router = {
   reconcileSeats(running: readonly string[]): Promise<void>;
 };
 
-/** How many workers are tried for a seat, in order of preference. `home`: those that have the image, or if there are none, the one
- * with the fewest images. `any`: also every other one with a free seat. */
-const LOOKS = { home: 16, any: 32 } as const;
-/** How old the list of other workers may be: reading it costs more the more workers there are. */
+/**
+ * The number of workers that are tried for a seat, in order of preference. `home`: those that have the image, or if there are none, the
+ * one with the fewest images. `any`: also every other one with a free seat.
+ */
+const MOST_TRIED = { home: 16, any: 32 } as const;
+/** Age of the list of workers at which it is read again; it grows with the list, as the cost of reading does. */
 const KNOWN_MS = 2_000;
 const KNOWN_MS_PER_WORKER = 20;
 const FULL_MS = 500;
@@ -44,19 +46,19 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
   type Known = Pick<Identity, 'worker' | 'node'>;
   let known: Known[] = [];
   let until = 0;
-  let asking: Promise<void> | null = null;
+  let reading: Promise<void> | null = null;
   let unclaimed = new Set<string>();
-  const ask = async (): Promise<void> => {
+  const read = async (): Promise<void> => {
     const all = await farm.registry.list();
     known = all.filter(({ placed, worker }) => placed && worker !== self.worker);
     until = performance.now() + KNOWN_MS + KNOWN_MS_PER_WORKER * all.length;
   };
   const others = async (): Promise<Known[]> => {
     if (performance.now() > until) {
-      asking ??= ask().finally(() => {
-        asking = null;
+      reading ??= read().finally(() => {
+        reading = null;
       });
-      await asking;
+      await reading;
     }
     return known;
   };
@@ -65,16 +67,16 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
   return {
     async route(job, anywhere) {
       const rest = await others();
-      // Workers of one node share its images, so there is nowhere better to run.
+      // The workers of one node share its images.
       if (alone()) return RUN_HERE;
       const image = job.image ?? job.instance_id;
       const order = ranking(image, [...rest, self]);
       const left = job.submitted_at + waitMs - farm.clock.now();
       const where = left > 0 ? 'home' : 'any';
-      const looked = anywhere
+      const tried = anywhere
         ? [self]
-        : [...order.slice(0, LOOKS[where]), ...(where === 'any' ? [self] : [])];
-      const seat = await farm.placement.seat({ id: job.rollout_id, image }, looked, where);
+        : [...order.slice(0, MOST_TRIED[where]), ...(where === 'any' ? [self] : [])];
+      const seat = await farm.placement.seat({ id: job.rollout_id, image }, tried, where);
       if (seat) return seat.worker === self.worker ? RUN_HERE : { action: 'forward', worker: seat.worker };
       if (anywhere) return RUN_HERE;
       return { action: 'retry_later', delayMs: where === 'home' ? Math.min(left, waitMs) : FULL_MS };

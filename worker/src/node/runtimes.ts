@@ -1,4 +1,4 @@
-/** The list of runtimes, and the choice for this node: the configured runtime, or the first that works. */
+/** The list of runtimes, and the choice for this node: the configured runtime, or the first usable one. */
 
 import type { Runtime, RuntimeCheck, RuntimeEntry } from '@swefarm/sandbox';
 import { apptainer, diskIsFull, docker, host, podman, rootfs } from '@swefarm/sandbox';
@@ -6,7 +6,6 @@ import { RUNTIME_NAMES, type RuntimeName, UnusableError, type WorkerConfig } fro
 import type { Logger } from 'pino';
 import { RUNTIME_AWAY } from './waitforruntime.ts';
 
-/** Each name that the configuration accepts needs an entry here; a missing one is a type error. */
 const ENTRIES: Record<RuntimeName, RuntimeEntry> = { docker, podman, apptainer, rootfs, host };
 
 /** Opens a runtime by its name, even if it is not usable. */
@@ -16,7 +15,7 @@ export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: 
 
 export type ChosenRuntime = { name: RuntimeName; runtime: Runtime; check: RuntimeCheck };
 
-/** Throws UnusableError with every problem found and its remedy: code `runtime_away` where that may pass, else `runtime`. */
+/** Throws UnusableError with every problem and its remedy: code `runtime_away` if the problem may pass, else `runtime`. */
 export async function chooseRuntime(
   config: WorkerConfig,
   log: Logger,
@@ -26,15 +25,16 @@ export async function chooseRuntime(
   return await firstUsable(config.runtime === 'auto' ? automatic : [config.runtime], config, log, signal);
 }
 
-/** Chooses a runtime with an engine, whichever runtime runs the sandboxes. Throws as {@link chooseRuntime}. */
+/** Chooses a runtime with an engine, even if another one runs the sandboxes. Throws as {@link chooseRuntime}. */
 export async function chooseEngine(
   config: WorkerConfig,
   log: Logger,
   signal: AbortSignal,
 ): Promise<{ runtime: Runtime; socketPath: string }> {
   const engines = RUNTIME_NAMES.filter((name) => ENTRIES[name].engineSocket);
-  const asked = engines.filter((name) => name === config.runtime);
-  const { runtime, name } = await firstUsable(asked.length > 0 ? asked : engines, config, log, signal);
+  const configured = engines.filter((name) => name === config.runtime);
+  const names = configured.length > 0 ? configured : engines;
+  const { runtime, name } = await firstUsable(names, config, log, signal);
   return { runtime, socketPath: ENTRIES[name].engineSocket?.(config) ?? '' };
 }
 
@@ -54,7 +54,7 @@ async function firstUsable(
     });
     if (check.usable) return { name, runtime, check };
     problems.push(...check.problems.map((problem) => `${name}: ${problem}`));
-    // With several candidates, an engine without a socket was never expected there. A full disk causes many different errors.
+    // With several candidates, an engine without a socket is not installed. A full disk causes many different errors.
     const isAwaited = names.length === 1 ? check.away !== undefined : check.away === 'no_answer';
     isAway ||= isAwaited || (await diskIsFull(runtime));
     await runtime[Symbol.asyncDispose]();

@@ -1,4 +1,4 @@
-/** Tries whether this node can run a sandbox at all: a small one, of the last failed image, separates faults of the node from a run's. */
+/** Starts a trial sandbox of the last failed image, to distinguish faults of the node from those of a run. */
 
 import { diskIsFull, INTERNAL_SPEC } from '@swefarm/sandbox';
 import { RolloutFailure } from '@swefarm/shared';
@@ -15,7 +15,7 @@ export async function trySandbox(
 ): Promise<boolean> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(TRIAL_MS)]);
   if (!(await runtime.check(signal)).usable || (await diskIsFull(runtime))) return false;
-  // A dry run uses nothing of the node that could fail.
+  // A dry run needs no image and no engine.
   if (sample === null || !runtime.isolates) return true;
   try {
     const image = await runtime.ensureImage(sample.image, signal, sample.instance);

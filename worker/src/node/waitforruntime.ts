@@ -1,11 +1,11 @@
-/** At start a worker waits for its container engine, or for free disk, as it waits for Redis: engines restart and disks get cleared. */
+/** At start a worker waits for its container engine and for free disk, as it waits for Redis. */
 import { errorMessage, linearBackoff, retry } from '@swefarm/shared';
 import type { Logger } from 'pino';
 
 /** Error code: no runtime now, but perhaps soon. */
 export const RUNTIME_AWAY = 'runtime_away';
 
-/** Codes of the farm's errors and of the system's errors that may pass. */
+/** Codes of errors, of the farm and of the system, that may pass. */
 const PASSING: ReadonlySet<unknown> = new Set([
   RUNTIME_AWAY,
   'engine_unreachable',
@@ -14,7 +14,7 @@ const PASSING: ReadonlySet<unknown> = new Set([
   'EDQUOT',
 ]);
 
-/** Retries for a limited time while sandboxes cannot start for a reason that may pass; logs the wait once. Throws the last error. */
+/** Retries errors that may pass for `patienceSeconds`; logs the wait once. Throws the last error. */
 export async function waitForRuntime<T>(
   call: () => Promise<T>,
   { patienceSeconds, log, signal }: { patienceSeconds: number; log: Logger; signal: AbortSignal },
@@ -30,11 +30,11 @@ export async function waitForRuntime<T>(
       waited = true;
       log.warn(
         { patience_seconds: patienceSeconds, err: errorMessage(error) },
-        'sandboxes cannot be started yet; waiting',
+        'runtime not usable yet: waiting',
       );
     },
   });
-  if (waited) log.info('sandboxes can be started now');
+  if (waited) log.info('runtime is usable');
   return answer;
 }
 

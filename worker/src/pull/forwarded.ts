@@ -1,4 +1,4 @@
-/** Receives jobs that other workers forward to this one, with their locks. BullMQ's own loop does not count them. */
+/** Receives jobs that other workers forward to this one, with their locks. BullMQ's loop does not count them. */
 import { errorMessage, type Handed, sleepAtMost } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { Queue } from './queue.ts';
@@ -6,14 +6,13 @@ import { type JobDeps, runForwarded } from './runjob.ts';
 
 const REDIS_AWAY_MS = 1_000;
 
-export type ForwardedJobs = {
-  /** How many run here now. */
+type ForwardedJobs = {
   count(): number;
-  /** Receives nothing more, and waits for running jobs. */
+  /** Stops receiving and waits for running jobs. */
   end(): Promise<void>;
 };
 
-/** Starts to receive at once where jobs are routed. Calls `onChange` whenever the count has changed. */
+/** Starts to receive at once if this worker has a router. Calls `onChange` whenever the count has changed. */
 export function receiveForwarded(deps: JobDeps, queue: Queue, onChange: () => void): ForwardedJobs {
   const { node } = deps;
   const running = new Set<Promise<void>>();
@@ -21,7 +20,7 @@ export function receiveForwarded(deps: JobDeps, queue: Queue, onChange: () => vo
   const start = (handed: Handed): void => {
     const run: Promise<void> = runHanded(handed, queue, deps)
       .catch((error: unknown) =>
-        node.log.warn({ job: handed.job, err: errorMessage(error) }, 'a forwarded job could not be run'),
+        node.log.warn({ job: handed.job, err: errorMessage(error) }, 'forwarded job failed'),
       )
       .finally(() => {
         running.delete(run);
@@ -35,7 +34,7 @@ export function receiveForwarded(deps: JobDeps, queue: Queue, onChange: () => vo
     count: () => running.size,
     async end() {
       over.abort();
-      // Not awaited: an outage of Redis would hold it, and the wait ends by itself within a second.
+      // Not awaited, because Redis may be unavailable; the wait ends by itself within a second.
       if (node.router) node.farm.placement.wake(node.identity.worker).catch(() => undefined);
       await receiving;
       await Promise.all(running);
@@ -50,7 +49,7 @@ async function receive(node: Node, start: (handed: Handed) => void, signal: Abor
       if (handed) start(handed);
     } catch (error) {
       if (signal.aborted) return;
-      node.log.debug({ err: errorMessage(error) }, 'no job can be forwarded to this worker');
+      node.log.debug({ err: errorMessage(error) }, 'receiving forwarded jobs failed');
       await sleepAtMost(REDIS_AWAY_MS, signal);
     }
   }
@@ -59,6 +58,6 @@ async function receive(node: Node, start: (handed: Handed) => void, signal: Abor
 async function runHanded({ job: id, token }: Handed, queue: Queue, deps: JobDeps): Promise<void> {
   const job = await queue.find(id);
   if (job && (await queue.renewLock(job, token))) return runForwarded(job, token, deps);
-  // The job came too late: it stalled meanwhile, and another worker has it.
+  // The job has stalled meanwhile, and another worker has it.
   await deps.node.router?.leave(id);
 }

@@ -1,6 +1,6 @@
 /**
- * Renews every few seconds what this worker runs: its attempts in the journal, and the locks of their jobs. After an outage or a
- * suspend of the machine it takes both again before another worker can.
+ * Renews this worker's attempts in the journal and the locks of their jobs. After an outage or a suspend of the machine it takes
+ * expired locks again before another worker can.
  */
 import { errorMessage, sleepAtMost } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
@@ -9,56 +9,52 @@ import type { Node } from '../node/node.ts';
 const RENEW_MS = 3_000;
 
 export type JobLocks = {
-  /** Renews this lock of the job from now on, in place of an earlier one. */
+  /** Starts to renew this lock of the job, in place of an earlier one. */
   take(job: string, token: string): void;
   /** Whether the job is running here, and not about to be moved. */
   has(job: string): boolean;
-  /** The lock with which to move the job now; null: another worker has the job. It is renewed until {@link drop}. */
+  /** The lock with which to move the job; null: another worker has the job. It is renewed until {@link drop}. */
   toMove(job: string): string | null;
-  /** Stops the renewal of that lock. */
   drop(job: string, token: string): void;
-  /** Stops all renewals. */
   end(): Promise<void>;
 };
 
-type Lock = { token: string; state: 'held' | 'lost' | 'moving' };
+type Lock = { token: string; state: 'valid' | 'lost' | 'moving' };
 
-/** Attempts that another worker has claimed or committed since are ended as `superseded`. */
+/** Aborts attempts that another worker has claimed or committed as `superseded`. */
 export function startJobLocks({ farm, identity, active, metrics, log }: Node): JobLocks {
   const locks = new Map<string, Lock>();
   const over = new AbortController();
 
   const lose = (job: string, lock: Lock): void => {
-    if (lock.state !== 'held') return;
+    if (lock.state !== 'valid') return;
     lock.state = 'lost';
     metrics.lockLosses.inc();
-    log.warn({ job }, 'lost the lock; going on until another worker claims');
+    log.warn({ job }, 'lock lost: running on until another worker claims the rollout');
   };
   const renew = async (): Promise<void> => {
     const running = active.list();
     const superseded = await farm.journal.hold(identity, running);
     for (const id of superseded) active.abort(id, 'superseded');
     const inWork = new Set(running.map(({ rollout_id }) => rollout_id).filter((id) => !active.isEnding(id)));
-    const asked = [...locks].filter(([job]) => !superseded.has(job));
+    const current = [...locks].filter(([job]) => !superseded.has(job));
     const gone = await farm.locks.renew(
-      asked.map(([job, { token }]) => ({ job, token, back: inWork.has(job) })),
+      current.map(([job, { token }]) => ({ job, token, back: inWork.has(job) })),
     );
-    for (const [job, lock] of asked) {
+    for (const [job, lock] of current) {
       if (gone.has(job)) lose(job, lock);
-      else if (lock.state === 'lost') lock.state = 'held';
+      else if (lock.state === 'lost') lock.state = 'valid';
     }
   };
   const renewing = (async () => {
     while (!over.signal.aborted) {
-      await renew().catch((error: unknown) =>
-        log.debug({ err: errorMessage(error) }, 'locks could not be renewed'),
-      );
+      await renew().catch((error: unknown) => log.debug({ err: errorMessage(error) }, 'locks not renewed'));
       await sleepAtMost(RENEW_MS, over.signal);
     }
   })();
 
   return {
-    take: (job, token) => void locks.set(job, { token, state: 'held' }),
+    take: (job, token) => void locks.set(job, { token, state: 'valid' }),
     has: (job) => (locks.get(job)?.state ?? 'moving') !== 'moving',
     toMove(job) {
       const lock = locks.get(job);

@@ -1,4 +1,4 @@
-/** Moves jobs between the states of the queue, each with the lock that this worker has on it now. */
+/** Moves jobs between the states of the queue, each with this worker's present lock. */
 import { errorMessage } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { AfterAttempt } from '../rollout/context.ts';
@@ -6,23 +6,23 @@ import { retryUntilAnswered } from '../rollout/untilanswered.ts';
 import type { JobLocks } from './joblocks.ts';
 import type { Job } from './queue.ts';
 
-/** How long a job waits while this worker is still ending an attempt at it. */
+/** Delay of a job while this worker is still ending an attempt at it. */
 const ENDING_MS = 1_000;
 
 type Moving = { node: Pick<Node, 'active' | 'log'>; locks: JobLocks };
 
-/** Does nothing when another worker has the job by now. Resolves when nothing of the attempt is left on this node. */
+/** Does nothing when another worker has the job. Resolves when nothing of the attempt is left on this node. */
 export async function moveJob(job: Job, next: AfterAttempt, { node: { log }, locks }: Moving): Promise<void> {
   const id = job.id ?? '';
   const token = locks.toMove(id);
   if (token === null) return;
   try {
     if (next.next === 'later') await putOff(job, next, token, log);
-    // To the head of its priority; an idle worker looks within a second (drainDelay).
+    // The job becomes the first of its priority; an idle worker claims it within a second (drainDelay).
     else if (next.next === 'hand_back') await untilMoved(() => job.moveToWait(token), log);
     else await untilMoved(() => job.moveToCompleted(null, token, false), log);
   } catch (error) {
-    log.warn({ job: id, err: errorMessage(error) }, 'this worker may not move the job any more');
+    log.warn({ job: id, err: errorMessage(error) }, 'job not moved: this worker has lost it');
   } finally {
     locks.drop(id, token);
   }
@@ -40,20 +40,20 @@ async function putOff(
   await untilMoved(() => job.moveToDelayed(Date.now() + delayMs, token), log);
 }
 
-/** Retries until Redis moves the job, whose lock stays renewed: otherwise BullMQ would count it as failed, and it would be lost. */
+/** Retries until Redis moves the job. If the move failed, BullMQ would count the job as failed and lose it. */
 const untilMoved = (move: () => Promise<unknown>, log: Node['log']): Promise<unknown> =>
   retryUntilAnswered('job', move, { log });
 
 /**
- * Whether a job that returned under a new lock is still running here, after the machine was suspended or Redis was away. A running
- * attempt continues with the new lock; the job of an attempt that is ending waits for its end.
+ * Whether a job that returned under a new lock is still running here, after a suspend of the machine or an outage of Redis. A running
+ * attempt continues with the new lock; the job of an ending attempt is delayed.
  */
 export async function isInWork(job: Job, token: string, { node, locks }: Moving): Promise<boolean> {
   const { active, log } = node;
   const id = job.id ?? '';
   if (locks.has(id) && !active.isEnding(id)) {
     locks.take(id, token);
-    log.info({ job: id }, 'a job came back that is in work here; it goes on');
+    log.info({ job: id }, 'job returned while it runs here: continuing with its new lock');
     return true;
   }
   if (!active.ids().includes(id)) return false;

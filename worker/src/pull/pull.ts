@@ -1,4 +1,4 @@
-/** Pulls jobs within this worker's seats: those that it claims, and those that other workers forward to it. */
+/** Pulls claimed and forwarded jobs within this worker's seats. */
 import { waitAtMost } from '@swefarm/shared';
 import type { Grace } from '../node/drain.ts';
 import type { Node } from '../node/node.ts';
@@ -11,7 +11,7 @@ import { runClaimed } from './runjob.ts';
 export type Pull = {
   /** Stops claiming without ending running rollouts, or resumes it. */
   setPaused(paused: boolean): Promise<void>;
-  /** Takes no new jobs; running rollouts may finish, then they are handed back. Resolves when none runs. */
+  /** Stops claiming; running rollouts may finish, then they are handed back. Resolves when none runs. */
   drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void>;
 };
 
@@ -23,7 +23,6 @@ export function startPull(node: Node, seats: number, prefix: string): Pull {
   const reader = createJobReader(node.log);
   const deps = { node, locks, reader, mayStart: () => !paused && !draining };
   const queue: Queue = openQueue(node, { seats, prefix }, (job, token) => runClaimed(job, token, deps));
-  /** Claimed and forwarded jobs share the seats. */
   const shareSeats = (): void => queue.setSeats(paused ? 0 : seats - forwarded.count());
   const forwarded = receiveForwarded(deps, queue, shareSeats);
   const close = async (): Promise<void> => {
@@ -44,7 +43,7 @@ export function startPull(node: Node, seats: number, prefix: string): Pull {
   };
 }
 
-/** Ends attempts that outlast the first part of the grace period, and abandons those that outlast the second. */
+/** Hands back attempts that outlast the first part of the grace period, and abandons those that outlast the second. */
 async function drainInTime(
   closing: Promise<void>,
   { finishMs, handBackMs }: Pick<Grace, 'finishMs' | 'handBackMs'>,
@@ -55,7 +54,7 @@ async function drainInTime(
   if (!(await within(finishMs))) {
     active.abortAll('drain');
     if (!(await within(handBackMs))) {
-      log.error({ active: active.list() }, 'attempts did not end in time; their locks will expire');
+      log.error({ active: active.list() }, 'attempts did not end in time: their locks expire');
       await queue.close(true);
     }
   }

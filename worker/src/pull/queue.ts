@@ -1,4 +1,4 @@
-/** The only adapter of the worker to BullMQ: it takes claimed jobs from the queue, and decides nothing about outcomes. */
+/** The worker's only adapter to BullMQ. */
 import { errorMessage, QUEUES, queueSettings } from '@swefarm/shared';
 import { Job, WaitingError, Worker } from 'bullmq';
 import type { Node } from '../node/node.ts';
@@ -8,12 +8,11 @@ export type { Job };
 export type Queue = {
   /** Claims up to this many jobs in parallel; 0: none. */
   setSeats(seats: number): void;
-  /** Stops claiming; {@link setSeats} resumes it. */
   pause(): Promise<void>;
   find(id: string): Promise<Job | undefined>;
   /** Renews the lock; false when it no longer exists. */
   renewLock(job: Job, token: string): Promise<boolean>;
-  /** Claims nothing more, and waits for running jobs; `force`: does not wait. */
+  /** Stops claiming and waits for running jobs; `force`: does not wait. */
   close(force?: boolean): Promise<void>;
 };
 
@@ -35,14 +34,14 @@ export function openQueue(
       prefix,
       concurrency: seats,
       ...queueSettings,
-      // BullMQ would renew by the wall clock of the node, and never take an expired lock again.
+      // BullMQ renews by the wall clock of the node, and does not take an expired lock again.
       skipLockRenewal: true,
     },
     farm.bullBackend,
   );
   worker.on('error', (error) => log.warn({ err: errorMessage(error) }, 'queue'));
   worker.on('failed', (job, error) =>
-    log.error({ job: job?.id, err: error }, 'a job failed in the queue: our bug'),
+    log.error({ job: job?.id, err: error }, 'job failed in the queue: a bug of the farm'),
   );
   return {
     setSeats(free) {

@@ -1,4 +1,4 @@
-/** Parses the jobs of the queue, and logs once for each run that its jobs are left to another version. */
+/** Parses the jobs of the queue. */
 import { needsOf, problemOf, RolloutJob, UNDERSTOOD } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { Job } from './queue.ts';
@@ -15,7 +15,7 @@ export function createJobReader(log: Pick<Logger, 'warn'>): JobReader {
   const logNotOurs = (rolloutId: string, problem: string): void => {
     const runId = rolloutId.slice(0, rolloutId.indexOf('.'));
     if (!logged.has(runId))
-      log.warn({ rollout_id: rolloutId, problem }, 'left to another version, at no cost');
+      log.warn({ rollout_id: rolloutId, problem }, 'rollout left to another version, at no cost');
     logged.add(runId);
   };
   return {

@@ -1,4 +1,4 @@
-/** Decides about a job that this worker has: run it here, forward it to a worker whose node has its image, or retry it later. */
+/** Runs a job here, forwards it to a worker whose node has its image, or retries it later. */
 import { errorMessage, type RolloutJob } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { Route } from '../node/routing.ts';
@@ -10,9 +10,8 @@ import type { Job } from './queue.ts';
 import type { JobReader } from './readjob.ts';
 
 const UNFORESEEN_DELAY_MS = 5_000;
-/** After this delay a job that this version cannot read is claimed again, by any worker. */
 const UNREADABLE_DELAY_MS = 5_000;
-/** After this delay another worker claims a rollout that was forwarded to a worker which claims nothing. */
+/** Delay of a job that was forwarded to a worker which claims nothing. */
 const NOT_HERE_DELAY_MS = 1_000;
 
 export type JobDeps = {
@@ -31,7 +30,7 @@ export async function runClaimed(job: Job, token: string, deps: JobDeps): Promis
   locks.take(id, token);
   const data = reader.read(job);
   if (!data) return moveJob(job, { next: 'later', delayMs: UNREADABLE_DELAY_MS }, deps);
-  // A worker that was just paused still receives one job, from the read that was under way.
+  // A paused worker receives one more job, from the read that was under way.
   if (!deps.mayStart()) return moveJob(job, HAND_BACK, deps);
   const route = await routeJob(job, data, node);
   if (route.action === 'forward') return forward(id, token, route.worker, deps);
@@ -41,7 +40,7 @@ export async function runClaimed(job: Job, token: string, deps: JobDeps): Promis
   await moveJob(job, next, deps);
 }
 
-/** Runs a job that another worker forwarded; it has a seat here already. */
+/** Runs a job that another worker forwarded with a seat. */
 export async function runForwarded(job: Job, token: string, deps: JobDeps): Promise<void> {
   const { node, locks, reader } = deps;
   const id = job.id ?? '';
@@ -56,27 +55,25 @@ export async function runForwarded(job: Job, token: string, deps: JobDeps): Prom
 async function routeJob(job: Job, data: RolloutJob, { router, log }: Node): Promise<Route> {
   const anywhere = data.anywhere === true || job.stalledCounter > 0;
   const route = await router?.route(data, anywhere).catch((error: unknown) => {
-    log.warn({ err: errorMessage(error) }, 'no placement by image: running what is claimed');
+    log.warn({ err: errorMessage(error) }, 'routing failed: running the job here');
     return null;
   });
   return route ?? { action: 'run_here' };
 }
 
-/** The job stays active under the same lock, which the other worker renews from now on; if that worker dies, the job stalls. */
+/** The job stays active under the same lock, which the other worker renews; if that worker dies, the job stalls. */
 async function forward(id: string, token: string, to: string, { node, locks }: JobDeps): Promise<void> {
   locks.drop(id, token);
   await node.farm.placement
     .hand(to, { job: id, token })
-    .catch((error: unknown) =>
-      node.log.warn({ err: errorMessage(error) }, 'the job could not be forwarded; it will stall'),
-    );
+    .catch((error: unknown) => node.log.warn({ err: errorMessage(error) }, 'job not forwarded: it stalls'));
 }
 
-/** Never throws: BullMQ would fail the job, and it would be lost without a result. */
+/** Never throws: BullMQ would fail the job, and the rollout would have no result. */
 async function runHere(data: RolloutJob, { node, reader }: JobDeps): Promise<AfterAttempt> {
   const attempt = (signal: AbortSignal): Promise<AfterAttempt> => attemptRollout(data, node, signal);
   const next = await node.active.during(data.rollout_id, attempt).catch((error: unknown): AfterAttempt => {
-    node.log.error({ err: error }, 'an attempt failed without an end; its job is tried again');
+    node.log.error({ err: error }, 'attempt failed without an end: its job is retried');
     return { next: 'later', delayMs: UNFORESEEN_DELAY_MS };
   });
   if (next.next === 'later' && next.notOurs) reader.logNotOurs(data.rollout_id, next.notOurs);

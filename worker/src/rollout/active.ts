@@ -27,7 +27,6 @@ export class ActiveAttempts {
     if (running) running.attempt = attempt;
   }
 
-  /** Whether the attempt was aborted, but has not ended yet. */
   isEnding(rolloutId: string): boolean {
     return this.#running.get(rolloutId)?.controller.signal.aborted === true;
   }
@@ -36,19 +35,17 @@ export class ActiveAttempts {
     return [...this.#running.keys()];
   }
 
-  /** The rollouts with their attempt, once it is claimed in the journal. */
   list(): RunningAttempt[] {
     return [...this.#running].flatMap(([rollout_id, { attempt }]) =>
       attempt === null ? [] : [{ rollout_id, ...attempt }],
     );
   }
 
-  /** `reason`: for kind `cancelled`. */
   abort(rolloutId: string, kind: AbortKind, reason?: CancelReason): void {
     this.#running.get(rolloutId)?.controller.abort(new AttemptAborted(kind, reason));
   }
 
-  /** Ends the attempt so that it is handed back at no cost, although this worker continues; the journal records why. */
+  /** Ends the attempt so that it is handed back at no cost although this worker continues; the journal records why. */
   handBack(rolloutId: string, why: string): void {
     this.#running.get(rolloutId)?.controller.abort(new AttemptAborted('drain', undefined, why));
   }

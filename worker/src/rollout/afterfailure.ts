@@ -20,14 +20,13 @@ import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded } from './c
 import { attemptEnd, endAttempt, handBack, putOff, storeWorkOfAttempt } from './endattempt.ts';
 import { emptyTrace } from './task.ts';
 
-/** Failures in these stages, after the agent is done, do not devalue its work. The work of a slow policy would get the same verdict again. */
-const WORK_STANDS: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
-
-const DISK_BREAKS: ReadonlySet<FailureStage> = new Set(['image', 'sandbox', 'evaluation']);
-/** Of the instance's failures, one that a node which is ending, or full, can cause too; after the agent is done its work stands. */
+/** After a failure in these stages the next attempt can evaluate the agent's finished work. */
+const RESUMABLE_STAGES: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
+const DISK_STAGES: ReadonlySet<FailureStage> = new Set(['image', 'sandbox', 'evaluation']);
+/** An instance failure that a stopping or full node can also cause. */
 const BY_NODE: FailureClass = 'setup_failed';
 
-/** The signal to end, which broke a sandbox, may reach this worker this much later than the sandbox. */
+/** A sandbox may receive the scheduler's signal this much earlier than this worker. */
 const STOP_SIGNAL_DELAY_MS = 300;
 const FAILURE_LENGTH = 400;
 
@@ -44,17 +43,17 @@ export async function afterFailure(
   if (aborted?.kind === 'drain') return handBack(context, running);
   if (error instanceof UnusableError && refusedByRedis(error)) return putOff(context, error);
   const failure = await failureOf(error, context);
-  // A batch scheduler signals every process of a job, sandboxes too: failures caused by that do not count against the rollout.
+  // A batch scheduler signals every process of a job, sandboxes included: such failures do not count against the rollout.
   if (
     (failure.stage !== 'instance' || failure.failureClass === BY_NODE) &&
-    (await isToldToStop(context.services.stop))
+    (await isStopping(context.services.stop))
   )
     return handBack(context, running);
-  noteForNode(context, failure);
+  reportToBreaker(context, failure);
   return retryOrGiveUp(context, failure);
 }
 
-/** Recorded as an end of its own, so that it does not count as a crash. */
+/** Records the end, so that the attempt does not count as a crash. */
 async function leaveToOther(context: AttemptContext): Promise<AfterAttempt> {
   const ended = endAttempt(context, attemptEnd.drained('another attempt has it'));
   await ended.catch(ignoreIfEnded(context));
@@ -62,27 +61,27 @@ async function leaveToOther(context: AttemptContext): Promise<AfterAttempt> {
   return DONE;
 }
 
-/** Whether this worker must end, or receives that signal within a moment. */
-async function isToldToStop(stop: AbortSignal): Promise<boolean> {
+/** Whether this worker must end, or receives that signal within {@link STOP_SIGNAL_DELAY_MS}. */
+async function isStopping(stop: AbortSignal): Promise<boolean> {
   await sleepAtMost(STOP_SIGNAL_DELAY_MS, stop);
   return stop.aborted;
 }
 
 async function failureOf(error: unknown, { services, log }: AttemptContext): Promise<RolloutFailure> {
   if (error instanceof RolloutFailure) {
-    // A full disk causes many different errors, and each of them should be retried on another node.
+    // A full disk causes many different errors; all of them are retried on another node.
     const byDisk =
-      (DISK_BREAKS.has(error.stage) || error.failureClass === BY_NODE) &&
+      (DISK_STAGES.has(error.stage) || error.failureClass === BY_NODE) &&
       (await diskIsFull(services.runtime));
     return byDisk ? new RolloutFailure('node_disk', error.message, { cause: error }) : error;
   }
   if (error instanceof SwefarmError && error.code === 'instance_invalid')
     return new RolloutFailure('instance_invalid', error.message, { cause: error });
-  log.error({ err: error }, 'an unforeseen error: a bug of the farm');
+  log.error({ err: error }, 'attempt failed by an unforeseen error: a bug of the farm');
   return new RolloutFailure('bug', errorMessage(error), { cause: error });
 }
 
-function noteForNode({ claimed, services }: AttemptContext, failure: RolloutFailure): void {
+function reportToBreaker({ claimed, services }: AttemptContext, failure: RolloutFailure): void {
   if (!('value' in claimed.instance)) return;
   const { run_id: run, instance_id: instance } = claimed.job;
   const sample = { run, instance, image: claimed.instance.value.image };
@@ -99,7 +98,7 @@ async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): 
   const decision = decide([...previous, entry]);
   if (decision.action === 'run') {
     const stored =
-      WORK_STANDS.has(stage) || failureClass === BY_NODE ? await storeWorkOfAttempt(context) : {};
+      RESUMABLE_STAGES.has(stage) || failureClass === BY_NODE ? await storeWorkOfAttempt(context) : {};
     await endAttempt(context, { ...end, ...stored });
     services.metrics.attempts.inc({ class: failureClass });
     const again = { stage, failure: `${stage}/${failureClass}`, again_in_ms: decision.delayMs };
@@ -115,13 +114,16 @@ async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): 
   }
 }
 
-/** When the artifact store itself fails, a result without its artifact is better than no result. */
+/** When the artifact store fails, a result without its artifact is better than no result. */
 function commitWithoutArtifact(
   context: AttemptContext,
   failure: Failure,
   storeError: unknown,
 ): Promise<AfterAttempt> {
-  context.log.warn({ err: errorMessage(storeError) }, 'failed without an artifact');
+  context.log.warn(
+    { err: errorMessage(storeError) },
+    'artifact not stored: committing the failure without it',
+  );
   Object.assign(context.trace, emptyTrace());
   return commitAttempt(context, { outcome: 'failed', failure });
 }

@@ -1,4 +1,4 @@
-/** How a rollout gets its patch: an agent works in a sandbox, or the patch is given. */
+/** Obtains the patch of a rollout: an agent works in a sandbox, or the patch is given. */
 
 import type { PreparedContainer, ReadyImage } from '@swefarm/sandbox';
 import {
@@ -24,7 +24,7 @@ import type { AgentWork, ResumableWork, Task } from './task.ts';
 type OpenAgent = (task: Task, services: AttemptServices, staleness: Staleness) => Promise<OpenedAgent>;
 const OPEN: Record<SandboxAgent, OpenAgent> = { mini: openMini, external: openExternal };
 
-/** `clean`: the container for the evaluation. `staleness` is checked before each turn. */
+/** `clean`: the container for the evaluation. */
 export type Prepared = { image: ReadyImage; clean: PreparedContainer; staleness: Staleness };
 
 /** Starts `clean` while the agent works, so that the evaluation need not wait for its container. */
@@ -70,13 +70,13 @@ async function workIn(
   }
   await sandbox.pruned;
   const taken = await clock.time('patch', () => patchOf(sandbox, signal));
-  // On a full disk git leaves out of the patch what it cannot write.
+  // On a full disk git omits from the patch what it cannot write.
   if (await hasBrokenDisk(sandbox, disk)) return killed;
   const patch = taken?.patch.toString('utf8') ?? null;
   return { ...took, patch, tooLarge: taken?.tooLarge ?? false };
 }
 
-/** Whether the agent filled the disk. Throws RolloutFailure `node_disk` when another one has, now or while the agent worked. */
+/** Whether the agent filled the disk. Throws RolloutFailure `node_disk` when another sandbox did. */
 async function hasBrokenDisk({ suspect }: AgentSandbox, disk: DiskWatch): Promise<boolean> {
   if (await diskIsFull(suspect.runtime)) {
     if (await hasFilledDisk(suspect)) return true;
@@ -86,7 +86,7 @@ async function hasBrokenDisk({ suspect }: AgentSandbox, disk: DiskWatch): Promis
   return false;
 }
 
-/** Null when the agent destroyed what a patch is taken from: git, the farm's marks, the tree. All were there when it began. */
+/** Null when the agent destroyed git, the snapshot or the tree, from which the patch is taken. */
 async function patchOf({ container, snapshot, suspect }: AgentSandbox, signal: AbortSignal) {
   try {
     return await takePatch(container, snapshot, signal);
@@ -100,7 +100,7 @@ async function patchOf({ container, snapshot, suspect }: AgentSandbox, signal: A
 export const givenWork = ({ run, instance, patch }: Task): AgentWork =>
   workWithoutAgent(givenPatch(run.agent.type, instance, patch));
 
-/** The work of an earlier attempt, whose evaluation was lost: the agent does not run again. */
+/** The work of an earlier attempt whose evaluation was lost. */
 export function resumedWork(
   { clock, trace }: Task,
   { trajectory, patch, seconds }: ResumableWork,

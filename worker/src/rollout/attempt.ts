@@ -1,6 +1,6 @@
 /**
- * Handles one claimed job: claims it in the journal, runs it, and then does exactly one of: commit, retry later, hand back, or leave it
- * to the worker that has it now. BullMQ decides none of this.
+ * Handles one job: claims its rollout in the journal, runs it, and then commits, retries later, hands back, or leaves the rollout to
+ * another worker. BullMQ decides none of this.
  */
 import {
   type CancelReason,
@@ -10,7 +10,7 @@ import {
   RolloutFailure,
   type RolloutJob,
 } from '@swefarm/shared';
-import { abortKind, abortOf } from './abort.ts';
+import { abortOf } from './abort.ts';
 import { afterFailure } from './afterfailure.ts';
 import { claimRollout } from './claim.ts';
 import { commitAttempt } from './commitattempt.ts';
@@ -32,12 +32,12 @@ import { isStale } from './staleness.ts';
 import { emptyTrace, type Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
-/** How long a job waits for another node when the node that failed it claims it again, and for how long it is delayed so. */
-const OTHER_NODE_DELAY_MS = 2_000;
+/** For this long after a failure, the node of the failure delays the job so that another node claims it. */
 const OTHER_NODE_WAIT_MS = 10_000;
-/** Delay before the next look at a rollout whose run or policy is paused. */
+const OTHER_NODE_DELAY_MS = 2_000;
+/** Delay of a rollout whose run or policy is paused. */
 const RUN_PAUSED_MS = 10_000;
-/** How long another attempt's worker, which seems to be alive, has to return for the job: it looks every three seconds. */
+/** Delay while the worker of another attempt seems to be alive: two of its renewals (RENEW_MS of joblocks.ts), and a second. */
 const OTHER_ATTEMPT_MS = 7_000;
 
 export async function attemptRollout(
@@ -59,8 +59,9 @@ export async function attemptRollout(
     return await attemptClaimed(context, claim.cancelled);
   } catch (error) {
     // The attempt was ended from outside while Redis refused to record its end.
-    if (error !== abortOf(signal)) throw error;
-    return abortKind(signal) === 'drain' ? await handBack(context, Promise.resolve()) : DONE;
+    const aborted = abortOf(signal);
+    if (error !== aborted) throw error;
+    return aborted?.kind === 'drain' ? await handBack(context, Promise.resolve()) : DONE;
   } finally {
     void context.live.end();
   }
@@ -105,8 +106,8 @@ async function attemptClaimed(
     const judged = await unlessDrained(running, context.signal);
     services.breaker.succeeded();
     // The policy may have advanced between the last check and the commit.
-    const look = () => isStale(run, trace.trajectory, services.farm.policies);
-    if (await retryUntilAnswered('policy', look, untilTakenOver(context)))
+    const check = () => isStale(run, trace.trajectory, services.farm.policies);
+    if (await retryUntilAnswered('policy', check, untilTakenOver(context)))
       return await commitAttempt(context, { outcome: 'cancelled', cancelReason: 'stale' });
     return await commitAttempt(context, { outcome: 'judged', judged });
   } catch (error) {
@@ -114,11 +115,11 @@ async function attemptClaimed(
   }
 }
 
-/** Rejects as soon as a drain begins: the job need not wait for the removal of its containers. */
+/** Rejects as soon as a drain begins: the job does not wait for the removal of its containers. */
 async function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promise<T> {
   const drained = Promise.withResolvers<never>();
   using _listener = onAbort(signal, () => {
-    if (abortKind(signal) === 'drain') drained.reject(signal.reason);
+    if (abortOf(signal)?.kind === 'drain') drained.reject(signal.reason);
   });
   return await Promise.race([drained.promise, running]);
 }
@@ -140,7 +141,7 @@ async function taskOf(context: AttemptContext): Promise<Task> {
   return { job, attempt, claim, run, instance, patch, apiKey, resumable, clock, live, log, signal, trace };
 }
 
-/** True for a short while after a failure that another node should retry, when there is another node. */
+/** True for {@link OTHER_NODE_WAIT_MS} after a failure that another node should retry, when there is another node. */
 async function isBetterElsewhere(
   avoidNodes: readonly string[],
   previous: readonly JournalEntry[],

@@ -24,7 +24,7 @@ const ended = (change: Partial<Ended>): Ended => ({
   ...change,
 });
 
-test('a judged rollout: verdict, reward, what the agent did, how long, and what came before', () => {
+test('the log line of a judged rollout has verdict, reward, turns, seconds and earlier attempts', () => {
   const facts = { patch_state: 'applied', evaluation: 'completed', trust: 'clean' } as never;
   const judged = { facts, reward: 1, row: 'judged', resolved: true };
   const previous = [entry(null), entry('policy_silent')];
@@ -39,7 +39,7 @@ test('a judged rollout: verdict, reward, what the agent did, how long, and what 
   });
 });
 
-test('a failed one says its cause, a late one that it was late', () => {
+test('the log line of a failed rollout has its cause, that of a late one says so', () => {
   const failure = { stage: 'image', class: 'image_pull', message: 'no such host', attempts: 3 } as const;
   const failed = summaryOf({ outcome: 'failed', failure }, ended({ trace: emptyTrace() }));
   expect(failed.sentence).toBe('failed; no such host; no turns; 12.3 s');

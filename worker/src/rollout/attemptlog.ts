@@ -1,4 +1,4 @@
-/** Builds the one log line of an attempt, which alone explains how its rollout ended. */
+/** Builds the log line with which an attempt ends. */
 import { FAILURES, type JournalEntry, type Seconds } from '@swefarm/shared';
 import { type Conclusion, failureIn } from './commitresult.ts';
 import { tokensOf } from './result.ts';

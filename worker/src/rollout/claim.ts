@@ -1,4 +1,4 @@
-/** Claims a rollout in the journal, which opens an attempt: only the holder of its nonce may write. */
+/** Claims a rollout in the journal, which opens an attempt with a nonce: without the nonce nothing can be written. */
 import { asksPolicy, type Claim, type RolloutJob, type RunRecord } from '@swefarm/shared';
 import { isPausedTooLong } from '../agent/policy/pauselimit.ts';
 import { abortOf } from './abort.ts';
@@ -7,7 +7,7 @@ import { retryUntilAnswered } from './untilanswered.ts';
 
 type Services = Pick<AttemptServices, 'farm' | 'identity' | 'log' | 'policyPauseLimitMs'>;
 
-/** Null: Redis refused until the worker had to exit. */
+/** Null when Redis refused until the worker had to exit. */
 export async function claimRollout(
   job: RolloutJob,
   run: RunRecord,
@@ -16,7 +16,7 @@ export async function claimRollout(
 ): Promise<Claim | null> {
   const { log, farm, identity } = services;
   let over = job.passed ?? null;
-  // The claim of a dead worker is taken over at once; that of a living one, or of any after an outage, is not.
+  // Only the claim of a worker that is known to be dead is taken over at once.
   const claim = async (): Promise<Claim> => {
     const onlyKept = await waitsForPolicy(run, services);
     const claimed = await farm.journal.claim(job.rollout_id, identity, { over, onlyKept });
@@ -34,6 +34,5 @@ export async function claimRollout(
   }
 }
 
-/** Whether the rollout could do nothing here but wait for its policy. */
 const waitsForPolicy = async ({ agent, policy }: RunRecord, { farm, policyPauseLimitMs }: Services) =>
   asksPolicy(agent.type) && policy !== null && (await isPausedTooLong(policy, farm, policyPauseLimitMs));

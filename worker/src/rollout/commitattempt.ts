@@ -1,4 +1,4 @@
-/** Ends an attempt with the rollout's result: commits it, notes it in the journal, logs it in one line. */
+/** Ends an attempt with the rollout's result: commits it, ends the attempt in the journal, logs it in one line. */
 import { summaryOf } from './attemptlog.ts';
 import { type Conclusion, commitResult, failureIn } from './commitresult.ts';
 import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded, untilTakenOver } from './context.ts';
@@ -19,7 +19,7 @@ export async function commitAttempt(context: AttemptContext, conclusion: Conclus
   const end = failure
     ? attemptEnd.failed(failure.stage, failure.class, failure.message)
     : attemptEnd.done(won);
-  // The result stands even when the attempt is ended before Redis accepts this entry.
+  // The result is committed even if Redis does not accept this entry before the attempt is ended from outside.
   await endAttempt(context, end).catch(ignoreIfEnded(context));
   await dropResumableWork(services.farm, previous, services.log);
   services.metrics.attempts.inc({ class: failure?.class ?? (won ? 'done' : 'late') });

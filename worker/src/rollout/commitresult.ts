@@ -1,4 +1,4 @@
-/** The end of an attempt: first the artifact, then the one commit that makes the result the rollout's. */
+/** The end of an attempt: writes the artifact, then commits the result. */
 import {
   type ArtifactContent,
   type AttemptName,
@@ -15,7 +15,7 @@ import {
   softwareVersion,
 } from '@swefarm/shared';
 import { countUnreadCalls } from '../agent/unreadcalls.ts';
-import { abortKind } from './abort.ts';
+import { abortOf } from './abort.ts';
 import { resultWithoutFacts, tokensOf } from './result.ts';
 import type { AttemptServices } from './services.ts';
 import type { StageClock } from './stages.ts';
@@ -23,19 +23,18 @@ import { versionsOf } from './staleness.ts';
 import type { Judged, ResumableWork, Trace } from './task.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
-/** Many rollouts may end at once: limiting the encoders leaves time on the event loop for the others. */
+/** Limits parallel encoders, because many rollouts may end at once and the event loop must serve the others. */
 const encoders = createSemaphore(2);
 
-/** A Redis restored from an older copy loses the artifact once, not repeatedly; one that loses every write is at fault. */
+/** A Redis restored from a backup loses an artifact once; a store that loses every write is faulty. */
 const MOST_STORES = 3;
 
-/** How an attempt reached a result. */
 export type Conclusion =
   | { outcome: 'judged'; judged: Judged }
   | { outcome: 'failed'; failure: Failure }
   | { outcome: 'cancelled'; cancelReason: CancelReason };
 
-export type AttemptConclusion = Conclusion &
+type AttemptConclusion = Conclusion &
   AttemptName & {
     job: RolloutJob;
     run: RunRecord;
@@ -51,8 +50,8 @@ export const failureIn = (conclusion: Conclusion): Failure | null =>
 type Services = Pick<AttemptServices, 'farm' | 'identity' | 'log' | 'runtime'>;
 
 /**
- * Writes artifact and result; true when this attempt's result is the rollout's. A late attempt removes its own artifact. While Redis
- * refuses a write, it is retried.
+ * Writes artifact and result; true when the rollout has the result of this attempt. A late attempt removes its own artifact. Retries
+ * the writes that Redis refuses.
  *
  * @throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed; and as retryUntilAnswered()
  */
@@ -77,11 +76,11 @@ export async function commitResult(
   }
   throw new RolloutFailure(
     'artifact_store',
-    'the artifact is gone from its store when its result is committed',
+    `the artifact was missing from its store at the commit, ${MOST_STORES} times in a row`,
   );
 }
 
-/** Stores the work that the next attempt is to evaluate, under this attempt; null when that fails: the agent then works again. */
+/** Stores the work that the next attempt is to evaluate; null when that fails: the agent then works again. */
 export async function storeResumableWork(
   attempt: Omit<Stored, 'failure' | 'kept'>,
   { facts, seconds }: ResumableWork,
@@ -94,7 +93,7 @@ export async function storeResumableWork(
   } catch (error) {
     services.log.warn(
       { rollout_id: attempt.job.rollout_id, err: errorMessage(error) },
-      'the work of an attempt could not be stored for the next',
+      'resumable work not stored: the agent works again',
     );
     return null;
   }
@@ -141,7 +140,7 @@ async function storeArtifact(stored: Stored, services: Services, how: AnswerWait
 }
 
 const whenSuperseded = (signal: AbortSignal | undefined): AbortSignal | undefined =>
-  signal && abortKind(signal) === 'superseded' ? signal : undefined;
+  signal && abortOf(signal)?.kind === 'superseded' ? signal : undefined;
 
 function resultOf(concluded: AttemptConclusion, services: Services, artifact: string | null): Result {
   const { job, attempt, claim, run, family, outcome, trace, clock } = concluded;

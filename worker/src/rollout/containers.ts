@@ -1,4 +1,4 @@
-/** The containers of one attempt: the agent's, and the specification of those for the evaluation. */
+/** The containers of one attempt: the agent's and those of the evaluation. */
 
 import type { Container, ContainerSpec, ReadyImage } from '@swefarm/sandbox';
 import {
@@ -14,12 +14,12 @@ import { beyondCeiling, describeExcess, errorMessage, RolloutFailure } from '@sw
 import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 
-/** The container an agent works in. `suspect` finds out what its commands broke. */
+/** The container an agent works in. `suspect` tests whether its commands broke it. */
 export type AgentSandbox = PreparedSandbox & { suspect: Suspect };
 
 /**
  * Starts a container with a snapshot of its tree and a shell. Unreachable git objects are removed while the model writes its first
- * answer. The disposal does not wait until the container is removed.
+ * answer. The disposal does not wait for the removal of the container.
  */
 export async function startSandbox(
   task: Task,
@@ -44,7 +44,7 @@ export async function startSandbox(
   return { ...ready, shell, suspect, [Symbol.asyncDispose]: () => removals.remove(ready) };
 }
 
-/** The shell, whose first command waits for `pruned`, and whose errors state when the agent's own commands broke the sandbox. */
+/** The first command waits for `pruned`. Throws SandboxKilledError when the agent's own commands broke the sandbox. */
 function agentShell(shell: Shell, pruned: Promise<void>, suspect: Suspect): Shell {
   return {
     async run(command, options) {
@@ -60,7 +60,7 @@ function agentShell(shell: Shell, pruned: Promise<void>, suspect: Suspect): Shel
   };
 }
 
-/** A container for the evaluation, set up as the instance's record says. Throws RolloutFailure `setup_failed`, and as the runtime does. */
+/** Starts a container for the evaluation and runs the instance's setup. Throws RolloutFailure `setup_failed`, and as the runtime does. */
 export async function startClean(
   task: Task,
   services: AttemptServices,
@@ -68,15 +68,12 @@ export async function startClean(
 ): Promise<Container> {
   await using stack = new AsyncDisposableStack();
   const container: Container = stack.use(await startBare(task, services, image));
-  await setUpFor(container, task);
+  await setUp(container, task.instance.environment, task.signal);
   stack.move();
   return container;
 }
 
-const setUpFor = (container: Container, { instance, signal }: Task): Promise<void> =>
-  setUp(container, instance.environment, signal);
-
-/** The same in which nothing has run. */
+/** Starts a container for the evaluation without setup. */
 export const startBare = (task: Task, services: AttemptServices, image: ReadyImage): Promise<Container> =>
   services.runtime.start(containerSpec(task, services, image, 'evaluation'), task.signal);
 
@@ -98,41 +95,40 @@ function containerSpec(
   };
 }
 
-/** What the run gives, and more where the harness of the instance's family gives more; of memory, no more than the node has. */
+/** The limits of the run, raised to those of the instance's environment; that memory is bounded by the node's. */
 export function limitsOf(
   { run: { sandbox }, instance: { environment } }: Task,
   { ceilings, nodeMemoryBytes }: AttemptServices,
 ): ContainerSpec['limits'] {
-  const wanted = Math.min(environment?.memory_bytes ?? 0, nodeMemoryBytes);
+  const memoryBytes = Math.min(environment?.memory_bytes ?? 0, nodeMemoryBytes);
   return {
     cpus: Math.max(sandbox.cpus, environment?.cpus ?? 0),
-    memoryBytes: Math.max(sandbox.memory_bytes, wanted),
+    memoryBytes: Math.max(sandbox.memory_bytes, memoryBytes),
     pids: sandbox.pids,
-    // A run without a limit of its own gets the operator's limit.
     diskBytes: sandbox.disk_bytes ?? ceilings.max_disk_bytes,
   };
 }
 
-/** Why the sandboxes of an instance have less memory here than its harness gives them; null: they have as much. */
+/** Describes by how much the sandboxes here have less memory than the instance's harness gives; null: they have as much. */
 export function shortMemory(task: Task, services: AttemptServices): string | null {
-  const asked = task.instance.environment?.memory_bytes ?? 0;
-  const given = limitsOf(task, services).memoryBytes;
-  if (given >= asked) return null;
+  const harness = task.instance.environment?.memory_bytes ?? 0;
+  const here = limitsOf(task, services).memoryBytes;
+  if (here >= harness) return null;
   const gib = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
   const node = gib(services.nodeMemoryBytes);
-  return `${gib(given)} here, ${gib(asked)} by its harness; node_memory_bytes is ${node}`;
+  return `${gib(here)} here, ${gib(harness)} by its harness; node_memory_bytes is ${node}`;
 }
 
-/** Throws RolloutFailure `sandbox_refused`, the run's fault, when it requests more than a ceiling of this worker; nothing has started then. */
+/** Throws RolloutFailure `sandbox_refused` when the run requests more than a ceiling of this worker. */
 export function refuseExcess(
   { run, instance }: Task,
   { ceilings, identity, runtime }: AttemptServices,
 ): void {
-  // It would change this very machine.
+  // Its setup steps would change this machine itself.
   if (!runtime.isolates && instance.environment)
     throw new RolloutFailure(
       'sandbox_refused',
-      `${instance.instance_id} brings an environment of its own, which the dry run on ${runtime.name} cannot give`,
+      `${instance.instance_id} needs an environment of its own, which the dry run on ${runtime.name} does not provide`,
     );
   const excess = beyondCeiling(run, ceilings, instance);
   if (excess === null) return;

@@ -11,21 +11,20 @@ import type { AnswerWait } from './untilanswered.ts';
 export type AfterAttempt =
   | { next: 'done' }
   /**
-   * `anywhere`: it failed here, or may not run here, so the next worker that claims it runs it. `notOurs`: why only another version may
-   * run it; nothing was claimed. `passed`: the claim of another worker's attempt, which may return for the job meanwhile.
+   * `anywhere`: the next worker that claims the job runs it, whatever its image. `notOurs`: why only another version may run the job;
+   * nothing was claimed. `passed`: the claim of another worker's attempt, which may resume meanwhile.
    */
   | { next: 'later'; delayMs: number; anywhere?: true; notOurs?: string; passed?: string }
-  /** Another worker shall have it at once; `gone` resolves when nothing of it is left on this node. */
+  /** Another worker runs the job at once; `gone` resolves when nothing of the attempt is left on this node. */
   | { next: 'hand_back'; gone: Promise<void> };
 
 export const DONE: AfterAttempt = { next: 'done' };
-/** For a job that this worker has started nothing for. */
+/** For a job whose attempt started nothing. */
 export const HAND_BACK: AfterAttempt = { next: 'hand_back', gone: Promise.resolve() };
 
 export type ClaimedRollout = {
   job: RolloutJob;
   attempt: number;
-  /** The nonce of the claim. */
   claim: string;
   previous: JournalEntry[];
   run: RunRecord;
@@ -42,7 +41,7 @@ export type AttemptContext = {
   signal: AbortSignal;
 };
 
-/** Retries until another worker has the rollout, or this worker must exit. */
+/** Retries until another worker claims the rollout or this worker must exit. */
 export const untilTakenOver = ({ log, signal }: AttemptContext): AnswerWait => ({
   log,
   signal,

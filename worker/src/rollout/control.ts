@@ -1,4 +1,4 @@
-/** The control evaluations of one attempt, and what the attempt's own evaluation adds to their evidence. */
+/** The control evaluations of one attempt, and the evidence that the attempt's own evaluation adds. */
 import { untouchedPatch } from '@swefarm/grading';
 import type { ReadyImage } from '@swefarm/sandbox';
 import { type ControlTree, errorMessage, type InstancePlan, isSandboxAgent } from '@swefarm/shared';
@@ -10,14 +10,13 @@ import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
-/** How long a worker does not repeat what it told the farm, and of how many conditions it remembers that. */
+/** A worker stores the same evidence once in this time, and remembers this many. */
 const REPEAT_MS = 24 * 3_600_000;
 const REMEMBERED = 10_000;
 
-export type AttemptControl = {
-  /** Null for evaluations that are evidence themselves: of the untouched tree and of gold. */
+type AttemptControl = {
   control: Control | null;
-  /** Remembers for the whole farm what an evaluation of the attempt's patch showed. */
+  /** Stores for the whole farm what the evaluation of the attempt's patch showed. */
   note(evaluated: Evaluated): Promise<void>;
 };
 
@@ -39,7 +38,13 @@ export function attemptControl(
     limits: limitsOf(task, services),
     env: [run.sandbox.workdir, run.evaluation.envelope, run.evaluation.log_limit],
   });
-  const container = () => startClean(task, services, image);
+  const controlDeps: EvaluationDeps = {
+    ...evaluation,
+    container: () => startClean(task, services, image),
+    purpose: 'control',
+    fromTree: false,
+    goldTimeShare: null,
+  };
   const tree = treeOf(task, patch, plan);
   const ask = <T>(call: () => Promise<T>): Promise<T> =>
     retryUntilAnswered('control', call, {
@@ -47,16 +52,16 @@ export function attemptControl(
       signal,
       endedBy: ['drain', 'cancelled', 'superseded'],
     });
-  const { attempt, claim } = task;
   const control = createControl(instance, plan, conditions, {
-    ...{ controls: farm.controls, leases: farm.leases, holder: `${claim}-${attempt}`, ask },
-    run: (given) =>
-      runTests(instance, plan, given, {
-        ...{ ...evaluation, container, purpose: 'control' },
-        ...{ fromTree: false, goldTimeShare: null },
-      }),
+    controls: farm.controls,
+    leases: farm.leases,
+    holder: `${task.claim}-${task.attempt}`,
+    ask,
+    run: (given) => runTests(instance, plan, given, controlDeps),
     count: (labels) => metrics.controlEvaluations.inc(labels),
-    ...{ timeoutSeconds, log, signal },
+    timeoutSeconds,
+    log,
+    signal,
   });
   return {
     control: tree === 'sibling' ? control : null,
@@ -64,13 +69,13 @@ export function attemptControl(
       const seen = evidenceOf(report, tree, testsSeconds, timeoutSeconds);
       if (seen === null || !isNew(noted, `${conditions} ${tree} ${seen.starts}`)) return;
       await farm.controls.note(conditions, tree, seen).catch((error: unknown) => {
-        log.debug({ err: errorMessage(error) }, 'evidence of the evaluation was not stored');
+        log.debug({ err: errorMessage(error) }, 'evidence of the evaluation not stored');
       });
     },
   };
 }
 
-/** Work of an agent is never a control, whatever it looks like: else a policy could choose to be none of the patches that are judged. */
+/** The work of an agent is always a sibling, even if it equals gold or is empty: otherwise a policy could avoid being judged. */
 function treeOf({ run, instance }: Task, patch: string | null, plan: InstancePlan): ControlTree {
   if (isSandboxAgent(run.agent.type)) return 'sibling';
   if (patch === '' || patch === untouchedPatch(plan)) return 'untouched';

@@ -13,7 +13,6 @@ import { type AfterAttempt, type AttemptContext, untilTakenOver } from './contex
 import { resumableWork } from './resume.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
-/** Delay before the next attempt at a rollout that Redis refused. */
 const PUT_OFF_MS = 2_000;
 /** Characters of a cause that the journal stores. */
 const CAUSE_LENGTH = 200;
@@ -21,9 +20,8 @@ const CAUSE_LENGTH = 200;
 const causeOf = (text: string | null): string | null =>
   text === null ? null : withoutMiddle(text, CAUSE_LENGTH);
 
-/** The ends that the journal knows. */
 export const attemptEnd = {
-  /** Ended with the rollout's result: its own, or one that was committed earlier. */
+  /** The rollout has a result: this attempt's, or one that was committed earlier. */
   done: (isFirst: boolean): AttemptEnd => ({
     stage: null,
     class: 'done',
@@ -54,12 +52,12 @@ export async function endAttempt(
 /** Ends the attempt at no cost; `running` is the rollout that may still be removing its containers. */
 export async function handBack(context: AttemptContext, running: Promise<unknown>): Promise<AfterAttempt> {
   await endDrained(context, abortOf(context.signal)?.why ?? null);
-  return { next: 'hand_back', gone: running.then(nothing, nothing) };
+  return { next: 'hand_back', gone: Promise.allSettled([running]).then(() => undefined) };
 }
 
-/** Redis refused something that the rollout needed: no work has failed, and the rollout is retried soon. */
+/** Ends an attempt at no cost because Redis refused a command; the rollout is retried soon. */
 export async function putOff(context: AttemptContext, refusal: UnusableError): Promise<AfterAttempt> {
-  context.log.warn({ err: errorMessage(refusal) }, 'Redis refused this rollout; it is put off');
+  context.log.warn({ err: errorMessage(refusal) }, 'rollout put off: Redis refused a command');
   await endDrained(context, errorMessage(refusal));
   return { next: 'later', delayMs: PUT_OFF_MS };
 }
@@ -72,7 +70,7 @@ async function endDrained(context: AttemptContext, cause: string | null): Promis
   await endAttempt(context, { ...attemptEnd.drained(cause), ...stored }, how);
 }
 
-/** Stores the work that the next attempt need not repeat, and returns the journal's note of it. */
+/** Stores the work that the next attempt need not repeat, and returns its field of the journal entry. */
 export async function storeWorkOfAttempt(
   context: AttemptContext,
   how = untilTakenOver(context),
@@ -82,5 +80,3 @@ export async function storeWorkOfAttempt(
   const kept = work && (await storeResumableWork({ ...claimed, trace }, work, services, how));
   return kept ? { kept } : {};
 }
-
-const nothing = (): void => undefined;

@@ -25,7 +25,7 @@ test.each<[Partial<RewardFacts>, string]>([
   expect(() => judged(0, facts)).toThrow(expect.objectContaining({ failureClass }));
 });
 
-test('with a turn it is, and agents that ask no model have none', () => {
+test('a rollout with a turn is judged, and so is one of an agent without a policy', () => {
   expect(judged(1, {})).toMatchObject({ reward: 0, row: 'empty_patch' });
   expect(judged(0, { exit_status: null }, 'noop')).toMatchObject({ reward: 0, row: 'empty_patch' });
 });

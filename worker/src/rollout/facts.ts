@@ -1,9 +1,9 @@
-/** Collects the facts that a reward is computed from, and the verdict on them. */
+/** Collects the facts from which a reward is computed, and judges them. */
 import { decideReward, isNoPatch } from '@swefarm/grading';
 import { asksPolicy, type InstancePlan, type RewardFacts, RolloutFailure } from '@swefarm/shared';
 import type { AgentWork, Judged, Task } from './task.ts';
 
-/** The facts known when the patch exists and nothing has been evaluated. */
+/** The facts before the evaluation. */
 export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'blank'>): RewardFacts {
   const { end, patch } = work;
   return {
@@ -30,7 +30,7 @@ export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'b
   };
 }
 
-/** Throws RolloutFailure when the reward table calls these facts a failure, or when the model took no turn that could be judged. */
+/** Throws RolloutFailure when the reward table calls these facts a failure, or when the model took no turn. */
 export function judge(task: Task, facts: RewardFacts, plan: InstancePlan): Judged {
   refuseWithoutTurn(task, facts);
   const decision = decideReward(facts, task.run.reward.overrides);
@@ -43,7 +43,7 @@ export function judge(task: Task, facts: RewardFacts, plan: InstancePlan): Judge
   return { facts, reward, row, resolved, ...(reward_components ? { reward_components } : {}) };
 }
 
-/** A model that never answered did nothing right or wrong: the farm, the endpoint or the trainer ended such a rollout. */
+/** A rollout without a turn gets no reward: the farm, the endpoint or the trainer ended it. */
 function refuseWithoutTurn({ run, trace }: Task, facts: RewardFacts): void {
   if (!asksPolicy(run.agent.type) || trace.trajectory === null || trace.trajectory.turns.length > 0) return;
   const [failureClass, why] = facts.sandbox_killed

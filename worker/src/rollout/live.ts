@@ -1,13 +1,13 @@
 /**
- * Publishes the turns of a running rollout to watchers. It does not delay the rollout: there is one write at a time, for which the
- * rollout does not wait, and which is not repeated when it fails. What changes while it is under way goes with the next.
+ * Publishes the turns of a running rollout to watchers. The rollout does not wait for the writes. There is one write at a time, a
+ * failed one is not retried, and changes during a write go with the next.
  */
 
 import { withNamedPictures } from '@swefarm/policy';
 import { type Clock, errorMessage, type Live, type LiveTurn, type Trajectory } from '@swefarm/shared';
 import type { Logger } from 'pino';
 
-export type LiveDeps = {
+type LiveDeps = {
   live: Live;
   clock: Pick<Clock, 'now'>;
   worker: string;
@@ -19,9 +19,9 @@ export type LiveDeps = {
 
 export type LiveTrace = {
   stage(name: string): void;
-  /** The trajectory so far; only what is new is sent. */
+  /** The trajectory so far; only new turns are sent. */
   turns(trajectory: Trajectory): void;
-  /** Nothing is sent after this. */
+  /** Removes the live turns; nothing is sent afterwards. */
   end(): Promise<void>;
 };
 
@@ -44,15 +44,14 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
       const mark = { rollout_id: rolloutId, attempt, worker, node, stage, claimed_at, turns: done, at };
       const before = sent;
       try {
-        await Promise.all([live.mark(mark), ...untold()]);
+        await Promise.all([live.mark(mark), ...writeNewTurns()]);
       } catch (error) {
         sent = before;
         throw error;
       }
     }
   };
-  /** Writes the turns that no write has told yet. */
-  const untold = (): Promise<void>[] => {
+  const writeNewTurns = (): Promise<void>[] => {
     if (trajectory === null) return [];
     const writes: Promise<void>[] = [];
     const done = trajectory.turns.length;
@@ -63,7 +62,7 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
   const changed = (): void => {
     if (over || dirty) return;
     dirty = true;
-    writing = writing.then(write).catch(failed('this rollout cannot be watched'));
+    writing = writing.then(write).catch(failed('live turns not written'));
   };
   changed();
   return {
@@ -79,13 +78,12 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
       if (over) return;
       over = true;
       await writing;
-      const last = Promise.all([...untold(), live.end(worker, rolloutId)]);
-      await last.catch(failed('the live turns could not be removed; they expire'));
+      const last = Promise.all([...writeNewTurns(), live.end(worker, rolloutId)]);
+      await last.catch(failed('live turns not removed: they expire'));
     },
   };
 }
 
-/** Turn `index`: the answer and its observations; the first turn also has the messages before it. */
 function turnOf({ turns, messages }: Trajectory, index: number, attempt: number, at: number): LiveTurn {
   const turn = turns[index];
   if (!turn) throw new RangeError(`there is no turn ${index}`);
@@ -95,7 +93,7 @@ function turnOf({ turns, messages }: Trajectory, index: number, attempt: number,
     attempt,
     turn: index + 1,
     at,
-    // Redis would hold the pictures once more.
+    // Without their data: Redis has the pictures already.
     messages: messages.slice(from, turns[index + 1]?.message).map(withNamedPictures),
     answer: turn.message - from,
     finish_reason,

@@ -1,4 +1,4 @@
-/** The agent `mini` in a rollout: follows its policy, binds its endpoint, records its pace. */
+/** Opens the agent `mini` for a rollout: follows its policy, binds its endpoint, records its pace. */
 import {
   type Instance,
   type PolicyConfig,
@@ -42,7 +42,7 @@ export async function openMini(
           shell,
           policy,
           signal,
-          beforeTurn: () => staleness.look(),
+          beforeTurn: () => staleness.check(),
           onTurn(trajectory) {
             notePace();
             recordTurn(task, services, trajectory);
@@ -58,7 +58,7 @@ export async function openMini(
   };
 }
 
-/** A run is refused before it starts where its pictures cannot be shown; what another version wrote is refused here. */
+/** Submit refuses runs whose pictures cannot be sent; this refuses those that another version submitted. */
 function requireShownPictures(run: RunRecord, policy: PolicyConfig, { pictures = [] }: Instance): void {
   if (run.agent.pictures === 'drop' || pictures.length === 0) return;
   const lost = pictures.find(({ file }) => !file);
@@ -82,7 +82,7 @@ function policyDeps(task: Task, services: AttemptServices, followed: FollowedPol
         clock: services.farm.clock,
         limitMs: services.policyPauseLimitMs,
         onOverdue(why) {
-          log.warn({ why }, 'handed back: the rollout has waited too long for its policy');
+          log.warn({ why }, 'rollout handed back: it waited too long for its policy');
           services.active.handBack(job.rollout_id, why);
         },
       }),

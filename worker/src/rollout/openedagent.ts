@@ -1,14 +1,14 @@
-/** The interface of every agent that works in a sandbox to its rollout, and the records of its turns. */
+/** The interface between a rollout and an agent that works in a sandbox, and the record of its turns. */
 import type { Trajectory } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import type { AgentSandbox } from './containers.ts';
 import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 
-/** An agent that is ready to begin; disposing it releases what it holds outside the sandbox. */
+/** An agent that is ready to begin; disposing it releases its resources outside the sandbox. */
 export type OpenedAgent = Disposable & {
   work(sandbox: AgentSandbox): Promise<AgentEnd>;
-  /** Seconds in which the agent's clock stood still. */
+  /** Seconds in which the agent's clock was stopped. */
   pausedSeconds(): number;
   /** As in RewardFacts. */
   policyPace(): number | null;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createPolicyPaces } from './policypaces.ts';
 
-test('a share of the median of the others of its run; 0 for silence, null while nobody can tell', () => {
+test('a pace is a share of the median of the run; 0 without tokens, null with too few others', () => {
   const paces = createPolicyPaces();
   const note = (id: string, tokens: number, seconds = 10, run = 'run') =>
     paces.record(run, id, { tokens, seconds });
@@ -18,12 +18,12 @@ test('a share of the median of the others of its run; 0 for silence, null while 
   expect(paces.of('run', 'quiet')).toBe(0);
   note('e', 500);
   expect(paces.of('run', 'a')).toBeCloseTo(100 / 450);
-  // All its tokens and all its seconds: a later report replaces the earlier one.
+  // A record has the sums of the rollout, so a later one replaces the earlier one.
   note('a', 4500, 100);
   expect(paces.of('run', 'a')).toBeCloseTo(1);
 });
 
-test('what is remembered is bounded', () => {
+test('the numbers of remembered rollouts and runs are bounded', () => {
   const paces = createPolicyPaces();
   for (let index = 0; index < 1000; index++)
     paces.record('run', `r${index}`, { tokens: index + 1, seconds: 1 });

@@ -1,7 +1,6 @@
-/** How fast the policy answers the rollouts of a run: this distinguishes a slow endpoint from a model that thinks for long. */
+/** The speeds at which the policy answers the rollouts of a run: they distinguish a slow endpoint from a model that thinks for long. */
 
 export type PolicyPaces = {
-  /** Records the sums of one whole rollout: this many tokens in this many seconds. */
   record(runId: string, rolloutId: string, throughput: { tokens: number; seconds: number }): void;
   /**
    * A rollout's tokens per second, as a share of the median of the run's other rollouts on this worker; 0 when it received none, null
@@ -10,9 +9,7 @@ export type PolicyPaces = {
   of(runId: string, rolloutId: string): number | null;
 };
 
-/** With fewer rollouts there is no comparison. */
-const FEWEST = 3;
-/** Most rollouts remembered; older ones are forgotten. */
+const FEWEST_TO_COMPARE = 3;
 const MOST_ROLLOUTS = 256;
 const MOST_RUNS = 64;
 
@@ -32,7 +29,7 @@ export function createPolicyPaces(): PolicyPaces {
         .filter(([id, rate]) => id !== rolloutId && rate > 0)
         .map(([, rate]) => rate)
         .sort((a, b) => a - b);
-      if (others.length < FEWEST) return null;
+      if (others.length < FEWEST_TO_COMPARE) return null;
       const middle = others.length >> 1;
       const high = others[middle] ?? 0;
       return own / (others.length % 2 ? high : ((others[middle - 1] ?? 0) + high) / 2);
@@ -40,7 +37,6 @@ export function createPolicyPaces(): PolicyPaces {
   };
 }
 
-/** Sets an entry as the newest, and drops the oldest ones. */
 function latest<T>(entries: Map<string, T>, key: string, value: T, most: number): void {
   entries.delete(key);
   entries.set(key, value);

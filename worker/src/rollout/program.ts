@@ -1,4 +1,4 @@
-/** The container in which a program of the dataset reads the outcomes of an attempt, and whether this worker can give one. */
+/** The container in which a program of the dataset reads the outcomes of an attempt. */
 
 import type { Container, ReadyImage } from '@swefarm/sandbox';
 import { type InstancePlan, RolloutFailure } from '@swefarm/shared';
@@ -8,9 +8,9 @@ import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 
 /**
- * Before an agent works in vain.
+ * Checks before the agent starts that this worker can run the plan's program.
  *
- * @throws RolloutFailure no_parser_image, or sandbox_refused where the runtime keeps nothing apart
+ * @throws RolloutFailure no_parser_image, or sandbox_refused where the runtime does not isolate
  */
 export function requireProgram(
   { outcomes }: Pick<InstancePlan, 'outcomes'>,
@@ -25,11 +25,11 @@ export function requireProgram(
   if (outcomes.image === 'tools' && parserImage === null)
     throw new RolloutFailure(
       'no_parser_image',
-      `${where} has no parser_image: set parser_image (SWEFARM_PARSER_IMAGE) to an image with python3; docs/running.md says how to make one`,
+      `${where} has no parser_image: set parser_image (SWEFARM_PARSER_IMAGE) to an image with python3; see docs/running.md`,
     );
 }
 
-/** A fresh container with little of everything and without network. `instance`: null for the image of tools. Throws as the runtime does. */
+/** Starts a fresh container with small limits and without network. `instance`: null for the image of tools. Throws as the runtime does. */
 export async function startProgram(
   task: Task,
   services: AttemptServices,
@@ -45,12 +45,11 @@ export async function startProgram(
     pids: Math.min(own.pids, PROGRAM_LIMITS.pids),
     diskBytes: own.diskBytes,
   };
-  const spec = {
-    ...({ image, role: 'evaluation', network: 'none', limits, workdir: '/' } as const),
-    owner: { ...services.owner, rollout_id: job.rollout_id, attempt: task.attempt },
-    env: {},
-  };
-  return runtime.start(spec, signal);
+  const owner = { ...services.owner, rollout_id: job.rollout_id, attempt: task.attempt };
+  return runtime.start(
+    { image, role: 'evaluation', network: 'none', limits, workdir: '/', owner, env: {} },
+    signal,
+  );
 }
 
 async function toolsImage(

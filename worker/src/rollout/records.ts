@@ -1,4 +1,4 @@
-/** Reads the records of a job before its claim, so that a job for another version of the software costs no attempt. */
+/** Reads the records of a job before its claim, so that a job for another software version costs no attempt. */
 import {
   type Instance,
   isDamagedInstance,
@@ -8,16 +8,15 @@ import {
   type RunRecord,
 } from '@swefarm/shared';
 import { abortOf } from './abort.ts';
-import type { AfterAttempt } from './context.ts';
+import { type AfterAttempt, DONE, HAND_BACK } from './context.ts';
 import type { AttemptServices } from './services.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
-/** Delay before the next look at a rollout that this version leaves to another. */
 const NOT_OURS_MS = 5_000;
 
 type Records = { run: RunRecord; instance: Read<Instance> };
 
-/** The records of the job's run and instance; or what happens to a job whose records are gone, or need another version. */
+/** Returns the records of the job's run and instance, or what to do with a job whose records are missing or need another version. */
 export async function readRecords(
   job: RolloutJob,
   services: AttemptServices,
@@ -29,10 +28,10 @@ export async function readRecords(
     const read = () => Promise.all([farm.runs.get(job.run_id), instanceOf(job, services)]);
     const [run, instance] = await retryUntilAnswered('run record and instance', read, how);
     if (run && instance) return { run, instance };
-    log.warn({ rollout_id: job.rollout_id }, 'the records of this run are gone; the job is dropped');
-    return { next: 'done' };
+    log.warn({ rollout_id: job.rollout_id }, 'job dropped: the records of its run are gone');
+    return DONE;
   } catch (error) {
-    if (error === abortOf(signal)) return { next: 'hand_back', gone: Promise.resolve() };
+    if (error === abortOf(signal)) return HAND_BACK;
     if (!isNotOurs(error)) throw error;
     return { next: 'later', delayMs: NOT_OURS_MS, notOurs: error.message };
   }

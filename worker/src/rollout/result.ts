@@ -1,4 +1,4 @@
-/** Builds the records that end rollouts: the fields that all have, with or without a worker that ran them. */
+/** Builds the results of rollouts, with or without a worker that ran them. */
 
 import { parseUsage } from '@swefarm/policy';
 import {

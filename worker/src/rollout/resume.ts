@@ -1,6 +1,6 @@
 /**
- * Work that outlives its attempt: when only the evaluation was lost, the agent's work is stored as the attempt's artifact and named
- * in the journal, and the next attempt grades it without the agent. So the policy works only once for a rollout.
+ * Resumable work: when only the evaluation was lost, the agent's work is stored as the attempt's artifact and named in the journal,
+ * and the next attempt evaluates it without running the agent again.
  */
 import { errorMessage, type Farm, type JournalEntry } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -17,7 +17,7 @@ export function resumableWork(trace: Trace, clock: StageClock): ResumableWork | 
   return { facts, patch: trace.patch, trajectory: trace.trajectory, seconds: clock.seconds() };
 }
 
-/** The newest stored work; null when there is none, or it can no longer be read: then the agent works again. */
+/** The newest stored work; null when there is none or it is unreadable: then the agent works again. */
 export async function resumeWork(
   farm: Pick<Farm, 'artifacts'>,
   previous: readonly JournalEntry[],
@@ -33,7 +33,7 @@ export async function resumeWork(
     if (how.signal && error === abortOf(how.signal)) throw error;
     how.log.warn(
       { kept: locator, err: errorMessage(error) },
-      'stored work cannot be read; the agent works anew',
+      'resumable work unreadable: the agent works again',
     );
     return null;
   }
@@ -48,7 +48,7 @@ export async function dropResumableWork(
   for (const { end } of previous) {
     if (!end?.kept) continue;
     await farm.artifacts.remove(end.kept).catch((error: unknown) => {
-      log.debug({ kept: end.kept, err: errorMessage(error) }, 'stored work was left behind');
+      log.debug({ kept: end.kept, err: errorMessage(error) }, 'resumable work not removed');
     });
   }
 }

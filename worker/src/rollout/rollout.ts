@@ -1,6 +1,6 @@
 /**
- * One attempt at one rollout, from image to reward: the path of a job through this worker, top to bottom.
- * It returns facts; `attempt.ts` decides whether a failure is retried, and what is committed.
+ * One attempt at one rollout, from image to reward. It returns facts; `attempt.ts` decides whether a failure is retried, and what is
+ * committed.
  */
 import { needsEvaluation, planEvaluation, withReport } from '@swefarm/grading';
 import { PreparedContainer, requirePossible } from '@swefarm/sandbox';
@@ -18,7 +18,7 @@ import type { AttemptServices } from './services.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
 import type { AgentWork, Judged, Task } from './task.ts';
 
-/** Throws RolloutFailure when infrastructure is at fault; the task's trace then shows how far the attempt came. */
+/** Throws RolloutFailure when infrastructure is at fault; the task's trace then has what is known so far. */
 export async function runRollout(task: Task, services: AttemptServices): Promise<Judged> {
   const { run, instance, clock, signal, trace } = task;
   const { runtime, metrics } = services;
@@ -29,14 +29,13 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
 
   requirePossible(limitsOf(task, services), (await runtime.most?.()) ?? null);
   const short = shortMemory(task, services);
-  if (short !== null) task.log.warn(`less memory than its harness gives: ${short}`);
+  if (short !== null) task.log.warn(`sandbox has less memory than the harness gives: ${short}`);
   const image = await clock.time('image', () =>
     runtime.ensureImage(instance.image, signal, instance.instance_id),
   );
   metrics.imagesReady.inc({ source: image.pulled ? 'pulled' : 'cached' });
   await using clean = new PreparedContainer(() => startClean(task, services, image));
 
-  // It covers all stages: stored work of an earlier attempt, and an evaluation, can become stale as a turn does.
   using staleness = await followStaleness(task, services);
   const work = await obtainWork(task, services, { image, clean, staleness });
   trace.patch = work.patch;
@@ -50,12 +49,11 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
   const evaluateEmpty = !isSandboxAgent(run.agent.type);
   if (needsEvaluation(facts, run.reward.overrides, { evaluateEmpty }))
     await evaluateWork(task, services, plan, work.patch, facts, { clean, image, evaluateEmpty });
-  // The `host` dry run is evaluated to demonstrate the whole path; it gets a reward only when worker and run allow that.
+  // A `host` dry run is evaluated, but gets a reward only when worker and run allow that.
   if (!runtime.isolates && !(run.reward.host && services.hostRewards)) facts.ungraded = true;
   return judge(task, facts, plan);
 }
 
-/** The patch and its origin: an earlier attempt, an agent, or the job. */
 async function obtainWork(task: Task, services: AttemptServices, prepared: Prepared): Promise<AgentWork> {
   const { type: agent } = task.run.agent;
   if (task.resumable) {
@@ -106,7 +104,7 @@ async function evaluateWork(
     Object.assign(facts, withReport(facts, evaluated.report));
     if (facts.patch_state === 'not_applied' && facts.patch_origin === 'tree')
       task.log.warn(
-        'the patch of the tree does not apply: the agent broke git or its objects, or the farm has a bug',
+        'patch of the tree does not apply: the agent broke git or its objects, or the farm has a bug',
       );
     await note(evaluated);
     if (control) await addControlFacts(facts, control);
@@ -129,5 +127,5 @@ async function followStaleness(
     }),
   );
   const owned = stack.move();
-  return { look: staleness.look, [Symbol.dispose]: () => owned.dispose() };
+  return { check: staleness.check, [Symbol.dispose]: () => owned.dispose() };
 }

@@ -1,4 +1,4 @@
-/** A session in the worker that runs it: takes it, receives its driver's commands, watches its lease, and ends it. */
+/** A session in the worker that runs it: opens it, receives its driver's commands, watches its lease, and ends it. */
 import { errorMessage, RolloutFailure, type SessionEnd, sleepAtMost } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import { type Driver, runExternalAgent } from '../agent/external.ts';
@@ -9,10 +9,10 @@ import type { Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
 const WATCH_MS = 1_000;
-/** When Redis took this long to answer, no driver could renew its lease either. */
+/** When Redis needed this long to answer, no driver could renew its lease either. */
 const OUTAGE_MS = 2_000;
 
-/** The agent `external` in a rollout: an outside driver gives the commands, in the session that this attempt takes. */
+/** Opens the agent `external`: an outside driver sends the commands of the session that this attempt takes. */
 export async function openExternal(task: Task, services: AttemptServices): Promise<OpenedAgent> {
   const { run, instance, signal } = task;
   await takeSession(task, services);
@@ -36,7 +36,7 @@ export async function openExternal(task: Task, services: AttemptServices): Promi
 }
 
 /**
- * Lets `work` drive the task's session, and ends the session afterwards. A session whose driver's lease expires is cancelled within
+ * Runs `work` with the session's driver, and ends the session afterwards. A session whose driver's lease expires is cancelled within
  * about a second.
  *
  * @throws RolloutFailure `session_lost` when an earlier attempt ran commands in it, or when the session lost its sandbox
@@ -78,7 +78,6 @@ async function withSession(
   }
 }
 
-/** Takes the session for this attempt, before the attempt starts anything. Throws as {@link withSession}. */
 async function takeSession(task: Task, services: AttemptServices): Promise<void> {
   const { sessions } = services.farm;
   const id = task.run.run_id;
@@ -93,13 +92,11 @@ async function takeSession(task: Task, services: AttemptServices): Promise<void>
   cancelAsLapsed(task, services);
 }
 
-/** Retries what Redis refuses, until the attempt is ended from outside. */
 const retrierOf =
   ({ log, signal }: Task) =>
   <T>(call: () => Promise<T>): Promise<T> =>
     retryUntilAnswered('session', call, { log, signal, endedBy: ['superseded', 'drain', 'cancelled'] });
 
-/** Ends the attempt as cancelled: the session's driver is gone. */
 function cancelAsLapsed(task: Task, services: AttemptServices): never {
   services.active.abort(task.job.rollout_id, 'cancelled', 'lease');
   task.signal.throwIfAborted();
@@ -119,12 +116,12 @@ async function watchLease(task: Task, services: AttemptServices, over: AbortSign
   const until = AbortSignal.any([over, task.signal]);
   while (!until.aborted) {
     try {
-      const asked = performance.now();
+      const requestedAt = performance.now();
       const expired = await services.farm.sessions.isExpired(id, task.claim);
-      if (expired && performance.now() - asked > OUTAGE_MS) await services.farm.sessions.renew([id]);
+      if (expired && performance.now() - requestedAt > OUTAGE_MS) await services.farm.sessions.renew([id]);
       else if (expired && !until.aborted) services.active.abort(task.job.rollout_id, 'cancelled', 'lease');
     } catch (error) {
-      task.log.debug({ err: errorMessage(error) }, 'the lease of the session is not known');
+      task.log.debug({ err: errorMessage(error) }, 'lease of the session not read');
     }
     await sleepAtMost(WATCH_MS, until);
   }

@@ -19,12 +19,12 @@ export type StageClock = {
   /** Measures one call; its time counts for the stage even when it throws. */
   time<T>(stage: Stage, work: () => Promise<T>): Promise<T>;
   set(stage: Stage, seconds: number): void;
-  /** Adds the times of an earlier attempt up to its evaluation; their metrics were observed then. */
+  /** Sets the times of an earlier attempt up to its evaluation, without listeners: that attempt observed them. */
   resume(spentBefore: Seconds): void;
   seconds(): Seconds;
 };
 
-export type StageListeners = {
+type StageListeners = {
   onEnter?: (stage: Stage) => void;
   onStage?: (stage: Stage, seconds: number) => void;
 };

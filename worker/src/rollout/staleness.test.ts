@@ -8,68 +8,68 @@ const talk = (...versions: [start: string | null, end: string | null][]) =>
 function scene(most: number | null, start: string | null) {
   const policy = { versions: ['w1'] };
   let trajectory: Trajectory | null = null;
-  let told = 0;
+  let staleCalls = 0;
   const stale = watchStaleness(
-    { most, trajectory: () => trajectory, policy: () => policy, onStale: () => void told++ },
+    { most, trajectory: () => trajectory, policy: () => policy, onStale: () => void staleCalls++ },
     5,
   );
   onTestFinished(() => stale[Symbol.dispose]());
   return {
     stale,
     policy,
-    told: () => told,
-    say: () => {
+    staleCalls: () => staleCalls,
+    answer: () => {
       trajectory = talk([start, start]);
     },
   };
 }
 
-test('in the middle of a turn, once the policy is too far ahead of the first one', async () => {
-  const { policy, say, told, stale } = scene(1, 'w1');
+test('a rollout becomes stale during a turn once the policy is too far ahead of its first turn', async () => {
+  const { policy, answer, staleCalls, stale } = scene(1, 'w1');
   policy.versions = ['w1', 'w2', 'w3'];
-  stale.look();
-  expect(told()).toBe(0);
+  stale.check();
+  expect(staleCalls()).toBe(0);
   policy.versions = ['w1', 'w2'];
-  say();
-  stale.look();
-  expect(told()).toBe(0);
+  answer();
+  stale.check();
+  expect(staleCalls()).toBe(0);
   policy.versions = ['w1', 'w2', 'w3'];
-  await expect.poll(told).toBeGreaterThan(0);
+  await expect.poll(staleCalls).toBeGreaterThan(0);
 });
 
 test.each([
   ['a rollout that began with the new weights', 0, 'w3'],
-  ['weights of which the trainer said nothing', 0, 'elsewhere'],
-  ['a server that tells no version', 0, null],
-  ['a run without a limit', null, 'w1'],
-])('%s is left alone', (_name, most, start) => {
-  const { policy, say, told, stale } = scene(most, start);
+  ['a rollout of weights that the trainer did not announce', 0, 'elsewhere'],
+  ['a rollout of a server without versions', 0, null],
+  ['a rollout of a run without a limit', null, 'w1'],
+])('%s is not cancelled', (_name, most, start) => {
+  const { policy, answer, staleCalls, stale } = scene(most, start);
   policy.versions = ['w1', 'w2', 'w3'];
-  say();
-  stale.look();
-  expect(told()).toBe(0);
+  answer();
+  stale.check();
+  expect(staleCalls()).toBe(0);
 });
 
-test('weights that a full record of versions has no more are too old, and not unknown', () => {
+test('weights that a full record of versions no longer lists are too old, not unknown', () => {
   const versions = Array.from({ length: 100 }, (_, step) => `w${step + 2}`);
   const old = scene(99, 'w1');
   old.policy.versions = versions;
-  old.say();
-  old.stale.look();
-  expect(old.told()).toBe(1);
+  old.answer();
+  old.stale.check();
+  expect(old.staleCalls()).toBe(1);
   const oldest = scene(99, 'w2');
   oldest.policy.versions = versions;
-  oldest.say();
-  oldest.stale.look();
-  expect(oldest.told()).toBe(0);
+  oldest.answer();
+  oldest.stale.check();
+  expect(oldest.staleCalls()).toBe(0);
 });
 
-test('before a commit Redis is asked, where a run has a limit, a policy and a turn whose weights are known', async () => {
-  let asked = 0;
+test('before a commit Redis is read if the run has a limit, a policy and known weights', async () => {
+  let reads = 0;
   const record = { name: 'p', versions: ['w1', 'w2', 'w3'], endpoints: [] } as unknown as PolicyRecord;
   const policies = {
     async get() {
-      asked++;
+      reads++;
       return [record];
     },
   };
@@ -79,14 +79,14 @@ test('before a commit Redis is asked, where a run has a limit, a policy and a tu
   expect(await isStale({ ...run, max_staleness: 2 }, began, policies)).toBe(false);
   const other = { ...run, policy: { name: 'q', urls: [] } } as unknown as RunRecord;
   expect(await isStale(other, began, policies)).toBe(false);
-  expect(asked).toBe(3);
+  expect(reads).toBe(3);
   expect(await isStale({ ...run, max_staleness: null }, began, policies)).toBe(false);
   expect(await isStale(run, talk([null, 'w1']), policies)).toBe(false);
   expect(await isStale(run, null, policies)).toBe(false);
-  expect(asked).toBe(3);
+  expect(reads).toBe(3);
 });
 
-test('a result tells of the oldest weights and of the newest', () => {
+test('a result has the oldest and the newest weights', () => {
   expect(versionsOf(talk([null, 'w1'], ['w1', 'w2'], ['w2', null]))).toEqual({
     policy_version_first: 'w1',
     policy_version_last: 'w2',

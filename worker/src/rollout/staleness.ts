@@ -1,4 +1,4 @@
-/** Cancels a rollout whose first turn had weights that are too old by now, while it runs, is graded or is committed: its trainer cannot use it. */
+/** Cancels a rollout whose first turn had weights that are too old for its trainer by now. */
 import {
   DEFAULT_POLICY,
   followsPolicy,
@@ -11,7 +11,6 @@ import {
 
 type Known = Pick<PolicyRecord, 'versions'> | null;
 
-/** The oldest known weights that made a turn of the rollout. */
 const firstVersion = (trajectory: Trajectory | null): string | null =>
   trajectory?.turns.find(({ policy_version: { start } }) => start !== null)?.policy_version.start ?? null;
 
@@ -32,33 +31,31 @@ type StaleDeps = {
   /** How many versions the policy may be ahead of the first turn; null: any number. */
   most: number | null;
   trajectory(): Trajectory | null;
-  /** The policy's record by its trainer; null: none. */
   policy(): Known;
   onStale(): void;
 };
 
 export type Staleness = Disposable & {
-  /** Checks now: called before a turn, so that no turn is requested in vain. */
-  look(): void;
+  /** Checks now, in addition to the timer: called before each turn. */
+  check(): void;
 };
 
-/** Interval of the timer's own checks: a turn or an evaluation may take minutes. */
 const EVERY_MS = 1_000;
 
 export function watchStaleness(deps: StaleDeps, everyMs: number = EVERY_MS): Staleness {
-  const look = (): void => {
+  const check = (): void => {
     if (tooOld(deps.most, deps.trajectory(), deps.policy())) deps.onStale();
   };
-  const timer = deps.most === null ? null : setInterval(look, everyMs);
+  const timer = deps.most === null ? null : setInterval(check, everyMs);
   return {
-    look,
+    check,
     [Symbol.dispose]: () => {
       if (timer) clearInterval(timer);
     },
   };
 }
 
-/** Reads Redis, which may know of newer weights than this worker. */
+/** Reads the policy's record from Redis, which may be newer than this worker's. */
 export async function isStale(
   { max_staleness: most, policy }: Pick<RunRecord, 'max_staleness' | 'policy'>,
   trajectory: Trajectory | null,

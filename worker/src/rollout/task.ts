@@ -1,4 +1,4 @@
-/** The input of one attempt, and the record it leaves for its result, however it ends. */
+/** The input of one attempt, and the record from which its result is made. */
 import type { RewardDecision } from '@swefarm/grading';
 import type {
   ArtifactContent,
@@ -18,25 +18,21 @@ import type { StageClock } from './stages.ts';
 export type Task = {
   job: RolloutJob;
   attempt: number;
-  /** The nonce of the attempt's claim. */
   claim: string;
   run: RunRecord;
   instance: Instance;
   /** The patch given with the job; null unless the agent is `patch`. */
   patch: string | null;
   apiKey: PolicyKey | null;
-  /** Work of an earlier attempt that only needs its evaluation. */
   resumable: ResumableWork | null;
   clock: StageClock;
-  /** Publishes progress to watchers. */
   live: LiveTrace;
   log: Logger;
   signal: AbortSignal;
-  /** Filled while the attempt runs, so that a failure keeps what is known so far. */
+  /** Filled while the attempt runs, so that the result of a failure has what is known so far. */
   trace: Trace;
 };
 
-/** What the agent produced. */
 export type AgentWork = {
   end: AgentEnd | null;
   patch: string | null;
@@ -52,7 +48,7 @@ export type Judged = { facts: RewardFacts; row: string } & Pick<
   'reward' | 'resolved' | 'reward_components'
 >;
 
-/** The work of an earlier attempt's agent, whose evaluation was lost. */
+/** The work of an earlier attempt's agent that only needs its evaluation. */
 export type ResumableWork = NonNullable<ArtifactContent['kept']> & { trajectory: Trajectory; patch: string };
 
 export type Trace = {

@@ -1,4 +1,4 @@
-/** Retries what Redis refuses until it answers: a failover or full memory costs time, but no finished work. */
+/** Retries requests that Redis refuses: a failover or full memory costs time, but no finished work. */
 import { errorMessage, exponentialBackoff, refusedByRedis, sleep, sleepAtMost } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { type AbortKind, abortOf } from './abort.ts';
@@ -7,14 +7,13 @@ const pauseMs = exponentialBackoff(100, 2_000);
 
 export type AnswerWait = {
   log: Pick<Logger, 'warn' | 'info'>;
-  /** The signal of the attempt that makes the call. */
   signal?: AbortSignal;
   /** Kinds of abort that stop the retries; other kinds do not. */
   endedBy?: readonly AbortKind[];
 };
 
 /**
- * Calls until Redis answers, and throws errors of other kinds; logs once that it waits.
+ * Calls until Redis accepts, and throws errors of other kinds. Logs the first refusal and the end of the wait.
  *
  * @throws AttemptAborted when Redis refused and the attempt was ended meanwhile; `call` runs at least once
  */
@@ -26,16 +25,15 @@ export async function retryUntilAnswered<T>(
   for (let tries = 1; ; tries++) {
     try {
       const answer = await call();
-      if (tries > 1) log.info({ what, tries }, 'Redis accepts it now');
+      if (tries > 1) log.info({ what, tries }, 'Redis accepted the request');
       return answer;
     } catch (error) {
       if (!refusedByRedis(error)) throw error;
-      if (tries === 1)
-        log.warn({ what, err: errorMessage(error) }, 'Redis refuses; asking until it accepts it');
+      if (tries === 1) log.warn({ what, err: errorMessage(error) }, 'Redis refused the request: retrying');
     }
     const aborted = signal && abortOf(signal);
     if (aborted && endedBy.includes(aborted.kind)) throw aborted;
-    // Once the attempt has ended, nothing shortens the pauses of calls that continue.
+    // An aborted signal would end every pause at once.
     if (signal?.aborted === false) await sleepAtMost(pauseMs(tries), signal);
     else await sleep(pauseMs(tries));
   }

@@ -34,7 +34,7 @@ const input = (bytes: number): GradeInput => ({
   log: Buffer.alloc(bytes, 'a line of a log\n'),
 });
 
-test('many tasks on few threads all come back, small and large', async () => {
+test('many small and large tasks all complete on few threads', async () => {
   await using threads = startThreads(2);
   const sizes = [10, 100_000, 100, 10_000, 300_000, 1];
   const reports = await Promise.all(
@@ -43,7 +43,7 @@ test('many tasks on few threads all come back, small and large', async () => {
   expect(reports.every(({ resolved }) => resolved === false)).toBe(true);
 });
 
-test('a task over its time fails alone; the next one has a thread again', async () => {
+test('a task over its time limit fails alone; the next one gets a new thread', async () => {
   await using threads = startThreads(1);
   await expect(threads.run('grade', input(400_000), { timeoutMs: 1 })).rejects.toMatchObject({
     code: 'thread_timeout',
@@ -53,7 +53,7 @@ test('a task over its time fails alone; the next one has a thread again', async 
   });
 });
 
-test('a thread that is expected takes the first task', async () => {
+test('a thread that expect() started takes the first task', async () => {
   await using threads = startThreads(1);
   threads.expect();
   threads.expect();
@@ -62,7 +62,7 @@ test('a thread that is expected takes the first task', async () => {
   });
 });
 
-test('an error in a thread reaches the caller, and the thread goes on', async () => {
+test('an error in a thread reaches the caller, and the thread takes the next task', async () => {
   await using threads = startThreads(1);
   const broken = { ...input(10), plan: null } as unknown as GradeInput;
   await expect(threads.run('grade', broken, { timeoutMs: 100_000 })).rejects.toThrow();

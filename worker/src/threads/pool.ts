@@ -1,4 +1,4 @@
-/** A few threads with a time limit for every task: hostile text may block a thread, never the event loop or other threads. */
+/** Threads with a time limit for every task: hostile text may block a thread, but not the event loop. */
 import { Worker } from 'node:worker_threads';
 import { SwefarmError } from '@swefarm/shared';
 import type { TaskInput, TaskName, TaskOutput } from './tasks.ts';
@@ -7,14 +7,14 @@ import type { ThreadError } from './thread.ts';
 export type Threads = AsyncDisposable & {
   /** Throws SwefarmError `thread_timeout` when the task needs more than `timeoutMs`; its thread is replaced. */
   run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunTask): Promise<TaskOutput<N>>;
-  /** Announces a task, so that a thread that must still load its code does so meanwhile. */
+  /** Announces a task, so that a thread loads its code in advance. */
   expect(): void;
 };
 
-/** Without this limit a thread may use 192 MiB for new objects alone. */
+/** By default a thread may use 192 MiB for new objects. */
 const LIMITS = { maxYoungGenerationSizeMb: 16 };
 
-export type RunTask = { timeoutMs: number };
+type RunTask = { timeoutMs: number };
 
 type Waiting = {
   name: TaskName;
@@ -24,7 +24,7 @@ type Waiting = {
   reject: (error: unknown) => void;
 };
 
-/** Threads start when the first task needs or expects them, and are kept. `size` is the most that run at the same time. */
+/** Threads start when the first task needs or expects them, and stay. `size`: the most threads. */
 export function startThreads(size: number): Threads {
   const queue: Waiting[] = [];
   const idle: Thread[] = [];
@@ -77,7 +77,7 @@ export function startThreads(size: number): Threads {
 
 type Thread = { start(task: Waiting): void; terminate(): Promise<unknown> };
 
-/** One thread; calls `onFree` after each task with whether it can take another, and when it dies without a task. */
+/** Starts one thread. Calls `onFree` after each task, with whether it can take another, and when it dies without a task. */
 function startThread(onFree: (healthy: boolean) => void): Thread {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), { resourceLimits: LIMITS });
   worker.unref();

@@ -13,7 +13,6 @@ export type GradeInput = {
 };
 
 type InspectInput = Pick<GradeInput, 'instance' | 'patch'>;
-/** `rest`: the patch without what it brings to decide tests. */
 type Inspected = Signs & { rest: ReturnType<typeof withoutTestHooks> };
 
 const text = (bytes: Uint8Array | null): string | null =>

@@ -1,4 +1,4 @@
-/** Test tool: a policy with one endpoint of the test, asked for one turn. */
+/** Test tool: requests one turn of a policy with one endpoint of the test. */
 
 import { NO_LIMITS } from '@swefarm/policy';
 import {
@@ -27,7 +27,7 @@ export const unfollowed = {
   refresh: async () => undefined,
   [Symbol.dispose]: () => undefined,
 };
-/** The operator's key, for the endpoints that the operator named. */
+/** The operator's key, for the operator's endpoints. */
 export const keyFor = (...urls: string[]): PolicyKey => ({
   secret: new Secret(KEY),
   origins: originsOf(urls),

@@ -1,4 +1,4 @@
-/** Test tool: a policy endpoint on the loopback whose every answer is written by the test. */
+/** Test tool: a policy endpoint on the loopback whose answers the test writes. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -6,9 +6,9 @@ export type Request = {
   path: string;
   headers: IncomingMessage['headers'];
   body: Record<string, unknown> & { messages: Record<string, unknown>[] };
-  /** Milliseconds on the process's clock. */
+  /** Monotonic milliseconds. */
   at: number;
-  /** Resolves, with the time, when the connection is closed before the answer was complete. */
+  /** Resolves, with the time, when the client closes the connection before the answer is complete. */
   closed: Promise<number>;
 };
 export type Handler = (request: Request, response: ServerResponse, index: number) => void;
@@ -65,7 +65,7 @@ export const sendText =
     response.end(text);
   };
 
-/** OpenAI's and vLLM's form of an error. */
+/** The error form of OpenAI and vLLM. */
 export const sendError = (
   status: number,
   message: string,
@@ -93,7 +93,7 @@ export const completion = (content: string | null, more: Record<string, unknown>
   ...more,
 });
 
-/** An answer as vLLM gives it when token ids are asked for. */
+/** An answer of vLLM with token ids. */
 export const completionWithTokens = (content: string, prompt: number[], generation: number[]) => ({
   ...completion(content),
   choices: [

@@ -1,9 +1,9 @@
-/** What an endpoint tells of a model, and what stays known while it cannot tell. */
+/** The length of a model while its endpoint does not answer. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { servedModel } from '../../src/agent/policy/servedmodels.ts';
 import { sendJson, startEndpoint } from './endpoint.ts';
 
-test('an error is no list of models: the length that was told stays, and it is asked again soon', async () => {
+test('after an error the last known length remains, and the endpoint is asked again soon', async () => {
   const list = (version: string, length: number) =>
     sendJson({ data: [{ id: 'm', version, max_model_len: length }] });
   await using endpoint = await startEndpoint(
@@ -15,10 +15,10 @@ test('an error is no list of models: the length that was told stays, and it is a
   let ahead = 0;
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead);
   onTestFinished(() => clock.mockRestore());
-  const told = () => servedModel(endpoint.url, 'm', null);
-  expect(await told()).toEqual({ version: 'v1', length: 100 });
+  const served = () => servedModel(endpoint.url, 'm', null);
+  expect(await served()).toEqual({ version: 'v1', length: 100 });
   ahead += 31_000;
-  expect(await told()).toEqual({ version: null, length: 100 });
+  expect(await served()).toEqual({ version: null, length: 100 });
   ahead += 6_000;
-  expect(await told()).toEqual({ version: 'v2', length: 200 });
+  expect(await served()).toEqual({ version: 'v2', length: 200 });
 });

@@ -1,4 +1,4 @@
-/** The policy client against a server of its own: what is sent, what is read, and how it is aborted. */
+/** The policy client against a server of its own: requests, answers and aborts. */
 import { closePolicyConnections, NO_LIMITS } from '@swefarm/policy';
 import { PolicyConfig, turnSeed } from '@swefarm/shared';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -16,8 +16,8 @@ import {
 
 afterAll(closePolicyConnections);
 
-describe('what is sent', () => {
-  test('model, messages, sampling and extra fields, and who asks', async () => {
+describe('a request', () => {
+  test('has model, messages, sampling, extra fields, rollout and attempt', async () => {
     await using endpoint = await startEndpoint(sendJson(completion('ok')));
     const tools = [
       { type: 'function' as const, function: { name: 'bash', description: 'd', parameters: {} } },
@@ -54,7 +54,7 @@ describe('what is sent', () => {
       'x-swefarm-attempt': '2',
     });
   });
-  test('no key, no authorization; no tools, no such field; nothing of tokens in mode text', async () => {
+  test('has no authorization without a key, no tools without tools, no token fields in mode text', async () => {
     await using endpoint = await startEndpoint(sendJson(completion('ok')));
     await ask(endpoint);
     expect(endpoint.requests[0]?.headers.authorization).toBeUndefined();
@@ -66,7 +66,7 @@ describe('what is sent', () => {
       'stream_options',
     ]);
   });
-  test('an attempt stays on one endpoint, and attempts spread', async () => {
+  test('goes to one endpoint for an attempt, and attempts are spread', async () => {
     const config = PolicyConfig.parse({ urls: ['http://a/v1', 'http://b/v1', 'http://c/v1'], model: 'm' });
     const endpoints = openEndpoints();
     const chosen = Array.from({ length: 30 }, (_, attempt) =>
@@ -83,8 +83,8 @@ describe('what is sent', () => {
   });
 });
 
-describe('what is read', () => {
-  test('message without empty fields, finish reason, usage, version', async () => {
+describe('an answer', () => {
+  test('has a message without empty fields, finish reason, usage and version', async () => {
     await using endpoint = await startEndpoint(
       sendJson(completion('ok'), 200, { 'x-policy-version': 'step-7' }),
     );
@@ -99,7 +99,7 @@ describe('what is read', () => {
     expect(Object.keys(reply.message).sort()).toEqual(['content', 'role']);
     expect(reply.seconds).toBeGreaterThan(0);
   });
-  test('tool calls, reasoning by both names, and unknown fields', async () => {
+  test('has tool calls, reasoning by both names, and unknown fields', async () => {
     const message = {
       role: 'assistant',
       content: null,
@@ -125,7 +125,7 @@ describe('what is read', () => {
     });
     expect(reply).toMatchObject({ usage: null, policy_version: { start: 'v0', end: 'v0' } });
   });
-  test('token ids as vLLM gives them', async () => {
+  test('has token ids in the form of vLLM', async () => {
     await using endpoint = await startEndpoint(sendJson(completionWithTokens('ok', [1, 2, 3], [8, 16])));
     const reply = await answered(ask(endpoint, { require_tokens: true }));
     expect(endpoint.requests[0]?.body).toMatchObject({ logprobs: true, return_token_ids: true });
@@ -135,7 +135,7 @@ describe('what is read', () => {
       generation_log_probs: Float32Array.of(-1, -2),
     });
   });
-  test('token ids as NeMo Gym gives them, on the message, which does not keep them', async () => {
+  test('has token ids in the form of NeMo Gym, which are removed from the message', async () => {
     const message = {
       role: 'assistant',
       content: 'ok',
@@ -168,7 +168,7 @@ describe('what is read', () => {
 });
 
 describe('token mode echo', () => {
-  test('the last answer goes back with its ids, earlier ones as they are', async () => {
+  test('the last answer is sent back with its ids, earlier ones unchanged', async () => {
     await using endpoint = await startEndpoint(
       sendJson(completionWithTokens('one', [1, 2], [8])),
       sendJson(completionWithTokens('two', [1, 2, 8, 3], [16])),
@@ -204,7 +204,7 @@ describe('aborting', () => {
       },
     ],
   ];
-  test.each(cases)('while it %s closes the connection', async (_, handler) => {
+  test.each(cases)('while the client %s, closes the connection', async (_, handler) => {
     await using endpoint = await startEndpoint(handler);
     const controller = new AbortController();
     const reason = new Error('cancelled');
@@ -212,10 +212,10 @@ describe('aborting', () => {
     await expect.poll(() => endpoint.requests.length).toBe(1);
     setTimeout(() => controller.abort(reason), 20);
     await expect(asked).rejects.toBe(reason);
-    // Resolves only when the client lets the connection go: the server never answers.
+    // Resolves only when the client closes the connection: the server never answers.
     expect(await endpoint.requests[0]?.closed).toBeDefined();
   });
-  test('while it waits to try again ends at once', async () => {
+  test('while the client waits for a retry, ends at once', async () => {
     await using endpoint = await startEndpoint(sendError(503, 'x', {}, { 'retry-after': '60' }));
     const controller = new AbortController();
     const asked = open(endpoint.url, { patience: 600 }).complete(START, [], controller.signal);

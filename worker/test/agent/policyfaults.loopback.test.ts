@@ -1,4 +1,4 @@
-/** The policy client against a server that fails: the table of faults. */
+/** The policy client against a failing server: the table of faults. */
 import { closePolicyConnections } from '@swefarm/policy';
 import type { Message } from '@swefarm/shared';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -44,7 +44,7 @@ describe('the prompt no longer fits', () => {
     expect(reply).toMatchObject({ context_overflow: true });
     expect(endpoint.requests).toHaveLength(1);
   });
-  test('an answer larger than the context is asked for once more, with what there is', async () => {
+  test('an answer larger than the context is requested once more with the room that is left', async () => {
     const handler = sendError(
       400,
       "'max_tokens' is too large: 99999. This model's maximum context length is 8192",
@@ -56,7 +56,7 @@ describe('the prompt no longer fits', () => {
   });
 });
 
-test('a key that the endpoint does not know is named, with what to do', async () => {
+test('a sampling key that the endpoint refuses is named with a remedy', async () => {
   await using endpoint = await startEndpoint(sendError(400, 'Unrecognized request argument supplied: top_k'));
   const failure = await failureOf(ask(endpoint, { require_tokens: true }));
   expect(failure).toMatchObject({ failureClass: 'policy_bad_request' });
@@ -64,7 +64,7 @@ test('a key that the endpoint does not know is named, with what to do', async ()
   expect(endpoint.requests).toHaveLength(1);
 });
 
-describe('faults that no retry mends', () => {
+describe('faults without a retry', () => {
   test.each([
     [401, 'policy_unauthorized'],
     [403, 'policy_unauthorized'],
@@ -72,7 +72,7 @@ describe('faults that no retry mends', () => {
     [400, 'policy_bad_request'],
     [422, 'policy_bad_request'],
     [405, 'policy_bad_request'],
-  ])('HTTP %i is %s, asked once', async (status, failureClass) => {
+  ])('HTTP %i is %s after one request', async (status, failureClass) => {
     await using endpoint = await startEndpoint(sendError(status, `no: bad key ${KEY}`));
     const failure = await failureOf(open(endpoint.url, {}, keyFor(endpoint.url)).complete(START, [], never));
     expect(failure).toMatchObject({ failureClass });
@@ -82,7 +82,7 @@ describe('faults that no retry mends', () => {
     expect(failure.message.length).toBeLessThanOrEqual(400);
     expect(endpoint.requests).toHaveLength(1);
   });
-  test.each(['tokenize', 'detokenize'])('a missing /%s is named, with what to do', async (route) => {
+  test.each(['tokenize', 'detokenize'])('a missing /%s is named with a remedy', async (route) => {
     await using endpoint = await startEndpoint((request, response) => {
       const answers = request.path.endsWith('/tokenize') && route === 'detokenize';
       response.writeHead(answers ? 200 : 404, { 'content-type': 'application/json' });
@@ -94,15 +94,15 @@ describe('faults that no retry mends', () => {
       new RegExp(`does not serve /${route} \\(HTTP 404\\): name a folder .* by --tokenizer`),
     );
   });
-  test('silence is policy_silent and is not asked again', async () => {
+  test('silence is policy_silent and is not retried', async () => {
     await using endpoint = await startEndpoint(() => undefined);
     const failure = await failureOf(ask(endpoint, { request_timeout: 0.2 }));
     expect(failure).toMatchObject({ failureClass: 'policy_silent' });
     expect(endpoint.requests).toHaveLength(1);
-    // Resolves only when the client lets the connection go.
+    // Resolves only when the client closes the connection.
     expect(await endpoint.requests[0]?.closed).toBeDefined();
   });
-  test('a body that never ends is policy_silent too', async () => {
+  test('a body that never ends is policy_silent', async () => {
     await using endpoint = await startEndpoint((_, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.write('{"choices": [');
@@ -113,7 +113,7 @@ describe('faults that no retry mends', () => {
   });
 });
 
-describe('faults that may pass', () => {
+describe('faults with retries', () => {
   const reset: Handler = (_, response) => response.destroy();
   const cut: Handler = (_, response) => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': '500' });
@@ -136,7 +136,7 @@ describe('faults that may pass', () => {
       'an engine that broke off',
       sendJson(completion('x', { choices: [{ message: { content: 'x' }, finish_reason: 'abort' }] })),
     ],
-  ])('%s, once: asked again, and said so', async (_, handler) => {
+  ])('%s once: retried and logged', async (_, handler) => {
     await using endpoint = await startEndpoint(handler, ok);
     warnings.length = 0;
     const reply = await answered(ask(endpoint));
@@ -150,13 +150,13 @@ describe('faults that may pass', () => {
     ['HTTP 504', sendError(504, 'x'), 'policy_server_error', 3],
     ['garbage', sendText('<html>'), 'policy_garbage', 3],
     ['bodies cut', cut, 'policy_unreachable', 3],
-  ])('%s, always: a few times, then a failure', async (_, handler, failureClass, count) => {
+  ])('%s always: a few requests, then a failure', async (_, handler, failureClass, count) => {
     await using endpoint = await startEndpoint(handler);
     expect(await failureOf(ask(endpoint))).toMatchObject({ failureClass });
     expect(endpoint.requests).toHaveLength(count);
   });
 
-  test('refused: tried again as long as patience lasts', async () => {
+  test('a refused connection is retried within the patience', async () => {
     const endpoint = await startEndpoint(ok);
     await endpoint[Symbol.asyncDispose]();
     const started = performance.now();
@@ -166,18 +166,18 @@ describe('faults that may pass', () => {
     expect(performance.now() - started).toBeGreaterThan(550);
     expect(performance.now() - started).toBeLessThan(20_000);
   });
-  test('503 for ever: until patience is over', async () => {
+  test('HTTP 503 is retried until patience is over', async () => {
     await using endpoint = await startEndpoint(sendError(503, 'busy'));
     const failure = await failureOf(ask(endpoint, { patience: 0.8 }));
     expect(failure).toMatchObject({ failureClass: 'policy_server_error' });
     expect(endpoint.requests.length).toBeGreaterThan(1);
   });
-  test('no patience, no second request', async () => {
+  test('without patience there is no second request', async () => {
     await using endpoint = await startEndpoint(sendError(503, 'busy'));
     await failureOf(ask(endpoint, { patience: 0 }));
     expect(endpoint.requests).toHaveLength(1);
   });
-  test('Retry-After is kept to', async () => {
+  test('Retry-After is respected', async () => {
     await using endpoint = await startEndpoint(sendError(503, 'x', {}, { 'retry-after': '1' }), ok);
     await answered(ask(endpoint));
     const [first, second] = endpoint.requests;

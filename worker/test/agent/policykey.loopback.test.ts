@@ -1,4 +1,4 @@
-/** The operator's key and endpoints that a caller brings: whatever a policy entry or an endpoint says, it goes to its own origins only. */
+/** The operator's key and endpoints of a caller: the key is sent to its own origins only. */
 import { closePolicyConnections, NO_LIMITS } from '@swefarm/policy';
 import { originsOf, PolicyConfig, type PolicyRecord, RolloutFailure, Secret } from '@swefarm/shared';
 import { afterAll, expect, test } from 'vitest';
@@ -13,11 +13,11 @@ const never = new AbortController().signal;
 const KEY = 'sk-of-the-operator';
 const SHOWN = `Bearer ${KEY}`;
 
-/** A rollout of a run whose own endpoint is the operator's, while a policy entry says what `said` holds. */
-function rollout(operator: Endpoint, said: string[], config: Record<string, unknown> = {}) {
+/** A rollout of a run with the operator's endpoint, while a policy entry says what `urls` holds. */
+function rollout(operator: Endpoint, urls: string[], config: Record<string, unknown> = {}) {
   const warnings: string[] = [];
   const record: PolicyRecord = {
-    ...{ name: 'evil', version: null, versions: [], endpoints: said, state: 'serving', changed_at: 1 },
+    ...{ name: 'evil', version: null, versions: [], endpoints: urls, state: 'serving', changed_at: 1 },
   };
   const parsed = PolicyConfig.parse({
     urls: [operator.url],
@@ -46,7 +46,7 @@ function rollout(operator: Endpoint, said: string[], config: Record<string, unkn
 
 const seen = (endpoint: Endpoint) => endpoint.requests.map(({ headers }) => headers.authorization);
 
-test('an endpoint that a policy entry brings never sees the key: no completion, no models, no single tokens', async () => {
+test('an endpoint of a policy entry never receives the key, on no route', async () => {
   await using operator = await startEndpoint(sendJson(completion('ok')));
   await using evil = await startEndpoint(sendJson(completion('ok')));
   const { policy, turn, warnings } = rollout(operator, [evil.url]);
@@ -59,7 +59,7 @@ test('an endpoint that a policy entry brings never sees the key: no completion, 
   expect(warnings.join()).toContain(`the run's key is for ${originsOf([operator.url])}`);
 });
 
-test('of two endpoints of one entry each attempt shows the key to its own, and a policy that moves back gets it again', async () => {
+test('each attempt sends the key to its own endpoint only, and again after a move back', async () => {
   await using operator = await startEndpoint(sendJson(completion('ok')));
   await using evil = await startEndpoint(sendJson(completion('ok')));
   const { policy, record, turn } = rollout(operator, [operator.url]);
@@ -75,7 +75,7 @@ test('of two endpoints of one entry each attempt shows the key to its own, and a
   expect(new Set(seen(operator))).toEqual(new Set([SHOWN]));
 });
 
-test('the same host on another port or by another scheme is another place', async () => {
+test('another port or scheme of the same host is another origin', async () => {
   await using operator = await startEndpoint(sendJson(completion('ok')));
   await using evil = await startEndpoint(sendJson(completion('ok')));
   const { host } = new URL(operator.url);
@@ -89,7 +89,7 @@ test('the same host on another port or by another scheme is another place', asyn
   expect(operator.requests).toEqual([]);
 });
 
-test.each([301, 302, 307, 308])('HTTP %i: a redirection is named and followed nowhere', async (status) => {
+test.each([301, 302, 307, 308])('HTTP %i: a redirection is named and not followed', async (status) => {
   await using evil = await startEndpoint(sendJson(completion('ok')));
   await using operator = await startEndpoint(
     sendJson({}, status, { location: `${evil.url}/chat/completions` }),
@@ -104,7 +104,7 @@ test.each([301, 302, 307, 308])('HTTP %i: a redirection is named and followed no
   expect(evil.requests).toEqual([]);
 });
 
-test('an endpoint that wants the key and is not shown it fails with what to do', async () => {
+test('an endpoint that needs the withheld key fails with a remedy', async () => {
   await using operator = await startEndpoint(sendJson(completion('ok')));
   await using moved = await startEndpoint(sendError(401, 'who are you'));
   const { policy, turn } = rollout(operator, [moved.url]);

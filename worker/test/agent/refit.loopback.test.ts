@@ -1,4 +1,4 @@
-/** A weight update in the middle of rollouts, as the trainer tells it: nothing is sent, nothing fails, no clock runs. */
+/** A weight update during rollouts: nothing is sent, nothing fails, no clock runs. */
 
 import { closePolicyConnections, cumulative, NO_LIMITS } from '@swefarm/policy';
 import { AgentConfig, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
@@ -15,8 +15,8 @@ vi.setConfig({ testTimeout: 180_000 });
 
 const POLL = { timeout: 55_000, interval: 10 };
 
-/** A trainer whose word is kept in memory, and the watch of a worker that reads it often. */
-function trainer(intervalMs = 10) {
+/** A trainer whose record is in memory, and the watch of a worker that reads it often. */
+function openTrainer(intervalMs = 10) {
   const records = new Map<string, PolicyRecord>();
   let reads = 0;
   const endpoints = openEndpoints();
@@ -42,7 +42,7 @@ function trainer(intervalMs = 10) {
   return {
     watch,
     endpoints,
-    say(name: string, change: Partial<PolicyRecord>) {
+    announce(name: string, change: Partial<PolicyRecord>) {
       const before = records.get(name) ?? {
         name,
         version: null,
@@ -52,16 +52,16 @@ function trainer(intervalMs = 10) {
       };
       records.set(name, { ...before, ...change, changed_at: ++changes } as PolicyRecord);
     },
-    /** Has the worker hear it now, whatever its interval. */
-    async tell(name = 'default'): Promise<void> {
+    /** Makes the worker read the record now, whatever its interval. */
+    async refresh(name = 'default'): Promise<void> {
       (await watch.follow({ name, urls: [] }))[Symbol.dispose]();
     },
     reads: () => reads,
     async read(times: number) {
       await expect.poll(() => reads, POLL).toBeGreaterThanOrEqual(times);
     },
-    /** Waits until the worker has surely heard what was said last. */
-    async heard() {
+    /** Waits until the worker has read the last record. */
+    async untilRead() {
       const from = reads;
       await expect.poll(() => reads, POLL).toBeGreaterThan(from + 3);
     },
@@ -84,10 +84,10 @@ async function endpoint(options: Partial<ScriptedPolicyOptions> = {}): Promise<S
   return server;
 }
 
-type Trainer = ReturnType<typeof trainer>;
+type Trainer = ReturnType<typeof openTrainer>;
 
 async function begin(
-  say: Trainer,
+  trainer: Trainer,
   server: ScriptedPolicy,
   config: object = {},
   agent: object = {},
@@ -100,14 +100,14 @@ async function begin(
     token_mode: 'token-in',
     ...config,
   });
-  const followed = await say.watch.follow(parsed);
+  const followed = await trainer.watch.follow(parsed);
   const policy = openPolicy(parsed, {
     apiKey: null,
     rolloutId: 'run.a__b-1.0',
     attempt: 1,
     limits: NO_LIMITS,
     followed,
-    endpoints: say.endpoints,
+    endpoints: trainer.endpoints,
     log: { warn: () => undefined },
   });
   onTestFinished(() => {
@@ -117,36 +117,36 @@ async function begin(
   return runMiniAgent(scriptedTask(AgentConfig.parse(agent)), depsOf(policy, shell));
 }
 
-test('the server goes away and comes back with new weights: the turn is asked again, with no patience at all', async () => {
-  const say = trainer();
+test('a server that restarts with new weights gets the turn again, even without patience', async () => {
+  const trainer = openTrainer();
   const server = await endpoint({ version: 'step-1', delay: { fixed_ms: 20 } });
-  say.say('default', { state: 'serving', version: 'step-1' });
-  const playing = begin(say, server);
+  trainer.announce('default', { state: 'serving', version: 'step-1' });
+  const playing = begin(trainer, server);
   await expect.poll(() => server.stats().requests, POLL).toBeGreaterThan(2);
-  say.say('default', { state: 'updating' });
+  trainer.announce('default', { state: 'updating' });
   await server.setFault({ kind: 'refuse' });
-  await say.heard();
+  await trainer.untilRead();
   server.setVersion('step-2');
   await server.setFault();
-  say.say('default', { state: 'serving', version: 'step-2' });
+  trainer.announce('default', { state: 'serving', version: 'step-2' });
   const end = await playing;
   expect(end.exit_status).toBe('submitted');
   const versions = end.trajectory.turns.map(({ policy_version: version }) => version.end);
   expect(versions[0]).toBe('step-1');
   expect(versions.at(-1)).toBe('step-2');
   expect(end.trajectory.contiguous).toBe(true);
-  expect(say.endpoints.views()).toMatchObject([{ aside_seconds: 0, reason: null }]);
+  expect(trainer.endpoints.views()).toMatchObject([{ aside_seconds: 0, reason: null }]);
 });
 
-test('an update that begins and ends while the worker waits to ask again names the weights that answer', async () => {
-  const say = trainer(600_000);
+test('an update that begins and ends while the client waits for a retry names the new weights', async () => {
+  const trainer = openTrainer(600_000);
   const server = await endpoint();
-  say.say('default', { state: 'serving', version: 'step-1' });
+  trainer.announce('default', { state: 'serving', version: 'step-1' });
   await server.setFault({ kind: 'aborted', turn: 1 });
-  const playing = begin(say, server, { patience: 60 });
+  const playing = begin(trainer, server, { patience: 60 });
   // Read once when the rollout began to follow, once for the fault.
-  await say.read(2);
-  say.say('default', { state: 'serving', version: 'step-2' });
+  await trainer.read(2);
+  trainer.announce('default', { state: 'serving', version: 'step-2' });
   await server.setFault();
   const { trajectory } = await playing;
   const [first, second, ...later] = trajectory.turns.map(({ policy_version: version }) => version);
@@ -155,61 +155,64 @@ test('an update that begins and ends while the worker waits to ask again names t
   expect(new Set(later.map(({ start }) => start))).toEqual(new Set(['step-2']));
 });
 
-test.each(['updating', 'asleep'] as const)('while %s nothing is sent and no clock runs', async (state) => {
-  const say = trainer();
-  const server = await endpoint();
-  say.say('default', { state });
-  // Time enough for the talk, and not for the pause too: were the clock to run, there would be none left.
-  const playing = begin(say, server, {}, { time_limit: 20 });
-  await say.heard();
-  await say.heard();
-  expect(server.stats().requests).toBe(0);
-  say.say('default', { state: 'serving' });
-  const end = await playing;
-  expect(end.exit_status).toBe('submitted');
-});
+test.each(['updating', 'asleep'] as const)(
+  'while the policy is %s nothing is sent and no clock runs',
+  async (state) => {
+    const trainer = openTrainer();
+    const server = await endpoint();
+    trainer.announce('default', { state });
+    // Time enough for the conversation, but not for the pause too.
+    const playing = begin(trainer, server, {}, { time_limit: 20 });
+    await trainer.untilRead();
+    await trainer.untilRead();
+    expect(server.stats().requests).toBe(0);
+    trainer.announce('default', { state: 'serving' });
+    const end = await playing;
+    expect(end.exit_status).toBe('submitted');
+  },
+);
 
-describe('an answer that breaks in the update', () => {
+describe('an answer that an update interrupts', () => {
   test.each(['aborted', 'cut', 'server_error', 'unavailable', 'model_unknown'] as const)(
     '%s',
     async (kind) => {
-      // The worker reads so seldom that the broken answer is the first it hears of the update.
-      const say = trainer(1_000_000);
+      // The worker reads so rarely that the interrupted answer is the first sign of the update.
+      const trainer = openTrainer(1_000_000);
       const server = await endpoint({ faults: [{ kind, turn: 2, times: 1 }], script: short });
-      say.say('default', { state: 'serving', version: 'step-1' });
+      trainer.announce('default', { state: 'serving', version: 'step-1' });
       const shell = scriptedShell((command) => {
-        if (command === 'echo 1') say.say('default', { state: 'updating' });
+        if (command === 'echo 1') trainer.announce('default', { state: 'updating' });
         return { output: `${command.slice('echo '.length)}\n` };
       });
-      const playing = begin(say, server, {}, {}, shell);
+      const playing = begin(trainer, server, {}, {}, shell);
       await expect.poll(() => server.stats().requests, POLL).toBe(3);
-      say.say('default', { state: 'serving', version: 'step-2' });
-      await say.tell();
+      trainer.announce('default', { state: 'serving', version: 'step-2' });
+      await trainer.refresh();
       const end = await playing;
       expect(end.exit_status).toBe('submitted');
       expect(end.trajectory.turns).toHaveLength(5);
-      expect(say.endpoints.views()).toMatchObject([{ reason: null }]);
+      expect(trainer.endpoints.views()).toMatchObject([{ reason: null }]);
     },
   );
-  test('goes on with the new weights from what the old ones said, and says which said what', async () => {
-    const say = trainer(1_000_000);
+  test('continues with the new weights, and its spans name the weights of each part', async () => {
+    const trainer = openTrainer(1_000_000);
     const long = { conversations: [{ variants: [[{ command: 'echo 0' }, ...turns(2)]] }] };
-    const plain = await begin(say, await endpoint({ script: long }));
+    const plain = await begin(trainer, await endpoint({ script: long }));
     const server = await endpoint({ faults: [{ kind: 'aborted', turn: 1, times: 1 }], script: long });
-    say.say('default', { state: 'serving', version: 'step-1' });
+    trainer.announce('default', { state: 'serving', version: 'step-1' });
     let reads = Infinity;
     const shell = scriptedShell((command) => {
       if (server.stats().requests === 1) {
-        say.say('default', { state: 'updating' });
-        reads = say.reads();
+        trainer.announce('default', { state: 'updating' });
+        reads = trainer.reads();
       }
       return { output: `${command.slice('echo '.length)}\n` };
     });
-    const playing = begin(say, server, {}, {}, shell);
-    // The worker asks for the trainer's word when the answer has broken. New weights that are told before that may have sampled its end.
-    await expect.poll(() => say.reads() > reads, POLL).toBe(true);
-    say.say('default', { state: 'serving', version: 'step-2' });
-    await say.tell();
+    const playing = begin(trainer, server, {}, {}, shell);
+    // The worker reads the record after the interruption. Weights announced before it may have sampled the last tokens.
+    await expect.poll(() => trainer.reads() > reads, POLL).toBe(true);
+    trainer.announce('default', { state: 'serving', version: 'step-2' });
+    await trainer.refresh();
     const { trajectory } = await playing;
     const whole = (end: { trajectory: typeof trajectory }) =>
       [...cumulative(end.trajectory.turns.map(({ tokens }) => tokens))].map(({ prompt, generation }) => [
@@ -226,47 +229,47 @@ describe('an answer that breaks in the update', () => {
     );
     expect(after?.spans).toMatchObject([{ version: 'step-2' }]);
   });
-  test('without a word of the trainer it is a fault like any other', async () => {
-    const say = trainer();
+  test('without an announcement is a fault as any other', async () => {
+    const trainer = openTrainer();
     const server = await endpoint({ faults: [{ kind: 'aborted', turn: 2 }] });
-    await expect(begin(say, server)).rejects.toMatchObject({ failureClass: 'policy_server_error' });
-    expect(say.endpoints.views()).toMatchObject([{ reason: expect.stringContaining('abort') }]);
+    await expect(begin(trainer, server)).rejects.toMatchObject({ failureClass: 'policy_server_error' });
+    expect(trainer.endpoints.views()).toMatchObject([{ reason: expect.stringContaining('abort') }]);
   });
 });
 
 test('endpoints that the trainer replaces are left for the new ones', async () => {
-  const say = trainer();
+  const trainer = openTrainer();
   const [before, after] = [await endpoint({ delay: { fixed_ms: 20 } }), await endpoint()];
-  say.say('train', { endpoints: [before.url] });
-  const playing = begin(say, before, { name: 'train', urls: [] });
+  trainer.announce('train', { endpoints: [before.url] });
+  const playing = begin(trainer, before, { name: 'train', urls: [] });
   await expect.poll(() => before.stats().requests, POLL).toBeGreaterThan(1);
-  say.say('train', { endpoints: [after.url], state: 'serving' });
+  trainer.announce('train', { endpoints: [after.url], state: 'serving' });
   const end = await playing;
   expect(end.exit_status).toBe('submitted');
   expect(after.stats().requests).toBeGreaterThan(0);
 });
 
-test('endpoints that are replaced in the middle of an answer are asked nothing more: the new ones go on with it', async () => {
-  const say = trainer(1_000_000);
+test('an answer continues at the new endpoints if its endpoint is replaced meanwhile', async () => {
+  const trainer = openTrainer(1_000_000);
   const before = await endpoint({ faults: [{ kind: 'aborted', turn: 2, times: 1 }], script: short });
   const after = await endpoint({ script: short });
-  const plain = await begin(trainer(), await endpoint({ script: short }));
-  say.say('train', { endpoints: [before.url], version: 'step-1' });
+  const plain = await begin(openTrainer(), await endpoint({ script: short }));
+  trainer.announce('train', { endpoints: [before.url], version: 'step-1' });
   const shell = scriptedShell((command) => {
-    if (command === 'echo 1') say.say('train', { state: 'updating' });
+    if (command === 'echo 1') trainer.announce('train', { state: 'updating' });
     return { output: `${command.slice('echo '.length)}\n` };
   });
-  const playing = begin(say, before, { name: 'train', urls: [] }, {}, shell);
+  const playing = begin(trainer, before, { name: 'train', urls: [] }, {}, shell);
   await expect.poll(() => before.stats().requests, POLL).toBe(3);
-  say.say('train', { endpoints: [after.url], version: 'step-2', state: 'serving' });
-  await say.tell('train');
+  trainer.announce('train', { endpoints: [after.url], version: 'step-2', state: 'serving' });
+  await trainer.refresh('train');
   const { trajectory } = await playing;
   expect(trajectory.turns.map(({ endpoint }) => endpoint === before.url)).toEqual([
     ...[true, true, false],
     ...[false, false],
   ]);
   const [broken, rest] = trajectory.turns[2]?.spans ?? [];
-  // A worker that is told of the new weights before the stream breaks cannot know which weights sampled its tokens.
+  // If the worker reads the new record before the stream breaks, it cannot know which weights sampled its tokens.
   expect(['step-1', null]).toContain(broken?.version);
   expect(rest?.version).toBe('step-2');
   expect(trajectory.turns.map(({ tokens }) => tokens?.generation)).toEqual(
@@ -275,17 +278,17 @@ test('endpoints that are replaced in the middle of an answer are asked nothing m
   expect(before.stats().requests).toBe(3);
 });
 
-test('a run that shares no endpoint with the default policy is not its business', async () => {
-  const say = trainer();
+test('a run that shares no endpoint with the default policy does not follow it', async () => {
+  const trainer = openTrainer();
   const server = await endpoint();
-  say.say('default', { state: 'updating', endpoints: ['http://127.0.0.1:9/v1'] });
-  expect((await begin(say, server)).exit_status).toBe('submitted');
+  trainer.announce('default', { state: 'updating', endpoints: ['http://127.0.0.1:9/v1'] });
+  expect((await begin(trainer, server)).exit_status).toBe('submitted');
 });
 
-test('without a trainer the header tells the version, and without a header the list of models', async () => {
-  const say = trainer();
-  const told = await begin(say, await endpoint({ version: 'abc' }));
-  expect(told.trajectory.turns[0]?.policy_version).toEqual({ start: 'abc', end: 'abc' });
-  const silent = await begin(say, await endpoint(), { version: 'of the run' });
+test('without a trainer the header names the version, without a header the list of models', async () => {
+  const trainer = openTrainer();
+  const played = await begin(trainer, await endpoint({ version: 'abc' }));
+  expect(played.trajectory.turns[0]?.policy_version).toEqual({ start: 'abc', end: 'abc' });
+  const silent = await begin(trainer, await endpoint(), { version: 'of the run' });
   expect(silent.trajectory.turns[0]?.policy_version).toEqual({ start: 'of the run', end: 'of the run' });
 });

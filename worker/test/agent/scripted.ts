@@ -1,4 +1,4 @@
-/** Test tools: a policy and a shell that play a script, for tests of the loop alone. */
+/** Test tools: a policy and a shell that follow a script, for tests of the loop. */
 
 import { NO_LIMITS } from '@swefarm/policy';
 import type { CommandResult, RunOptions, Shell } from '@swefarm/sandbox';
@@ -27,7 +27,7 @@ export const scriptedTask = (config: Record<string, unknown> = {}): AgentTask =>
   workdir: '/testbed',
 });
 
-/** The real client of a policy that nobody pauses, for the only rollout there is. */
+/** The real client of one rollout, whose policy is never paused. */
 export const policyAt = (
   config: PolicyConfig,
   rolloutId = 'run.a__b-1.0',
@@ -83,7 +83,7 @@ export const replyOf = (content: string, more: Partial<PolicyReply> = {}): Polic
 
 export type ScriptedPolicy = Policy & { requests: Message[][] };
 
-/** Gives its answers in order, then repeats the last one. */
+/** Returns its answers in order, then repeats the last one. */
 export function scriptedPolicy(answers: Answer[], flags: Partial<Policy> = {}): ScriptedPolicy {
   const requests: Message[][] = [];
   return {
@@ -116,7 +116,7 @@ export function scriptedPolicy(answers: Answer[], flags: Partial<Policy> = {}): 
 export type Outcome = Partial<CommandResult> & { output?: string };
 export type ScriptedShell = Shell & { commands: string[]; options: RunOptions[] };
 
-/** Answers each command by the script; what it does not know prints nothing. An Error is thrown. */
+/** Answers commands by the script; unknown ones print nothing. An Error is thrown. */
 export function scriptedShell(
   script: (command: string, options: RunOptions) => Outcome | Error | undefined,
 ): ScriptedShell {
@@ -140,7 +140,7 @@ export function scriptedShell(
   };
 }
 
-/** `echo TEXT` prints TEXT, all else nothing. */
+/** `echo TEXT` prints TEXT; other commands print nothing. */
 export const echoShell = (): ScriptedShell =>
   scriptedShell((command) => (command.startsWith('echo ') ? { output: `${command.slice(5)}\n` } : {}));
 

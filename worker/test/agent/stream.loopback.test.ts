@@ -1,4 +1,4 @@
-/** Streamed answers, and what becomes of one that breaks off: mode token-in continues the ids that came. */
+/** Streamed answers and their interruptions: mode token-in continues the received ids. */
 import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig, RolloutFailure } from '@swefarm/shared';
 import { afterAll, describe, expect, test, vi } from 'vitest';
@@ -22,12 +22,12 @@ import {
 afterAll(closePolicyConnections);
 vi.setConfig({ testTimeout: 180_000 });
 
-test('streamed or not, an answer is the same', async () => {
+test('a streamed answer equals an unstreamed one', async () => {
   const whole = await begin({ urls: [(await server()).url], config: { stream: 'off' } });
   expectSame(await undisturbed(), whole);
 });
 
-describe('an answer that is broken off goes on from what came', () => {
+describe('an interrupted answer continues from its received tokens', () => {
   test.each([
     ['the engine aborts it', 'aborted'],
     ['the connection is cut', 'cut'],
@@ -36,18 +36,21 @@ describe('an answer that is broken off goes on from what came', () => {
     const broken = await server({ faults: [{ kind, turn: 1, times: 3 }] });
     const end = await begin({ urls: [broken.url] });
     expectSame(end, plain);
-    // Each of the three brought half of what was left, so that none of them is a reason to give up.
+    // Each of the three returned half of the rest, so none of them is a reason to give up.
     expect(end.trajectory.turns.map(({ spans }) => spans?.length)).toEqual([1, 4, 1]);
     expect(broken.stats().requests).toBe(6);
   });
-  test.each(['cut', 'aborted'] as const)('%s unstreamed, it is asked as a whole', async (kind) => {
-    const plain = await undisturbed();
-    const broken = await server({ faults: [{ kind, turn: 1, times: 1 }] });
-    const end = await begin({ urls: [broken.url], config: { stream: 'off' } });
-    expectSame(end, plain);
-    expect(end.trajectory.turns.map(({ spans }) => spans?.length)).toEqual([1, 1, 1]);
-  });
-  test('an engine that aborts for ever comes to an end', async () => {
+  test.each(['cut', 'aborted'] as const)(
+    '%s unstreamed, the whole answer is requested again',
+    async (kind) => {
+      const plain = await undisturbed();
+      const broken = await server({ faults: [{ kind, turn: 1, times: 1 }] });
+      const end = await begin({ urls: [broken.url], config: { stream: 'off' } });
+      expectSame(end, plain);
+      expect(end.trajectory.turns.map(({ spans }) => spans?.length)).toEqual([1, 1, 1]);
+    },
+  );
+  test('an engine that aborts every request ends the rollout', async () => {
     const broken = await server({ faults: [{ kind: 'aborted', turn: 0 }] });
     await expect(begin({ urls: [broken.url] })).rejects.toMatchObject({
       failureClass: 'policy_server_error',
@@ -56,7 +59,7 @@ describe('an answer that is broken off goes on from what came', () => {
   });
 });
 
-test('what is left is asked for with as many tokens less, and no id comes twice', async () => {
+test('the rest is requested with fewer tokens, and no id is received twice', async () => {
   const { asked, bodies } = await oneTurn(
     { sampling: { max_tokens: 64 }, extra_body: { min_tokens: 4 } },
     streamed(events([8, 9], 'abort', [1, 2, 3])),
@@ -75,7 +78,7 @@ test('what is left is asked for with as many tokens less, and no id comes twice'
   ]);
 });
 
-test('an answer that was broken off at its last token is whole', async () => {
+test('an answer interrupted after its last token is complete', async () => {
   const { asked, bodies } = await oneTurn(
     { sampling: { max_tokens: 2 } },
     streamed(events([8, 9], 'abort', [1, 2, 3])),
@@ -96,7 +99,7 @@ test.each<[string, Handler]>([
     ),
   ],
   ['ends with finish_reason error', streamed(events([8, 9], 'error'))],
-])('a stream that %s leaves nothing behind', async (_, bad) => {
+])('a stream that %s returns no tokens', async (_, bad) => {
   const { asked, bodies } = await oneTurn({}, bad, streamed(events([10], 'stop')));
   expect(await asked).toMatchObject({ generation_token_ids: Int32Array.of(10), spans: [{ tokens: 1 }] });
   expect(bodies().map(({ prompt }) => prompt)).toEqual([
@@ -109,8 +112,8 @@ test.each([
   ['token-in', events([8], 'abort'), events([9, 10, 11], null), events([12], 'stop'), 't8 t9 t10 t11 t12 '],
   ['text', chatEvents(['no'], 'abort'), chatEvents(['n', 'o'], null), chatEvents(['yes'], 'stop'), 'yes'],
 ])(
-  'in mode %s patience runs while the endpoint fails, and not while it answers',
-  async (mode, first, long, last, said) => {
+  'in mode %s patience runs while the endpoint fails, not while it answers',
+  async (mode, first, long, last, text) => {
     // The second request alone takes longer than the patience.
     const { asked, bodies } = await oneTurn(
       { token_mode: mode, patience: 3 },
@@ -118,7 +121,7 @@ test.each([
       slowly([...long], 4_000 / long.length),
       streamed(last),
     );
-    expect(await asked).toMatchObject({ message: { content: said } });
+    expect(await asked).toMatchObject({ message: { content: text } });
     expect(bodies()).toHaveLength(3);
   },
 );
@@ -126,13 +129,13 @@ test.each([
 describe.each([
   ['token-in', events([8, 9], 'stop', [1, 2, 3]), 't8 t9 '],
   ['text', chatEvents(['t8 ', 't9 '], 'stop'), 't8 t9 '],
-])('in mode %s an answer whose end was told is whole', (mode, told, said) => {
+])('in mode %s an answer with a finish reason is complete', (mode, events, text) => {
   const DONE = 'data: [DONE]\n\n';
   test.each<[string, Handler]>([
-    ['the connection is cut behind it', streamed(told, 'cut')],
-    ['the connection is cut behind [DONE]', streamed([...told, DONE], 'cut')],
-    ['the connection stays open behind [DONE]', streamed([...told, DONE], 'nothing')],
-    ['nothing more comes', streamed(told, 'nothing')],
+    ['the connection is cut behind it', streamed(events, 'cut')],
+    ['the connection is cut behind [DONE]', streamed([...events, DONE], 'cut')],
+    ['the connection stays open behind [DONE]', streamed([...events, DONE], 'nothing')],
+    ['nothing more comes', streamed(events, 'nothing')],
   ])('%s', async (what, handler) => {
     const silent = what === 'nothing more comes';
     const { asked, bodies } = await oneTurn(
@@ -141,13 +144,13 @@ describe.each([
       sendError(400, 'asked twice'),
     );
     const reply = await asked;
-    expect(reply).toMatchObject({ message: { content: said }, finish_reason: 'stop' });
+    expect(reply).toMatchObject({ message: { content: text }, finish_reason: 'stop' });
     expect(reply.seconds).toBeLessThan(15);
     expect(bodies()).toHaveLength(1);
   });
 });
 
-test('a stream that tells no tokens is counted by its chunks, and whole answers are asked for from then on', async () => {
+test('a stream without token counts is counted by chunks, and later answers are not streamed', async () => {
   const { url, bodies } = await tokenEndpoint(
     streamed(chatEvents(['a', 'b', 'c'], 'stop')),
     sendJson(completion('whole')),
@@ -163,7 +166,7 @@ test('a stream that tells no tokens is counted by its chunks, and whole answers 
   expect(bodies().at(-1)).toMatchObject({ stream: true });
 });
 
-test('with texts that end an answer nothing is kept: the server holds back text of ids that it told', async () => {
+test('with stop strings no token is continued: the server withholds text of ids that it sent', async () => {
   const lags = (one: string) => one.replace('"t9 "', '""').replace('"t10 "', '"t9 t"');
   const { asked, bodies } = await oneTurn(
     { sampling: { stop: ['END'] } },
@@ -181,7 +184,7 @@ test('with texts that end an answer nothing is kept: the server holds back text 
   ]);
 });
 
-test('an endpoint that goes on from other ids than it was given is found out', async () => {
+test('an endpoint that continues from other ids than it received is detected', async () => {
   const { asked } = await oneTurn(
     {},
     streamed(events([8, 9], 'abort', [1, 2, 3])),
@@ -190,7 +193,7 @@ test('an endpoint that goes on from other ids than it was given is found out', a
   await expect(asked).rejects.toMatchObject({ failureClass: 'policy_tokens' });
 });
 
-test('a server that refuses streams is asked without one, from then on', async () => {
+test('a server that refuses streams gets unstreamed requests from then on', async () => {
   const { asked, bodies } = await oneTurn(
     {},
     sendError(400, 'stream: Extra inputs are not permitted'),
@@ -202,7 +205,7 @@ test('a server that refuses streams is asked without one, from then on', async (
   expect(bodies().map(({ stream }) => stream)).toEqual([true, undefined]);
 });
 
-test('silence between two chunks is policy_silent; what came before it is none', async () => {
+test('silence between two chunks is policy_silent, silence within the limit is not', async () => {
   const { asked, bodies } = await oneTurn(
     { request_timeout: 2 },
     streamed(events([8, 9], null, [1, 2, 3]), 'nothing'),

@@ -1,4 +1,4 @@
-/** Test tool: rollouts and single turns whose answers are streamed, and servers that stream what the test writes. */
+/** Test tool: rollouts and single turns with streamed answers, and servers that stream the events of a test. */
 
 import { cumulative } from '@swefarm/policy';
 import { AgentConfig, type Message, PolicyConfig } from '@swefarm/shared';
@@ -39,14 +39,14 @@ export function begin({ urls, config = {}, loads = new Map(), agent = {} }: Open
   return runMiniAgent(scriptedTask(AgentConfig.parse(agent)), depsOf(policy, echoShell()));
 }
 
-/** All that a trainer gets of the tokens. */
+/** All token fields that a trainer receives. */
 export const tokensOf = ({ trajectory }: AgentEnd) => [
   ...cumulative(trajectory.turns.map(({ tokens }) => tokens)),
 ];
 export const sums = ({ trajectory }: AgentEnd): number[] =>
   trajectory.turns.map(({ spans }) => (spans ?? []).reduce((sum, { tokens }) => sum + tokens, 0));
 
-/** What an answer was that nothing befell: the script says the same tokens whoever is asked, and whenever. */
+/** The answer without faults: the script has the same tokens at every endpoint. */
 export const undisturbed = async () => await begin({ urls: [(await server()).url] });
 
 export function expectSame(end: AgentEnd, plain: AgentEnd): void {
@@ -57,7 +57,7 @@ export function expectSame(end: AgentEnd, plain: AgentEnd): void {
   expect(sums(end)).toEqual(tokensOf(end).map(({ generation }) => generation.length));
 }
 
-/** One text completion as a stream of one token a chunk; `spoil` changes the list of events. */
+/** A text completion as a stream of one token a chunk; `spoil` changes the list of events. */
 export const events = (ids: number[], finish: string | null, prompt?: number[]): string[] =>
   ids.map(
     (id, at) =>
@@ -82,13 +82,13 @@ export const streamed =
     if (then === 'end') response.end('data: [DONE]\n\n');
     if (then === 'cut') setTimeout(() => response.destroy(), 50);
   };
-/** The same in chat, as servers send it that tell no ids. */
+/** The same as a chat, from servers that send no ids. */
 export const chatEvents = (words: string[], finish: string | null): string[] =>
   words.map(
     (content, at) =>
       `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: at === words.length - 1 ? finish : null }] })}\n\n`,
   );
-/** So long between two events, as a model that thinks. */
+/** The pause between two events, as of a model that thinks. */
 export const slowly =
   (list: string[], gapMs: number): Handler =>
   (_, response) => {
@@ -101,7 +101,7 @@ export const slowly =
     };
     next();
   };
-/** Renders every prompt alike; completions are answered in order, by the last one from then on. */
+/** Renders every prompt alike; completions are answered in order, the last one repeatedly. */
 export async function tokenEndpoint(...handlers: Handler[]) {
   let asked = 0;
   const endpoint = await startEndpoint((request, response, index) => {

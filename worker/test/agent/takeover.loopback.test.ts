@@ -1,4 +1,4 @@
-/** Answers that another endpoint ends, and those that take long. */
+/** Answers that another endpoint completes, and answers that take long. */
 import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig } from '@swefarm/shared';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -21,13 +21,13 @@ afterAll(closePolicyConnections);
 vi.setConfig({ testTimeout: 180_000 });
 
 describe('another endpoint takes over within the turn', () => {
-  test('a replica that is killed in the middle of an answer: one attempt, no token twice', async () => {
+  test('a replica killed during an answer: one attempt, no token twice', async () => {
     const plain = await undisturbed();
     const dying = await server({ faults: [{ kind: 'slow_body', ms: 60_000, turn: 1 }] });
     const other = await server();
     const playing = begin({ urls: [dying.url, other.url], loads: new Map([[other.url, 5]]) });
     await expect.poll(() => dying.stats().requests, POLL).toBe(2);
-    // Not before something of the answer is there.
+    // Only once a part of the answer has arrived.
     await new Promise((resolve) => setTimeout(resolve, 4_000));
     await dying[Symbol.asyncDispose]();
     const end = await playing;
@@ -37,7 +37,7 @@ describe('another endpoint takes over within the turn', () => {
     expect(end.trajectory.turns.map(({ spans }) => spans?.length)).toEqual([1, 2, 1]);
     expect(other.stats().requests).toBe(2);
   });
-  test.each(['echo', 'text', 'token-in'] as const)('in mode %s, after the second fault', async (mode) => {
+  test.each(['echo', 'text', 'token-in'] as const)('in mode %s after the second fault', async (mode) => {
     const [bad, good] = [await server({ faults: [{ kind: 'server_error', turn: 1 }] }), await server()];
     const end = await begin({
       urls: [bad.url, good.url],
@@ -48,7 +48,7 @@ describe('another endpoint takes over within the turn', () => {
     expect(end.trajectory.turns.map(({ endpoint }) => endpoint)).toEqual([bad.url, good.url, good.url]);
     expect(bad.stats().requests).toBe(3);
   });
-  test('silence is reason enough; and with none in use it stays where it is', async () => {
+  test('after silence; without another endpoint in use it stays', async () => {
     const quiet: Handler = () => undefined;
     const silent = await startEndpoint(quiet);
     onTestFinished(() => silent[Symbol.asyncDispose]());
@@ -65,7 +65,7 @@ describe('another endpoint takes over within the turn', () => {
     using alone = open([silent.url]);
     await expect(alone.complete(START, [], never)).rejects.toMatchObject({ failureClass: 'policy_silent' });
   });
-  test('one that was away is asked again when no other is left', async () => {
+  test('an unreachable endpoint is asked again if no other is left', async () => {
     const refused: Handler = (_, response) => response.destroy();
     const back = await startEndpoint(refused, refused, sendJson(completion('ok')));
     const gone = await startEndpoint(refused);
@@ -77,7 +77,7 @@ describe('another endpoint takes over within the turn', () => {
     expect(await policy.complete(START, [], never)).toMatchObject({ endpoint: back.url });
     expect(gone.requests.length).toBeGreaterThan(1);
   });
-  test('all of them fail: each is asked, and patience ends it', async () => {
+  test('if all fail, each is asked until patience is over', async () => {
     const bad = await Promise.all([1, 2, 3].map(() => startEndpoint(sendText('<html>', 500))));
     for (const each of bad) onTestFinished(() => each[Symbol.asyncDispose]());
     const urls = bad.map(({ url }) => url);
@@ -90,7 +90,7 @@ describe('another endpoint takes over within the turn', () => {
   });
 });
 
-test('2,000 seconds of thinking, of which none is silent for long, are an answer', async () => {
+test('2,000 seconds of thinking without a long silence are an answer', async () => {
   const clock = manualTime();
   const thinking: Handler = (_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -98,7 +98,7 @@ test('2,000 seconds of thinking, of which none is silent for long, are an answer
       Array.from({ length: 100 }, (_, at) => at + 8),
       'stop',
     );
-    // 20 s of the test's clock before each token, as soon as the client has heard the one before.
+    // 20 s of the test's clock before each token, once the client has received the previous one.
     const next = async (): Promise<void> => {
       const one = list.shift();
       if (one === undefined) return void response.end('data: [DONE]\n\n');
@@ -111,7 +111,7 @@ test('2,000 seconds of thinking, of which none is silent for long, are an answer
     void next();
   };
   const { url } = await tokenEndpoint(thinking);
-  // 600 s of patience with one answer, and an hour of the agent's time: the defaults.
+  // 600 s of patience for one answer and an hour for the agent: the defaults.
   const config = PolicyConfig.parse({
     ...{ urls: [url], model: 'm', token_mode: 'token-in', version: 'v' },
   });
@@ -121,7 +121,7 @@ test('2,000 seconds of thinking, of which none is silent for long, are an answer
   expect(policy.throughput()).toEqual({ tokens: 100, seconds: 2000 });
 });
 
-/** A clock that stands still until it is told; it counts how often it was looked at. */
+/** A clock that the test advances; it counts its reads. */
 function manualTime() {
   let now = 0;
   let looks = 0;

@@ -1,4 +1,4 @@
-/** Mode token-in against the scripted policy server, whose tokenizer and chat templates are real ones. */
+/** Mode token-in against the scripted policy server with real tokenizers and chat templates. */
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ type Turn = NonNullable<
   Exclude<ScriptedPolicyOptions['script'], string>['conversations'][0]['variants'][0]
 >[0];
 
-/** Six turns with everything that breaks resent text: thinking, several calls, an answer cut off, odd white space. */
+/** Six turns with all that breaks resent text: thinking, several calls, a cut answer, unusual white space. */
 const TALK: Turn[] = [
   { think: 'What is there?', thought: '  Two  spaces.', command: 'echo one' },
   { think: 'Cut.', finish_reason: 'length', command: 'echo never' },
@@ -83,8 +83,8 @@ describe.each(['fenced', 'tool'])('%s answers', (action) => {
     expect(promptsOf(local.end)).toEqual(promptsOf(served.end));
   });
 
-  // In mode echo the server itself continues the pinned prefix, with its whole knowledge of the chat.
-  test.each(TEMPLATES)('the prompts are those that a server makes in mode echo (%s)', async (template) => {
+  // In mode echo the server itself continues the prefix with its own template.
+  test.each(TEMPLATES)('the prompts equal those of a server in mode echo (%s)', async (template) => {
     const [tokenIn, echo] = [
       await play({ token_mode: 'token-in' }, { action }, { template }),
       await play({ token_mode: 'echo' }, { action }, { template }),
@@ -93,7 +93,7 @@ describe.each(['fenced', 'tool'])('%s answers', (action) => {
   });
 });
 
-test('a budget holds to the token, wherever it ends: in an answer, in what the model is told, or between', async () => {
+test('a token budget is exact in an answer, in an observation and between turns', async () => {
   const whole = await play({ token_mode: 'token-in' }, { max_sequence_tokens: 5000 });
   expect(whole.end.exit_status).toBe('submitted');
   const lengths = (end: AgentEnd) => {
@@ -117,7 +117,7 @@ test('a budget holds to the token, wherever it ends: in an answer, in what the m
   expect(exact.end.exit_status).toBe('submitted');
 });
 
-test('resent text breaks under a template that strips thinking, and the failure names turn, token and texts', async () => {
+test('resent text fails under a template that strips thinking, with turn, token and texts', async () => {
   const failure = await play(
     { token_mode: 'text' },
     { action: 'fenced' },
@@ -128,7 +128,7 @@ test('resent text breaks under a template that strips thinking, and the failure 
   expect(String(failure)).toMatch(/turn 2: .* token \d+ of \d+ was \d+, is \d+ \(".+" became ".+"\)/);
 });
 
-test('an answer that comes without ids ends the rollout by name', async () => {
+test('an answer without ids fails the rollout', async () => {
   const failure = await play(
     { token_mode: 'token-in' },
     {},
@@ -137,7 +137,7 @@ test('an answer that comes without ids ends the rollout by name', async () => {
   expect(failure).toMatchObject({ failureClass: 'policy_tokens' });
 });
 
-test('a turn that is asked again after a fault is the same turn', async () => {
+test('a turn that is retried after a fault is the same turn', async () => {
   const { end, server } = await play(
     { token_mode: 'token-in', patience: 20 },
     {},

@@ -1,4 +1,4 @@
-/** What the code of a patch breaks in its own evaluation costs its verdict nothing, or is a verdict: no attempt of it is lost. */
+/** Code of a patch that breaks its own evaluation gets a verdict; no attempt is lost. */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const OPEN: Record<string, () => Promise<Evaluator>> = {
 };
 const OUTCOMES = '/tmp/out/outcomes.xml';
 
-/** Shell text that runs before the one test ends. */
+/** Shell text that runs before the test ends. */
 const BREAKS: Record<string, string> = {
   'no program that reads a file is left': 'rm -f /usr/bin/head /bin/head /usr/bin/cat /bin/cat',
   'no shell is left': 'rm -f /bin/sh /usr/bin/sh',
@@ -73,7 +73,7 @@ describe.each(Object.keys(OPEN))('on %s', (name) => {
     expect(Object.values(found.status_map ?? {})).toEqual(['PASSED']);
   });
 
-  test('a patch with 30,000 new files, where something is hidden: judged', async () => {
+  test('a patch with 30,000 new files and a hidden path: judged', async () => {
     const path = (at: number): string => `${'d'.repeat(60)}/${'f'.repeat(30)}${at}.txt`;
     const section = (one: string): string =>
       `diff --git a/${one} b/${one}\nnew file mode 100644\nindex 0000000000000000000000000000000000000000..e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\n`;

@@ -1,4 +1,4 @@
-/** What is told of tools that changed during the tests, whatever the tests' processes do to hide it. */
+/** Tools that changed during the tests are reported, even if the processes of the tests hide the change. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,8 +33,11 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
   });
   afterAll(() => runtime[Symbol.asyncDispose]());
 
-  /** What is told after a shell script ran in place of the tests. */
-  async function told(script: string, act: (container: Container) => Promise<void> = async () => undefined) {
+  /** The reported changes after a shell script ran in place of the tests. */
+  async function changesAfter(
+    script: string,
+    act: (container: Container) => Promise<void> = async () => undefined,
+  ) {
     await using container = await runtime.start(spec(image, { role: 'evaluation' }), NEVER);
     await sh(container, 'git init -q /testbed');
     await container.putFiles([{ ...SCRIPT, mode: 0o755 }], NEVER);
@@ -44,28 +47,28 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
     return await whatChanged(container, seal, NEVER);
   }
 
-  test('nothing of what honest tests leave', async () => {
+  test('honest tests report no changes', async () => {
     const script = `python3 -c 'import json, unittest, http.client'; git config --global --add safe.directory /testbed
       mkdir -p /opt/miniconda3/envs/testbed/bin /root/.cache/x/bin; echo >/opt/miniconda3/envs/testbed/bin/flask
       mkdir -p /testbed/bin /tmp/env/bin; cp /usr/bin/env /testbed/bin/python; cp /usr/bin/env /tmp/env/bin/python
       cp /usr/bin/env /root/.cache/x/bin/python; cat /eval.sh >/dev/null; rm -f /usr/bin/nl; touch /usr/bin/new; rm /usr/bin/new`;
-    expect(await told(script)).toEqual({ changed_files: [] });
+    expect(await changesAfter(script)).toEqual({ changed_files: [] });
   });
 
   test.each([
     [
-      'a script rewritten and put back as it had been',
+      'a script rewritten and restored',
       'cp -p /eval.sh /tmp/s; echo x >/eval.sh; cat /tmp/s >/eval.sh; touch -r /tmp/s /eval.sh',
       '/eval.sh',
     ],
-    ['a script that is gone', 'rm /eval.sh', '/eval.sh'],
-    ['a script under which another lies', 'mv /eval.sh /tmp/s; cp -p /tmp/s /eval.sh', '/eval.sh'],
+    ['a script that was removed', 'rm /eval.sh', '/eval.sh'],
+    ['a script moved and replaced', 'mv /eval.sh /tmp/s; cp -p /tmp/s /eval.sh', '/eval.sh'],
     [
-      'a program written over, its times put back',
+      'a program overwritten, with its times restored',
       'cp -p /usr/bin/git /tmp/g; cat /tmp/g >/usr/bin/git; touch -r /tmp/g /usr/bin/git',
       '/usr/bin/git',
     ],
-    ['a program that is gone', 'rm /usr/bin/git', '/usr/bin/git'],
+    ['a program that was removed', 'rm /usr/bin/git', '/usr/bin/git'],
     [
       'a link in place of a folder of programs',
       'cp -r /usr/bin /tmp/bin; mkdir -p /usr/local /tmp/local; ln -s /tmp/bin /usr/local/bin',
@@ -74,45 +77,49 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
     ['a link in place of .git', 'mv .git .soft; ln -s .soft .git', '/testbed/.git'],
     ['a hook', 'mkdir -p .git/hooks; echo x >.git/hooks/post-checkout', '/testbed/.git/hooks/post-checkout'],
     ['a filter', 'git config filter.x.smudge "sh x"', '/testbed/.git/config:[filter "x"]'],
-    ['hooks elsewhere', 'git config --global core.hooksPath /tmp', '/root/.gitconfig:\thooksPath = /tmp'],
+    [
+      'hooks in another folder',
+      'git config --global core.hooksPath /tmp',
+      '/root/.gitconfig:\thooksPath = /tmp',
+    ],
     [
       'a configuration that is a link',
       'ln -s /tmp/config /root/.gitconfig',
       '/root/.gitconfig:what is there cannot be read',
     ],
     [
-      'what all programs load',
+      'files that all programs load',
       'echo /tmp/x.so >/etc/ld.so.preload; rm -f /etc/ld.so.preload; ln -s /tmp/x /etc/ld.so.preload',
       '/etc/ld.so.preload',
     ],
   ])('%s', async (_what, script, path) => {
-    expect((await told(`export HOME=/root; ${script}`)).changed_files).toContain(path);
+    expect((await changesAfter(`export HOME=/root; ${script}`)).changed_files).toContain(path);
   });
 
-  test('a loop that outlives the tests, kills whoever looks, and clears up behind itself', async () => {
+  test('a loop that outlives the tests, kills observers, and cleans up after itself', async () => {
     const loop = `while :; do for p in /proc/[0-9]*; do read -r c <$p/comm; case $c in find|stat|ls) kill -9 \${p#/proc/};; esac; done; touch /usr/bin/a; rm -f /usr/bin/a; done`;
     const script = `cp /usr/bin/env /usr/bin/python3.99; mv /usr/bin/python3.99 /usr/bin/python3.98
       setsid sh -c '${loop}' >/dev/null 2>&1 &
       while ! [ -e /usr/bin/a ]; do :; done`;
-    expect(await told(script)).toEqual({ changed_files: ['/usr/bin/python3.98'] });
+    expect(await changesAfter(script)).toEqual({ changed_files: ['/usr/bin/python3.98'] });
   });
 
-  test('a tool among very many files', async () => {
+  test('a changed tool among very many files', async () => {
     const many = `import os
 os.mkdir("/usr/many")
 for n in range(20000): os.close(os.open(f"/usr/many/{n}", os.O_CREAT | os.O_WRONLY))`;
     const script = `python3 -c '${many}'; cp /usr/bin/env /usr/bin/tox`;
-    expect(await told(script)).toEqual({ changed_files: ['/usr/bin/tox'] });
+    expect(await changesAfter(script)).toEqual({ changed_files: ['/usr/bin/tox'] });
   });
 
-  test('more tools than can be told apart are not known, and why', async () => {
+  test('more changed tools than the limit are reported as unknown, with the reason', async () => {
     const many = `import os
 for n in range(1050): os.makedirs(f"/usr/x{n}/bin/python")`;
-    expect((await told(`python3 -c '${many}'`)).changes_unknown).toMatch(/more than 1000 files/);
+    expect((await changesAfter(`python3 -c '${many}'`)).changes_unknown).toMatch(/more than 1000 files/);
   });
 
-  test('those of a container that was lost are not known, and why', async () => {
-    const lost = await told('true', (container) => runtime.remove(container.id));
+  test('changes of a lost container are reported as unknown, with the reason', async () => {
+    const lost = await changesAfter('true', (container) => runtime.remove(container.id));
     expect(lost).toEqual({ changes_unknown: expect.stringMatching(/no such container|is gone/i) });
   });
 });

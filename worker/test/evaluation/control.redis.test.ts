@@ -1,4 +1,4 @@
-/** Control evaluations on a real Redis: one for the whole farm, by somebody, and none that infrastructure spoiled. */
+/** Control evaluations on a real Redis: one for the whole farm, and none from an evaluation that infrastructure failed. */
 
 import { planEvaluation } from '@swefarm/grading';
 import { newId, type Report, RolloutFailure, silentLog, sleep } from '@swefarm/shared';
@@ -17,7 +17,7 @@ const row = bareInstance({
 const plan = planEvaluation(row);
 type End = Report['evaluation'];
 
-/** A farm; `ends`: how the untouched tree and gold end. `control()` is that of one more attempt. */
+/** A farm; `ends`: the ends of the untouched tree and of gold. `control()` is that of one more attempt. */
 async function scene(ends: { untouched: End; gold?: End }, seconds = 3) {
   const { farm } = await openScene(`{c-${newId()}}`);
   onTestFinished(() => farm[Symbol.asyncDispose]());
@@ -40,14 +40,14 @@ async function scene(ends: { untouched: End; gold?: End }, seconds = 3) {
   return { farm, ran, control, conditions, metrics };
 }
 
-test('sixteen attempts at once evaluate the untouched tree once', async () => {
+test('sixteen attempts in parallel evaluate the untouched tree once', async () => {
   const { ran, control } = await scene({ untouched: 'completed' });
   const all = await Promise.all(Array.from({ length: 16 }, () => control().testsStart()));
   expect(all).toEqual(Array(16).fill(true));
   expect(ran).toEqual(['untouched']);
 });
 
-test('gold is evaluated where the tests of the untouched tree do not start', async () => {
+test('gold is evaluated if the tests of the untouched tree do not start', async () => {
   const { ran, control, metrics } = await scene({ untouched: 'tests_cannot_start' });
   expect(await control().testsStart()).toBe(true);
   expect(await control().testsStart()).toBe(true);
@@ -57,29 +57,29 @@ test('gold is evaluated where the tests of the untouched tree do not start', asy
   expect(text).toContain('tree="gold",outcome="started"} 1');
 });
 
-test('tests that start on neither tree are the fault of the instance, which the farm knows from then on', async () => {
+test('tests that start on neither tree are the fault of the instance, for the whole farm', async () => {
   const { ran, control } = await scene({ untouched: 'tests_cannot_start', gold: 'timed_out' });
   expect([await control().testsStart(), await control().testsStart()]).toEqual([false, false]);
   expect(ran).toEqual(['untouched', 'gold']);
-  // The same evaluation of gold says that the limit is too small.
+  // The same evaluation of gold shows that the limit is too small.
   expect(await control().timeShare()).toEqual({ share: 1, isGold: true });
   expect(ran).toHaveLength(2);
 });
 
-test('without gold an untouched tree that does not start, or hangs, shows nothing', async () => {
+test('without gold, an untouched tree that does not start or hangs shows nothing', async () => {
   const { control } = await scene({ untouched: 'timed_out' });
   const blind = bareInstance({ ...row, patch: '' });
   expect(await control({}, blind).testsStart()).toBeNull();
   expect(await control({}, blind).timeShare()).toEqual({ share: null, isGold: false });
 });
 
-test('time is that of gold, whatever the untouched tree needs', async () => {
+test('the time share is that of gold, not of the untouched tree', async () => {
   const { ran, control } = await scene({ untouched: 'timed_out' }, 6);
   expect(await control().timeShare()).toEqual({ share: 0.1, isGold: true });
   expect(ran).toEqual(['gold']);
 });
 
-test('a start that another rollout showed needs no control, and its time counts for nothing', async () => {
+test('a start in another rollout needs no control, and its time does not count', async () => {
   const { farm, ran, control, conditions } = await scene({ untouched: 'completed' });
   await farm.controls.note(conditions, 'sibling', { starts: true, seconds: null });
   expect(await control().testsStart()).toBe(true);
@@ -88,7 +88,7 @@ test('a start that another rollout showed needs no control, and its time counts 
   expect(ran).toEqual(['gold']);
 });
 
-test('an evaluation that infrastructure failed is no evidence, and another attempt makes it again', async () => {
+test('an evaluation that infrastructure failed is no evidence and is repeated', async () => {
   const { farm, ran, control, conditions } = await scene({ untouched: 'completed' });
   const failing = control({ run: () => Promise.reject(new RolloutFailure('sandbox_lost', 'gone')) });
   await expect(failing.testsStart()).rejects.toMatchObject({ failureClass: 'evaluation_lost' });
@@ -97,7 +97,7 @@ test('an evaluation that infrastructure failed is no evidence, and another attem
   expect(ran).toEqual(['untouched']);
 });
 
-test('another attempt takes over from a holder that died, and one that is aborted stops waiting', async () => {
+test("another attempt takes over a dead attempt's lease, and an aborted one stops waiting", async () => {
   const { farm, ran, control, conditions } = await scene({ untouched: 'completed' });
   await farm.leases.hold(`control-${conditions}`, 'dead', 1_500);
   const stop = new AbortController();
@@ -110,7 +110,7 @@ test('another attempt takes over from a holder that died, and one that is aborte
   expect(ran).toEqual(['untouched']);
 });
 
-test('a live holder keeps its lease for longer than the lease lasts', async () => {
+test('a living attempt renews its lease', async () => {
   const { ran, control } = await scene({ untouched: 'completed' });
   const slow = control({
     leaseMs: 600,
@@ -126,7 +126,7 @@ test('a live holder keeps its lease for longer than the lease lasts', async () =
   expect(ran).toEqual(['slow']);
 });
 
-test('tests that did not start are forgotten after an hour, a start is not', async () => {
+test('evidence that tests did not start expires after an hour, a start does not', async () => {
   const { farm, conditions } = await scene({ untouched: 'completed' });
   await farm.controls.note(conditions, 'untouched', { starts: false, seconds: null });
   await farm.controls.note(conditions, 'gold', { starts: true, seconds: 2 });
@@ -136,7 +136,7 @@ test('tests that did not start are forgotten after an hour, a start is not', asy
   expect(Object.keys(await farm.controls.read(conditions))).toEqual(['gold']);
 });
 
-test('what a patch of somebody else counts for: a clean start alone', () => {
+test('of a sibling only a clean start counts', () => {
   const seen = (evaluation: End, level: Report['trust']['level'], tree: 'sibling' | 'gold') =>
     evidenceOf({ evaluation, trust: { level, reasons: [] } }, tree, 3, 60);
   expect(seen('completed', 'clean', 'sibling')).toEqual({ starts: true, seconds: null });

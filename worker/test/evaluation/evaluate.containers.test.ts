@@ -1,4 +1,4 @@
-/** One evaluation in a real container: what its installation writes where Python looks at start, and a patch of nothing but blanks. */
+/** One evaluation in a real container: files that Python reads at start, and a patch of blanks. */
 import type { InstancePlan } from '@swefarm/shared';
 import { bareInstance, printingScript } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => evaluator[Symbol.asyncDispose]());
 
-/** Evaluates a row whose script runs some lines of bash before its one test passes. */
+/** Evaluates an instance whose script runs some lines of bash before its one test passes. */
 function evaluated(lines: string[], patch = '', plan: Partial<InstancePlan> = {}) {
   const [head, ...rest] = printingScript("w('.')").split('\n');
   const row = bareInstance({
@@ -26,7 +26,7 @@ function evaluated(lines: string[], patch = '', plan: Partial<InstancePlan> = {}
   return evaluator.run(row, patch, image, { plan });
 }
 
-test('an editable installation that writes its .pth is clean, and evaluated once', async () => {
+test('an editable installation that writes its .pth is clean and evaluated once', async () => {
   const flit = [`mkdir -p ${SITE}`, `printf /testbed >${SITE}/crate.pth`, `touch ${SITE}/empty.pth`];
   const { report, starts } = await evaluated(flit);
   expect(report).toMatchObject({ resolved: true, trust: { level: 'clean', reasons: [] } });
@@ -37,16 +37,16 @@ test.each([
   ['code', `printf 'import soft\\n' >${SITE}/crate.pth`, 'import soft'],
   ['another place', `printf '/testbed\\n/tmp/soft' >${SITE}/crate.pth`, '/tmp/soft'],
   ['code behind more than anybody reads', `{ seq 5000; echo import soft; } >${SITE}/crate.pth`, 'crate.pth'],
-  // Read from outside, where no link is followed: that it is one says enough.
+  // Read from outside, without following links: the link itself is reported.
   ['a link to code', `echo import soft >/tmp/x; ln -s /tmp/x ${SITE}/crate.pth`, 'crate.pth'],
-])('a .pth with %s is seen', async (_what, line, named) => {
+])('a .pth with %s is reported', async (_what, line, named) => {
   const { report } = await evaluated([`mkdir -p ${SITE}`, line]);
   expect(report).toMatchObject({ resolved: true, trust: { level: 'suspicious' } });
   expect(report.trust.reasons.join()).toContain('files that Python reads at start');
   expect(report.trust.reasons.join()).toContain(named);
 });
 
-test('one newline is a patch to the fork, which lets it change nothing, and none to the others', async () => {
+test('a patch of one newline is a patch for the SWE-Gym fork only, which changes nothing', async () => {
   const fork: Partial<InstancePlan> = {
     outcomes: { from: 'log', dialect: 'swegym', parser: 'pytest' },
     blank: 'applied',
@@ -57,10 +57,10 @@ test('one newline is a patch to the fork, which lets it change nothing, and none
       },
     ],
   };
-  const said = ['echo "Applied patch t.py cleanly."'];
-  expect((await evaluated(said, '\n', fork)).report).toMatchObject({
+  const lines = ['echo "Applied patch t.py cleanly."'];
+  expect((await evaluated(lines, '\n', fork)).report).toMatchObject({
     ...{ patch_state: 'applied', applied_with: 'git apply --allow-empty -v' },
     ...{ evaluation: 'completed', resolved: true },
   });
-  expect((await evaluated(said, '\n')).report).toMatchObject({ patch_state: 'empty' });
+  expect((await evaluated(lines, '\n')).report).toMatchObject({ patch_state: 'empty' });
 });

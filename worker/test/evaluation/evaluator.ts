@@ -1,4 +1,4 @@
-/** A real Docker engine that evaluates rows, for the tests of the whole way from a container to a report. */
+/** A real Docker engine that evaluates instances, for tests of the whole path from a container to a report. */
 import { planEvaluation } from '@swefarm/grading';
 import type { Container, ExecOptions, Runtime } from '@swefarm/sandbox';
 import { createRemovals, dockerRuntime } from '@swefarm/sandbox';
@@ -21,16 +21,16 @@ type Changes = Partial<
   >
 > & {
   plan?: Partial<Parameters<typeof evaluate>[1]>;
-  /** Nothing is left to the first process of a container. */
+  /** The first process of a container runs nothing. */
   byExec?: boolean;
 };
 
-/** Dispose it after the tests: its threads and its connection to the engine end. @param given another runtime than Docker; it ends too */
+/** Dispose it after the tests. @param given another runtime than Docker; it is disposed too */
 export async function openEvaluator(given?: Runtime) {
   const runtime = given ?? (await dockerRuntime({ socketPath }));
   const threads = startThreads(2);
   return {
-    /** Brings the image of little more than Python; its name. */
+    /** Ensures an image with Python; returns its name. */
     async minimal(): Promise<string> {
       const { tree, version } = await minimalImage();
       if (given) return `dir:${tree}`;
@@ -38,7 +38,7 @@ export async function openEvaluator(given?: Runtime) {
       await importTree(socketPath, tree, name);
       return name;
     },
-    /** Evaluates one patch in containers of `image`; `starts` says how many there were. */
+    /** Evaluates one patch in containers of `image`; `starts` is the number of containers. */
     async run(row: Instance, patch: string, image = row.image, changes: Changes = {}): Promise<Evaluated> {
       const ready = await runtime.ensureImage(image, NEVER);
       const { plan, byExec = false, ...limits } = changes;

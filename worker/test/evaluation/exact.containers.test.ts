@@ -1,4 +1,4 @@
-/** The tree at the start plus the patch is the tree that the tests see, whatever lies in the way, and whatever the harness's command strips. */
+/** The tests see the tree at the start plus the patch, whatever is in the way and whatever the harness's command strips. */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ const REPOSITORY = `git init -q -b main .; mkdir -p pkg/__pycache__ made data; e
   printf '__pycache__/\\nmade/\\n/version\\n' >.gitignore; git add -A; git -c user.name=n -c user.email=e@x commit -qm base`;
 const LIST = `find . -name .git -prune -o -printf '%y %p %l\\n' | sort; cat table.tab | od -c`;
 
-/** What the agent does. Each of them ends in a tree where the clean one has something in the way, or that a harness would change. */
+/** Commands of the agent. Each ends in a tree that conflicts with the clean one, or that a harness would change. */
 test.each([
   ['a file in place of an ignored folder', 'rm -r made; echo new >made'],
   [

@@ -1,4 +1,4 @@
-/** An evaluation by the first process of its container, beside the same one by execs: nobody can tell which it was. */
+/** An evaluation by the first process of its container equals the same one by execs. */
 
 import { dockerRuntime, openPreparedShell, prepareTree } from '@swefarm/sandbox';
 import { NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
@@ -26,7 +26,7 @@ type Case = {
   limits?: { timeoutSeconds?: number; logLimit?: number };
 };
 
-/** A file that the clean tree lacks, in a repository that the patch needs none of. */
+/** A file that the clean tree lacks and that the patch does not need. */
 const NEW_FILE =
   'diff --git a/new.txt b/new.txt\nnew file mode 100644\n--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+new\n';
 const BROKEN = 'diff --git a/gone.txt b/gone.txt\n--- a/gone.txt\n+++ b/gone.txt\n@@ -1 +1 @@\n-old\n+new\n';
@@ -73,20 +73,20 @@ describe('an evaluation gives the same report and log with and without execs', (
       log_parser: 'pytest',
       eval_script: [head, ...lines, ...rest].join('\n'),
     });
-    const told = async (byExec: boolean) => {
+    const evaluated = async (byExec: boolean) => {
       const { report, log } = await evaluator.run(row, patch, image, {
         ...limits,
         byExec,
         ...(plan ? { plan } : {}),
       });
-      // bash names the process that was killed by its number, right-aligned.
+      // bash prints the number of the killed process, right-aligned.
       return { report, log: log?.toString('latin1').replace(/ *\b\d+ Killed/, ' N Killed') };
     };
-    expect(await told(false)).toEqual(await told(true));
+    expect(await evaluated(false)).toEqual(await evaluated(true));
   });
 });
 
-test('neither an evaluation nor the shell of an agent costs an exec', async () => {
+test('neither an evaluation nor the shell of an agent needs an exec', async () => {
   await using runtime = await dockerRuntime({ socketPath });
   const docker = new Docker({ socketPath });
   const ready = await runtime.ensureImage(image, NEVER);

@@ -1,4 +1,4 @@
-/** Hostile logs on the whole way: written in a container, read by the runtime, graded in a thread, while the event loop stays free. */
+/** Hostile logs from the container to the report, while the event loop stays responsive. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Instance } from '@swefarm/shared';
 import { bareInstance, printingScript } from '@swefarm/testkit';
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Evaluator, openEvaluator } from './evaluator.ts';
 
 const MB = 1024 ** 2;
-/** BullMQ renews the locks of 64 rollouts every 10 s of the 20 they hold; a worker stops claiming at 1 s. */
+/** BullMQ renews the locks of 64 rollouts every 10 s; a worker stops claiming at a lag of 1 s. */
 const MOST_LAG_MS = 1000;
 
 let evaluator: Evaluator;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => evaluator[Symbol.asyncDispose]());
 
-/** A row whose tests print what a line of Python says, then one result. */
+/** An instance whose tests print the output of a line of Python, then one result. */
 const row = (parser: string, prints: string): Instance =>
   bareInstance({
     FAIL_TO_PASS: ['t.py::test_a'],
@@ -26,7 +26,7 @@ const row = (parser: string, prints: string): Instance =>
     eval_script: printingScript(prints),
   });
 
-/** Evaluates the row; the longest time in which the event loop stood still meanwhile. */
+/** Evaluates the instance; returns the longest lag of the event loop meanwhile. */
 async function graded(instance: Instance) {
   const delay = monitorEventLoopDelay({ resolution: 10 });
   delay.enable();
@@ -44,7 +44,7 @@ test.each([
   ['django', "w(' ... Testing against Django installed in ' * 50000)"],
   ['jest', "w('\\u2713 ' + ' (1 m' * 400000)"],
   ['googletest', "w('[ OK ' * 400000)"],
-])('%s: a log made to stall it (%s) stalls nobody', async (parser, prints) => {
+])('%s: a log that is slow to parse (%s) does not block the event loop', async (parser, prints) => {
   const { lagMs, report, seconds } = await graded(row(parser, prints));
   expect(['completed', 'tests_cannot_start']).toContain(report.evaluation);
   expect(seconds).toBeLessThan(120);
@@ -68,7 +68,7 @@ test('a log over its limit loses its middle, not its end', async () => {
   expect(report).toMatchObject({ resolved: true, evaluation: 'completed' });
 });
 
-test('a log beyond its limit is told, and what stood in its middle is no verdict', async () => {
+test('a cut log is reported, and its middle decides no verdict', async () => {
   const noisy = row('pytest', "w('x' * 3000000)");
   const { report, log } = await evaluator.run(noisy, '', image, { logLimit: MB });
   expect(log?.length).toBe(MB);

@@ -1,6 +1,6 @@
 /**
- * The parser image as its script makes it, with the package of Multi-SWE from PyPI: logs are read in containers as upstream reads them.
- * Upstream's own answers are used where they lie beside the repository; our own logs stand for them elsewhere.
+ * The parser image of its script, with the package of Multi-SWE from PyPI, parses logs in containers as upstream does. The test uses
+ * upstream's answers if they are beside the repository, else our own logs.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Test → status, or why there is none. */
+/** Test → status, or the reason why there is none. */
 async function read(source: ProgramSource, log: string): Promise<Record<string, string> | string> {
   const limits = spec(image, { role: 'evaluation', limits: PROGRAM_LIMITS, workdir: '/' });
   const startProgram = () => runtime.start(limits, NEVER);
@@ -48,7 +48,7 @@ async function read(source: ProgramSource, log: string): Promise<Record<string, 
 
 const GO = '--- PASS: TestAdd (0.00s)\n--- FAIL: TestSub (0.01s)\n';
 
-test("Multi-SWE's package reads a log in a container without network", async () => {
+test('the package of Multi-SWE reads a log in a container without network', async () => {
   const task = { org: 'cli', repo: 'cli', number: 1 };
   expect(await read(multiSweProgram(task), GO)).toEqual({ TestAdd: 'PASS', TestSub: 'FAIL' });
   const unknown = await read(multiSweProgram({ ...task, org: 'nobody' }), GO);
@@ -67,7 +67,7 @@ const CORPORA: [file: string, is: (entry: Entry) => boolean, program: (rows: nev
   ],
 ];
 
-test.each(CORPORA)('%s: every answer is upstream’s', async (file, is, program) => {
+test.each(CORPORA)('%s: every answer equals upstream’s', async (file, is, program) => {
   const path = join(FAMILIES, `${file}.jsonl`);
   if (!existsSync(path)) return void console.log(`${file}: its corpus does not lie beside the repository`);
   const lines = readFileSync(path, 'utf8').split('\n').filter(Boolean);

@@ -1,4 +1,4 @@
-/** Programs of datasets that read outcomes, on real runtimes: what they write comes out, and what hostile ones do stays with them. */
+/** Programs of datasets that read outcomes, on real runtimes: their output is read, and hostile ones affect only their own rollout. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -59,7 +59,7 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
   const run = (source: ProgramSource, log = 'a log', files: Record<string, string> = {}) =>
     runProgram(source, { log: Buffer.from(log), files }, { startProgram, removals, runtime, signal: NEVER });
 
-  test('it gets its files, the log and the files of the tests, and what it wrote comes out', async () => {
+  test('a program gets its files, the log and the files of the tests, and its output is read', async () => {
     const text = `import json, sys
 read = lambda path: open(path).read()
 json.dump({read("/inputs/log"): read("/inputs/stdout.log"), sys.argv[1]: read("/program/more.txt")}, open("${OUTPUT}", "w"))`;
@@ -72,7 +72,7 @@ json.dump({read("/inputs/log"): read("/inputs/stdout.log"), sys.argv[1]: read("/
     expect(JSON.parse(output)).toEqual({ 'the log': 'of the tests', 'a b': 'more' });
   });
 
-  test('without a file named for it, its standard output is taken and what it complains of is not', async () => {
+  test('without an output file, stdout is read and stderr is not', async () => {
     const { output: _none, ...source } = python('import sys; print("{}"); print("hm", file=sys.stderr)');
     expect(await run(source)).toEqual({ output: '{}\n' });
     const many = 'import sys\nfor _ in range(1 << 8): sys.stdout.write("x" * (1 << 20))';
@@ -80,7 +80,7 @@ json.dump({read("/inputs/log"): read("/inputs/stdout.log"), sys.argv[1]: read("/
     expect(await run(endless)).toEqual({ failed: expect.stringMatching(/printed more than 16 MiB/) });
   });
 
-  /** What each does; why there are no outcomes. */
+  /** Each hostile program, and the reason why there are no outcomes. */
   const HOSTILE: [what: string, text: string, failed: RegExp][] = [
     [
       'exits without zero',
@@ -117,11 +117,14 @@ for n in range(64):
     ],
     ['kills what it can', 'import os\nos.kill(-1, 9)\nraise SystemExit(3)', /ended with/],
   ];
-  test.concurrent.each(HOSTILE)('one that %s gives no outcomes, and why', async (_what, text, failed) => {
-    expect(await run(python(text))).toEqual({ failed: expect.stringMatching(failed) });
-  });
+  test.concurrent.each(HOSTILE)(
+    'a program that %s has no outcomes, with a reason',
+    async (_what, text, failed) => {
+      expect(await run(python(text))).toEqual({ failed: expect.stringMatching(failed) });
+    },
+  );
 
-  test('one that loops for ever, one that forks for ever: others are done long before, and nothing is left', async () => {
+  test('programs that loop or fork for ever delay no others and leave nothing behind', async () => {
     const loops = run(python('while True: pass', { timeout: 30 }));
     const forks = run(
       python(
@@ -146,7 +149,7 @@ while True:
     expect(left).toEqual([]);
   });
 
-  test('a process that it leaves behind changes nothing any more', async () => {
+  test('a process that a program leaves behind changes nothing', async () => {
     const text = `import os, time
 open("${OUTPUT}", "w").write('{"a": "pass"}')
 if os.fork() == 0:
@@ -154,14 +157,14 @@ if os.fork() == 0:
   while True:
     open("/next", "w").write('{"a": "late"}')
     os.rename("/next", "${OUTPUT}")`;
-    // Which of the two depends on when it was ended; it is a whole one.
+    // Which of the two depends on the time of its end; it is a whole one.
     const { output } = (await run(python(text))) as { output: string };
     expect(['pass', 'late']).toContain(JSON.parse(output).a);
     await removals.finished();
     expect((await runtime.listOwned()).filter(({ owner }) => owner.farm === FARM)).toEqual([]);
   });
 
-  test('it finds no network, not the host of the container either', async () => {
+  test('a program has no network, not even to the host of the container', async () => {
     const server = createServer((_request, response) => response.end('reached')).listen(0, '0.0.0.0');
     try {
       await once(server, 'listening');
@@ -182,15 +185,15 @@ json.dump(found, open("${OUTPUT}", "w"))`;
   });
 });
 
-test('the doctor says of a parser image whether its Python starts and has the package, and what an absent one costs', async () => {
+test('doctor reports whether the Python of a parser image starts and has the package', async () => {
   const { tree } = await minimalImage();
-  const said = async (parserImage: string | null) => {
+  const finding = async (parserImage: string | null) => {
     const places = { scratchDir: join(folder, 'doctor'), imagesDir: join(folder, 'doctorimages') };
     const flags = { runtime: 'rootfs', ...places, ...(parserImage === null ? {} : { parserImage }) };
     const [finding] = await parserImageFindings(loadConfig('worker', { env: {}, flags }), NEVER);
     return `${finding?.status}: ${finding?.detail}`;
   };
-  expect(await said(`dir:${tree}`)).toMatch(/^warn: .*python3; without the package multi-swe-bench/);
-  expect(await said(`dir:${join(folder, 'nowhere')}`)).toMatch(/^fail: .*nowhere/);
-  expect(await said(null)).toMatch(/^ok: not set: rows whose outcomes a program of the dataset reads/);
+  expect(await finding(`dir:${tree}`)).toMatch(/^warn: .*python3; without the package multi-swe-bench/);
+  expect(await finding(`dir:${join(folder, 'nowhere')}`)).toMatch(/^fail: .*nowhere/);
+  expect(await finding(null)).toMatch(/^ok: not set: rows whose outcomes a program of the dataset reads/);
 });

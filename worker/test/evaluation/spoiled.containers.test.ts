@@ -1,6 +1,6 @@
 /**
- * Spoiled patches on our own examples, one with an edit that nobody committed and one with a builder's commit on HEAD: verdict and
- * statuses are those of the harness's steps written down in plain bash. `differential/run.ts` does it with the real harness.
+ * Changed gold patches on our own examples, one with an uncommitted edit and one with a builder's commit on HEAD: verdict and statuses
+ * equal those of the harness's steps in plain bash. `differential/run.ts` compares with the real harness.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -38,7 +38,7 @@ afterAll(async () => {
 const fileOf = (diff: string): string => /^diff --git a\/(\S+)/m.exec(diff)?.[1] ?? '';
 const big = `diff --git a/big.txt b/big.txt\nnew file mode 100644\n--- /dev/null\n+++ b/big.txt\n@@ -0,0 +1,52000 @@\n${`+${'x'.repeat(99)}\n`.repeat(52_000)}`;
 
-/** Gold and what may have become of it. */
+/** Gold and changed forms of it. */
 const SPOILED: Record<string, (row: Instance) => string> = {
   gold: ({ patch }) => patch,
   noop: () => '',
@@ -56,7 +56,7 @@ const SPOILED: Record<string, (row: Instance) => string> = {
 const added = (path: string, line: string): string =>
   `diff --git a/${path} b/${path}\nnew file mode 100644\n--- /dev/null\n+++ b/${path}\n@@ -0,0 +1 @@\n+${line}\n`;
 
-/** A diff that removes the first test file, as git makes it in the image. */
+/** A diff that removes the first test file, made by git in the image. */
 function deleted(row: Instance): string {
   const script = `cd /testbed && git diff --no-index --src-prefix=a/ --dst-prefix=b/ ${fileOf(row.test_patch)} /dev/null`;
   return spawnSync('docker', ['run', '--rm', '--network', 'none', row.image, 'bash', '-c', script], {
@@ -64,7 +64,7 @@ function deleted(row: Instance): string {
   }).stdout;
 }
 
-/** The harness's steps in its words (three ways to apply, reset, test patch, tests), and each line's first two. */
+/** The harness's steps (three ways to apply, reset, test patch, tests), and the first two words of each line. */
 function plainly(row: Instance, patch: string): { applied: boolean; statuses: Record<string, string> } {
   const id = execFileSync(
     'docker',

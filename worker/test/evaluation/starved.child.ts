@@ -1,6 +1,6 @@
 /**
- * A worker's part in a job that has less memory than its sandboxes may use: runs what takes too much for the job, and for the sandbox,
- * in a shell and in an evaluation; answers one line of JSON. Arguments: folder, image.
+ * Runs as the worker of a job with less memory than its sandboxes may use: takes too much memory for the job, and for the sandbox, in a
+ * shell and in an evaluation. Prints one line of JSON. Arguments: folder, image.
  */
 import { join } from 'node:path';
 import { planEvaluation } from '@swefarm/grading';
@@ -26,7 +26,7 @@ const start = (memoryBytes: number): Promise<Container> =>
 const outcomeOf = (work: Promise<string | null>): Promise<string | null> =>
   work.catch((error: unknown) => (error instanceof RolloutFailure ? error.failureClass : String(error)));
 
-/** The note under the output of the agent's command, or the class of the failure. */
+/** The note of the agent's command, or the class of the failure. */
 async function byShell(memoryBytes: number): Promise<string | null> {
   await using container = await start(memoryBytes);
   await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });

@@ -1,4 +1,4 @@
-/** A job or a pod whose sandboxes may use more memory together than it has: whom the kernel kills then is not judged by it. */
+/** A job or a pod with less memory than its sandboxes may use together: such kills get no verdict. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const run = promisify(execFile);
 const CHILD = new URL('./starved.child.ts', import.meta.url).pathname;
-/** More than the child and its helpers take, less than that and the hog. */
+/** More than the child and its helpers need, less than these and the hog. */
 const JOB_BYTES = 450 * 1024 ** 2;
 const ENTER = 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"';
 
@@ -20,7 +20,7 @@ const version1 = '/sys/fs/cgroup/memory';
 const isVersion1 = existsSync(join(version1, 'memory.limit_in_bytes'));
 const group = join(isVersion1 ? version1 : '/sys/fs/cgroup', `swefarm-test-starved-${process.pid}`);
 
-/** Makes a group like that of a job; why none can be made, or null. */
+/** Makes a control group like that of a job; returns why it cannot, or null. */
 function makeGroup(): string | null {
   try {
     mkdirSync(group);
@@ -44,7 +44,7 @@ const missing = makeGroup();
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-starved-'));
 afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
-  // The kernel takes processes out of their group a moment after their end.
+  // The kernel removes processes from their group shortly after their end.
   await poll(() => isRemoved(group), { pauseMs: 100, withinMs: 30_000 });
 });
 
@@ -56,11 +56,11 @@ describeUnless(missing, 'in a job with less memory than its sandboxes may use', 
     answer = JSON.parse((await run('/bin/sh', line)).stdout);
   });
 
-  it('a command of the agent that the job ends for memory is no observation: the node is at fault', () => {
+  it('a command that the job kills for memory is a fault of the node, not an observation', () => {
     expect(answer.shell).toEqual({ job: 'node_memory', own: 'killed_by_limit' });
   });
 
-  it('tests that the job ends for memory are no verdict; tests over their own limit are', () => {
+  it('tests that the job kills for memory get no verdict; tests over their own limit do', () => {
     expect(answer.tests).toEqual({ job: 'node_memory', own: 'exit 137' });
   });
 });

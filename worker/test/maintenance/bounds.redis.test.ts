@@ -1,4 +1,4 @@
-/** Numbers that no version of ours would write, and runs larger than a process should hold: the cost of maintenance and its patience. */
+/** Numbers that no version writes, and runs larger than the memory of a process: cost and patience of maintenance. */
 import { MOST, newId } from '@swefarm/shared';
 import { bareInstance, bareRun, rawRedis } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
@@ -9,38 +9,40 @@ import { startLeash } from './leash.ts';
 
 const open = new AbortController().signal;
 
-async function sceneWith(url?: string): Promise<{ at: Scene; prefix: string; said: string[] }> {
+async function sceneWith(url?: string): Promise<{ at: Scene; prefix: string; logTexts: string[] }> {
   const prefix = `k-${newId()}`;
   const at = await openScene(prefix, url);
   onTestFinished(() => at.farm[Symbol.asyncDispose]());
-  const said: string[] = [];
-  const note = (_fields: unknown, text: string): void => void said.push(text);
+  const logTexts: string[] = [];
+  const note = (_fields: unknown, text: string): void => void logTexts.push(text);
   Object.assign(at.deps, { log: { ...at.deps.log, error: note, warn: note, info: note, debug: note } });
-  return { at, prefix, said };
+  return { at, prefix, logTexts };
 }
 
 const HUGE = 200_000_000;
 
-test('a count of 200 million in a record or in a group harms nobody: it is named once, the others are served, and it can be removed', async () => {
-  const { at, prefix, said } = await sceneWith();
-  const say = rawRedis(at.farm);
+test('a run with a count of 200 million is reported once, affects no other, and can be removed', async () => {
+  const { at, prefix, logTexts } = await sceneWith();
+  const redisCall = rawRedis(at.farm);
   const byRecord = await startRun(at);
   const bySize = await startRun(at, { refills: 1, deadline_at: Date.now() - 1, min_group: 1 });
-  const well = await startRun(at, { deadline_at: Date.now() - 1, group_size: 2 });
+  const healthy = await startRun(at, { deadline_at: Date.now() - 1, group_size: 2 });
   const key = (run: { run_id: string }): string => `{${prefix}}:run:${run.run_id}`;
   const record = { ...byRecord.run, oversample: HUGE };
-  await say('SET', key(byRecord.run), JSON.stringify(record), 'KEEPTTL');
+  await redisCall('SET', key(byRecord.run), JSON.stringify(record), 'KEEPTTL');
   for (const { run } of [byRecord, bySize])
     for (const field of ['size', 'left', 'refilled'])
-      await say('HSET', `${key(run)}:groups`, `${GROUP} ${field}`, HUGE);
+      await redisCall('HSET', `${key(run)}:groups`, `${GROUP} ${field}`, HUGE);
   for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
-  const { results } = await at.farm.results.read(well.run.run_id, '0');
+  const { results } = await at.farm.results.read(healthy.run.run_id, '0');
   expect(results.map(({ result }) => result.reward_row)).toEqual(['deadline', 'deadline']);
-  expect(said.filter((text) => text.includes(byRecord.run.run_id))).toEqual([
+  expect(logTexts.filter((text) => text.includes(byRecord.run.run_id))).toEqual([
     expect.stringMatching(/oversample: .*10000.*swefarm remove/),
   ]);
-  const told = said.filter((text) => text.includes(`size of group ${GROUP} is out of bounds: ${HUGE}`));
-  expect(new Set(told).size).toBe(1);
+  const matching = logTexts.filter((text) =>
+    text.includes(`size of group ${GROUP} is out of bounds: ${HUGE}`),
+  );
+  expect(new Set(matching).size).toBe(1);
   for (const { run, ids } of [byRecord, bySize]) {
     await at.farm.runs.remove(run.run_id);
     expect(await at.farm.jobs.missing(ids)).toEqual(ids);
@@ -48,7 +50,7 @@ test('a count of 200 million in a record or in a group harms nobody: it is named
   expect((await at.farm.groups.unfinishedRuns()).unreadable).toEqual([]);
 });
 
-test('what is refused leaves nothing in Redis', async () => {
+test('a refused run leaves nothing in Redis', async () => {
   const { at, prefix } = await sceneWith();
   const instances = [bareInstance({ instance_id: GROUP })];
   for (const change of [
@@ -63,7 +65,7 @@ test('what is refused leaves nothing in Redis', async () => {
       message: expect.stringContaining(Object.keys(change)[0] ?? ''),
     });
   }
-  // More instances than the record says, and than a run of such groups may have.
+  // More instances than the record has, and than a run of such groups may have.
   const many = Array.from({ length: 101 }, (_, at) => bareInstance({ instance_id: `i-${at}` }));
   const large = { ...bareRun(), group_size: MOST.group };
   await expect(at.farm.runs.create(large, many)).rejects.toThrow(/101 instances x .* 1000000/);
@@ -75,7 +77,7 @@ test('what is refused leaves nothing in Redis', async () => {
   expect(await at.farm.groups.left(run.run_id)).toBe(4);
 });
 
-test('the rollouts of a run come in parts, however many there are', async () => {
+test('the rollouts of a run are read in parts, whatever their number', async () => {
   const { at } = await sceneWith();
   const run = bareRun({ group_size: 9, dataset: { path: 'p', sha256: 'a', instances: 800 } });
   const instances = Array.from({ length: 800 }, (_, at) => bareInstance({ instance_id: `i-${at}` }));
@@ -86,7 +88,7 @@ test('the rollouts of a run come in parts, however many there are', async () => 
   expect(await at.farm.groups.left(run.run_id)).toBe(7_200);
 });
 
-test('to end what was cancelled costs what was cancelled, whatever the size of the run', async () => {
+test('the cost of committing cancelled rollouts does not depend on the size of the run', async () => {
   const cost = async (instances: number): Promise<number[]> => {
     await using leash = await startLeash(redisUrl());
     const { at } = await sceneWith(leash.url);
@@ -107,6 +109,6 @@ test('to end what was cancelled costs what was cancelled, whatever the size of t
   };
   const [small, large] = [await cost(2), await cost(400)];
   expect(large).toEqual(small);
-  // Once they are settled a tick asks for no rollout at all.
+  // Once they are committed, a round reads no rollout.
   expect(large[1]).toBeLessThan(6);
 });

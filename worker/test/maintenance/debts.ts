@@ -1,13 +1,13 @@
-/** What a farm may owe, one duty of maintenance each, and what is known of the farm when all was done. */
+/** Work that a farm may need, one duty of maintenance each, and the state of the farm afterwards. */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { newId, type RunRecord } from '@swefarm/shared';
 import { aWorker, BY, GROUP, redisUrl, type Scene, settleBy, startRun } from './farm.ts';
 
 export type Debt = {
-  /** Of the duty that sees to it. */
+  /** The duty that does the work. */
   duty: string;
-  /** Makes it in a farm of its own; answers what happens meanwhile, when the first worker is no more or stands still. */
+  /** Makes the work in a farm of its own; returns what happens while the first worker is dead or stopped. */
   arrange(at: Scene, prefix: string): Promise<(() => Promise<void>) | undefined>;
 };
 
@@ -47,12 +47,12 @@ export const DEBTS: readonly Debt[] = [
     duty: 'commit-cancelled',
     async arrange(at) {
       const { run, ids } = await startRun(at);
-      const [held = ''] = ids;
+      const [running = ''] = ids;
       await aWorker(at, BY.worker);
-      const claim = await at.farm.journal.claim(held, BY);
+      const claim = await at.farm.journal.claim(running, BY);
       await at.farm.cancel.cancelRun(run.run_id);
-      // Its worker was about to commit when it heard of the cancel.
-      return () => settleBy(at, run, held, { judged: 1 }, claim);
+      // The worker was about to commit when it read the cancel.
+      return () => settleBy(at, run, running, { judged: 1 }, claim);
     },
   },
   {
@@ -77,7 +77,7 @@ export const DEBTS: readonly Debt[] = [
     async arrange(at) {
       const { run, ids } = await startRun(at, { group_size: 21 }, false);
       await Promise.all(ids.slice(1).map((id) => settleBy(at, run, id, { failed: 'engine_unreachable' })));
-      // Somebody mends what was wrong.
+      // An operator repairs the fault.
       return async () => {
         const { committed, failures, answers, unread } = await at.farm.results.counts(run.run_id);
         await at.farm.groups.resume(run.run_id, { committed, failures, answers, unread });
@@ -134,16 +134,16 @@ export const DEBTS: readonly Debt[] = [
   },
 ];
 
-/** A key's life time has run out. */
+/** The key has expired. */
 async function forget(key: string): Promise<void> {
   const { hostname, port, password } = new URL(redisUrl());
   const socket = connect({ host: hostname, port: Number(port) });
   socket.end(`AUTH ${password}\r\nDEL ${key}\r\nQUIT\r\n`);
-  const said = await text(socket);
-  if (!said.includes(':1')) throw new Error(`${key} was not there: ${said}`);
+  const answer = await text(socket);
+  if (!answer.includes(':1')) throw new Error(`${key} was not there: ${answer}`);
 }
 
-/** Everything that anybody could notice, with runs by the size of their groups in place of their ids. */
+/** Everything that is visible from outside, with runs by the size of their groups in place of their ids. */
 export async function stateOf({ farm }: Scene): Promise<unknown> {
   const { runs: unfinished } = await farm.groups.unfinishedRuns();
   const records = await farm.runs.list();
@@ -153,7 +153,7 @@ export async function stateOf({ farm }: Scene): Promise<unknown> {
       const open = await farm.groups.open(id);
       const { results } = await farm.results.read(id, '0');
       return {
-        // In order of rollouts; a rollout that stands here twice was doubled.
+        // Sorted by rollout; a duplicate shows a rollout that was counted twice.
         results: results
           .map(({ result: { rollout_id, outcome, reward_row, worker, failure } }) =>
             [rollout_id, outcome, reward_row, worker, failure?.class ?? ''].join(' '),

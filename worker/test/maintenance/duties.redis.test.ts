@@ -1,4 +1,4 @@
-/** Each duty on a real Redis: what it does, that doing it twice is doing it once, and that it may be cut off. */
+/** Each duty on a real Redis: its effect, its repetition, and its interruption. */
 import { parseRolloutId, type RunRecord } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { cancelExpiredRuns, cancelStaleRuns } from '../../src/maintenance/cancelruns.ts';
@@ -12,7 +12,7 @@ import { aWorker, BY, claimBy, GROUP, type Scene, scene, settleBy, startRun } fr
 
 const open = new AbortController().signal;
 
-/** Twice: the second worker, or the first one again, must find nothing to do. */
+/** Runs twice: the second round must find nothing to do. */
 async function twice(duty: Duty, { deps }: Scene): Promise<void> {
   await duty.run(deps, open);
   await duty.run(deps, open);
@@ -28,7 +28,7 @@ const rowsOf = async ({ farm }: Scene, runId: string): Promise<Record<string, st
   );
 };
 
-test('a deadline ends what has no result, says why, and leaves what is there', async () => {
+test('a deadline cancels rollouts without a result, with the reason, and keeps results', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, { deadline_at: Date.now() - 1 });
   const later = await startRun(at, { deadline_at: Date.now() + 3_600_000 });
@@ -48,7 +48,7 @@ test('a deadline ends what has no result, says why, and leaves what is there', a
   expect(await at.farm.jobs.missing(ids)).toEqual(ids.slice(1));
 });
 
-test('nothing ends the groups of a run that takes calls, nor the run: neither deadline, min_group, oversample nor refills', async () => {
+test('neither deadline, min_group, oversample nor refills end an open run or its groups', async () => {
   const at = await scene();
   const ending = { deadline_at: Date.now() - 1, min_group: 1, oversample: 1, refills: 5 };
   const { run, ids } = await startRun(at, { open: true, ...ending });
@@ -61,28 +61,28 @@ test('nothing ends the groups of a run that takes calls, nor the run: neither de
   expect(await at.farm.journal.claim(others[0] ?? '', BY)).toMatchObject({ cancelled: null });
 });
 
-test('enough usable results end a group at once; a worker in the middle of a sibling commits it itself', async () => {
+test('enough usable results end a group at once; a worker commits a running sibling itself', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, { min_group: 2 });
   await aWorker(at, 'w1');
-  const [a = '', b = '', held = '', waiting = ''] = ids;
-  await at.farm.journal.claim(held, BY);
+  const [a = '', b = '', claimed = '', waiting = ''] = ids;
+  await at.farm.journal.claim(claimed, BY);
   await settleBy(at, run, a, { judged: 0 });
   expect(await at.farm.cancel.isCancelled(ids)).toEqual(new Map());
   await settleBy(at, run, b, { judged: 1 });
-  expect([...(await at.farm.cancel.isCancelled([held, waiting])).values()]).toEqual([
+  expect([...(await at.farm.cancel.isCancelled([claimed, waiting])).values()]).toEqual([
     'early_stop',
     'early_stop',
   ]);
   await twice(commitCancelled(), at);
   expect(await rowsOf(at, run.run_id)).toMatchObject({ 3: 'cancelled early_stop' });
-  expect(await at.farm.groups.open(run.run_id)).toEqual([held]);
-  // A worker that does not get round to it is not waited for.
+  expect(await at.farm.groups.open(run.run_id)).toEqual([claimed]);
+  // A worker that does not commit in time is not waited for.
   await commitCancelled(0).run(at.deps, open);
   expect(await rowsOf(at, run.run_id)).toMatchObject({ 2: 'cancelled early_stop' });
 });
 
-test('a rollout lost to infrastructure gets another in its place in the same step, as often as was allowed', async () => {
+test('a rollout lost to infrastructure is refilled in the same step, up to the limit', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, { refills: 2, group_size: 2 });
   const [a = '', b = ''] = ids;
@@ -95,12 +95,12 @@ test('a rollout lost to infrastructure gets another in its place in the same ste
   await settleBy(at, run, `${run.run_id}.${GROUP}.2`, { failed: 'policy_silent' });
   await settleBy(at, run, b, { failed: 'policy_silent' });
   expect(await at.farm.groups.rollouts(run.run_id)).toHaveLength(4);
-  // What no other attempt could help is not run again, nor what three workers died with.
+  // A failure that no other attempt can avoid is not refilled, nor a rollout that three workers died with.
   await settleBy(at, run, `${run.run_id}.${GROUP}.3`, { failed: 'tests_cannot_start' });
   expect(await at.farm.groups.open(run.run_id)).toEqual([]);
 });
 
-test('jobs that vanished, or failed inside the queue, are made again; finished runs leave the list', async () => {
+test('lost and failed jobs are made again; finished runs leave the list', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, {}, false);
   expect(await at.farm.jobs.missing(ids)).toEqual(ids);
@@ -117,7 +117,7 @@ test('jobs that vanished, or failed inside the queue, are made again; finished r
   expect((await at.farm.groups.unfinishedRuns()).runs).toHaveLength(1);
 });
 
-test('what an output holds is not queued again', async () => {
+test('rollouts of an output are not queued again', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, {}, false);
   await at.farm.groups.markDoneElsewhere(ids.slice(0, 3));
@@ -128,7 +128,7 @@ test('what an output holds is not queued again', async () => {
   expect((await at.farm.results.groups(run.run_id)).get(GROUP)).toMatchObject({ left: 2, size: 4 });
 });
 
-test('three dead workers park a rollout; one that lives still has its chance', async () => {
+test('three dead workers park a rollout; a living one does not', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at);
   const [poison = '', unlucky = ''] = ids;
@@ -145,7 +145,7 @@ test('three dead workers park a rollout; one that lives still has its chance', a
   });
 });
 
-test('a run that infrastructure spoils pauses itself, and goes on from where it was resumed', async () => {
+test('a run that mostly fails by infrastructure is paused; a resume restarts its counts', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, { group_size: 60 });
   const spoil = async (from: number, to: number): Promise<void> => {
@@ -164,13 +164,13 @@ test('a run that infrastructure spoils pauses itself, and goes on from where it 
   await at.farm.groups.resume(run.run_id, { committed, failures, answers, unread });
   await twice(pauseFailingRuns, at);
   expect(await at.farm.journal.claim(ids[30] ?? '', BY)).toMatchObject({ status: 'claimed' });
-  // Instances that are broken are no reason, however many.
+  // Broken instances are no reason, whatever their number.
   for (const id of ids.slice(31, 55)) await settleBy(at, run, id, { failed: 'image_not_found' });
   await twice(pauseFailingRuns, at);
   expect((await at.farm.groups.paused(run.run_id))?.reason).toBeNull();
 });
 
-test('a run whose tool calls nobody can read pauses itself, names how they begin, and goes on from where it was resumed', async () => {
+test('a run with unreadable tool calls is paused with their markers, and restarts its counts', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, { group_size: 60 });
   const play = async (from: number, to: number, unread?: number): Promise<void> => {
@@ -179,7 +179,7 @@ test('a run whose tool calls nobody can read pauses itself, names how they begin
     await twice(pauseFailingRuns, at);
   };
   const reason = async () => (await at.farm.groups.paused(run.run_id))?.reason ?? null;
-  // Each rollout has three answers: 18 unread ones of 18 are too few to say anything, 21 of 21 are not.
+  // Each rollout has three answers: 18 unread ones of 18 are too little evidence, 21 of 21 are not.
   await play(0, 6, 3);
   expect(await reason()).toBeNull();
   await play(6, 7, 3);
@@ -195,7 +195,7 @@ test('a run whose tool calls nobody can read pauses itself, names how they begin
   expect(await reason()).toBeNull();
 });
 
-test('a run whose setting forbids it is not paused for unread answers', async () => {
+test('a run with infra_pause_share null is not paused for unread answers', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, { group_size: 8, infra_pause_share: null });
   for (const id of ids) await settleBy(at, run, id, { judged: 0, unread: 3 });
@@ -216,7 +216,7 @@ test('a run too far behind its policy is cancelled as stale', async () => {
   expect(Object.values(await rowsOf(at, run.run_id))).toEqual(Array(4).fill('cancelled stale'));
 });
 
-test('no weights are too old for an open run, nor those of a policy that the run does not follow', async () => {
+test('open runs and runs that do not follow the policy are not cancelled as stale', async () => {
   const at = await scene();
   const policy = { urls: ['http://127.0.0.1:1/v1'], model: 'm', version: 'v1' } as RunRecord['policy'];
   const calls = await startRun(at, { max_staleness: 0, open: true, policy });
@@ -232,10 +232,10 @@ test('no weights are too old for an open run, nor those of a policy that the run
   expect([await cancelled(calls), await cancelled(beside), await cancelled(own)]).toEqual([0, 0, 4]);
 });
 
-test('artifacts of overtaken attempts go, those of the winner, of running attempts and of kept work stay', async () => {
+test('artifacts of late attempts go; those of winners, running attempts and resumable work stay', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at);
-  const [won = '', running = '', kept = '', failed = ''] = ids;
+  const [won = '', running = '', resumable = '', failed = ''] = ids;
   const blob = Buffer.from('x');
   const overtaken: string[] = [];
   for (const id of [won, failed]) {
@@ -249,9 +249,9 @@ test('artifacts of overtaken attempts go, those of the winner, of running attemp
   // Redis lost this claim, and gave its number to the winner.
   const lost = await at.farm.artifacts.put(won, { attempt: 2, claim: 'lost' }, blob);
   await at.farm.artifacts.put(running, await claimBy(at, running), blob);
-  const worked = await claimBy(at, kept);
-  const locator = await at.farm.artifacts.put(kept, worked, blob);
-  await at.farm.journal.end(kept, worked.claim, {
+  const worked = await claimBy(at, resumable);
+  const locator = await at.farm.artifacts.put(resumable, worked, blob);
+  await at.farm.journal.end(resumable, worked.claim, {
     stage: 'evaluation',
     class: 'evaluation_lost',
     cause: null,
@@ -262,11 +262,11 @@ test('artifacts of overtaken attempts go, those of the winner, of running attemp
   expect((await ownerlessOf(at.farm, run.run_id, stored, now + 3_600_000)).sort()).toEqual(
     [...overtaken, lost].sort(),
   );
-  // Of what was written moments ago only that goes which no claim is known of beside a winner.
+  // Of recent artifacts, only one without a known claim beside a winner is removed.
   expect(await ownerlessOf(at.farm, run.run_id, stored, now)).toEqual([lost]);
 });
 
-test('what a wrong clock put off for a day goes on, what was put off as usual waits', async () => {
+test('a job that a wrong clock delayed for a day is queued; an ordinary delay stays', async () => {
   const at = await scene();
   const { ids } = await startRun(at, { group_size: 2 });
   const redis = at.farm.bullConnection() as unknown as { call(...words: unknown[]): Promise<unknown> };
@@ -285,11 +285,11 @@ test('what a wrong clock put off for a day goes on, what was put off as usual wa
   expect([await state(far), await state(near)]).toEqual(['prioritized', 'delayed']);
 });
 
-test('runs of a class take turns: a later one starts beside the first that waits', async () => {
+test('runs of a class take turns: a later run starts beside the first one', async () => {
   const at = await scene();
   const first = await startRun(at, { group_size: 2 });
   for (const job of await at.farm.queue().getJobs(['prioritized'])) await job.remove();
-  // The first has come to its hundredth rollout.
+  // The first has reached its hundredth rollout.
   const late = await startRun(at, { group_size: 2 }, false);
   await at.farm.queue().add('rollout', {} as never, { jobId: 'x.y.0', priority: 2 * 2 ** 19 + 1 + 100 });
   const second = await startRun(at, { group_size: 2 });

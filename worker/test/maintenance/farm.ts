@@ -26,14 +26,14 @@ export const redisUrl = (): string => {
   return url;
 };
 
-/** As one worker sees the farm of this prefix; the caller disposes of its `farm`. */
+/** The farm of this prefix as one worker sees it; the caller disposes of its `farm`. */
 export async function openScene(prefix: string, url = redisUrl()): Promise<Scene> {
   const config = loadConfig('worker', { env: {}, flags: { redis_url: url, redis_prefix: prefix } });
   const farm = await openFarm(config, 'worker');
   return { farm, deps: dutyDeps(farm) };
 }
 
-/** Unfinished runs are read anew by each duty. */
+/** Unfinished runs are read again by each duty. */
 const dutyDeps = (farm: Farm): DutyDeps => ({
   farm,
   log: silentLog(),
@@ -51,7 +51,7 @@ export async function scene(): Promise<Scene> {
 export const GROUP = 'a__b.c-1';
 export const BY = { worker: 'w1', node: 'n1' };
 
-/** A run of one group; with `queued`, as a submit leaves it. */
+/** A run of one group; with `queued`, as after a submit. */
 export async function startRun(
   { farm }: Scene,
   change: Partial<RunRecord> = {},
@@ -64,20 +64,20 @@ export async function startRun(
   return { run, ids };
 }
 
-/** A worker that beats once: it lives for the next 15 s. */
+/** A worker with one heartbeat: it counts as alive for the next 15 s. */
 export async function aWorker({ farm }: Scene, worker: string): Promise<void> {
   const rest = { runtime: 'host', slots: 4, active: 1, started_at: 1, metrics: null, paused: null };
   await farm.registry.beat({ worker, node: `node-${worker}`, ...rest });
 }
 
-/** Claims as the worker {@link BY} does. */
+/** Claims for the worker {@link BY}. */
 export async function claimBy({ farm }: Scene, id: string): Promise<AttemptName> {
   const claim = await farm.journal.claim(id, BY);
   if (claim.status !== 'claimed') throw new Error(`${id}: ${claim.status}`);
   return { attempt: claim.attempt, claim: claim.claim };
 }
 
-/** A rollout is claimed and ends, judged by its worker or failed for good. */
+/** Claims a rollout and commits it, judged by its worker or failed. */
 export async function settleBy(
   at: Scene,
   run: RunRecord,

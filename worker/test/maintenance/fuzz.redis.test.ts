@@ -1,4 +1,4 @@
-/** Run records as nobody should write them, in the Redis of a real worker with real maintenance: each is named or runs, and all others run. */
+/** Malformed run records in the Redis of a real worker: each is reported or runs, and all other runs continue. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgentConfig, isNotOurs, loadConfig, newId, PolicyConfig, type RunRecord } from '@swefarm/shared';
 import { oddJson, oddTree, rawRedis } from '@swefarm/testkit';
@@ -18,7 +18,7 @@ test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async 
   const prefix = `k-${newId()}`;
   const at = await openScene(prefix);
   onTestFinished(() => at.farm[Symbol.asyncDispose]());
-  const say = rawRedis(at.farm);
+  const redisCall = rawRedis(at.farm);
   const plain: Partial<RunRecord> = {
     ...{ agent: AgentConfig.parse({ type: 'noop' }), group_size: 2, refills: 1, min_group: 2 },
     ...{ max_staleness: 3, deadline_at: Date.now() + 3_600_000 },
@@ -28,7 +28,7 @@ test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async 
     fc.sample(changes, { seed, numRuns: CASES }).map(async (one) => {
       const { run, ids } = await startRun(at, plain);
       const { tree, said } = oddTree(run, one);
-      await say('SET', `{${prefix}}:run:${run.run_id}`, oddJson(tree), 'KEEPTTL');
+      await redisCall('SET', `{${prefix}}:run:${run.run_id}`, oddJson(tree), 'KEEPTTL');
       return { runId: run.run_id, ids, said };
     }),
   );
@@ -36,9 +36,9 @@ test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async 
   const work = { slots: 8, pull: async () => undefined, work: async () => undefined };
   const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), work);
   onTestFinished(() => worker.kill());
-  const well = await startRun(at, plain);
+  const healthy = await startRun(at, plain);
 
-  /** What became of it so far; null: it is still to come. */
+  /** The present state of the run; null: not known yet. */
   const fate = async ({ runId, ids }: { runId: string; ids: string[] }): Promise<string | null> => {
     try {
       if ((await at.farm.runs.get(runId)) === null) return 'gone';
@@ -49,23 +49,23 @@ test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async 
     }
     return (await at.farm.results.counts(runId)).committed >= ids.length ? 'ran' : null;
   };
-  const all = [...odd, { runId: well.run.run_id, ids: well.ids, said: 'nothing' }];
+  const all = [...odd, { runId: healthy.run.run_id, ids: healthy.ids, said: 'nothing' }];
   const deadline = Date.now() + PATIENCE_MS;
   let open = all;
   while (open.length > 0 && Date.now() < deadline) {
     await sleep(250);
     const fates = await Promise.all(open.map(fate));
-    open = open.filter((_, place) => fates[place] === null);
+    open = open.filter((_, index) => fates[index] === null);
   }
   expect(open.map(({ said }) => said)).toEqual([]);
-  expect(await fate({ runId: well.run.run_id, ids: well.ids })).toBe('ran');
-  // It lives, and keeps the farm: what comes now runs as ever.
+  expect(await fate({ runId: healthy.run.run_id, ids: healthy.ids })).toBe('ran');
+  // The worker is alive and does the maintenance, so a new run completes.
   expect((await at.farm.registry.list()).map((one) => one.worker)).toEqual(['w1']);
   const late = await startRun(at, plain, false);
   while ((await fate({ runId: late.run.run_id, ids: late.ids })) === null && Date.now() < deadline)
     await sleep(250);
   expect(await fate({ runId: late.run.run_id, ids: late.ids })).toBe('ran');
   for (const { runId } of odd) await at.farm.runs.remove(runId);
-  const left = (await say('KEYS', `{${prefix}}:run:*`)) as string[];
+  const left = (await redisCall('KEYS', `{${prefix}}:run:*`)) as string[];
   expect(left.filter((key) => odd.some(({ runId }) => key.includes(runId)))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /**
- * A worker that dies, or only stands still, between any two commands of any duty: after the next worker's rounds the farm
- * is as if nothing had happened, whatever the first one still had to say.
+ * A worker that dies or stops between any two commands of any duty: after the rounds of the next worker the farm has the same state as
+ * without the fault, even if the first worker writes its remaining commands later.
  */
 import { newId } from '@swefarm/shared';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { openScene, redisUrl, type Scene } from './farm.ts';
 import { startLeash } from './leash.ts';
 
 const open = new AbortController().signal;
-/** Some of what a duty finds is seen to by another: a deadline cancels, and what is cancelled is committed. */
+/** Duties that continue the work of another one: a deadline cancels, and the cancelled rollouts are committed. */
 const ROUNDS = 2;
 
 async function nextKeeper({ deps }: Scene): Promise<void> {
@@ -20,7 +20,7 @@ async function nextKeeper({ deps }: Scene): Promise<void> {
 
 type Fate = 'killed' | 'stopped';
 
-/** @returns the state at the end, and how many commands the first worker's duty came to. */
+/** @returns the state at the end, and the number of commands of the first worker's duty */
 async function play(debt: Debt, commands: number, fate: Fate): Promise<{ state: unknown; passed: number }> {
   const prefix = `k-${newId()}`;
   const at = await openScene(prefix);
@@ -55,12 +55,12 @@ async function play(debt: Debt, commands: number, fate: Fate): Promise<{ state: 
   return { state, passed };
 }
 
-/** All cuts in `npm run ci:full`; of each submission every third, killed and held up in turn. */
+/** All cuts in `npm run ci:full`; otherwise every third, killed and delayed in turn. */
 const EVERY = process.env.SWEFARM_TEST_EVERY_CUT === '1' ? 1 : 3;
-/** So many plays side by side, each in a farm of its own. */
+/** Simulations in parallel, each in a farm of its own. */
 const AT_ONCE = 8;
 
-test('every duty has a debt', () => {
+test('every duty is tested', () => {
   expect(DEBTS.map(({ duty }) => duty).sort()).toEqual(
     allDuties()
       .map(({ name }) => name)
@@ -68,7 +68,7 @@ test('every duty has a debt', () => {
   );
 });
 
-test.each(DEBTS)('$duty: killed, or held up, after each of its commands', async (debt) => {
+test.each(DEBTS)('$duty: killed, or delayed, after each of its commands', async (debt) => {
   const whole = await play(debt, Number.POSITIVE_INFINITY, 'killed');
   const plays = Array.from({ length: whole.passed }, (_, commands) => [
     { commands, fate: 'killed' as const },

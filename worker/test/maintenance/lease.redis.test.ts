@@ -1,4 +1,4 @@
-/** One worker at a time does the maintenance; another follows when it stops, dies or loses its lease; a failing duty keeps no other back. */
+/** One worker at a time does the maintenance; another takes over when it stops, dies or loses its lease. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import type { Duty } from '../../src/maintenance/duty.ts';
 import { runMaintenance } from '../../src/maintenance/maintenance.ts';
 import { scene } from './farm.ts';
 
-test('one worker at a time does the maintenance, and the next goes on when it stops', async () => {
+test('one worker at a time does the maintenance, and the next takes over when it stops', async () => {
   const { deps } = await scene();
   const rounds: string[] = [];
   const duty = (worker: string): Duty => ({
@@ -30,7 +30,7 @@ test('one worker at a time does the maintenance, and the next goes on when it st
   expect(await deps.farm.leases.hold('keeper', 'three', 1_000)).toBe(true);
 });
 
-test('a worker that lost the lease stops in the middle of a duty', async () => {
+test('a worker that loses the lease stops during a duty', async () => {
   const { deps } = await scene();
   let ended = false;
   const stop = new AbortController();

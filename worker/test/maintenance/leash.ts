@@ -1,23 +1,23 @@
-/** A worker's way to Redis that lets so many commands through and then none: a kill, or a stop, between two of them. */
+/** A proxy to Redis that passes a number of commands and then none: a kill, or a stop, between two commands. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export type Leash = AsyncDisposable & {
-  /** Redis, as whoever is on the leash is to reach it. */
+  /** The address of the proxy. */
   readonly url: string;
-  /** From now on so many commands pass, over all connections; what comes after them is held back. */
+  /** Passes this many commands, over all connections, and holds back the rest. */
   after(commands: number): void;
   /** Commands that passed since then. */
   passed(): number;
   /** Resolves when a command is held back. */
   readonly tight: Promise<void>;
-  /** What was held back goes through, and all that follows. */
+  /** Passes the commands held back, and all that follow. */
   release(): void;
-  /** Whoever was on it is dead: what was held back is never said. */
+  /** Drops the commands held back and closes the connections. */
   cut(): void;
 };
 
-type Line = { client: Socket; server: Socket; held: Buffer[] };
+type Line = { client: Socket; server: Socket; waiting: Buffer[] };
 
 export async function startLeash(redisUrl: string): Promise<Leash> {
   const target = new URL(redisUrl);
@@ -30,7 +30,7 @@ export async function startLeash(redisUrl: string): Promise<Leash> {
   });
   const listener = createServer({ noDelay: true }, (client) => {
     const server = connect({ host: target.hostname, port: Number(target.port), noDelay: true });
-    const line: Line = { client, server, held: [] };
+    const line: Line = { client, server, waiting: [] };
     lines.add(line);
     server.pipe(client);
     let rest: Buffer = Buffer.alloc(0);
@@ -44,7 +44,7 @@ export async function startLeash(redisUrl: string): Promise<Leash> {
           passed += 1;
           server.write(command);
         } else {
-          line.held.push(command);
+          line.waiting.push(command);
           tighten();
         }
       }
@@ -77,7 +77,7 @@ export async function startLeash(redisUrl: string): Promise<Leash> {
     tight,
     release() {
       left = Number.POSITIVE_INFINITY;
-      for (const { server, held } of lines) for (const command of held.splice(0)) server.write(command);
+      for (const { server, waiting } of lines) for (const command of waiting.splice(0)) server.write(command);
     },
     cut,
     async [Symbol.asyncDispose]() {
@@ -86,7 +86,7 @@ export async function startLeash(redisUrl: string): Promise<Leash> {
   };
 }
 
-/** Where the first command ends in what a client sent (an array of strings, as all clients send them); null: not yet. */
+/** The end of the first command (an array of strings) in the bytes of a client; null: incomplete. */
 function endOfCommand(bytes: Buffer): number | null {
   const head = number(bytes, 0);
   if (!head) return null;
@@ -99,7 +99,7 @@ function endOfCommand(bytes: Buffer): number | null {
   return at <= bytes.length ? at : null;
 }
 
-/** The number after the mark (`*` or `$`) at this place, and where its line ends. */
+/** The number after the mark (`*` or `$`) at this offset, and the end of its line. */
 function number(bytes: Buffer, at: number): { value: number; next: number } | null {
   const end = bytes.indexOf('\r\n', at);
   return end === -1 ? null : { value: Number(bytes.toString('latin1', at + 1, end)), next: end + 2 };

@@ -1,11 +1,11 @@
-/** When a run pauses for answers that nobody reads: those that end first are no sample of it. */
+/** Pauses of runs with unreadable answers: the rollouts that end first are no fair sample. */
 import type { Claim } from '@swefarm/shared';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { pauseFailingRuns } from '../../src/maintenance/pauseruns.ts';
 import { aWorker, redisUrl, scene, settleBy, startRun } from './farm.ts';
 
-test('the first to end of a healthy run are those that miss the form: what is in work speaks for the others', async () => {
+test('rollouts with unreadable answers end first, so running rollouts count for the healthy ones', async () => {
   const at = await scene();
   await aWorker(at, 'alive');
   const { run, ids } = await startRun(at, { group_size: 60 });
@@ -23,17 +23,17 @@ test('the first to end of a healthy run are those that miss the form: what is in
   const reason = async () => (await at.farm.groups.paused(run.run_id))?.reason ?? null;
   await miss(0, 29);
   expect(await reason()).toBeNull();
-  // Half have ended so; one of the others goes on where no rollout whose answers cannot be read does.
+  // Half have ended so; one of the others has more turns than a rollout with unreadable answers can have.
   await reach(ids[40] ?? '', 30);
   await miss(29, 30);
   expect(await reason()).toBeNull();
-  // All others may yet end so.
+  // All others may still end so.
   await reach(ids[40] ?? '', 3);
   await miss(30, 31);
   expect(await reason()).toMatch(/^the tool calls of 93 of 93 answers could not be read/);
 });
 
-test('an open run is paused for unread calls, and is resumed when its pause is over; failures do not pause it', async () => {
+test('an open run is paused for unread calls for a while; failures do not pause it', async () => {
   const at = await scene();
   await aWorker(at, 'alive');
   const { run, ids } = await startRun(at, { group_size: 60, open: true });
@@ -55,7 +55,7 @@ test('an open run is paused for unread calls, and is resumed when its pause is o
   await redis.set(key, JSON.stringify({ ...(await paused()), ends_at: since }), 'KEEPTTL');
   await end(20, 20, { judged: 0 });
   expect(await paused()).toMatchObject({ reason: null, since: { answers: 60 } });
-  // What was counted before does not pause it again; what comes then does.
+  // Earlier counts do not pause it again; later ones do.
   await end(20, 26, { judged: 0, unread: 3 });
   expect(await paused()).toMatchObject({ reason: null });
   await end(26, 27, { judged: 0, unread: 3 });

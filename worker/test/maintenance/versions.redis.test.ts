@@ -1,4 +1,4 @@
-/** Records that this version cannot read, or must not touch, beside others: they harm nobody, cost nothing, and wait for whoever can. */
+/** Records that this version cannot read, or must not change: they affect no others, cost nothing, and wait for another version. */
 import { gzipSync } from 'node:zlib';
 import { planEvaluation } from '@swefarm/grading';
 import { AgentConfig, decide, loadConfig, newId, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
@@ -12,22 +12,22 @@ import { BY, GROUP, openScene, redisUrl, type Scene, settleBy, startRun } from '
 const open = new AbortController().signal;
 const NOOP = { agent: AgentConfig.parse({ type: 'noop' }) };
 
-async function sceneWith(): Promise<{ at: Scene; prefix: string; said: string[] }> {
+async function sceneWith(): Promise<{ at: Scene; prefix: string; logTexts: string[] }> {
   const prefix = `k-${newId()}`;
   const at = await openScene(prefix);
   onTestFinished(() => at.farm[Symbol.asyncDispose]());
-  const said: string[] = [];
-  const note = (_fields: unknown, text: string): void => void said.push(text);
+  const logTexts: string[] = [];
+  const note = (_fields: unknown, text: string): void => void logTexts.push(text);
   Object.assign(at.deps, { log: { ...at.deps.log, error: note, warn: note, info: note, debug: note } });
-  return { at, prefix, said };
+  return { at, prefix, logTexts };
 }
 
-/** Puts a changed record in place of a run's own, as another version or a fault would have written it. */
+/** Replaces a run's own record by one of another version or with a fault. */
 async function rewrite({ farm }: Scene, prefix: string, runId: string, change: (whole: object) => string) {
-  const say = rawRedis(farm);
+  const redisCall = rawRedis(farm);
   const key = `{${prefix}}:run:${runId}`;
-  const text = String(await say('GET', key));
-  await say('SET', key, change(JSON.parse(text)), 'KEEPTTL');
+  const text = String(await redisCall('GET', key));
+  await redisCall('SET', key, change(JSON.parse(text)), 'KEEPTTL');
 }
 
 const ODD: Record<string, (whole: object) => string> = {
@@ -39,9 +39,9 @@ const ODD: Record<string, (whole: object) => string> = {
 };
 
 test.each(Object.entries(ODD))(
-  '%s: every duty goes on for the other runs, it is said once, and removed when asked',
+  '%s: duties continue for other runs, it is logged once, and can be removed',
   async (_name, odd) => {
-    const { at, prefix, said } = await sceneWith();
+    const { at, prefix, logTexts } = await sceneWith();
     const bad = await startRun(at);
     const due = await startRun(at, { deadline_at: Date.now() - 1, group_size: 2 });
     const lost = await startRun(at, { group_size: 1 }, false);
@@ -51,8 +51,8 @@ test.each(Object.entries(ODD))(
     expect(results.map(({ result }) => result.reward_row)).toEqual(['deadline', 'deadline']);
     expect(await at.farm.jobs.missing(lost.ids)).toEqual([]);
     expect(await at.farm.jobs.missing(bad.ids)).toEqual([]);
-    const told = said.filter((text) => text.includes(bad.run.run_id));
-    expect(told).toHaveLength(1);
+    const matching = logTexts.filter((text) => text.includes(bad.run.run_id));
+    expect(matching).toHaveLength(1);
     expect(await at.deps.metrics.registry.metrics()).toContain('swefarm_keeper_runs_skipped 1');
     const listed = (await at.farm.runs.list()).map(({ run_id }) => run_id);
     expect(listed.toSorted()).toEqual([due.run.run_id, lost.run.run_id].toSorted());
@@ -66,13 +66,13 @@ test.each(Object.entries(ODD))(
   },
 );
 
-test('rollouts of a newer version cost no attempt, wait without harm, and are run by those who can', async () => {
+test('rollouts of a newer version cost no attempt and wait for a worker that can run them', async () => {
   const { at, prefix } = await sceneWith();
   const newer = await startRun(at, { ...NOOP, group_size: 3 });
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
-  // Its run is as ever, but the job itself asks for more; and one that no version made.
+  // The run is as usual, but the job itself needs more; and a job that no version made.
   const plain = await startRun(at, { ...NOOP, group_size: 3 });
-  const [asks = '', odd = '', well = ''] = plain.ids;
+  const [asks = '', odd = '', healthy = ''] = plain.ids;
   const change = async (id: string, data: object): Promise<void> => {
     const job = await at.farm.queue().getJob(id);
     await job?.updateData({ ...job.data, ...data });
@@ -90,10 +90,10 @@ test('rollouts of a newer version cost no attempt, wait without harm, and are ru
     (await at.farm.queue().getJobs(['delayed'])).flatMap((job) => (job?.id ? [job.id] : [])).toSorted();
   await until(async () => (await waiting()).length === left.length);
   expect(await waiting()).toEqual(left.toSorted());
-  await until(async () => (await at.farm.results.get(well)) !== null);
-  expect(await at.farm.results.get(well)).toMatchObject({ attempt: 1 });
+  await until(async () => (await at.farm.results.get(healthy)) !== null);
+  expect(await at.farm.results.get(healthy)).toMatchObject({ attempt: 1 });
   for (const id of left) expect(await at.farm.journal.read(id)).toEqual([]);
-  // A version that knows of it comes; here the record loses what was new in it.
+  // A worker of a newer version arrives: here the record loses its new fields.
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD }));
   await change(asks, { needs: UNDERSTOOD });
   await change(odd, { rollout_index: 1 });
@@ -109,7 +109,7 @@ const DAMAGED: Record<string, string | Buffer> = {
   'another one': gzipSync(JSON.stringify({ ...AN_INSTANCE, instance_id: 'a__b.c-2' })),
 };
 
-test('a damaged instance fails its rollouts by name, once; a newer one costs no attempt and waits for who can read it', async () => {
+test('a damaged instance fails its rollouts once; a newer one costs no attempt and waits', async () => {
   const { at, prefix } = await sceneWith();
   const put = async (runId: string, blob: string | Buffer): Promise<unknown> =>
     await rawRedis(at.farm)('HSET', `{${prefix}}:run:${runId}:instances`, GROUP, blob);
@@ -140,13 +140,13 @@ test('a damaged instance fails its rollouts by name, once; a newer one costs no 
   }
   await until(async () => (await at.farm.queue().getJobCounts('delayed')).delayed === 1);
   expect(await at.farm.journal.read(waits)).toEqual([]);
-  // A version that knows of it comes; here the record loses what was new in it.
+  // A worker of a newer version arrives: here the record loses its new fields.
   await put(newer.run.run_id, gzipSync(JSON.stringify(AN_INSTANCE)));
   await until(async () => (await at.farm.results.get(waits)) !== null);
   expect(await at.farm.results.get(waits)).toMatchObject({ outcome: 'judged', attempt: 1 });
 });
 
-test('a row that names no test is the fault of the row, and no bug of ours', async () => {
+test('an instance without tests is a failure of the instance, not a bug', async () => {
   const { at, prefix } = await sceneWith();
   const { run, ids } = await startRun(at, { ...NOOP, group_size: 1 });
   const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
@@ -161,8 +161,8 @@ test('a row that names no test is the fault of the row, and no bug of ours', asy
   expect(await at.farm.results.get(id)).toMatchObject({ outcome: 'failed', reward: null, failure });
 });
 
-test('what one run makes fail in a duty keeps no other run from it', async () => {
-  const { at, prefix, said } = await sceneWith();
+test('a run that makes a duty fail does not stop the duty for other runs', async () => {
+  const { at, prefix, logTexts } = await sceneWith();
   const broken = await startRun(at);
   const due = await startRun(at, { group_size: 1 });
   await rawRedis(at.farm)('SET', `{${prefix}}:run:${broken.run.run_id}:paused`, 'no JSON');
@@ -177,11 +177,11 @@ test('what one run makes fail in a duty keeps no other run from it', async () =>
   for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
   const { runs } = await at.farm.groups.unfinishedRuns();
   expect(runs.map(({ run_id }) => run_id)).toEqual([broken.run.run_id]);
-  expect(said.filter((text) => text.startsWith('a duty of maintenance failed for this run'))).toHaveLength(2);
+  expect(logTexts.filter((text) => text.startsWith('maintenance duty failed for a run'))).toHaveLength(2);
   expect(broken.ids[0]).toContain(GROUP);
 });
 
-test('maintenance is left to a newer worker while there are runs that only that one can keep', async () => {
+test('a newer worker takes over maintenance while only it can read some runs', async () => {
   const { at, prefix } = await sceneWith();
   const newer = await startRun(at);
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
@@ -200,26 +200,26 @@ test('maintenance is left to a newer worker while there are runs that only that 
   expect(await at.farm.leases.hold('keeper', 'old', 1_000)).toBe(false);
 });
 
-test('after a roll-back: what a newer version wrote beside results is read as the plainest, and costs no attempt', async () => {
+test('after a roll-back, fields of a newer version beside results are ignored at no cost', async () => {
   const { at, prefix } = await sceneWith();
-  const say = rawRedis(at.farm);
+  const redisCall = rawRedis(at.farm);
   const { run, ids } = await startRun(at);
   const [tried = '', marked = '', done = ''] = ids;
   const key = `{${prefix}}:run:${run.run_id}`;
   const entry = { worker: 'w9', node: 'n9', claim: 'c', claimed_at: 1, ended_at: 2, of_tomorrow: true };
   const ended = { stage: 'of_tomorrow', class: 'of_tomorrow', cause: 'new', kept: null };
   const entries = [1, 2, 3, 4].map((attempt) => ({ ...entry, attempt, end: ended }));
-  await say('HSET', `${key}:journal`, tried, JSON.stringify(entries));
-  await say('HSET', `${key}:cancelled`, marked, 'of_tomorrow');
-  await say('HSET', `${key}:committed`, done, '1 of_tomorrow 1-0 w9\tc more');
-  await say('SET', `{${prefix}}:worker:w9`, JSON.stringify({ worker: 'w9', runtime: 7 }), 'PX', 15_000);
-  await say('ZADD', `{${prefix}}:workers`, Date.now() + 15_000, 'w9');
+  await redisCall('HSET', `${key}:journal`, tried, JSON.stringify(entries));
+  await redisCall('HSET', `${key}:cancelled`, marked, 'of_tomorrow');
+  await redisCall('HSET', `${key}:committed`, done, '1 of_tomorrow 1-0 w9\tc more');
+  await redisCall('SET', `{${prefix}}:worker:w9`, JSON.stringify({ worker: 'w9', runtime: 7 }), 'PX', 15_000);
+  await redisCall('ZADD', `{${prefix}}:workers`, Date.now() + 15_000, 'w9');
   const claim = await at.farm.journal.claim(tried, BY);
   expect(claim).toMatchObject({ status: 'claimed', attempt: 5 });
   if (claim.status === 'claimed') expect(decide(claim.previous)).toMatchObject({ action: 'run', delayMs: 0 });
   expect(await at.farm.cancel.isCancelled([marked])).toEqual(new Map([[marked, 'cancelled']]));
   expect(await at.farm.journal.claim(done, BY)).toMatchObject({ status: 'committed', attempt: 1 });
-  // A worker whose record cannot be read lives: what it has in hand is not taken for lost.
+  // A worker with an unreadable record is alive: its rollouts are not lost.
   expect(await at.farm.registry.list()).toMatchObject([
     { worker: 'w9', slots: 0, paused: expect.any(String) },
   ]);

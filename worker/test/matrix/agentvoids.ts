@@ -1,12 +1,12 @@
-/** Ways to void a rollout, as commands of an agent in its own sandbox. */
+/** Attempts to avoid a verdict, as commands of an agent in its own sandbox. */
 import { LIMIT_FIRST, MEMORY_OF_FIRST, python, type Void } from './voids.ts';
 
-/** Writes over git a program that prints what it likes and claims to have succeeded. */
+/** Replaces git by a program that prints `text` and exits with 0. */
 const gitThatSays = (text: string): string =>
   `printf '#!/bin/sh\\ncase "$*" in *diff-index*) cat /tmp/said;; esac\\nexit 0\\n' >/tmp/g; chmod +x /tmp/g
 cat >/tmp/said <<'SAID'\n${text}SAID\nmv /tmp/g "$(command -v git)"`;
 const ALIEN = 'diff --git a/gone.txt b/gone.txt\n--- a/gone.txt\n+++ b/gone.txt\n@@ -1 +1 @@\n-old\n+new\n';
-/** Repacks the repository loosely and writes other content under the name of one object, so that the base of a diff is another one. */
+/** Unpacks the repository and replaces the content of one object, so that the base of a diff differs. */
 const FORGED_OBJECT = python(`import os, subprocess, glob, zlib
 run = lambda *line, **more: subprocess.run(line, check=True, capture_output=True, **more).stdout
 name = run("git", "rev-parse", "HEAD:lib/one.txt").decode().strip()
@@ -64,7 +64,7 @@ export const AGENT_VOIDS: readonly Void[] = [
   { name: 'no program is left', code: ['rm -rf /bin /usr/bin /usr/local/bin'] },
   { name: 'no library is left', code: ['rm -rf /lib /lib64 /usr/lib /usr/lib64'] },
   { name: 'all is removed', code: ['rm -rf --no-preserve-root / 2>/dev/null; true'] },
-  { name: 'nobody may read anything', code: ['chmod -R 0 /testbed; chmod 0 / /tmp /usr /etc'] },
+  { name: 'nothing is readable', code: ['chmod -R 0 /testbed; chmod 0 / /tmp /usr /etc'] },
   { name: 'the users are a pipe', code: ['rm -f /etc/passwd /etc/group; mkfifo /etc/passwd /etc/group'] },
   { name: 'the tree is a link to itself', code: ['cd /; rm -rf /testbed; ln -s /testbed /testbed'] },
   { name: 'the tree is a file', code: ['cd /; rm -rf /testbed; echo >/testbed'] },
@@ -85,9 +85,9 @@ export const AGENT_VOIDS: readonly Void[] = [
     name: 'the objects are borrowed from a pipe',
     code: ['rm -rf .git/objects; mkfifo .git/objects; echo more >>lib/one.txt'],
   },
-  { name: 'git says that a file was changed that is not there', code: [gitThatSays(ALIEN)] },
-  { name: 'git says what is no patch', code: [gitThatSays('diff --git a/x b/x\nnot a patch\n')] },
-  { name: 'git says what is no text', code: [gitThatSays('diff --git a/x b/x\n\0\n')] },
+  { name: 'git reports a change of a missing file', code: [gitThatSays(ALIEN)] },
+  { name: 'git prints text that is no patch', code: [gitThatSays('diff --git a/x b/x\nnot a patch\n')] },
+  { name: 'git prints bytes that are no text', code: [gitThatSays('diff --git a/x b/x\n\0\n')] },
   {
     name: 'git prints without end',
     code: [
@@ -95,7 +95,7 @@ export const AGENT_VOIDS: readonly Void[] = [
     ],
   },
   {
-    name: 'git says that 200,000 repositories were removed beside as many files',
+    name: 'git reports 200,000 removed repositories beside as many files',
     code: [
       `${gitThatSays('')}\n${python('open("/tmp/said", "w").write("".join(f"diff --git a/{n} b/{n}\\nold mode 160000\\n" for n in range(110000)) + "".join(f"diff --git a/x{n} b/x{n}\\n\\n" for n in range(110000)))')}`,
     ],
@@ -123,18 +123,18 @@ export const AGENT_VOIDS: readonly Void[] = [
       `for d in ${OURS}; do [ -d $d ] && for f in config HEAD index log new sizes info/attributes; do rm -rf $d/$f; mkfifo $d/$f; done; done; true`,
     ],
   },
-  { name: 'nothing is ignored any more', code: [`printf '!*\\n' >.gitignore`] },
+  { name: 'nothing is ignored', code: [`printf '!*\\n' >.gitignore`] },
   { name: '.gitignore is gone', code: ['rm -f .gitignore'] },
   {
     name: 'a folder ignores nothing',
     code: [`printf '!*\\n' >made/.gitignore; printf '!_version.py\\n!*.cache\\n!/made/\\n' >>.gitignore`],
   },
   {
-    name: 'ignored files are changed and no longer ignored',
+    name: 'ignored files are changed and not ignored',
     code: [`echo 'version = 2' >_version.py; printf '\\0\\3' >a.cache; : >.gitignore`],
   },
   {
-    name: 'ignored files are folders, and no longer ignored',
+    name: 'ignored files are folders, and not ignored',
     code: ['rm -f _version.py; mkdir _version.py; echo x >_version.py/x; : >.gitignore'],
   },
   {
@@ -144,7 +144,7 @@ export const AGENT_VOIDS: readonly Void[] = [
     ],
   },
   {
-    name: 'many folders, each in the last',
+    name: 'deeply nested folders',
     code: [
       python(
         'import os\nfor n in range(300):\n    os.mkdir("d" * 10); os.chdir("d" * 10)\nopen("x", "w").write("x")',
@@ -209,7 +209,7 @@ export const AGENT_VOIDS: readonly Void[] = [
     code: ['chmod 4755 lib/one.txt; chmod 0 lib/two.txt; chmod 7777 answer.txt lib; chmod +x work.sh'],
   },
   {
-    name: 'attributes that nobody may change',
+    name: 'immutable attributes',
     code: ['chattr +i answer.txt lib 2>/dev/null; chmod a-w -R .; true'],
   },
   {
@@ -219,7 +219,7 @@ export const AGENT_VOIDS: readonly Void[] = [
     ],
   },
   {
-    name: 'submodules and what borrows objects',
+    name: 'submodules and borrowed objects',
     code: [
       'git init -q sub; git -C sub -c user.name=n -c user.email=e commit -qm x --allow-empty; git -c protocol.file.allow=always submodule -q add ./sub other; echo /nowhere >>.git/objects/info/alternates; true',
     ],
@@ -242,7 +242,7 @@ export const AGENT_VOIDS: readonly Void[] = [
     code: [python('import sys\nsys.stdout.buffer.write(bytes(range(256)) * 40 + b"\\x01\\x1b[2J" * 99)')],
   },
   { name: 'children that hold the output', code: ['(setsid sleep 300 & ) ; nohup sleep 300 &', 'true'] },
-  { name: 'a command that ends never', code: ['trap "" TERM INT HUP; while :; do :; done', 'true'] },
+  { name: 'a command that never ends', code: ['trap "" TERM INT HUP; while :; do :; done', 'true'] },
   {
     name: 'a clock of another day',
     code: [
@@ -250,11 +250,11 @@ export const AGENT_VOIDS: readonly Void[] = [
     ],
   },
   {
-    name: 'limits of the shell for all that follows',
+    name: 'limits of the shell for later commands',
     code: ['ulimit -t 1; ulimit -f 1; ulimit -n 3; ulimit -u 1', 'ulimit -v 1', 'true'],
   },
   {
-    name: 'programs that commands start with are others',
+    name: 'replaced basic programs',
     code: [
       'for p in sh bash env head cat xargs stat; do f=$(command -v $p); rm -f $f; printf "#!/usr/bin/python3\\nimport sys; sys.exit(7)\\n" >$f; chmod +x $f; done',
     ],

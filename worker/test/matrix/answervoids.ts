@@ -1,4 +1,4 @@
-/** Ways to void a rollout by what the model says, where it works by tool calls. It submits in the next turn. */
+/** Attempts to avoid a verdict by the answers of the model in tool mode. It submits in the next turn. */
 import type { ScriptInput } from '@swefarm/testkit';
 
 type Turn = ScriptInput['conversations'][number]['variants'][number][number];
@@ -8,14 +8,14 @@ const calling = (name: string, text: string): Turn => ({ tool_calls: [{ name, ar
 
 export const ANSWER_VOIDS: readonly { name: string; turn: Turn }[] = [
   { name: 'nothing', turn: { text: '' } },
-  { name: 'arguments each in the last', turn: calling('bash', DEEP) },
+  { name: 'nested arguments', turn: calling('bash', DEEP) },
   {
-    name: 'a call in text, with arguments each in the last',
+    name: 'a call in text with nested arguments',
     turn: { text: `<tool_call>{"name":"bash","arguments":${DEEP}}</tool_call>` },
   },
   { name: 'a call in text that never ends', turn: { text: '<tool_call>{"name":"bash","arguments":{' } },
   { name: 'arguments that are no JSON', turn: calling('bash', '{"command":') },
-  { name: 'arguments with half a character', turn: calling('bash', '{"command":"echo \\ud83d"}') },
+  { name: 'arguments with a lone surrogate', turn: calling('bash', '{"command":"echo \\ud83d"}') },
   { name: 'a command with a byte of zero', turn: calling('bash', '{"command":"echo \\u0000"}') },
-  { name: 'a tool that nobody has', turn: calling('__proto__', '{}') },
+  { name: 'an unknown tool', turn: calling('__proto__', '{}') },
 ];

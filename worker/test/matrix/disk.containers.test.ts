@@ -1,4 +1,4 @@
-/** A sandbox that fills the disk and frees it again is no victim of that disk: it is judged, and nobody runs it again. */
+/** A sandbox that fills the disk and frees it again is judged, and is not retried. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Machine, openMachine, openRollouts, patchOf } from './scene.ts';
 import { guarded } from './voids.ts';

@@ -1,4 +1,4 @@
-/** Ways to void a rollout, as code of a patch that the tests run in their own shell. */
+/** Attempts to avoid a verdict, as code of a patch that the tests run in their own shell. */
 import { LIMIT_FIRST, MEMORY_OF_FIRST, python, type Void } from './voids.ts';
 
 export const EVALUATION_VOIDS: readonly Void[] = [
@@ -12,7 +12,7 @@ export const EVALUATION_VOIDS: readonly Void[] = [
   { name: 'the shell is another program', code: 'exec true' },
   { name: 'the shell is killed', code: 'kill -9 $$' },
   { name: 'every process is killed', code: 'kill -9 -1; sleep 1' },
-  { name: 'every process is told to end', code: 'kill -TERM -1; kill -TERM 0; sleep 1' },
+  { name: 'every process gets SIGTERM', code: 'kill -TERM -1; kill -TERM 0; sleep 1' },
   ...['ABRT', 'SEGV', 'BUS', 'TERM', 'INT', 'HUP', 'XCPU', 'PIPE'].map((signal) => ({
     name: `the shell gets ${signal}`,
     code: `trap - ${signal}; kill -${signal} $$; sleep 1`,
@@ -51,7 +51,7 @@ export const EVALUATION_VOIDS: readonly Void[] = [
   },
   { name: 'output is closed', code: 'exec 1>&- 2>&-' },
   {
-    name: 'output is a pipe that nobody reads',
+    name: 'output is a pipe without a reader',
     code: 'mkfifo /tmp/p; exec 3<>/tmp/p; exec >/tmp/p 2>&1; yes',
     testsLimit: 5,
   },
@@ -67,7 +67,7 @@ export const EVALUATION_VOIDS: readonly Void[] = [
   },
   { name: 'all bytes', code: 'head -c 900000 /dev/urandom; exit 1' },
   {
-    name: 'what no encoding has',
+    name: 'bytes of no encoding',
     code: `${python('import sys\nsys.stdout.buffer.write(b"PASSED \\xed\\xa0\\xbd\\xff\\xfe\\n" * 99)')}\nexit 1`,
   },
   ...[

@@ -1,4 +1,4 @@
-/** No fault of infrastructure is a verdict: each is tried again as often as its class says, and then reported by that class. */
+/** No fault of infrastructure gets a verdict: each is retried as its class allows, and then reported by that class. */
 
 import type { Runtime } from '@swefarm/sandbox';
 import { FAILURES, type Result } from '@swefarm/shared';
@@ -16,7 +16,7 @@ describe.each(RUNTIMES)('on %s', (name) => {
   });
   afterAll(() => machine[Symbol.asyncDispose]());
 
-  /** Attempts until there is a result. `strikes`: of the first attempts, absent: of all. */
+  /** Attempts until there is a result. `strikes`: the number of first attempts with the fault; absent: all. */
   async function attempted(fault: Fault, strikes = MOST_ATTEMPTS) {
     const { patch, command = 'true', policy, given, threads, store } = fault;
     let attempts = 0;

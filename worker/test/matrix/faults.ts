@@ -1,6 +1,6 @@
 /**
- * Faults of infrastructure under a rollout that would earn 0: each strikes every attempt. None is a verdict; each is tried as often as its class
- * allows, and then the rollout is failed by that class.
+ * Faults of infrastructure in every attempt at a rollout that would earn 0. None gets a verdict: the rollout is retried as the class of the
+ * fault allows, and then fails with that class.
  */
 
 import type { Runtime } from '@swefarm/sandbox';
@@ -29,15 +29,15 @@ import {
 export type Fault = {
   name: string;
   class: FailureClass;
-  /** Absent: an agent that does nothing of use. */
+  /** Absent: an agent whose work earns 0. */
   patch?: string;
   command?: string;
   policy?: FaultRuleInput;
   given?: Partial<RunGiven>;
-  /** What stands in for the runtime. */
+  /** The object in place of the runtime. */
   runtime?: (runtime: Runtime) => Runtime;
   threads?: (threads: Threads) => Threads;
-  /** The store of artifacts takes nothing. */
+  /** The artifact store accepts nothing. */
   store?: true;
 };
 
@@ -83,7 +83,7 @@ export const FAULTS: readonly Fault[] = [
     runtime: underShell(removed),
   },
   {
-    name: 'the engine goes away as the patch is taken',
+    name: 'the engine stops while the patch is taken',
     class: 'engine_unreachable',
     runtime: engineAway('agent', isTaking),
   },
@@ -103,13 +103,13 @@ export const FAULTS: readonly Fault[] = [
     runtime: failing('agent', isTaking, 'node_memory'),
   },
   {
-    name: 'another one fills the disk while the agent works',
+    name: 'another sandbox fills the disk while the agent works',
     class: 'node_disk',
     command: 'sleep 4',
     runtime: filledForAWhile,
   },
   {
-    name: 'another one fills the disk as the patch is taken',
+    name: 'another sandbox fills the disk while the patch is taken',
     class: 'node_disk',
     runtime: filledDisk('agent', isTaking),
   },
@@ -151,13 +151,13 @@ export const FAULTS: readonly Fault[] = [
     runtime: underTests(removed),
   },
   {
-    name: 'the engine goes away before the tests',
+    name: 'the engine stops before the tests',
     class: 'engine_unreachable',
     patch: SLOW,
     runtime: engineAway('evaluation', isTests),
   },
   {
-    name: 'the engine goes away as the patch is applied',
+    name: 'the engine stops while the patch is applied',
     class: 'engine_unreachable',
     patch: SLOW,
     runtime: engineAway('evaluation', (argv) => argv.includes('apply')),
@@ -187,7 +187,7 @@ export const FAULTS: readonly Fault[] = [
     runtime: byOthersMemory,
   },
   {
-    name: 'another one fills the disk during the tests',
+    name: 'another sandbox fills the disk during the tests',
     class: 'node_disk',
     patch: LOST,
     runtime: filledDisk('evaluation', isTests),
@@ -207,7 +207,7 @@ export const FAULTS: readonly Fault[] = [
   },
   // The image
   {
-    name: 'the image is nowhere',
+    name: 'the image does not exist',
     class: 'image_not_found',
     given: { machine: { image: 'dir:/nowhere/at/all' } },
   },
@@ -251,7 +251,7 @@ export const FAULTS: readonly Fault[] = [
     given: { sandbox: { pids: 4_000_000 } },
   },
   {
-    name: 'an error that nobody foresaw',
+    name: 'an unforeseen error',
     class: 'bug',
     runtime: (runtime) => replacing(runtime, { start: () => Promise.reject(new TypeError('made')) }),
   },

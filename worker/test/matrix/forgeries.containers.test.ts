@@ -1,4 +1,4 @@
-/** Patches that mend nothing and forge: none earns a reward, on each runtime. */
+/** Patches that fix nothing and forge: none earns a reward, on each runtime. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Forgery, FRAMEWORK, SPOILERS } from './forgeries.ts';
 import { FILES, SCRIPTS } from './forgeriesinfiles.ts';
@@ -6,7 +6,7 @@ import { LOOKS, PRINTS } from './forgeriesinwords.ts';
 import { openForgeryScene, type Scene } from './forgeryscene.ts';
 import { RUNTIMES } from './runtimes.ts';
 
-/** Seconds; an attack that hangs costs it a few times over. */
+/** Seconds; an attack that hangs costs it several times. */
 const LIMIT = 8;
 const isHanging = (name: string): boolean => /hang/.test(name);
 
@@ -25,9 +25,9 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
     });
 
   describe('a patch that replaces the framework or the runner', () => holds(FRAMEWORK));
-  describe('a patch that spoils its second evaluation', () => holds(SPOILERS));
+  describe('a patch that breaks its second evaluation', () => holds(SPOILERS));
   describe('a patch that prints results', () => holds(PRINTS));
-  describe('a patch that looks at its tests', () => holds(LOOKS));
+  describe('a patch that reads its tests', () => holds(LOOKS));
   describe('a patch with files that tests load', () => holds(FILES));
   describe('a patch to scripts that start tests', () => holds(SCRIPTS));
 });

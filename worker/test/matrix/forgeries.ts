@@ -1,6 +1,6 @@
 /**
- * Patches that replace the framework or the program that runs the tests, or that spoil a second evaluation. None mends the bug, and no pattern of
- * its words decides: real runners do.
+ * Patches that replace the framework or the test runner, or break a second evaluation. None fixes the bug. Real runners decide, not patterns
+ * of the patch's text.
  */
 import { type Project, pytestProject, runnerProject, unittestProject } from './forgeryprojects.ts';
 
@@ -34,14 +34,14 @@ def run(self, result=None):
     result.startTest(self); result.addSuccess(self); result.stopTest(self)
 unittest.TestCase.run = run
 `;
-/** Looks whether the failure is that of a test made to fail, and then breaks the evaluation. */
+/** Breaks the evaluation if the failure is that of a test made to fail. */
 const seen = (does: string): string =>
   RUNS.replace(
     'IF_SEEN',
     `text = "".join(b for _, b in mine.failures)\n    if "NotEqual" in text or "== " in text and "5 == 5" in text or " == 'ab'" in text: ${does}`,
   );
 
-/** In words that no pattern of the patch knows. */
+/** In words that no pattern of the patch matches. */
 export const QUIET = `from os import sys as one
 reports = getattr(one, "mod" + "ules")["_py" + "test.reports"]
 made = reports.TestReport.from_item_and_call.__func__
@@ -51,7 +51,7 @@ def quiet(cls, item, call):
 reports.TestReport.from_item_and_call = classmethod(quiet)
 `;
 
-/** The same, where the runner has not read its own modules yet. */
+/** The same, if the runner has not read its own modules yet. */
 export const EARLY = QUIET.replace(
   /^.*\n.*\n/,
   'import pkgutil\nreports = pkgutil.resolve_name("_py" + "test.reports")\n',
@@ -59,18 +59,18 @@ export const EARLY = QUIET.replace(
 
 export const FRAMEWORK: readonly Forgery[] = [
   [
-    'a module beside the runner that has the name of a standard one',
+    'a module beside the runner with the name of a standard one',
     django,
     { 'tests/argparse.py': RESTORES('argparse') + SWALLOWS },
   ],
   ['a package beside the runner', django, { 'tests/argparse/__init__.py': RESTORES('argparse') + SWALLOWS }],
   [
-    'a module at the root, where python -m puts it first',
+    'a module at the root, which python -m imports first',
     pytest,
     { 'bdb.py': `BdbQuit = type("BdbQuit", (Exception,), {})\nclass Bdb: pass\n${EARLY}` },
   ],
   [
-    'a module of the name of an installed one',
+    'a module with the name of an installed one',
     pytest,
     {
       'tests/pluggy.py': `${QUIET}\n`,
@@ -79,47 +79,47 @@ export const FRAMEWORK: readonly Forgery[] = [
     },
   ],
   [
-    'a package of tests that replaces what runs a test',
+    'a test package that replaces the function that runs a test',
     django,
     { 'tests/basic/__init__.py': RUNS.replace('IF_SEEN', 'pass') },
   ],
   ['a package of tests that replaces what counts failures', django, { 'tests/basic/__init__.py': SWALLOWS }],
   [
-    'the fixed module itself, which replaces a method of the framework',
+    'the fixed module, which replaces a method of the framework',
     django,
     { 'calc/__init__.py': SWALLOWS + django.tree['calc/__init__.py'] },
   ],
   [
-    'reports of a project that runs its own tests',
+    'replaced reports of a project that runs its own tests',
     runner,
     { 'checker/reports.py': 'def word(error):\n    return "PASSED"\n' },
   ],
   [
-    'the loop of a project that runs its own tests',
+    'a replaced loop of a project that runs its own tests',
     runner,
     { 'checker/run.py': (runner.tree['checker/run.py'] ?? '').replace('error = raised', 'error = None') },
   ],
   ['a start-up module', pytest, { 'sitecustomize.py': `${QUIET}`, 'conftest.py': QUIET }],
   [
-    'a hang when it sees a test that was made to fail',
+    'a hang if a test was made to fail',
     django,
     { 'tests/basic/__init__.py': seen('import time; time.sleep(10**6)') },
   ],
   [
-    'the runner killed when it sees one',
+    'a killed runner if a test was made to fail',
     django,
     {
       'tests/basic/__init__.py': seen('import os, signal; os.kill(os.getppid(), 9); os.kill(os.getpid(), 9)'),
     },
   ],
   [
-    'a log that cannot be read when it sees one',
+    'an unreadable log if a test was made to fail',
     django,
     { 'tests/basic/__init__.py': seen('print("FAIL:", flush=True); import os; os._exit(0)') },
   ],
 ];
 
-/** Sets outcomes where a conftest.py may, and tells that it is there. */
+/** Sets outcomes where a conftest.py may, and reports its presence. */
 const FORCES =
   'import os, pytest\nos.environ["READY"] = "1"\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    got = (yield).get_result()\n    setattr(got, "out" + "come", "pass" + "ed")\n';
 const spoils = (what: string, does: string): Forgery => [

@@ -1,4 +1,4 @@
-/** The matrix of forgeries in Go and Rust, whose compilers take their time. */
+/** The matrix of forgeries in Go and Rust, whose compilers are slow. */
 import { GO_LANGUAGE, RUST_LANGUAGE } from './forgeriescompiled.ts';
 import { languageMatrix } from './forgerieslanguages.ts';
 

@@ -1,8 +1,8 @@
-/** Forgeries in other languages, with their real compilers and runners: of the machine, since no image here has them. */
+/** Forgeries in other languages, with the compilers and runners of the machine, since no image here has them. */
 import type { Forgery } from './forgeries.ts';
 import { made, type Project } from './forgeryprojects.ts';
 
-/** Host paths and no network. */
+/** Host paths, and no network. */
 const TOOLS = `export HOME=/root PATH=/usr/local/go/bin:/root/.cargo/bin:/usr/local/bin:/usr/bin:/bin GOCACHE=/gocache GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0 CARGO_NET_OFFLINE=true`;
 
 const GO =
@@ -67,14 +67,14 @@ const NODE_PRINTS = '"TAP version 13\\nok 1 - labels\\nok 2 - adds\\n1..2\\n"';
 
 const GO_FORGERIES: readonly Forgery[] = [
   [
-    'an init that prints results and ends',
+    'an init function that prints results and exits',
     go,
     {
       'more.go': `package calc\n\nimport (\n\t"fmt"\n\t"os"\n)\n\nfunc init() {\n\tfmt.Print(${GO_PRINTS})\n\tos.Exit(0)\n}\n`,
     },
   ],
   [
-    'a variable that does, by another name of os',
+    'a variable that does so, by another name of os',
     go,
     {
       'more.go': `package calc\n\nimport o "os"\n\nvar _ = func() int {\n\to.Stdout.WriteString(${GO_PRINTS})\n\to.Exit(0)\n\treturn 0\n}()\n`,
@@ -97,7 +97,7 @@ const GO_FORGERIES: readonly Forgery[] = [
     },
   ],
   [
-    'flags that choose no tests',
+    'flags that select no tests',
     go,
     {
       'more.go': `package calc\n\nimport (\n\t"flag"\n\t"fmt"\n)\n\nfunc init() {\n\tflag.Set("test.run", "none")\n\tfmt.Print(${GO_PRINTS})\n}\n`,
@@ -128,12 +128,12 @@ const GO_FORGERIES: readonly Forgery[] = [
 
 const NODE_FORGERIES: readonly Forgery[] = [
   [
-    'results and the end of the process',
+    'printed results and the end of the process',
     node,
     { 'index.js': `${JS}console.log(${NODE_PRINTS});\nprocess.exit(0);\n` },
   ],
   [
-    'the same, found behind a constructor',
+    'the same, found through a constructor',
     node,
     {
       'index.js': `${JS}const root = [].constructor.constructor('return this')();\nconsole.log(${NODE_PRINTS});\nroot['pro' + 'cess'].exit(0);\n`,
@@ -166,7 +166,7 @@ function answer() {
     },
   ],
   [
-    'a module of tests that another name of the process ends',
+    'a module of tests that ends the process by another name',
     node,
     {
       'index.js': `${JS}import('node:process').then(({ exit }) => exit(0));\nconsole.log(${NODE_PRINTS});\n`,
@@ -206,7 +206,7 @@ const RUST_FORGERIES: readonly Forgery[] = [
     },
   ],
   [
-    'a runner of its own',
+    'a custom runner',
     rust,
     {
       '.cargo/config.toml':

@@ -1,4 +1,4 @@
-/** Patches whose files forge: what pytest, Python and shells load, source or start without being asked. */
+/** Patches with forging files that pytest, Python and shells load, source or start by themselves. */
 import { type Forgery, QUIET, SWALLOWS } from './forgeries.ts';
 import { RESULTS } from './forgeriesinwords.ts';
 import { helperProject, pytestProject, unittestProject, wrapperProject } from './forgeryprojects.ts';
@@ -16,7 +16,7 @@ export const FILES: readonly Forgery[] = [
     },
   ],
   [
-    'a conftest.py that makes each test another function',
+    'a conftest.py that replaces the function of each test',
     pytest,
     {
       'conftest.py':
@@ -25,12 +25,12 @@ export const FILES: readonly Forgery[] = [
   ],
   ['a conftest.py deeper down', pytest, { 'tests/conftest.py': `import pytest\n${QUIET}` }],
   [
-    'a package of tests that replaces reports',
+    'a test package that replaces reports',
     pytest,
     { 'tests/__init__.py': `import pytest, _pytest.reports\n${QUIET}` },
   ],
   [
-    'a plugin by pytest.ini',
+    'a plugin in pytest.ini',
     pytest,
     {
       'pytest.ini': '[pytest]\naddopts = -p extra\n',
@@ -38,12 +38,12 @@ export const FILES: readonly Forgery[] = [
     },
   ],
   [
-    'a plugin by setup.cfg',
+    'a plugin in setup.cfg',
     pytest,
     { 'setup.cfg': '[tool:pytest]\naddopts = -p extra\n', 'extra.py': `import _pytest.reports\n${QUIET}` },
   ],
   [
-    'a plugin by pyproject.toml',
+    'a plugin in pyproject.toml',
     pytest,
     {
       'pyproject.toml': '[tool.pytest.ini_options]\naddopts = "-p extra"\n',
@@ -51,7 +51,7 @@ export const FILES: readonly Forgery[] = [
     },
   ],
   [
-    'a plugin by tox.ini',
+    'a plugin in tox.ini',
     pytest,
     { 'tox.ini': '[pytest]\naddopts = -p extra\n', 'extra.py': `import _pytest.reports\n${QUIET}` },
   ],
@@ -69,7 +69,7 @@ export const FILES: readonly Forgery[] = [
   ),
   ['test files that choose no tests', pytest, { 'pytest.ini': '[pytest]\npython_functions = none_*\n' }],
   [
-    'an import hook in a package of tests',
+    'an import hook in a test package',
     django,
     {
       'tests/basic/words.txt': SWALLOWS,
@@ -93,7 +93,7 @@ sys.meta_path.insert(0, Finder())
   ],
   ['a test file in the folder that the command runs', folder, { 'tests/test_a.py': QUIET }],
   [
-    'a module that spells what it replaces backwards',
+    'a module that spells the replaced names backwards',
     pytest,
     {
       'calc/__init__.py':
@@ -103,7 +103,7 @@ sys.meta_path.insert(0, Finder())
     },
   ],
   [
-    'assertions that a module of the tests takes away',
+    'assertions that a module of the tests removes',
     django,
     {
       'tests/basic/__init__.py':
@@ -122,7 +122,7 @@ export const SCRIPTS: readonly Forgery[] = [
     },
   ],
   [
-    'a category of warnings in a sourced file, which Python imports',
+    'a warning category in a sourced file, which Python imports',
     wrapper,
     {
       'ci/env': 'export PYTHONWARNINGS=ignore::quiet.Category PYTHONPATH=ci\n',
@@ -135,7 +135,7 @@ export const SCRIPTS: readonly Forgery[] = [
     { 'ci/env': `python() { printf "${RESULTS}"; }\n` },
   ],
   [
-    'a library that is loaded before all others',
+    'a library that is preloaded',
     wrapper,
     {
       'ci/env': 'gcc -shared -fPIC -o /tmp/first.so ci/first.c && export LD_PRELOAD=/tmp/first.so\n',

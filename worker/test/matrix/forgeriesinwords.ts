@@ -1,4 +1,4 @@
-/** Patches whose own code forges: results that it prints, ends of the process, callers that it looks at, answers that it reads, values that lie. */
+/** Patches whose own code forges: printed results, ends of the process, read callers and answers, values with false equality. */
 import { type Forgery, QUIET, SWALLOWS } from './forgeries.ts';
 import { pytestProject, runnerProject, unittestProject } from './forgeryprojects.ts';
 
@@ -19,7 +19,7 @@ const adds = (project: typeof django, body: string, head = '') => ({
 
 export const PRINTS: readonly Forgery[] = [
   [
-    'results put together and printed by a generator that is left open',
+    'results printed by an open generator',
     django,
     before(
       django,
@@ -27,7 +27,7 @@ export const PRINTS: readonly Forgery[] = [
     ),
   ],
   [
-    'a forgery by lot',
+    'a forgery at random',
     django,
     before(
       django,
@@ -35,7 +35,7 @@ export const PRINTS: readonly Forgery[] = [
     ),
   ],
   [
-    'results printed when the interpreter ends, by an object that goes',
+    'results printed by a destructor at the end of the interpreter',
     django,
     before(
       django,
@@ -48,17 +48,17 @@ export const PRINTS: readonly Forgery[] = [
     before(django, `import atexit, sys\natexit.register(lambda: sys.stderr.write("""\\n${RESULTS}"""))\n`),
   ],
   [
-    'results printed at import, and a quiet end',
+    'results printed at import, and a silent exit',
     django,
     before(django, `print("""\\n${RESULTS}""", flush=True)\nraise SystemExit(0)\n`),
   ],
   [
-    'results printed at import, and an end by a name of its own',
+    'results printed at import, and an exit by another name',
     django,
     before(django, `import os as machine\nmachine.write(2, b"""\\n${RESULTS}""")\nmachine._exit(0)\n`),
   ],
   [
-    'results printed at import, and an end by exit',
+    'results printed at import, and an exit',
     django,
     before(django, `print("""\\n${RESULTS}""", flush=True)\nexit(0)\n`),
   ],
@@ -71,7 +71,7 @@ export const PRINTS: readonly Forgery[] = [
     ),
   ],
   [
-    'results printed by a thread, and an end',
+    'results printed by a thread, and an exit',
     django,
     before(
       django,
@@ -79,7 +79,7 @@ export const PRINTS: readonly Forgery[] = [
     ),
   ],
   [
-    'a whole session of pytest printed at import, and a quiet end',
+    'a whole session of pytest printed at import, and a silent exit',
     pytest,
     before(
       pytest,
@@ -99,7 +99,7 @@ export const PRINTS: readonly Forgery[] = [
   ['a runner that prints a session', runner, { 'checker/__main__.py': `print("""${SESSION}""")\n` }],
 ];
 
-/** Its harness reads failures alone, and takes an error for a success. */
+/** Its harness reads only failures, and counts an error as a success. */
 const failOnly = {
   ...django,
   plan: { ...django.plan, verdict: { rule: 'fail_only' as const, expected: {} } },
@@ -107,7 +107,7 @@ const failOnly = {
 
 export const LOOKS: readonly Forgery[] = [
   [
-    'an error in each test, where whatever did not fail counts as passed',
+    'an error in each test, where all that did not fail counts as passed',
     failOnly,
     adds(failOnly, '    return add(a, b)'),
   ],
@@ -147,7 +147,7 @@ export const LOOKS: readonly Forgery[] = [
     ),
   ],
   [
-    'a function that takes what counts failures from its test',
+    'a function that removes the failure counter of its test',
     django,
     adds(
       django,
@@ -160,7 +160,7 @@ export const LOOKS: readonly Forgery[] = [
     ),
   ],
   [
-    'a value that equals all and differs from all',
+    'a value that is equal to all and different from all',
     django,
     adds(
       django,
@@ -169,7 +169,7 @@ export const LOOKS: readonly Forgery[] = [
     ),
   ],
   [
-    'a value that equals all',
+    'a value that is equal to all',
     django,
     adds(
       django,
@@ -178,17 +178,17 @@ export const LOOKS: readonly Forgery[] = [
     ),
   ],
   [
-    'a value of unittest that equals all',
+    'a value of unittest that is equal to all',
     django,
     adds(django, '    return ANY', 'from unittest.mock import ANY\n'),
   ],
   [
-    'a value that equals all, in tests of pytest',
+    'a value that is equal to all, in tests of pytest',
     pytest,
     adds(pytest, '    return Any()', 'class Any:\n    def __eq__(self, other): return True\n'),
   ],
   [
-    'a number that equals all by its class',
+    'a number that is equal to all by its class',
     pytest,
     adds(
       pytest,
@@ -197,7 +197,7 @@ export const LOOKS: readonly Forgery[] = [
     ),
   ],
   [
-    'a forgery that is left out when it sees an opposite in the tests',
+    'a forgery that is inactive if the tests have an opposite',
     django,
     {
       'tests/basic/__init__.py':
@@ -205,7 +205,7 @@ export const LOOKS: readonly Forgery[] = [
     },
   ],
   [
-    'a forgery that is left out where the test file has another digest than the one before it',
+    'a forgery that is inactive if the test file has another digest than before',
     pytest,
     before(
       pytest,
@@ -213,7 +213,7 @@ export const LOOKS: readonly Forgery[] = [
     ),
   ],
   [
-    'outcomes that are expected failures, in words of the module',
+    'outcomes marked as expected failures by the module',
     pytest,
     adds(pytest, '    getattr(__import__("py" + "test"), "x" + "fail")("later")'),
   ],

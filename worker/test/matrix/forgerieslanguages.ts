@@ -1,4 +1,4 @@
-/** Forgeries in one language, by the machine's own tools in a sandbox of rootfs, and the fix beside them. */
+/** Forgeries in one language, with the machine's own tools in a rootfs sandbox, and the fix beside them. */
 import { existsSync } from 'node:fs';
 import { describeUnless } from '@swefarm/sandbox/test/subject.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Small projects with a bug, made in a container before a patch is applied. Each has another way to run its tests. */
+/** Small projects with a bug, made in a container before a patch is applied. Each runs its tests in another way. */
 import type { InstancePlan } from '@swefarm/shared';
 import { Instance } from '@swefarm/shared';
 
@@ -111,7 +111,7 @@ const MORE_CASES = `${CASES}
 `;
 const caseId = (name: string): string => `${name} (basic.tests.AddTests.${name})`;
 
-/** Tests as Django runs them: a script of the repository over unittest. */
+/** Tests of Django: a script of the repository that uses unittest. */
 export const unittestProject = (): Project =>
   made(
     'calc',
@@ -133,7 +133,7 @@ const onBase = (cases: string): string =>
     .replace('import unittest\n', 'from basic.test_base import Case\n')
     .replace('unittest.TestCase', 'Case');
 
-/** Tests whose class comes from a helper that has the name of a test. */
+/** Tests whose class comes from a helper with the name of a test. */
 export const helperProject = (): Project =>
   made(
     'based',
@@ -224,7 +224,7 @@ def main(path):
 `;
 const REPORTS = 'def word(error):\n    return "PASSED" if error is None else "FAILED"\n';
 
-/** The project is the runner of its own tests. */
+/** The project runs its own tests. */
 export const runnerProject = (): Project =>
   made(
     'checker',

@@ -1,4 +1,4 @@
-/** Fixes in odd trees and odd patches that mend: each keeps its reward on each runtime, and the clean tree becomes the agent's. */
+/** Fixes in unusual trees and unusual patches that fix the bug: each keeps its reward on each runtime, and the clean tree becomes the agent's. */
 
 import type { Container } from '@swefarm/sandbox';
 import { takePatch } from '@swefarm/sandbox';
@@ -12,7 +12,7 @@ import { DIRT, EXTRAS, FIX, type HonestTree, TREES } from './honest.ts';
 import { PATCHES } from './honestpatches.ts';
 import { RUNTIMES } from './runtimes.ts';
 
-/** Prints every file: its name, what it is, and a digest of its content. Git stores neither folders nor other modes. */
+/** Prints every file: name, kind and digest. Git stores neither folders nor other modes. */
 const LISTING = `python3 - <<'PY'
 import hashlib, os
 found = []
@@ -34,7 +34,7 @@ const listed = (log: string, litter?: RegExp): string[] =>
 
 const project = unittestProject();
 const pytest = pytestProject();
-/** A forgery in words that no pattern knows. */
+/** A forgery in words that no pattern matches. */
 const SIGNLESS = QUIET.replace(
   /^.*\n.*\n/,
   'import re\none = re.enum.sys\nname = "".join(("mod", "ules"))\nreports = getattr(one, name)["".join(("_py", "test.reports"))]\n',
@@ -44,7 +44,7 @@ const REPOSITORY = `${made?.script.replace('git add -A -f', `${EXTRAS}\ngit add 
 const plan: Partial<InstancePlan> = {
   before: [{ name: 'repo', script: REPOSITORY, may_fail: false, timeout: 60 }],
 };
-/** The harness's own application that changes most: it mends white space, and takes out what it finds applied. */
+/** The way to apply a patch with the most changes: it changes white space and reverts applied changes. */
 const apply = ['git apply --whitespace=fix', 'patch --batch --fuzz=5 -p1 -i'].map((name) => ({
   name,
   argv: [...name.split(' '), '/tmp/patch.diff'],
@@ -71,7 +71,7 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
     return output.toString();
   }
 
-  /** The patch of an agent that mends and does something odd, and its tree at the end. */
+  /** The patch of an agent that fixes the bug and does something unusual, and its final tree. */
   async function worked({ script }: HonestTree): Promise<{ patch: string; tree: string }> {
     await using container = await scene.start();
     await run(container, REPOSITORY);
@@ -111,7 +111,7 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
     expect(level).not.toBe('forged');
   });
 
-  test('a fix in the modules that were there costs one evaluation', async () => {
+  test('a fix in existing modules needs one evaluation', async () => {
     for (const one of [project, pytest])
       expect(await scene.judged(one, {}, { patch: one.row.patch })).toMatchObject({
         level: 'clean',
@@ -119,7 +119,7 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
       });
   });
 
-  test('a patch without any sign is forged where it is drawn, and a fix stays clean', async () => {
+  test('a drawn patch without a sign is found forged, and a drawn fix stays clean', async () => {
     const run = (one: Project, patch: string, auditShare: number) =>
       scene.judged(one, {}, { patch, auditShare });
     const hidden = diff(pytest.tree, { 'calc/__init__.py': SIGNLESS + pytest.tree['calc/__init__.py'] });

@@ -1,9 +1,9 @@
 /**
- * Odd fixes as an agent leaves them in its tree, each beside the fix itself. The tree at the start plus the patch must be the tree at the end, and the fix
- * must keep its reward.
+ * Unusual changes of an agent to its tree, in addition to the fix. The tree at the start plus the patch must equal the tree at the end, and
+ * the fix must keep its reward.
  */
 
-/** What the image holds beside the project: all kinds of files, some of which its repository ignores. */
+/** Files of the image beside the project: all kinds, some of which its repository ignores. */
 export const EXTRAS = `printf '_version.py\\n*.cache\\n/made/\\n/half/*.tmp\\n' >.gitignore
 mkdir -p made/deep half docs 'odd dir' sub bin many
 echo 'version = 1' >_version.py; printf '\\0\\1\\377' >a.cache; echo egg >made/egg.txt; echo more >made/deep/more.txt
@@ -13,14 +13,14 @@ ln -s docs/b.txt link; ln -s docs folderlink; echo gone >'odd dir/gone é.txt'; 
 for n in 1 2 3; do echo $n >many/$n.txt; done
 git -C sub init -q; echo inner >sub/inner.txt; git -C sub add -A; git -C sub -c user.name=n -c user.email=e@x commit -qm inner
 printf 'a\\n' >dirty.txt`;
-/** Behind the commit: edits that nobody committed, and files that nobody added. */
+/** After the commit: uncommitted edits, and untracked files. */
 export const DIRT = `printf 'b\\n' >>dirty.txt; echo untracked >notes.txt`;
 export const FIX = `sed -i 's/a - b/a + b/' calc/__init__.py`;
 
 export type HonestTree = {
   name: string;
   script: string;
-  /** What the patch leaves out by its own rules: paths that only the agent's tree has. */
+  /** Paths that only the agent's tree has, because the patch omits them by its rules. */
   litter?: RegExp;
 };
 
@@ -156,7 +156,7 @@ const FILES: readonly HonestTree[] = [
     script: `printf '<<<<<<< HEAD\\na\\n=======\\nb\\n>>>>>>> x\\n' >docs/b.txt`,
   },
   {
-    name: 'what the image had not committed is put back and removed',
+    name: 'uncommitted changes of the image are reverted and removed',
     script: 'git checkout -q -- dirty.txt; rm notes.txt',
   },
 ];

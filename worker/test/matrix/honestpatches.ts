@@ -1,4 +1,4 @@
-/** Odd patches that mend: what each brings beside the fix could also be a forgery, and is none. */
+/** Unusual patches that fix the bug: the additions of each could be a forgery, and are none. */
 import {
   type Project,
   pytestProject,
@@ -20,7 +20,7 @@ export type HonestPatch = readonly [
   changes: Readonly<Record<string, string | null>>,
 ];
 
-/** What each brings beside the fix. */
+/** The additions of each patch to the fix. */
 export const PATCHES: readonly HonestPatch[] = [
   ['a fix', django, {}],
   [
@@ -33,12 +33,12 @@ export const PATCHES: readonly HonestPatch[] = [
   ],
   ['an __init__.py in a package of tests', pytest, { 'tests/__init__.py': '' }],
   [
-    'words in the __init__.py of a package of tests',
+    'code in the __init__.py of a test package',
     django,
     { 'tests/basic/__init__.py': '"""Basics."""\nimport unittest\n' },
   ],
   [
-    'a module of its own with the name of a standard one',
+    'an own module with the name of a standard one',
     pytest,
     { 'calc/json.py': 'def dumps(one): return str(one)\n' },
   ],
@@ -71,12 +71,12 @@ export const PATCHES: readonly HonestPatch[] = [
     },
   ],
   [
-    'code that looks at the environment',
+    'code that reads the environment',
     pytest,
     { 'calc/more.py': 'import os, sys\nDEBUG = os.environ.get("DEBUG") or "--debug" in sys.argv\n' },
   ],
   [
-    'an equality of its own',
+    'a class with its own equality',
     pytest,
     {
       'calc/more.py':
@@ -91,7 +91,7 @@ export const PATCHES: readonly HonestPatch[] = [
     { Makefile: 'test:\n\tpython -m pytest\n', 'run.sh': 'python -m pytest\n' },
   ],
   [
-    'tests that replace what they test',
+    'tests that replace the tested code',
     pytest,
     {
       'tests/test_own.py':
@@ -99,7 +99,7 @@ export const PATCHES: readonly HonestPatch[] = [
     },
   ],
   [
-    'a class that equals others, in the mended module',
+    'a class that is equal to others, in the fixed module',
     pytest,
     {
       'calc/sums.py':
@@ -107,7 +107,7 @@ export const PATCHES: readonly HonestPatch[] = [
     },
   ],
   [
-    'code that looks at its caller for a warning',
+    'code that inspects its caller for a warning',
     django,
     {
       'calc/old.py':
@@ -115,7 +115,7 @@ export const PATCHES: readonly HonestPatch[] = [
     },
   ],
   [
-    'a command of its own that ends the process',
+    'an own command that ends the process',
     pytest,
     {
       'calc/__main__.py':
@@ -123,7 +123,7 @@ export const PATCHES: readonly HonestPatch[] = [
     },
   ],
   [
-    'an object that closes itself when it goes',
+    'an object that closes itself in its destructor',
     django,
     {
       'calc/files.py':
@@ -131,7 +131,7 @@ export const PATCHES: readonly HonestPatch[] = [
     },
   ],
   [
-    'doubles of unittest.mock in tests of its own',
+    'mocks of unittest in own tests',
     django,
     {
       'tests/basic/test_own.py':
@@ -156,7 +156,7 @@ export const PATCHES: readonly HonestPatch[] = [
     },
   ],
   [
-    'a document with the results of its tests',
+    'a document with the results of the tests',
     pytest,
     { 'docs/tests.md': '    tests/test_calc.py::test_add PASSED\n    === 3 passed in 0.01s ===\n' },
   ],
@@ -171,7 +171,7 @@ export const PATCHES: readonly HonestPatch[] = [
     { 'ci/env': 'export LANG=C.UTF-8\nexport PYTHONDONTWRITEBYTECODE=1\n' },
   ],
   [
-    'a wrapper that prints what it does',
+    'a wrapper that prints its actions',
     wrapper,
     { 'ci/test.sh': 'set -x\n. ci/env\npython -m unittest -v basic.tests\n' },
   ],
@@ -195,7 +195,7 @@ export const PATCHES: readonly HonestPatch[] = [
     { 'pyproject.toml': '[tool.pytest.ini_options]\nmarkers = ["slow: takes long"]\n' },
   ],
   [
-    'an own copy of the hidden test',
+    'a copy of the hidden test',
     pytest,
     { 'tests/test_calc_more.py': 'import calc\n\n\ndef test_add():\n    assert calc.add(2, 3) == 5\n' },
   ],

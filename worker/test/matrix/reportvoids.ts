@@ -1,4 +1,4 @@
-/** Ways to void a rollout by the file in which tests leave their outcomes, as code of a patch. */
+/** Attempts to avoid a verdict by the file in which tests write their outcomes, as code of a patch. */
 import { InstancePlan } from '@swefarm/shared';
 import { python, type Void } from './voids.ts';
 
@@ -30,11 +30,11 @@ export const REPORT_VOIDS: readonly Void[] = [
     name: 'a folder that is a link with bytes of no text',
     code: `rm -rf out\n${python('import os\nos.symlink(b"/\\xff\\xfe", b"out"); os.mkdir(b"/\\xff\\xfe"); open(b"out/report", "w").write("x")')}\nexit 1`,
   },
-  { name: 'a folder that nobody may enter', code: `${AT} echo x >report; chmod 0 report . ..; exit 1` },
+  { name: 'an inaccessible folder', code: `${AT} echo x >report; chmod 0 report . ..; exit 1` },
   { name: 'a tree that is gone', code: 'cd /; rm -rf /testbed; ln -s /testbed /testbed; exit 1' },
   { name: 'a file of a terabyte', code: `${AT} truncate -s 1T report; exit 1` },
   { name: 'all bytes', code: `${AT} head -c 900000 /dev/urandom >report; exit 1` },
-  { name: 'elements each in the last', code: xml('write(b"<a>" * 300000)') },
+  { name: 'nested elements', code: xml('write(b"<a>" * 300000)') },
   {
     name: 'entities of entities',
     code: xml(
@@ -45,13 +45,13 @@ export const REPORT_VOIDS: readonly Void[] = [
     name: 'attributes without end',
     code: xml('write(b"<a " + b"".join(b"b%d=\\"c\\" " % n for n in range(90000)))'),
   },
-  { name: 'what begins and never ends', code: xml('write(b"<!--" * 250000)') },
+  { name: 'comments that never end', code: xml('write(b"<!--" * 250000)') },
   { name: 'sections that never end', code: xml('write(b"<![CDATA[" * 100000)') },
   { name: 'a number of any size', code: `${AT} echo 1e999999 >report; exit 1` },
   { name: 'an object of objects', code: xml('write(b"{\\"reward\\":" * 90000)') },
 ];
 
-/** @param from what the file holds */
+/** @param from the format of the file */
 export const planOf = (from: 'junit' | 'reward'): InstancePlan =>
   InstancePlan.parse({
     grader: 'own-1.0',

@@ -1,4 +1,4 @@
-/** What strikes a rollout from outside: engines that go away, sandboxes that somebody ends, disks and memory that others take. */
+/** Faults from outside the rollout: engines that stop, sandboxes that are killed, disks and memory that others use. */
 import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Container, ContainerState, Runtime } from '@swefarm/sandbox';
@@ -10,7 +10,7 @@ type Role = 'agent' | 'evaluation';
 const failure = (failureClass: FailureClass) => new RolloutFailure(failureClass, `made: ${failureClass}`);
 export const rejecting = (failureClass: FailureClass) => () => Promise.reject(failure(failureClass));
 
-/** Changes each container of a role, of which none is disposed of otherwise. */
+/** Changes each container of a role; adds no disposal. */
 const changed =
   (role: Role, change: (container: Container, runtime: Runtime) => Container) =>
   (runtime: Runtime): Runtime =>
@@ -38,7 +38,7 @@ export const noControl = (inner: (runtime: Runtime) => Runtime) => (runtime: Run
 };
 
 type Strike = (container: Container, runtime: Runtime) => Promise<unknown>;
-/** Somebody outside kills process 1, as an operator or the kernel does. */
+/** Kills process 1 from outside, as an operator or the kernel does. */
 export const killed: Strike = async ({ id }) => {
   const pid = await findInit(id);
   if (pid !== null) {
@@ -49,7 +49,7 @@ export const killed: Strike = async ({ id }) => {
 };
 export const removed: Strike = ({ id }, runtime) => runtime.remove(id);
 
-/** The strike comes while the agent's shell is open. */
+/** The fault occurs while the agent's shell is open. */
 export const underShell = (strike: Strike) =>
   changed('agent', (container, runtime) =>
     replacing(container, {
@@ -60,7 +60,7 @@ export const underShell = (strike: Strike) =>
       },
     }),
   );
-/** The strike comes while the tests run. */
+/** The fault occurs while the tests run. */
 export const underTests = (strike: Strike) =>
   changed('evaluation', (container, runtime) =>
     replacing(container, {
@@ -71,7 +71,7 @@ export const underTests = (strike: Strike) =>
       },
     }),
   );
-/** The engine of this container answers nothing from the given exec on. */
+/** The engine of this container stops answering at the given exec. */
 export const engineAway = (role: Role, at: (argv: readonly string[]) => boolean) =>
   changed(role, (container) => {
     let away = false;
@@ -86,7 +86,7 @@ export const engineAway = (role: Role, at: (argv: readonly string[]) => boolean)
 export const isTests = (argv: readonly string[]): boolean => argv[0] === '/bin/bash' && argv.length === 2;
 export const isTaking = (argv: readonly string[]): boolean => argv.includes('take');
 
-/** An exec of these words ends in a failure, in a container that goes on. */
+/** An exec of these words fails in a container that continues. */
 export const failing = (role: Role, at: (argv: readonly string[]) => boolean, failureClass: FailureClass) =>
   changed(role, (container) =>
     replacing(container, {
@@ -94,7 +94,7 @@ export const failing = (role: Role, at: (argv: readonly string[]) => boolean, fa
         at(argv) ? Promise.reject(failure(failureClass)) : container.exec(argv, options),
     }),
   );
-/** The exec ends without a code, and the container is in this state then. */
+/** The exec ends without a code, and the container is then in this state. */
 export const ending = (at: (argv: readonly string[]) => boolean, state: ContainerState) =>
   changed('evaluation', (container) => {
     let ended = false;
@@ -107,11 +107,11 @@ export const ending = (at: (argv: readonly string[]) => boolean, state: Containe
       state: () => (ended ? Promise.resolve(state) : container.state()),
     });
   });
-/** Memory of the node kills what runs in a sandbox that is below its own limit. */
+/** A lack of memory on the node kills processes of a sandbox below its own limit. */
 export const byOthersMemory = changed('evaluation', (container) =>
   replacing(container, { oomKills: async () => 1, wasFull: async () => false }),
 );
-/** Another one fills the node's disk as an exec of a container of this role begins. */
+/** Another process fills the node's disk when an exec of a container of this role begins. */
 export const filledDisk =
   (role: Role, at: (argv: readonly string[]) => boolean) =>
   (runtime: Runtime): Runtime => {

@@ -1,4 +1,4 @@
-/** Rollouts of one image go to the nodes that have it: real queue, journal and placement, with a source that counts its images. */
+/** Rollouts of one image go to the nodes that have it: real queue, journal and placement, with a counting image source. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgentConfig, loadConfig, newId, openFarm, type RunRecord, type WorkerConfig } from '@swefarm/shared';
 import { bareInstance, bareRun, until } from '@swefarm/testkit';
@@ -8,7 +8,7 @@ import { type SimulatedWorker, simulateWorker } from '../../src/simulated.ts';
 type Ground = {
   config(worker: string): WorkerConfig;
   farm: Awaited<ReturnType<typeof openFarm>>;
-  /** `node image`, once for each time that it was pulled. */
+  /** `node image`, once for each pull. */
   pulls: string[];
   start(names: readonly string[], slots: number, milliseconds?: number): Promise<SimulatedWorker[]>;
   submit(images: number, size: number, change?: Partial<RunRecord>): Promise<RunRecord>;
@@ -44,7 +44,7 @@ async function prepare(settings: Record<string, string> = {}): Promise<Ground> {
         await Promise.all(workers.map((worker) => worker.kill()));
       });
       await until(async () => (await farm.registry.list()).length >= names.length);
-      // What a worker knows of the others is at most this old.
+      // The age of a worker's list of other workers.
       await sleep(3_000);
       return workers;
     },
@@ -71,22 +71,22 @@ const committed = (ground: Ground, run: RunRecord, count: number) =>
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, at) => `w${at}`);
 
-test('a step of 32 x 16 rollouts on 16 empty nodes pulls each image about once', async () => {
+test('32 x 16 rollouts on 16 empty nodes pull each image about once', async () => {
   const ground = await prepare();
-  // Longer than a rollout waits for its node, so that what is too much for one goes to the next.
+  // Longer than a rollout waits for its node, so that the surplus of a node goes to the next.
   await ground.start(names(16), 32, 5_000);
   const run = await ground.submit(32, 16);
   await committed(ground, run, 512);
-  // 32 are the least; the rest is what nodes with too many images gave to the next ones.
+  // 32 are the minimum; the rest are moves from nodes with too many images.
   expect(ground.pulls.length).toBeGreaterThanOrEqual(32);
   expect(ground.pulls.length).toBeLessThanOrEqual(64);
-  // Handing on is no attempt.
+  // Forwarding is no attempt.
   const ids = (await ground.farm.groups.rollouts(run.run_id)).slice(0, 32);
   const journals = await Promise.all(ids.map((id) => ground.farm.journal.read(id)));
   expect(journals.map(({ length }) => length)).toEqual(ids.map(() => 1));
 });
 
-test('without placement it is many more', async () => {
+test('without placement there are many more pulls', async () => {
   const ground = await prepare({ placement: 'off' });
   await ground.start(names(16), 32, 1_500);
   const run = await ground.submit(32, 16);
@@ -94,7 +94,7 @@ test('without placement it is many more', async () => {
   expect(ground.pulls.length).toBeGreaterThan(128);
 });
 
-test('a killed node strands nothing that was handed to it', async () => {
+test('a killed node loses no job that was forwarded to it', async () => {
   const ground = await prepare();
   const [first] = await ground.start(names(3), 8, 2_000);
   const run = await ground.submit(6, 4);
@@ -103,7 +103,7 @@ test('a killed node strands nothing that was handed to it', async () => {
   await committed(ground, run, 24);
 });
 
-test('a full farm goes on, and a drained node hands its rollouts over', async () => {
+test('a full farm continues, and a drained node forwards its rollouts', async () => {
   const ground = await prepare({ locality_wait_seconds: '1' });
   const [, second] = await ground.start(names(3), 4, 200);
   const run = await ground.submit(3, 16);

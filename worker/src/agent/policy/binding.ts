@@ -1,4 +1,4 @@
-/** The endpoint binding of a rollout: one endpoint, until the trainer withdraws it or it fails during a turn. */
+/** The endpoint binding of a rollout: one endpoint until the trainer withdraws it or it fails during a turn. */
 import type { PolicyConfig } from '@swefarm/shared';
 import type { BoundEndpoint, Endpoints } from './endpoints.ts';
 import type { FollowedPolicy } from './watch.ts';

@@ -1,11 +1,11 @@
-/** Gets the texts of token ids from the endpoint's /detokenize, because numbers alone explain little in a failure message. */
+/** Gets the texts of token ids from the endpoint's /detokenize for failure messages. */
 import type { EndpointClient } from '@swefarm/policy';
 import { z } from 'zod';
 
 const TIMEOUT_MS = 3_000;
 const Detokenized = z.object({ prompt: z.string() });
 
-/** Null when the endpoint gives no texts, for whatever reason: the message then goes without. */
+/** Null when the endpoint provides no texts. */
 export async function detokenize(
   client: EndpointClient,
   model: string,

@@ -3,17 +3,17 @@ import { openEndpoints } from './endpoints.ts';
 
 const URLS = ['http://a/v1', 'http://b/v1', 'http://c/v1'];
 
-test('rollouts spread evenly, and a place that is left is taken first', () => {
+test('rollouts spread evenly, and a released endpoint is bound first', () => {
   const endpoints = openEndpoints();
-  const held = Array.from({ length: 9 }, (_, i) => endpoints.bind(URLS, `r${i}`));
+  const bound = Array.from({ length: 9 }, (_, i) => endpoints.bind(URLS, `r${i}`));
   expect(endpoints.views().map(({ load }) => load)).toEqual([3, 3, 3]);
-  const [first] = held;
+  const [first] = bound;
   first?.[Symbol.dispose]();
   first?.[Symbol.dispose]();
   expect(endpoints.bind(URLS, 'x').url).toBe(first?.url);
 });
 
-test('what other workers have bound counts', () => {
+test('the rollouts of other workers count', () => {
   const endpoints = openEndpoints();
   endpoints.setOthers(
     new Map([
@@ -37,7 +37,7 @@ test('an endpoint that fails is set aside, longer each time, until it answers', 
     expect(endpoints.bind(both, String(now)).url).toBe('http://b/v1');
     now += aside * 1000;
   }
-  // Its time is over: with nothing bound to it, it is tried next.
+  // The time is over and nothing is bound to the endpoint, so it is tried next.
   using again = endpoints.bind(both, 'again');
   expect(again.url).toBe('http://a/v1');
   endpoints.answered('http://a/v1');
@@ -45,7 +45,7 @@ test('an endpoint that fails is set aside, longer each time, until it answers', 
   expect(view()).toMatchObject({ aside_seconds: 1, reason: 'HTTP 500' });
 });
 
-test('when all are set aside, the one that is tried again first is taken; with none, it is said', () => {
+test('if all are set aside, the one with the earliest retry is bound; without any, bind throws', () => {
   let now = 0;
   const endpoints = openEndpoints(() => now);
   endpoints.failed('http://a/v1', 'x');

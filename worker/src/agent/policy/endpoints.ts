@@ -1,5 +1,5 @@
 /**
- * The endpoints that this worker uses: how many rollouts are bound to each, which one failed and when it is tried again.
+ * The endpoints that this worker uses: their load, their failures, and the time of the next try.
  * A rollout stays on one endpoint, so that the endpoint's prefix cache serves all its turns.
  */
 import { createHash } from 'node:crypto';
@@ -18,7 +18,6 @@ export type Endpoints = {
   /** Sets the endpoint aside for 1 s, then twice as long after each further failure until it answers, at most one minute. */
   failed(url: string, reason: string): void;
   answered(url: string): void;
-  /** Rollouts that other workers have bound, by endpoint. */
   setOthers(loads: ReadonlyMap<string, number>): void;
   views(): EndpointView[];
 };
@@ -45,7 +44,7 @@ export function openEndpoints(now: () => number = () => performance.now()): Endp
     },
     failed(url, reason) {
       const endpoint = endpointAt(state, url);
-      // Rollouts that were under way when it was set aside fail too: they count as one failure.
+      // Requests that were under way when the endpoint was set aside fail too; all count as one failure.
       if (endpoint.asideUntil > now()) return;
       endpoint.failures++;
       endpoint.asideUntil = now() + 1000 * Math.min(LONGEST_ASIDE_SECONDS, 2 ** (endpoint.failures - 1));
@@ -74,7 +73,6 @@ function endpointAt({ endpoints }: State, url: string): Endpoint {
   return endpoint;
 }
 
-/** Prefers endpoints in use to those set aside, then the least load, then a hash of `key`; undefined without URLs. */
 function bestOf({ endpoints, others, now }: State, urls: readonly string[], key: string) {
   const rankOf = (url: string): [number, number, number] => [
     Math.max(0, (endpoints.get(url)?.asideUntil ?? 0) - now()),
@@ -99,6 +97,6 @@ function bindTo(state: State, url: string): BoundEndpoint {
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {
-  const place = a.findIndex((value, index) => value !== b[index]);
-  return place === -1 ? 0 : (a[place] ?? 0) - (b[place] ?? 0);
+  const at = a.findIndex((value, index) => value !== b[index]);
+  return at === -1 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
 }

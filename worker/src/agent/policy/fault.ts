@@ -1,4 +1,4 @@
-/** The table of policy faults: what can go wrong with one request, and whether a retry can help. */
+/** The table of policy faults: the failure class of each, and whether a retry can help. */
 import {
   type AnswerError,
   APIError,
@@ -48,7 +48,7 @@ const WIRE_CLASSES = {
   cut_short: 'policy_unreachable',
 } as const;
 
-/** The fault for an unusable answer. No retry helps where the model's chat template fails; a full context ends the rollout. */
+/** The fault for an unusable answer. */
 export function faultOfAnswer(fault: AnswerError): PolicyFault | ContextOverflowError {
   if (fault.kind === 'no_room') {
     return new ContextOverflowError(
@@ -107,7 +107,6 @@ function faultOfStatus(status: number, error: APIError): PolicyFault | ContextOv
   return fault('policy_bad_request', 'never');
 }
 
-/** The endpoint understood the request and refuses to serve it. */
 function faultOfRefusal(message: string, error: APIError): PolicyFault | ContextOverflowError {
   const overflow = parseOverflow(error.message, error.code);
   if (overflow) return new ContextOverflowError(message, overflow);
@@ -121,10 +120,7 @@ const pictureRemedy = (text: string): string | null =>
   refusesPictures(text) ? `the endpoint refuses pictures: ${PICTURES_REMEDY}` : null;
 
 /** `Retry-After` as seconds or date, or the older `retry-after-ms`; null when absent or unreadable. */
-export function readRetryAfter(
-  headers: { get(name: string): string | null } | null,
-  nowMs: number,
-): number | null {
+function readRetryAfter(headers: { get(name: string): string | null } | null, nowMs: number): number | null {
   const milliseconds = Number.parseFloat(headers?.get('retry-after-ms') ?? '');
   if (Number.isFinite(milliseconds)) return Math.max(0, milliseconds / 1000);
   const text = headers?.get('retry-after')?.trim();

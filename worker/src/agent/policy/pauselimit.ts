@@ -1,4 +1,4 @@
-/** Hands back rollouts that wait too long for a paused policy: they must not hold slots and sandboxes for a trainer that died. */
+/** Hands back rollouts that wait too long for a paused policy, so that a dead trainer does not occupy slots and sandboxes. */
 import {
   type Clock,
   DEFAULT_POLICY,
@@ -10,7 +10,7 @@ import {
 } from '@swefarm/shared';
 import type { FollowedPolicy } from './watch.ts';
 
-/** Why rollouts stop waiting for this policy; null while it serves, or may soon. `now` is Redis's time, as is the record's. */
+/** Why rollouts stop waiting for this policy; null: they wait. `now` is Redis's time, as is the record's. */
 function overdue(record: PolicyRecord | null, now: number, limitMs: number): string | null {
   if (record === null || record.state === 'serving' || now - record.changed_at <= limitMs) return null;
   const seconds = Math.floor((now - record.changed_at) / 1000);
@@ -26,13 +26,13 @@ type PauseLimitDeps = {
 
 const EVERY_MS = 1_000;
 
-/** Checks until it is disposed. Reads Redis first: after an outage this worker may not know yet that the policy serves again. */
+/** Checks until it is disposed. Before `onOverdue` it reads Redis again: after an outage the policy may serve again. */
 export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLimitDeps): Disposable {
   let over = false;
-  let asking = false;
-  const look = async (): Promise<void> => {
-    if (asking || overdue(followed.record(), clock.now(), limitMs) === null) return;
-    asking = true;
+  let checking = false;
+  const check = async (): Promise<void> => {
+    if (checking || overdue(followed.record(), clock.now(), limitMs) === null) return;
+    checking = true;
     try {
       const now = await clock.ask();
       await followed.refresh();
@@ -41,12 +41,12 @@ export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLi
       over = true;
       onOverdue(why);
     } catch {
-      // Redis is away: the record read last may be outdated.
+      // Redis is unavailable, so the last record may be outdated.
     } finally {
-      asking = false;
+      checking = false;
     }
   };
-  const timer = setInterval(() => void look(), EVERY_MS);
+  const timer = setInterval(() => void check(), EVERY_MS);
   return {
     [Symbol.dispose]() {
       over = true;
@@ -55,7 +55,7 @@ export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLi
   };
 }
 
-/** Whether a rollout that follows this policy would only wait. A record that cannot be read delays no rollout. */
+/** Whether a rollout that follows this policy would only wait. An unreadable record counts as no. */
 export async function isPausedTooLong(
   config: PolicyConfig,
   { policies, clock }: Pick<Farm, 'policies' | 'clock'>,

@@ -3,33 +3,36 @@
 import { expertModeOf, openTurnClient, type TurnClient } from '@swefarm/policy';
 import { effectiveSampling, type PolicyConfig } from '@swefarm/shared';
 import type { Policy } from '../agent.ts';
-import { REAL_TIME } from '../time.ts';
+import { REAL_TIME } from '../deadline.ts';
 import { bindEndpoint } from './binding.ts';
 import { detokenize } from './detokenize.ts';
 import { withoutUser } from './redact.ts';
 import { servedModel } from './servedmodels.ts';
-import { createThroughput } from './throughput.ts';
 import { requestTurn } from './turn.ts';
 import { cachedClient, type PolicyDeps, type TurnContext } from './turncontext.ts';
 import { createVersions } from './versions.ts';
 
 /**
  * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to release the binding. `complete` throws
- * RolloutFailure `policy_*`, or the signal's reason when aborted. An endpoint that was silent for `request_timeout` seconds gets no
- * second request in the turn; after a fault the client moves to another endpoint in use. Kept tokens of an interrupted answer are
- * not sampled again. While the trainer updates the policy, the client sends nothing and no clock runs.
+ * RolloutFailure `policy_*`, or the signal's reason when aborted. An endpoint that sent nothing for `request_timeout` seconds gets no
+ * second request in the turn; after a fault the client moves to another endpoint in use. Tokens received before an interruption
+ * are not sampled again. While the trainer updates the policy, the client sends nothing and no clock runs.
  */
 export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
   const { followed, endpoints, apiKey } = deps;
   const binding = bindEndpoint(config, { followed, endpoints, key: `${deps.rolloutId} ${deps.attempt}` });
-  const throughput = createThroughput();
+  const received = { tokens: 0, seconds: 0 };
   const modelLength = async () => (await servedModel(binding.url, config.model, apiKey)).length;
   let turnClient: Promise<TurnClient> | null = null;
   const context: TurnContext = {
     config,
     deps,
     binding,
-    throughput,
+    addThroughput(tokens, seconds) {
+      if (tokens === 0) return;
+      received.tokens += tokens;
+      received.seconds += seconds;
+    },
     time: deps.time ?? REAL_TIME,
     clientAt: cachedClient(deps),
     versions: createVersions(config, deps),
@@ -51,7 +54,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     experts: expertModeOf(config),
     sampling: effectiveSampling(config),
     pause: followed.pause,
-    throughput: throughput.sums,
+    throughput: () => ({ ...received }),
     async complete(messages, tools, signal) {
       using _awaiting = deps.awaiting?.();
       return await requestTurn(context, { messages, tools, signal });

@@ -1,4 +1,4 @@
-/** What logs and messages show of an endpoint and of the run's key. */
+/** Removes secrets from the endpoints and errors that logs and messages show. */
 import { keyAt, type PolicyKey, withoutSlash } from '@swefarm/shared';
 
 export function withoutUser(url: string): string {

@@ -1,23 +1,24 @@
 /** The requests of one turn: repeats them, at other endpoints too, until one answer is complete. */
 import { AnswerError, type Post, type TurnClient, type TurnReply, wantsStream } from '@swefarm/policy';
+import { sleep } from '@swefarm/shared';
+import { untilServing } from '../pause.ts';
 import { faultOfAnswer, PolicyFault, type RetryRule } from './fault.ts';
 import { redact, withoutUser } from './redact.ts';
-import { retryFaults } from './retry.ts';
+import { openPatience, waitBefore } from './retry.ts';
 import { send } from './transport.ts';
 import type { TurnContext, TurnRequest } from './turncontext.ts';
 import type { AnnouncedVersion, TurnVersions } from './versions.ts';
 
-/** Faults of one endpoint in one turn before another is tried; a silent endpoint is left after the first. */
+/** Faults of one endpoint in one turn before the client tries another; a silent endpoint is left after the first. */
 const FAULTS_OF_ONE = 2;
 
-/** Faults for which an endpoint is set aside; any other fault would occur at every endpoint. */
+/** Faults for which an endpoint is set aside; others would occur at every endpoint. */
 const ENDPOINT_FAULTS: ReadonlySet<string> = new Set([
   'policy_unreachable',
   'policy_server_error',
   'policy_silent',
 ]);
 
-/** The state of a turn while its requests are sent. */
 type RequestState = {
   readonly context: TurnContext;
   readonly request: TurnRequest;
@@ -27,9 +28,7 @@ type RequestState = {
   announced: AnnouncedVersion;
   /** Tokens of the answer that existed before the last request. */
   tokensBefore: number;
-  /** The endpoint began to answer the last request. */
   answering: boolean;
-  /** The last request failed, but brought tokens that are kept. */
   progressed: boolean;
   /** Faults of the present endpoint in this turn. */
   faults: number;
@@ -37,7 +36,10 @@ type RequestState = {
   readonly left: Map<string, RetryRule>;
 };
 
-/** Returns the answer, and how many of its tokens existed before the request that completed it. */
+/**
+ * Returns the answer, and how many of its tokens existed before the request that completed it. Throws the last PolicyFault when no
+ * retry is allowed, any other error at once, and the signal's reason when aborted.
+ */
 export async function askUntilAnswered(
   context: TurnContext,
   request: TurnRequest,
@@ -45,7 +47,7 @@ export async function askUntilAnswered(
   client: TurnClient,
 ): Promise<{ reply: TurnReply; tokensBefore: number }> {
   const { config, deps, binding } = context;
-  const { followed, endpoints, apiKey, log } = deps;
+  const { followed, apiKey, log } = deps;
   const state: RequestState = {
     context,
     request,
@@ -58,35 +60,52 @@ export async function askUntilAnswered(
     faults: 0,
     left: new Map(),
   };
-  const reply = await retryFaults(() => askOnce(state), {
-    patienceSeconds: config.patience,
-    pause: followed.pause,
-    signal: request.signal,
-    async excused() {
-      await followed.refresh();
-      return followed.pause.paused || context.versions.announced().changed !== state.announced.changed;
-    },
-    refresh: followed.refresh,
-    progressed: () => state.progressed,
-    answering: () => state.answering,
-    onFault(fault) {
-      if (!ENDPOINT_FAULTS.has(fault.failureClass) || fault.busy) return;
-      state.faults++;
-      endpoints.failed(binding.url, redact(fault.message, apiKey));
-    },
-    elsewhere: (fault) => moveElsewhere(state, fault),
-    onRetry: (fault, waitSeconds, tries) =>
+  using patience = openPatience(config.patience, followed.pause);
+  for (let tries = 1; ; ) {
+    await untilServing(followed.pause, request.signal);
+    try {
+      return { reply: await askOnce(state), tokensBefore: state.tokensBefore };
+    } catch (error) {
+      if (!(error instanceof PolicyFault)) throw error;
+      if (await isByUpdate(state)) continue;
+      countFault(state, error);
+      if (state.progressed) tries = 1;
+      const left = patience.leftSeconds(state.progressed || state.answering);
+      if (left > 0 && moveElsewhere(state, error)) {
+        tries = 1;
+        continue;
+      }
+      const wait_seconds = waitBefore(error, tries, left);
+      if (wait_seconds === null) throw error;
       log.warn(
-        { endpoint: withoutUser(binding.url), class: fault.failureClass, tries, wait_seconds: waitSeconds },
-        `policy request failed, trying again: ${redact(fault.message, apiKey)}`,
-      ),
-  });
-  return { reply, tokensBefore: state.tokensBefore };
+        { endpoint: withoutUser(binding.url), class: error.failureClass, tries, wait_seconds },
+        `policy request failed, retrying: ${redact(error.message, apiKey)}`,
+      );
+      tries++;
+      await sleep(wait_seconds * 1000, request.signal);
+      // An update may have begun meanwhile.
+      await followed.refresh();
+    }
+  }
+}
+
+/** Whether a weight update interrupted the last request: its retry is then free. */
+async function isByUpdate({ context, announced }: RequestState): Promise<boolean> {
+  const { followed } = context.deps;
+  await followed.refresh();
+  return followed.pause.paused || context.versions.announced().changed !== announced.changed;
+}
+
+function countFault(state: RequestState, fault: PolicyFault): void {
+  if (!ENDPOINT_FAULTS.has(fault.failureClass) || fault.busy) return;
+  const { binding, deps } = state.context;
+  state.faults++;
+  deps.endpoints.failed(binding.url, redact(fault.message, deps.apiKey));
 }
 
 async function askOnce(state: RequestState): Promise<TurnReply> {
   const { context, request, versions, client } = state;
-  // With new weights a trainer may have named other endpoints.
+  // A trainer may name other endpoints with new weights.
   context.binding.rebind();
   state.announced = context.versions.announced();
   versions.onRequest(state.announced);
@@ -96,16 +115,15 @@ async function askOnce(state: RequestState): Promise<TurnReply> {
   try {
     return await askStreamedOrWhole(context, client, () => client.ask(request.messages, request.tools, post));
   } catch (error) {
-    const kept = client.keptTokens() - state.tokensBefore;
-    state.progressed = kept > 0;
-    // An update may be under a second old, and this worker reads the record once a second.
-    if (kept > 0) await context.deps.followed.refresh();
-    versions.onBroken(kept);
+    const received = client.keptTokens() - state.tokensBefore;
+    state.progressed = received > 0;
+    // This worker reads the record once a second, and the update may be more recent.
+    if (received > 0) await context.deps.followed.refresh();
+    versions.onBroken(received);
     throw error;
   }
 }
 
-/** Sends to the endpoint that the rollout is bound to when the request starts. */
 function createPost(state: RequestState): Post {
   const { config, deps, binding, time, clientAt } = state.context;
   return (route, body, sink) =>
@@ -143,8 +161,8 @@ async function askStreamedOrWhole(
 }
 
 /**
- * Binds to another endpoint when the present one failed often enough; false when it did not, or when there is no other. When no
- * other is left, it returns to an endpoint that was left because it was away or overloaded: that one may have recovered.
+ * Binds to another endpoint when the present one failed often enough; false: it did not, or there is no other. When all others failed
+ * in this turn, it returns to one that was unreachable or overloaded and may have recovered.
  */
 function moveElsewhere(state: RequestState, fault: PolicyFault): boolean {
   const { binding, deps } = state.context;
@@ -157,7 +175,7 @@ function moveElsewhere(state: RequestState, fault: PolicyFault): boolean {
   state.faults = 0;
   deps.log.warn(
     { from: withoutUser(from), to: withoutUser(binding.url), class: fault.failureClass },
-    'the endpoint fails: another one is asked',
+    'endpoint failed: moved to another one',
   );
   return true;
 }

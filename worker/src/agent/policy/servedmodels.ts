@@ -4,13 +4,13 @@ import type { PolicyKey } from '@swefarm/shared';
 
 const TIMEOUT_MS = 5_000;
 const FRESH_MS = 30_000;
-/** An endpoint that did not answer is asked again after this time. */
+/** Time before the next request to an endpoint that did not answer. */
 const AGAIN_MS = 5_000;
-/** `length`: the last known one, for when the endpoint does not answer. */
+/** `length`: the last known one, used when the endpoint does not answer. */
 type Known = { at: number; served: Promise<ServedModel | null>; length: number | null };
 const known = new Map<string, Known>();
 
-/** What the endpoint listed within the last half minute. One that does not answer has no version, and is asked again soon. */
+/** The model as the endpoint listed it within the last {@link FRESH_MS}. An endpoint that does not answer has no version. */
 export async function servedModel(
   url: string,
   model: string,
@@ -31,7 +31,6 @@ export async function servedModel(
   return served;
 }
 
-/** Null when it does not answer: a run that depends on versions names them itself. */
 async function ask(url: string, model: string, apiKey: PolicyKey | null): Promise<ServedModel | null> {
   try {
     const list = await createEndpointClient(url, apiKey).models(AbortSignal.timeout(TIMEOUT_MS));

@@ -6,30 +6,28 @@ import {
   type EndpointClient,
   type Route,
 } from '@swefarm/policy';
-import { startDeadline } from '../deadline.ts';
+import { onAbort } from '@swefarm/shared';
+import { startDeadline, type Time } from '../deadline.ts';
 import type { Pause } from '../pause.ts';
-import type { Time } from '../time.ts';
 import { faultOfRequest, PolicyFault } from './fault.ts';
 
-export type SendOptions = {
+type SendOptions = {
   client: EndpointClient;
   /** Longest silence allowed: before the answer, and between the chunks of a streamed one. */
   silenceSeconds: number;
   pause: Pause;
   time: Time;
   signal: AbortSignal;
-  /** Called when the head of the answer has arrived. */
   onHead: (head: { version: string | null; streamed: boolean }) => void;
 };
 
-/** The routed experts of a long sequence are the largest part of an answer. */
 const MOST_BODY_BYTES = 512 * 1024 ** 2;
-/** How long the body may take to end after `[DONE]`, so that the connection can be reused. */
+/** Time for the body to end after `[DONE]`, so that the connection can be reused. */
 const CLOSING_MS = 1_000;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Returns the bytes of the answer; none for a stream, which goes to `sink`.
+ * Returns the bytes of the answer; empty for a stream, which goes to `sink`.
  *
  * @throws PolicyFault, ContextOverflowError, AnswerError of the sink, or the signal's reason when aborted
  */
@@ -41,8 +39,7 @@ export async function send(
 ): Promise<Buffer> {
   signal.throwIfAborted();
   const controller = new AbortController();
-  const onAbort = () => controller.abort(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
+  using _listener = onAbort(signal, () => controller.abort(signal.reason));
   let silent = false;
   const onSilence = () => {
     silent = true;
@@ -77,15 +74,13 @@ export async function send(
       });
     }
     throw faultOfRequest(error, phase, route);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }
 
 const isStream = (type: string | null): boolean =>
   type?.toLowerCase().startsWith('text/event-stream') ?? false;
 
-/** Gathers an answer that is no stream. Its `take` throws AnswerError `garbage` for one beyond all bounds. */
+/** Collects an answer that is no stream. `take` throws AnswerError `garbage` above {@link MOST_BODY_BYTES}. */
 function collector(): { take(bytes: Buffer): void; bytes(): Buffer } {
   const chunks: Buffer[] = [];
   let length = 0;

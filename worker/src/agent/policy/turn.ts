@@ -1,4 +1,4 @@
-/** Gets one answer of the policy despite faults, weight updates and endpoints that die during the answer. */
+/** Gets one answer of the policy despite faults, weight updates and endpoints that fail during the answer. */
 import { ContextOverflowError } from '@swefarm/policy';
 import { type PolicyKey, RolloutFailure, UsageError } from '@swefarm/shared';
 import type { ContextOverflow, PolicyReply } from '../agent.ts';
@@ -13,7 +13,7 @@ export async function requestTurn(
   context: TurnContext,
   request: TurnRequest,
 ): Promise<PolicyReply | ContextOverflow> {
-  const { binding, throughput, time } = context;
+  const { binding, time } = context;
   const { followed, endpoints, apiKey } = context.deps;
   await untilServing(followed.pause, request.signal);
   const clock = () => time.now() / 1000 - followed.pause.seconds();
@@ -27,19 +27,18 @@ export async function requestTurn(
     const { reply, tokensBefore } = await askUntilAnswered(context, request, versions, client);
     endpoints.answered(binding.url);
     const { streamedTokens = 0, ...answer } = reply;
-    throughput.addAnswer(answer, seconds(), streamedTokens);
-    const { generation_token_ids: ids } = answer;
+    const { generation_token_ids: ids, usage } = answer;
+    context.addThroughput(ids?.length ?? usage?.completion_tokens ?? streamedTokens, seconds());
     const made = await versions.finish(binding.url, ids && ids.length - tokensBefore);
     return { ...answer, seconds: seconds(), endpoint: withoutUser(binding.url), ...made };
   } catch (error) {
-    throughput.add(generated(), seconds());
+    context.addThroughput(generated(), seconds());
     if (!(error instanceof ContextOverflowError)) throw toFailure(error, binding.url, apiKey);
     const message = redact(error.message, apiKey);
     return { context_overflow: true, of: error.of, message, seconds: seconds() };
   }
 }
 
-/** Maps an error to the rollout's failure, named by what is at fault; returns any other error unchanged. */
 function toFailure(error: unknown, url: string, apiKey: PolicyKey | null): unknown {
   if (error instanceof UsageError)
     return new RolloutFailure('policy_bad_request', error.message, { cause: error });

@@ -1,4 +1,4 @@
-/** What the policy client of one attempt uses in every turn. */
+/** The parts of a policy client that all turns of one attempt share. */
 import {
   createEndpointClient,
   type EndpointClient,
@@ -6,22 +6,20 @@ import {
   type TurnClient,
 } from '@swefarm/policy';
 import type { Message, PolicyConfig, PolicyKey, ToolDefinition } from '@swefarm/shared';
-import type { Time } from '../time.ts';
+import type { Time } from '../deadline.ts';
 import type { EndpointBinding } from './binding.ts';
 import type { Endpoints } from './endpoints.ts';
 import { whyKeyWithheld, withoutUser } from './redact.ts';
-import type { Throughput } from './throughput.ts';
 import type { Versions } from './versions.ts';
 import type { FollowedPolicy } from './watch.ts';
 
 export type PolicyDeps = {
-  /** Null when the endpoint needs none; endpoints of other origins than the key's own never receive it. */
+  /** Null: the endpoint needs no key. Only endpoints of the key's own origins receive it. */
   apiKey: PolicyKey | null;
   rolloutId: string;
   attempt: number;
-  /** The run's own limits, in addition to the endpoint's. */
   limits: Pick<TokenLimits, 'contextLimit' | 'sequenceBudget'>;
-  /** What the trainer announced about this policy; must outlive the client. */
+  /** Must outlive the client. */
   followed: FollowedPolicy;
   endpoints: Endpoints;
   /** Called when the wait for an answer begins; its return value is disposed when the answer has arrived. */
@@ -30,13 +28,13 @@ export type PolicyDeps = {
   time?: Time;
 };
 
-/** State that the turns of one attempt share. */
 export type TurnContext = {
   config: PolicyConfig;
   deps: PolicyDeps;
   binding: EndpointBinding;
   versions: Versions;
-  throughput: Throughput;
+  /** Adds tokens and the seconds they took; answers without tokens are not counted. */
+  addThroughput(tokens: number, seconds: number): void;
   time: Time;
   clientAt(url: string): EndpointClient;
   turnClient(): Promise<TurnClient>;
@@ -48,7 +46,7 @@ export type TurnRequest = {
   signal: AbortSignal;
 };
 
-/** The client of the present endpoint, reused from turn to turn; a change of endpoint creates a new one. */
+/** Returns the client of the present endpoint; a change of endpoint creates a new one. */
 export function cachedClient({
   apiKey,
   rolloutId,

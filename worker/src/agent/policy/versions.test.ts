@@ -4,7 +4,7 @@ import { createVersions } from './versions.ts';
 
 const config = PolicyConfig.parse({ urls: ['http://a/v1'], model: 'm' });
 
-/** A turn whose trainer announces versions while requests run. */
+/** A turn whose trainer announces versions during requests. */
 function scene(first: string) {
   let version = first;
   let changed_at = 1;
@@ -30,7 +30,7 @@ function scene(first: string) {
   };
 }
 
-test('a stream that crossed an update has tokens of no known version, whether it then broke or not', async () => {
+test('tokens of a stream that crossed an update have no known version, interrupted or not', async () => {
   const broken = scene('w1');
   broken.request();
   broken.announce('w2');
@@ -52,7 +52,7 @@ test('a stream that crossed an update has tokens of no known version, whether it
   });
 });
 
-test('a stream that broke before the update has the version that sampled its tokens', async () => {
+test('tokens of a stream interrupted before the update have the earlier version', async () => {
   const { turn, request, announce } = scene('w1');
   request();
   turn.onBroken(500);

@@ -1,4 +1,4 @@
-/** Which weights made an answer: what the trainer announced, else the header of the answer, else the endpoint's list of models. */
+/** Which weights made an answer: by the trainer's announcement, else the header of the answer, else the endpoint's list of models. */
 import type { PolicyConfig, PolicyKey, Span } from '@swefarm/shared';
 import { servedModel } from './servedmodels.ts';
 import type { FollowedPolicy } from './watch.ts';
@@ -7,7 +7,7 @@ import type { FollowedPolicy } from './watch.ts';
 export type AnnouncedVersion = { changed: number; version: string | null };
 export type AnswerHead = { version: string | null; streamed: boolean };
 /** Spans are absent when the endpoint sent no token ids. */
-export type AnswerVersions = {
+type AnswerVersions = {
   policy_version: { start: string | null; end: string | null };
   spans?: Span[];
 };
@@ -21,9 +21,9 @@ export type Versions = {
 export type TurnVersions = {
   onRequest(announced: AnnouncedVersion): void;
   onHead(head: AnswerHead): void;
-  /** The request was interrupted, and this many of its tokens are kept. */
+  /** The request was interrupted after this many usable tokens. */
   onBroken(tokens: number): void;
-  /** The request brought the rest, this many tokens; null when it sent no ids. */
+  /** The last request returned this many tokens; null: it sent no ids. */
   finish(url: string, tokens: number | null): Promise<AnswerVersions>;
 };
 
@@ -31,9 +31,8 @@ export function createVersions(
   config: PolicyConfig,
   { followed, apiKey }: { followed: FollowedPolicy; apiKey: PolicyKey | null },
 ): Versions {
-  /** The version that the endpoint itself reported last. */
-  let told: string | null = null;
-  const known = (): string | null => followed.record()?.version ?? told ?? config.version;
+  let reported: string | null = null;
+  const known = (): string | null => followed.record()?.version ?? reported ?? config.version;
   const openTurn = (): TurnVersions => {
     const parts: Part[] = [];
     let announced: AnnouncedVersion = { changed: 0, version: null };
@@ -45,14 +44,14 @@ export function createVersions(
       },
       onHead(latest) {
         head = latest;
-        if (latest.version !== null) told = latest.version;
+        if (latest.version !== null) reported = latest.version;
       },
       onBroken(tokens) {
         if (tokens > 0) parts.push({ ...versionsOf(announced, head, known()), tokens });
       },
       async finish(url, tokens) {
         if ((head?.version ?? null) === null && known() === null)
-          told = (await servedModel(url, config.model, apiKey)).version;
+          reported = (await servedModel(url, config.model, apiKey)).version;
         const last = versionsOf(announced, head, known());
         return tokens === null ? { policy_version: last } : withSpans(parts, { ...last, tokens });
       },
@@ -77,15 +76,13 @@ function versionsOf(announced: AnnouncedVersion, head: AnswerHead | null, known:
   return { start, end };
 }
 
-/** The tokens of one request, with the versions known at its start and its end. */
 type Part = StartAndEnd & { tokens: number };
 
-/** Null when the weights changed during the request: its tokens cannot be assigned to either version. */
+/** The version is null when the weights changed during the request. */
 const spanOf = ({ start, end, tokens }: Part): Span => ({ version: start === end ? end : null, tokens });
 
-/** The versions of a turn from its interrupted requests and the last one. */
 function withSpans(interrupted: readonly Part[], last: Part): AnswerVersions {
-  // A last request without tokens adds no version: the answer was complete before it.
+  // The answer was complete before a last request without tokens.
   const parts = last.tokens === 0 && interrupted.length > 0 ? interrupted : [...interrupted, last];
   const [begin = last, end = last] = [parts[0], parts.at(-1)];
   return { policy_version: { start: begin.start, end: end.end }, spans: parts.map(spanOf) };

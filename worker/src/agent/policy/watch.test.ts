@@ -7,7 +7,7 @@ const POLL = { timeout: 20_000, interval: 5 };
 vi.setConfig({ testTimeout: 60_000 });
 const URLS = ['http://a/v1', 'http://b/v1'];
 
-/** A farm of workers that exchange the loads of their endpoints, without Redis. */
+/** Workers that exchange the loads of their endpoints, without Redis. */
 function farm() {
   const records = new Map<string, PolicyRecord>();
   const reports = new Map<string, EndpointView[]>();
@@ -53,7 +53,7 @@ function farm() {
   };
 }
 
-test('workers know of the rollouts that others have bound', async () => {
+test('workers know the rollouts that other workers have bound', async () => {
   const all = farm();
   const [one, two] = [all.worker('one'), all.worker('two')];
   using _one = await one.watch.follow({ name: 'p', urls: URLS });
@@ -63,15 +63,15 @@ test('workers know of the rollouts that others have bound', async () => {
   await expect.poll(() => all.reports.get('one'), POLL).toMatchObject([{ url: bound.url, load: 2 }]);
   // The other endpoint has less load, so the hash of the key does not matter.
   const elsewhere = async (key: string) => {
-    using held = two.endpoints.bind(URLS, key);
-    return held.url !== bound.url;
+    using other = two.endpoints.bind(URLS, key);
+    return other.url !== bound.url;
   };
   await expect
     .poll(async () => (await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map(elsewhere))).every(Boolean), POLL)
     .toBe(true);
 });
 
-test('a trainer is heard at once by who begins to follow, and soon by who does; an outage changes nothing', async () => {
+test('announcements are read when a follower begins and once a second; an outage changes nothing', async () => {
   const all = farm();
   all.set({ state: 'updating' });
   using followed = await all.worker('one').watch.follow({ name: 'p', urls: [] });

@@ -1,6 +1,6 @@
 /**
- * Follows what trainers announce about the policies of this worker's rollouts: one read per second for all, none without rollouts.
- * While Redis is away, the last record remains valid.
+ * Follows the records that trainers publish about the policies of this worker's rollouts: one read per second for all, none without
+ * rollouts. While Redis is unavailable, the last record remains valid.
  */
 import {
   DEFAULT_POLICY,
@@ -15,9 +15,9 @@ import type { Endpoints } from './endpoints.ts';
 
 export type FollowedPolicy = Disposable & {
   readonly pause: Pause;
-  /** Null when no trainer announced anything about this run's policy. */
+  /** Null: no trainer has registered this run's policy. */
   record(): PolicyRecord | null;
-  /** Reads the record now: a broken answer may be the first sign of an update. */
+  /** Reads the record now: an interrupted answer may be the first sign of an update. */
   refresh(): Promise<void>;
 };
 
@@ -26,7 +26,7 @@ export type PolicyWatch = Disposable & {
   follow(config: Pick<PolicyConfig, 'name' | 'urls'>): Promise<FollowedPolicy>;
 };
 
-export type WatchDeps = {
+type WatchDeps = {
   farm: Pick<Farm, 'policies'>;
   worker: string;
   endpoints: Endpoints;
@@ -50,8 +50,7 @@ export function watchPolicies(deps: WatchDeps): PolicyWatch {
       }
       away = false;
     } catch (error) {
-      if (!away)
-        log.warn({ err: errorMessage(error) }, 'what trainers announce about policies cannot be read');
+      if (!away) log.warn({ err: errorMessage(error) }, 'policy records cannot be read');
       away = true;
     }
   };
@@ -112,7 +111,7 @@ function openFollowed(
   return [{ pause, record: () => record }, onRecord];
 }
 
-/** Reports this worker's load on its endpoints, and reads the loads of other workers. True while there was something to report. */
+/** Reports this worker's load on its endpoints and reads the loads of other workers. True: there was load to report. */
 async function exchangeLoads({ farm, worker, endpoints }: WatchDeps): Promise<boolean> {
   const views = endpoints.views();
   endpoints.setOthers(await farm.policies.report(worker, views));

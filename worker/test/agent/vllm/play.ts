@@ -1,4 +1,4 @@
-/** Rollouts of the real loop against a real server, and what is looked at in each: its tokens by other means than the ledger's. */
+/** Rollouts of the real loop against a real server, with checks of their tokens that do not use the ledger. */
 
 import { cumulative } from '@swefarm/policy';
 import { AgentConfig, PolicyConfig, RolloutFailure, type Turn } from '@swefarm/shared';
@@ -13,7 +13,7 @@ let rollouts = 0;
 
 type Play = { policy?: object; agent?: object; signal?: AbortSignal; deps?: object };
 
-/** One rollout of the real loop; the shell echoes. What the model says is noise, so the format limit is off. */
+/** One rollout of the real loop; the shell echoes. The model's answers are noise, so the format limit is off. */
 async function play(
   server: Vllm,
   { policy: change = {}, agent = {}, signal, deps = {} }: Play = {},
@@ -53,7 +53,7 @@ export function must(holds: boolean, what: string): void {
 export const transitions = (ends: readonly AgentEnd[]): number =>
   ends.reduce((sum, { trajectory }) => sum + trajectory.turns.length - 1, 0);
 
-/** The rule once more and by other means than the ledger's: whole prompts, one against the next. */
+/** Checks contiguity without the ledger: whole prompts, each against the next. */
 export function contiguous(turns: readonly Turn[]): boolean {
   let seen: number[] = [];
   return [...cumulative(turns.map(({ tokens }) => tokens))].every(
@@ -61,13 +61,16 @@ export function contiguous(turns: readonly Turn[]): boolean {
       const continues = seen.every((id, at) => prompt[at] === id);
       seen = [...prompt, ...generation];
       const usage = turns[index]?.usage;
-      const told = usage?.prompt_tokens === prompt.length && usage.completion_tokens === generation.length;
-      return continues && told && logProbs.length === generation.length && logProbs.every(Number.isFinite);
+      const isCounted =
+        usage?.prompt_tokens === prompt.length && usage.completion_tokens === generation.length;
+      return (
+        continues && isCounted && logProbs.length === generation.length && logProbs.every(Number.isFinite)
+      );
     },
   );
 }
 
-/** The largest difference between log-probabilities as sampled and as the server scores the whole sequence afterwards. */
+/** The largest difference between sampled log-probabilities and those of the server for the whole sequence. */
 export async function rescored(server: Vllm, { trajectory }: AgentEnd): Promise<number> {
   const last = [...cumulative(trajectory.turns.map(({ tokens }) => tokens))].at(-1);
   if (!last) throw new Error('no tokens');

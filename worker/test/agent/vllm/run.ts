@@ -1,6 +1,6 @@
 /**
- * The policy client against a real vLLM: contiguity of every transition, weights that change in the middle of answers, its
- * log-probabilities scored again, resent text refused by name, KV pressure, a cancel, the engine's known crash, and a server killed and started again.
+ * The policy client against a real vLLM: contiguity of every transition, weights that change during answers, log-probabilities scored
+ * again, resent text, KV pressure, a cancel, the engine's known crash, and a server that is killed and restarted.
  * usage: run.ts [--folder FOLDER] [--only CHECK]...; the folder keeps packages and model. Ends with one line: N passed, N failed.
  */
 import { spawn } from 'node:child_process';
@@ -15,7 +15,7 @@ import { startVllm, type Vllm } from './server.ts';
 import { refit, sampled } from './weights.ts';
 
 const ROLLOUTS = 16;
-/** 12,288 tokens of KV: what sixteen rollouts of 3,000 tokens want is four times that. */
+/** 12,288 tokens of KV: sixteen rollouts of 3,000 tokens need four times that. */
 const BLOCKS = 384;
 
 async function contiguity(server: Vllm): Promise<string> {
@@ -121,23 +121,26 @@ async function restart(server: Vllm): Promise<string> {
   return `8 rollouts over two deaths of the server: all end, ${transitions(ends)} of 40 transitions contiguous`;
 }
 
-/** What a person is told before such a run: `swefarm doctor` as a process. */
+/** The output of `swefarm doctor` for such a run. */
 async function probe(server: Vllm): Promise<string> {
-  const told = async (mode: string) => {
+  const doctor = async (mode: string) => {
     const bin = fileURLToPath(new URL('../../../../producer/bin/swefarm.mjs', import.meta.url));
     const flags = ['--policy-url', server.url, '--require-tokens', '--token-mode', mode, '--json'];
     const child = spawn(process.execPath, [bin, 'doctor', ...flags], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const ended = once(child, 'close');
-    const said = await text(child.stdout);
+    const output = await text(child.stdout);
     const [code] = await ended;
-    return { code: Number(code), said };
+    return { code: Number(code), output };
   };
-  const tokenIn = await told('token-in');
-  must(tokenIn.code === 0 && tokenIn.said.includes('3 turns in mode token-in are contiguous'), tokenIn.said);
-  const resent = await told('text');
-  must(resent.code === 12 && resent.said.includes('use --token-mode token-in'), resent.said);
+  const tokenIn = await doctor('token-in');
+  must(
+    tokenIn.code === 0 && tokenIn.output.includes('3 turns in mode token-in are contiguous'),
+    tokenIn.output,
+  );
+  const resent = await doctor('text');
+  must(resent.code === 12 && resent.output.includes('use --token-mode token-in'), resent.output);
   return 'doctor passes token-in and refuses text with exit 12';
 }
 
@@ -153,12 +156,12 @@ const CHECKS = { probe, sampled, contiguity, refit, resentText, pressure, cancel
 const chosen = Object.entries(CHECKS).filter(([name]) => values.only?.includes(name) ?? true);
 for (const [name, check] of chosen) {
   const from = performance.now();
-  const [mark, said] = await check(server).then(
+  const [mark, output] = await check(server).then(
     (outcome) => ['ok  ', outcome] as const,
     (error: unknown) => ['FAIL', errorMessage(error)] as const,
   );
   if (mark === 'FAIL') failed++;
-  console.log(`${mark} ${name}: ${said} (${((performance.now() - from) / 1000).toFixed(0)} s)`);
+  console.log(`${mark} ${name}: ${output} (${((performance.now() - from) / 1000).toFixed(0)} s)`);
 }
 console.log(`${chosen.length - failed} passed, ${failed} failed`);
 process.exitCode = failed > 0 ? 1 : 0;

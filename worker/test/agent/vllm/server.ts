@@ -1,4 +1,4 @@
-/** A real vLLM with a tiny random model, started by testkit/clients/vllm/up.sh; and what it says of itself. */
+/** A real vLLM with a tiny random model, started by testkit/clients/vllm/up.sh, and its metrics. */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,14 +11,14 @@ const UP = fileURLToPath(new URL('../../../../testkit/clients/vllm/up.sh', impor
 export type Vllm = AsyncDisposable & {
   /** Ends in /v1. */
   readonly url: string;
-  /** One number of /metrics, summed over labels; null when the server does not answer. */
+  /** A number of /metrics, summed over labels; null when the server does not answer. */
   metric(name: string): Promise<number | null>;
   kill(): void;
-  /** On the same port, without the known fault. */
+  /** Restarts on the same port, without the known fault. */
   restart(): Promise<void>;
 };
 
-/** `seedCrash` keeps vLLM's known fault: a request with a seed that is preempted kills the engine. */
+/** `seedCrash` keeps vLLM's known fault: a preempted request with a seed kills the engine. */
 export async function startVllm(folder: string, blocks: number): Promise<Vllm> {
   const port = await freePort();
   const up = (seedCrash: boolean) =>

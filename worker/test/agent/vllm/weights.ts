@@ -1,11 +1,11 @@
-/** What a trainer does to the server: sampling that it alone decides, and weights that change in the middle of answers. */
+/** A trainer's effects on the server: server-side sampling, and weights that change during answers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PolicyRecord, Turn } from '@swefarm/shared';
 import type { AgentEnd } from '../../../src/agent/agent.ts';
 import { contiguous, ended, many, must, rescored } from './play.ts';
 import type { Vllm } from './server.ts';
 
-/** The model's generation_config.json says top_k 1, which holds for whoever leaves the key out. */
+/** The model's generation_config.json has top_k 1, which applies when a request omits the key. */
 export async function sampled(server: Vllm): Promise<string> {
   const first = ({ trajectory }: AgentEnd) => trajectory.turns[0]?.tokens?.generation.join() ?? '';
   const bare = async (): Promise<string> => {
@@ -18,16 +18,16 @@ export async function sampled(server: Vllm): Promise<string> {
   };
   const left = new Set(await Promise.all(Array.from({ length: 8 }, bare)));
   must(left.size === 1, `without the key there are ${left.size} answers: is generation_config.json read?`);
-  const said = new Set(ended(await many(8, server, () => ({ agent: { step_limit: 1 } }))).map(first));
-  must(said.size > 1, 'temperature 1 gave one answer only');
-  return `8 requests without top_k are answered alike, 8 rollouts in ${said.size} ways`;
+  const answers = new Set(ended(await many(8, server, () => ({ agent: { step_limit: 1 } }))).map(first));
+  must(answers.size > 1, 'temperature 1 gave one answer only');
+  return `8 requests without top_k are answered alike, 8 rollouts in ${answers.size} ways`;
 }
 
-/** Weights change in the middle of answers: the engine aborts them, and each goes on from the ids that came. */
+/** Weights change during answers: the engine aborts them, and each continues from its received ids. */
 export async function refit(server: Vllm): Promise<string> {
   const trainer = trainerOf();
   const root = server.url.replace('/v1', '');
-  const tell = async (route: string) => {
+  const post = async (route: string) => {
     const response = await fetch(`${root}/${route}`, { method: 'POST' });
     must(response.ok, `/${route}: HTTP ${response.status}`);
   };
@@ -39,10 +39,10 @@ export async function refit(server: Vllm): Promise<string> {
   for (const version of ['w2', 'w3']) {
     const generated = (await server.metric('vllm:generation_tokens_total')) ?? 0;
     while (((await server.metric('vllm:generation_tokens_total')) ?? 0) < generated + 2000) await sleep(20);
-    trainer.say({ state: 'updating' });
-    await tell('pause?mode=abort');
-    trainer.say({ version, state: 'serving' });
-    await tell('resume');
+    trainer.announce({ state: 'updating' });
+    await post('pause?mode=abort');
+    trainer.announce({ version, state: 'serving' });
+    await post('resume');
   }
   const ends = ended(await playing);
   must(
@@ -72,7 +72,7 @@ export async function refit(server: Vllm): Promise<string> {
 
 const sum = (spans: Turn['spans'] = []): number => spans.reduce((total, { tokens }) => total + tokens, 0);
 
-/** A trainer whose word is heard at once. */
+/** A trainer whose record is read at once. */
 function trainerOf() {
   let record: PolicyRecord = {
     ...{ name: 'p', version: 'w1', versions: ['w1'], endpoints: [], state: 'serving', changed_at: 1 },
@@ -97,7 +97,7 @@ function trainerOf() {
       refresh: async () => undefined,
       [Symbol.dispose]: () => undefined,
     },
-    say(change: Partial<PolicyRecord>) {
+    announce(change: Partial<PolicyRecord>) {
       const before = pause.paused;
       record = { ...record, ...change, changed_at: record.changed_at + 1 };
       if (!before && pause.paused) pausedAt = performance.now();

@@ -1,8 +1,8 @@
 /**
- * Spoiled patches on real instances and on our examples: verdict and status of every test as swebench 4.1.0 gives them.
+ * Changed gold patches on real instances and on our examples: compares verdict and status of every test with swebench 4.1.0.
  * node run.ts --python VENV/bin/python --dataset FILE [--dataset FILE] [--ids a,b] [--runtime docker]; the images must be there.
- * Exit code 1 on a difference. The official side (official.py, which says what it is for each row) runs its own apply commands
- * and eval.sh by docker exec, ours goes through the farm.
+ * Exit code 1 on a difference. The official side (official.py) runs its own apply commands and eval.sh by docker exec, our side runs
+ * through the farm.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ type Case = {
   statuses: Record<string, string> | null;
 };
 type Row = { instance_id: string };
-/** `against`: what the official side is, in words; `grader`: whose rules ours is told to follow. */
+/** `against`: the official side; `grader`: whose rules our side follows. */
 type Official = { grader: string; against: string; cases: Case[] };
 type Report = {
   resolved: boolean;
@@ -103,7 +103,7 @@ const sorted = (tests: Tests | null | undefined): string =>
 const entries = (map: Record<string, string> | null): string =>
   JSON.stringify(Object.entries(map ?? {}).sort());
 
-/** What differs, in words; empty: nothing. */
+/** Describes the differences; empty: none. */
 function differences(official: Case, report: Report | null): string[] {
   if (!report) return ['ours has no report: the rollout failed before its patch was evaluated'];
   const { report: theirs, statuses } = official;
