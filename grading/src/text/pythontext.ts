@@ -5,7 +5,9 @@
 
 /** Whitespace by Python's str.isspace() and `\s`; JavaScript's `\s` lacks \x1c-\x1f and \x85 and adds U+FEFF. */
 export const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
-const SPACES = new RegExp(`[${SPACE}]+`);
+/** A character class of one blank, for patterns. */
+export const S = `[${SPACE}]`;
+const SPACES = new RegExp(`${S}+`);
 
 /** Splits at \n only, one line at a time: a log of 50 MB never becomes an array of lines. */
 export function* linesOf(text: string): Generator<string> {

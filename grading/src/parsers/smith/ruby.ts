@@ -1,5 +1,5 @@
-/** RSpec's JSON, and the lines of minitest and test-unit where there is none. */
-import { isSpace, linesOf, SPACE, strip } from '../../text/pythontext.ts';
+/** RSpec's JSON; without it, the lines of minitest and test-unit. */
+import { isSpace, linesOf, S, SPACE, strip } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 
 export const rubyTests: Reader = (log) => {
@@ -32,7 +32,7 @@ function fromJson(log: string): Map<string, string> {
 }
 
 const WORDS: Record<string, string> = { '.': 'PASSED', F: 'FAILED', E: 'ERROR' };
-const UNIT = new RegExp(`^([^${SPACE}]+):[${SPACE}]+([.FE]):[${SPACE}]+\\(`);
+const UNIT = new RegExp(`^([^${SPACE}]+):${S}+([.FE]):${S}+\\(`);
 
 function fromLines(log: string): Map<string, string> {
   const found = statuses();
