@@ -121,8 +121,8 @@ export function asObject(value: unknown): Row | null {
   return isRow(given) ? given : null;
 }
 
-/** Undefined when the text is not JSON. */
-function parseJson(text: string): unknown {
+/** Undefined if the text is not JSON. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
