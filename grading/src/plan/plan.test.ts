@@ -279,7 +279,7 @@ describe('rows that cannot be graded say what they lack', () => {
       /version "9" of pallets\/flask .*2\.0/,
     ],
     ['table', fromTable({ repo: 'getmoto/moto' }), 'swebench-4.1.0', /the swegym table has it/],
-    ['parser', instance({ log_parser: 'nose' }), 'auto', /log_parser "nose" is unknown .*pytest_v2/],
+    ['parser', instance({ log_parser: 'nose' }), 'auto', /log parser "nose" is unknown .*pytest_v2/],
     [
       'parser of another harness',
       instance({ log_parser: 'pytest_pydantic' }),
@@ -308,7 +308,7 @@ describe('rows that cannot be graded say what they lack', () => {
       'heredoc',
       instance({ test_patch: `${TEST_PATCH}EOF_114329324912\n` }),
       'auto',
-      /holds the line EOF_114329324912/,
+      /contains the line EOF_114329324912/,
     ],
   ] as const)('%s', (_what, row, grader, expected) => {
     expect(message(row, grader)).toMatch(expected);
