@@ -72,9 +72,9 @@ function fileOf({ path, size, oid, lfs }: z.infer<typeof Entry>): HubFile {
     : { path, size, checksum: { kind: 'git', value: oid } };
 }
 
-function nextPage(answer: Response, asked: string): string | null {
+function nextPage(answer: Response, address: string): string | null {
   const [, link] = /<([^>]+)>\s*;\s*rel="next"/.exec(answer.headers.get('link') ?? '') ?? [];
-  return link === undefined ? null : new URL(link, asked).href;
+  return link === undefined ? null : new URL(link, address).href;
 }
 
 const json = async (hub: HubAddress, url: string, signal: AbortSignal): Promise<unknown> =>

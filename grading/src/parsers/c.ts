@@ -1,5 +1,5 @@
 /** Test runners of C and C++ projects: redis, jq, micropython, googletest. */
-import { isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
+import { isSpace, strippedLines, stripStart } from '../text/pythontext.ts';
 import { dropParen, MILLISECONDS } from './endings.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
@@ -45,8 +45,7 @@ export const micropython = byStrippedLine((line, found) => {
 /** `3: [       OK ] suite.name (0 ms)`: the last bracket that is still followed by a name and a time. */
 export const googletest: Reader = (log) => {
   const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     if (!line.endsWith(')')) continue;
     const end = lastOpening(line);
     for (

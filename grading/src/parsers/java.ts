@@ -1,5 +1,14 @@
 /** Maven, Ant and Gradle. Maven prints no passing tests, so each test runs alone and the result of its build is its outcome. */
-import { fields, isSpace, linesOf, S, strip, stripEnd, stripStart } from '../text/pythontext.ts';
+import {
+  fields,
+  isSpace,
+  linesOf,
+  S,
+  strip,
+  stripEnd,
+  strippedLines,
+  stripStart,
+} from '../text/pythontext.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
 const NO_TEST = '---NO TEST NAME FOUND YET---';
@@ -7,8 +16,7 @@ const NO_TEST = '---NO TEST NAME FOUND YET---';
 export const maven: Reader = (log, { dialect }) => {
   const found = statuses();
   const pairing = dialect === '5.0.2' ? inOrder(found) : lastNamed(found);
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     const name = lastTestOption(line);
     if (name !== null) pairing.name(name);
     if (line.endsWith('BUILD SUCCESS')) pairing.end('PASSED');

@@ -1,5 +1,5 @@
 /** Runners that print a mark and a name: jest, vitest, TAP, and jest's JSON after jq. */
-import { isSpace, linesOf, strip } from '../text/pythontext.ts';
+import { isSpace, strip, strippedLines } from '../text/pythontext.ts';
 import { dropParen, MILLISECONDS } from './endings.ts';
 import { byStrippedLine, type Dialect, type Reader, statuses } from './reader.ts';
 
@@ -7,8 +7,7 @@ const marked =
   (marks: Record<string, string>, rename: (name: string, dialect: Dialect) => string): Reader =>
   (log, { dialect }) => {
     const found = statuses();
-    for (const raw of linesOf(log)) {
-      const line = strip(raw);
+    for (const line of strippedLines(log)) {
       const status = marks[line[0] ?? ''];
       if (status === undefined || !isSpace(line[1]) || line.length < 3) continue;
       found.set(rename(line.slice(2), dialect), status);

@@ -1,5 +1,5 @@
 /** Node's runners (mocha, TAP, vitest, node:test) as SWE-rebench V2 reads them. */
-import { isSpace, linesOf, S, strip } from '../text/pythontext.ts';
+import { isSpace, S, strip, strippedLines } from '../text/pythontext.ts';
 import { dropTime } from './endings.ts';
 import { setUnlessFailed } from './ranks.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
@@ -31,8 +31,7 @@ export const nestedTap: Reader = (log) => {
   /** The prefix of the names inside each open brace. */
   const contexts: string[] = [];
   const work = new NameBudget();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     if (line !== '' && /^\}+$/.test(line)) {
       contexts.length = Math.max(contexts.length - line.length, 0);
       continue;

@@ -1,6 +1,6 @@
 /** OCaml's alcotest and dune, and two other formats, as SWE-rebench V2 reads them. */
 import { withoutEscapes } from '../text/escapes.ts';
-import { fields, linesOf, S, SPACE, strip } from '../text/pythontext.ts';
+import { fields, S, SPACE, strip, strippedLines } from '../text/pythontext.ts';
 import { setWorst } from './ranks.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
@@ -44,8 +44,7 @@ export const dune: Reader = (log) => {
   const found = statuses();
   const programs = new Map<string, string>();
   let current: string | null = null;
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     const running = RUNNING.exec(line)?.[1];
     const output = OUTPUT.exec(line)?.[1];
     if (running !== undefined) {

@@ -1,5 +1,5 @@
 /** R's testthat and R CMD check as SWE-rebench V2 reads them. */
-import { linesOf, S, strip } from '../text/pythontext.ts';
+import { linesOf, S, strip, strippedLines } from '../text/pythontext.ts';
 import { dropSuffix } from './endings.ts';
 import { type Reader, statuses } from './reader.ts';
 
@@ -9,8 +9,7 @@ const BRACKET_TIME = new RegExp(`^\\[${S}*[\\p{Nd}.]+${S}*m?s${S}*\\]$`, 'u');
 export const testthat: Reader = (log) => {
   const found = statuses();
   let failed = false;
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     if (line.includes('Failed tests')) failed = true;
     const bar = line.lastIndexOf('|');
     const passed = line.startsWith('✔ |');

@@ -1,5 +1,5 @@
 /** minitest, cucumber, test-unit and rspec (through jq). */
-import { isSpace, linesOf, S, strip, stripEnd } from '../text/pythontext.ts';
+import { isSpace, linesOf, S, strip, stripEnd, strippedLines } from '../text/pythontext.ts';
 import { setWorst } from './ranks.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
@@ -14,8 +14,7 @@ export const minitest = byStrippedLine((line, found) => {
 /** `name ....F`: split at the last blank before dots; an F after the dots is a failure. */
 export const cucumber: Reader = (log) => {
   const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     for (let at = line.lastIndexOf(' .'); at >= 0; at = at > 0 ? line.lastIndexOf(' .', at - 1) : -1) {
       let end = at + 1;
       while (line[end] === '.') end++;

@@ -1,6 +1,6 @@
 /** ScalaTest and munit under sbt, as SWE-rebench V2 reads them. */
 import { withoutEscapes } from '../text/escapes.ts';
-import { linesOf, S, strip, stripEnd } from '../text/pythontext.ts';
+import { S, strip, stripEnd, strippedLines } from '../text/pythontext.ts';
 import { dropSuffix } from './endings.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
@@ -53,8 +53,7 @@ const STARRED = new RegExp(`${S}\\*\\*\\*${S}(FAILED|ABORTED|IGNORED|CANCELED|PE
 export const scalatestSuites: Reader = (log) => {
   const found = statuses();
   let suite = '';
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     if (!line.startsWith(INFO)) continue;
     const text = testText(line);
     if (text === null) {

@@ -1,5 +1,5 @@
 /** The console output of Maven and Kotlin, by class, as SWE-rebench V2 reads it. */
-import { linesOf, S, SPACE, strip, stripStart } from '../text/pythontext.ts';
+import { S, SPACE, strip, strippedLines, stripStart } from '../text/pythontext.ts';
 import { maven } from './java.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
 import { junitText } from './xmllogs.ts';
@@ -23,8 +23,7 @@ function statusOf(line: string): string | null {
 export const javaMaven: Reader = (log, context) => {
   const found = statuses();
   const running: string[] = [];
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     addFailedMethod(found, line);
     const begun = RUNNING.exec(line)?.[1];
     if (begun !== undefined) running.push(begun);
@@ -73,8 +72,7 @@ const KOTLIN_RUNNING = new RegExp(`^Running${S}+(.+)$`);
 export const kotlin: Reader = (log) => {
   const found = statuses();
   let name: string | null = null;
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     const begun = KOTLIN_RUNNING.exec(line)?.[1];
     if (begun !== undefined) name = begun;
     const status = name !== null && line.startsWith('Tests run:') ? statusOf(line) : null;

@@ -1,5 +1,5 @@
 /** GoogleTest. */
-import { linesOf, S, strip } from '../../text/pythontext.ts';
+import { S, strippedLines } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
@@ -20,8 +20,7 @@ const TOTALS = [
 
 export const gtest: Reader = (log) => {
   const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     for (const [pattern, status] of PATTERNS) {
       const name = pattern.exec(line)?.[1];
       if (name === undefined) continue;
