@@ -1,4 +1,4 @@
-/** Selects rows of a dataset: by name before a row is parsed fully, by number of tests and sampling after. */
+/** Selects rows of a dataset: by name before the row is read, by number of tests and sampling afterwards. */
 import { createHash } from 'node:crypto';
 import type { Instance } from '@swefarm/shared';
 
@@ -8,9 +8,9 @@ export type DatasetFilters = {
   repos?: readonly string[] | undefined;
   /** Tested against the instance id. */
   match?: RegExp | undefined;
-  /** Most tests (FAIL_TO_PASS and PASS_TO_PASS together). */
+  /** Limit for FAIL_TO_PASS and PASS_TO_PASS together. */
   maxTests?: number | undefined;
-  /** This many, chosen by the seed; the same seed chooses the same instances in any file order. */
+  /** The same seed chooses the same instances in any file order. */
   sample?: { count: number; seed: number } | undefined;
   /** The first n instances that pass the other filters, in file order. */
   first?: number | undefined;
@@ -30,20 +30,20 @@ export function isNamed(
   return filters.repos.some((wanted) => wanted.toLowerCase() === repo.toLowerCase());
 }
 
-/** While a large file is read, its sample is cut down at this excess; this does not change the sample. */
+/** A sample is reduced when it exceeds its size by this number, which bounds the memory and does not change the sample. */
 const SLACK = 1_000;
 
-/** Adds an instance to the candidates and drops those that can no longer be chosen. */
-export function keep(kept: Instance[], instance: Instance, filters: DatasetFilters): void {
+/** Adds an instance to the candidates and drops candidates that cannot be chosen any more. */
+export function keep(candidates: Instance[], instance: Instance, filters: DatasetFilters): void {
   const { sample, first } = filters;
   if (choose([instance], { maxTests: filters.maxTests }).length === 0) return;
-  if (!sample && first !== undefined && kept.length >= first) return;
-  kept.push(instance);
-  if (!sample || kept.length < 2 * sample.count + SLACK) return;
-  kept.splice(0, kept.length, ...choose(kept, { sample }));
+  if (!sample && first !== undefined && candidates.length >= first) return;
+  candidates.push(instance);
+  if (!sample || candidates.length < 2 * sample.count + SLACK) return;
+  candidates.splice(0, candidates.length, ...choose(candidates, { sample }));
 }
 
-/** Applies the remaining filters to whole instances in file order. It is idempotent. */
+/** Applies the filters that need whole instances, in file order. Idempotent. */
 export function choose(instances: readonly Instance[], filters: DatasetFilters): Instance[] {
   const { maxTests, sample, first } = filters;
   let chosen = [...instances];
@@ -60,5 +60,6 @@ export function choose(instances: readonly Instance[], filters: DatasetFilters):
   return first === undefined ? chosen : chosen.slice(0, first);
 }
 
-const rank = (id: string, seed: number): string =>
-  createHash('sha256').update(`${seed}\n${id}`).digest('hex');
+/** Keys sorted by their rank are in the random order of the seed. */
+export const rank = (key: string, seed: number): string =>
+  createHash('sha256').update(`${seed}\n${key}`).digest('hex');

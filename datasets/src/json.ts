@@ -1,29 +1,24 @@
-/** Reads one JSON text: a list of rows, an object keyed by instance id, or a single row. */
+/** Reads one JSON text: a list of rows, an object with instance ids as keys, or a single row. */
 import type { Readable } from 'node:stream';
 import { UsageError } from '@swefarm/shared';
 import { ID_COLUMNS } from './families/registry.ts';
 import { asRow, parseJsonLines } from './jsonl.ts';
 import type { RawRow } from './problem.ts';
 
-/** V8 cannot hold a longer string; JSONL and parquet have no such limit. */
+/** V8 has no longer strings; JSONL and parquet have no such limit. */
 const MOST_BYTES = 500 * 1024 ** 2;
 
-/** @throws UsageError when the text is not JSON or is too long to be read at once */
+/** @throws UsageError if the text is not JSON or is too long */
 export async function* parseJsonText(path: string, stream: Readable): AsyncGenerator<RawRow> {
   const bytes = await readAll(path, stream);
-  const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
+  const text = textOf(bytes);
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseWhole(path, text);
   } catch (error) {
-    if (text.trimStart().startsWith('{')) {
-      yield* parseJsonLines(one(bytes));
-      return;
-    }
-    throw new UsageError(
-      `${path}: is not valid JSON (${(error as Error).message}); the file is cut off or damaged, fetch it again`,
-      { cause: error },
-    );
+    if (!text.trimStart().startsWith('{')) throw error;
+    yield* parseJsonLines([bytes]);
+    return;
   }
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) yield asRow(`item ${index + 1}`, item);
@@ -40,7 +35,21 @@ export async function* parseJsonText(path: string, stream: Readable): AsyncGener
   }
 }
 
-async function readAll(path: string, stream: Readable): Promise<Buffer> {
+/** The text without its byte order mark. */
+export const textOf = (bytes: Buffer): string => bytes.toString('utf8').replace(/^\uFEFF/, '');
+
+export function parseWhole(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(
+      `${path}: is not valid JSON (${(error as Error).message}); the file is cut off or damaged, fetch it again`,
+      { cause: error },
+    );
+  }
+}
+
+export async function readAll(path: string, stream: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of stream) {
@@ -53,8 +62,4 @@ async function readAll(path: string, stream: Readable): Promise<Buffer> {
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks);
-}
-
-async function* one(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes;
 }

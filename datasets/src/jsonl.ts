@@ -1,6 +1,6 @@
-/** Reads JSON Lines row by row: files of many gigabytes take constant memory. */
-
+/** Reads JSON Lines row by row in constant memory. */
 import { MOST } from '@swefarm/shared';
+import { isRow } from './fields/fields.ts';
 import { describeValue } from './fields/problem.ts';
 import type { RawRow } from './problem.ts';
 
@@ -9,10 +9,10 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
  * Splits at line feeds only: readline would also split at U+2028, which is legal inside JSON strings. A line longer than `mostBytes` is
- * refused by its number, and is never held in memory as a whole.
+ * refused by its number and not stored.
  */
 export async function* parseJsonLines(
-  chunks: AsyncIterable<Uint8Array>,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   mostBytes: number = MOST.textBytes,
 ): AsyncGenerator<RawRow> {
   let pending: Uint8Array[] = [];
@@ -26,10 +26,17 @@ export async function* parseJsonLines(
   const take = (unterminated: boolean): RawRow | null => {
     number += 1;
     const line = Buffer.concat(pending);
-    const long = size > mostBytes ? size : null;
+    const length = size;
     pending = [];
     size = 0;
-    return long === null ? parseLine(line, number, unterminated) : tooLong(number, long, mostBytes);
+    return length > mostBytes
+      ? bad(
+          `line ${number}`,
+          `a row of at most ${mostBytes} bytes`,
+          `one of ${length} bytes`,
+          'remove the columns that this farm does not read, or leave out the row',
+        )
+      : parseLine(line, number, unterminated);
   };
   for await (const chunk of chunks) {
     let start = 0;
@@ -46,21 +53,12 @@ export async function* parseJsonLines(
   if (last) yield last;
 }
 
-const tooLong = (number: number, size: number, most: number): RawRow =>
-  bad(
-    `line ${number}`,
-    `a row of at most ${most} bytes`,
-    `one of ${size} bytes`,
-    'remove the columns that this farm does not read, or leave out the row',
-  );
-
 function parseLine(bytes: Uint8Array, number: number, unterminated: boolean): RawRow | null {
   const where = `line ${number}`;
   let text: string;
   try {
     text = decoder.decode(bytes).trim();
   } catch {
-    // The decoder's own message ("The encoded data was not valid") adds nothing.
     return bad(where, 'UTF-8 text', 'other bytes', 'convert the file to UTF-8');
   }
   if (text === '') return null;
@@ -75,13 +73,11 @@ function parseLine(bytes: Uint8Array, number: number, unterminated: boolean): Ra
   return { ...asRow(where, value), text };
 }
 
-/** A row must be an object; shared by all text formats. */
-export function asRow(where: string, value: unknown): RawRow {
-  if (value !== null && typeof value === 'object' && !Array.isArray(value)) {
-    return { where, value: value as Record<string, unknown> };
-  }
-  return bad(where, 'a JSON object', describeValue(value), 'write one object per row');
-}
+/** A row must be an object. */
+export const asRow = (where: string, value: unknown): RawRow =>
+  isRow(value)
+    ? { where, value }
+    : bad(where, 'a JSON object', describeValue(value), 'write one object per row');
 
 function bad(where: string, expected: string, found: string, remedy: string): RawRow {
   return { where, problem: { where, field: null, expected, found, remedy } };

@@ -1,5 +1,5 @@
-/** Rows in the clothes of NeMo Gym's swe_agents: the dataset's row is a JSON text in the metadata of the request. */
-import { asObject, type Row } from './fields/fields.ts';
+/** Unwraps rows of NeMo Gym's swe_agents: the row of the dataset is a JSON text in the metadata of the request. */
+import { asObject, isRow, type Row } from './fields/fields.ts';
 import { describeValue, type RowProblem } from './fields/problem.ts';
 
 export type Unwrapped = {
@@ -10,8 +10,8 @@ export type Unwrapped = {
 };
 
 /**
- * The row within the wrapper, or the row itself. Columns beside the wrapper win over those in it, and the wrapper's own fields over
- * those of the text: so Gym's `run_swe_agents` reads them.
+ * Returns the row inside the wrapper, or the row itself. As in Gym's `run_swe_agents`, columns beside the wrapper win over the fields of
+ * the metadata, and these over the columns of the text.
  */
 export function unwrap(row: Row): Unwrapped {
   const metadata = asRow(asRow(row.responses_create_params)?.metadata);
@@ -35,10 +35,9 @@ export function unwrap(row: Row): Unwrapped {
   };
 }
 
-const asRow = (value: unknown): Row | null =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Row) : null;
+const asRow = (value: unknown): Row | null => (isRow(value) ? value : null);
 
-/** The metadata's own fields, under the names that datasets use. */
+/** The fields of the metadata under the names of dataset columns. */
 function named(metadata: Row): Row {
   const { instance_id, base_commit, problem_statement, golden_patch, dataset_name } = metadata;
   const gym = typeof dataset_name === 'string' && /swe-?gym/i.test(dataset_name);

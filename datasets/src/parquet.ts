@@ -1,17 +1,18 @@
-/** Reads parquet by row group, and only the columns that an instance needs. */
+/** Reads the columns of a parquet file that an instance needs, by row group. */
 import { errorMessage, UsageError } from '@swefarm/shared';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { COLUMNS, ID_COLUMNS } from './families/registry.ts';
+import type { Row } from './fields/fields.ts';
 import type { RawRow } from './problem.ts';
+import { mapLeaves } from './tools/exact.ts';
 
-/** @throws UsageError when the file is truncated or damaged, or has no known column */
+/** @throws UsageError if the file is truncated or damaged, or has no known column */
 export async function* readParquet(path: string): AsyncGenerator<RawRow> {
   const file = await asyncBufferFromFile(path);
   let rowStart = 0;
   try {
     const metadata = await parquetMetadataAsync(file);
-    // Members of structs have names of their own, which are no columns.
     const present = parquetSchema(metadata).children.map(({ element }) => element.name);
     const columns = COLUMNS.filter((name) => present.includes(name));
     if (!columns.some((name) => ID_COLUMNS.includes(name))) {
@@ -23,7 +24,7 @@ export async function* readParquet(path: string): AsyncGenerator<RawRow> {
       const rowEnd = rowStart + Number(group.num_rows);
       const rows = await parquetReadObjects({ file, metadata, columns, compressors, rowStart, rowEnd });
       for (const [index, row] of rows.entries()) {
-        yield { where: `row ${rowStart + index + 1}`, value: plain(row) };
+        yield { where: `row ${rowStart + index + 1}`, value: mapLeaves(row, jsonLeaf) as Row };
       }
       rowStart = rowEnd;
     }
@@ -34,14 +35,8 @@ export async function* readParquet(path: string): AsyncGenerator<RawRow> {
   }
 }
 
-/** Converts parquet's values, also within structs and lists, to what JSON would hold. */
-const plain = (row: Record<string, unknown>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plainValue(value)]));
-
-function plainValue(value: unknown): unknown {
+/** The JSON form of a value of parquet that JSON lacks. */
+function jsonLeaf(value: unknown): unknown {
   if (typeof value === 'bigint') return Number(value);
-  if (value instanceof Date) return value.toISOString();
-  if (Array.isArray(value)) return value.map(plainValue);
-  if (value !== null && typeof value === 'object') return plain(value as Record<string, unknown>);
-  return value;
+  return value instanceof Date ? value.toISOString() : undefined;
 }

@@ -1,20 +1,20 @@
-/** Problems of rows, which are collected and reported together; each names place, field, expectation and remedy. */
+/** Collects the problems of rows into one error; each problem names place, field, expectation and remedy. */
 import { UsageError } from '@swefarm/shared';
 import { describeProblem, type RowProblem } from './fields/problem.ts';
 
 export { describeValue, type RowProblem } from './fields/problem.ts';
 
-/** A row of the file, or why it cannot be read. */
+/** A row of the file, or the problem that prevents reading it. */
 export type RawRow =
   | {
       where: string;
       value: Record<string, unknown>;
-      /** The row as it stands in a JSONL file, without the blanks around it. */
+      /** The line of a JSONL file, trimmed. */
       text?: string;
     }
   | { where: string; problem: RowProblem };
 
-/** Rows that are well formed and cannot be graded, by reason, with the first problem of each. */
+/** Well-formed rows that cannot be graded, by reason, with the first problem of each. */
 export type UngradableRows = Map<string, { count: number; first: RowProblem }>;
 
 const SHOWN = 20;

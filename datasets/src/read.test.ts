@@ -55,7 +55,7 @@ test('the same rows are the same dataset in every format', async () => {
   expect(new Set(read.map((one) => one.sha256)).size).toBe(1);
 });
 
-test('parquet lists and timestamps are read as what they are', async () => {
+test('parquet lists and timestamps are read as JSON values', async () => {
   const parquet = parquetWriteBuffer({
     columnData: [
       { name: 'instance_id', data: ['a__b-1'], type: 'STRING' },
@@ -131,7 +131,7 @@ test.each<[string, string | Uint8Array, RegExp]>([
   await expect(readDataset(path)).rejects.toMatchObject({ name: 'UsageError' });
 });
 
-test('a line that is too long is refused by its number, wherever its pieces end, and the rows beside it are read', async () => {
+test('a line that is too long is refused by its number, and other rows are read', async () => {
   const long = `{"a":"${'x'.repeat(200)}"}`;
   for (const [text, numbers] of [
     [`{"b":1}\n${long}\n{"c":2}\n`, [1, 3]],
@@ -160,7 +160,7 @@ test('a missing file and a folder are refused with a remedy', async () => {
   await expect(readDataset('/')).rejects.toThrow(/is a folder/);
 });
 
-test('all bad rows are reported at once, the first twenty spelled out', async () => {
+test('one error reports all bad rows, the first twenty in full', async () => {
   const bad = Array.from({ length: 25 }, (_, at) => row({ instance_id: `a__b-${at}`, FAIL_TO_PASS: at }));
   const path = await fileWith('bad.jsonl', lines(row(), ...bad));
   const error = (await readDataset(path).catch((thrown: unknown) => thrown)) as Error;
@@ -199,14 +199,14 @@ test('filters choose by id, repository, expression, tests, chance and order', as
   await expect(ids(path, { match: /nothing/ })).rejects.toThrow(/none of its 20 rows passes the filters/);
 });
 
-test('a row that is not asked for may be bad', async () => {
+test('a bad row that the filters exclude is ignored', async () => {
   const path = await fileWith('rows.jsonl', lines(row({ instance_id: 'a__b-1', PASS_TO_PASS: 3 }), second));
   expect(await ids(path, { ids: ['pallets__flask-2'] })).toEqual(['pallets__flask-2']);
 });
 
 const raw = (id: string) => row({ instance_id: id, repo: 'a/b', FAIL_TO_PASS: [], PASS_TO_PASS: [] });
 
-test('rows that cannot be graded refuse the file with counts by reason, or are left out and counted', async () => {
+test('ungradable rows are an error with counts by reason, or are omitted and counted', async () => {
   const lego = (id: string) =>
     row({
       instance_id: id,
@@ -226,19 +226,19 @@ test('rows that cannot be graded refuse the file with counts by reason, or are l
   expect([...read.ungradable.values()]).toEqual([2, 1]);
 });
 
-test('a malformed row is refused, whether or not ungradable ones are left out', async () => {
+test('a malformed row is an error even with --skip-ungradable', async () => {
   const path = await fileWith('bad.jsonl', lines(raw('a__b-1'), row({ base_commit: 7 })));
   await expect(readDataset(path, { skipUngradable: true })).rejects.toThrow(/line 2: base_commit: expected/);
 });
 
-test('a file of which nothing can be graded is refused, also when such rows are left out', async () => {
+test('a file without gradable rows is an error even with --skip-ungradable', async () => {
   const path = await fileWith('raw.jsonl', lines(raw('a__b-1')));
   await expect(readDataset(path, { skipUngradable: true })).rejects.toThrow(
     /none of its 1 rows .*can be graded/,
   );
 });
 
-test('the columns of parquet are those at its top, and structs are read as objects', async () => {
+test('only top-level columns of parquet count, and structs are read as objects', async () => {
   const v2 = FAMILY_ROWS['swe-rebench-v2'] ?? {};
   const texts = Object.entries(v2).filter(([, value]) => typeof value === 'string');
   const json = ['install_config', 'FAIL_TO_PASS', 'PASS_TO_PASS'];
@@ -253,7 +253,7 @@ test('the columns of parquet are those at its top, and structs are read as objec
   expect(instances[0]?.plan).toEqual((await readDataset(text)).instances[0]?.plan);
 });
 
-test('in a file of several families each row is told by the columns that it fills in', async () => {
+test('in a file of several families, the filled columns of a row decide its family', async () => {
   const rows = Object.values(FAMILY_ROWS).filter((one) => one.responses_create_params === undefined);
   const names = new Set(rows.flatMap((one) => Object.keys(one)));
   const nulls = Object.fromEntries([...names].map((name) => [name, null]));
@@ -264,7 +264,7 @@ test('in a file of several families each row is told by the columns that it fill
   for (const one of rows) expect(family({ ...nulls, ...one })).toBe(family(one));
 });
 
-test('rows without an instance_id are told apart by what their family has', async () => {
+test('rows without instance_id have the id of their family', async () => {
   const r2e = FAMILY_ROWS['r2e-gym'] ?? {};
   const path = await fileWith('r2e.jsonl', lines(r2e));
   const [first] = await ids(path);

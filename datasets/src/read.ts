@@ -4,8 +4,13 @@ import { resolve } from 'node:path';
 import { type Instance, UsageError } from '@swefarm/shared';
 import type { RowOptions } from './families/family.ts';
 import { choose, type DatasetFilters, isNamed, keep } from './filter.ts';
-import type { RawRow } from './problem.ts';
-import { datasetError, type RowProblem, type UngradableRows, ungradableError } from './problem.ts';
+import {
+  datasetError,
+  type RawRow,
+  type RowProblem,
+  type UngradableRows,
+  ungradableError,
+} from './problem.ts';
 import { openRow } from './row.ts';
 import { readRows } from './source.ts';
 
@@ -13,31 +18,31 @@ export type Dataset = {
   /** Absolute. */
   path: string;
   instances: Instance[];
-  /** Hash of the chosen instances, not of the file: another filter makes another dataset, another compression does not. */
+  /** Hash of the chosen instances. A filter changes it, a compression of the file does not. */
   sha256: string;
-  /** Rows in the file, chosen or not. */
+  /** All rows of the file. */
   rows: number;
-  /** Ids of all rows in the file. */
+  /** Ids of all rows of the file. */
   ids: ReadonlySet<string>;
-  /** Rows left out because they cannot be graded, by reason; empty unless the caller asked for it. */
+  /** Omitted rows that cannot be graded, by reason; empty without `skipUngradable`. */
   ungradable: ReadonlyMap<string, number>;
 };
 
 export type ReadOptions = RowOptions & {
   filters?: DatasetFilters;
-  /** Leaves out and counts the rows that cannot be graded; otherwise one of them refuses the file. */
+  /** Omits and counts rows that cannot be graded; otherwise such a row is an error. */
   skipUngradable?: boolean | undefined;
   signal?: AbortSignal;
 };
 
-/** Problems kept in memory; a file with more is bad throughout. */
+/** Reading ends after this many problems. */
 const MOST_PROBLEMS = 10_000;
 
 /**
- * Rows that the name filters exclude are only checked for valid JSON and for their id.
+ * Checks only JSON and id of rows that the name filters exclude.
  *
- * @throws UsageError naming file, row, field, expectation and remedy of every bad row; for duplicate or unknown ids;
- *   when no instance is selected
+ * @throws UsageError with file, row, field, expectation and remedy of every bad row; for duplicate or unknown ids; if no instance is
+ *   selected
  */
 export async function readDataset(path: string, options: ReadOptions = {}): Promise<Dataset> {
   const absolute = resolve(path);
@@ -85,7 +90,7 @@ function gatherer(filters: DatasetFilters, options: RowOptions) {
       problems.push(row.problem);
       return;
     }
-    const { id, repo, read: readIt } = openRow(row.where, row.value, options);
+    const { id, repo, read: readRow } = openRow(row.where, row.value, options);
     if (typeof id === 'string') {
       const earlier = seen.get(id);
       if (earlier !== undefined) {
@@ -101,7 +106,7 @@ function gatherer(filters: DatasetFilters, options: RowOptions) {
       seen.set(id, row.where);
     }
     if (!isNamed(id, repo, filters, ids)) return;
-    const read = readIt();
+    const read = readRow();
     if ('instance' in read) keep(instances, read.instance, filters);
     else if (read.problems.every((problem) => problem.ungradable !== undefined)) count(read.problems[0]);
     else problems.push(...read.problems.filter((problem) => problem.ungradable === undefined));

@@ -73,7 +73,7 @@ test.each([
   expect(problems({ repo, version: '99.1', instance_id: id, test_cmd: 'pytest -rA' })).toEqual([]);
 });
 
-test('pictures of the issue are named below it, those of the fix are not, and a test that needs one is refused', () => {
+test('an issue names its own pictures only, and a row whose tests need pictures is refused', () => {
   const of = (test_patch: string[]) => ({
     image_assets: JSON.stringify({
       problem_statement: ['https://x.example/issue.png'],
@@ -84,7 +84,7 @@ test('pictures of the issue are named below it, those of the fix are not, and a 
   const { problem_statement } = instance(of([]));
   expect(problem_statement).toBe('It breaks.\n\nPictures of the issue:\nhttps://x.example/issue.png\n');
   expect(problems(of(['b.png']))).toEqual(['image_assets.test_patch']);
-  // The harness whose rows have a script of their own puts the pictures of the fix beside every patch.
+  // 5.0.2, whose rows have a script, puts the pictures of the fix beside every patch.
   const latest = { eval_script: 'npm test', log_parser: 'jest', eval_type: 'pass_and_fail', image: 'x/y:1' };
   expect(toInstance('line 1', row({ ...of([]), ...latest }))).toMatchObject({
     problems: [{ field: 'image_assets.patch', ungradable: expect.stringContaining('pictures of the fix') }],
@@ -92,38 +92,38 @@ test('pictures of the issue are named below it, those of the fix are not, and a 
   expect(problems({ image_assets: '[' })).toEqual(['image_assets']);
 });
 
-test('pictures of the issue come from where the operator has them, those of the fix from nowhere', () => {
+test("the pictures of the issue come from the operator's folder; those of the fix are absent", () => {
   const shown = ['https://x.example/a.png', 'https://x.example/b.png'];
   const image_assets = {
     problem_statement: shown,
     patch: [{ path: 'a.png', url: 'https://x.example/fix.png' }],
     test_patch: [],
   };
-  const asked: string[] = [];
+  const addresses: string[] = [];
   const picturesOf = (bytes: number) => {
     const file = { media_type: 'image/png', sha256: '', bytes, data: 'QUJD' } as const;
     const find = (address: string) => {
-      asked.push(address);
+      addresses.push(address);
       return { address, file };
     };
     const read = toInstance('line 1', row({ image_assets }), { pictures: { find } });
     return 'instance' in read ? read.instance.pictures : [];
   };
   expect(picturesOf(3)?.map(({ file }) => file?.bytes)).toEqual([3, 3]);
-  expect(asked).toEqual(shown);
+  expect(addresses).toEqual(shown);
   expect(instance({ image_assets }).pictures).toEqual(shown.map((address) => ({ address })));
   const many = { problem_statement: Array(21).fill('https://x.example/a.png') };
   expect(problems({ image_assets: many })).toEqual(['image_assets.problem_statement']);
 });
 
-test('--family names the images of repositories that no table knows', () => {
+test('--family gives images to unknown repositories', () => {
   expect(instance({ repo: 'a/b', instance_id: 'a__b-1' }, 'swebench').image).toBe(
     'swebench/sweb.eval.x86_64.a_1776_b-1:latest',
   );
   expect(problems({ repo: 'a/b' })).toEqual(['image']);
 });
 
-test('a row may carry its own evaluation, at its top level or under environment', () => {
+test('a row may define its evaluation at its top level or under environment', () => {
   const environment = {
     test_cmd: 'pytest -rA',
     log_parser: 'pytest',
@@ -143,7 +143,7 @@ test('a row may carry its own evaluation, at its top level or under environment'
   });
 });
 
-test('gold of a SWE-smith row undoes its patch', () => {
+test('gold of a SWE-smith row reverts its patch', () => {
   const patch = '--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-good\n+bad\n';
   const smith = { repo: 'swesmith/mewwts__addict.75284f95', patch };
   expect(instance(smith).patch).toBe('--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-bad\n+good\n');

@@ -8,17 +8,17 @@ import type { RowProblem } from './problem.ts';
 
 export type { RowOptions } from './families/family.ts';
 
-export type RowRead = { instance: Instance } | { problems: RowProblem[] };
+type RowRead = { instance: Instance } | { problems: RowProblem[] };
 
-/** A row whose family is known, and which is not read yet. */
-export type OpenedRow = {
-  /** As its family's rows have them; of any type, for nothing is checked yet. */
+/** A row whose family is known and whose fields are not read yet. */
+type OpenedRow = {
+  /** Unchecked values of the columns that its family uses. */
   id: unknown;
   repo: unknown;
   read(): RowRead;
 };
 
-/** `where` stands in the problems: `line 3`. */
+/** `where` is the place in messages, such as `line 3`. */
 export function openRow(where: string, given: Row, options: RowOptions = {}): OpenedRow {
   const { row, dataset, problem } = unwrap(given);
   const context: RowContext = { ...options, wrappedDataset: dataset };
@@ -37,15 +37,15 @@ export function openRow(where: string, given: Row, options: RowOptions = {}): Op
   };
 }
 
-/** A file of several families has columns of all of them, null where a row has none: they are no signs. */
+/** In a file of several families a row has null in the columns of other families; these are no signs. */
 const withoutNulls = (row: Row): Row =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
 
-/** The instance of a row, or all problems of the row. */
+/** Returns the instance of a row, or all its problems. */
 export const toInstance = (where: string, row: Row, options: RowOptions = {}): RowRead =>
   openRow(where, row, options).read();
 
-/** A reader passes on what the row says: a value that no record can hold is the row's. */
+/** A value that the record cannot store is a problem of the row. */
 function checked(read: FieldReader, instance: InstanceDraft): RowRead {
   const parsed = Instance.safeParse(instance);
   if (parsed.success) return { instance: parsed.data };

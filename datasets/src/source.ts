@@ -1,6 +1,6 @@
 /**
- * Reads a dataset file as a stream of raw rows. The content decides the format, not the name: there are .json files
- * that hold JSONL, .jsonl files that are gzipped, and so on.
+ * Reads a dataset file as a stream of raw rows. The content decides the format, because some .json files contain JSONL and some .jsonl
+ * files are gzipped.
  */
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
@@ -12,11 +12,7 @@ import { parseJsonText } from './json.ts';
 import { parseJsonLines } from './jsonl.ts';
 import type { RawRow } from './problem.ts';
 
-/**
- * Yields rows in file order.
- *
- * @throws UsageError when the file is missing, empty, truncated or of an unknown format
- */
+/** Yields rows in file order. @throws UsageError if the file is missing, empty, truncated or of an unknown format */
 export async function* readRows(path: string, signal?: AbortSignal): AsyncGenerator<RawRow> {
   const { form, open: plain } = await openSource(path, signal);
   if (form === 'parquet') {
@@ -32,13 +28,13 @@ export async function* readRows(path: string, signal?: AbortSignal): AsyncGenera
   }
 }
 
-export type DatasetSource = {
+type DatasetSource = {
   form: 'json' | 'jsonl' | 'parquet';
-  /** The text of the file, unpacked; may be called several times. For parquet: its bytes. */
+  /** Opens the decompressed text; for parquet, the bytes. May be called several times. */
   open: () => Readable;
 };
 
-/** The form of a file, by its content. Throws UsageError as {@link readRows} does. */
+/** Finds the form of a file by its content. Throws UsageError as {@link readRows}. */
 export async function openSource(path: string, signal?: AbortSignal): Promise<DatasetSource> {
   const head = await readHead(path);
   if (head.subarray(0, 4).toString('latin1') === 'PAR1') {
@@ -76,7 +72,7 @@ async function firstBytes(stream: Readable): Promise<Buffer> {
       if (size >= HEAD_BYTES) break;
     }
   } catch (error) {
-    // The pass that reads the whole file reports a truncated archive, and keeps its complete rows.
+    // The pass over the whole file reports a truncated archive and reads its complete rows.
     if (size === 0) throw error;
   }
   return Buffer.concat(chunks);
@@ -86,13 +82,13 @@ function openPlain(path: string, gzipped: boolean, signal?: AbortSignal): Readab
   const file = createReadStream(path, { highWaterMark: 1024 * 1024, ...(signal ? { signal } : {}) });
   if (!gzipped) return file;
   const plain = createGunzip();
-  // pipe() forwards no errors; pipeline() does not suit readers that stop early.
+  // pipe() forwards no errors, and pipeline() fails for readers that stop early.
   file.on('error', (error) => plain.destroy(error));
   plain.on('close', () => file.destroy());
   return file.pipe(plain);
 }
 
-/** The first line of JSONL is a complete JSON object; anything else is read as one JSON text. */
+/** The first line of JSONL is a complete JSON object; any other text is one JSON text. */
 function isJsonLines(head: Buffer): boolean {
   const text = head
     .toString('utf8')
@@ -102,13 +98,13 @@ function isJsonLines(head: Buffer): boolean {
   const firstKey = /^\{\s*"([^"\\]+)"\s*:\s*\{/.exec(text)?.[1];
   if (firstKey !== undefined && !COLUMNS.includes(firstKey)) return false;
   const end = text.indexOf('\n');
-  // The first line is longer than the bytes read: common for a dataset row, rare for a JSON text.
+  // A first line longer than the read bytes is usually a row of a dataset.
   if (end < 0) return true;
   const line = text.slice(0, end).trim();
   return line !== '{' && !line.endsWith(',');
 }
 
-/** For a name as hubs have it: the command that fetches it. */
+/** The command that fetches a dataset, if the path looks like the name of one. */
 function hubRemedy(path: string): string | null {
   if (!/^[\w-][\w.-]*\/[\w-][\w.-]*(@[\w.-]+)?$/.test(path) || /\.(jsonl?|parquet|gz|csv|tsv)$/.test(path))
     return null;
@@ -116,11 +112,10 @@ function hubRemedy(path: string): string | null {
   return `if it is the name of a dataset on a hub, fetch it first with "npx swefarm dataset fetch ${path}"; then give a file in ${name.replace('/', '__')}`;
 }
 
-/** The error of a file that cannot be read, with its remedy. */
+/** The error for a file that cannot be read, with its remedy. */
 export function readError(path: string, error: unknown): unknown {
   if (error instanceof UsageError) return error;
-  const code = (error as NodeJS.ErrnoException).code;
-  switch (code) {
+  switch ((error as NodeJS.ErrnoException).code) {
     case 'ENOENT':
       return new UsageError(`${path}: no such file; ${hubRemedy(path) ?? 'check the path of --dataset'}`, {
         cause: error,

@@ -1,7 +1,6 @@
-/** Least, quartiles and most of numbers; null without any. */
 export type Spread = { least: number; q1: number; median: number; q3: number; most: number } | null;
 
-/** Nearest-rank quartiles. */
+/** Nearest-rank quartiles; null without values. */
 export function spreadOf(values: readonly number[]): Spread {
   if (values.length === 0) return null;
   const order = values.toSorted((a, b) => a - b);

@@ -1,4 +1,4 @@
-/** Rows of our own making in the exact form of each family, and the files that go with them. */
+/** Artificial rows in the exact form of each family, and their files. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
@@ -186,7 +186,7 @@ const INTERNAL = {
   'parsing_script.py': PARSER,
 };
 
-/** By a name that says the form. Each is read as it stands; SWE-bench Pro's own needs {@link writeProFiles}. */
+/** By the name of the form. SWE-bench Pro's row needs {@link writeProFiles}. */
 export const FAMILY_ROWS: Readonly<Record<string, Record<string, unknown>>> = {
   'r2e-gym': {
     repo_name: 'calc',
@@ -308,7 +308,7 @@ export const FAMILY_ROWS: Readonly<Record<string, Record<string, unknown>>> = {
 
 const { dockerhub_tag: _tag, ...UNTAGGED } = INTERNAL;
 
-/** Rows that are well formed and cannot be graded, by the reason that stands in the count. */
+/** Well-formed rows that cannot be graded, by reason. */
 export const UNGRADABLE_ROWS: Readonly<Record<string, Record<string, unknown>>> = {
   'the scripts of SWE-bench Pro are not here': PRO,
   'a log parser that its harness has not': {

@@ -1,4 +1,4 @@
-/** Rows of all families with anything wrong in them, and what holds of each that is read. */
+/** Rows of all families with random faults, and a check of the result of reading them. */
 import { Instance } from '@swefarm/shared';
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -38,14 +38,14 @@ const value = fc.oneof(
   fc.constantFrom(...'a[({"\'\\ \n').map((one) => one.repeat(200_000)),
 );
 
-/** One change: where (as a share of all places of the row), and what to. */
+/** One change: the place, as a share of all places of the row, and the new value. */
 const change = fc.record({
   at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
   how: fc.constantFrom('replace', 'remove', 'cut', 'add'),
   to: value,
 });
 
-/** A row of some family, changed in one to four places at any depth, also within its JSON texts. */
+/** A row of any family with one to four changes at any depth. */
 export const hostileRow: fc.Arbitrary<Row> = fc
   .record({ row: fc.constantFrom(...ROWS), changes: fc.array(change, { minLength: 1, maxLength: 4 }) })
   .map(({ row, changes }) => {
@@ -60,7 +60,7 @@ function apply(row: Row, { at, how, to }: { at: number; how: string; to: unknown
   if (!place) return;
   const { holder, key } = place;
   const before = holder[key];
-  // No file gives a list with a hole.
+  // Lists in files have no holes.
   if (how === 'remove' && Array.isArray(holder)) holder.splice(Number(key), 1);
   else if (how === 'remove') delete holder[key];
   else if (how === 'cut' && typeof before === 'string') holder[key] = before.slice(0, before.length / 2);
@@ -74,10 +74,10 @@ function placesOf(value: unknown): { holder: Row; key: string }[] {
   return Object.keys(holder).flatMap((key) => [{ holder, key }, ...placesOf(holder[key])]);
 }
 
-/** Milliseconds that a row may take: rows here are below a megabyte. */
+/** Time limit of a row below a megabyte. */
 const MOST_MS = 2_000;
 
-/** It is an instance that the records hold, or each problem names line, field, expectation and remedy; in bounded time. */
+/** Expects a valid instance, or problems with line, field, expectation and remedy, in bounded time. */
 export function expectReadOrRefused(row: Row): void {
   const began = performance.now();
   const read = toInstance('line 7', row);
@@ -90,7 +90,7 @@ export function expectReadOrRefused(row: Row): void {
   for (const problem of read.problems) {
     expect(problem.where).toBe('line 7');
     expect(problem.field).not.toBe('');
-    for (const said of [problem.expected, problem.found, problem.remedy]) expect(said).not.toBe('');
+    for (const text of [problem.expected, problem.found, problem.remedy]) expect(text).not.toBe('');
     expect(problem.found.length).toBeLessThan(400);
   }
 }

@@ -18,9 +18,9 @@ const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).dig
 const gitHash = (bytes: Buffer): string =>
   createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
 
-/** A server with the routes of a hub, and a second one as its store of large files; `faults` changes single answers. */
+/** A server with the routes of a hub, and a store for large files. `faults` replace single answers. */
 type Faults = {
-  /** True: the answer is written by the fault. */
+  /** True: the fault wrote the answer. */
   api?: (request: IncomingMessage, response: ServerResponse) => boolean;
   store?: (request: IncomingMessage, response: ServerResponse, from: number) => boolean;
   checksum?: string;
@@ -41,10 +41,14 @@ async function listening(
 }
 
 async function openHub(faults: Faults = {}) {
-  const asked: { at: 'hub' | 'store'; url: string; token: string | undefined; range: string | undefined }[] =
-    [];
+  const requests: {
+    at: 'hub' | 'store';
+    url: string;
+    token: string | undefined;
+    range: string | undefined;
+  }[] = [];
   const note = (at: 'hub' | 'store', request: IncomingMessage) =>
-    asked.push({
+    requests.push({
       at,
       url: String(request.url),
       token: request.headers.authorization,
@@ -82,14 +86,14 @@ async function openHub(faults: Faults = {}) {
       response.writeHead(302, { location: `${store}/blob?signature=x` }).end();
     } else response.writeHead(404).end();
   });
-  return { hub, asked };
+  return { hub, requests };
 }
 
 async function fetched(
   faults: Faults = {},
   over: { token?: string; folder?: string; files?: string[] } = {},
 ) {
-  const { hub, asked } = await openHub(faults);
+  const { hub, requests } = await openHub(faults);
   const folder = over.folder ?? (await mkdtemp(join(tmpdir(), 'swefarm-hub-')));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const address: HubAddress = { url: hub, token: over.token === undefined ? null : new Secret(over.token) };
@@ -103,7 +107,7 @@ async function fetched(
       signal: AbortSignal.timeout(60_000),
       onNote: (text) => notes.push(text),
     });
-  return { folder, asked, notes, run, file: join(folder, 'data/train.jsonl') };
+  return { folder, requests, notes, run, file: join(folder, 'data/train.jsonl') };
 }
 
 const once = () => {
@@ -115,8 +119,8 @@ const once = () => {
   };
 };
 
-test('all pages of the file list are read, each file is checked, and the record names commit and checksums', async () => {
-  const { run, file, folder, asked, notes } = await fetched();
+test('a fetch reads all pages, checks each file, and records commit and checksums', async () => {
+  const { run, file, folder, requests, notes } = await fetched();
   const record = await run();
   expect(await readFile(file)).toEqual(ROWS);
   expect(record).toMatchObject({ name: 'o/n', revision: 'main', commit: COMMIT });
@@ -127,10 +131,10 @@ test('all pages of the file list are read, each file is checked, and the record 
   expect(JSON.parse(await readFile(join(folder, FETCH_RECORD), 'utf8'))).toMatchObject({
     files: record.files,
   });
-  const before = asked.length;
+  const before = requests.length;
   await run();
   expect(
-    asked
+    requests
       .slice(before)
       .map(({ url }) => url)
       .filter((url) => !url.startsWith('/api/')),
@@ -139,28 +143,28 @@ test('all pages of the file list are read, each file is checked, and the record 
 });
 
 test('the token goes to the hub and never to the host of a redirect', async () => {
-  const { run, asked } = await fetched({}, { token: 'hf_secret' });
+  const { run, requests } = await fetched({}, { token: 'hf_secret' });
   await run();
-  expect(new Set(asked.filter(({ at }) => at === 'hub').map(({ token }) => token))).toEqual(
+  expect(new Set(requests.filter(({ at }) => at === 'hub').map(({ token }) => token))).toEqual(
     new Set(['Bearer hf_secret']),
   );
-  expect(asked.filter(({ at }) => at === 'store').map(({ token }) => token)).toEqual([undefined]);
+  expect(requests.filter(({ at }) => at === 'store').map(({ token }) => token)).toEqual([undefined]);
 });
 
-/** Bytes of what has come so far. */
+/** The size of the partial file. */
 const partSize = (file: string): number => {
   const part = readdirSync(dirname(file)).find((name) => name.endsWith('.part'));
   return part === undefined ? 0 : statSync(join(dirname(file), part)).size;
 };
 
-test('a file that is cut off is continued at its byte', async () => {
+test('an interrupted download resumes at its byte', async () => {
   const first = once();
-  const { run, file, asked } = await fetched({
+  const { run, file, requests } = await fetched({
     store: (_request, response) => {
       if (!first()) return false;
       response.writeHead(200, { 'content-length': ROWS.length });
       response.write(ROWS.subarray(0, 100_000));
-      // A connection that is reset takes with it what was not read: it is cut when a byte lies on the disk.
+      // A reset discards unread bytes, so it waits for the first byte on the disk.
       void vi
         .waitFor(() => expect(partSize(file)).toBeGreaterThan(0), 100_000)
         .then(() => response.destroy());
@@ -169,7 +173,7 @@ test('a file that is cut off is continued at its byte', async () => {
   });
   await run();
   expect(await readFile(file)).toEqual(ROWS);
-  const ranges = asked.filter(({ at }) => at === 'store').map(({ range }) => range);
+  const ranges = requests.filter(({ at }) => at === 'store').map(({ range }) => range);
   expect(ranges).toHaveLength(2);
   expect(ranges[1]).toMatch(/^bytes=[1-9]\d*-$/);
 });
@@ -188,9 +192,9 @@ test('a store that ignores the range is read from the start', async () => {
   expect(await readFile(file)).toEqual(ROWS);
 });
 
-test('429 waits as Retry-After says', async () => {
+test('429 waits for the time of Retry-After', async () => {
   const first = once();
-  const { run, asked } = await fetched({
+  const { run, requests } = await fetched({
     api: (_request, response) => {
       if (!first()) return false;
       response.writeHead(429, { 'retry-after': '1' }).end();
@@ -200,13 +204,13 @@ test('429 waits as Retry-After says', async () => {
   const begun = performance.now();
   await run();
   expect(performance.now() - begun).toBeGreaterThanOrEqual(990);
-  expect(asked[0]?.url).toBe(asked[1]?.url);
+  expect(requests[0]?.url).toBe(requests[1]?.url);
 });
 
 test.each([
   [undefined, /private or gated: set hub_token/],
   ['hf_bad', /the token is not accepted/],
-])('401 with the token %s says what to do', async (token, message) => {
+])('401 with the token %s is an error with a remedy', async (token, message) => {
   const { run } = await fetched(
     {
       api: (_request, response) => {
@@ -220,7 +224,7 @@ test.each([
   await expect(run()).rejects.not.toThrow(/hf_bad/);
 });
 
-test('a wrong checksum leaves nothing behind', async () => {
+test('a wrong checksum removes the download', async () => {
   const { run, folder } = await fetched({ checksum: 'f'.repeat(64) });
   await expect(run()).rejects.toMatchObject({ code: 'hub_checksum' });
   expect(await readdir(join(folder, 'data'))).toEqual([]);
@@ -238,11 +242,11 @@ test('more bytes than announced, another commit, and a path out of the folder ar
   await expect(changed.run()).rejects.toMatchObject({ code: 'hub_changed' });
   for (const path of ['../../etc/x.jsonl', '/etc/x.jsonl', 'a//x.jsonl', 'a\\..\\x.jsonl']) {
     const hostile = await fetched({ path });
-    await expect(hostile.run(), path).rejects.toThrow(/lies in no folder of ours/);
+    await expect(hostile.run(), path).rejects.toThrow(/is outside of the folder/);
   }
 });
 
-test('what was begun of another version is not continued, and a changed file is fetched again', async () => {
+test('a part of another version is not resumed, and a changed file is fetched again', async () => {
   const { run, file, folder } = await fetched();
   await run();
   await writeFile(file, 'edited');
@@ -251,12 +255,12 @@ test('what was begun of another version is not continued, and a changed file is 
   expect(await readFile(file)).toEqual(ROWS);
 });
 
-test('a file that the dataset has not is named with those it has', async () => {
+test('the error for a missing file lists the existing files', async () => {
   const { run } = await fetched({}, { files: ['test.parquet', '**/*.jsonl'] });
   await expect(run()).rejects.toThrow(/has no file test\.parquet; it has README\.md, data\/train\.jsonl/);
 });
 
-test('offline it says what to copy where', async () => {
+test('the error without a network lists the files to copy', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((done) => server.once('listening', done));
   const { port } = server.address() as AddressInfo;
@@ -277,7 +281,7 @@ test('offline it says what to copy where', async () => {
   });
 });
 
-test('the datasets of a configuration of NeMo Gym are found, and those that no hub has are named', async () => {
+test("NeMo Gym's datasets are found in a configuration, with a reason for unfetchable ones", async () => {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-gym-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const path = join(folder, 'gym.yaml');

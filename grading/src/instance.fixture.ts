@@ -1,4 +1,4 @@
-/** A made-up instance for tests; every field can be replaced. */
+/** An artificial instance; `changes` replace fields. */
 import { Instance, InstancePlan } from '@swefarm/shared';
 import type { EvaluationFacts } from './report/grade.ts';
 
@@ -50,13 +50,13 @@ export const instance = (changes: Partial<Instance> = {}): Instance => ({
   ...changes,
 });
 
-/** The same instance without its own evaluation: the table must have it. */
+/** The same instance without test command and parser. */
 export function fromTable(changes: Partial<Instance>): Instance {
   const { test_cmd: _command, log_parser: _parser, ...rest } = instance(changes);
   return rest;
 }
 
-/** A plan that a row brought, as no grader of ours makes one. */
+/** The plan of a row. */
 export const ownPlan = (changes: Partial<InstancePlan> = {}): InstancePlan => ({
   ...InstancePlan.parse({
     grader: 'quay-1.0',
@@ -68,7 +68,7 @@ export const ownPlan = (changes: Partial<InstancePlan> = {}): InstancePlan => ({
   ...changes,
 });
 
-/** An evaluation that ran to its end; every fact can be overridden. */
+/** The facts of a completed evaluation; `changes` replace facts. */
 export const ran = (log: string | null, changes: Partial<EvaluationFacts> = {}): EvaluationFacts => ({
   patch_state: 'applied',
   applied_with: 'git apply --verbose',

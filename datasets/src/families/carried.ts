@@ -1,4 +1,4 @@
-/** Rows that this farm wrote: an instance with its environment and plan, as exports and inputs of other trainers carry it. */
+/** Rows that this farm wrote: an instance with its environment and plan, as exports contain it. */
 import { DatasetFamily } from '@swefarm/shared';
 import { asObject, type FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
@@ -12,13 +12,13 @@ export const carried: Family = {
   read: readCarried,
 };
 
-/** The records' own schema checks environment and plan when the reader has ended. */
+/** The schema of the records checks environment and plan afterwards. */
 function readCarried(read: FieldReader): InstanceDraft {
   const { row } = read;
   const family = DatasetFamily.safeParse(row.family ?? 'custom');
   if (!family.success)
     read.complain('family', DatasetFamily.options.join(', '), row.family, 'write the row anew');
-  const shown = read.optionalText('shown_id');
+  const shownId = read.optionalText('shown_id');
   return {
     instance_id: read.id(),
     repo: read.text('repo', 'add the column repo as owner/name'),
@@ -35,6 +35,6 @@ function readCarried(read: FieldReader): InstanceDraft {
     needs_egress: row.needs_egress === true,
     environment: (asObject(row.environment) ?? {}) as NonNullable<InstanceDraft['environment']>,
     plan: asObject(row.plan) as NonNullable<InstanceDraft['plan']>,
-    ...(shown === null ? {} : { shown_id: shown }),
+    ...(shownId === null ? {} : { shown_id: shownId }),
   };
 }

@@ -1,14 +1,13 @@
-/** Rows whose evaluation follows from their columns: SWE-bench in all its sets, SWE-Gym, and rows of one's own. */
+/** Rows whose evaluation follows from their columns: every set of SWE-bench, SWE-Gym, and custom rows. */
 import { knownRepos, knownVersions } from '@swefarm/grading';
 import type { DatasetFamily, Instance } from '@swefarm/shared';
-import type { FieldReader, Row } from '../fields/fields.ts';
-import { isTextList } from '../fields/fields.ts';
+import { type FieldReader, isRow, isTextList, type Row } from '../fields/fields.ts';
 import { harnessImage, withTag } from '../fields/image.ts';
 import type { Family, RowContext } from './family.ts';
 import { withPictures } from './pictures.ts';
-import { readTests } from './tests.ts';
+import { readTests } from './planned.ts';
 
-/** The repositories that swebench 4.1.0 can test: SWE-bench, Multimodal, Multilingual. */
+/** The repositories that swebench 4.1.0 can test. */
 const SWEBENCH_REPOS = new Set(knownRepos('swebench').map((repo) => repo.toLowerCase()));
 
 const SWEGYM_REPOS = new Set([
@@ -42,7 +41,7 @@ export const columns: Family = {
   read: readColumns,
 };
 
-/** Null when the family is unknown: the row then needs an image column, or the command `--family`. */
+/** Null if the family is unknown: the row then needs an image column, or the command needs `--family`. */
 function detect(row: Row, ownImage: string | null, ownEvaluation: boolean): DatasetFamily | null {
   const repo = typeof row.repo === 'string' ? row.repo.toLowerCase() : '';
   if (row.subset === 'gym')
@@ -57,11 +56,10 @@ const IMAGES: Partial<Record<DatasetFamily, (id: string) => string>> = {
   swegym: (id) => harnessImage('xingyaoww', id, '_s_'),
 };
 
-/** Whether the row is of one of SWE-Gym's eleven repositories. */
 export const isSwegymRepository = ({ repo }: Row): boolean =>
   typeof repo === 'string' && SWEGYM_REPOS.has(repo.toLowerCase());
 
-/** Whether a table says how the repository is tested. */
+/** Whether a table has the test commands of the repository. */
 export const hasKnownRepository = ({ repo }: Row): boolean =>
   typeof repo === 'string' &&
   (SWEBENCH_REPOS.has(repo.toLowerCase()) || SWEGYM_REPOS.has(repo.toLowerCase()));
@@ -85,8 +83,8 @@ function readColumns(read: FieldReader, { family: given, pictures: source }: Row
   }
   const version = read.optionalText('version') ?? '';
   if (family === 'swegym' && !ownEvaluation) requireVersion(read, repo, version);
-  const told = read.optionalText('problem_statement', 'add the text of the issue') ?? '';
-  const issue = withPictures(read, told, source);
+  const statement = read.optionalText('problem_statement', 'add the text of the issue') ?? '';
+  const issue = withPictures(read, statement, source);
   const instance: Instance = {
     instance_id: instanceId,
     repo,
@@ -110,7 +108,7 @@ function readColumns(read: FieldReader, { family: given, pictures: source }: Row
   return instance;
 }
 
-/** Refuses a row of SWE-Gym at a version for which the fork of the harness has no commands. */
+/** Refuses a row of SWE-Gym at a version for which its harness has no commands. */
 function requireVersion(read: FieldReader, repo: string, version: string): void {
   const known = knownVersions('swegym', repo);
   if (known.length === 0 || known.includes(version)) return;
@@ -125,11 +123,9 @@ function requireVersion(read: FieldReader, repo: string, version: string): void 
 
 type EvaluationColumns = Partial<Pick<Instance, (typeof EVALUATION_COLUMNS)[number]>>;
 
-/** A row's own evaluation settings, at its top level or under `environment`; the top level wins. */
+/** The evaluation settings of a row, at its top level or under `environment`; the top level wins. */
 function evaluationColumns(read: FieldReader, row: Row): EvaluationColumns {
-  const nested = row.environment;
-  const inner =
-    nested !== null && typeof nested === 'object' && !Array.isArray(nested) ? (nested as Row) : {};
+  const inner = isRow(row.environment) ? row.environment : {};
   const found: EvaluationColumns = {};
   const value = (name: string): unknown => row[name] ?? inner[name] ?? null;
   for (const name of ['eval_script', 'install', 'log_parser'] as const) {

@@ -1,4 +1,4 @@
-/** The table of docs/datasets.md that says how a patch of each family is evaluated. */
+/** Compares the table of evaluations in docs/datasets.md with the plans of each family. */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,13 +19,13 @@ afterAll(() => rm(familyFiles, { recursive: true, force: true }));
 
 const page = readFileSync(new URL('../../../docs/datasets.md', import.meta.url), 'utf8');
 const [, table = ''] = /## How a patch of each family is evaluated[\s\S]*?\n((?:\|.*\n)+)/.exec(page) ?? [];
-/** Family or grader → folder, limit, a patch of nothing, one that does not apply, the rule's name. */
-const told = new Map(
+/** Family or grader → folder, limit, empty patch, inapplicable patch, rule. */
+const documented = new Map(
   table.split('\n').flatMap((line) => {
     const [, families = '', ...cells] = line.split('|').map((cell) => cell.trim());
     const [folder, limit, nothing, unapplied, rule = ''] = cells;
-    const said = [folder?.replaceAll('`', ''), limit, nothing, unapplied, /^`(\w+)`/.exec(rule)?.[1]];
-    return Array.from(families.matchAll(/`([\w-]+)`/g), ([, name = '']) => [name, said] as const);
+    const values = [folder?.replaceAll('`', ''), limit, nothing, unapplied, /^`(\w+)`/.exec(rule)?.[1]];
+    return Array.from(families.matchAll(/`([\w-]+)`/g), ([, name = '']) => [name, values] as const);
   }),
 );
 
@@ -44,12 +44,12 @@ const COLUMN_ROWS = {
 };
 
 test.each(Object.entries({ ...FAMILY_ROWS, ...COLUMN_ROWS }))(
-  'a row of %s is evaluated as the page says',
+  'a row of %s is evaluated as the page documents',
   (_name, given) => {
     const found = toInstance('line 1', given, { familyFiles });
     if ('problems' in found) throw new Error(JSON.stringify(found.problems));
     const { grader } = planEvaluation(found.instance);
-    // A family whose rows may come with a grader of another maker has a line for each.
-    expect(told.get(grader) ?? told.get(found.instance.family)).toEqual(planned(found.instance));
+    // A family with rows of several graders has a line for each grader.
+    expect(documented.get(grader) ?? documented.get(found.instance.family)).toEqual(planned(found.instance));
   },
 );

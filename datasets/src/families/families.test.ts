@@ -1,4 +1,4 @@
-/** Every family by rows of its exact form: the whole instance, what the agent may see of it, and what is refused by name. */
+/** Rows in the exact form of each family: the instance, the parts that the agent sees, and the refusals. */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -28,7 +28,7 @@ function read(row: Record<string, unknown>): Instance {
 test.each(Object.entries(FAMILY_ROWS))('a row of %s: image, environment, plan', (_name, row) => {
   const { patch: _patch, test_patch: _tests, plan, ...instance } = read(row);
   const { outcomes } = plan ?? {};
-  // The texts of programs are those of `grading`.
+  // The texts of programs belong to `grading`.
   const shown = outcomes?.from === 'program' ? { ...outcomes, files: Object.keys(outcomes.files) } : outcomes;
   expect({ ...instance, plan: { ...plan, outcomes: shown } }).toMatchSnapshot();
 });
@@ -68,7 +68,7 @@ test.each(Object.entries(UNGRADABLE_ROWS))('refused by name: %s', (reason, row) 
   expect('problems' in found && found.problems.map(({ ungradable }) => ungradable)).toEqual([reason]);
 });
 
-test('an image tag that its row lacks is derived as its makers do', () => {
+test('a missing image tag is derived as upstream derives it', () => {
   const tag = (repo: string, instance_id: string) =>
     read({
       ...FAMILY_ROWS['swe-bench-pro'],
@@ -95,7 +95,7 @@ test('an image tag that its row lacks is derived as its makers do', () => {
 });
 
 type Wrapped = { responses_create_params: { metadata: { instance_dict: string } } };
-test("nv-internal-1: NeMo's own choice of the tests wins over the lists of the row, and one list may be empty", () => {
+test("nv-internal-1: NeMo's lists of tests win over the row's, and one may be empty", () => {
   const { metadata } = (FAMILY_ROWS['nemotron, nv-internal-1'] as Wrapped).responses_create_params;
   const wrapped = (more: Record<string, unknown>) => {
     const instance_dict = JSON.stringify({ ...JSON.parse(metadata.instance_dict), ...more });
@@ -109,19 +109,19 @@ test("nv-internal-1: NeMo's own choice of the tests wins over the lists of the r
   const [failing, passing] = lists({});
   expect(lists({ fail_to_pass_select: '["chosen"]' })).toEqual([['chosen'], passing]);
   expect(lists({ pass_to_pass_select: ['kept'] })).toEqual([failing, ['kept']]);
-  // Whatever it holds: a choice of nothing asks for nothing.
+  // An empty list wins too.
   expect(lists({ pass_to_pass_select: '[]' })).toEqual([failing, []]);
   const none = toInstance('line 1', wrapped({ fail_to_pass_select: [], pass_to_pass_select: [] }));
   expect(none).toMatchObject({ problems: [{ expected: 'at least one test' }] });
 });
 
-test("a row of SWE-Lego from a registry of one's own is not taken for one of SWE-rebench, whose columns it has", () => {
+test('a SWE-Lego row with an image of a private registry is not read as SWE-rebench', () => {
   const { image_name, ...row } = FAMILY_ROWS['swe-lego'] ?? {};
   const mirrored = { ...row, image_name: `registry.example:5000/${String(image_name)}` };
   expect(read(mirrored)).toMatchObject({ family: 'swe-lego', image: `${mirrored.image_name}:latest` });
 });
 
-test('OpenSWE: a script may bring tests by their names, and no code, where the row withholds its patches', () => {
+test('OpenSWE: in a row without patches, the script may contain tests and no code', () => {
   const { patch: _patch, test_patch: _tests, ...row } = FAMILY_ROWS['open-swe'] ?? {};
   const changing = (file: string) =>
     toInstance('line 1', {
@@ -134,7 +134,7 @@ test('OpenSWE: a script may bring tests by their names, and no code, where the r
     expect(changing(file), file).toMatchObject({ problems: [{ field: 'eval_script' }] });
 });
 
-test('the verdict of SWE-rebench V2: equal as its makers ask, subset where the reader or the wrapper asks', () => {
+test("SWE-rebench V2 uses the rule equal, or subset by option or by NeMo's wrapper", () => {
   const row = FAMILY_ROWS['swe-rebench-v2'] ?? {};
   const rule = (given: Record<string, unknown>, options = {}) => {
     const found = toInstance('line 1', given, options);
@@ -170,7 +170,7 @@ test('each real row: the image, the grader, and a hash of the plan, or why there
       rows += 1;
       const row = openRow(raw.where, raw.value);
       const found = row.read();
-      // The answers of rows by columns are in the tests of the planner: their plans are planned here too.
+      // Rows without a plan get one from the planner here.
       seen[`${file} ${String(row.id)}`] =
         'instance' in found
           ? `${found.instance.family} ${found.instance.image} ${summary(found.instance)}`

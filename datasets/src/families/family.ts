@@ -1,4 +1,4 @@
-/** What a dataset family is to the reader of rows: its signs, its columns, and how a row becomes an instance. */
+/** A dataset family: its signs, its columns, and how a row becomes an instance. */
 import type { DatasetFamily, Instance, Picture } from '@swefarm/shared';
 import type { z } from 'zod';
 import type { FieldReader, Row } from '../fields/fields.ts';
@@ -6,39 +6,38 @@ import type { FieldReader, Row } from '../fields/fields.ts';
 export type RowOptions = {
   /** Overrides the family detected from the row. */
   family?: DatasetFamily | undefined;
-  /** For families whose makers ask for equality where training asks for a subset (SWE-rebench V2); absent: as the makers do. */
+  /** The verdict rule for families that define `equal` where training uses `subset` (SWE-rebench V2); default: the family's own. */
   verdict?: 'equal' | 'subset' | undefined;
-  /** A folder with files that the rows of a family lack (SWE-bench Pro's scripts). */
+  /** A folder with files that the rows lack, such as SWE-bench Pro's scripts. */
   familyFiles?: string | undefined;
-  /** Where the pictures of issues are; absent: rows only name them. */
+  /** Absent: instances contain only the addresses of pictures. */
   pictures?: PictureSource | undefined;
 };
 
-/** Gives the file of a picture, or says why there is none. */
+/** Returns the file of a picture, or the problem that prevents it. */
 export type PictureSource = { find(address: string): Picture };
 
-/** What is known of a row besides its columns. */
 export type RowContext = RowOptions & {
   /** The dataset that NeMo Gym's wrapper names around the row; null without a wrapper. */
   wrappedDataset: string | null;
 };
 
-/** An instance as a reader writes it: what the records leave to defaults may be absent. */
+/** An instance without the defaults of the record. */
 export type InstanceDraft = z.input<typeof Instance>;
 
 export type Family = {
   name: DatasetFamily;
-  /** The columns that its reader looks at, besides those of all families. */
+  /** The columns that its reader uses, in addition to the columns of all families. */
   columns: readonly string[];
-  /** Whether a row shows the family's signs, never a dataset's name alone. The registry asks in its own order. */
+  /** Whether a row shows the family's signs. The name of a dataset alone is no sign. */
   fits(row: Row, context: RowContext): boolean;
-  /** Id and repository of a row, for filters and duplicates; absent: the columns instance_id and repo. */
+  /** Id and repository of a row, for filters and duplicates; default: the columns instance_id and repo. */
   names?(row: Row): { id: unknown; repo: unknown };
-  /** The instance; it counts for nothing when the reader complained. */
+  /** The instance; it is ignored if the reader recorded a problem. */
   read(read: FieldReader, context: RowContext): InstanceDraft;
 };
 
-/** What a reader returns that only complained. */
+/** The instance of a row that its family refuses. */
 export const NOTHING: InstanceDraft = {
   instance_id: '',
   repo: '',

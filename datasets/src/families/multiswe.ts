@@ -1,6 +1,6 @@
 /**
- * Multi-SWE-bench and Multi-SWE-RL: the image holds gold, tests and the scripts that run them; the parser of a repository is one of
- * about two thousand of the PyPI package multi-swe-bench, which is run as a program. Rules: multi-swe-bench 24f493f.
+ * Multi-SWE-bench and Multi-SWE-RL: the image contains gold, the tests and the scripts that run them. The PyPI package
+ * multi-swe-bench has about two thousand parsers and runs as a program. Rules: multi-swe-bench 24f493f.
  */
 import { multiSweProgram } from '@swefarm/grading';
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
@@ -38,7 +38,7 @@ const idOf = (row: Row): unknown =>
     ? row.instance_id
     : `${String(row.org)}__${String(row.repo)}-${String(row.number)}`;
 
-/** In `/home` of every image: gold, the tests, and scripts that name them. */
+/** Files in `/home` of every image: gold, the tests, and scripts that name them. */
 const HIDDEN = [
   'fix.patch',
   'test.patch',
@@ -50,10 +50,9 @@ const HIDDEN = [
 ].map((name) => `/home/${name}`);
 
 /**
- * The image's own script applies the tests and the patch together. A patch that clashes with the tests leaves no outcomes, which looks
- * like tests that cannot start. So the script's own command is tried first, on a copy of the index: there the second file meets
- * what the first one wrote, which `git apply --check` does not show. Objects go to a folder of their own, so that the repository stays as it is.
- * A script without such a command decides alone.
+ * Tries the command by which the image's script applies tests and patch together, because a patch that conflicts with the tests leaves
+ * no outcomes and looks like tests that cannot start. The trial uses a copy of the index and a separate object folder, so the
+ * repository does not change; `git apply --check` does not find conflicts between the two files. A script without such a command passes.
  */
 const CHECK = [
   '/bin/bash',
@@ -65,7 +64,7 @@ const CHECK = [
     'export GIT_ALTERNATE_OBJECT_DIRECTORIES=$(realpath "$(git rev-parse --git-path objects)")',
     'export GIT_INDEX_FILE=$scratch/index GIT_OBJECT_DIRECTORY=$scratch/objects',
     'git add -u',
-    // Files that the repository ignores can be patched too.
+    // The patch may change files that the repository ignores.
     'eval "$(sed "s/^git apply/git apply --numstat -z/" <<<"$line")" | while IFS=$\'\\t\' read -r -d "" _ _ path; do',
     '  if [ -f "$path" ] && [ ! -L "$path" ]; then git add -f -- "$path"; fi',
     'done',
@@ -124,7 +123,7 @@ function numberOf(read: FieldReader): number {
   return 0;
 }
 
-/** Title and body of the first issue that the pull request resolves; its own text would tell the answer. */
+/** Title and body of the first issue that the pull request resolves. The text of the pull request would reveal the fix. */
 function taskOf(read: FieldReader): string {
   const { resolved_issues: issues } = read.row;
   const columns = asObject(issues);
@@ -134,27 +133,20 @@ function taskOf(read: FieldReader): string {
   const text = [first?.title, first?.body]
     .filter((part) => typeof part === 'string' && part !== '')
     .join('\n\n');
-  if (text === '')
-    read.refuse(
-      'no issue text',
-      'resolved_issues',
-      'an issue with title or body',
-      issues,
-      'leave out the row',
-    );
+  if (text === '') read.refuse('no issue text', 'resolved_issues', 'an issue with title or body', issues);
   return text;
 }
 
 const firstOf = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value);
 
-/** What the fix makes pass, and what passed before: the row's own lists, or what its results give where it has none. */
+/** The tests that the fix makes pass and those that passed before: by the row's lists, else by its results. */
 function listsOf(stages: Stages): Pick<InstanceDraft, 'FAIL_TO_PASS' | 'PASS_TO_PASS'> {
   const all = Object.entries(stages);
   const hasLists = all.some(([, { class: own }]) => own !== undefined);
   const listed = all.filter(([, { fix, class: own }]) => (hasLists ? own !== undefined : fix === 'PASS'));
-  const names = (kept: boolean): string[] =>
+  const names = (passedBefore: boolean): string[] =>
     listed.flatMap(([name, { test, class: own }]) =>
-      (own === undefined ? test === 'PASS' : own === 'p2p') === kept ? [name] : [],
+      (own === undefined ? test === 'PASS' : own === 'p2p') === passedBefore ? [name] : [],
     );
   return { FAIL_TO_PASS: names(false), PASS_TO_PASS: names(true) };
 }

@@ -1,4 +1,4 @@
-/** The statuses of each test in the three stages of a Multi-SWE row, in any of the forms that its copies have. */
+/** Reads the status of each test in the three stages of a Multi-SWE row. Copies of the dataset have different forms. */
 import { asObject, type FieldReader, isTextList, type Row } from '../fields/fields.ts';
 
 type Statuses = { run: string; test: string; fix: string };
@@ -15,7 +15,7 @@ const CLASSES = {
 const LISTS = { passed_tests: 'PASS', failed_tests: 'FAIL', skipped_tests: 'SKIP' } as const;
 const STATUSES = ['PASS', 'FAIL', 'SKIP', 'NONE'];
 
-/** By the results of the stages, then by the tests of each class, which win. */
+/** Reads the results of the stages, then the tests of each class, which win. */
 export function stagesOf(read: FieldReader): Stages {
   const found = new Map<string, Stages[string]>();
   const at = (name: string): Stages[string] => {
@@ -37,11 +37,11 @@ export function stagesOf(read: FieldReader): Stages {
   }
   const passing = [...found.values()].some(({ fix }) => fix === 'PASS');
   if (!passing && read.problems.length === 0)
-    read.refuse('no test that its fix passes', 'fix_patch_result', 'a test', undefined, 'leave out the row');
+    read.refuse('no test that its fix passes', 'fix_patch_result', 'a test', undefined);
   return Object.fromEntries(found);
 }
 
-/** As `name → {run, test, fix}`, or as the columns `{name: […], run: […], test: […], fix: […]}`. */
+/** The form is `name → {run, test, fix}`, or the columns `{name: […], run: […], test: […], fix: […]}`. */
 function entriesOf(read: FieldReader, column: string): [string, Statuses][] {
   const given = read.row[column] ?? null;
   if (given === null) return [];
@@ -56,7 +56,7 @@ function entriesOf(read: FieldReader, column: string): [string, Statuses][] {
         statusesOf(read, column, { run: value.run?.[at], test: value.test?.[at], fix: value.fix?.[at] }),
       ])
     : Object.entries(value)
-        // Parquet's structs have a member for each name of the whole file.
+        // A struct in parquet has a member for every name in the file.
         .filter(([, statuses]) => statuses !== null)
         .map(([name, statuses]) => [name, statusesOf(read, column, asObject(statuses) ?? {})]);
 }

@@ -1,4 +1,4 @@
-/** The table of datasets by name in docs/datasets.md, held against what the readers do with a row in each dataset's form. */
+/** Compares the table of datasets in docs/datasets.md with the readers, by a row in the form of each dataset. */
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ const SMITH = row({
   instance_id: 'mewwts__addict.75284f95.func_basic__12345678',
   image_name: 'jyangballin/swesmith.x86_64.mewwts_1776_addict.75284f95',
 });
-/** Forms of rows by the names of datasets that have them; all others are told by the last part of the name. */
+/** Forms of rows by names of datasets; the last part of any other name is its form. */
 const FORMS: readonly [names: RegExp, form: Record<string, unknown> | undefined][] = [
   [/^swe-bench-ext$/, named('swe-bench-ext')],
   [/^deepswe$/, named('deepswe')],
@@ -80,7 +80,7 @@ test.each(TABLE)('$name is read as $family, or refused: $reason', ({ name, famil
   expect(toInstance('line 1', form, { familyFiles })).toMatchObject({ instance: { family } });
 });
 
-test('the table names each family that a dataset has, and each kind of rows that is refused whole', () => {
+test('the table contains each family and each refused kind of rows', () => {
   expect(TABLE.length).toBeGreaterThan(40);
   expect(new Set(TABLE.map(({ name }) => name)).size).toBe(TABLE.length);
   const families = new Set(TABLE.flatMap(({ family }) => family ?? []));
@@ -90,7 +90,7 @@ test('the table names each family that a dataset has, and each kind of rows that
   }
 });
 
-test('a row of swe-bench-ext that says itself how it is tested is read by its columns', () => {
+test('a swe-bench-ext row with its own script and parser is read by its columns', () => {
   const own = { eval_script: '#!/bin/bash\nnpx jest\n', log_parser: 'jest', image: 'ours/ext:1' };
   for (const given of [
     { ...named('swe-bench-ext'), ...own },
@@ -103,7 +103,7 @@ test('a row of swe-bench-ext that says itself how it is tested is read by its co
     expect(toInstance('line 1', given)).toMatchObject({
       instance: { image: 'ours/ext:1', log_parser: 'jest' },
     });
-  // A log of jest that is read as pytest's would have no test that passed, whatever the patch.
+  // No test would pass if a log of jest were read as pytest's.
   for (const missing of [{ log_parser: undefined }, { log_parser: '' }, { eval_script: ' ' }]) {
     expect(toInstance('line 1', { ...named('swe-bench-ext'), ...own, ...missing })).toMatchObject({
       problems: [{ ungradable: 'swe-bench-ext rows are read by parsers that are not established here' }],
@@ -111,13 +111,13 @@ test('a row of swe-bench-ext that says itself how it is tested is read by its co
   }
 });
 
-/** Repositories, images and paths that stand there in the same type as names of datasets. */
+/** Repositories, images and paths that are written like names of datasets. */
 const NO_DATASETS = /^(Unidata|flipt-io|grading|jierun|jyangballin|org|origin|pkg|r2e_tests)\//;
 const FACTS = new URL('../shared/FAMILIES.md', ROOT);
-test('every dataset that the facts about families name stands in the table', ({ skip }) => {
+test('the table contains every dataset that FAMILIES.md names', ({ skip }) => {
   skip(!existsSync(FACTS), '../shared/FAMILIES.md is not beside the repository');
-  const said = readFileSync(FACTS, 'utf8').matchAll(/`([A-Za-z0-9_-]+\/[A-Za-z0-9_.-]+)`/g);
-  const names = [...said].map(([, name = '']) => name).filter((name) => !NO_DATASETS.test(name));
+  const matches = readFileSync(FACTS, 'utf8').matchAll(/`([A-Za-z0-9_-]+\/[A-Za-z0-9_.-]+)`/g);
+  const names = [...matches].map(([, name = '']) => name).filter((name) => !NO_DATASETS.test(name));
   expect(names.length).toBeGreaterThan(15);
   expect(names.filter((name) => !TABLE.some((entry) => entry.name === name))).toEqual([]);
 });

@@ -1,9 +1,9 @@
-/** Rows that only NeMo Gym's own servers have: one kind is graded as SWE-bench Pro, the others are refused by name. */
+/** Rows of NeMo Gym's own servers: one kind is graded as SWE-bench Pro, the others are refused by name. */
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { type Family, type InstanceDraft, NOTHING, type RowContext } from './family.ts';
 import { readPro } from './swebenchpro.ts';
 
-/** `nv-internal-1`: rows of SWE-bench Pro's form that carry the texts of their scripts. */
+/** `nv-internal-1`: rows in the form of SWE-bench Pro that contain their scripts. */
 export const nvInternal: Family = {
   name: 'nemotron',
   columns: ['fail_to_pass_select', 'pass_to_pass_select'],
@@ -14,7 +14,7 @@ export const nvInternal: Family = {
   read: readInternal,
 };
 
-/** The first column that a row has wins, whatever it holds. */
+/** The first existing column counts, even if it is empty. */
 const SELECTED = {
   fail_to_pass: ['fail_to_pass_select', 'fail_to_pass', 'FAIL_TO_PASS'],
   pass_to_pass: ['pass_to_pass_select', 'pass_to_pass', 'PASS_TO_PASS'],
@@ -22,7 +22,7 @@ const SELECTED = {
 
 const APPLY = 'git apply --ignore-space-change --ignore-whitespace --reject -v';
 
-/** NeMo applies the patch in its own way, and reads lists of its own where a row has them (`NVInternalDatasetProcessor`). */
+/** NeMo applies the patch by another command and prefers its own lists of tests (`NVInternalDatasetProcessor`). */
 function readInternal(read: FieldReader, context: RowContext): InstanceDraft {
   const made = readPro(read, context, SELECTED);
   if (read.image() === null && !read.optionalText('dockerhub_tag')) {
@@ -70,7 +70,7 @@ const UNKNOWN: readonly Refused[] = [
     reason: 'swe-bench-ext rows are read by parsers that are not established here',
     field: 'test_framework',
     remedy: 'leave out these rows, or give them an eval_script and a log_parser of your own, and an image',
-    // A row that says itself how it is tested and how its log is read needs no parser of theirs.
+    // A row with a script and a parser of its own needs none of theirs.
     fits: (row, { wrappedDataset }) =>
       !['eval_script', 'log_parser'].every((name) => isText(row[name])) &&
       ((row.test_framework !== undefined && row.test_command !== undefined) ||
@@ -83,7 +83,7 @@ const isText = (value: unknown): boolean => typeof value === 'string' && value.t
 const isGenerated = (metadata: unknown): boolean =>
   ['eval', 'repro-gen'].includes(String(asObject(metadata)?.mode));
 
-/** Kinds of rows for whose grading the facts are missing. */
+/** Kinds of rows that cannot be graded. */
 export const ungradedNemotron: Family = {
   name: 'nemotron',
   columns: [
@@ -94,16 +94,9 @@ export const ungradedNemotron: Family = {
   names: (row) => ({ id: row.instance_id ?? row.task_id ?? row.uuid, repo: row.repo }),
   read(read, context) {
     const kind = UNKNOWN.find((one) => one.fits(read.row, context));
-    if (kind) {
-      const remedy = kind.remedy ?? 'leave out these rows';
-      read.refuse(
-        kind.reason,
-        kind.field,
-        'a row of a family that can be graded',
-        read.row[kind.field],
-        remedy,
-      );
-    }
+    if (!kind) return NOTHING;
+    const { reason, field, remedy = 'leave out these rows' } = kind;
+    read.refuse(reason, field, 'a row of a family that can be graded', read.row[field], remedy);
     return NOTHING;
   },
 };

@@ -1,6 +1,6 @@
 /**
- * OpenSWE: the row carries the whole evaluation as a script, which prints its exit code. Many of the published scripts were made to
- * validate the row, and apply the fix themselves: by these every patch would be resolved.
+ * OpenSWE: the row contains the whole evaluation as a script that prints its exit code. Many published scripts apply the fix
+ * themselves, so that every patch would be resolved; such rows are refused.
  */
 import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
@@ -14,18 +14,16 @@ export const openSwe: Family = {
   read: readOpen,
 };
 
-const FIXES_ITSELF = 'its eval_script applies the fix itself';
-
-/** Files that a diff in the script changes, here-documents included. */
+/** Files that a diff in the script changes. */
 const filesChangedBy = (script: string): string[] =>
   [...script.matchAll(/^(?:diff --git a\/.+? b\/|\+\+\+ (?:b\/)?)([^\t\r\n]+)/gm)].map(([, name = '']) =>
     name.trim(),
   );
 
-/** Where a row does not hold its patches, names tell tests from code. */
+/** Tells tests from code in rows without patches. */
 const OF_TESTS = /(^|\/)tests?(ing)?\/|(^|\/)(test_[^/]*|[^/]*_test\.\w+|conftest\.py)$|^\/dev\/null$/i;
 
-/** A script may bring the tests; what else it changes is the code that is to be mended. */
+/** A script may bring tests and nothing else. */
 function scriptOf(read: FieldReader): string {
   const script = read.text('eval_script', 'export the whole row');
   const [ofFix, ofTests] = (['patch', 'test_patch'] as const).map(
@@ -35,7 +33,12 @@ function scriptOf(read: FieldReader): string {
     (name) => !ofTests?.has(name) && (ofFix?.has(name) || !OF_TESTS.test(name)),
   );
   if (own !== undefined)
-    read.refuse(FIXES_ITSELF, 'eval_script', 'a script that changes tests alone', own, 'leave out the row');
+    read.refuse(
+      'its eval_script applies the fix itself',
+      'eval_script',
+      'a script that changes tests alone',
+      own,
+    );
   return script;
 }
 

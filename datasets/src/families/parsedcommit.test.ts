@@ -26,7 +26,7 @@ const changed = (path: string, oldContent: string, ...hunks: object[]) => ({
 });
 const commit = (...file_diffs: object[]): string => JSON.stringify({ file_diffs });
 
-/** The files as `git apply` leaves them. */
+/** The files after `git apply`. */
 function applied(patch: string, files: Record<string, string>): Record<string, string> {
   const folder = mkdtempSync(join(tmpdir(), 'parsedcommit-'));
   try {
@@ -45,7 +45,7 @@ function applied(patch: string, files: Record<string, string>): Record<string, s
 
 const SHELF = 'a\nb\nc\nd\ne\nf\ng';
 
-test('a hunk without context gets what git asks for', () => {
+test('a hunk without context gets the context that git requires', () => {
   const content = commit(
     changed(
       'shelf.py',
@@ -59,7 +59,7 @@ test('a hunk without context gets what git asks for', () => {
   expect(applied(patch, { 'shelf.py': SHELF })).toEqual({ 'shelf.py': 'a\nB\nB2\nc\nC2\nd\ne\ng' });
 });
 
-test('the empty line that the rows have at the end is dropped', () => {
+test("the empty line at the end of the rows' hunks is dropped", () => {
   const content = commit(
     changed('a.py', 'x\n', hunk([1, null], [1, null], ['-', 'x'], ['+', 'y'], [' ', ''])),
   );
@@ -68,7 +68,7 @@ test('the empty line that the rows have at the end is dropped', () => {
   expect(applied(patch, { 'a.py': 'x\n' })).toEqual({ 'a.py': 'y\n' });
 });
 
-test('test files and other languages are left out where they are not asked for', () => {
+test('a part of a commit omits test files and other languages', () => {
   const one = (path: string) => changed(path, 'x\n', hunk([1, null], [1, null], ['-', 'x'], ['+', 'y']));
   const paths = ['a.py', 'test_a.py', 'b_test.py', 'tests/c.py', 'Test/d.py', 'contest/e.py', 'README.md'];
   const content = commit(...paths.map(one));
@@ -123,7 +123,7 @@ describe("the corpus: upstream's own reconstructions", () => {
         .filter((entry) => entry.parser === 'gold')
     : [];
   const PARTS: CommitPart[] = ['all_files', 'all_python', 'non_test_python', 'test_python'];
-  /** What is deliberately unlike upstream's text. */
+  /** Intended differences from upstream's text. */
   const OTHERWISE: Record<string, string> = {
     'gold/mixed-stripped all_files': 'a binary file is refused; git refuses the text of upstream',
     'gold/unified-zero all_files': 'context is added; git refuses the text of upstream',
@@ -149,7 +149,7 @@ describe("the corpus: upstream's own reconstructions", () => {
             'pkg/calc.py': calc.new_file_content,
           });
         }
-        // Upstream's text is the same but for the empty line behind the last hunk, which the row itself has.
+        // Upstream's text differs only by the empty line after the last hunk.
         else expect(read()).toBe(entry.expected[part].replace(/\n \n$/, '\n'));
       });
     }

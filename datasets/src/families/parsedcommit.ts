@@ -1,8 +1,8 @@
 /**
- * Rebuilds the patch of an R2E-Gym row from its `parsed_commit_content`, the only place that has the fix. The rules are those of
- * R2E-Gym's own reconstruction (agentica-project/R2E-Gym 353348a), with three differences, so that `git apply` takes the patch: a line
- * beyond what a hunk announces is dropped (the program that made the rows adds an empty one at the end), a hunk without the context
- * that git asks for gets it from the old content of the file, and what cannot be said as text is refused by name.
+ * Rebuilds the patch of an R2E-Gym row from its `parsed_commit_content`, the only column with the fix. Rules:
+ * agentica-project/R2E-Gym 353348a, with three differences so that `git apply` accepts the patch. Lines beyond the length of a hunk
+ * are dropped, because the rows have an empty line too many. A hunk without context at its end gets it from the old content of the
+ * file. Binary, renamed and copied files are refused by name.
  */
 import { z } from 'zod';
 
@@ -32,16 +32,15 @@ type Hunk = z.infer<typeof Hunk>;
 type Line = z.infer<typeof Line>;
 const ParsedCommit = z.object({ file_diffs: z.array(FileDiff) });
 
-/** Thrown for content from which no patch can be made; the message says why and for which file. */
+/** Thrown for content from which no patch can be made; the message names the reason and the file. */
 export class ParsedCommitError extends Error {
   override readonly name = 'ParsedCommitError';
 }
 
-/** Which files of the commit a patch has. */
 export type CommitPart = 'all_files' | 'all_python' | 'non_test_python' | 'test_python';
 
 /**
- * The patch of the commit, '' when no file of that part changed.
+ * Returns the patch of the commit; '' if it changes no file of that part.
  *
  * @throws ParsedCommitError for text that is no parsed commit, and for binary and renamed files of that part
  */
@@ -68,7 +67,7 @@ function isPart(path: string, part: CommitPart): boolean {
   return path.endsWith('.py') && (part === 'all_python' || isTestPath(path) === (part === 'test_python'));
 }
 
-/** What R2E-Gym calls a test file. */
+/** R2E-Gym's definition of a test file. */
 function isTestPath(path: string): boolean {
   const names = path.split('/');
   const folders = names.slice(0, -1);
@@ -105,7 +104,7 @@ function renderFile(file: FileDiff): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** The lines that the hunk's header announces, and the notes about their ends. */
+/** The lines that the header of the hunk counts, and the notes about their ends. */
 function announced(hunk: Hunk, path: string): Line[] {
   let before = hunk.descriptor.old_range.length ?? 1;
   let after = hunk.descriptor.new_range.length ?? 1;
@@ -135,7 +134,7 @@ function renderHunk({ descriptor, line_group }: Hunk): string[] {
 
 const CONTEXT = 3;
 
-/** Gives a hunk that ends without context, though the file goes on, the lines that follow; `git apply` refuses it otherwise. */
+/** Adds the following lines of the file to a hunk that ends without context; `git apply` refuses such a hunk. */
 function withContext(hunks: readonly Hunk[], oldContent: string | null | undefined): Hunk[] {
   if (typeof oldContent !== 'string' || oldContent === '') return [...hunks];
   const old = oldContent.split('\n');
@@ -159,7 +158,7 @@ function withContext(hunks: readonly Hunk[], oldContent: string | null | undefin
   });
 }
 
-/** Index of the first old line of the hunk; a hunk that only adds names the line before it. */
+/** Index of the first old line of the hunk. A hunk that only adds names the line before it. */
 const startOf = ({ descriptor: { old_range } }: Hunk): number =>
   old_range.length === 0 ? old_range.start : Math.max(old_range.start - 1, 0);
 

@@ -1,6 +1,6 @@
 /**
- * The column `image_assets` of SWE-bench Multimodal: addresses of the pictures of the issue, which the agent may know, and of those that
- * belong to the fix and to its tests, which it may not.
+ * The column `image_assets` of SWE-bench Multimodal: addresses of the pictures of the issue, which the agent may see, and of those of
+ * the fix and of the tests, which it may not see.
  */
 import { MOST, type Picture } from '@swefarm/shared';
 import { asObject, type FieldReader, isTextList, type Row } from '../fields/fields.ts';
@@ -9,8 +9,8 @@ import type { PictureSource } from './family.ts';
 export type ShownIssue = { text: string; pictures: Picture[] };
 
 /**
- * The issue, with the addresses of its pictures below, and the pictures themselves where `source` has them. Rows whose evaluation
- * needs pictures that nobody brings are refused.
+ * Returns the issue with the addresses of its pictures below, and the pictures, with their files if `source` has them. Refuses rows
+ * whose evaluation needs pictures.
  */
 export function withPictures(
   read: FieldReader,
@@ -46,26 +46,25 @@ export function withPictures(
 }
 
 /**
- * A text patch cannot carry the pictures that tests compare with. swebench 4.1.0 fetches those of the tests while it evaluates; 5.0.2, whose
- * rows have an eval_script, puts those of the fix into the tree too, whatever patch it evaluates (`_stage_image_assets`).
+ * A text patch cannot contain the pictures that tests compare with. swebench 4.1.0 fetches those of the tests while it evaluates; 5.0.2,
+ * whose rows have an eval_script, also puts those of the fix into the tree (`_stage_image_assets`).
  */
 function refuseHarnessPictures(read: FieldReader, assets: Row): void {
   const script = read.row.eval_script;
   const ofLatest = typeof script === 'string' && script !== '';
-  for (const [part, reason] of [
-    ['test_patch', 'the tests need pictures that their row names and does not hold'],
-    ...(ofLatest
-      ? [['patch', 'the evaluation needs pictures of the fix that the row names and does not hold'] as const]
-      : []),
-  ] as const) {
+  const needs = (part: string): boolean => {
     const pictures = assets[part] ?? [];
-    if (Array.isArray(pictures) && pictures.length === 0) continue;
-    read.refuse(reason, `image_assets.${part}`, 'no pictures', pictures, 'leave out the row');
-    return;
-  }
+    return !Array.isArray(pictures) || pictures.length > 0;
+  };
+  const refuse = (part: string, reason: string): void =>
+    read.refuse(reason, `image_assets.${part}`, 'no pictures', assets[part]);
+  if (needs('test_patch'))
+    refuse('test_patch', 'the tests need pictures that their row names and does not hold');
+  else if (ofLatest && needs('patch'))
+    refuse('patch', 'the evaluation needs pictures of the fix that the row names and does not hold');
 }
 
-/** The pictures of one issue go into every request of its rollouts. */
+/** Drops pictures beyond the limit of one issue, because every request of its rollouts contains them. */
 function bounded(pictures: readonly Picture[]): Picture[] {
   let bytes = 0;
   return pictures.map((picture) => {

@@ -1,50 +1,81 @@
-/** What the readers that write a plan share. */
+/** Fields and checks that several families share. */
 import { createHash } from 'node:crypto';
-import type { InstancePlan } from '@swefarm/shared';
+import { isDialect, parserName } from '@swefarm/grading';
+import type { Instance, InstancePlan } from '@swefarm/shared';
 import type { FieldReader } from '../fields/fields.ts';
 import { isImageName } from '../fields/image.ts';
 
-/** Ways to apply the patch, by the command before its path. */
+/** Attempts to apply the patch: each command gets its path as the last argument. */
 export const attempts = (...commands: string[]): InstancePlan['apply'] =>
   commands.map((command) => ({ name: command, argv: [...command.split(' '), PATCH] }));
 
-/** Where a plan's commands find the patch, unless the family has a place of its own. */
+/** The default path of the patch. */
 export const PATCH = '/tmp/patch.diff';
 
-/** swebench 4.1.0's ways, which several families took over. */
+/** The attempts of swebench 4.1.0, which several families use. */
 export const SWEBENCH_APPLY = attempts(
   'git apply --verbose',
   'git apply --verbose --reject',
   'patch --batch --fuzz=5 -p1 -i',
 );
 
-/** A commit that goes into a command. */
+/** The id of a commit, safe inside a command. */
 export function commit(read: FieldReader, column: string, value: unknown = read.row[column]): string {
   if (typeof value === 'string' && /^[0-9a-f]{7,64}$/i.test(value)) return value;
   read.complain(column, 'the id of a commit', value, 'add the commit that the instance starts from');
   return '';
 }
 
-/** The name of a folder or repository that goes into paths and image names. */
+/** The name of a folder or repository, safe inside paths and image names. */
 export function word(read: FieldReader, column: string, value: unknown = read.row[column]): string {
   if (typeof value === 'string' && /^[A-Za-z0-9._-]+$/.test(value) && !/^\.+$/.test(value)) return value;
   read.complain(column, 'letters, digits, ".", "_" and "-"', value, 'mend this column');
   return '';
 }
 
-/** The text of the issue. */
 export const issue = (read: FieldReader): string =>
   read.text('problem_statement', 'add the text of the issue');
 
-/** An id that tells the agent nothing, for rows whose own holds the commit that solves them. */
+/** An id for the agent, for rows whose own id contains the commit of the fix. */
 export const shownId = (prefix: string, instanceId: string): string =>
   `${prefix}-${createHash('sha256').update(instanceId).digest('hex').slice(0, 10)}`;
 
-/** `derived` where the row names no image and a rule does. */
+/** The image of the row, else the `derived` one. */
 export function imageOr(read: FieldReader, derived: string | null): string {
   const image = read.image() ?? derived;
-  if (image !== null && (image === derived ? isImageName(image) : true)) return image;
+  if (image !== null && (image !== derived || isImageName(image))) return image;
   if (!read.complainedOf('image', 'image_name', 'docker_image'))
     read.complain('image', 'an image column', read.row.image, 'add the column image');
   return '';
+}
+
+/** The name of a log parser in the registry. Refuses a row whose harness has no such parser. */
+export function parserOf(read: FieldReader, column: string, given: unknown, dialect: string): string {
+  const name = typeof given === 'string' && isDialect(dialect) ? parserName(given, dialect) : null;
+  if (name === null) {
+    read.refuse('a log parser that its harness has not', column, `the name of a parser of ${dialect}`, given);
+  }
+  return name ?? '';
+}
+
+/** Both lists, of which one may be empty. `failToPass` and `passToPass` name the columns. */
+export function readTests(
+  read: FieldReader,
+  failToPass = 'FAIL_TO_PASS',
+  passToPass = 'PASS_TO_PASS',
+): Pick<Instance, 'FAIL_TO_PASS' | 'PASS_TO_PASS'> {
+  const tests = { FAIL_TO_PASS: read.tests(failToPass), PASS_TO_PASS: read.tests(passToPass) };
+  if (
+    tests.FAIL_TO_PASS.length + tests.PASS_TO_PASS.length === 0 &&
+    !read.complainedOf(failToPass, passToPass)
+  ) {
+    read.refuse(
+      'no tests',
+      failToPass,
+      'at least one test id',
+      [],
+      'leave out the row: without tests every patch would count as resolved',
+    );
+  }
+  return tests;
 }

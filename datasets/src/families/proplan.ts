@@ -1,4 +1,4 @@
-/** How SWE-bench Pro evaluates: one script that passes over every failure, and a parser that comes with the instance. */
+/** The evaluation of SWE-bench Pro: a script that ignores failures, and a parser that comes with the instance. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { proProgram } from '@swefarm/grading';
@@ -8,13 +8,13 @@ import type { InstanceDraft } from './family.ts';
 export type ProTexts = {
   runScript: string;
   parser: string;
-  /** Base, then instance; their ENV lines are exported. */
+  /** The Dockerfiles of the base and of the instance; their ENV lines are exported. */
   dockerfiles: readonly string[];
 };
 
 type Plan = NonNullable<InstanceDraft['plan']>;
 
-/** The texts of an instance in the folders of the dataset's repository, or which file is missing there. */
+/** Reads the texts of an instance from the folders of the dataset's repository, or names the missing file. */
 export function textsOfFolder(folder: string, id: string): { texts: ProTexts } | { missing: string } {
   const paths = [
     `run_scripts/${id}/run_script.sh`,
@@ -34,7 +34,7 @@ export function textsOfFolder(folder: string, id: string): { texts: ProTexts } |
   return { texts: { runScript, parser, dockerfiles } };
 }
 
-/** The folder that upstream mounts, and the objects that the tests come from, without which no patch could be resolved. */
+/** Makes the folder that upstream mounts, and requires the commit of the tests, without which no patch could be resolved. */
 export function beforeSteps(base: string, lastLine: string): NonNullable<Plan['before']> {
   const fix = /\b[0-9a-f]{40}\b/.exec(lastLine)?.[0];
   return [
@@ -46,16 +46,12 @@ export function beforeSteps(base: string, lastLine: string): NonNullable<Plan['b
   ];
 }
 
-/** Everything of the plan that follows from the scripts. */
-export function proPlan({
-  selected,
-  lastLine,
-  texts,
-}: {
-  selected: readonly string[];
-  lastLine: string;
-  texts: ProTexts;
-}): Pick<Plan, 'unapplied' | 'blank' | 'after' | 'script' | 'files' | 'outcomes' | 'verdict'> {
+/** The part of the plan that follows from the scripts. */
+export function proPlan(
+  selected: readonly string[],
+  lastLine: string,
+  texts: ProTexts,
+): Pick<Plan, 'unapplied' | 'blank' | 'after' | 'script' | 'files' | 'outcomes' | 'verdict'> {
   return {
     unapplied: 'tests_run',
     blank: 'tests_run',
@@ -64,7 +60,7 @@ export function proPlan({
       '#!/bin/bash',
       heredoc('cat >/workspace/run_script.sh', texts.runScript),
       `${exportsOf(texts)}cd /app`,
-      // Unquoted, as upstream has it: the script gets the same argument.
+      // Unquoted, as upstream: the script gets the same argument.
       `bash /workspace/run_script.sh ${selected.join(',')} >/workspace/stdout.log 2>/workspace/stderr.log`,
       'tail -c 100000 /workspace/stdout.log /workspace/stderr.log',
       '',
@@ -75,7 +71,7 @@ export function proPlan({
   };
 }
 
-/** `ENV A=b` becomes an export, and `ENV A b` too, which upstream breaks; a line that goes on in the next loses that. */
+/** `ENV A=b` and `ENV A b` (which upstream breaks) become exports; the continuation of a line is dropped. */
 const exportsOf = ({ dockerfiles }: ProTexts): string =>
   dockerfiles
     .flatMap((text) => text.split('\n'))

@@ -1,13 +1,12 @@
 /**
- * R2E-Gym: the image holds the repository before the fix and hidden tests beside it; the row says which status each test has behind
- * the fix. Rules: R2E-Gym 69bc953 and agentica-project/R2E-Gym 353348a; NeMo Gym 07d6b0d for its rows with lists of tests.
+ * R2E-Gym: the image contains the repository before the fix, and hidden tests; the row has the status of each test after the fix.
+ * Rules: R2E-Gym 69bc953 and agentica-project/R2E-Gym 353348a; NeMo Gym 07d6b0d for rows with lists of tests.
  */
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft, RowContext } from './family.ts';
 import { ParsedCommitError, patchOfParsedCommit } from './parsedcommit.ts';
-import { attempts, SWEBENCH_APPLY, shownId, word } from './planned.ts';
-import { readTests } from './tests.ts';
+import { attempts, readTests, SWEBENCH_APPLY, shownId, word } from './planned.ts';
 
 export const r2eGym: Family = {
   name: 'r2e-gym',
@@ -15,7 +14,7 @@ export const r2eGym: Family = {
     ...['repo_name', 'commit_hash', 'expected_output_json', 'parsed_commit_content'],
     ...['fail_to_pass', 'pass_to_pass', 'eval_script'],
   ],
-  // Its SWE-bench copies have neither expected outputs nor such an image, and are read as SWE-bench.
+  // Its copies of SWE-bench have neither expected outputs nor such an image, and are read as SWE-bench.
   fits: (row, context) =>
     (filled(row.expected_output_json) || isGradedByLists(row, context)) &&
     (filled(row.commit_hash) || isTagged(row)),
@@ -29,19 +28,19 @@ const isTagged = ({ docker_image, image }: Row): boolean =>
 
 const LISTS = ['FAIL_TO_PASS', 'PASS_TO_PASS'] as const;
 
-/** The column that NeMo reads: the name in small letters where the other is empty. */
+/** The column that NeMo reads: the name in lower case if the other is empty. */
 const columnOf = (row: Row, name: (typeof LISTS)[number]): string =>
   hasTests(row[name]) ? name : name.toLowerCase();
 const hasTests = (value: unknown): boolean =>
   Array.isArray(value) ? value.length > 0 : typeof value === 'string' && !/^\s*(\[\s*\])?\s*$/.test(value);
 
-/** NeMo's generic agent looks at the lists alone when the wrapper names R2E-Gym; R2E-Gym's own rows have none. */
+/** NeMo's generic agent grades by the lists alone if the wrapper names R2E-Gym. R2E-Gym's own rows have no lists. */
 const isGradedByLists = (row: Row, { wrappedDataset }: RowContext): boolean =>
   (wrappedDataset ?? '').includes('R2E-Gym') && LISTS.some((name) => hasTests(row[columnOf(row, name)]));
 
 const filled = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
 
-/** `<repository>-<commit>`; NeMo's wrapper has an id of its own. */
+/** `<repository>-<commit>`; NeMo's wrapper has its own id. */
 function idOf(row: Row): unknown {
   if (filled(row.instance_id)) return row.instance_id;
   const commit =
@@ -110,7 +109,7 @@ const byExpected = (read: FieldReader): Grading => ({
   },
 });
 
-/** As `anyswe_agent` grades: every test of both lists passed, whatever the others did; an empty patch is never run. */
+/** The grading of `anyswe_agent`: every test of both lists passed; an empty patch is not run. */
 function byLists(read: FieldReader): Grading {
   const { row } = read;
   const listed = LISTS.filter((name) => hasTests(row[columnOf(row, name)]));
@@ -145,7 +144,7 @@ function issueIn(read: FieldReader): string {
   return (/\[ISSUE\]([\s\S]*?)\[\/ISSUE\]/.exec(text)?.[1] ?? text).trim();
 }
 
-/** As the row has it: the rule of the verdict cleans the names of both sides. */
+/** The verdict rule cleans the names of both sides, so the names are unchanged here. */
 function expectedOf(read: FieldReader): Record<string, string> {
   const expected = read.object('expected_output_json', 'export the column as JSON');
   const odd = Object.entries(expected).find(([, status]) => typeof status !== 'string');
@@ -157,7 +156,7 @@ function expectedOf(read: FieldReader): Record<string, string> {
   return expected as Record<string, string>;
 }
 
-/** The fix without its tests, as upstream's own readers take it; empty when the row withholds it. */
+/** The fix without its tests, as upstream; empty if the row lacks it. */
 function goldOf(read: FieldReader): string {
   const given = read.row.parsed_commit_content ?? null;
   if (given === null || given === '') return read.optionalText('patch') ?? '';
@@ -173,7 +172,7 @@ function goldOf(read: FieldReader): string {
 
 type Setup = NonNullable<NonNullable<InstanceDraft['environment']>['setup']>[number];
 
-/** R2E-Gym moves the tests, and links them to where they run. */
+/** R2E-Gym moves the tests out of the tree and links them into it. */
 const TESTS_MOVED: Setup = {
   name: 'bring the tests to where they run',
   roles: ['evaluation'],
@@ -186,7 +185,7 @@ const TESTS_MOVED: Setup = {
   ].join('\n'),
 };
 
-/** NeMo leaves them where they are: a row may bring a script that names them there. */
+/** NeMo does not move the tests, because the script of a row may name their paths. */
 const TESTS_LINKED: Setup = {
   name: 'link the tests to where they run',
   roles: ['evaluation'],
@@ -202,7 +201,7 @@ const environmentWith = (tests: Setup): Grading['environment'] => ({
   setup: [...SETUP, tests],
 });
 
-/** Upstream's setup, of which each step may fail there too. Its link that lets the agent read the tests is made for the evaluation only. */
+/** Upstream's setup; each step may fail there too. The link to the tests is made for the evaluation only. */
 const SETUP: readonly Setup[] = [
   {
     name: 'link the Python environment',

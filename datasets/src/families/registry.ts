@@ -1,4 +1,4 @@
-/** All families, in the order in which a row is asked for their signs: the first that fits reads it. */
+/** All families. The first family whose signs a row shows reads the row. */
 import type { DatasetFamily } from '@swefarm/shared';
 import { IMAGE_COLUMNS, type Row } from '../fields/fields.ts';
 import { carried } from './carried.ts';
@@ -17,7 +17,7 @@ import { sweRebench } from './swerebench.ts';
 import { sweRebenchV2 } from './swerebenchv2.ts';
 import { swesmith } from './swesmith.ts';
 
-/** The last takes every row: it needs no signs. */
+/** The last family accepts every row. */
 export const FAMILIES: readonly Family[] = [
   carried,
   ungradedNemotron,
@@ -54,15 +54,15 @@ const SHARED_COLUMNS = [
   'responses_create_params',
 ];
 
-/** Names that datasets have for the licence of an instance; none is part of an instance. */
+/** Names of the licence column; the licence is no part of an instance. */
 export const LICENCE_COLUMNS: readonly string[] = ['license', 'license_name'];
 
-/** Every column that is read; other columns may have any size. */
+/** Every column that is read. */
 export const COLUMNS: readonly string[] = [
   ...new Set([...SHARED_COLUMNS, ...LICENCE_COLUMNS, ...FAMILIES.flatMap((family) => family.columns)]),
 ];
 
-/** Columns of which every row has one: what tells rows apart, or the wrapper around them. */
+/** Every row has one of these columns: an id, or the wrapper around the row. */
 export const ID_COLUMNS: readonly string[] = [
   'instance_id',
   'docker_image',
@@ -70,10 +70,10 @@ export const ID_COLUMNS: readonly string[] = [
   'responses_create_params',
 ];
 
-/** Families that are read by their columns, whatever they are called. */
+/** Families that are read by their columns alone. */
 const BY_COLUMNS: readonly DatasetFamily[] = ['swebench', 'swegym', 'custom'];
 
-/** The family that reads a row: the one that the caller names, else the first whose signs the row shows. */
+/** The family that the caller names, else the first one whose signs the row shows. */
 export function familyOf(row: Row, context: RowContext): Family {
   const { family } = context;
   if (family !== undefined && BY_COLUMNS.includes(family)) return columns;

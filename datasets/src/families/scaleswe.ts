@@ -1,6 +1,4 @@
-/**
- * Scale-SWE: the tests come as a patch and a file with the evaluation, pytest writes a JUnit file. Rules: AweAI-Team/AweAgent bd17814.
- */
+/** Scale-SWE: the row contains the tests as a patch and a file; pytest writes a JUnit file. Rules: AweAI-Team/AweAgent bd17814. */
 import { heredoc, quoted } from '../fields/bash.ts';
 import { type FieldReader, isTextList } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
@@ -28,7 +26,7 @@ function readScale(read: FieldReader): InstanceDraft {
   const tests = { FAIL_TO_PASS: idsOf(read, 'FAIL_TO_PASS'), PASS_TO_PASS: idsOf(read, 'PASS_TO_PASS') };
   const expected = [...tests.FAIL_TO_PASS, ...tests.PASS_TO_PASS];
   if (expected.length === 0 && read.problems.length === 0)
-    read.refuse('no tests', 'FAIL_TO_PASS', 'at least one test id', [], 'leave out the row');
+    read.refuse('no tests', 'FAIL_TO_PASS', 'at least one test id', []);
   return {
     instance_id: read.id(),
     repo: name.includes('/') ? name : `${user}${name}`,
@@ -56,7 +54,7 @@ function readScale(read: FieldReader): InstanceDraft {
 }
 
 const TEST_PATCH = '/tmp/_awe_f2p.patch';
-/** With `--reject` an exit code of 1 says that some hunks did not apply, which upstream takes. */
+/** With `--reject`, exit code 1 means that some hunks did not apply, which upstream accepts. */
 const rejecting = (command: string) => ({
   name: command,
   argv: ['/bin/bash', '-c', `${command} "$0"; [ $? -le 1 ]`, PATCH],
@@ -71,7 +69,7 @@ const APPLY = [
   rejecting('git apply --verbose --ignore-space-change --ignore-whitespace --reject'),
 ];
 
-/** The tests' own patch has the same attempts as the model's. */
+/** The test patch has the same attempts as the patch of the model. */
 const APPLY_TESTS = APPLY.map(({ argv: [program = '', ...rest] }) =>
   program === '/bin/bash'
     ? `(${rest[1]?.replace('"$0"', TEST_PATCH)})`
@@ -87,12 +85,12 @@ function idsOf(read: FieldReader, column: string): string[] {
     const parsed: unknown = JSON.parse(value);
     if (isTextList(parsed)) return parsed;
   } catch {
-    // Upstream takes any other text as one name.
+    // Upstream reads any other text as one name.
   }
   return [value];
 }
 
-/** The row's own commands prepare branch and environment; afterwards HEAD must be the commit before the fix. */
+/** The commands of the row prepare branch and environment; afterwards HEAD must be the commit before the fix. */
 function setupOf(read: FieldReader, base: string): NonNullable<InstanceDraft['environment']>['setup'] {
   const own = (read.optionalText('pre_commands') ?? '').replace(/(\\n)+\s*$/, '');
   return [
@@ -105,7 +103,7 @@ function setupOf(read: FieldReader, base: string): NonNullable<InstanceDraft['en
   ];
 }
 
-/** Test files as the commit has them, then the tests of the row, then pytest; a test patch that does not apply leaves no outcomes. */
+/** Restores test files from the commit, adds the tests of the row, runs pytest. A test patch that does not apply leaves no outcomes. */
 function scriptOf(read: FieldReader, workdir: string, expected: readonly string[]): string {
   const testPatch = read.optionalText('f2p_patch') ?? '';
   const testFile = read.optionalText('f2p_script') ?? '';

@@ -1,4 +1,4 @@
-/** The bash text of the families' plans, run by a real bash where that is possible without an image. */
+/** Runs the scripts of the families' plans by a real bash, without an image. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,7 +38,7 @@ function repository(): string {
 const bash = (script: string, cwd = folder) =>
   spawnSync('/bin/bash', ['-c', script], { cwd, encoding: 'utf8' });
 
-test.each(Object.keys(FAMILY_ROWS))('scripts and steps of %s are sound bash', (name) => {
+test.each(Object.keys(FAMILY_ROWS))('scripts and steps of %s are valid bash', (name) => {
   const { plan, environment } = read(name);
   const steps = [...(environment?.setup ?? []), ...(plan?.before ?? []), ...(plan?.after ?? [])];
   for (const text of [plan?.script ?? '', ...steps.map(({ script }) => script)]) {
@@ -47,7 +47,7 @@ test.each(Object.keys(FAMILY_ROWS))('scripts and steps of %s are sound bash', (n
   }
 });
 
-test('texts of a row arrive in a script as they are, whatever they hold', () => {
+test('a script contains the texts of a row unchanged', () => {
   const nasty = '$(touch owned) `id` \'EOF\' "x" \\ \nEOF_0\n';
   const { plan } = read('scale-swe', { f2p_patch: '', f2p_script: nasty, workdir: repository() });
   const script = plan?.script.split('\ncat >/tmp')[0] ?? '';
@@ -55,7 +55,7 @@ test('texts of a row arrive in a script as they are, whatever they hold', () => 
   expect(readFileSync(join(folder, 'calc/test_fail_to_pass.py'), 'utf8')).toBe(nasty);
 });
 
-test('SWE-rebench V2: the first command that fails ends it; stdout stands before stderr', () => {
+test('SWE-rebench V2: the first failing command ends the script; stdout precedes stderr', () => {
   const path = repository();
   const commands = ['echo before; echo aside >&2', 'false', 'echo never'];
   const row = FAMILY_ROWS['swe-rebench-v2'];
@@ -78,7 +78,7 @@ new file mode 100644
 +from calc import add
 `;
 
-test("SWE-Lego: a file that the agent made in a test's place is not in the test patch's way", () => {
+test("SWE-Lego: the test patch applies over a file that the agent created at a test's path", () => {
   const path = repository();
   const base = execFileSync('git', ['-C', path, 'rev-parse', 'HEAD'], { encoding: 'utf8' }).trim();
   const { test_patch } = FAMILY_ROWS['swe-lego'] ?? {};
@@ -98,7 +98,7 @@ test("SWE-Lego: a file that the agent made in a test's place is not in the test 
   expect(stdout).not.toMatch(/of_the_agent|SystemExit/);
 });
 
-test("Scale-SWE: a test patch that fits by its context alone is applied as the model's would be", () => {
+test("Scale-SWE: a test patch with shifted lines is applied by the attempts of the model's patch", () => {
   const path = repository();
   const moved = String(FAMILY_ROWS['scale-swe']?.f2p_patch).replaceAll(
     'from calc import add',
@@ -126,7 +126,7 @@ index 1111111..2222222 100644
 Binary files a/b.png and b/b.png differ
 `;
 
-test('SWE-bench Pro: binary parts are left out of a patch, and the rest is applied in one attempt', () => {
+test('SWE-bench Pro: a patch is applied in one attempt, without binary files', () => {
   const path = repository();
   const { plan, patch } = read('swe-bench-pro');
   writeFileSync(join(folder, 'given.diff'), BINARY + patch + BINARY);
@@ -139,7 +139,7 @@ test('SWE-bench Pro: binary parts are left out of a patch, and the rest is appli
   expect(readFileSync(join(folder, 'patch.diff'), 'utf8')).toBe(patch);
 });
 
-test('SWE-bench Pro: its script gets the selected files as one argument, and both outputs are kept', () => {
+test('SWE-bench Pro: the script gets the files as one argument; both outputs are stored', () => {
   const { plan } = read('swe-bench-pro');
   const script = (plan?.script ?? '')
     .replaceAll('/workspace', folder)
@@ -150,7 +150,7 @@ test('SWE-bench Pro: its script gets the selected files as one argument, and bot
   expect(readFileSync(join(folder, 'stderr.log'), 'utf8')).toBe('--tb=short -v en_US.UTF-8 60\n');
 });
 
-test('SWE-bench-Live: one shell for all commands, escapes undone, and only what is printed last is the log', () => {
+test('SWE-bench-Live: one shell runs all unescaped commands; print commands make the log', () => {
   const path = repository();
   const script = read('swe-bench-live', {
     rebuild_cmds: ['cd sub &amp;&amp; export BUILT=yes'],
@@ -165,7 +165,7 @@ test('SWE-bench-Live: one shell for all commands, escapes undone, and only what 
   expect(readFileSync(join(folder, 'tests.log'), 'utf8')).toContain('loud');
 });
 
-test('R2E-Gym: the hidden tests come to where they run, and an image without them is at fault', () => {
+test('R2E-Gym: the hidden tests are moved and linked; an image without them fails', () => {
   const setup = read('r2e-gym').environment?.setup.at(-1);
   expect(setup).toMatchObject({ may_fail: false, roles: ['evaluation'] });
   const text = (setup?.script ?? '').replaceAll(/\/(root|testbed|r2e_tests)\b/g, (path) => folder + path);
@@ -182,7 +182,7 @@ test('R2E-Gym: the hidden tests come to where they run, and an image without the
   expect(bash('ls -L testbed/r2e_tests root').stdout).toMatch(/run_tests\.sh[\s\S]*test_1\.py/);
 });
 
-/** Tries Multi-SWE's check in a repository beside a folder that stands for the image's `/home`. */
+/** Runs Multi-SWE's check in a repository; another folder replaces `/home` of the image. */
 function clashes(test: string, fix: string, extra = ''): number | null {
   const { plan } = read('multi-swe');
   const path = repository();
@@ -213,15 +213,15 @@ const changed = (from: string, to: string): string =>
 test.each([
   ['both add one file', added('tests/new.py', 'a = 1'), added('tests/new.py', 'b = 1')],
   ['both append to one file', appended('a = 1'), appended('b = 1')],
-])('Multi-SWE: a patch that clashes with the tests does not apply: %s', (_name, tests, fix) => {
+])('Multi-SWE: a patch that conflicts with the tests does not apply: %s', (_name, tests, fix) => {
   expect(clashes(tests, fix)).toBe(1);
 });
 
-test('Multi-SWE: a patch beside the tests applies, and the check leaves the repository as it was', () => {
+test('Multi-SWE: a patch without conflict applies; the check does not change the repository', () => {
   expect(clashes(added('tests/new.py', 'a = 1'), changed('return a - b', 'return a + b'))).toBe(0);
 });
 
-test('Multi-SWE: the check sees what the image changed and did not commit', () => {
+test('Multi-SWE: the check sees uncommitted changes of the image', () => {
   const start = 'def add(a, b):\n    return 0\n';
   expect(clashes(added('tests/new.py', 'a = 1'), changed('return 0', 'return a + b'), start)).toBe(0);
 });

@@ -1,14 +1,10 @@
-/**
- * SWE-bench-Live and its MultiLang part: commands in lists, and a parser that comes with the row as Python text. Rules:
- * microsoft/SWE-bench-Live 70ec57e.
- */
+/** SWE-bench-Live and its MultiLang part: lists of commands, and a parser as Python text. Rules: microsoft/SWE-bench-Live 70ec57e. */
 import { liveProgram } from '@swefarm/grading';
 import { heredoc, unescaped } from '../fields/bash.ts';
 import type { FieldReader } from '../fields/fields.ts';
 import { harnessImage, withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { attempts, commit, imageOr, issue } from './planned.ts';
-import { readTests } from './tests.ts';
+import { attempts, commit, imageOr, issue, readTests } from './planned.ts';
 
 export const sweBenchLive: Family = {
   name: 'swe-bench-live',
@@ -19,7 +15,7 @@ export const sweBenchLive: Family = {
   read: readLive,
 };
 
-/** Images of the Python part have conda's testbed, the others nothing: this text suits both. */
+/** Only images of the Python part have conda's testbed. */
 const ACTIVATE =
   'if [ -f /opt/miniconda3/bin/activate ]; then source /opt/miniconda3/bin/activate && conda activate testbed; fi';
 
@@ -31,7 +27,7 @@ function readLive(read: FieldReader): InstanceDraft {
   if (
     [image, read.row.platform, read.row.os].some((text) => typeof text === 'string' && WINDOWS.test(text))
   ) {
-    read.refuse('Windows instances need Windows', 'image', 'an image of Linux', image, 'leave out the row');
+    read.refuse('Windows instances need Windows', 'image', 'an image of Linux', image);
   }
   const testPatch = read.optionalText('test_patch') ?? '';
   return {
@@ -63,12 +59,12 @@ function readLive(read: FieldReader): InstanceDraft {
   };
 }
 
-/** A test of PASS_TO_PASS that is missing is fine to the harness, and so would be a patch that keeps all of them from running. */
+/** The harness accepts missing tests of PASS_TO_PASS, so without FAIL_TO_PASS a patch that stops all tests would be resolved. */
 function testsOf(read: FieldReader): ReturnType<typeof readTests> {
   const tests = readTests(read);
   if (tests.FAIL_TO_PASS.length === 0 && tests.PASS_TO_PASS.length > 0) {
     const expected = 'a test that fails without the fix';
-    read.refuse('no test that only the fix passes', 'FAIL_TO_PASS', expected, [], 'leave out the row');
+    read.refuse('no test that only the fix passes', 'FAIL_TO_PASS', expected, []);
   }
   return tests;
 }
@@ -76,18 +72,11 @@ function testsOf(read: FieldReader): ReturnType<typeof readTests> {
 const APPLY = 'git apply --reject --whitespace=nowarn';
 const WINDOWS = /\.win\.|windows|_win\b/i;
 
-/** One shell for all: what a command changes holds for the next. Only what the last ones print is parsed, and so is the log. */
+/** All commands share one shell. The log contains only the output of the print commands, which the parser reads. */
 function scriptOf(read: FieldReader): string {
   const joined = (name: string): string => read.commands(name).map(unescaped).join(' ; ');
   const [rebuild, tests, print] = [joined('rebuild_cmds'), joined('test_cmds'), joined('print_cmds')];
-  if (tests === '')
-    read.refuse(
-      'no test command',
-      'test_cmds',
-      'a list of commands',
-      read.row.test_cmds,
-      'leave out the row',
-    );
+  if (tests === '') read.refuse('no test command', 'test_cmds', 'a list of commands', read.row.test_cmds);
   const quiet = (commands: string): string => `{ ${commands}\n} >>/tmp/swefarm-tests.log 2>&1`;
   const run =
     print === ''
@@ -114,7 +103,6 @@ function outcomesOf(read: FieldReader): NonNullable<InstanceDraft['plan']>['outc
       column,
       'Python text that defines `parser`, or pytest',
       source,
-      'leave out the row',
     );
   }
   return liveProgram(source);

@@ -1,7 +1,7 @@
 /**
- * SWE-bench Pro: tests and parser of a row lie in scripts of its repository, which the operator gives as a folder, or which the row
- * carries. Its id, image tag and one column hold the commit of the fix, which lies in the image's repository: the agent sees none of
- * them. Rules: scaleapi/SWE-bench_Pro-os ca10a60.
+ * SWE-bench Pro: scripts in a folder that the operator names, or in the row, run and parse the tests. The id, the image tag and one
+ * column contain the commit of the fix, which is in the repository of the image; the agent sees none of them.
+ * Rules: scaleapi/SWE-bench_Pro-os ca10a60.
  */
 import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
@@ -34,7 +34,7 @@ export const sweBenchPro: Family = {
 
 const ID = /^instance_.+__.+-[0-9a-f]{40}(-v[0-9a-z]+)?$/;
 
-/** Copies of the dataset spell the lists in either case; of these columns the first that a row has is read. */
+/** Names of the lists in copies of the dataset; the first existing column is read. */
 const LISTS = {
   fail_to_pass: ['fail_to_pass', 'FAIL_TO_PASS'],
   pass_to_pass: ['pass_to_pass', 'PASS_TO_PASS'],
@@ -52,7 +52,7 @@ export function readPro(read: FieldReader, context: RowContext, columns = LISTS)
     textList(read, names.find((name) => (read.row[name] ?? null) !== null) ?? names.at(-1) ?? '');
   const lists = { FAIL_TO_PASS: testsOf(columns.fail_to_pass), PASS_TO_PASS: testsOf(columns.pass_to_pass) };
   if (lists.FAIL_TO_PASS.length + lists.PASS_TO_PASS.length === 0 && read.problems.length === 0)
-    read.refuse('no tests', 'fail_to_pass', 'at least one test', [], 'leave out the row');
+    read.refuse('no tests', 'fail_to_pass', 'at least one test', []);
   return {
     instance_id: instanceId,
     shown_id: shownId(repo.replace('/', '__').replaceAll(/[^A-Za-z0-9._-]/g, '-') || 'instance', instanceId),
@@ -74,14 +74,14 @@ export function readPro(read: FieldReader, context: RowContext, columns = LISTS)
     plan: {
       grader: 'swe-bench-pro',
       before: beforeSteps(base, lastLine),
-      ...proPlan({ selected, lastLine, texts: textsOf(read, instanceId, context) }),
+      ...proPlan(selected, lastLine, textsOf(read, instanceId, context)),
       apply: [{ name: 'git apply -v, without binary parts', argv: APPLY }],
       timeout: 3600,
     },
   };
 }
 
-/** Upstream leaves out the sections that hold binary files, and tries once. */
+/** Upstream leaves out binary files and tries once. */
 const APPLY = [
   '/bin/bash',
   '-c',
@@ -93,7 +93,7 @@ const APPLY = [
   '/tmp/patch.diff',
 ];
 
-/** The task is three columns together. */
+/** Three columns together are the task. */
 function taskOf(read: FieldReader): string {
   const problem = read.text('problem_statement', 'add the text of the issue');
   const requirements = read.optionalText('requirements') ?? '';
@@ -101,7 +101,7 @@ function taskOf(read: FieldReader): string {
   return `${problem}\n\nRequirements:\n${requirements}\n\nNew interfaces introduced:\n${interfaces}`;
 }
 
-/** A list, or the text of one as JSON or Python writes it. */
+/** A list, or the text of one in JSON or Python. */
 function textList(read: FieldReader, column: string): string[] {
   const value = read.row[column];
   if (typeof value !== 'string') return read.tests(column);
@@ -121,10 +121,10 @@ function imageOf(read: FieldReader, repo: string, instanceId: string): string | 
   return null;
 }
 
-/** One instance keeps what others lose. */
+/** The only instance whose tag has the suffix `-vnan`. */
 const EXCEPTION = 'instance_element-hq__element-web-ec0f940ef0e8e3b61078f145f34dc40d1938e6c5-vnan';
 
-/** The tag of a row without the column: owner, repository and id, cut to what a tag may have. */
+/** The tag of a row without the column: owner, repository and id, cut to the longest tag. */
 function derivedTag(repo: string, instanceId: string): string {
   const [owner = '', name = ''] = repo.toLowerCase().split('/');
   const id = instanceId.replace(/^instance_/, '');
@@ -134,13 +134,10 @@ function derivedTag(repo: string, instanceId: string): string {
 }
 
 function textsOf(read: FieldReader, instanceId: string, { familyFiles }: RowContext): ProTexts {
-  const own = {
-    runScript: read.optionalText('run_script.sh'),
-    parser: read.optionalText('parsing_script.py') ?? read.optionalText('parser.py'),
-    dockerfiles: [read.optionalText('base_dockerfile') ?? '', read.optionalText('instance_dockerfile') ?? ''],
-  };
-  const { runScript, parser } = own;
-  if (runScript !== null && parser !== null) return { ...own, runScript, parser };
+  const runScript = read.optionalText('run_script.sh');
+  const parser = read.optionalText('parsing_script.py') ?? read.optionalText('parser.py');
+  const dockerfiles = ['base_dockerfile', 'instance_dockerfile'].map((name) => read.optionalText(name) ?? '');
+  if (runScript !== null && parser !== null) return { runScript, parser, dockerfiles };
   const found =
     familyFiles === undefined || !/^[\w.-]+$/.test(instanceId)
       ? null

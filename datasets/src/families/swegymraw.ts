@@ -1,4 +1,4 @@
-/** SWE-Gym Raw: rows for prompts. They have no image and no verified tests, and so are refused by name. */
+/** SWE-Gym Raw: rows without image and verified tests, which are refused by name. */
 import type { Row } from '../fields/fields.ts';
 import { hasKnownRepository, isSwegymRepository } from './columns.ts';
 import { type Family, NOTHING } from './family.ts';
@@ -26,10 +26,9 @@ export const swegymRaw: Family = {
   },
 };
 
-/** What every row of SWE-Gym has, and no row of SWE-Gym Raw, which has its repositories too. */
+/** Columns of every row of SWE-Gym and of no row of SWE-Gym Raw, which has the same repositories. */
 const TESTED = ['FAIL_TO_PASS', 'PASS_TO_PASS', 'version'];
 
-/** Nothing, or a list of nothing in one of its forms. */
 const isEmpty = (value: Row[string]): boolean =>
   value === undefined ||
   value === null ||

@@ -1,14 +1,10 @@
-/**
- * SWE-Lego: SWE-bench's columns with a test command of the row. Its makers published no grader for these rows; the rules are those of
- * the reader of PrimeIntellect-ai/verifiers a60a606.
- */
-import { heredoc } from '../fields/bash.ts';
+/** SWE-Lego: SWE-bench's columns and a test command. It has no published grader; rules: PrimeIntellect-ai/verifiers a60a606. */
+import { readDiff } from '@swefarm/grading';
+import { heredoc, quoted } from '../fields/bash.ts';
 import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { attempts, commit, imageOr, issue } from './planned.ts';
-import { restoreCommands } from './testpatch.ts';
-import { readTests } from './tests.ts';
+import { attempts, commit, imageOr, issue, readTests } from './planned.ts';
 
 export const sweLego: Family = {
   name: 'swe-lego',
@@ -23,11 +19,9 @@ function readLego(read: FieldReader): InstanceDraft {
   const testPatch = read.optionalText('test_patch') ?? '';
   const tests = readTests(read);
   const cut = [...tests.FAIL_TO_PASS, ...tests.PASS_TO_PASS].find(isCut);
-  if (cut !== undefined)
-    read.refuse('test ids that were cut short', 'FAIL_TO_PASS', 'whole test ids', cut, 'leave out the row');
+  if (cut !== undefined) read.refuse('test ids that were cut short', 'FAIL_TO_PASS', 'whole test ids', cut);
   const command = read.commands('test_cmd').join('\n');
-  if (command === '')
-    read.refuse('no test command', 'test_cmd', 'a command', read.row.test_cmd, 'leave out the row');
+  if (command === '') read.refuse('no test command', 'test_cmd', 'a command', read.row.test_cmd);
   return {
     instance_id: read.id(),
     repo: read.text('repo', 'add the column repo as owner/name'),
@@ -51,10 +45,25 @@ function readLego(read: FieldReader): InstanceDraft {
   };
 }
 
-/** A parameter that opens a bracket and closes none. */
+/** Commands that reset the files of the test patch: files of `base` are checked out, added files are removed. */
+function restoreCommands(read: FieldReader, testPatch: string, base: string): string[] {
+  try {
+    return readDiff(testPatch).flatMap(({ source, target }) => [
+      ...(source.startsWith('a/') ? [`git checkout ${base} -- ${quoted(source.slice(2))}`] : []),
+      ...(target.startsWith('b/') && target.slice(2) !== source.slice(2)
+        ? [`rm -f -- ${quoted(target.slice(2))}`]
+        : []),
+    ]);
+  } catch (error) {
+    read.complain('test_patch', 'a unified diff', testPatch, (error as Error).message);
+    return [];
+  }
+}
+
+/** Whether the id has a bracket that is not closed. */
 const isCut = (id: string): boolean => id.split('[').length > id.split(']').length;
 
-/** Test files as the commit has them, without those that the agent made in the test patch's place; the test patch, the row's command. */
+/** Restores the files of the test patch, applies the test patch, runs the row's command. */
 function scriptOf(read: FieldReader, base: string, testPatch: string, command: string): string {
   const file = '/tmp/test_patch.patch';
   const applied = [

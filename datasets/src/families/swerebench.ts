@@ -1,15 +1,13 @@
 /**
- * SWE-rebench V1: SWE-bench's columns, with the commands and the parser in `install_config` instead of a table. Rules:
- * SWE-rebench/SWE-bench-fork 39316f7, which is swebench 4.0.3 with the changes that are made here.
+ * SWE-rebench V1: SWE-bench's columns, with commands and parser in `install_config` instead of a table. Rules:
+ * SWE-rebench/SWE-bench-fork 39316f7, a changed swebench 4.0.3.
  */
 import { recordExitCode, swebenchScript } from '@swefarm/grading';
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { harnessImage, withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { parserOf } from './parser.ts';
-import { commit, imageOr, issue, SWEBENCH_APPLY } from './planned.ts';
-import { readTests } from './tests.ts';
+import { commit, imageOr, issue, parserOf, readTests, SWEBENCH_APPLY } from './planned.ts';
 
 export const sweRebench: Family = {
   name: 'swe-rebench',
@@ -59,17 +57,10 @@ function readRebench(read: FieldReader): InstanceDraft {
   };
 }
 
-/** What 4.0.3 writes for a Python repository whose specification is `install_config`. */
+/** The script of 4.0.3 for a Python repository with `install_config` as its specification. */
 function scriptOf(read: FieldReader, instance: Instance, config: Row): string {
   const command = read.commands('install_config.test_cmd', config.test_cmd).join('\n');
-  if (command === '')
-    read.refuse(
-      'no test command',
-      'install_config.test_cmd',
-      'a command',
-      config.test_cmd,
-      'leave out the row',
-    );
+  if (command === '') read.refuse('no test command', 'install_config.test_cmd', 'a command', config.test_cmd);
   const install = read.commands('install_config.install', config.install).join('\n');
   try {
     return swebenchScript(instance, {

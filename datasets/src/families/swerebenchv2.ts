@@ -1,14 +1,12 @@
 /**
  * SWE-rebench V2: commands and one of 76 parsers in `install_config`, an image for each row. Rules: SWE-rebench/SWE-rebench-V2
- * c71902a. Its own verdict asks that exactly the tests of the row pass; whoever trains asks that they are among those that pass.
+ * c71902a. Its own verdict requires that exactly the tests of the row pass; trainers require that at least these pass.
  */
 import { heredoc, quoted } from '../fields/bash.ts';
 import { asObject, type FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft, RowContext } from './family.ts';
-import { parserOf } from './parser.ts';
-import { attempts, commit, imageOr, issue, word } from './planned.ts';
-import { readTests } from './tests.ts';
+import { attempts, commit, imageOr, issue, parserOf, readTests, word } from './planned.ts';
 
 export const sweRebenchV2: Family = {
   name: 'swe-rebench-v2',
@@ -30,7 +28,7 @@ function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): Ins
   const commands = read.commands('install_config.test_cmd', config.test_cmd);
   if (commands.length === 0)
     read.refuse('no test command', 'install_config.test_cmd', 'a command', config.test_cmd, 'mend the row');
-  // NeMo Gym's wrapper asks for the subset too.
+  // NeMo Gym grades by the subset.
   const rule = verdict ?? (wrappedDataset === null ? 'equal' : 'subset');
   return {
     instance_id: read.id(),
@@ -46,8 +44,8 @@ function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): Ins
       workdir,
       activate: '',
       env: { _JAVA_OPTIONS: '-Djava.net.preferIPv6Addresses=false' },
-      // Upstream resets the tree before it applies a patch. The agent must work on the same tree: a patch beside what the image's
-      // install commands changed would not apply to the reset one.
+      // Upstream resets the tree before it applies a patch. The agent works on the same tree, because a patch to files that the
+      // install commands of the image changed would not apply to a reset tree.
       setup: [{ name: 'reset the tree', script: 'git reset --hard HEAD' }],
     },
     plan: {
@@ -65,7 +63,7 @@ function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): Ins
   };
 }
 
-/** The first command that fails ends it, as upstream's `set -e` does; the log is all of stdout, then all of stderr. */
+/** As upstream, the first command that fails ends the script, and the log is stdout followed by stderr. */
 const scriptOf = (workdir: string, testPatch: string, commands: readonly string[]): string =>
   [
     '#!/bin/bash',

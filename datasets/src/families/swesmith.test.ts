@@ -70,12 +70,12 @@ describe('a row', () => {
     ]);
   });
 
-  test('tells nothing of the answer where the agent could read it', () => {
+  test('does not reveal the fix to the agent', () => {
     const { problem_statement, hints_text, base_commit } = instance({ base_commit: 'd1c5199b6a9d' });
     expect([problem_statement, hints_text, base_commit]).toEqual(['It is broken.', '', '30da9e4f']);
   });
 
-  test('is read by its id alone, by older image names, and with a text or nothing as its problem', () => {
+  test('is read by its id alone, by older image names, and without a problem statement', () => {
     const image = 'swebench/swesmith.x86_64.r1chardj0n3s_1776_parse.30da9e4f:latest';
     for (const name of [
       'swesmith.x86_64.r1chardj0n3s__parse.30da9e4f',
@@ -88,7 +88,7 @@ describe('a row', () => {
     expect(instance({ repo: 'r1chardj0n3s/parse' }).image).toBe(image);
   });
 
-  test("keeps an image of this machine, and the project's image in a registry of one's own", () => {
+  test('may use an image of this machine or of a private registry', () => {
     const own = 'registry.lab:5000/mirror/swesmith.x86_64.r1chardj0n3s_1776_parse.30da9e4f:v2';
     expect(instance({ image_name: own }).image).not.toBe(own);
     const same = 'registry.lab:5000/mirror/swesmith.x86_64.r1chardj0n3s_1776_parse.30da9e4f';
@@ -96,7 +96,7 @@ describe('a row', () => {
     expect(instance({ image_name: 'dir:/images/parse' }).image).toBe('dir:/images/parse');
   });
 
-  test('of another language activates nothing', () => {
+  test('of another language activates no environment', () => {
     expect(of('gin-gonic__gin.3c12d2a8').environment?.activate).toBe('');
     expect(of('pydantic__pydantic.acb0f10f').environment?.activate).toBe('');
     expect(of('tj__commander.js.395cf714')).toMatchObject({
@@ -107,7 +107,7 @@ describe('a row', () => {
   });
 });
 
-describe('what cannot be graded is refused by name', () => {
+describe('rows that cannot be graded are refused by name', () => {
   test.each([
     ['nobody__nothing.0a1b2c3d', 'SWE-smith has no profile of the project'],
     ['mosra__magnum.f3a4ce7d', 'the image has no tree in /testbed'],
@@ -119,7 +119,7 @@ describe('what cannot be graded is refused by name', () => {
     ]);
   });
 
-  test('and a row without its patch or without tests is no instance', () => {
+  test('a row without patch or tests is no instance', () => {
     expect(problems({ patch: '' }).map(({ field }) => field)).toEqual(['patch']);
     expect(problems({ FAIL_TO_PASS: [], PASS_TO_PASS: [] }).map(({ field }) => field)).toEqual([
       'FAIL_TO_PASS',
@@ -146,7 +146,7 @@ test('the plan of every project', () => {
   expect(`${plans.sort().join('\n')}\n`).toMatchSnapshot();
 });
 
-/** The commands and files of SWE-smith's own code; beside the repository, on machines that have them. */
+/** Commands and files of SWE-smith's own code, on machines that have them beside the repository. */
 const CORPUS = new URL('../../../../shared/grading/families/swe-smith.jsonl', import.meta.url);
 type CommandCase = {
   case: string;
@@ -178,7 +178,7 @@ describe('the commands of SWE-smith itself', () => {
     if (!project) throw new Error(rows.repo);
     const { FAIL_TO_PASS = [], PASS_TO_PASS = [], patch = '', instance_ref, f2p_only } = rows;
     const refTestPatch = instance_ref?.test_patch ?? '';
-    // The farm has no such option: it runs what the harness runs without it.
+    // The farm lacks this option and runs the harness's default.
     if (!f2p_only)
       expect(smithCommand(project, { FAIL_TO_PASS, PASS_TO_PASS, patch, refTestPatch })).toBe(expected.cmd);
     if ('error' in expected.test_files) return;
@@ -187,7 +187,7 @@ describe('the commands of SWE-smith itself', () => {
   });
 });
 
-test('of large Python projects the files of the tests run, those of FAIL_TO_PASS first', () => {
+test('large Python projects run the files of the tests, FAIL_TO_PASS first', () => {
   const tests = { FAIL_TO_PASS: ['b.py::x', 'a.py::y'], PASS_TO_PASS: ['c.py::z', 'a.py::z', 'c.py::w'] };
   expect(of('pandas-dev__pandas.95280573', tests).plan?.script).toContain(
     ' --tb=no --verbose a.py b.py a.py c.py\n',
@@ -195,7 +195,7 @@ test('of large Python projects the files of the tests run, those of FAIL_TO_PASS
   expect(of('scrapy__scrapy.35212ec5', { ...tests, FAIL_TO_PASS: [] }).plan?.script).toContain('--verbose\n');
 });
 
-test('Babel tests the packages that the patch touches', () => {
+test('Babel tests the packages that the patch changes', () => {
   const patch = ['a/x.js', 'a/y.js', 'b/z.js']
     .map((path) => `diff --git a/packages/babel-${path} b/packages/babel-${path}\n`)
     .join('');
@@ -206,7 +206,7 @@ test('Babel tests the packages that the patch touches', () => {
 
 const GIVEN = new URL('../../../../shared/rows/swe-smith-1.jsonl', import.meta.url);
 
-test("a real row is read, and its own commit and image's old name are passed over", ({ skip }) => {
+test('a real row is read; its commit and its older image name are ignored', ({ skip }) => {
   skip(!existsSync(GIVEN), '../shared/rows is not beside the repository');
   const result = toInstance('line 1', JSON.parse(readFileSync(GIVEN, 'utf8')));
   expect(result).toMatchObject({

@@ -1,28 +1,19 @@
 /**
- * SWE-smith (SWE-smith, Nemotron's and SWE-agent's copies of it): the row's patch makes the bug in a tree without one, and a table
- * of projects says how the tests run, whatever the row says.
+ * SWE-smith, also the copies of Nemotron and SWE-agent: the patch of the row makes the bug in a correct tree, and a table of projects
+ * defines how the tests run.
  */
-import {
-  type SmithProject,
-  smithCommand,
-  smithProject,
-  smithScript,
-  type TestFiles,
-  testFilesOf,
-} from '@swefarm/grading';
-import type { ApplyAttempt, SetupStep, Step } from '@swefarm/shared';
+import { type SmithProject, smithCommand, smithProject, smithScript, testFilesOf } from '@swefarm/grading';
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { isImagePath } from '../fields/image.ts';
 import { reverseDiff } from '../fields/reverse.ts';
 import type { Family, InstanceDraft } from './family.ts';
+import { PATCH, readTests, SWEBENCH_APPLY } from './planned.ts';
 import { hideScript, restoreScript, roomScript, type SmithTree, startScript } from './smith/scripts.ts';
-import { readTests } from './tests.ts';
 
-/** The rules are those of the harness at this commit; the table of projects is of the same. */
+/** Rules and table of projects are those of the harness at this commit. */
 const GRADER = 'swesmith-9b74ac0';
-/** Where the harness works, in every image. */
+/** The folder of the tree in every image. */
 const FOLDER = '/testbed';
-const PATCH = '/tmp/patch.diff';
 /** `mem_limit` of its containers, 10g. */
 const MEMORY_BYTES = 10 * 1024 ** 3;
 const CONDA = 'source /opt/miniconda3/bin/activate';
@@ -51,7 +42,7 @@ function readSmith(read: FieldReader): InstanceDraft {
   const draft: InstanceDraft = {
     instance_id: instanceId,
     repo,
-    // The row's own is a commit of a mirror that is gone.
+    // The commit in the row is of a mirror that no longer exists.
     base_commit: project?.commit ?? '',
     problem_statement: read.optionalText('problem_statement') ?? '',
     hints_text: read.optionalText('hints_text') ?? '',
@@ -63,6 +54,7 @@ function readSmith(read: FieldReader): InstanceDraft {
   if (!project) return draft;
   const failing = testFilesOf(project.testFiles, tests.FAIL_TO_PASS);
   const tree: SmithTree = { instanceId, folder: FOLDER, bug, changed: changedFiles(bug) };
+  const counted = testFilesOf(project.testFiles, [...tests.FAIL_TO_PASS, ...tests.PASS_TO_PASS]);
   const refTestPatch = asObject(read.row.instance_ref)?.test_patch;
   const command = smithCommand(project, {
     ...tests,
@@ -73,19 +65,30 @@ function readSmith(read: FieldReader): InstanceDraft {
     ...draft,
     environment: {
       workdir: FOLDER,
-      // Others have their tools in the image's PATH.
+      // Other images have their tools in PATH.
       ...(project.testCommand.includes(CONDA) ? {} : { activate: '' }),
-      setup: setupOf(tree, failing),
+      // Both sandboxes start from the same commit; then the agent's tree loses the tests that the bug fails.
+      setup: [
+        { name: 'put the bug in', script: startScript(tree), timeout: 300 },
+        { name: 'hide the tests', script: hideScript(tree, failing), timeout: 300, roles: ['agent'] },
+      ],
       history: 'replaced',
       memory_bytes: MEMORY_BYTES,
     },
     plan: {
       grader: GRADER,
       patch_path: PATCH,
-      before: roomOf(tree, failing),
-      apply: APPLY,
+      before: [
+        {
+          name: 'make room for the patch',
+          script: roomScript(tree, failing, PATCH),
+          may_fail: true,
+          timeout: 300,
+        },
+      ],
+      apply: SWEBENCH_APPLY,
       blank: 'tests_run',
-      after: restoreOf(tree, testFilesOf(project.testFiles, [...tests.FAIL_TO_PASS, ...tests.PASS_TO_PASS])),
+      after: [{ name: 'bring the test files back', script: restoreScript(tree, counted), timeout: 300 }],
       script: smithScript(command, FOLDER),
       timeout: project.timeoutSeconds,
       outcomes: { from: 'log', dialect: 'swesmith', parser: project.parser },
@@ -94,7 +97,7 @@ function readSmith(read: FieldReader): InstanceDraft {
   };
 }
 
-/** The project of a row by its mirror, else by its id; null, with a problem, when it cannot be graded. */
+/** The project of a row, by its mirror, else by its id; null, with a problem, if it cannot be graded. */
 function projectOf(read: FieldReader, repo: string, instanceId: string): SmithProject | null {
   const mirror = repo.toLowerCase().startsWith('swesmith/') ? repo.slice('swesmith/'.length) : null;
   const name = mirror ?? ID.exec(instanceId)?.[1] ?? repo;
@@ -119,8 +122,8 @@ function projectOf(read: FieldReader, repo: string, instanceId: string): SmithPr
 }
 
 /**
- * The project's image. A path of this machine in the row wins, and so does the project's image in a registry of one's own; all other
- * spellings are older names of the project's.
+ * The project's image. A path in the row wins, and so does the project's image in a private registry. All other names in rows are
+ * older names of the project's image.
  */
 function imageOf(read: FieldReader, project: SmithProject | null): string {
   const own = read.image();
@@ -134,7 +137,7 @@ function imageOf(read: FieldReader, project: SmithProject | null): string {
 
 const lastPart = (image: string): string => image.slice(image.lastIndexOf('/') + 1);
 
-/** Names in the headings of a diff's files, before and after it. */
+/** The names of files in a diff, old and new. */
 const changedFiles = (diff: string): string[] => [
   ...new Set(
     [...diff.matchAll(/^(?:diff --git a\/(.+?) b\/(.+)|--- a\/(.+)|\+\+\+ b\/(.+))$/gm)].flatMap((match) =>
@@ -142,35 +145,3 @@ const changedFiles = (diff: string): string[] => [
     ),
   ),
 ];
-
-/** The same start in both sandboxes; then the agent's loses the tests that the bug fails. */
-const setupOf = (tree: SmithTree, failing: TestFiles): SetupStep[] => [
-  {
-    name: 'put the bug in',
-    script: startScript(tree),
-    may_fail: false,
-    timeout: 300,
-    roles: ['agent', 'evaluation'],
-  },
-  {
-    name: 'hide the tests',
-    script: hideScript(tree, failing),
-    may_fail: false,
-    timeout: 300,
-    roles: ['agent'],
-  },
-];
-
-const roomOf = (tree: SmithTree, failing: TestFiles): Step[] => [
-  { name: 'make room for the patch', script: roomScript(tree, failing, PATCH), may_fail: true, timeout: 300 },
-];
-
-const restoreOf = (tree: SmithTree, tests: TestFiles): Step[] => [
-  { name: 'bring the test files back', script: restoreScript(tree, tests), may_fail: false, timeout: 300 },
-];
-
-const attempt = (command: string): ApplyAttempt => ({ name: command, argv: [...command.split(' '), PATCH] });
-
-const APPLY = ['git apply --verbose', 'git apply --verbose --reject', 'patch --batch --fuzz=5 -p1 -i'].map(
-  attempt,
-);

@@ -5,7 +5,7 @@ import { describeValue, type RowProblem } from './problem.ts';
 
 export type Row = Record<string, unknown>;
 
-/** Columns that name an image, the first that is filled in wins. */
+/** Columns that may name an image; the first filled one counts. */
 export const IMAGE_COLUMNS = ['image', 'image_name', 'docker_image'] as const;
 
 export class FieldReader {
@@ -18,15 +18,25 @@ export class FieldReader {
     this.row = row;
   }
 
-  complain(field: string | null, expected: string, value: unknown, remedy: string): void {
-    this.problems.push({ where: this.#where, field, expected, found: describeValue(value), remedy });
+  complain(
+    field: string,
+    expected: string,
+    value: unknown,
+    remedy: string,
+    more?: Pick<RowProblem, 'ungradable'>,
+  ): void {
+    this.problems.push({ where: this.#where, field, expected, found: describeValue(value), remedy, ...more });
   }
 
-  /** The row is well formed, and cannot be graded. `reason` is the same for all such rows, which are counted by it. */
-  refuse(reason: string, field: string, expected: string, value: unknown, remedy: string): void {
-    this.complain(field, expected, value, remedy);
-    const last = this.problems.at(-1);
-    if (last) last.ungradable = reason;
+  /** Records that the row is well formed and cannot be graded. Rows are counted by `reason`. */
+  refuse(
+    reason: string,
+    field: string,
+    expected: string,
+    value: unknown,
+    remedy = 'leave out the row',
+  ): void {
+    this.complain(field, expected, value, remedy, { ungradable: reason });
   }
 
   complainedOf(...fields: string[]): boolean {
@@ -41,7 +51,7 @@ export class FieldReader {
     return '';
   }
 
-  /** A column that may be absent or null, unless `remedy` is given. */
+  /** A column that may be absent or null; with a `remedy` it must have a value. */
   optionalText(name: string, remedy?: string): string | null {
     const value = this.row[name] ?? null;
     if (typeof value === 'string') return value;
@@ -50,7 +60,6 @@ export class FieldReader {
     return null;
   }
 
-  /** The column instance_id. */
   id(): string {
     const id = this.text('instance_id', 'give every row the id of its instance');
     if (id !== '' && !/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(id)) {
@@ -59,18 +68,18 @@ export class FieldReader {
     return id;
   }
 
-  /** Test ids, as a list or as the text of one, in JSON or as Python writes it. */
+  /** Test ids, as a list or as the JSON text of one. */
   tests(name: string): string[] {
     const value = this.row[name];
     if (isTextList(value)) return value;
-    const parsed = typeof value === 'string' ? parseList(value) : null;
-    if (parsed) return parsed;
+    const parsed = typeof value === 'string' ? parseJson(value) : null;
+    if (isTextList(parsed)) return parsed;
     const expected = 'a list of test ids, or the JSON text of one';
     this.complain(name, expected, value, 'export the column as a list of strings');
     return [];
   }
 
-  /** Shell commands: one text or a list of them; none when the column is absent. */
+  /** Shell commands: one text or a list of texts; none if the column is absent. */
   commands(name: string, value: unknown = this.row[name]): string[] {
     if (value === undefined || value === null || value === '') return [];
     if (typeof value === 'string') return [value];
@@ -79,7 +88,7 @@ export class FieldReader {
     return [];
   }
 
-  /** An object, or the JSON text of one; empty, with a problem, when the column holds anything else. */
+  /** An object, or the JSON text of one; any other value is a problem and gives an empty object. */
   object(name: string, remedy: string): Row {
     const found = asObject(this.row[name]);
     if (found) return found;
@@ -87,7 +96,7 @@ export class FieldReader {
     return {};
   }
 
-  /** The first image column that is filled in. */
+  /** The first filled image column. */
   image(columns: readonly string[] = IMAGE_COLUMNS): string | null {
     for (const name of columns) {
       const value = this.row[name] ?? '';
@@ -103,19 +112,17 @@ export class FieldReader {
 export const isTextList = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
 
-/** A value that is an object or the JSON text of one; null for all else. */
+export const isRow = (value: unknown): value is Row =>
+  value !== null && typeof value === 'object' && !Array.isArray(value);
+
+/** An object, or the object of a JSON text; null for any other value. */
 export function asObject(value: unknown): Row | null {
   const given = typeof value === 'string' ? parseJson(value) : value;
-  return given !== null && typeof given === 'object' && !Array.isArray(given) ? (given as Row) : null;
+  return isRow(given) ? given : null;
 }
 
-function parseList(text: string): string[] | null {
-  const value = parseJson(text);
-  return isTextList(value) ? value : null;
-}
-
-/** Undefined when the text is not JSON. */
-function parseJson(text: string): unknown {
+/** Undefined if the text is not JSON. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -1,19 +1,18 @@
 /** Names of container images in dataset rows. */
 
-/** Whether an image is a folder or an archive on this machine: a scheme and an absolute path, or just the path of a .sif file. */
+/** Whether an image is a folder or an archive on this machine: a scheme and an absolute path, or the path of a .sif file. */
 export const isImagePath = (image: string): boolean =>
   /^((dir|host\+dir|docker-archive|oci|sif):\/[^\n]+|\/[^\n]+\.sif)$/.test(image);
 
-/** Adds a missing tag, so that the same image has one name on every node; a path stays as it is. */
+/** Adds a missing tag, so that an image has one name on every node; a path is unchanged. */
 export function withTag(image: string): string {
   if (isImagePath(image)) return image;
   const name = image.slice(image.lastIndexOf('/') + 1);
   return name.includes(':') || image.includes('@') ? image : `${image}:latest`;
 }
 
-/** Whether a text can name an image of a registry. */
 export const isImageName = (text: string): boolean => /^[a-z0-9][A-Za-z0-9._:@/-]*$/.test(text);
 
-/** The name that SWE-bench's harness gives the image of an instance; registries require lower case. */
+/** The name that SWE-bench's harness gives the image of an instance. Registries require lower case. */
 export const harnessImage = (namespace: string, instanceId: string, separator = '_1776_'): string =>
   `${namespace}/sweb.eval.x86_64.${instanceId.toLowerCase().replaceAll('__', separator)}:latest`;

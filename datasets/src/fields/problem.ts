@@ -1,24 +1,23 @@
-/** A problem of one field of a row, and the words for any value that is found there. */
+/** A problem of one field of a row, and the description of a value for its message. */
 
 export type RowProblem = {
   /** Where in the file: `line 3`, `row 12`, `item 4`. */
   where: string;
-  /** Column, or null when the row as a whole is unreadable. */
+  /** Column; null if the row as a whole is unreadable. */
   field: string | null;
   expected: string;
   found: string;
   remedy: string;
-  /** Set when the row is well formed and cannot be graded: why, in the same words for all such rows. */
+  /** Why a well-formed row cannot be graded; equal for all rows with that reason. */
   ungradable?: string;
 };
 
-/** One line about a problem. */
 export function describeProblem(problem: RowProblem): string {
   const field = problem.field === null ? '' : ` ${problem.field}:`;
   return `${problem.where}:${field} expected ${problem.expected}, found ${problem.found}; ${problem.remedy}`;
 }
 
-/** A short, printable description of any value, for "found …". */
+/** A short, printable description of a value, for "found …". */
 export function describeValue(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
@@ -32,11 +31,7 @@ export function describeValue(value: unknown): string {
   }
   if (value instanceof Date) return 'a timestamp';
   if (typeof value === 'object') return 'an object';
-  if (typeof value === 'string') return value === '' ? 'an empty string' : `the text ${excerpt(value)}`;
-  return `the ${typeof value} ${String(value)}`;
-}
-
-function excerpt(text: string): string {
-  const short = text.length > 60 ? `${text.slice(0, 57)}…` : text;
-  return JSON.stringify(short);
+  if (typeof value !== 'string') return `the ${typeof value} ${String(value)}`;
+  if (value === '') return 'an empty string';
+  return `the text ${JSON.stringify(value.length > 60 ? `${value.slice(0, 57)}…` : value)}`;
 }

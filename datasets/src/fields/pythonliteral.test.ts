@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LiteralError, parseTextList, parseTextMap } from './pythonliteral.ts';
+import { LiteralError, parseTextList } from './pythonliteral.ts';
 
 test.each([
   ['[]', []],
@@ -34,22 +34,12 @@ test.each([
   ["['\\N{BULLET}']", 5],
   ["[['a']]", 2],
   ["('a', 'b')", 1],
-])('%s is no list of texts: refused with the place', (text, at) => {
+])('%s is refused with the position of the fault', (text, at) => {
   expect(() => parseTextList(text)).toThrow(LiteralError);
   expect(() => parseTextList(text)).toThrow(`at character ${at}`);
 });
 
-test('a map of texts, as JSON and as Python; keys may be any text', () => {
-  expect(parseTextMap('{"T.a": "PASSED"}')).toEqual(new Map([['T.a', 'PASSED']]));
-  expect([...parseTextMap("{'__proto__': 'PASSED', 'b': \"FAILED\", }")]).toEqual([
-    ['__proto__', 'PASSED'],
-    ['b', 'FAILED'],
-  ]);
-  expect(() => parseTextMap("{'a': 1}")).toThrow('expected a text in quotes at character 7');
-  expect(() => parseTextMap('["a"]')).toThrow('expected "{" at character 1');
-});
-
-// A reader that took the square of the length would need hours for either.
+// A quadratic reader would need hours.
 test('a million characters without an end are refused', () => {
   expect(() => parseTextList(`[${"'a' ".repeat(250_000)}`)).toThrow(LiteralError);
   expect(() => parseTextList('['.repeat(1_000_000))).toThrow(LiteralError);

@@ -1,63 +1,29 @@
 /**
- * Reads the columns in which a dataset stores a list or a map of texts as Python prints it (SWE-bench Pro calls `eval` on them; some
- * copies hold JSON). Nothing is evaluated: what is no list or map of texts is refused. One pass, no recursion.
+ * Reads a column in which a dataset stores a list of texts as Python prints it; some copies contain JSON. SWE-bench Pro calls `eval`
+ * on such columns. This reader evaluates nothing: one pass, no recursion.
  */
+import { isTextList } from './fields.ts';
 
 const MOST_CHARACTERS = 64 * 1024 ** 2;
 
-/** Thrown for text that is neither JSON nor a Python literal of the expected form; `at` is the index of the character. */
+/** Thrown for text that is no list of texts; `at` is the index of the character. */
 export class LiteralError extends Error {
   override readonly name = 'LiteralError';
-  readonly at: number;
   constructor(message: string, at: number) {
     super(`${message} at character ${at + 1}`);
-    this.at = at;
   }
 }
 
-/**
- * `["a", "b"]` as JSON, or `['a', "b"]` as Python.
- *
- * @throws LiteralError when it is something else
- */
+/** `["a", "b"]` as JSON, or `['a', "b"]` as Python. @throws LiteralError for any other text */
 export function parseTextList(text: string): string[] {
-  const json = jsonOf(text);
-  if (Array.isArray(json) && json.every((item) => typeof item === 'string')) return json;
-  const read = new LiteralReader(text);
-  const list = read.items('[', ']', () => read.text());
-  read.end();
-  return list;
-}
-
-/**
- * `{"a": "b"}` as JSON, or `{'a': 'b'}` as Python; the last value of a key counts. A Map, because the keys may be any text.
- *
- * @throws LiteralError when it is something else
- */
-export function parseTextMap(text: string): Map<string, string> {
-  const json = jsonOf(text);
-  if (json !== null && typeof json === 'object' && !Array.isArray(json)) {
-    const entries = Object.entries(json);
-    if (entries.every((entry): entry is [string, string] => typeof entry[1] === 'string'))
-      return new Map(entries);
-  }
-  const read = new LiteralReader(text);
-  const entries = read.items('{', '}', (): [string, string] => {
-    const key = read.text();
-    read.expect(':');
-    return [key, read.text()];
-  });
-  read.end();
-  return new Map(entries);
-}
-
-function jsonOf(text: string): unknown {
   if (text.length > MOST_CHARACTERS) throw new LiteralError('over 64 million characters', MOST_CHARACTERS);
   try {
-    return JSON.parse(text);
+    const json: unknown = JSON.parse(text);
+    if (isTextList(json)) return json;
   } catch {
-    return null;
+    // Not JSON; it may be Python.
   }
+  return new LiteralReader(text).list();
 }
 
 const ESCAPES: Record<string, string> = {
@@ -83,33 +49,30 @@ class LiteralReader {
     this.#source = source;
   }
 
-  /** The items between two brackets, with a comma between them and perhaps one behind the last. */
-  items<Item>(open: string, close: string, item: () => Item): Item[] {
-    this.expect(open);
-    const found: Item[] = [];
-    while (!this.#next(close)) {
+  /** The whole source; a comma may follow the last text. */
+  list(): string[] {
+    this.#expect('[');
+    const found: string[] = [];
+    while (!this.#next(']')) {
       if (found.length > 0) {
-        this.expect(',');
-        if (this.#next(close)) break;
+        this.#expect(',');
+        if (this.#next(']')) break;
       }
-      found.push(item());
+      found.push(this.#text());
     }
-    this.expect(close);
+    this.#expect(']');
+    this.#blanks();
+    if (this.#at < this.#source.length) throw new LiteralError('expected the end', this.#at);
     return found;
   }
 
-  expect(char: string): void {
+  #expect(char: string): void {
     if (!this.#next(char)) throw new LiteralError(`expected "${char}"`, this.#at);
     this.#at++;
   }
 
-  end(): void {
-    this.#blanks();
-    if (this.#at < this.#source.length) throw new LiteralError('expected the end', this.#at);
-  }
-
-  /** One text, or several that stand beside one another, which Python joins. */
-  text(): string {
+  /** One text, or several adjacent ones, which Python joins. */
+  #text(): string {
     let joined = this.#quoted();
     while (this.#next("'") || this.#next('"')) joined += this.#quoted();
     return joined;
@@ -134,7 +97,7 @@ class LiteralReader {
     }
   }
 
-  /** What follows a backslash; Python leaves one that it does not know as it is. */
+  /** Reads the escape after a backslash. Python leaves unknown escapes unchanged. */
   #escape(): string {
     const char = this.#source[this.#at++] ?? '';
     const plain = ESCAPES[char];

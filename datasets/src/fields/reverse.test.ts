@@ -45,7 +45,7 @@ test('hunks, counts, modes and names change sides', () => {
   expect(reverseDiff(diff)).toBe(reversed);
 });
 
-test('twice reversed is the diff itself, renames included', () => {
+test('reversing a diff twice returns the diff, also for renames', () => {
   const rename =
     'diff --git a/x b/y\nsimilarity index 90%\nrename from x\nrename to y\nindex 1..2\n--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n';
   expect(reverseDiff(reverseDiff(rename))).toBe(rename);

@@ -1,6 +1,7 @@
-/** Reverses a git diff as text: SWE-smith ships the patch that makes a bug, and the gold patch is its reverse. */
-
-/** Returns a patch that undoes `diff`. Handles hunks, new, deleted and renamed files; text patches only. */
+/**
+ * Returns a patch that undoes `diff`: SWE-smith ships the patch that makes a bug, and gold is its reverse. Handles hunks, new,
+ * deleted and renamed files of text patches.
+ */
 export function reverseDiff(diff: string): string {
   if (diff === '') return '';
   const out: string[] = [];
@@ -8,29 +9,29 @@ export function reverseDiff(diff: string): string {
   let removed: string[] = [];
   let added: string[] = [];
   let left = { before: 0, after: 0 };
-  // git writes removals before additions; swapped lines are buffered until their block ends.
+  // git writes removals before additions, so swapped lines are buffered until their block ends.
   const flush = () => {
     out.push(...added, ...removed);
     removed = [];
     added = [];
   };
-  let lastWas: 'removed' | 'added' | 'other' = 'other';
+  let last = out;
   for (const line of lines) {
     const inHunk = left.before > 0 || left.after > 0;
     if (inHunk && line.startsWith('-')) {
       left = { ...left, before: left.before - 1 };
       removed.push(`+${line.slice(1)}`);
-      lastWas = 'removed';
+      last = removed;
     } else if (inHunk && line.startsWith('+')) {
       left = { ...left, after: left.after - 1 };
       added.push(`-${line.slice(1)}`);
-      lastWas = 'added';
+      last = added;
     } else if (line.startsWith('\\')) {
       // "No newline at end of file" belongs to the line before it.
-      (lastWas === 'removed' ? removed : lastWas === 'added' ? added : out).push(line);
+      last.push(line);
     } else {
       flush();
-      lastWas = 'other';
+      last = out;
       const hunk = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$/.exec(line);
       if (inHunk) left = { before: left.before - 1, after: left.after - 1 };
       else if (hunk) left = { before: Number(hunk[2] ?? 1), after: Number(hunk[4] ?? 1) };
@@ -61,7 +62,7 @@ const SWAPS = [
   ['rename from ', 'rename to '],
 ] as const;
 
-/** `--- a/x`, `+++ b/y` become `--- a/y`, `+++ b/x`; `diff --git` and mode and rename pairs likewise. */
+/** `--- a/x`, `+++ b/y` become `--- a/y`, `+++ b/x`; the same for `diff --git`, mode and rename lines. */
 function swapFileNames(lines: string[]): string[] {
   const out = [...lines];
   for (let at = 0; at + 1 < out.length; at++) {

@@ -1,5 +1,5 @@
-/** Downloads one file: continues after a cut and after a kill, and takes its name only when size and checksum are right. */
-import { createHash, type Hash } from 'node:crypto';
+/** Downloads one file. A download resumes after an interruption; the file gets its name when size and checksum are correct. */
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -10,22 +10,20 @@ export type Download = {
   hub: HubAddress;
   url: string;
   file: HubFile;
-  /** The commit whose file it must be. */
   commit: string;
-  /** Where it goes. */
   target: string;
   signal: AbortSignal;
   onNote: (text: string) => void;
 };
 
-/** Cuts in a row without a new byte that end a download. */
+/** Interruptions in a row without a new byte that end a download. */
 const MOST_CUTS = 5;
 const PAUSE_MS = 500;
 
-/** Returns the SHA-256 of the file. Throws UnusableError for a wrong checksum, a change on the hub, or a hub that keeps breaking off. */
+/** Returns the SHA-256 of the file. @throws UnusableError for a wrong checksum, a change on the hub, or repeated interruptions */
 export async function download(task: Download): Promise<string> {
   const { file, target, signal } = task;
-  // The checksum in its name: what was begun of another version is never continued.
+  // The name contains the checksum, so that a part of another version is not resumed.
   const part = join(dirname(target), `.${basename(target)}.${file.checksum.value.slice(0, 16)}.part`);
   await mkdir(dirname(target), { recursive: true });
   for (let cuts = 0; ; ) {
@@ -42,7 +40,7 @@ export async function download(task: Download): Promise<string> {
       if (cuts >= MOST_CUTS) {
         throw new UnusableError(
           'hub_breaks_off',
-          `${task.url}: breaks off again and again (${errorMessage(error)}); what is there stays, the same command continues`,
+          `${task.url}: the download was interrupted repeatedly (${errorMessage(error)}); run the same command again to resume it`,
           { cause: error },
         );
       }
@@ -50,17 +48,16 @@ export async function download(task: Download): Promise<string> {
       await sleep(PAUSE_MS * cuts, signal);
     }
   }
-  const found = await hashFile(part);
-  const right = file.checksum.kind === 'sha256' ? found.sha256 : found.git;
-  if (found.size !== file.size || right !== file.checksum.value) {
-    await rm(part, { force: true });
-    throw new UnusableError(
-      'hub_checksum',
-      `${file.path}: has ${found.size} bytes with the ${file.checksum.kind} checksum ${right}, expected ${file.size} bytes with ${file.checksum.value}; what came was removed, fetch it again`,
-    );
+  const found = await checkFile(part, file);
+  if (found.right) {
+    await rename(part, target);
+    return found.sha256;
   }
-  await rename(part, target);
-  return found.sha256;
+  await rm(part, { force: true });
+  throw new UnusableError(
+    'hub_checksum',
+    `${file.path}: has ${found.size} bytes with the ${file.checksum.kind} checksum ${found.checksum}, expected ${file.size} bytes with ${file.checksum.value}; the download was removed, fetch it again`,
+  );
 }
 
 async function fetchRest(
@@ -72,15 +69,15 @@ async function fetchRest(
     signal,
     headers: { 'accept-encoding': 'identity', ...(from > 0 ? { range: `bytes=${from}-` } : {}) },
   });
-  const told = answer.headers.get('x-repo-commit');
-  if (told !== null && told !== commit) {
+  const served = answer.headers.get('x-repo-commit');
+  if (served !== null && served !== commit) {
     await answer.body?.cancel();
     throw new UnusableError(
       'hub_changed',
-      `${file.path}: the hub answers with commit ${told} instead of ${commit}; fetch again`,
+      `${file.path}: the hub answers with commit ${served} instead of ${commit}; fetch again`,
     );
   }
-  // A server that ignores the range sends all of it; one that says 416 has less than is here.
+  // A server that ignores the range sends the whole file; status 416 means that its file is shorter than the part.
   const start = Number(/^bytes (\d+)-/.exec(answer.headers.get('content-range') ?? '')?.[1] ?? -1);
   const continues = answer.status === 206 && start === from;
   if (!continues && answer.status !== 200) {
@@ -102,10 +99,11 @@ async function fetchRest(
   await handle.datasync();
 }
 
-const isLocal = (error: unknown): boolean =>
+/** Whether an error of the local disk caused the failure. */
+export const isLocal = (error: unknown): boolean =>
   /^(ENOSPC|EACCES|EPERM|EROFS|EDQUOT|ENOTDIR|EISDIR)$/.test(String((error as NodeJS.ErrnoException).code));
 
-/** Zero when there is none. */
+/** Zero if the file does not exist. */
 async function sizeOf(path: string): Promise<number> {
   try {
     return (await stat(path)).size;
@@ -115,18 +113,25 @@ async function sizeOf(path: string): Promise<number> {
   }
 }
 
-export type FileHashes = { size: number; sha256: string; git: string };
+type CheckedFile = { size: number; sha256: string; checksum: string; right: boolean };
 
-/** Throws the system's error. */
-export async function hashFile(path: string): Promise<FileHashes> {
+/** Compares a file on disk with the hub's size and checksum. Throws the system's error. */
+export async function checkFile(path: string, file: HubFile): Promise<CheckedFile> {
   const size = await sizeOf(path);
-  const sha256: Hash = createHash('sha256');
-  const git: Hash = createHash('sha1').update(`blob ${size}\0`);
+  const sha256 = createHash('sha256');
+  const git = createHash('sha1').update(`blob ${size}\0`);
   if (size > 0) {
     for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) {
       sha256.update(chunk as Buffer);
       git.update(chunk as Buffer);
     }
   }
-  return { size, sha256: sha256.digest('hex'), git: git.digest('hex') };
+  const found = { sha256: sha256.digest('hex'), git: git.digest('hex') };
+  const checksum = found[file.checksum.kind];
+  return {
+    size,
+    sha256: found.sha256,
+    checksum,
+    right: size === file.size && checksum === file.checksum.value,
+  };
 }

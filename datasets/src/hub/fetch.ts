@@ -1,17 +1,16 @@
-/** Fetches the files of a dataset into a folder, and records beside them where they are from and their checksums. */
+/** Fetches the files of a dataset into a folder, and records their source and checksums beside them. */
 import { join, matchesGlob } from 'node:path';
 import { errorMessage, replaceFile, SwefarmError, UnusableError, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
-import { download, hashFile } from './download.ts';
+import { checkFile, download } from './download.ts';
 import { contentUrl, type DatasetName, type HubAddress, type HubFile, readCommit } from './hub.ts';
 
 export const FETCH_RECORD = 'swefarm-dataset.json';
 
-/** Written beside the files. */
 export const FetchRecord = z.object({
   format: z.literal('swefarm-dataset-1'),
   name: z.string(),
-  /** As it was asked for. */
+  /** The requested revision. */
   revision: z.string(),
   commit: z.string(),
   hub: z.string(),
@@ -24,15 +23,15 @@ export type FetchTask = {
   hub: HubAddress;
   dataset: DatasetName;
   folder: string;
-  /** Paths or globs; empty: rows and what is said about them. */
+  /** Paths or globs; empty: files of rows and their documentation. */
   files: readonly string[];
-  /** Where a file goes; default: its path below the folder. */
+  /** Default: the path of the file below the folder. */
   targetOf?: (path: string) => string;
   signal: AbortSignal;
   onNote: (text: string) => void;
 };
 
-/** Rows, and the pages that say what they are and under which licence. */
+/** Files of rows, their documentation and their licence. */
 const USUAL = [
   '**/*.parquet',
   '**/*.jsonl',
@@ -44,21 +43,19 @@ const USUAL = [
 ];
 
 /**
- * Files that are there already, with the checksum of the hub, are not asked for again.
+ * Does not fetch files that exist with the checksum of the hub.
  *
- * @throws UsageError for a name, a revision or files that the hub has not; UnusableError naming what to copy where when it is out of reach
+ * @throws UsageError for a name, a revision or files that the hub lacks; UnusableError with instructions if the hub is unreachable
  */
 export async function fetchDataset(task: FetchTask): Promise<FetchRecord> {
   const { hub, dataset, folder, signal } = task;
   try {
     const { commit, files } = await readCommit(hub, dataset, signal);
-    const wanted = chosenFiles(dataset, files, task.files);
     const fetched: FetchRecord['files'] = [];
-    for (const file of wanted) {
+    for (const file of chosenFiles(dataset, files, task.files)) {
       const target = task.targetOf?.(file.path) ?? join(folder, file.path);
       const sha256 = await alreadyThere(target, file);
-      if (sha256 !== null) task.onNote(`${file.path}: is there already`);
-      else task.onNote(`${file.path}: ${file.size} bytes`);
+      task.onNote(`${file.path}: ${sha256 === null ? `${file.size} bytes` : 'is there already'}`);
       const url = contentUrl(hub, dataset, commit, file.path);
       fetched.push({
         path: file.path,
@@ -66,7 +63,7 @@ export async function fetchDataset(task: FetchTask): Promise<FetchRecord> {
         sha256: sha256 ?? (await download({ hub, url, file, commit, target, signal, onNote: task.onNote })),
       });
       const record = recordOf(task, commit, fetched);
-      // After each file, so that a fetch that is killed knows what it has.
+      // Written after each file, so that an interrupted fetch leaves a valid record.
       await replaceFile(join(folder, FETCH_RECORD), `${JSON.stringify(record, null, 2)}\n`, { sync: true });
     }
     return recordOf(task, commit, fetched);
@@ -100,9 +97,8 @@ const isMatch = (path: string, pattern: string): boolean => path === pattern || 
 
 async function alreadyThere(target: string, file: HubFile): Promise<string | null> {
   try {
-    const found = await hashFile(target);
-    const right = file.checksum.kind === 'sha256' ? found.sha256 : found.git;
-    if (found.size === file.size && right === file.checksum.value) return found.sha256;
+    const found = await checkFile(target, file);
+    if (found.right) return found.sha256;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
@@ -114,14 +110,14 @@ function withRemedy(error: unknown, { hub, dataset, folder, files }: FetchTask):
   if (code === 'ENOSPC') {
     return new UnusableError(
       'output_unwritable',
-      `${folder}: the disk is full: free some space, and fetch again; what is there stays`,
+      `${folder}: the disk is full: free some space, and fetch again; complete files are not fetched again`,
       { cause: error },
     );
   }
   if (error instanceof z.ZodError) {
     return new UnusableError(
       'hub_answer',
-      `${hub.url} does not speak the routes of a hub (${errorMessage(error)}); check hub_url`,
+      `${hub.url} does not answer as a hub (${errorMessage(error)}); check hub_url`,
       { cause: error },
     );
   }

@@ -1,24 +1,23 @@
 /**
- * Datasets as configurations of NeMo Gym name them (`DatasetConfig` in nemo_gym/config_types.py): entries of a list `datasets` with
- * `jsonl_fpath` and, as their source, `huggingface_identifier: {repo_id, artifact_fpath}` or `gitlab_identifier`.
+ * Reads the datasets in a configuration of NeMo Gym (`DatasetConfig` in nemo_gym/config_types.py): entries of a list `datasets` with
+ * `jsonl_fpath` and, as source, `huggingface_identifier: {repo_id, artifact_fpath}` or `gitlab_identifier`.
  */
 import { readFileSync } from 'node:fs';
 import { parseYaml, UsageError } from '@swefarm/shared';
+import { isRow, type Row } from '../fields/fields.ts';
 
 export type GymDataset = {
   name: string;
-  /** Where Gym reads the rows; relative paths are relative to the folder that Gym runs in. */
+  /** The path from which Gym reads the rows, relative to the folder in which Gym runs. */
   path: string;
-  /** `null`: why it cannot be fetched. */
+  /** Null: it cannot be fetched; `why` has the reason. */
   source: { repository: string; file: string } | null;
   why: string;
 };
 
-type Tree = Record<string, unknown>;
-const asTree = (value: unknown): Tree =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Tree) : {};
+const asTree = (value: unknown): Row => (isRow(value) ? value : {});
 
-/** The datasets of a configuration, wherever they stand in it. Throws UsageError. */
+/** The datasets at any place of a configuration. Throws UsageError. */
 export function readGymDatasets(path: string): GymDataset[] {
   let tree: unknown;
   try {
@@ -35,7 +34,7 @@ export function readGymDatasets(path: string): GymDataset[] {
   );
 }
 
-function* entriesIn(value: unknown): Generator<Tree> {
+function* entriesIn(value: unknown): Generator<Row> {
   if (Array.isArray(value)) for (const item of value) yield* entriesIn(item);
   for (const [key, inner] of Object.entries(asTree(value))) {
     if (key !== 'datasets' || !Array.isArray(inner)) yield* entriesIn(inner);
@@ -43,7 +42,7 @@ function* entriesIn(value: unknown): Generator<Tree> {
   }
 }
 
-function gymDataset(entry: Tree): GymDataset {
+function gymDataset(entry: Row): GymDataset {
   const { repo_id, artifact_fpath } = asTree(entry.huggingface_identifier);
   const named = { name: String(entry.name ?? entry.jsonl_fpath), path: String(entry.jsonl_fpath) };
   if (typeof repo_id === 'string' && typeof artifact_fpath === 'string') {

@@ -1,6 +1,6 @@
 /**
- * Asks a hub for the files of a dataset by the routes of Hugging Face (huggingface.co/docs/hub/api): the files of a commit with their
- * checksums, and their content. A mirror speaks the same routes.
+ * Requests the files of a dataset, their checksums and their content by the routes of Hugging Face (huggingface.co/docs/hub/api),
+ * which mirrors have too.
  */
 import { type Secret, SwefarmError, sleep, UnusableError, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
@@ -16,11 +16,9 @@ export type DatasetName = { name: string; revision: string };
 export type HubFile = {
   path: string;
   size: number;
-  /** SHA-256 of large files; the hash of git for small ones, which is SHA-1 of `blob SIZE\0` and the content. */
+  /** SHA-256 for large files; git's hash for small files: SHA-1 of `blob SIZE\0` and the content. */
   checksum: { kind: 'sha256' | 'git'; value: string };
 };
-
-export type HubCommit = { commit: string; files: HubFile[] };
 
 /** `OWNER/NAME` or `NAME`, with `@REVISION`. Throws UsageError. */
 export function parseDatasetName(text: string): DatasetName {
@@ -40,20 +38,19 @@ const Entry = z.object({
   lfs: z.object({ oid: z.string(), size: z.number().int().nonnegative() }).nullish(),
 });
 
-/** The commit that the revision names now, and its files. Throws UsageError when the hub refuses, UnusableError when it does not answer. */
+/** Returns the commit of the revision and its files. @throws UsageError if the hub refuses, UnusableError if it does not answer */
 export async function readCommit(
   hub: HubAddress,
   { name, revision }: DatasetName,
   signal: AbortSignal,
-): Promise<HubCommit> {
+): Promise<{ commit: string; files: HubFile[] }> {
   const base = `${hub.url}/api/datasets/${name}`;
   const { sha } = Revision.parse(await json(hub, `${base}/revision/${encodeURIComponent(revision)}`, signal));
   const files: HubFile[] = [];
   for (let next: string | null = `${base}/tree/${sha}?recursive=true`; next !== null; ) {
     const answer = await ask(hub, next, { signal });
-    for (const entry of z.array(Entry).parse(await answer.json())) {
-      if (entry.type === 'file') files.push(fileOf(entry));
-    }
+    const entries = z.array(Entry).parse(await answer.json());
+    files.push(...entries.filter(({ type }) => type === 'file').map(fileOf));
     next = nextPage(answer, next);
   }
   return { commit: sha, files };
@@ -67,7 +64,7 @@ function fileOf({ path, size, oid, lfs }: z.infer<typeof Entry>): HubFile {
     path.split('/').some((part) => /^\.{0,2}$/.test(part))
   ) {
     throw new UsageError(
-      `the hub names a file ${JSON.stringify(path)}, which lies in no folder of ours; nothing is fetched`,
+      `the hub names a file ${JSON.stringify(path)}, which is outside of the folder; nothing is fetched`,
     );
   }
   return lfs
@@ -75,17 +72,16 @@ function fileOf({ path, size, oid, lfs }: z.infer<typeof Entry>): HubFile {
     : { path, size, checksum: { kind: 'git', value: oid } };
 }
 
-function nextPage(answer: Response, asked: string): string | null {
+function nextPage(answer: Response, address: string): string | null {
   const [, link] = /<([^>]+)>\s*;\s*rel="next"/.exec(answer.headers.get('link') ?? '') ?? [];
-  return link === undefined ? null : new URL(link, asked).href;
+  return link === undefined ? null : new URL(link, address).href;
 }
 
 const json = async (hub: HubAddress, url: string, signal: AbortSignal): Promise<unknown> =>
   await (await ask(hub, url, { signal })).json();
 
-export type Asked = { signal: AbortSignal; headers?: Record<string, string> };
+type HubRequest = { signal: AbortSignal; headers?: Record<string, string> };
 
-/** The address of a file's content. */
 export const contentUrl = (hub: HubAddress, { name }: DatasetName, commit: string, path: string): string =>
   `${hub.url}/datasets/${name}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
 
@@ -95,13 +91,13 @@ const PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 300_000;
 
 /**
- * A GET that follows redirects itself, because the token goes to the origin of the hub and to no other, and waits as Retry-After says.
- * Answers with 200, 206 and 416 come back.
+ * Sends a GET and returns answers with 200, 206 and 416. It follows redirects itself, because only the origin of the hub may get the
+ * token, and waits as Retry-After demands.
  */
 export async function ask(
   hub: HubAddress,
   address: string,
-  { signal, headers = {} }: Asked,
+  { signal, headers = {} }: HubRequest,
 ): Promise<Response> {
   for (let tries = 1; ; tries++) {
     let answer: Response | null = null;
@@ -122,7 +118,11 @@ export async function ask(
   }
 }
 
-async function follow(hub: HubAddress, address: string, { signal, headers = {} }: Asked): Promise<Response> {
+async function follow(
+  hub: HubAddress,
+  address: string,
+  { signal, headers = {} }: HubRequest,
+): Promise<Response> {
   let url = new URL(address);
   for (let hops = 0; hops <= MOST_REDIRECTS; hops++) {
     const own = url.origin === new URL(hub.url).origin && hub.token !== null;
@@ -142,7 +142,7 @@ async function follow(hub: HubAddress, address: string, { signal, headers = {} }
 
 const isPassing = (status: number): boolean => status === 429 || status === 408 || status >= 500;
 
-/** Seconds or a date; null when the answer does not say. */
+/** Retry-After is a number of seconds or a date; null without it. */
 function retryAfterMs(answer: Response): number | null {
   const given = answer.headers.get('retry-after');
   if (given === null) return null;
@@ -150,7 +150,7 @@ function retryAfterMs(answer: Response): number | null {
   return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
 
-/** No name, or nobody listens: another try a second later is of no use to a person who is offline. */
+/** A host without name or server is not retried: the user is offline. */
 const isHopeless = (error: unknown): boolean =>
   /^(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|EHOSTUNREACH)$/.test(
     String((error as { cause?: { code?: string } }).cause?.code),

@@ -1,4 +1,4 @@
-/** Brings the pictures of a dataset's issues to a folder, so that no worker needs a network for them. */
+/** Downloads the pictures of a dataset's issues to a folder, so that workers need no network for them. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -10,6 +10,7 @@ import {
   retry,
   UsageError,
 } from '@swefarm/shared';
+import { isLocal } from '../hub/download.ts';
 import {
   openPictureFolder,
   PICTURE_LIST,
@@ -25,7 +26,6 @@ export type PictureTask = {
   onNote: (text: string) => void;
 };
 
-/** `missing`: addresses that gave no picture, each with the reason. */
 export type FetchedPictures = {
   folder: string;
   fetched: number;
@@ -42,7 +42,7 @@ const ENDINGS = {
   'image/webp': 'webp',
 } as const;
 
-/** Fetches what the folder does not have yet. Throws UsageError for a folder whose list cannot be read, and the system's errors. */
+/** Fetches missing pictures. @throws UsageError if the list of the folder cannot be read; the system's errors */
 export async function fetchPictures({
   instances,
   folder,
@@ -67,7 +67,7 @@ export async function fetchPictures({
       const file = `${found.sha256}.${ENDINGS[found.media_type]}`;
       await replaceFile(join(folder, file), bytes, { sync: true });
       lines.set(address, { address, file, sha256: found.sha256 });
-      // After each picture, so that a fetch that is killed knows what it has.
+      // Written after each picture, so that an interrupted fetch leaves a valid list.
       await replaceFile(join(folder, PICTURE_LIST), jsonLines(lines.values()), { sync: true });
       done.fetched++;
       onNote(`${address}: ${found.bytes} bytes`);
@@ -94,11 +94,7 @@ async function listOf(folder: string): Promise<PictureLine[]> {
 const jsonLines = (lines: Iterable<PictureLine>): string =>
   Array.from(lines, (line) => `${JSON.stringify(line)}\n`).join('');
 
-/** A disk that is full or may not be written is no fault of the picture. */
-const isLocal = (error: unknown): boolean =>
-  /^(ENOSPC|EACCES|EPERM|EROFS|EDQUOT|ENOTDIR|EISDIR)$/.test(String((error as NodeJS.ErrnoException).code));
-
-/** An answer that another try may better. */
+/** An answer after which a retry may succeed. */
 class PassingError extends Error {
   override readonly name = 'PassingError';
 }
@@ -123,8 +119,8 @@ async function askOnce(address: string, signal: AbortSignal): Promise<Buffer> {
   if (!answer.ok) {
     await answer.body?.cancel();
     const passing = answer.status === 429 || answer.status === 408 || answer.status >= 500;
-    const told = `the server answers ${answer.status}`;
-    throw passing ? new PassingError(told) : new UsageError(told);
+    const message = `the server answers ${answer.status}`;
+    throw passing ? new PassingError(message) : new UsageError(message);
   }
   const chunks: Uint8Array[] = [];
   let size = 0;

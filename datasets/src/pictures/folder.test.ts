@@ -24,7 +24,7 @@ function folderWith(list: unknown[] | string, files: Record<string, Buffer | str
 const found = (file: string, files: Record<string, Buffer | string> = {}, more: object = {}) =>
   openPictureFolder(folderWith([{ address: 'a', file, ...more }], files)).find('a');
 
-test('a picture is told by its bytes, whatever its name says', () => {
+test('the bytes of a picture decide its type, not its name', () => {
   const sha256 = createHash('sha256').update(PNG).digest('hex');
   expect(found('shot.jpg', { 'shot.jpg': PNG }, { sha256 })).toEqual({
     address: 'a',
@@ -82,7 +82,7 @@ test.each([
   expect(() => openPictureFolder(folderWith(text))).toThrow(message);
 });
 
-test('a folder without a list says how to make one', () => {
+test('the error for a folder without a list names the remedy', () => {
   expect(() => openPictureFolder(join(tmpdir(), 'nowhere-at-all'))).toThrow(
     /swefarm dataset pictures makes it/,
   );

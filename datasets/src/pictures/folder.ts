@@ -1,6 +1,6 @@
 /**
- * A folder with the pictures of a dataset's issues: files, and `pictures.jsonl` that says which address each was at. `swefarm dataset
- * pictures` makes one; who has no network makes the same by hand.
+ * A folder with the pictures of a dataset's issues, and `pictures.jsonl` with the address of each file. `swefarm dataset pictures` makes
+ * it; without a network it can be made by hand.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs';
@@ -19,12 +19,11 @@ import type { PictureSource } from '../families/family.ts';
 
 export const PICTURE_LIST = 'pictures.jsonl';
 
-/** A line of the list. */
 export const PictureLine = z.object({
   address: z.string().min(1),
   /** Relative to the folder. */
   file: z.string().min(1),
-  /** Absent in lists that are made by hand. */
+  /** Absent in lists made by hand. */
   sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
@@ -32,7 +31,7 @@ export const PictureLine = z.object({
 });
 export type PictureLine = z.infer<typeof PictureLine>;
 
-/** Throws UsageError naming file, line and field of a list that cannot be read. The files themselves are read when they are asked for. */
+/** Reads the list; `find` reads the files. @throws UsageError with file, line and field if the list cannot be read */
 export function openPictureFolder(folder: string): PictureSource {
   const lines = new Map(readPictureList(folder).map((line) => [line.address, line]));
   return {
@@ -44,7 +43,6 @@ export function openPictureFolder(folder: string): PictureSource {
   };
 }
 
-/** Throws UsageError as {@link openPictureFolder}. */
 export function readPictureList(folder: string): PictureLine[] {
   const path = join(folder, PICTURE_LIST);
   let text: string;
@@ -82,7 +80,7 @@ function readPicture(folder: string, { address, file, sha256 }: PictureLine): Pi
   return { address, file: { ...found, data: read.bytes.toString('base64') } };
 }
 
-/** What the bytes are, or why no model is sent them. */
+/** Returns type and hash of a picture, or the reason why it cannot be sent to a model. */
 export function pictureFileOf(bytes: Buffer): Omit<PictureFile, 'data'> | { problem: string } {
   if (bytes.length === 0) return { problem: 'is empty' };
   if (bytes.length > MOST.pictureBytes)
@@ -98,7 +96,7 @@ function formOf(bytes: Buffer): string {
   return head.startsWith('<') ? 'a page of HTML or XML' : 'no picture of a known type';
 }
 
-/** A regular file within the folder, which no link and no `..` leads out of. */
+/** Reads a regular file inside the folder. Links and `..` cannot lead out of it. */
 function readBytes(folder: string, file: string): { bytes: Buffer } | { problem: string } {
   if (isAbsolute(file) || file.includes('\0')) return { problem: 'is no path within the folder' };
   let handle: number | null = null;
@@ -106,7 +104,7 @@ function readBytes(folder: string, file: string): { bytes: Buffer } | { problem:
     const root = realpathSync(folder);
     const path = realpathSync(join(root, file));
     if (!path.startsWith(root + sep)) return { problem: 'lies outside of the folder' };
-    // Without waiting: a named pipe would have no writer.
+    // O_NONBLOCK: opening a named pipe would wait for a writer.
     handle = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const facts = fstatSync(handle);
     if (!facts.isFile()) return { problem: 'is no regular file' };

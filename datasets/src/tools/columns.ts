@@ -1,15 +1,15 @@
-/** The parquet schema that holds rows of JSON without loss, and the rows as that schema stores them. */
+/** The parquet schema that stores rows of JSON without loss, and the conversion of rows for it. */
 import { UsageError } from '@swefarm/shared';
 import type { SchemaElement } from 'hyparquet';
-import { ExactText, ExactTime, exactJson } from './exact.ts';
+import { ExactText, ExactTime, exactJson, mapLeaves } from './exact.ts';
 import type { VerbatimRow } from './rows.ts';
 
-/** `json`: values that share no plain type; they are stored as JSON text, which parquet marks as such. */
+/** `json`: values without a common plain type, stored as JSON text. */
 type Kind = 'nothing' | 'text' | 'boolean' | 'integer' | 'double' | 'texts' | 'json';
 
 export type Columns = ReadonlyMap<string, Kind>;
 
-/** One pass over all rows. Throws UsageError when there is none. */
+/** Finds the kind of each column in one pass. @throws UsageError if there is no row */
 export async function columnsOf(path: string, rows: AsyncIterable<VerbatimRow>): Promise<Columns> {
   const columns = new Map<string, Kind>();
   for await (const { value } of rows) {
@@ -39,7 +39,7 @@ function joined(a: Kind, b: Kind): Kind {
   return numbers(a) && numbers(b) ? 'double' : 'json';
 }
 
-/** Columns without any value are text. */
+/** Columns without values become text. */
 export function schemaOf(columns: Columns): SchemaElement[] {
   return [
     { name: 'schema', num_children: columns.size },
@@ -69,7 +69,7 @@ export function schemaOf(columns: Columns): SchemaElement[] {
 
 const encoder = new TextEncoder();
 
-/** A row as `schemaOf` of its columns stores it. A column that the row lacks becomes null: parquet knows no absence. */
+/** A row for the schema of `schemaOf`. A column that the row lacks becomes null, because parquet has no absence. */
 export function storedRow(row: VerbatimRow, columns: Columns): Record<string, unknown> {
   return Object.fromEntries(
     [...columns].map(([name, kind]) => [
@@ -86,11 +86,9 @@ function storedValue(value: unknown, kind: Kind, where: string): unknown {
   return value instanceof ExactTime ? value.toString() : value;
 }
 
-/** A value that was read from parquet, as the writer takes it for the same schema. */
-export function sameValue(value: unknown): unknown {
-  if (value instanceof ExactTime) return value.unit === 'DAYS' ? Number(value.value) : value.value;
-  if (value instanceof ExactText) return encoder.encode(value.text);
-  if (Array.isArray(value)) return value.map(sameValue);
-  if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, sameValue(inner)]));
-}
+/** Converts a value that was read from parquet to the writer's form for the same schema. */
+export const sameValue = (value: unknown): unknown =>
+  mapLeaves(value, (leaf) => {
+    if (leaf instanceof ExactTime) return leaf.unit === 'DAYS' ? Number(leaf.value) : leaf.value;
+    return leaf instanceof ExactText ? encoder.encode(leaf.text) : undefined;
+  });

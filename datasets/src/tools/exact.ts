@@ -1,4 +1,4 @@
-/** Values of parquet that JSON and JavaScript have no exact form for, and their JSON text. */
+/** Values of parquet for which JSON and JavaScript have no exact form, and their JSON text. */
 import { UsageError } from '@swefarm/shared';
 
 const PER_SECOND = { MILLIS: 1_000n, MICROS: 1_000_000n, NANOS: 1_000_000_000n } as const;
@@ -14,7 +14,7 @@ export class ExactTime {
     this.unit = unit;
   }
 
-  /** ISO 8601 with as many digits as the unit has. */
+  /** ISO 8601 with the precision of the unit. */
   toString(): string {
     if (this.unit === 'DAYS') return new Date(Number(this.value) * DAY_MS).toISOString().slice(0, 10);
     const per = PER_SECOND[this.unit];
@@ -41,27 +41,34 @@ export class ExactText {
   }
 }
 
-/** A reviver: numbers keep the digits that they are written with. The third parameter is Node 24's. */
+/** A reviver that preserves the digits of numbers. Node 24 passes the third parameter. */
 const exactNumber = (_key: string, value: unknown, context?: { source?: string }): unknown =>
   typeof value === 'number' && context?.source !== undefined && String(value) !== context.source
     ? rawJson(context.source)
     : value;
 
-/** Node 24 has it, the types of TypeScript do not. */
+/** TypeScript's types lack `JSON.rawJSON`. */
 const rawJson = (text: string): unknown =>
   (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(text);
 
-/** The nearest value that plain JSON has, for readers that need no more. */
-export function plainJson(value: unknown): unknown {
-  if (typeof value === 'bigint') return Number(value);
-  if (value instanceof ExactTime) return value.toString();
-  if (value instanceof ExactText) return JSON.parse(value.text);
-  if (Array.isArray(value)) return value.map(plainJson);
+/** Replaces the values inside lists and objects for which `replace` returns something else than undefined. */
+export function mapLeaves(value: unknown, replace: (leaf: unknown) => unknown): unknown {
+  const replaced = replace(value);
+  if (replaced !== undefined) return replaced;
+  if (Array.isArray(value)) return value.map((item) => mapLeaves(item, replace));
   if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plainJson(inner)]));
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapLeaves(inner, replace)]));
 }
 
-/** One line of JSON with every digit. `where` begins the message. Throws UsageError for bytes and for NaN. */
+/** The nearest value of plain JSON. */
+export const plainJson = (value: unknown): unknown =>
+  mapLeaves(value, (leaf) => {
+    if (typeof leaf === 'bigint') return Number(leaf);
+    if (leaf instanceof ExactText) return JSON.parse(leaf.text);
+    return leaf instanceof ExactTime ? leaf.toString() : undefined;
+  });
+
+/** One line of JSON with every digit. `where` begins the message of an error. @throws UsageError for bytes and NaN */
 export function exactJson(value: unknown, where: string): string {
   return JSON.stringify(value, (key, inner: unknown) => {
     if (typeof inner === 'bigint') return rawJson(String(inner));

@@ -39,9 +39,11 @@ test.each<[string, RegExp]>([
   ['repo > 1', /line 1: the expression fails at character 1/],
   ['missing == 1', /Unknown variable: missing/],
   [`${'('.repeat(200)}true${')'.repeat(200)}`, /depth/i],
-])('%s is refused with its place', (text, message) => expect(() => holds(text)).toThrow(message));
+])('%s is refused with the position of the fault', (text, message) =>
+  expect(() => holds(text)).toThrow(message),
+);
 
-test('an expression reaches nothing but the row', () => {
+test('an expression has access to the row only', () => {
   for (const text of [
     'constructor == 1',
     'repo.constructor == 1',

@@ -1,6 +1,6 @@
 /**
- * Criteria on rows in CEL, the Common Expression Language (github.com/google/cel-spec): no loops, no access to anything but the row. The
- * library interprets a parsed tree and never makes code of the text. What a hostile expression can still cost, time, is limited here.
+ * Criteria on rows in CEL, the Common Expression Language (github.com/google/cel-spec), which has no loops and no access beyond the row.
+ * The library interprets a parsed tree and never makes code of the text. This file limits the time of an expression.
  */
 import { createContext, Script } from 'node:vm';
 import { Environment } from '@marcbachmann/cel-js';
@@ -10,11 +10,10 @@ import { describeValue } from '../problem.ts';
 export type Criterion = {
   /** The variables that the expression uses. */
   names: ReadonlySet<string>;
-  /** Throws UsageError when the row has no answer: a comparison with null, another type, or too much time. */
+  /** @throws UsageError for a comparison with null, a wrong type, or too much time */
   holds(variables: ReadonlyMap<string, unknown>, where: string): boolean;
 };
 
-/** An expression for which a person needs more is a program. */
 const LIMITS = {
   maxAstNodes: 2_000,
   maxDepth: 64,
@@ -22,9 +21,9 @@ const LIMITS = {
   maxMapEntries: 100,
   maxCallArguments: 16,
 };
-/** Longest time of one row, in milliseconds. */
+/** Time limit of one row. */
 const LONGEST_MS = 1_000;
-/** Calls whose time can grow faster than the row: a regular expression, and one pass over a list inside another. */
+/** Calls whose time can grow faster than the row: regular expressions and nested passes over lists. */
 const COSTLY = new Set(['matches', 'all', 'exists', 'exists_one', 'map', 'filter']);
 
 const environment = new Environment({
@@ -46,7 +45,7 @@ function between(value: unknown, low: unknown, high: unknown): boolean {
   return (value as number) >= (low as number) && (value as number) <= (high as number);
 }
 
-/** Throws UsageError with the place of the mistake. */
+/** @throws UsageError with the position of the mistake */
 export function parseCriterion(text: string): Criterion {
   let run: ReturnType<Environment['parse']>;
   try {
@@ -93,12 +92,12 @@ function mistake(text: string, error: unknown, where?: string): UsageError {
   const hint = /\b(and|or|not)\b/.test(text) ? '; CEL writes && for and, || for or, ! for not' : '';
   const row = where === undefined ? '' : `${where}: `;
   const missing = /null/.test(reason)
-    ? '; a row that lacks a column has null there: ask first, as in version != null && …'
+    ? '; a column that a row lacks is null: test it first, as in version != null && …'
     : '';
   return new UsageError(`${row}the expression fails${at}: ${reason}${hint}${missing}${mark}`);
 }
 
-/** V8 stops the call, a regular expression too, when its time is over. */
+/** V8 stops the call at the time limit, even inside a regular expression. */
 function withTimeLimit(): (call: () => unknown) => unknown {
   const scope = createContext({ __proto__: null, call: null as unknown });
   const script = new Script('call()');
@@ -110,7 +109,6 @@ function withTimeLimit(): (call: () => unknown) => unknown {
 
 type Node = { op: string; args: unknown };
 
-/** All nodes of a tree. The value of a literal is no tree. */
 function* nodesOf(tree: unknown): Generator<Node> {
   if (Array.isArray(tree)) for (const part of tree) yield* nodesOf(part);
   if (tree === null || typeof tree !== 'object' || !('op' in tree)) return;

@@ -93,19 +93,19 @@ test.each([
   ...Object.entries(UNGRADABLE_ROWS)
     .filter(([reason]) => !reason.startsWith('the scripts'))
     .map(([reason, given]) => [reason, given, reason] as const),
-] as const)("%s has no form in SWE-bench's columns, and says why", (_name, given, reason) => {
+] as const)("%s has no form in SWE-bench's columns, with a reason", (_name, given, reason) => {
   const found = refusal(as('swebench', given));
   if (typeof reason === 'string') expect(found).toBe(reason);
   else expect(found).toMatch(reason);
 });
 
-test('a family that the command names and no column tells is refused, for its row would be read as another', () => {
+test('a row whose columns do not show its family is refused', () => {
   const given = swebenchRow({ repo: 'a/b', instance_id: 'a__b-1' });
   const made = inForm(verbatim(given), 'swefarm', { family: 'swegym' });
   expect(refusal(made)).toBe('swegym: its row in that form is another instance (family)');
 });
 
-test('refusals are counted by reason, with the place of the first', async () => {
+test('refusals are counted by reason with the first place', async () => {
   const given = [swebenchRow(), GYM, SMITH, { ...GYM, instance_id: 'getmoto__moto-2' }];
   const file: VerbatimFile = {
     ...{ path: 'x.jsonl', form: 'jsonl', parquet: null },

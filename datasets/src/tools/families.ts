@@ -1,22 +1,22 @@
 /**
- * Rows of any family in another family's form, where nothing of the instance is lost. Each row is read again in its new form: a row
- * that then is another instance is refused, whatever the reason.
+ * Converts rows of any family to another form without loss. Each converted row is read again and refused if it gives another
+ * instance.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Instance, UsageError } from '@swefarm/shared';
+import type { Row } from '../fields/fields.ts';
 import { harnessImage, withTag } from '../fields/image.ts';
 import { openRow, type RowOptions } from '../row.ts';
 import type { VerbatimFile, VerbatimRow } from './rows.ts';
 import { readRow } from './variables.ts';
 
-/** `swefarm`: the farm's own record, with environment and plan. `swebench`: the columns of SWE-bench, for its harness. */
+/** `swefarm`: the record with environment and plan. `swebench`: the columns of SWE-bench, for its harness. */
 export const FAMILY_FORMS = ['swefarm', 'swebench'] as const;
 export type FamilyForm = (typeof FAMILY_FORMS)[number];
 
-type Row = Record<string, unknown>;
 export type Converted = { value: Row } | { refused: string };
 
-/** A row in another form, or why it has none there. The reason is the same for all such rows, which are counted by it. */
+/** Returns the row in another form, or the reason why it has none. Rows are counted by the reason. */
 export function inForm(row: VerbatimRow, form: FamilyForm, options: RowOptions = {}): Converted {
   const read = readRow(row, options);
   if ('problem' in read) return { refused: read.problem };
@@ -35,15 +35,15 @@ export function inForm(row: VerbatimRow, form: FamilyForm, options: RowOptions =
   return { refused: `${instance.family}: its row in that form is another instance (${lost.join(', ')})` };
 }
 
-/** Fields in which two instances differ. */
+/** The fields in which two instances differ. */
 function differences(before: Instance, after: Instance): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof Instance>;
   return [...fields].filter((field) => !isDeepStrictEqual(before[field], after[field])).sort();
 }
 
 /**
- * SWE-bench's own columns say nothing of setup, hidden paths, other ways to read outcomes or images of one's own: its harness has a table
- * of commands for its repositories, or, from 5.0, columns for script, parser and image.
+ * SWE-bench's columns have no place for setup, hidden paths and other outcome sources. Its harness has a table of commands for its
+ * repositories, or, from 5.0 on, columns for script, parser and image.
  */
 function asSwebench(instance: Instance): Converted {
   const { family } = instance;
@@ -64,7 +64,7 @@ function asSwebench(instance: Instance): Converted {
   const {
     FAIL_TO_PASS,
     PASS_TO_PASS,
-    family: _family,
+    family: _,
     image,
     needs_egress: _egress,
     health: _health,
@@ -81,14 +81,14 @@ function asSwebench(instance: Instance): Converted {
 }
 
 export type FamilyConversion = {
-  /** May be called several times, as a file's own rows. */
+  /** May be called several times. */
   rows: () => AsyncGenerator<VerbatimRow>;
   all: number;
   /** Reason → how many rows, with an example. */
   refused: ReadonlyMap<string, { rows: number; example: string }>;
 };
 
-/** Looks at each row once, so that refusals are known before anything is written. */
+/** Converts each row once to count the refusals before a file is written. */
 export async function convertRows(
   file: VerbatimFile,
   form: FamilyForm,
@@ -108,17 +108,14 @@ export async function convertRows(
     refused,
     async *rows() {
       for await (const row of file.rows()) {
-        const made = inForm(row, form, options);
-        if ('value' in made) {
-          const { value } = made;
-          yield { where: row.where, value, text: () => JSON.stringify(value) };
-        }
+        const { value } = inForm(row, form, options) as { value?: Row };
+        if (value) yield { where: row.where, value, text: () => JSON.stringify(value) };
       }
     },
   };
 }
 
-/** One error for all rows that the form cannot hold, by reason. */
+/** One error for all rows without that form, by reason. */
 export function unconverted(path: string, form: FamilyForm, { all, refused }: FamilyConversion): UsageError {
   const reasons = [...refused].map(([reason, { rows, example }]) => `  ${rows}: ${reason} (${example})`);
   const total = [...refused.values()].reduce((sum, { rows }) => sum + rows, 0);

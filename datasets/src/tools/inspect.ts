@@ -1,5 +1,4 @@
-/** What a dataset file holds: columns, families, repositories, tests, and what nobody can grade and why. One pass, bounded memory. */
-
+/** Summarises a dataset file in one pass: columns, families, repositories, tests, and rows that cannot be graded. */
 import { IMAGE_COLUMNS } from '../fields/fields.ts';
 import type { RowOptions } from '../row.ts';
 import { type Spread, spreadOf } from '../spread.ts';
@@ -8,9 +7,9 @@ import { idOf, repositoryOf } from './select.ts';
 import { readRow } from './variables.ts';
 
 export type ColumnFacts = {
-  /** Rows in which the column has a value; absent and null ones have none. */
+  /** Rows in which the column is present and not null. */
   filled: number;
-  /** JSON types that were seen: text, number, boolean, list, object. */
+  /** Rows by JSON type: text, number, boolean, list, object. */
   types: Record<string, number>;
 };
 
@@ -18,16 +17,15 @@ export type DatasetFacts = {
   path: string;
   form: VerbatimFile['form'];
   rows: number;
-  /** Ids that more than one row has. */
+  /** Ids of more than one row. */
   doubled: string[];
   columns: Record<string, ColumnFacts>;
   families: Record<string, number>;
-  /** Family and repository, by number of rows. */
   repositories: Record<string, number>;
   gradable: number;
-  /** Reason → how many rows, with an example. */
+  /** Number of rows for each reason, with an example. */
   ungradable: Record<string, { rows: number; example: string }>;
-  /** Rows that lack a gold patch, a statement, tests that a fix makes pass, or an image: their own, or one by their family's rule. */
+  /** Rows that lack a gold patch, a statement, FAIL_TO_PASS, or an image of their own or by the rule of their family. */
   without: { patch: number; problem_statement: number; FAIL_TO_PASS: number; image: number };
   tests: { FAIL_TO_PASS: Spread; PASS_TO_PASS: Spread };
 };
@@ -57,11 +55,7 @@ export async function inspectDataset(file: VerbatimFile, options: RowOptions = {
     const read = readRow(row, options);
     countMissing(facts.without, 'instance' in read ? read.instance : row.value);
     if ('problem' in read) {
-      const known = facts.ungradable[read.problem];
-      if (known) known.rows += 1;
-      else if (Object.keys(facts.ungradable).length < MOST_REASONS) {
-        facts.ungradable[read.problem] = { rows: 1, example: `${row.where} (${id})` };
-      } else addReason(facts, OTHER, `${row.where} (${id})`);
+      addReason(facts.ungradable, read.problem, `${row.where} (${id})`);
       continue;
     }
     const { instance } = read;
@@ -77,7 +71,7 @@ export async function inspectDataset(file: VerbatimFile, options: RowOptions = {
   return facts;
 }
 
-/** An instance has everything under these names; of a row that is none, its columns tell. */
+/** `from`: the instance, or the columns of a row that cannot be graded. */
 function countMissing(without: DatasetFacts['without'], from: Readonly<Record<string, unknown>>): void {
   for (const name of ['patch', 'problem_statement', 'FAIL_TO_PASS'] as const) {
     if (isNothing(from[name])) without[name] += 1;
@@ -91,14 +85,14 @@ const isNothing = (value: unknown): boolean =>
   (typeof value === 'string' && /^\s*(?:\[\s*\])?\s*$/.test(value)) ||
   (Array.isArray(value) && value.length === 0);
 
-/** A file in which every row fails for a reason of its own would fill the memory with reasons. */
+/** Bounds the memory for a file in which every row has its own reason. */
 const MOST_REASONS = 200;
-const OTHER = 'other reasons';
 
-function addReason(facts: DatasetFacts, reason: string, example: string): void {
-  const known = facts.ungradable[reason];
-  if (known) known.rows += 1;
-  else facts.ungradable[reason] = { rows: 1, example };
+function addReason(reasons: DatasetFacts['ungradable'], reason: string, example: string): void {
+  const name =
+    Object.hasOwn(reasons, reason) || Object.keys(reasons).length < MOST_REASONS ? reason : 'other reasons';
+  reasons[name] ??= { rows: 0, example };
+  reasons[name].rows += 1;
 }
 
 function countColumns(columns: Record<string, ColumnFacts>, row: VerbatimRow): void {

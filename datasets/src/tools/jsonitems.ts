@@ -1,14 +1,14 @@
-/** Splits one JSON text (a list of rows, or an object keyed by instance id) into the texts of its rows, so that no number loses a digit. */
+/** Splits one JSON text (a list of rows, or an object with ids as keys) into the texts of its rows, so that no number loses a digit. */
 import { UsageError } from '@swefarm/shared';
 
 export type JsonItem = {
-  /** The key of an entry of an object; null for an item of a list. */
+  /** Null for an item of a list. */
   key: string | null;
   /** The value without blanks between its tokens. */
   text: string;
 };
 
-/** @param json a text that `JSON.parse` accepts and that holds a list or an object. Throws UsageError for anything else. */
+/** `json` is valid JSON. @throws UsageError if it is neither a list nor an object */
 export function* splitJson(path: string, json: string): Generator<JsonItem> {
   const scan = new Scanner(json);
   const open = scan.next();
@@ -28,7 +28,7 @@ export function* splitJson(path: string, json: string): Generator<JsonItem> {
   }
 }
 
-/** Reads tokens of a valid JSON text: strings, punctuation, and other scalars. */
+/** Reads the tokens of a valid JSON text. */
 class Scanner {
   readonly #json: string;
   readonly #token = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gsu;
@@ -42,7 +42,7 @@ class Scanner {
     return this.#token.exec(this.#json)?.[0] ?? '';
   }
 
-  /** The text of the value that begins with `first`, to its end. */
+  /** The text of the value that begins with the token `first`. */
   rest(first: string): string {
     if (first !== '{' && first !== '[') return first;
     const parts = [first];

@@ -1,4 +1,4 @@
-/** Reads every column of a parquet file, row group by row group, with values from which the same file can be written again. */
+/** Reads every column of a parquet file by row group, with values from which the same file can be written again. */
 import { errorMessage, UsageError } from '@swefarm/shared';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, type SchemaElement } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
@@ -7,7 +7,7 @@ import type { VerbatimFile, VerbatimRow } from './rows.ts';
 
 type Parquet = NonNullable<VerbatimFile['parquet']> & Pick<VerbatimFile, 'rows'>;
 
-/** Throws UsageError when the file is damaged or has columns whose values cannot be copied without loss. */
+/** @throws UsageError if the file is damaged or has columns whose values cannot be copied without loss */
 export async function readWholeParquet(path: string): Promise<Parquet> {
   const file = await asyncBufferFromFile(path);
   const found = await guarded(path, 0, () => parquetMetadataAsync(file, { geoparquet: false }));
@@ -47,7 +47,7 @@ const PARSERS = {
   jsonFromBytes: (bytes: Uint8Array) => bytes && new ExactText(decoder.decode(bytes)),
 };
 
-/** Types whose values would change on their way: decimals become binary fractions, maps lose the order of equal keys. */
+/** Refuses types whose values would change: decimals become binary fractions, maps lose the order of equal keys. */
 function requireExact(path: string, schema: readonly SchemaElement[]): void {
   for (const { name, type, converted_type: converted, logical_type: logical } of schema) {
     const lossy =
@@ -64,11 +64,11 @@ function requireExact(path: string, schema: readonly SchemaElement[]): void {
   }
 }
 
-/** The reader tells JSON columns by the older annotation only. */
+/** The reader recognises JSON columns by the older annotation only. */
 const markedJson = (element: SchemaElement): SchemaElement =>
   element.logical_type?.type === 'JSON' ? { ...element, converted_type: 'JSON' } : element;
 
-/** JSON columns are written from their text, so their older annotation, for which the writer encodes values itself, is dropped. */
+/** Drops the older annotation of JSON columns, for which the writer would encode their text again. */
 function plainElement(element: SchemaElement): SchemaElement {
   if (element.converted_type !== 'JSON') return element;
   const { converted_type: _converted, ...rest } = element;

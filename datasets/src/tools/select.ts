@@ -1,7 +1,7 @@
-/** Chooses rows: by criteria, at random, in parts, without doubles. What is kept in memory are ids and hashes, never rows. */
+/** Chooses rows by criteria, at random, in parts, or without duplicates. The memory contains ids and hashes, never rows. */
 import { createHash } from 'node:crypto';
 import { UsageError } from '@swefarm/shared';
-import { type DatasetFilters, isNamed } from '../filter.ts';
+import { type DatasetFilters, isNamed, rank } from '../filter.ts';
 import { openRow, type RowOptions } from '../row.ts';
 import { plainJson } from './exact.ts';
 import type { Criterion } from './expression.ts';
@@ -10,7 +10,6 @@ import { readRow, variablesOf } from './variables.ts';
 
 export type RowFilters = Pick<DatasetFilters, 'ids' | 'repos' | 'match' | 'maxTests'> & {
   criterion?: Criterion | undefined;
-  /** Only rows that this farm can evaluate. */
   gradable?: boolean;
   options: RowOptions;
 };
@@ -32,13 +31,13 @@ export function rowFilter(path: string, filters: RowFilters): (row: VerbatimRow)
   };
 }
 
-/** The id of a row, as its family's rows have it. Rows without one are told apart by their content. */
+/** The id of a row in its family; a hash of the content for a row without id. */
 export function idOf(row: VerbatimRow): string {
   const { id } = opened(row);
   return typeof id === 'string' && id !== '' ? id : `sha256:${hashOf(row)}`;
 }
 
-/** Rows without a repository share the name `unknown`. */
+/** `unknown` for rows without repository. */
 export function repositoryOf(row: VerbatimRow): string {
   const { repo } = opened(row);
   return typeof repo === 'string' && repo !== '' ? repo : 'unknown';
@@ -46,7 +45,7 @@ export function repositoryOf(row: VerbatimRow): string {
 
 const opened = (row: VerbatimRow) => openRow(row.where, plainJson(row.value) as Record<string, unknown>);
 
-/** Of the row's content, whatever the order of its columns. */
+/** The hash of a row's content, independent of the order of its columns. */
 export function hashOf(row: VerbatimRow, columns?: readonly string[]): string {
   const value = JSON.parse(row.text()) as Record<string, unknown>;
   const names = columns ?? Object.keys(value).toSorted();
@@ -55,18 +54,15 @@ export function hashOf(row: VerbatimRow, columns?: readonly string[]): string {
     .digest('hex');
 }
 
-const rankOf = (key: string, seed: number): string =>
-  createHash('sha256').update(`${seed}\n${key}`).digest('hex');
-
 export type Sampling = { count: number; seed: number; perRepository: boolean };
 
-/** The places of the drawn rows in the file: the same seed draws the same ids from any order of the file. */
+/** Returns the places of the drawn rows. The same seed draws the same ids from any order of the file. */
 export async function drawSample(file: VerbatimFile, sampling: Sampling): Promise<Set<string>> {
   const byGroup = new Map<string, { where: string; rank: string }[]>();
   for await (const row of file.rows()) {
     const group = sampling.perRepository ? repositoryOf(row).toLowerCase() : '';
     const own = byGroup.get(group) ?? [];
-    own.push({ where: row.where, rank: rankOf(idOf(row), sampling.seed) });
+    own.push({ where: row.where, rank: rank(idOf(row), sampling.seed) });
     byGroup.set(group, own);
   }
   const drawn = [...byGroup.values()].flatMap((own) =>
@@ -77,7 +73,7 @@ export async function drawSample(file: VerbatimFile, sampling: Sampling): Promis
 
 export type Part = { name: string; share: number };
 
-/** `train=0.9,test=0.1`; shares are weights. Throws UsageError. */
+/** Parses `train=0.9,test=0.1`; shares are weights. Throws UsageError. */
 export function parseParts(text: string): Part[] {
   const parts = text.split(',').map((one) => {
     const [, name, share] = /^([A-Za-z0-9][\w-]*)=(\d+(?:\.\d+)?)$/.exec(one.trim()) ?? [];
@@ -91,8 +87,8 @@ export function parseParts(text: string): Part[] {
 }
 
 /**
- * The part of each row, by its place in the file. By instance the sizes are exact; by repository all rows of one lie in one part, and
- * repositories fill the parts in a random order, each going to the part that lacks most.
+ * Returns the part of each row by its place. By instance, the sizes are exact. By repository, all rows of a repository are in one part:
+ * repositories are assigned in a random order, each to the part that lacks the most rows.
  */
 export async function splitRows(
   file: VerbatimFile,
@@ -103,7 +99,7 @@ export async function splitRows(
   const groups = new Map<string, string[]>();
   let total = 0;
   for await (const row of file.rows()) {
-    // Rows with one id are one instance: they must not lie in two parts.
+    // Rows with the same id are one instance and must be in the same part.
     const key = by === 'repo' ? repositoryOf(row).toLowerCase() : idOf(row);
     groups.set(key, [...(groups.get(key) ?? []), row.where]);
     total += 1;
@@ -111,7 +107,7 @@ export async function splitRows(
   const weight = parts.reduce((sum, { share }) => sum + share, 0);
   const lacking = parts.map(({ name, share }) => ({ name, lacks: (total * share) / weight }));
   const found = new Map<string, string>();
-  for (const key of [...groups.keys()].toSorted((a, b) => (rankOf(a, seed) < rankOf(b, seed) ? -1 : 1))) {
+  for (const key of [...groups.keys()].toSorted((a, b) => (rank(a, seed) < rank(b, seed) ? -1 : 1))) {
     const rows = groups.get(key) ?? [];
     const best = lacking.reduce((a, b) => (b.lacks > a.lacks ? b : a));
     best.lacks -= rows.length;
@@ -123,16 +119,17 @@ export async function splitRows(
 export type Doubles = { keep: 'first' | 'last' | 'error'; columns: readonly string[] | null };
 
 export type Distinct = {
-  /** The places to keep, for each file. */
+  /** The places of the rows to keep, for each file. */
   keep: Set<string>[];
-  /** Rows left out that equal the kept one, and rows that share its key but not its content. */
+  /** Omitted rows with the same content as the row that stays, and with the same key but another content. */
   equal: number;
   different: number;
 };
 
 /**
- * Rows with one key (`columns`, or the id) are one. Throws UsageError naming the first ones that share a key and differ, unless the
- * choice says which one stays.
+ * Chooses one row for each key (`columns`, or the id).
+ *
+ * @throws UsageError with the first rows that share a key and differ, if `keep` is `error`
  */
 export async function distinctRows(files: readonly VerbatimFile[], doubles: Doubles): Promise<Distinct> {
   const seen = new Map<string, { file: number; where: string; hash: string }>();

@@ -28,7 +28,7 @@ async function converted(from: string, name: string): Promise<string> {
   return to;
 }
 
-test('rows of any JSON survive JSONL, JSON, gzip and parquet, in any order; parquet makes an absent column null', async () => {
+test('JSON rows survive JSONL, JSON, gzip and parquet; parquet makes absent columns null', async () => {
   const cell = fc.oneof(
     fc.string({ unit: 'grapheme' }),
     fc.maxSafeInteger(),
@@ -59,7 +59,7 @@ test('rows of any JSON survive JSONL, JSON, gzip and parquet, in any order; parq
   );
 });
 
-test('a JSON list keeps every digit, and entries of an object get their key as id', async () => {
+test('a JSON list preserves every digit, and entries of an object get their key as id', async () => {
   const list = await fileWith(
     'a.json',
     '[ {"instance_id": "i", "n": 12345678901234567890, "x": 1.0, "t": "a  b"} ]',
@@ -69,7 +69,7 @@ test('a JSON list keeps every digit, and entries of an object get their key as i
   expect(await textsOf(entries)).toEqual(['{"instance_id":"i-1","n":1.50}', '{"instance_id":"i-2"}']);
 });
 
-test('parquet keeps 64-bit integers and microseconds; types that would change are refused by column', async () => {
+test('parquet preserves 64-bit integers and microseconds; lossy types are refused by column', async () => {
   const at = 1_700_000_000_123_456n;
   const bytes = parquetWriteBuffer({
     columnData: [
@@ -96,7 +96,7 @@ test('parquet keeps 64-bit integers and microseconds; types that would change ar
   );
 });
 
-test('a damaged row is named, and the file that was there stays', async () => {
+test('a damaged row is named, and the old file stays', async () => {
   const bad = await fileWith('bad.jsonl', `${lines(row())}{"instance_id": \n[1]\n`);
   const out = await fileWith('out.jsonl', 'before\n');
   const file = await openVerbatim(bad);
@@ -145,14 +145,14 @@ test('a sample and a split do not depend on the order of the file', async () => 
     const parts = await splitRows(await openVerbatim(path), parseParts('train=3,test=1'), by, 1);
     return new Set([...parts].flatMap(([where, part]) => (part === 'test' ? [where] : [])));
   };
-  const held = await ids(rows, test_('instance'));
-  expect(held).toHaveLength(10);
-  expect(await ids(rows.toReversed(), test_('instance'))).toEqual(held);
+  const heldOut = await ids(rows, test_('instance'));
+  expect(heldOut).toHaveLength(10);
+  expect(await ids(rows.toReversed(), test_('instance'))).toEqual(heldOut);
   const repository = await ids(rows, test_('repo'));
   expect(new Set(repository.map((id) => Number(id.split('-')[1]) % 4)).size).toBe(1);
 });
 
-test('doubles: equal rows go in silence, different ones are named unless one is chosen', async () => {
+test('equal duplicates are dropped; different ones are an error unless one is chosen', async () => {
   const first = await fileWith('1.jsonl', lines(...many(3)));
   const second = await fileWith(
     '2.jsonl',
@@ -162,14 +162,14 @@ test('doubles: equal rows go in silence, different ones are named unless one is 
   await expect(distinctRows(files, { keep: 'error', columns: null })).rejects.toThrow(
     /2\.jsonl: line 3 and .*1\.jsonl: line 3: pallets__flask-2/,
   );
-  const kept = await distinctRows(files, { keep: 'last', columns: null });
-  expect(kept).toMatchObject({ equal: 2, different: 1 });
-  expect(kept.keep.map((one) => [...one])).toEqual([[], ['line 1', 'line 2', 'line 3']]);
+  const distinct = await distinctRows(files, { keep: 'last', columns: null });
+  expect(distinct).toMatchObject({ equal: 2, different: 1 });
+  expect(distinct.keep.map((one) => [...one])).toEqual([[], ['line 1', 'line 2', 'line 3']]);
   const byPatch = await distinctRows(files, { keep: 'first', columns: ['patch'] });
   expect(byPatch.keep.map((one) => one.size)).toEqual([1, 1]);
 });
 
-test('an inspection counts columns, repositories, tests, and rows that nobody can grade, with the reason', async () => {
+test('an inspection counts columns, repositories, tests, and ungradable rows by reason', async () => {
   const path = await fileWith(
     'a.jsonl',
     lines(
@@ -194,7 +194,7 @@ test('an inspection counts columns, repositories, tests, and rows that nobody ca
   ]);
 });
 
-test('SWE-Gym Raw is read, and said to have neither images nor tests, also where its repositories are those of SWE-Gym', async () => {
+test("SWE-Gym Raw is ungradable for lack of images and tests, also in SWE-Gym's repositories", async () => {
   const raw = (repo: string, at: number) => ({
     ...{
       instance_id: `raw__${at}-1`,
@@ -218,7 +218,7 @@ test('SWE-Gym Raw is read, and said to have neither images nor tests, also where
   });
 });
 
-test('a large file takes little memory', async () => {
+test('a large file needs little memory', async () => {
   const path = await fileWith('large.jsonl', '');
   const one = `${JSON.stringify(row({ patch: 'x'.repeat(50_000) }))}\n`;
   await writeFile(

@@ -1,10 +1,11 @@
-/** What an expression may ask of a row: its columns, and what this farm makes of it. */
+/** The variables of an expression: the columns of a row, and values derived from its instance. */
 import type { Instance } from '@swefarm/shared';
+import { parseJson } from '../fields/fields.ts';
 import { openRow, type RowOptions } from '../row.ts';
 import { plainJson } from './exact.ts';
 import type { VerbatimRow } from './rows.ts';
 
-/** Names that rows need not have; a column of the same name wins. */
+/** Derived values; a column of the same name wins. */
 export const DERIVED: Readonly<Record<string, string>> = {
   family: 'the dataset family, as text',
   image: 'the container image',
@@ -16,7 +17,7 @@ export const DERIVED: Readonly<Record<string, string>> = {
 
 export type ReadRow = { instance: Instance } | { problem: string };
 
-/** What the farm makes of a row: an instance, or the first reason why not, without its place in the file. */
+/** Returns the instance of a row, or its first problem without the place in the file. */
 export function readRow(row: VerbatimRow, options: RowOptions): ReadRow {
   const read = openRow(row.where, plainJson(row.value) as Record<string, unknown>, options).read();
   if ('instance' in read) return read;
@@ -26,7 +27,7 @@ export function readRow(row: VerbatimRow, options: RowOptions): ReadRow {
   return { problem: ungradable ?? `${field ?? 'row'}: expected ${expected}, found ${found}; ${remedy}` };
 }
 
-/** The values of `names`; null for what the row lacks. Lists of tests are lists, also where the row holds their JSON text. */
+/** Returns the values of `names`; null for a missing one. Lists of tests are lists even if the row has their JSON text. */
 export function variablesOf(
   row: VerbatimRow,
   names: ReadonlySet<string>,
@@ -63,27 +64,16 @@ function ofInstance(name: string, instance: Instance): unknown {
 }
 
 function celValue(name: string, value: unknown): unknown {
-  if (/^(FAIL_TO_PASS|PASS_TO_PASS)$/.test(name) && typeof value === 'string') {
-    const list = parsedList(value);
-    if (list) return list;
-  }
-  return plain(value);
+  const text = /^(FAIL_TO_PASS|PASS_TO_PASS)$/.test(name) && typeof value === 'string' ? value : '';
+  const list = parseJson(text);
+  return Array.isArray(list) ? list : plain(value);
 }
 
-/** Whole numbers are integers of CEL, so that they compare with its literals; null where there is nothing. */
+/** Converts a value for CEL: whole numbers become integers, so that they compare with its literals. */
 function plain(value: unknown): unknown {
   if (value === undefined || value === null) return null;
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== 'object') return value;
   return new Map(Object.entries(value).map(([key, inner]) => [key, plain(inner)]));
-}
-
-function parsedList(text: string): unknown[] | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value : null;
-  } catch {
-    return null;
-  }
 }

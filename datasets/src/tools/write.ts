@@ -1,4 +1,4 @@
-/** Writes rows as JSONL, JSON or parquet: streaming, and either the whole file or none. */
+/** Writes rows as JSONL, JSON or parquet as a stream; a failed write leaves the old file. */
 import { createWriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -7,23 +7,24 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { errorMessage, replaceWith, UnusableError, UsageError } from '@swefarm/shared';
 import { fileWriter, parquetWriteRows } from 'hyparquet-writer';
+import type { Row } from '../fields/fields.ts';
 import { columnsOf, sameValue, schemaOf, storedRow } from './columns.ts';
 import type { VerbatimFile, VerbatimRow } from './rows.ts';
 
-export const ROW_FORMS = ['json', 'jsonl', 'parquet'] as const;
-export type RowForm = (typeof ROW_FORMS)[number];
+const ROW_FORMS = ['json', 'jsonl', 'parquet'] as const;
+type RowForm = (typeof ROW_FORMS)[number];
 
-export type RowSource = {
-  /** May be called twice: a parquet file from JSON takes one pass for its columns. */
+type RowSource = {
+  /** May be called twice: parquet from JSON needs one pass for its columns. */
   rows: () => AsyncIterable<VerbatimRow>;
-  /** Of the file that the rows come from, when all come from one. */
+  /** Of the source file, if all rows come from one. */
   parquet: VerbatimFile['parquet'];
 };
 
 /** Rows of a parquet file that are encoded together. */
 const GROUP_ROWS = 1000;
 
-/** The form that a file name means. Throws UsageError for a name that means none. */
+/** The form by the extension of a file name. @throws UsageError for an unknown extension */
 export function formOf(path: string): { form: RowForm; gzip: boolean } {
   const name = path.toLowerCase();
   const gzip = name.endsWith('.gz');
@@ -41,9 +42,9 @@ export function formOf(path: string): { form: RowForm; gzip: boolean } {
 }
 
 /**
- * Replaces `path` (`-`: standard output) with the rows; returns how many. What was there stays when anything fails.
+ * Replaces the file at `path` (`-`: standard output) and returns the number of rows.
  *
- * @throws UsageError for rows that the form cannot hold; UnusableError when the file cannot be written
+ * @throws UsageError for rows that the form cannot store; UnusableError if the file cannot be written
  */
 export async function writeRows(path: string, source: RowSource): Promise<number> {
   const { form, gzip } = formOf(path);
@@ -104,13 +105,12 @@ async function writeParquet(
   // Statistics would repeat whole patches, and no reader of datasets uses them.
   const options = { writer, rowGroupSize: GROUP_ROWS, statistics: false } as const;
   if (parquet) {
-    const first = (await firstOf(source.rows()))?.value;
-    const names = Object.keys(first ?? {});
-    if (names.length === 0) throw new UsageError(`${name}: no row is left to write; loosen the selection`);
+    const first = await firstOf(source.rows());
+    if (!first) throw new UsageError(`${name}: no row is left to write; loosen the selection`);
     await parquetWriteRows({
       ...options,
-      rows: mapped(counted.rows(), ({ value }) => sameValue(value) as Record<string, unknown>),
-      columns: names.map((column) => ({ name: column })),
+      rows: mapped(counted.rows(), ({ value }) => sameValue(value) as Row),
+      columns: Object.keys(first.value).map((column) => ({ name: column })),
       schema: parquet.schema,
       kvMetadata: parquet.metadata,
     });
@@ -125,13 +125,16 @@ async function writeParquet(
   });
 }
 
-async function* mapped<T>(rows: AsyncIterable<VerbatimRow>, map: (row: VerbatimRow) => T): AsyncGenerator<T> {
-  for await (const row of rows) yield map(row);
-}
-
 async function firstOf(rows: AsyncIterable<VerbatimRow>): Promise<VerbatimRow | null> {
   for await (const row of rows) return row;
   return null;
+}
+
+async function* mapped(
+  rows: AsyncIterable<VerbatimRow>,
+  map: (row: VerbatimRow) => Row,
+): AsyncGenerator<Row> {
+  for await (const row of rows) yield map(row);
 }
 
 const written = (stream: Writable, text: string): Promise<void> =>
@@ -144,11 +147,6 @@ function unwritableRows(path: string, error: unknown): unknown {
   if (error instanceof UsageError || code === undefined || !/^E[A-Z]+$/.test(code)) return error;
   const remedy =
     code === 'ENOSPC' ? 'the disk is full: free some space' : 'check the folder and its permissions';
-  return new UnusableError(
-    'output_unwritable',
-    `${path}: cannot be written (${errorMessage(error)}); ${remedy}`,
-    {
-      cause: error,
-    },
-  );
+  const message = `${path}: cannot be written (${errorMessage(error)}); ${remedy}`;
+  return new UnusableError('output_unwritable', message, { cause: error });
 }

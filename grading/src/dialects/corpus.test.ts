@@ -7,7 +7,7 @@ import { planEvaluation } from '../plan/plan.ts';
 import { gradeEvaluation } from '../report/grade.ts';
 import { parserName, readLog } from './registry.ts';
 
-/** Logs of third parties with the maps of the real harnesses; they lie beside the repository, on machines that have them. */
+/** Logs with the maps of the real harnesses, on machines that have them beside the repository. */
 const CORPUS = new URL('../../../../shared/grading/corpus/', import.meta.url);
 const DIALECTS: [Dialect, string][] = [
   ['4.1.0', 'swebench_4_1_0'],
@@ -22,7 +22,7 @@ const cases: [string, Case][] = here
   : [];
 
 describe('the corpus: every status map of every harness', () => {
-  test('has cases wherever it lies beside the repository', ({ skip }) => {
+  test('has cases if it is beside the repository', ({ skip }) => {
     skip(!here, '../shared/grading/corpus is not beside the repository');
     expect(cases.length).toBeGreaterThan(0);
   });

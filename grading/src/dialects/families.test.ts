@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Dialect } from '../parsers/reader.ts';
 import { parserName, readLog } from './registry.ts';
 
-/** Calls of the parsers of other families with what they returned; they lie beside the repository, on machines that have them. */
+/** Calls of other families' parsers with their results, on machines that have them beside the repository. */
 const CORPUS = new URL('../../../../shared/grading/families/', import.meta.url);
 type Case = {
   case: string;
@@ -22,10 +22,10 @@ const FAMILIES: [file: string, dialect: Dialect][] = [
   ['multimodal-multilingual', '5.0.2'],
 ];
 
-/** Names of the corpus that are no names of a parser. */
+/** Names of the corpus that are not names of parsers. */
 const NAMES: Record<string, string> = { 'prime-pytest-rA': 'pytest_rA' };
 
-/** Cases that are read otherwise on purpose, and why. */
+/** Intended differences, with their reasons. */
 const OTHERWISE: Record<string, string> = {};
 
 describe.each(FAMILIES)('%s', (file, dialect) => {
@@ -42,7 +42,7 @@ describe.each(FAMILIES)('%s', (file, dialect) => {
         .filter(({ parser }) => !parser.startsWith('python-source'))
     : [];
 
-  test('lies beside the repository', ({ skip }) => {
+  test('is beside the repository', ({ skip }) => {
     skip(!here, '../shared/grading/families is not beside the repository');
     expect(cases.length).toBeGreaterThan(0);
     const otherwise = cases.filter((entry) => entry.case in OTHERWISE);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Dialect } from '../parsers/reader.ts';
 import { parserName, parserNames, readLog } from './registry.ts';
 
-/** Logs made for these tests in every format; their maps come from the real harnesses (see test/differential). */
+/** Artificial logs in every format; their maps come from the real harnesses (see test/differential). */
 const FIXTURES = new URL('../../fixtures/', import.meta.url);
 type Expected = Record<string, string> | string;
 type Fixture = { parser: string; version?: string; expected: Record<string, Record<string, Expected>> };
@@ -48,7 +48,7 @@ const DIALECTS: Dialect[] = [
 
 test('every parser of every harness has a log of its format', () => {
   const covered = new Set(Object.values(fixtures).flatMap((fixture) => Object.keys(fixture.expected)));
-  // Two parsers only choose another one by the number of the pull request, one is an alias.
+  // Two parsers choose another one by the number of the pull request, one is an alias.
   const choosers = ['jekyll', 'immutable_js', 'carbon'];
   for (const dialect of DIALECTS) {
     // SWE-rebench V1 names the same readers by repositories.
@@ -57,7 +57,7 @@ test('every parser of every harness has a log of its format', () => {
   }
 });
 
-test('parsers are found by either name; a harness has only its own', () => {
+test('parsers are found by both names, and only in their harness', () => {
   expect(parserName('parse_log_sphinx', '5.0.2')).toBe('pytest_v2');
   expect(parserName('requests', '4.1.0')).toBe('pytest_options');
   expect(parserName('pytest_pydantic', '4.1.0')).toBeNull();
@@ -72,12 +72,12 @@ test('parsers are found by either name; a harness has only its own', () => {
   expect(() => readLog('nose', '4.1.0', '', instance(''))).toThrow(/no log parser "nose"/);
 });
 
-test('a name that is poison for objects is a name like any other', () => {
+test('a test may have the name of a property of Object', () => {
   const read = readLog('pytest', '4.1.0', 'PASSED __proto__\nPASSED constructor\n', instance(''));
   expect(Object.keys(Object.fromEntries(read))).toEqual(['__proto__', 'constructor']);
 });
 
-test('the runner of jekyll and immutable.js goes by pull request', () => {
+test('the pull request decides the runner of jekyll and immutable.js', () => {
   const at = (id: string) => ({ ...instance(''), instance_id: id });
   expect(readLog('jekyll', '4.1.0', 'A#b. = 0 s = .', at('jekyll__jekyll-9141')).get('A#b')).toBe('PASSED');
   expect(readLog('jekyll', '4.1.0', 'a crate ..F', at('jekyll__jekyll-8761')).get('a crate')).toBe('FAILED');

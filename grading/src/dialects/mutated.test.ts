@@ -1,4 +1,4 @@
-/** Logs of every format, changed at random: a reader answers or refuses, as on any log; it never fails otherwise. */
+/** Random changes of logs of every format: a reader returns a map or throws RangeError or SyntaxError. */
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -20,7 +20,7 @@ const DIALECTS: Dialect[] = [
 ];
 const READERS = DIALECTS.flatMap((dialect) => parserNames(dialect).map((parser) => ({ dialect, parser })));
 
-/** Pieces that formats are made of, among them unpaired ones and halves of characters. */
+/** Tokens of the formats, unpaired brackets and halves of characters. */
 const PIECE = fc.constantFrom(
   ...['(', ')', '[', ']', '{', '}', '<', '>', '</testcase>', '<?xml', '::', ' - ', ':', '|', '||', ' ... '],
   ...[
@@ -66,11 +66,11 @@ test('10,000 mutated logs crash no reader', () => {
     try {
       for (const [name, status] of readLog(parser, dialect, log, instance)) {
         expect(typeof name).toBe('string');
-        // Some harnesses take any word of the line for the status.
+        // Some harnesses read any word of the line as the status.
         expect(typeof status, `${name} by ${parser}`).toBe('string');
       }
     } catch (error) {
-      // What the harness raises on is refused by these two.
+      // Readers throw these errors where the harness raises.
       if (!(error instanceof RangeError) && !(error instanceof SyntaxError)) throw error;
     }
   });

@@ -1,4 +1,4 @@
-/** The registry of log parsers: the parser names of each harness, with or without the `parse_log_` that 5.x rows carry. */
+/** The log parsers of each harness by name; rows of 5.x write names with the prefix `parse_log_`. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import specs from '../../data/specs.json' with { type: 'json' };
 import { bpmnJs, eslint, grommet, openlayers } from '../parsers/browsers.ts';
@@ -76,7 +76,7 @@ const LATEST: Record<string, Reader> = {
   quarto_cli: quartoCli,
 };
 
-/** Parser names of 4.1.0 that name the repository instead of the log format, and one that older runs of SWE-smith rows have. */
+/** Parser names of 4.1.0 that name the repository instead of the log format, and one of older SWE-smith rows. */
 const ALIASES: Record<string, string> = {
   astroid: 'pytest',
   astropy: 'pytest_v2',
@@ -94,7 +94,7 @@ const ALIASES: Record<string, string> = {
   xarray: 'pytest',
 };
 
-/** Harnesses whose tables have the names above. */
+/** Harnesses with these aliases. */
 const WITH_ALIASES = new Set<Dialect>(['4.1.0', '5.0.2', 'swegym', 'swesmith']);
 
 /** SWE-rebench V1 also names parsers by the repositories of SWE-bench: `django/django`. */
@@ -119,10 +119,9 @@ const READERS: Record<Dialect, Record<string, Reader>> = {
   'swe-bench-live': { pytest: pytestLive },
 };
 
-/** Whether a plan's dialect is one of those. */
 export const isDialect = (name: string): name is Dialect => Object.hasOwn(READERS, name);
 
-/** The canonical name of a parser (`parse_log_sphinx` → `pytest_v2`), or null when the harness has no such parser. */
+/** The canonical name of a parser (`parse_log_sphinx` → `pytest_v2`), or null if the harness lacks the parser. */
 export function parserName(name: string, dialect: Dialect): string | null {
   const short = name.replace(/^parse_log_/, '');
   const canonical =
@@ -131,9 +130,9 @@ export function parserName(name: string, dialect: Dialect): string | null {
 }
 
 /**
- * The outcome of each test in the log, as the harness of that dialect reads it.
+ * Returns the outcome of each test in the log, as the harness of that dialect reads it.
  *
- * @throws SwefarmError `unknown_parser`; any error of the reader, where the harness raises
+ * @throws SwefarmError `unknown_parser`; the error of the reader where the harness raises
  */
 export function readLog(
   parser: string,
@@ -147,5 +146,4 @@ export function readLog(
   return reader(log, { dialect, instance });
 }
 
-/** All parser names of a harness. */
 export const parserNames = (dialect: Dialect): string[] => Object.keys(READERS[dialect]).sort();

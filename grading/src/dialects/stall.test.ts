@@ -9,7 +9,7 @@ const instance = (parser: string) => ({
   test_patch: '',
 });
 
-/** Texts that make backtracking patterns quadratic or worse, each of 200,000 characters. */
+/** Texts of 200,000 characters that make backtracking patterns quadratic or worse. */
 const SIZE = 200_000;
 const fill = (piece: string): string => piece.repeat(Math.ceil(SIZE / piece.length));
 const HOSTILE: Record<string, string> = {
@@ -129,12 +129,12 @@ test.each(Object.entries(HOSTILE))(
     const slow: string[] = [];
     for (const dialect of DIALECTS) {
       for (const parser of parserNames(dialect)) {
-        // Of this thread alone: other processes of the machine must not fail the test.
+        // The CPU time of this thread, so that other processes do not fail the test.
         const start = process.threadCpuUsage();
         try {
           readLog(parser, dialect, log, instance(parser));
         } catch (error) {
-          // A reader may refuse the text as the harness does; it must not take long.
+          // A reader may throw where the harness raises.
           if (!(error instanceof RangeError) && !(error instanceof SyntaxError)) throw error;
         }
         const { user, system } = process.threadCpuUsage(start);

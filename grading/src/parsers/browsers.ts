@@ -1,5 +1,5 @@
-/** Browser test failures as 5.0.2 reads them (bpmn-js, OpenLayers, ESLint), and grommet's files. */
-import { fields, isSpace, linesOf, SPACE, strip } from '../text/pythontext.ts';
+/** Failures of browser tests as 5.0.2 reads them (bpmn-js, OpenLayers, ESLint), and grommet's files. */
+import { fields, isSpace, linesOf, S, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const BPMN = [
@@ -10,7 +10,7 @@ const BPMN = [
 const HEADLESS = /Chrome\sHeadless\s/;
 const SYSTEM = /\(Linux\sx86_64\)\s/g;
 
-/** Reads lines that end in FAILED; the name is the text between the browser and that word, with its final blank. */
+/** Lines that end in FAILED: the name is the text between the browser and FAILED, including the final blank. */
 export const bpmnJs: Reader = (log) => {
   const found = statuses();
   for (const line of failedLines(log)) {
@@ -68,7 +68,7 @@ function lastMismatch(line: string): number {
   return at - 2;
 }
 
-const NUMBERED_LINE = new RegExp(`(?<![^\\n])[${SPACE}]{2}\\p{Nd}+\\)`, 'gu');
+const NUMBERED_LINE = new RegExp(`(?<![^\\n])${S}{2}\\p{Nd}+\\)`, 'gu');
 
 /** Text from two blanks, a number and a bracket at the start of a line up to the next `Error:`, on any line. */
 function* numberedErrors(log: string): Generator<string> {
@@ -81,7 +81,7 @@ function* numberedErrors(log: string): Generator<string> {
   }
 }
 
-const ESLINT_HEAD = new RegExp(`[${SPACE}]{2}\\p{Nd}+\\)`, 'gu');
+const ESLINT_HEAD = new RegExp(`${S}{2}\\p{Nd}+\\)`, 'gu');
 
 /** Reads from two blanks and a number up to the blanks before the first line that contains `Error`. */
 export const eslint: Reader = (log) => {
@@ -117,7 +117,7 @@ function firstBlank(text: string, from: number, to: number): number {
   return -1;
 }
 
-const GROMMET_TIME = new RegExp(`^\\([\\p{Nd}.]+[${SPACE}]?m?s\\)$`, 'u');
+const GROMMET_TIME = new RegExp(`^\\([\\p{Nd}.]+${S}?m?s\\)$`, 'u');
 
 /** `PASS file (3 s)`; a file with both PASS and FAIL counts as passed. */
 export const grommet: Reader = (log) => {
@@ -126,7 +126,7 @@ export const grommet: Reader = (log) => {
     ['FAIL', 'FAILED'],
     ['PASS', 'PASSED'],
   ] as const) {
-    const pattern = new RegExp(`(?<![^\\n])${word}[${SPACE}]([^\\n]*)`, 'g');
+    const pattern = new RegExp(`(?<![^\\n])${word}${S}([^\\n]*)`, 'g');
     for (const match of log.matchAll(pattern)) found.set(withoutTime(strip(match[1] ?? '')), status);
   }
   return found;

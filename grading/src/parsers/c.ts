@@ -1,23 +1,18 @@
 /** Test runners of C and C++ projects: redis, jq, micropython, googletest. */
-import { isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
+import { isSpace, strippedLines, stripStart } from '../text/pythontext.ts';
 import { dropParen, MILLISECONDS } from './endings.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
 const REDIS: Record<string, string> = { ok: 'PASSED', err: 'FAILED', skip: 'SKIPPED', ignore: 'SKIPPED' };
 
 /** `[ok]: name (12 ms)`; a failed test also has ` in path` after its name. */
-export const redis: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const match = /^\[(ok|err|skip|ignore)\]:/.exec(line);
-    if (!match || !isSpace(line[match[0].length])) continue;
-    const name = dropParen(line.slice(match[0].length + 1), MILLISECONDS);
-    const status = REDIS[match[1] ?? ''];
-    if (name !== '' && status) found.set(status === 'FAILED' ? dropPath(name) : name, status);
-  }
-  return found;
-};
+export const redis = byStrippedLine((line, found) => {
+  const match = /^\[(ok|err|skip|ignore)\]:/.exec(line);
+  if (!match || !isSpace(line[match[0].length])) return;
+  const name = dropParen(line.slice(match[0].length + 1), MILLISECONDS);
+  const status = REDIS[match[1] ?? ''];
+  if (name !== '' && status) found.set(status === 'FAILED' ? dropPath(name) : name, status);
+});
 
 /** Drops a suffix of blanks, `in`, blanks and one last word. */
 function dropPath(name: string): string {
@@ -33,35 +28,24 @@ function dropPath(name: string): string {
 }
 
 /** `PASS: name`. */
-export const jq: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const word = line.slice(0, 4);
-    if ((word !== 'PASS' && word !== 'FAIL') || line[4] !== ':' || !isSpace(line[5])) continue;
-    if (line.length > 6) found.set(line.slice(6), word === 'PASS' ? 'PASSED' : 'FAILED');
-  }
-  return found;
-};
+export const jq = byStrippedLine((line, found) => {
+  const word = line.slice(0, 4);
+  if ((word !== 'PASS' && word !== 'FAIL') || line[4] !== ':' || !isSpace(line[5])) return;
+  if (line.length > 6) found.set(line.slice(6), word === 'PASS' ? 'PASSED' : 'FAILED');
+});
 
 const MICROPYTHON: Record<string, string> = { pass: 'PASSED', FAIL: 'FAILED', skip: 'SKIPPED' };
 
 /** `pass  name`. */
-export const micropython: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const status = MICROPYTHON[line.slice(0, 4)];
-    if (status !== undefined && isSpace(line[4])) found.set(stripStart(line.slice(4)), status);
-  }
-  return found;
-};
+export const micropython = byStrippedLine((line, found) => {
+  const status = MICROPYTHON[line.slice(0, 4)];
+  if (status !== undefined && isSpace(line[4])) found.set(stripStart(line.slice(4)), status);
+});
 
 /** `3: [       OK ] suite.name (0 ms)`: the last bracket that is still followed by a name and a time. */
 export const googletest: Reader = (log) => {
   const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     if (!line.endsWith(')')) continue;
     const end = lastOpening(line);
     for (

@@ -1,13 +1,13 @@
-/** Programs of C++ projects as SWE-rebench V2 reads them. */
-import { fields, isSpace, linesOf, SPACE, strip, stripEnd } from '../text/pythontext.ts';
+/** Test runners of C++ projects and Neovim as SWE-rebench V2 reads them. */
+import { withoutEscapes } from '../text/escapes.ts';
+import { fields, isSpace, linesOf, S, SPACE, strip, stripEnd } from '../text/pythontext.ts';
 import { setUnlessFailed } from './ranks.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
-const S = `[${SPACE}]`;
 const WORDS = new RegExp(`${S}(PASSED|FAILED|SKIPPED|ERROR)`);
 const TITLE = new RegExp(`^_+${S}+([^${SPACE}_].*?[^${SPACE}_]|[^${SPACE}_])${S}+_+$`);
 
-/** pytest's lines, `path::name STATUS`, under the last part of their name; below the header FAILURES only its titles, of tests seen before. */
+/** pytest's `path::name STATUS`, stored under the last part of the name. Below the header FAILURES a title marks a known test as failed. */
 export const cppPytest: Reader = (log) => {
   const found = statuses();
   let failures = false;
@@ -30,18 +30,13 @@ const lastPart = (name: string): string =>
 const OUTCOMES: Record<string, string> = { passed: 'PASSED', failed: 'FAILED', skipped: 'SKIPPED' };
 
 /** `Test name passed`. */
-export const cppTestLines: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    if (!line.startsWith('Test') || !isSpace(line[4])) continue;
-    const word = ['passed', 'failed', 'skipped'].find((candidate) => line.endsWith(candidate));
-    if (word === undefined || !isSpace(line[line.length - word.length - 1])) continue;
-    const name = strip(line.slice(4, -word.length));
-    if (name !== '') setUnlessFailed(found, name, OUTCOMES[word] ?? '');
-  }
-  return found;
-};
+export const cppTestLines = byStrippedLine((line, found) => {
+  if (!line.startsWith('Test') || !isSpace(line[4])) return;
+  const word = ['passed', 'failed', 'skipped'].find((candidate) => line.endsWith(candidate));
+  if (word === undefined || !isSpace(line[line.length - word.length - 1])) return;
+  const name = strip(line.slice(4, -word.length));
+  if (name !== '') setUnlessFailed(found, name, OUTCOMES[word] ?? '');
+});
 
 const RAN = new RegExp(
   `${S}ran${S}+(\\p{Nd}+)${S}+tests${S}+in${S}+[\\p{Nd}.]+${S}+(?:msec|sec)${S}+([^]+)$`,
@@ -50,29 +45,24 @@ const RAN = new RegExp(
 const DOTS = new RegExp(`${S}\\.\\.\\.${S}+([^]+)$`);
 const NUMBER = new RegExp(`^\\[\\p{Nd}+/\\p{Nd}+\\]${S}+`, 'u');
 
-/** Botan: `name ran N tests in T msec …` and `[1/2] name ... ok`; any other line that tells an outcome is a name itself. */
-export const botan: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    if (line === '') continue;
-    const ran = RAN.exec(line);
-    const dots = ran ? null : DOTS.exec(line);
-    if (ran) {
-      const name = `${stripEnd(line.slice(0, ran.index))} ran ${ran[1]} tests ${ran[2]}`;
-      found.set(name, /failed/i.test(ran[2] ?? '') ? 'FAILED' : 'PASSED');
-    } else if (dots) {
-      const name = stripEnd(line.slice(0, dots.index).replace(NUMBER, ''));
-      if (name !== '') found.set(name, told(dots[1] ?? '') ?? 'ERROR');
-    } else {
-      const status = told(line);
-      if (status !== null) found.set(line, status);
-    }
+/** Botan: `name ran N tests in T msec …` and `[1/2] name ... ok`. Any other line that contains an outcome is itself the name. */
+export const botan = byStrippedLine((line, found) => {
+  if (line === '') return;
+  const ran = RAN.exec(line);
+  const dots = ran ? null : DOTS.exec(line);
+  if (ran) {
+    const name = `${stripEnd(line.slice(0, ran.index))} ran ${ran[1]} tests ${ran[2]}`;
+    found.set(name, /failed/i.test(ran[2] ?? '') ? 'FAILED' : 'PASSED');
+  } else if (dots) {
+    const name = stripEnd(line.slice(0, dots.index).replace(NUMBER, ''));
+    if (name !== '') found.set(name, outcomeIn(dots[1] ?? '') ?? 'ERROR');
+  } else {
+    const status = outcomeIn(line);
+    if (status !== null) found.set(line, status);
   }
-  return found;
-};
+});
 
-function told(text: string): string | null {
+function outcomeIn(text: string): string | null {
   if (/\bskipped\b/i.test(text)) return 'SKIPPED';
   if (/\bfail(?:ed|ure)?\b/i.test(text)) return 'FAILED';
   return /\b(?:ok|passed)\b/i.test(text) ? 'PASSED' : null;
@@ -81,19 +71,14 @@ function told(text: string): string | null {
 const CTEST = new RegExp(`^\\p{Nd}+/\\p{Nd}+${S}+Test${S}+#\\p{Nd}+:${S}+`, 'iu');
 const CTEST_WORD = new RegExp(`^${S}+(Passed|Failed|Skipped|Timeout)\\b`, 'i');
 
-/** ctest, but only its lines with a blank around the dots: `1/6 Test #1: name ....   Passed`. */
-export const ctestLines: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const head = CTEST.exec(line);
-    if (!head) continue;
-    const rest = line.slice(head[0].length);
-    const dots = dotsIn(rest);
-    if (dots) found.set(stripEnd(rest.slice(0, dots.from)), OUTCOMES[dots.word.toLowerCase()] ?? 'FAILED');
-  }
-  return found;
-};
+/** Lines of ctest that have blanks around the dots: `1/6 Test #1: name ....   Passed`. */
+export const ctestLines = byStrippedLine((line, found) => {
+  const head = CTEST.exec(line);
+  if (!head) return;
+  const rest = line.slice(head[0].length);
+  const dots = dotsIn(rest);
+  if (dots) found.set(stripEnd(rest.slice(0, dots.from)), OUTCOMES[dots.word.toLowerCase()] ?? 'FAILED');
+});
 
 /** The first run of dots between blanks that an outcome follows. */
 function dotsIn(text: string): { from: number; word: string } | null {
@@ -117,17 +102,10 @@ const LUA: Record<string, string> = {
 };
 
 /** plenary (Neovim): `Success || name`. */
-export const plenary =
-  (clean: (log: string) => string): Reader =>
-  (log) => {
-    const found = statuses();
-    for (const raw of linesOf(clean(log))) {
-      const line = strip(raw);
-      const bars = line.indexOf('||');
-      const words = bars < 0 ? [] : fields(line.slice(0, bars), 2);
-      const status = words.length === 1 ? LUA[words[0] ?? ''] : undefined;
-      const name = strip(line.slice(bars + 2));
-      if (status !== undefined && name !== '') setUnlessFailed(found, name, status);
-    }
-    return found;
-  };
+export const plenary = byStrippedLine((line, found) => {
+  const bars = line.indexOf('||');
+  const words = bars < 0 ? [] : fields(line.slice(0, bars), 2);
+  const status = words.length === 1 ? LUA[words[0] ?? ''] : undefined;
+  const name = strip(line.slice(bars + 2));
+  if (status !== undefined && name !== '') setUnlessFailed(found, name, status);
+}, withoutEscapes);

@@ -1,7 +1,7 @@
 /** Dart's reporters (JSON, melos, expanded) as SWE-rebench V2 reads them. */
-import { linesOf, SPACE, strip } from '../text/pythontext.ts';
+import { linesOf, S, SPACE, strip } from '../text/pythontext.ts';
 import { setUnlessFailed } from './ranks.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
 const RESULTS: Record<string, string> = { success: 'PASSED', failure: 'FAILED', error: 'ERROR' };
 
@@ -44,21 +44,16 @@ function readEvent(event: Event, names: Map<unknown, string>, found: Map<string,
   }
 }
 
-const S = `[${SPACE}]`;
 const MELOS = new RegExp(
   `^\\[[^\\]]+\\]:${S}+\\p{Nd}+:\\p{Nd}+${S}+\\+\\p{Nd}+:${S}+(/[^${SPACE}]*\\.dart:${S}.+)$`,
   'u',
 );
 
-/** melos: a test that passes is named when it starts and when it ends, so one that is named once did not end. */
-export const dartMelos: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const name = MELOS.exec(strip(raw))?.[1];
-    if (name !== undefined) found.set(name, found.has(name) ? 'PASSED' : 'ERROR');
-  }
-  return found;
-};
+/** melos names a test when it starts and when it passes. A test named once did not end. */
+export const dartMelos = byStrippedLine((line, found) => {
+  const name = MELOS.exec(line)?.[1];
+  if (name !== undefined) found.set(name, found.has(name) ? 'PASSED' : 'ERROR');
+});
 
 const EXPANDED = new RegExp(
   `^\\p{Nd}+:\\p{Nd}+${S}+\\+\\p{Nd}+(?:${S}+~\\p{Nd}+)?(?:${S}+-\\p{Nd}+)?:${S}+(.+)$`,
@@ -68,19 +63,15 @@ const FILE = new RegExp(`^(/[^${SPACE}]*\\.dart):${S}.`);
 const ENDED = ' [E]';
 
 /** `00:01 +1 -1: /file.dart: name [E]`. */
-export const dartExpanded: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const text = EXPANDED.exec(strip(raw))?.[1];
-    if (text === undefined) continue;
-    const failed = text.endsWith(ENDED);
-    const name = strip(failed ? text.slice(0, -ENDED.length) : text);
-    if (name.startsWith('loading /')) {
-      if (failed) found.set(strip(name.slice('loading '.length)), 'ERROR');
-    } else if (FILE.test(name)) {
-      if (failed) found.set(name, 'FAILED');
-      else setUnlessFailed(found, name, 'PASSED');
-    }
+export const dartExpanded = byStrippedLine((line, found) => {
+  const text = EXPANDED.exec(line)?.[1];
+  if (text === undefined) return;
+  const failed = text.endsWith(ENDED);
+  const name = strip(failed ? text.slice(0, -ENDED.length) : text);
+  if (name.startsWith('loading /')) {
+    if (failed) found.set(strip(name.slice('loading '.length)), 'ERROR');
+  } else if (FILE.test(name)) {
+    if (failed) found.set(name, 'FAILED');
+    else setUnlessFailed(found, name, 'PASSED');
   }
-  return found;
-};
+});

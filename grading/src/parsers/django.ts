@@ -14,7 +14,7 @@ export const django: Reader = (log) => {
   return found;
 };
 
-/** Returns the test that a later bare `ok` belongs to. */
+/** Reads one line and returns the test to which a later line `ok` belongs. */
 function readLine(line: string, previous: string | null, found: Map<string, string>): string | null {
   if (line.includes(VERSION_TEST)) found.set(VERSION_TEST, 'PASSED');
   const open = line.includes(' ... ') ? before(line, ' ... ') : previous;
@@ -41,7 +41,7 @@ function secondField(line: string): string {
   return name;
 }
 
-/** Text that separates a test from its `ok`; `end` gives the end of that `ok` line, or -1. */
+/** A text printed between a test and its `ok`. `end` returns the index at which that `ok` line ends, or -1. */
 type Tear = { text: string; end: (log: string, from: number, lineEnd: number) => number };
 
 const tears = (log: string): Tear[] => {
@@ -50,7 +50,7 @@ const tears = (log: string): Tear[] => {
     {
       text: 'Testing against Django installed in ',
       end: (_log, from) => {
-        // Any number of lines may lie between; the result is cached, so that many openings cost one search.
+        // The closing may be many lines away. It is cached, so the search stays linear.
         while (closing >= 0 && closing < from) closing = nextClosing(log, from);
         return closing < 0 ? -1 : closing + CLOSING.length;
       },
@@ -81,7 +81,7 @@ const endsLine = (log: string, at: number): boolean => at === log.length || log[
 const okLineAt = (log: string, at: number): number =>
   log.startsWith('\nok', at) && endsLine(log, at + 3) ? at + 3 : -1;
 
-/** Names of tests whose ` ... ` is followed by a tear and later by a line `ok`. One pass, constant work per match. */
+/** Yields tests whose ` ... ` is followed by a tear and later by a line `ok`. */
 function* tornTests(log: string): Generator<string> {
   const kinds = tears(log).map((tear) => ({ ...tear, earliest: 0 }));
   const starts = [0, 0, 0];

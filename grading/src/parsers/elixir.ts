@@ -1,27 +1,21 @@
 /** ExUnit's trace, as SWE-rebench V2 reads it. */
-import { linesOf, SPACE, strip, stripEnd } from '../text/pythontext.ts';
+import { S, strip, stripEnd } from '../text/pythontext.ts';
 import { setUnlessFailed } from './ranks.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byStrippedLine } from './reader.ts';
 
-const S = `[${SPACE}]`;
 const FAILED = new RegExp(`^\\p{Nd}+\\)${S}+test${S}+(.+)$`, 'u');
 const LINE = /^\[L#\p{Nd}+\]$/u;
 const TIME = /^\([\p{Nd}.]+ms\)$/u;
 
 /** `* test name (1.2ms) [L#5]`, `1) test name (Module)`. */
-export const exunit: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const failed = FAILED.exec(line)?.[1];
-    if (failed !== undefined) {
-      const open = failed.endsWith(')') ? failed.lastIndexOf('(') : -1;
-      const name = open > 0 ? stripEnd(failed.slice(0, open)) : '';
-      if (name !== '') found.set(name, 'FAILED');
-    } else if (line.startsWith('* test ')) readTrace(strip(line.slice('* test '.length)), found);
-  }
-  return found;
-};
+export const exunit = byStrippedLine((line, found) => {
+  const failed = FAILED.exec(line)?.[1];
+  if (failed !== undefined) {
+    const open = failed.endsWith(')') ? failed.lastIndexOf('(') : -1;
+    const name = open > 0 ? stripEnd(failed.slice(0, open)) : '';
+    if (name !== '') found.set(name, 'FAILED');
+  } else if (line.startsWith('* test ')) readTrace(strip(line.slice('* test '.length)), found);
+});
 
 function readTrace(text: string, found: Map<string, string>): void {
   const bracket = text.lastIndexOf('[');

@@ -1,10 +1,7 @@
-/** Removes suffixes that runners append to a test's name. Written by hand: lazy patterns are quadratic on hostile lines. */
-import { isSpace, SPACE, stripEnd } from '../text/pythontext.ts';
+/** Removes the suffixes that runners append to the name of a test. Lazy patterns would be quadratic on hostile lines. */
+import { isSpace, S, stripEnd } from '../text/pythontext.ts';
 
-/**
- * `name (inside)` → `name`, when `inside` matches; otherwise the text is unchanged. At least one character of the name must
- * remain.
- */
+/** `name (inside)` → `name` if `inside` matches and a name remains; otherwise the text is unchanged. */
 export function dropParen(text: string, inside: RegExp): string {
   if (!text.endsWith(')')) return text;
   const open = text.lastIndexOf('(');
@@ -12,7 +9,13 @@ export function dropParen(text: string, inside: RegExp): string {
   return text.slice(0, open - 1);
 }
 
-/** `name (anything)` → `name`, split at the last ` (` with content; null when the text ends differently. */
+/** Drops the last bracket and the blanks before it if `pattern` matches the text from the bracket on. */
+export function dropSuffix(text: string, bracket: '(' | '[', pattern: RegExp): string {
+  const open = text.lastIndexOf(bracket);
+  return open > 0 && pattern.test(text.slice(open)) ? stripEnd(text.slice(0, open)) : text;
+}
+
+/** `name (anything)` → `name`, split at the last ` (` with content; null if the text has another end. */
 export function beforeParen(text: string): string | null {
   if (!text.endsWith(')')) return null;
   const open = text.lastIndexOf(' (', text.length - 4);
@@ -20,14 +23,11 @@ export function beforeParen(text: string): string | null {
 }
 
 /** `12 ms`, `3s`: the content of the brackets after a name. */
-export const MILLISECONDS = new RegExp(`^\\p{Nd}+[${SPACE}]*m?s$`, 'u');
+export const MILLISECONDS = new RegExp(`^\\p{Nd}+${S}*m?s$`, 'u');
 
-const UNIT_AT_END = new RegExp(`(?:ms|s)[${SPACE}]*$`);
+const UNIT_AT_END = new RegExp(`(?:ms|s)${S}*$`);
 
-/**
- * Drops a time at the end: `name (12 ms)`, `name 1.5s`, in or without round brackets and with or without a blank. Of a number with
- * several points the last two parts are the time.
- */
+/** Drops a time at the end, as in `name (12 ms)` and `name 1.5s`. Of a number with several points, the last two parts are the time. */
 export function dropTime(text: string): string {
   let end = stripEnd(text).length;
   if (text[end - 1] === ')') end = stripEnd(text.slice(0, end - 1)).length;
@@ -50,9 +50,9 @@ export function dropTime(text: string): string {
 const DIGIT = /^\p{Nd}$/u;
 /** A number that may have a decimal part, as `\d+(?:\.\d+)?`. */
 const NUMBER = '\\p{Nd}+(?:\\.\\p{Nd}+)?';
-const BRACKETED = new RegExp(`^[${SPACE}]*${NUMBER}[${SPACE}]*(?:ms|s)[${SPACE}]*$`, 'iu');
+const BRACKETED = new RegExp(`^${S}*${NUMBER}${S}*(?:ms|s)${S}*$`, 'iu');
 
-/** `name [12 ms]` or `name (12 ms)`, by the brackets given, with any blanks; otherwise the text is unchanged. */
+/** `name [12 ms]` → `name`, for the given brackets; otherwise the text is unchanged. */
 export function dropBracketedTime(text: string, open: '[' | '(', close: ']' | ')'): string {
   const trimmed = stripEnd(text);
   if (!trimmed.endsWith(close)) return text;

@@ -1,9 +1,9 @@
-/** Logs that list failures only (Chart.js, marked, p5.js), and react-pdf's, which list files. */
+/** Logs that list failures only (Chart.js, marked, p5.js), and react-pdf's logs, which list files. */
 import { withoutEscapes } from '../text/escapes.ts';
 import { indentOf, isSpace, linesOf, strip, stripEnd } from '../text/pythontext.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byLine, type Reader, statuses } from './reader.ts';
 
-/** `Chrome 99.0 (Linux) name FAILED`; the name keeps its final blank. */
+/** `Chrome 99.0 (Linux) name FAILED`; the name includes the blank before FAILED. */
 export const chartJs: Reader = (log) => {
   const found = statuses();
   const text = withoutEscapes(log);
@@ -35,30 +35,22 @@ function chromeFailure(text: string, at: number): { name: string; end: number } 
 }
 
 /** `12) name` at the start of a line. */
-export const marked: Reader = (log) => {
-  const found = statuses();
-  for (const line of linesOf(log)) {
-    const match = /^\p{Nd}+\)/u.exec(line);
-    if (match && isSpace(line[match[0].length])) found.set(strip(line.slice(match[0].length + 1)), 'FAILED');
-  }
-  return found;
-};
+export const marked = byLine((line, found) => {
+  const match = /^\p{Nd}+\)/u.exec(line);
+  if (match && isSpace(line[match[0].length])) found.set(strip(line.slice(match[0].length + 1)), 'FAILED');
+});
 
-/** `PASS file (3.2 s)`: drops the last time after the file, and whatever follows it; SWE-rebench V2 drops one at the end only. */
-export const reactPdf: Reader = (log, { dialect }) => {
-  const found = statuses();
-  for (const line of linesOf(log)) {
-    const word = line.slice(0, 4);
-    if ((word !== 'PASS' && word !== 'FAIL') || !isSpace(line[4])) continue;
-    const file = line.slice(5);
-    const strict = dialect === 'swe-rebench-v2';
-    const name = strict && !file.endsWith(')') ? strip(file) : withoutTime(file);
-    found.set(name, word === 'PASS' ? 'PASSED' : 'FAILED');
-  }
-  return found;
-};
+/** `PASS file (3.2 s)`: drops the last time and all text after it. SWE-rebench V2 drops a time at the end only. */
+export const reactPdf = byLine((line, found, { dialect }) => {
+  const word = line.slice(0, 4);
+  if ((word !== 'PASS' && word !== 'FAIL') || !isSpace(line[4])) return;
+  const file = line.slice(5);
+  const strict = dialect === 'swe-rebench-v2';
+  const name = strict && !file.endsWith(')') ? strip(file) : withoutTime(file);
+  found.set(name, word === 'PASS' ? 'PASSED' : 'FAILED');
+});
 
-/** Searches milliseconds first, then `s` after a blank, then `s`; of each kind the last match counts. */
+/** Searches milliseconds first, then `s` after a blank, then `s`; the last match of a kind counts. */
 function withoutTime(text: string): string {
   const times = [/^\([\p{Nd}.]+ms\)/u, /^\([\p{Nd}.]+[^\S\n]s\)/u, /^\([\p{Nd}.]+s\)/u];
   const openings: number[] = [];
@@ -70,10 +62,10 @@ function withoutTime(text: string): string {
   return text;
 }
 
-/** Limit of the work for one p5.js log, in characters moved, because the harness's removal of blocks is quadratic. */
+/** Limit for one p5.js log, in characters moved: the harness's removal of blocks is quadratic. */
 const BUDGET = 200_000_000;
 
-/** `12) suite` and the lines below it, each indented further, up to a colon; JSON and XML blocks are removed first. */
+/** `12) suite` and the lines below it, each indented deeper, up to a colon. JSON and XML blocks are removed first. */
 export const p5js: Reader = (log) => {
   const found = statuses();
   const text = withoutXml(withoutJson(withoutEscapes(log)));
@@ -108,7 +100,7 @@ function growsInward(body: string): boolean {
 }
 
 function withoutJson(log: string): string {
-  const kept: string[] = [];
+  const lines: string[] = [];
   let inObject = false;
   let inList = false;
   for (const line of linesOf(log)) {
@@ -117,15 +109,15 @@ function withoutJson(log: string): string {
     else if (text.endsWith('[')) inList = true;
     else if (text === '}' && inObject) inObject = false;
     else if (text === ']' && inList) inList = false;
-    else if (!inObject && !inList && !isWhole(text, '{', '}') && !isWhole(text, '[', ']')) kept.push(line);
+    else if (!inObject && !inList && !isWhole(text, '{', '}') && !isWhole(text, '[', ']')) lines.push(line);
   }
-  return kept.join('\n');
+  return lines.join('\n');
 }
 
 const isWhole = (text: string, open: string, close: string): boolean =>
   text.startsWith(open) && text.endsWith(close);
 
-/** Removes `<tag>…</tag>`, starting with the first; the same tag opened again inside a removed block remains. */
+/** Removes `<tag>…</tag>` from the start on. An opening of the same tag inside a removed block remains. */
 function withoutXml(text: string): string {
   const tag = /<([\p{L}\p{N}_]+)>/gu;
   let rest = text;

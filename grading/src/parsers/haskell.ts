@@ -1,11 +1,10 @@
 /** tasty, HUnit and hspec as SWE-rebench V2 reads them. */
 import { withoutEscapes } from '../text/escapes.ts';
-import { indentOf, isSpace, linesOf, SPACE, strip, stripEnd } from '../text/pythontext.ts';
+import { indentOf, isSpace, linesOf, S, strip, stripEnd } from '../text/pythontext.ts';
 import { dropTime } from './endings.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byStrippedLine, type Reader, statuses } from './reader.ts';
 import { SuiteStack } from './suites.ts';
 
-const S = `[${SPACE}]`;
 const TASTY: Record<string, string> = {
   OK: 'PASSED',
   PASS: 'PASSED',
@@ -18,15 +17,10 @@ const TASTY_END = new RegExp(`:${S}+(OK|PASS|FAIL|ERROR|SKIP|PENDING)\\b`);
 const HUNIT = new RegExp(`^### (Failure|Error) in:${S}*([^]+)$`);
 const NUMBERED = new RegExp(`^\\p{Nd}+\\)${S}+([^]+)$`, 'u');
 
-/** Any of their lines, under the name of the test alone. */
-export const haskell: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(withoutEscapes(log))) {
-    const hit = readLine(strip(raw));
-    if (hit && hit.name !== '') found.set(hit.name, hit.status);
-  }
-  return found;
-};
+export const haskell = byStrippedLine((line, found) => {
+  const hit = readLine(line);
+  if (hit && hit.name !== '') found.set(hit.name, hit.status);
+}, withoutEscapes);
 
 function readLine(line: string): { name: string; status: string } | null {
   const hunit = HUNIT.exec(line);
@@ -50,7 +44,7 @@ function readLine(line: string): { name: string; status: string } | null {
 const FAILED = new RegExp(`${S}+FAILED${S}+\\[\\p{Nd}+\\]$`, 'u');
 const PENDING = new RegExp(`${S}(?:PENDING|SKIPPED)\\b`, 'i');
 
-/** hspec's tree: a line without deeper lines below it is a test, its name the path to it; all lines after the first RUNNING count. */
+/** hspec's tree after the first RUNNING: a line without deeper lines below it is a test, named by the path to it. */
 export const hspec: Reader = (log) => {
   const found = statuses();
   const path = new SuiteStack();
@@ -88,7 +82,6 @@ export const hspec: Reader = (log) => {
   return found;
 };
 
-/** The line without the words that tell its status. */
 function statusAtEnd(line: string): { name: string; status: string } {
   const failed = tail(line, FAILED);
   if (failed !== null) return { name: failed, status: 'FAILED' };
@@ -97,7 +90,7 @@ function statusAtEnd(line: string): { name: string; status: string } {
   return { name: line, status: 'PASSED' };
 }
 
-/** Text before the pattern, looked for in the last 64 characters only: an end that is longer is none of hspec's. */
+/** Returns the text before the pattern, which must lie in the last 64 characters: hspec's endings are shorter. */
 function tail(line: string, pattern: RegExp): string | null {
   const from = Math.max(line.length - 64, 0);
   const match = pattern.exec(line.slice(from));

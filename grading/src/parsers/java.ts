@@ -1,14 +1,22 @@
-/** Maven, Ant and Gradle. Maven does not print passing tests: each test runs alone, and the result of its build is its outcome. */
-import { fields, isSpace, linesOf, SPACE, strip, stripEnd, stripStart } from '../text/pythontext.ts';
-import { type Reader, statuses } from './reader.ts';
+/** Maven, Ant and Gradle. Maven prints no passing tests, so each test runs alone and the result of its build is its outcome. */
+import {
+  fields,
+  isSpace,
+  linesOf,
+  S,
+  strip,
+  stripEnd,
+  strippedLines,
+  stripStart,
+} from '../text/pythontext.ts';
+import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
 const NO_TEST = '---NO TEST NAME FOUND YET---';
 
 export const maven: Reader = (log, { dialect }) => {
   const found = statuses();
   const pairing = dialect === '5.0.2' ? inOrder(found) : lastNamed(found);
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     const name = lastTestOption(line);
     if (name !== null) pairing.name(name);
     if (line.endsWith('BUILD SUCCESS')) pairing.end('PASSED');
@@ -20,7 +28,7 @@ export const maven: Reader = (log, { dialect }) => {
 
 type Pairing = { name: (name: string) => void; end: (status: string) => void; close: () => void };
 
-/** Assigns a build to the command seen last. */
+/** Assigns the result of a build to the last command before it. */
 function lastNamed(found: Map<string, string>): Pairing {
   let current = NO_TEST;
   return {
@@ -32,7 +40,7 @@ function lastNamed(found: Map<string, string>): Pairing {
   };
 }
 
-/** 5.0.2: outputs interleave, so each result goes to the next command; results without a command yet are assigned at the end. */
+/** 5.0.2: outputs interleave, so results are assigned to commands in order; results that precede their command wait until the end. */
 function inOrder(found: Map<string, string>): Pairing {
   const names: string[] = [];
   const ends: string[] = [];
@@ -68,18 +76,13 @@ function lastTestOption(line: string): string | null {
 }
 
 /** `[junit] [PASS] name`. */
-export const ant: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    if (!line.startsWith('[junit]')) continue;
-    const rest = stripStart(line.slice('[junit]'.length));
-    const match = /^\[(PASS|FAIL|ERR)\]/.exec(rest);
-    if (!match || rest.length === line.length - '[junit]'.length || !isSpace(rest[match[0].length])) continue;
-    found.set(stripStart(rest.slice(match[0].length)), match[1] === 'PASS' ? 'PASSED' : 'FAILED');
-  }
-  return found;
-};
+export const ant = byStrippedLine((line, found) => {
+  if (!line.startsWith('[junit]')) return;
+  const rest = stripStart(line.slice('[junit]'.length));
+  const match = /^\[(PASS|FAIL|ERR)\]/.exec(rest);
+  if (!match || rest.length === line.length - '[junit]'.length || !isSpace(rest[match[0].length])) return;
+  found.set(stripStart(rest.slice(match[0].length)), match[1] === 'PASS' ? 'PASSED' : 'FAILED');
+});
 
 /** `Suite > name PASSED`, unless the line begins with `>`. */
 export const gradle: Reader = (log, { dialect }) => {
@@ -106,7 +109,7 @@ export const gradle: Reader = (log, { dialect }) => {
   return found;
 };
 
-const SECONDS = new RegExp(`[${SPACE}]\\(\\p{Nd}+(?:\\.\\p{Nd}+)?s\\)$`, 'u');
+const SECONDS = new RegExp(`${S}\\(\\p{Nd}+(?:\\.\\p{Nd}+)?s\\)$`, 'u');
 
 /** SWE-rebench V2 lets a time follow the status. */
 function withoutSeconds(line: string): string {
@@ -114,7 +117,7 @@ function withoutSeconds(line: string): string {
   return open > 0 && SECONDS.test(line.slice(open)) ? stripEnd(line.slice(0, open)) : line;
 }
 
-/** Text before the last blank and the status; at least two characters, of which the first is not `>`. */
+/** Returns the text before the last blank and the status: at least two characters, the first of which is not `>`. */
 function gradleName(line: string): string | null {
   const end = line.length - 'PASSED'.length - 1;
   return end >= 2 && isSpace(line[end]) && !line.startsWith('>') ? line.slice(0, end) : null;

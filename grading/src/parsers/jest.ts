@@ -1,14 +1,13 @@
-/** Runners that print a mark and a name: jest, vitest, TAP, and jest's JSON through jq. */
-import { isSpace, linesOf, strip } from '../text/pythontext.ts';
+/** Runners that print a mark and a name: jest, vitest, TAP, and jest's JSON after jq. */
+import { isSpace, strip, strippedLines } from '../text/pythontext.ts';
 import { dropParen, MILLISECONDS } from './endings.ts';
-import { type Dialect, type Reader, statuses } from './reader.ts';
+import { byStrippedLine, type Dialect, type Reader, statuses } from './reader.ts';
 
 const marked =
   (marks: Record<string, string>, rename: (name: string, dialect: Dialect) => string): Reader =>
   (log, { dialect }) => {
     const found = statuses();
-    for (const raw of linesOf(log)) {
-      const line = strip(raw);
+    for (const line of strippedLines(log)) {
       const status = marks[line[0] ?? ''];
       if (status === undefined || !isSpace(line[1]) || line.length < 3) continue;
       found.set(rename(line.slice(2), dialect), status);
@@ -41,28 +40,19 @@ function dropTime(name: string): string {
 }
 
 /** `[PASSED] name`. */
-export const jestJson: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const word = line.slice(0, 8);
-    if ((word !== '[PASSED]' && word !== '[FAILED]') || !isSpace(line[8]) || line.length < 10) continue;
-    found.set(line.slice(9), word.slice(1, -1));
-  }
-  return found;
-};
+export const jestJson = byStrippedLine((line, found) => {
+  const word = line.slice(0, 8);
+  if ((word !== '[PASSED]' && word !== '[FAILED]') || !isSpace(line[8]) || line.length < 10) return;
+  found.set(line.slice(9), word.slice(1, -1));
+});
 
 /** `ok 12 name`, `not ok 13 name`. */
-export const tap: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const match = /^(ok|not ok) \p{Nd}+ (?=[^\n])/u.exec(strip(raw));
-    if (match) found.set(strip(raw).slice(match[0].length), match[1] === 'ok' ? 'PASSED' : 'FAILED');
-  }
-  return found;
-};
+export const tap = byStrippedLine((line, found) => {
+  const match = /^(ok|not ok) \p{Nd}+ (?=[^\n])/u.exec(line);
+  if (match) found.set(line.slice(match[0].length), match[1] === 'ok' ? 'PASSED' : 'FAILED');
+});
 
-/** immutable.js changed its runner between pull requests. Throws RangeError for a pull request without a known runner. */
+/** immutable.js changed its runner between pull requests. @throws RangeError for other pull requests */
 export const immutableJs: Reader = (log, context) => {
   const number = context.instance.instance_id.split('-').at(-1) ?? '';
   if (number === '2006') return jest(log, context);

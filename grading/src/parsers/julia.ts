@@ -2,7 +2,7 @@
 import { fields, indentOf, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
-/** A first number further right than this stands below a later column than Pass. */
+/** A first number that is indented deeper than this belongs to a column after Pass. */
 const FAR = 10;
 
 export const julia: Reader = (log) => {

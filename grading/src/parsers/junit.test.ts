@@ -21,7 +21,7 @@ test('each entry has its class, name, file and status', () => {
   expect([...junitOutcomes(readJUnit(xml)).keys()].at(-1)).toBe('alone');
 });
 
-test('of several entries of one test the worst counts; a skipped one gives way to any', () => {
+test('the worst entry of a test counts; a skipped one counts only alone', () => {
   const entry = (inside: string): string => `<testcase classname="A" name="b">${inside}</testcase>`;
   const status = (...entries: string[]): string | undefined =>
     junitOutcomes(readJUnit(suite(entries.map(entry).join('')))).get('A::b');
@@ -43,7 +43,7 @@ test.each([
   expect(() => readJUnit(xml)).toThrow(SyntaxError);
 });
 
-test('a document type is refused, so a billion laughs and files of the host stay out', () => {
+test('a document type is refused, so entities and files of the host are not read', () => {
   const laughs =
     '<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;&lol;&lol;">]><testsuite><testcase name="&lol2;"/></testsuite>';
   const outside =
@@ -51,7 +51,7 @@ test('a document type is refused, so a billion laughs and files of the host stay
   for (const xml of [laughs, outside]) expect(() => readJUnit(xml)).toThrow('a document type is refused');
 });
 
-test('what would fill the memory is refused', () => {
+test('documents that would exhaust the memory are refused', () => {
   expect(() => readJUnit('<a>'.repeat(1_000_000))).toThrow('nested too deep');
   const attributes = Array.from({ length: 300 }, (_, at) => `a${at}=""`).join(' ');
   expect(() => readJUnit(`<testsuite ${attributes}/>`)).toThrow('too many attributes');
@@ -60,7 +60,7 @@ test('what would fill the memory is refused', () => {
 test('a file of 100 MB is read in seconds', () => {
   const noise = `<testcase classname="A" name="b"><system-out>${'x'.repeat(99_900)}</system-out></testcase>`;
   const xml = suite(noise.repeat(1000));
-  // Of this thread alone: other processes of the machine must not fail the test.
+  // The CPU time of this thread, so that other processes do not fail the test.
   const start = process.threadCpuUsage();
   expect(readJUnit(xml)).toHaveLength(1000);
   const { user, system } = process.threadCpuUsage(start);

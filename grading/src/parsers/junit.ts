@@ -5,16 +5,16 @@ import { scanXml } from './xml.ts';
 export type JUnitCase = {
   classname: string;
   name: string;
-  /** Of the `file` attribute, which some runners write; '' without it. */
+  /** The attribute `file`; '' if the runner does not write it. */
   file: string;
-  /** An entry with a failure is FAILED, with an error ERROR, else with `skipped` SKIPPED (pytest: XFAIL too), else PASSED. */
+  /** The worst child element decides; pytest marks XFAIL as skipped too. */
   status: 'PASSED' | 'FAILED' | 'ERROR' | 'SKIPPED';
 };
 
 /**
- * Every `testcase` of the file, in its order.
+ * Returns every `testcase` in document order.
  *
- * @throws SyntaxError where it is not well-formed or has a document type; RangeError when it is nested too deep or too large
+ * @throws SyntaxError if the text is not well-formed or has a document type; RangeError if it exceeds the limits of `scanXml`
  */
 export function readJUnit(xml: string): JUnitCase[] {
   const cases: JUnitCase[] = [];
@@ -43,8 +43,8 @@ function worse(status: JUnitCase['status'], tag: string): JUnitCase['status'] {
 const RANK: Record<string, number> = { SKIPPED: 0, PASSED: 1, ERROR: 2, FAILED: 3 };
 
 /**
- * `classname::name` → status; a case without a class has its name alone. pytest writes a second entry for a test whose teardown
- * fails: of several entries the worst counts, and a skipped one only when there is no other.
+ * Returns `classname::name` → status; a case without a class has its name alone. pytest writes a second entry for a test whose
+ * teardown fails, so the worst entry counts; a skipped entry counts only if it is the only one.
  */
 export function junitOutcomes(cases: readonly JUnitCase[]): Map<string, string> {
   const found = statuses();

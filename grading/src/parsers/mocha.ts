@@ -1,7 +1,7 @@
 /** Mocha as 5.0.2 reads it for highlight.js, Prism, Next and Lighthouse. */
 
 import { withoutEscapes } from '../text/escapes.ts';
-import { before, indentOf, isSpace, linesOf, SPACE, strip, stripStart } from '../text/pythontext.ts';
+import { before, indentOf, isSpace, linesOf, S, strip, stripStart } from '../text/pythontext.ts';
 import { reactPdf } from './failures.ts';
 import { type Reader, statuses } from './reader.ts';
 import { SuiteStack } from './suites.ts';
@@ -40,7 +40,7 @@ export const highlightJs: Reader = (log) => {
 
 const PRISM = './node_modules/.bin/mocha tests/run.js --reporter json';
 
-/** Mocha's JSON after each call; throws SyntaxError or RangeError when it is not valid. */
+/** Mocha's JSON after each call. @throws SyntaxError, RangeError if it is invalid */
 export const prismJs: Reader = (log) => {
   const found = statuses();
   for (const part of log.split(PRISM).slice(1)) {
@@ -64,7 +64,7 @@ function titles(result: unknown, list: 'failures' | 'passes'): string[] {
   });
 }
 
-/** Version 1.27 runs cypress, the others karma under xvfb. */
+/** Version 1.27 runs cypress, other versions run karma under xvfb. */
 export const next: Reader = (log, context) =>
   context.instance.version === '1.27' ? nextCypress(log) : nextKarma(log);
 
@@ -92,23 +92,23 @@ function nextKarma(log: string): Map<string, string> {
 
 /** Removes `AssertionError: #…` up to the next empty line. */
 function withoutAssertions(log: string): string {
-  const open = new RegExp(`AssertionError:[${SPACE}]+#`, 'g');
-  const kept: string[] = [];
+  const open = new RegExp(`AssertionError:${S}+#`, 'g');
+  const parts: string[] = [];
   let from = 0;
   for (let match = open.exec(log); match; match = open.exec(log)) {
     const end = log.indexOf('\n\n', open.lastIndex);
     if (end < 0) break;
-    kept.push(log.slice(from, match.index));
+    parts.push(log.slice(from, match.index));
     from = end + 2;
     open.lastIndex = from;
   }
-  return kept.join('') + log.slice(from);
+  return parts.join('') + log.slice(from);
 }
 
-// Preceded by a newline or by nothing: the start of a line.
+/** The start of a line. */
 const LINE = '(?<![^\\n])';
-const CYPRESS_FAILED = new RegExp(`${LINE}[${SPACE}]{4}\\p{Nd}+\\)[${SPACE}]([^\\n]*)`, 'gu');
-const CYPRESS_PASSED = new RegExp(`${LINE}[${SPACE}]{4}✓[${SPACE}]([^\\n]*)\\(`, 'gu');
+const CYPRESS_FAILED = new RegExp(`${LINE}${S}{4}\\p{Nd}+\\)${S}([^\\n]*)`, 'gu');
+const CYPRESS_PASSED = new RegExp(`${LINE}${S}{4}✓${S}([^\\n]*)\\(`, 'gu');
 
 function nextCypress(log: string): Map<string, string> {
   const found = statuses();
@@ -142,12 +142,12 @@ function* cypressSuites(log: string): Generator<{ title: string; start: number; 
 }
 
 const CASES: [mark: RegExp, status: string][] = [
-  [new RegExp(`^✔[${SPACE}]`), 'PASSED'],
-  [new RegExp(`^\\p{Nd}+\\)[${SPACE}]`, 'u'), 'FAILED'],
+  [new RegExp(`^✔${S}`), 'PASSED'],
+  [new RegExp(`^\\p{Nd}+\\)${S}`, 'u'), 'FAILED'],
 ];
 const LIGHTHOUSE = './node_modules/.bin/mocha --reporter json';
 
-/** By version: mocha's own output, jest's files, or mocha's JSON. */
+/** The version decides between mocha's own output, jest's files, and mocha's JSON. */
 export const lighthouse: Reader = (log, context) => {
   const { version } = context.instance;
   if (['9.5', '10.0', '10.2'].includes(version)) return lighthouseMocha(log);
@@ -171,7 +171,7 @@ function section(text: string, open: string, close: string): string {
 
 function* fullTitles(text: string): Generator<string> {
   const lines = [...linesOf(text)];
-  // The pattern needs the line end too, so the last line does not count.
+  // The harness's pattern includes the line end, so the last line does not count.
   for (const line of lines.slice(0, -1)) {
     if (!line.endsWith('",')) continue;
     const open = /"fullTitle":[^\S\n]"/.exec(line);
@@ -183,7 +183,7 @@ function* fullTitles(text: string): Generator<string> {
 
 function lighthouseMocha(log: string): Map<string, string> {
   const found = statuses();
-  const runs = log.split(new RegExp(`running[${SPACE}]\\p{Nd}+[${SPACE}]test[${SPACE}]files`, 'u'));
+  const runs = log.split(new RegExp(`running${S}\\p{Nd}+${S}test${S}files`, 'u'));
   for (const run of runs.slice(1)) {
     const suites = new SuiteStack();
     for (const line of linesOf(strip(beforeSummary(run)))) {
@@ -198,7 +198,7 @@ function lighthouseMocha(log: string): Map<string, string> {
   return found;
 }
 
-/** Drops everything from the last ` (12ms)` on. */
+/** Drops the last ` (12ms)` and all text after it. */
 function withoutLastTime(name: string): string {
   for (let at = name.lastIndexOf('('); at > 0; at = name.lastIndexOf('(', at - 1)) {
     if (isSpace(name[at - 1]) && /^\(\p{Nd}{1,40}m{1,40}s\)/u.test(name.slice(at, at + 90))) {

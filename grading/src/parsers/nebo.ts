@@ -1,22 +1,17 @@
 /** pytest under xdist and with durations, as SWE-rebench V2 reads it (`parse_log_pytest_nebo`). */
-import { before, linesOf, SPACE, strip, stripEnd } from '../text/pythontext.ts';
+import { before, S, strip, stripEnd } from '../text/pythontext.ts';
 import { withoutControls } from './pytest.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byLine } from './reader.ts';
 
 const WORDS = ['PASSED', 'FAILED', 'SKIPPED', 'ERROR'];
-const S = `[${SPACE}]`;
 const WORKER = new RegExp(`^\\[gw\\p{Nd}+\\]${S}+\\[[^\\]]*\\]${S}+([\\p{L}\\p{N}_]+)${S}+(.*)$`, 'u');
 const PERCENT = new RegExp(`^\\[[^\\]]*\\]${S}+in${S}+\\p{Nd}+(?:\\.\\p{Nd}+)?s$`, 'u');
 const FIRST = new RegExp(`^(PASSED|FAILED|SKIPPED|ERROR)${S}+(.*)$`);
 
-export const pytestNebo: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const hit = readLine(strip(withoutControls(raw)));
-    if (hit) found.set(strip(before(hit.name, ' in ')), hit.status);
-  }
-  return found;
-};
+export const pytestNebo = byLine((line, found) => {
+  const hit = readLine(strip(withoutControls(line)));
+  if (hit) found.set(strip(before(hit.name, ' in ')), hit.status);
+});
 
 function readLine(line: string): { name: string; status: string } | null {
   const worker = WORKER.exec(line);
@@ -25,7 +20,7 @@ function readLine(line: string): { name: string; status: string } | null {
   return withPercent(line) ?? (first && { status: first[1] ?? '', name: first[2] ?? '' });
 }
 
-/** `name STATUS [ 50%] in 1.20s`: the first status word that such an end follows. */
+/** `name STATUS [ 50%] in 1.20s`. */
 function withPercent(line: string): { name: string; status: string } | null {
   const open = line.lastIndexOf('[');
   if (open < 0 || !PERCENT.test(line.slice(open))) return null;

@@ -1,45 +1,37 @@
 /** Node's runners (mocha, TAP, vitest, node:test) as SWE-rebench V2 reads them. */
-import { isSpace, linesOf, SPACE, strip } from '../text/pythontext.ts';
+import { isSpace, S, strip, strippedLines } from '../text/pythontext.ts';
 import { dropTime } from './endings.ts';
 import { setUnlessFailed } from './ranks.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byStrippedLine, type Reader, statuses } from './reader.ts';
 import { NameBudget } from './suites.ts';
 
-const S = `[${SPACE}]`;
 const NUMBERED = new RegExp(`^(?:\\[W\\]${S}*)?\\p{Nd}+\\)${S}+(.+)$`, 'u');
 
-/** `✔ name`, `- name`, `1) name:`; `colon`: a numbered failure must end in a colon unless `[W]` stands before it. */
-const mochaLike =
-  (colon: boolean): Reader =>
-  (log) => {
-    const found = statuses();
-    for (const raw of linesOf(log)) {
-      const line = strip(raw);
-      const marked = isSpace(line[1]) ? strip(line.slice(1)) : '';
-      const numbered = NUMBERED.exec(line)?.[1];
-      if (marked !== '' && line[0] === '✔') setUnlessFailed(found, strip(dropTime(marked)), 'PASSED');
-      else if (marked !== '' && line[0] === '-') found.set(strip(dropTime(marked)), 'SKIPPED');
-      else if (numbered !== undefined) {
-        const bare = numbered.endsWith(':') ? numbered.slice(0, -1) : numbered;
-        if (!colon || bare !== numbered || line.startsWith('[W]')) found.set(strip(dropTime(bare)), 'FAILED');
-      }
+/** `✔ name`, `- name`, `1) name:`. With `colon`, a numbered failure must end in a colon or begin with `[W]`. */
+const mochaLike = (colon: boolean): Reader =>
+  byStrippedLine((line, found) => {
+    const marked = isSpace(line[1]) ? strip(line.slice(1)) : '';
+    const numbered = NUMBERED.exec(line)?.[1];
+    if (marked !== '' && line[0] === '✔') setUnlessFailed(found, strip(dropTime(marked)), 'PASSED');
+    else if (marked !== '' && line[0] === '-') found.set(strip(dropTime(marked)), 'SKIPPED');
+    else if (numbered !== undefined) {
+      const bare = numbered.endsWith(':') ? numbered.slice(0, -1) : numbered;
+      if (!colon || bare !== numbered || line.startsWith('[W]')) found.set(strip(dropTime(bare)), 'FAILED');
     }
-    return found;
-  };
+  });
 
 export const mochaWithColon = mochaLike(true);
 export const mochaNumbered = mochaLike(false);
 
 const TAP = new RegExp(`^(not ok|ok)${S}+\\p{Nd}+${S}+-${S}+(.+)$`, 'u');
 
-/** TAP in which braces hold sub-tests; their names are joined by ` :: `. */
+/** TAP with sub-tests in braces; nested names are joined by ` :: `. */
 export const nestedTap: Reader = (log) => {
   const found = statuses();
-  /** What stands before the names inside each open brace. */
+  /** The prefix of the names inside each open brace. */
   const contexts: string[] = [];
   const work = new NameBudget();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     if (line !== '' && /^\}+$/.test(line)) {
       contexts.length = Math.max(contexts.length - line.length, 0);
       continue;
@@ -79,44 +71,34 @@ const MARKS: Record<string, string> = {
 const TAG = new RegExp(`^\\[[^\\]]*\\]:${S}*`);
 const SKIP_TAGS = ['(skipped)', '[skipped]', '[skip]', '[pending]', '[todo]'];
 
-/** A mark and a name, of any of these runners. */
-export const anyMarks: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const status = MARKS[line[0] ?? ''];
-    if (status !== undefined) {
-      const name = strip(dropTime(strip(line.slice(1)).replace(TAG, '')));
-      if (name !== '') setUnlessFailed(found, name, status);
-      continue;
-    }
-    const tag = SKIP_TAGS.find((candidate) => line.includes(candidate));
-    const name = tag === undefined ? '' : strip(dropTime(line.replace(tag, '')));
-    if (name !== '') found.set(name, 'SKIPPED');
+/** A mark and a name, as any of these runners prints them. */
+export const anyMarks = byStrippedLine((line, found) => {
+  const status = MARKS[line[0] ?? ''];
+  if (status !== undefined) {
+    const name = strip(dropTime(strip(line.slice(1)).replace(TAG, '')));
+    if (name !== '') setUnlessFailed(found, name, status);
+    return;
   }
-  return found;
-};
+  const tag = SKIP_TAGS.find((candidate) => line.includes(candidate));
+  const name = tag === undefined ? '' : strip(dropTime(line.replace(tag, '')));
+  if (name !== '') found.set(name, 'SKIPPED');
+});
 
 const NPX_TIME = /^\p{Nd}+(?:ms)?$/u;
 
 /** `✔ name (12ms)` and `1) name (…)`. */
-export const npx: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const failed = /^\p{Nd}+\)/u.exec(line)?.[0];
-    if (line[0] === '✔' && isSpace(line[1])) {
-      const name = strip(line.slice(1));
-      if (name !== '') found.set(cutParen(name, NPX_TIME), 'PASSED');
-    } else if (failed !== undefined && isSpace(line[failed.length])) {
-      const name = strip(line.slice(failed.length));
-      if (name !== '') found.set(cutParen(name, /^[^)]*$/), 'FAILED');
-    }
+export const npx = byStrippedLine((line, found) => {
+  const failed = /^\p{Nd}+\)/u.exec(line)?.[0];
+  if (line[0] === '✔' && isSpace(line[1])) {
+    const name = strip(line.slice(1));
+    if (name !== '') found.set(cutParen(name, NPX_TIME), 'PASSED');
+  } else if (failed !== undefined && isSpace(line[failed.length])) {
+    const name = strip(line.slice(failed.length));
+    if (name !== '') found.set(cutParen(name, /^[^)]*$/), 'FAILED');
   }
-  return found;
-};
+});
 
-/** Drops brackets with such a content and the blanks before them at the end, where a name remains. */
+/** Drops a final `(inside)` and the blanks before it if a name remains. */
 function cutParen(name: string, inside: RegExp): string {
   const open = name.endsWith(')') ? name.lastIndexOf('(') : -1;
   if (open <= 0 || !isSpace(name[open - 1]) || !inside.test(name.slice(open + 1, -1))) return name;

@@ -1,10 +1,9 @@
-/** alcotest, dune and two forms of own runners, as SWE-rebench V2 reads them. */
+/** OCaml's alcotest and dune, and two other formats, as SWE-rebench V2 reads them. */
 import { withoutEscapes } from '../text/escapes.ts';
-import { fields, linesOf, SPACE, strip } from '../text/pythontext.ts';
+import { fields, S, SPACE, strip, strippedLines } from '../text/pythontext.ts';
 import { setWorst } from './ranks.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
-const S = `[${SPACE}]`;
 const ALCOTEST = new RegExp(`^\\[([A-Z]+)\\]${S}+(.+)$`);
 const ALCOTEST_WORDS: Record<string, string> = {
   OK: 'PASSED',
@@ -16,18 +15,14 @@ const ALCOTEST_WORDS: Record<string, string> = {
   TODO: 'SKIPPED',
 };
 
-/** `[OK]  suite  0  name`, as `suite 0 name`. */
-export const alcotest: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const match = ALCOTEST.exec(strip(raw));
-    const test = match && numbered(match[2] ?? '');
-    if (!match || !test) continue;
-    const status = ALCOTEST_WORDS[match[1] ?? ''] ?? 'ERROR';
-    if (status !== 'PASSED' || !found.has(test)) found.set(test, status);
-  }
-  return found;
-};
+/** `[OK]  suite  0  name` → `suite 0 name`. */
+export const alcotest = byStrippedLine((line, found) => {
+  const match = ALCOTEST.exec(line);
+  const test = match && numbered(match[2] ?? '');
+  if (!match || !test) return;
+  const status = ALCOTEST_WORDS[match[1] ?? ''] ?? 'ERROR';
+  if (status !== 'PASSED' || !found.has(test)) found.set(test, status);
+});
 
 /** Suite, number and name; the first number with text on both sides divides them. */
 function numbered(text: string): string | null {
@@ -44,13 +39,12 @@ const RUNNING = /^Running\[(\p{Nd}+)\]:/u;
 const OUTPUT = /^Output\[(\p{Nd}+)\]:/u;
 const BROKEN = /fail|error|exception|crash|fatal/i;
 
-/** dune: the programs that ran, and what their output says. */
+/** dune: the programs that ran; a word in the output of a program decides its status. */
 export const dune: Reader = (log) => {
   const found = statuses();
   const programs = new Map<string, string>();
   let current: string | null = null;
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     const running = RUNNING.exec(line)?.[1];
     const output = OUTPUT.exec(line)?.[1];
     if (running !== undefined) {
@@ -78,29 +72,24 @@ function bracketStatus(word: string): string | null {
   return /^(?:FAIL\w*|ERROR|EXCEPTION|CRASH|FATAL|KO|PANIC)$/i.test(word) ? 'FAILED' : null;
 }
 
-/** `[OK] name`, blanks folded. */
-export const brackets: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const match = BRACKETS.exec(strip(raw));
-    const status = match && bracketStatus(match[1] ?? '');
-    if (match && status !== null) setWorst(found, fields(match[2] ?? '').join(' '), status);
-  }
-  return found;
-};
+/** `[OK] name`; each run of blanks in a name becomes one blank. */
+export const brackets = byStrippedLine((line, found) => {
+  const match = BRACKETS.exec(line);
+  const status = match && bracketStatus(match[1] ?? '');
+  if (match && status !== null) setWorst(found, fields(match[2] ?? '').join(' '), status);
+});
 
 const PREFIX = new RegExp(`^(PASSED|FAILED|SKIPPED|ERROR)${S}+(.+)$`);
 const TWO_BLANKS = new RegExp(`${S}${S}`);
 
 /** `PASSED name  anything`: the name ends at two blanks. */
-export const statusFirst: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(withoutEscapes(log, ' '))) {
-    const match = PREFIX.exec(strip(raw));
-    if (!match) continue;
+export const statusFirst = byStrippedLine(
+  (line, found) => {
+    const match = PREFIX.exec(line);
+    if (!match) return;
     const text = match[2] ?? '';
     const end = text.search(TWO_BLANKS);
     setWorst(found, end < 0 ? text : text.slice(0, end), match[1] ?? '');
-  }
-  return found;
-};
+  },
+  (log) => withoutEscapes(log, ' '),
+);

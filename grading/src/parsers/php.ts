@@ -1,12 +1,13 @@
 /** phpunit --testdox and Pest. */
-import { isSpace, linesOf, SPACE, strip, stripEnd, stripStart } from '../text/pythontext.ts';
+import { isSpace, linesOf, S, strip, stripEnd, stripStart } from '../text/pythontext.ts';
 import { beforeParen, dropBracketedTime } from './endings.ts';
 import { setUnlessFailed } from './ranks.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
-const MARKS: Record<string, string> = { '✔': 'PASSED', '✘': 'FAILED', '↩': 'SKIPPED' };
+/** The marks of phpunit --testdox. */
+export const TESTDOX: Record<string, string> = { '✔': 'PASSED', '✘': 'FAILED', '↩': 'SKIPPED' };
 
-/** A line for the suite, then one marked line per test. */
+/** A line for the suite, then one marked line for each test. */
 export const phpunit: Reader = (log, { dialect }) => {
   const found = statuses();
   let suite = 'None';
@@ -17,7 +18,7 @@ export const phpunit: Reader = (log, { dialect }) => {
       continue;
     }
     const test = stripStart(line);
-    const status = MARKS[test[0] ?? ''];
+    const status = TESTDOX[test[0] ?? ''];
     if (status === undefined) continue;
     const name = stripStart(test.slice(1));
     const bare = dialect === 'swe-rebench-v2' ? strip(dropBracketedTime(name, '[', ']')) : name;
@@ -33,20 +34,15 @@ const PEST: Record<string, string> = {
   x: 'FAILED',
   '-': 'SKIPPED',
 };
-const SECONDS = new RegExp(`[${SPACE}]\\p{Nd}+(?:\\.\\p{Nd}+)?s$`, 'u');
+const SECONDS = new RegExp(`${S}\\p{Nd}+(?:\\.\\p{Nd}+)?s$`, 'u');
 
-/** Pest: a mark, a name, and perhaps seconds; the name of a suite that fails counts as a test. */
-export const pest: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const status = isSpace(line[1]) ? PEST[line[0] ?? ''] : undefined;
-    if (status !== undefined) setUnlessFailed(found, withoutSeconds(strip(line.slice(1))), status);
-    else if (line.startsWith('FAIL') && isSpace(line[4])) found.set(strip(line.slice(4)), 'FAILED');
-    else if (line.includes('skipped')) found.set(withoutSeconds(line), 'SKIPPED');
-  }
-  return found;
-};
+/** Pest: a mark, a name, and perhaps seconds. The name of a failed suite counts as a test. */
+export const pest = byStrippedLine((line, found) => {
+  const status = isSpace(line[1]) ? PEST[line[0] ?? ''] : undefined;
+  if (status !== undefined) setUnlessFailed(found, withoutSeconds(strip(line.slice(1))), status);
+  else if (line.startsWith('FAIL') && isSpace(line[4])) found.set(strip(line.slice(4)), 'FAILED');
+  else if (line.includes('skipped')) found.set(withoutSeconds(line), 'SKIPPED');
+});
 
 function withoutSeconds(name: string): string {
   const from = Math.max(name.length - 32, 0);

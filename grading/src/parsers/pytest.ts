@@ -1,15 +1,15 @@
-/** pytest's short summary, in the variants of five readers: plain, with options, v2, pydantic's and matplotlib's. */
+/** pytest's short summary as five readers parse it: plain, with options, v2, pydantic's and matplotlib's. */
 import { fields, isSpace, linesOf } from '../text/pythontext.ts';
-import { type Dialect, type Reader, statuses } from './reader.ts';
+import { byLine, type Dialect, type Reader, statuses } from './reader.ts';
 
 const STATUS_WORDS = ['FAILED', 'PASSED', 'SKIPPED', 'ERROR', 'XFAIL'] as const;
-/** pytest prints `SKIPPED [3] path:line: reason`: a count, not a test; only 5.0.2 handles it. */
+/** pytest prints `SKIPPED [3] path:line: reason`, a count and no test; only 5.0.2 ignores it. */
 const SKIP_COUNT = /^\[\p{Nd}+\]$/u;
 const COLOR = /\[\p{Nd}+m/gu;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what the harness deletes
 const CONTROL = /[\x01-\x1f]/g;
 
-/** SWE-rebench V2 knows no expected failures. */
+/** SWE-rebench V2 does not read XFAIL. */
 const wordsOf = (dialect: Dialect): readonly string[] =>
   dialect === 'swe-rebench-v2' ? STATUS_WORDS.slice(0, 4) : STATUS_WORDS;
 const startsWithStatus = (line: string, dialect: Dialect): boolean =>
@@ -20,7 +20,7 @@ const endsWithStatus = (line: string, dialect: Dialect): boolean =>
 const skipsCount = (dialect: Dialect, status: string, name: string): boolean =>
   dialect === '5.0.2' && status === 'SKIPPED' && SKIP_COUNT.test(name);
 
-/** Status and name of a summary line, or null. The status is the line's own first field (`ERROR:` included). */
+/** Status and name of a summary line, or null. The status is the first field, also with a colon (`ERROR:`). */
 function summary(line: string, dialect: Dialect): [status: string, name: string] | null {
   if (!startsWithStatus(line, dialect)) return null;
   const [status, name] = fields(line.startsWith('FAILED') ? line.replaceAll(' - ', ' ') : line, 2);
@@ -28,16 +28,11 @@ function summary(line: string, dialect: Dialect): [status: string, name: string]
   return [status, name];
 }
 
-const reader =
-  (clean: (line: string) => string, rename: (name: string) => string): Reader =>
-  (log, { dialect }) => {
-    const found = statuses();
-    for (const line of linesOf(log)) {
-      const result = summary(clean(line), dialect);
-      if (result) found.set(rename(result[1]), result[0]);
-    }
-    return found;
-  };
+const reader = (clean: (line: string) => string, rename: (name: string) => string): Reader =>
+  byLine((line, found, { dialect }) => {
+    const result = summary(clean(line), dialect);
+    if (result) found.set(rename(result[1]), result[0]);
+  });
 
 const PYTEST_PARSERS = new Set([
   'pytest',
@@ -53,12 +48,12 @@ const PYTEST_PARSERS = new Set([
   'python-xdist-v',
   'cpp-pytest',
 ]);
-/** Whether a parser reads the output of pytest; null: no parser reads the log. */
+/** Whether a parser reads the output of pytest; null if no parser reads the log. */
 export const readsPytest = (parser: string | null): boolean => parser !== null && PYTEST_PARSERS.has(parser);
 
 const same = (text: string): string => text;
 
-/** Options that are absolute paths differ between machines, so only their last component is kept. */
+/** Reduces an option that is an absolute path to its last component, because paths differ between machines. */
 function shortenOption(name: string): string {
   const open = name.indexOf('[');
   const close = name.lastIndexOf(']');
@@ -77,20 +72,17 @@ export const matplotlib = reader(
   same,
 );
 
-/** Removes colours and control characters first; old pytest prints the status at the end of the line. */
+/** Removes colours and control characters. */
 export const withoutControls = (line: string): string => line.replace(COLOR, '').replace(CONTROL, '');
 
-export const pytestV2: Reader = (log, { dialect }) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = withoutControls(raw);
-    if (dialect === '5.0.2') readV2Latest(line, found);
-    else readV2(line, found, dialect);
-  }
-  return found;
-};
+/** Old pytest prints the status at the end of the line. */
+export const pytestV2 = byLine((raw, found, { dialect }) => {
+  const line = withoutControls(raw);
+  if (dialect === '5.0.2') readV2Latest(line, found);
+  else readV2(line, found, dialect);
+});
 
-/** The fork's variant: v2, after it removes the bracket of `FAILED [ 50%]`. */
+/** v2 of SWE-Gym's fork, which removes the bracket of `FAILED [ 50%]`. */
 export const pytestPydantic: Reader = (log, { dialect }) => {
   const found = statuses();
   for (const raw of linesOf(log)) readV2(dropFailedBrackets(withoutControls(raw)), found, dialect);
@@ -105,7 +97,7 @@ function readV2(line: string, found: Map<string, string>, dialect: Dialect): voi
   const parts = fields(first && line.startsWith('FAILED') ? line.replaceAll(' - ', ' ') : line, 2);
   const [one, two] = parts;
   if (one === undefined || two === undefined) {
-    // These harnesses index without a check; the exception loses the whole log.
+    // These harnesses index without a check, and the exception discards the whole log.
     if (INDEXES_UNCHECKED.has(dialect)) throw new RangeError('list index out of range');
     return;
   }
@@ -113,7 +105,7 @@ function readV2(line: string, found: Map<string, string>, dialect: Dialect): voi
   else found.set(one, two);
 }
 
-/** 5.0.2 keeps blanks inside names and removes the reason. */
+/** 5.0.2 preserves blanks inside names and removes the reason. */
 function readV2Latest(line: string, found: Map<string, string>): void {
   if (startsWithStatus(line, '5.0.2')) {
     const cut = line.startsWith('FAILED') ? line.split(' - ', 1)[0] : line;
@@ -128,7 +120,7 @@ function readV2Latest(line: string, found: Map<string, string>): void {
   }
 }
 
-/** Replaces every `FAILED [anything]` by `FAILED`; written by hand, because a lazy pattern is quadratic on a hostile line. */
+/** Replaces every `FAILED [anything]` by `FAILED`. A lazy pattern would be quadratic on a hostile line. */
 function dropFailedBrackets(line: string): string {
   let result = '';
   let from = 0;

@@ -1,16 +1,15 @@
 /** R's testthat and R CMD check as SWE-rebench V2 reads them. */
-import { linesOf, SPACE, strip, stripEnd } from '../text/pythontext.ts';
+import { linesOf, S, strip, strippedLines } from '../text/pythontext.ts';
+import { dropSuffix } from './endings.ts';
 import { type Reader, statuses } from './reader.ts';
 
-const S = `[${SPACE}]`;
 const BRACKET_TIME = new RegExp(`^\\[${S}*[\\p{Nd}.]+${S}*m?s${S}*\\]$`, 'u');
 
 /** testthat's files, then the tests that failed. */
 export const testthat: Reader = (log) => {
   const found = statuses();
   let failed = false;
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     if (line.includes('Failed tests')) failed = true;
     const bar = line.lastIndexOf('|');
     const passed = line.startsWith('✔ |');
@@ -27,10 +26,7 @@ export const testthat: Reader = (log) => {
   return found;
 };
 
-function withoutTime(name: string): string {
-  const open = name.endsWith(']') ? name.lastIndexOf('[') : -1;
-  return open > 0 && BRACKET_TIME.test(name.slice(open)) ? stripEnd(name.slice(0, open)) : name;
-}
+const withoutTime = (name: string): string => dropSuffix(name, '[', BRACKET_TIME);
 
 const CHECK: Record<string, string> = {
   OK: 'PASSED',
@@ -44,7 +40,7 @@ const CHECK: Record<string, string> = {
 const BEGIN = '* checking ';
 const DOTS = ' ...';
 
-/** `* checking NAME ... WORD`; without a word on its line, the first later line that is only a word tells, and what lies between is lost. */
+/** `* checking NAME ... WORD`. If the word is missing, the next line that is only such a word decides; lines between are ignored. */
 export const rCheck: Reader = (log) => {
   const found = statuses();
   let open: string | null = null;
@@ -59,9 +55,9 @@ export const rCheck: Reader = (log) => {
     const dots = line.startsWith(BEGIN) ? line.lastIndexOf(DOTS) : -1;
     if (dots <= BEGIN.length) continue;
     const name = line.slice(BEGIN.length, dots);
-    const told = strip(line.slice(dots + DOTS.length));
-    if (told === '') open = name;
-    else if (/^[\p{L}\p{N}_]+$/u.test(told)) found.set(name, CHECK[told] ?? 'PASSED');
+    const status = strip(line.slice(dots + DOTS.length));
+    if (status === '') open = name;
+    else if (/^[\p{L}\p{N}_]+$/u.test(status)) found.set(name, CHECK[status] ?? 'PASSED');
   }
   if (open !== null) found.set(open, 'PASSED');
   return found;

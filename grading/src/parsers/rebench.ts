@@ -1,5 +1,5 @@
-/** The parsers of SWE-rebench V2 (its commit c71902a), by its names without `parse_log_`; a name that has no such prefix keeps its own. */
-import { withoutEscapes } from '../text/escapes.ts';
+/** The parsers of SWE-rebench V2 (commit c71902a) by their names, without the prefix `parse_log_`. */
+
 import { lein } from './clojure.ts';
 import { botan, cppPytest, cppTestLines, ctestLines, plenary } from './cpp.ts';
 import { dartExpanded, dartJson, dartMelos } from './dart.ts';
@@ -18,9 +18,7 @@ import { javaMaven, javaReactor, kotlin } from './surefire.ts';
 import { dotnet, xctest } from './xctest.ts';
 import { combinedReports, firstReport, gradlew, junitText, wholeReport } from './xmllogs.ts';
 
-const nvim = plenary(withoutEscapes);
-
-/** Those that swebench does not have; a name may have been misspelt by its makers. */
+/** Parsers that swebench lacks. Some names are misspelt upstream. */
 export const REBENCH: Record<string, Reader> = {
   cpp: cppPytest,
   cpp_v2: cppTestLines,
@@ -44,7 +42,7 @@ export const REBENCH: Record<string, Reader> = {
   junit: junitText,
   kotlin_junit: kotlin,
   lein,
-  lua_nvim: nvim,
+  lua_nvim: plenary,
   npx,
   ocaml: alcotest,
   ocaml_v2: dune,
@@ -56,8 +54,8 @@ export const REBENCH: Record<string, Reader> = {
   parse_java_mvn_v2: javaReactor,
   parse_logs_kotlin_junit: kotlin,
   parse_logs_r_junit: firstReport,
-  parse_lua_nvim: nvim,
-  parse_lue_nvim: nvim,
+  parse_lua_nvim: plenary,
+  parse_lue_nvim: plenary,
   parse_test_report: wholeReport,
   php_v1: pest,
   pytest_nebo: pytestNebo,

@@ -1,8 +1,7 @@
-/** Names of tests without the times that runners print into them, as SWE-rebench V2 (c71902a) compares them on both sides. */
-import { isSpace, SPACE, strip, stripEnd } from '../text/pythontext.ts';
+/** Removes the times that runners print into names of tests, as SWE-rebench V2 (c71902a) does on both sides of a comparison. */
+import { isSpace, S, strip, stripEnd } from '../text/pythontext.ts';
 import { dropBracketedTime } from './endings.ts';
 
-const S = `[${SPACE}]`;
 const AFTER_IN = new RegExp(`^in${S}+\\p{Nd}+(?:\\.\\p{Nd}+)?${S}+(?:msec|sec)(?![\\p{L}\\p{N}_])`, 'iu');
 
 /** Removes `[12 ms]` at the end, each ` in 1.5 sec`, then `(12 ms)` at the end. */
@@ -11,16 +10,16 @@ export function withoutTimes(name: string): string {
 }
 
 function withoutDurations(name: string): string {
-  let kept = '';
+  let bare = '';
   let from = 0;
   for (let at = nextIn(name, 0); at >= 0; at = nextIn(name, at + 1)) {
-    // Longer than any number of seconds with its blanks: no duration.
+    // 128 characters are more than any duration has.
     const match = at > from && isSpace(name[at - 1]) ? AFTER_IN.exec(name.slice(at, at + 128)) : null;
     if (!match) continue;
-    kept += stripEnd(name.slice(from, at));
+    bare += stripEnd(name.slice(from, at));
     from = at + match[0].length;
   }
-  return kept + name.slice(from);
+  return bare + name.slice(from);
 }
 
 function nextIn(name: string, from: number): number {

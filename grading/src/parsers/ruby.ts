@@ -1,26 +1,20 @@
 /** minitest, cucumber, test-unit and rspec (through jq). */
-import { isSpace, linesOf, SPACE, strip, stripEnd } from '../text/pythontext.ts';
+import { isSpace, linesOf, S, strip, stripEnd, strippedLines } from '../text/pythontext.ts';
 import { setWorst } from './ranks.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
 /** `Name#test. … = 0.01 s = .`: split at the last `. ` that is still followed by `=` and an outcome. */
-export const minitest: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const outcome = Math.max(line.lastIndexOf('.'), line.lastIndexOf('F'), line.lastIndexOf('E'));
-    const equals = outcome > 0 ? line.lastIndexOf('=', outcome - 1) : -1;
-    const name = equals > 2 ? line.lastIndexOf('. ', equals - 2) : -1;
-    if (name > 0) found.set(line.slice(0, name), line[outcome] === '.' ? 'PASSED' : 'FAILED');
-  }
-  return found;
-};
+export const minitest = byStrippedLine((line, found) => {
+  const outcome = Math.max(line.lastIndexOf('.'), line.lastIndexOf('F'), line.lastIndexOf('E'));
+  const equals = outcome > 0 ? line.lastIndexOf('=', outcome - 1) : -1;
+  const name = equals > 2 ? line.lastIndexOf('. ', equals - 2) : -1;
+  if (name > 0) found.set(line.slice(0, name), line[outcome] === '.' ? 'PASSED' : 'FAILED');
+});
 
 /** `name ....F`: split at the last blank before dots; an F after the dots is a failure. */
 export const cucumber: Reader = (log) => {
   const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     for (let at = line.lastIndexOf(' .'); at >= 0; at = at > 0 ? line.lastIndexOf(' .', at - 1) : -1) {
       let end = at + 1;
       while (line[end] === '.') end++;
@@ -36,16 +30,11 @@ export const cucumber: Reader = (log) => {
 const UNIT: Record<string, string> = { '.': 'PASSED', E: 'FAILED', F: 'FAILED', O: 'SKIPPED' };
 
 /** `test: name: .: (0.1)`: split at the last colon before an outcome. */
-export const rubyUnit: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const prefix = line.startsWith('test: ') ? 6 : 0;
-    const result = unitOutcome(line, prefix) ?? (prefix > 0 ? unitOutcome(line, 0) : null);
-    if (result) found.set(result.name, result.status);
-  }
-  return found;
-};
+export const rubyUnit = byStrippedLine((line, found) => {
+  const prefix = line.startsWith('test: ') ? 6 : 0;
+  const result = unitOutcome(line, prefix) ?? (prefix > 0 ? unitOutcome(line, 0) : null);
+  if (result) found.set(result.name, result.status);
+});
 
 function unitOutcome(line: string, from: number): { name: string; status: string } | null {
   for (let at = line.lastIndexOf(':'); at > from; at = line.lastIndexOf(':', at - 1)) {
@@ -59,19 +48,14 @@ function unitOutcome(line: string, from: number): { name: string; status: string
 }
 
 /** `name - passed`, with any text after it. */
-export const rspec: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const passed = line.lastIndexOf(' - passed');
-    const failed = line.lastIndexOf(' - failed');
-    const at = Math.max(passed, failed);
-    if (at > 0) found.set(line.slice(0, at), passed > failed ? 'PASSED' : 'FAILED');
-  }
-  return found;
-};
+export const rspec = byStrippedLine((line, found) => {
+  const passed = line.lastIndexOf(' - passed');
+  const failed = line.lastIndexOf(' - failed');
+  const at = Math.max(passed, failed);
+  if (at > 0) found.set(line.slice(0, at), passed > failed ? 'PASSED' : 'FAILED');
+});
 
-/** jekyll changed its runner between pull requests. Throws RangeError for a pull request without a known runner. */
+/** jekyll changed its runner between pull requests. @throws RangeError for other pull requests */
 export const jekyll: Reader = (log, context) => {
   const number = context.instance.instance_id.split('-')[1] ?? '';
   if (['9141', '8047', '8167'].includes(number)) return minitest(log, context);
@@ -91,7 +75,7 @@ const RUBY_WORDS: Record<string, string> = {
 };
 const WORD = new RegExp(`^(${Object.keys(RUBY_WORDS).join('|')})(?![A-Za-z0-9_])`);
 
-/** minitest-reporters: a class, then `test_name  PASS (0.01s)` below it, as `Class::test_name`; the worst status counts. */
+/** minitest-reporters: a class, and below it `test_name  PASS (0.01s)`, stored as `Class::test_name`; the worst status counts. */
 export const minitestClasses: Reader = (log) => {
   const found = statuses();
   let suite = '';
@@ -107,23 +91,15 @@ export const minitestClasses: Reader = (log) => {
   return found;
 };
 
-const MINITEST_END = new RegExp(
-  `[${SPACE}]=[${SPACE}]+[\\p{Nd}.]+[${SPACE}]+s[${SPACE}]+=[${SPACE}]+([.FES])$`,
-  'u',
-);
+const MINITEST_END = new RegExp(`${S}=${S}+[\\p{Nd}.]+${S}+s${S}+=${S}+([.FES])$`, 'u');
 const LETTERS: Record<string, string> = { '.': 'PASSED', F: 'FAILED', E: 'FAILED', S: 'SKIPPED' };
 
-/** `Class#test = 0.01 s = .`: the time and the outcome at the end of the line. */
-export const minitestVerbose: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const from = Math.max(line.length - 128, 0);
-    const match = MINITEST_END.exec(line.slice(from));
-    if (!match) continue;
-    const name = stripEnd(line.slice(0, from + match.index));
-    const hash = name.indexOf('#', 1);
-    if (hash > 0 && hash < name.length - 1) found.set(name, LETTERS[match[1] ?? ''] ?? '');
-  }
-  return found;
-};
+/** `Class#test = 0.01 s = .`. */
+export const minitestVerbose = byStrippedLine((line, found) => {
+  const from = Math.max(line.length - 128, 0);
+  const match = MINITEST_END.exec(line.slice(from));
+  if (!match) return;
+  const name = stripEnd(line.slice(0, from + match.index));
+  const hash = name.indexOf('#', 1);
+  if (hash > 0 && hash < name.length - 1) found.set(name, LETTERS[match[1] ?? ''] ?? '');
+});

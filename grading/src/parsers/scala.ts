@@ -1,9 +1,9 @@
 /** ScalaTest and munit under sbt, as SWE-rebench V2 reads them. */
 import { withoutEscapes } from '../text/escapes.ts';
-import { linesOf, SPACE, strip, stripEnd } from '../text/pythontext.ts';
-import { type Reader, statuses } from './reader.ts';
+import { S, strip, stripEnd, strippedLines } from '../text/pythontext.ts';
+import { dropSuffix } from './endings.ts';
+import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
-const S = `[${SPACE}]`;
 const INFO = '[info]';
 const TIME = new RegExp(`^\\(\\p{Nd}+${S}+(?:milli)?seconds?(?:,.*)?\\)$`, 'u');
 const PLAIN_TIME = /^\([^)]*\)$/;
@@ -14,41 +14,31 @@ function testText(line: string): string | null {
   return rest.startsWith('- ') ? strip(rest.slice(2)) : null;
 }
 
-function withoutParen(text: string, pattern: RegExp): string {
-  const open = text.endsWith(')') ? text.lastIndexOf('(') : -1;
-  return open > 0 && pattern.test(text.slice(open)) ? stripEnd(text.slice(0, open)) : text;
-}
-
 const SKIPS = ['!!! CANCELED', '!!! IGNORED'];
 
 /** `[info] - name *** FAILED *** (3 milliseconds)`, under the name of the test alone. */
-export const scalatest: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const text = testText(strip(raw));
-    if (text === null) continue;
-    const failed = text.indexOf('*** FAILED ***');
-    const skipped = Math.max(...SKIPS.map((word) => text.indexOf(word)));
-    if (failed > 0) found.set(stripEnd(text.slice(0, failed)), 'FAILED');
-    else if (skipped > 0) found.set(stripEnd(text.slice(0, skipped)), 'SKIPPED');
-    else if (withoutParen(text, PLAIN_TIME) !== text) found.set(withoutParen(text, PLAIN_TIME), 'PASSED');
+export const scalatest = byStrippedLine((line, found) => {
+  const text = testText(line);
+  if (text === null) return;
+  const failed = text.indexOf('*** FAILED ***');
+  const skipped = Math.max(...SKIPS.map((word) => text.indexOf(word)));
+  if (failed > 0) found.set(stripEnd(text.slice(0, failed)), 'FAILED');
+  else if (skipped > 0) found.set(stripEnd(text.slice(0, skipped)), 'SKIPPED');
+  else {
+    const name = dropSuffix(text, '(', PLAIN_TIME);
+    if (name !== text) found.set(name, 'PASSED');
   }
-  return found;
-};
+});
 
 const MUNIT = new RegExp(`^([+x])${S}+(.+)${S}\\p{Nd}+(?:\\.\\p{Nd}+)?(?:s|ms|μs|ns)$`, 'u');
 const COLOR = /\[\d{1,3}m/g;
 
-/** munit: `+ name 0.1s`, `x name 0.1s`; colours may have lost their escape character. */
-export const munit: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(withoutEscapes(log))) {
-    const match = MUNIT.exec(strip(raw.replace(COLOR, '')));
-    const name = strip(match?.[2] ?? '');
-    if (name !== '') found.set(name, match?.[1] === '+' ? 'PASSED' : 'FAILED');
-  }
-  return found;
-};
+/** munit: `+ name 0.1s`, `x name 0.1s`. Colour codes may lack their escape character. */
+export const munit = byStrippedLine((line, found) => {
+  const match = MUNIT.exec(strip(line.replace(COLOR, '')));
+  const name = strip(match?.[2] ?? '');
+  if (name !== '') found.set(name, match?.[1] === '+' ? 'PASSED' : 'FAILED');
+}, withoutEscapes);
 
 const WORDS: Record<string, string> = {
   FAILED: 'FAILED',
@@ -59,12 +49,11 @@ const WORDS: Record<string, string> = {
 };
 const STARRED = new RegExp(`${S}\\*\\*\\*${S}(FAILED|ABORTED|IGNORED|CANCELED|PENDING)${S}\\*\\*\\*$`);
 
-/** `suite: name`; the suite is the last other line of `[info]`, and an outcome counts only at the end of its line. */
+/** `suite: name`. The suite is the last `[info]` line that is no test; an outcome counts only at the end of a line. */
 export const scalatestSuites: Reader = (log) => {
   const found = statuses();
   let suite = '';
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     if (!line.startsWith(INFO)) continue;
     const text = testText(line);
     if (text === null) {
@@ -72,7 +61,7 @@ export const scalatestSuites: Reader = (log) => {
       continue;
     }
     const word = STARRED.exec(text);
-    const name = word ? stripEnd(text.slice(0, word.index)) : withoutParen(text, TIME);
+    const name = word ? stripEnd(text.slice(0, word.index)) : dropSuffix(text, '(', TIME);
     found.set(`${suite}: ${name}`, WORDS[word?.[1] ?? ''] ?? 'PASSED');
   }
   return found;

@@ -2,16 +2,16 @@
 import { indentOf, isSpace, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
-/** Most characters of all names of one log together; a name is as long as its path, so short lines can make long names. */
+/** Limit for the characters of all names of one log. */
 const MOST_CHARACTERS = 40_000_000;
 
-/** Bounds the work of a reader that joins names: a deep or long path times many tests is quadratic in the log. */
+/** Bounds the work of a reader that joins names: a long path times many tests is quadratic in the log. */
 export class NameBudget {
   #left = MOST_CHARACTERS;
 
   add(path: readonly string[]): void {
     for (const name of path) this.#left -= name.length + 1;
-    if (this.#left < 0) throw new RangeError('the names of the tests are too long together');
+    if (this.#left < 0) throw new RangeError('the names of the tests have too many characters');
   }
 }
 
@@ -20,14 +20,14 @@ export class SuiteStack {
   #suites: { name: string; indent: number }[] = [];
   readonly #work = new NameBudget();
 
-  /** A new title closes all titles that are indented equally or further. */
+  /** A new title closes all titles with the same or a deeper indentation. */
   open(line: string): void {
     const indent = indentOf(line);
     while ((this.#suites.at(-1)?.indent ?? -1) >= indent) this.#suites.pop();
     this.#suites.push({ name: strip(line), indent });
   }
 
-  /** @throws RangeError when the names that were asked for are too long together, which only a hostile log makes them */
+  /** @throws RangeError if all returned names exceed the budget, as only a hostile log makes them */
   names(): string[] {
     const names = this.#suites.map((suite) => suite.name);
     this.#work.add(names);
@@ -37,15 +37,11 @@ export class SuiteStack {
 
 const JEST = ' ./node_modules/.bin/jest ';
 
-/** The blocks after each call of jest; a name is its suites and its own title, joined by ` - `. */
+/** The blocks after each call of jest; a name is the suites and the title, joined by ` - `. */
 export const calypso: Reader = (log) => {
   const found = statuses();
   const suites = new SuiteStack();
-  let first = true;
-  for (const block of log.split(JEST)) {
-    if (!first) readBlock(block, suites, found);
-    first = false;
-  }
+  for (const block of log.split(JEST).slice(1)) readBlock(block, suites, found);
   return found;
 };
 
@@ -74,7 +70,7 @@ function testName(line: string, mark: string): string {
   return name.slice(0, open);
 }
 
-/** Reads between the start of the browser and the summary; a line without a mark opens or closes suites. */
+/** Reads from the start of the browser to the summary; a line without a mark opens or closes suites. */
 export const karma: Reader = (log) => {
   const found = statuses();
   const suite: string[] = [];
@@ -100,7 +96,7 @@ export const karma: Reader = (log) => {
   return found;
 };
 
-/** Blanks, a mark, a blank and a name; or only blanks, where the last one does not count. */
+/** Blanks, a mark, a blank and a name; or blanks and a title, where the last blank does not count. */
 function karmaLine(line: string): { indent: number; status: string | null; name: string } | null {
   const indent = indentOf(line);
   const mark = line[indent];

@@ -1,4 +1,4 @@
-/** The last line in which pytest counts its tests, as AweAgent (bd17814) reads it. */
+/** Reads the last line in which pytest counts its tests, as AweAgent (bd17814) does. */
 import { withoutEscapes } from '../text/escapes.ts';
 import { linesOf } from '../text/pythontext.ts';
 
@@ -8,13 +8,12 @@ const COUNTS = new RegExp(COUNT, 'gu');
 const WORD = /^[a-z]+?(?=s?$)/;
 
 export type PytestCounts = {
-  /** Passed, failed, error, skipped, warning, xfailed, xpassed, deselected; a word that is not there has no entry. */
+  /** By word, in the singular. */
   counts: ReadonlyMap<string, number>;
   /** Some passed, and none failed or had an error. */
   allPassed: boolean;
 };
 
-/** Any line that counts tests is one; of several the last counts. */
 export function pytestCounts(log: string): PytestCounts {
   let last: string | null = null;
   for (const line of linesOf(withoutEscapes(log))) {

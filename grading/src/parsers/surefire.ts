@@ -1,10 +1,9 @@
-/** Maven's and Kotlin's console, by class, as SWE-rebench V2 reads it. */
-import { linesOf, SPACE, strip, stripStart } from '../text/pythontext.ts';
+/** The console output of Maven and Kotlin, by class, as SWE-rebench V2 reads it. */
+import { S, SPACE, strip, strippedLines, stripStart } from '../text/pythontext.ts';
 import { maven } from './java.ts';
-import { type Reader, statuses } from './reader.ts';
+import { byStrippedLine, type Reader, statuses } from './reader.ts';
 import { junitText } from './xmllogs.ts';
 
-const S = `[${SPACE}]`;
 const W = '[\\p{L}\\p{N}_$]';
 const COUNTS = new RegExp(
   `Tests run:${S}*(\\p{Nd}+),${S}*Failures:${S}*(\\p{Nd}+),${S}*Errors:${S}*(\\p{Nd}+),${S}*Skipped:${S}*(\\p{Nd}+)`,
@@ -20,12 +19,11 @@ function statusOf(line: string): string | null {
   return Number(counts[4]) > 0 ? 'SKIPPED' : 'PASSED';
 }
 
-/** Methods that failed, then classes by their counts; XML and single tests in the log fill what is missing. */
+/** Failed methods, then classes by their counts; XML and single tests in the log add missing names. */
 export const javaMaven: Reader = (log, context) => {
   const found = statuses();
   const running: string[] = [];
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     addFailedMethod(found, line);
     const begun = RUNNING.exec(line)?.[1];
     if (begun !== undefined) running.push(begun);
@@ -59,29 +57,22 @@ function classIn(line: string): string | undefined {
 const MODULE_END = new RegExp(`${S}\\.\\.+${S}+(SUCCESS|FAILURE|SKIPPED)`);
 const MODULES: Record<string, string> = { SUCCESS: 'PASSED', FAILURE: 'FAILED', SKIPPED: 'SKIPPED' };
 
-/** The modules of the reactor's summary, and all counts together as `__suite__`, of which the first counts. */
-export const javaReactor: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const status = statusOf(line);
-    if (status !== null && !found.has('__suite__')) found.set('__suite__', status);
-    const rest = line.startsWith('[INFO]') ? line.slice('[INFO]'.length) : '';
-    const end = MODULE_END.exec(rest);
-    const name = end ? strip(rest.slice(0, end.index)) : '';
-    if (name !== '' && stripStart(rest) !== rest) found.set(name, MODULES[end?.[1] ?? ''] ?? '');
-  }
-  return found;
-};
+/** The modules of the reactor's summary, and the first line of counts as `__suite__`. */
+export const javaReactor = byStrippedLine((line, found) => {
+  const status = statusOf(line);
+  if (status !== null && !found.has('__suite__')) found.set('__suite__', status);
+  const rest = line.startsWith('[INFO]') ? line.slice('[INFO]'.length) : '';
+  const end = MODULE_END.exec(rest);
+  const name = end ? strip(rest.slice(0, end.index)) : '';
+  if (name !== '' && stripStart(rest) !== rest) found.set(name, MODULES[end?.[1] ?? ''] ?? '');
+});
 
 const KOTLIN_RUNNING = new RegExp(`^Running${S}+(.+)$`);
 
-/** A class and the counts below it. */
 export const kotlin: Reader = (log) => {
   const found = statuses();
   let name: string | null = null;
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     const begun = KOTLIN_RUNNING.exec(line)?.[1];
     if (begun !== undefined) name = begun;
     const status = name !== null && line.startsWith('Tests run:') ? statusOf(line) : null;

@@ -17,7 +17,7 @@ export const sympy: Reader = (log, { dialect }) => {
   for (const raw of linesOf(log)) {
     let line = strip(raw);
     if (!line.startsWith('test_')) continue;
-    // The last test of a file is followed by the file's verdict; only the fork reads the status before it.
+    // The verdict of a file follows its last test; only the fork reads the status before it.
     if (dialect === 'swegym' && (line.endsWith('[FAIL]') || line.endsWith('[OK]'))) {
       line = stripEnd(line.slice(0, line.lastIndexOf('[')));
     }

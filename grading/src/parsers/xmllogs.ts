@@ -1,4 +1,4 @@
-/** JUnit XML inside a log, as SWE-rebench V2 reads it: whole documents, or a scan of the text that needs no valid XML. */
+/** JUnit XML inside a log as SWE-rebench V2 reads it: whole documents, or a scan that needs no valid XML. */
 import { linesOf, strip } from '../text/pythontext.ts';
 import { type JUnitCase, readJUnit } from './junit.ts';
 import { type Reader, statuses } from './reader.ts';
@@ -15,7 +15,7 @@ function* documents(log: string, end: string): Generator<string> {
   }
 }
 
-/** The cases of a document; none when it is not well-formed. */
+/** The cases of a document; none if it is not well-formed. */
 function casesOf(xml: string): JUnitCase[] {
   try {
     return readJUnit(xml);
@@ -53,7 +53,7 @@ export const wholeReport: Reader = (log) => {
   return found;
 };
 
-/** `name (classname)`, of documents with one suite that begin and end on lines of their own (Gradle's files, printed one after another). */
+/** `name (classname)`, of documents with one suite that begin and end on lines of their own, as Gradle prints them. */
 export const gradlew: Reader = (log) => {
   const found = statuses();
   let lines: string[] | null = null;
@@ -73,7 +73,7 @@ export const gradlew: Reader = (log) => {
 const CASE = '<testcase';
 const END = '</testcase>';
 
-/** `classname name`, found in the text: a case reaches to the next `</testcase>`, whatever lies between. */
+/** `classname name`, found in the text: a case ends at the next `</testcase>`. */
 export const junitText: Reader = (log) => {
   const found = statuses();
   let from = 0;

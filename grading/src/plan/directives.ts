@@ -1,11 +1,11 @@
-/** Finds in the test patch the tests that an eval script names, as each harness does. */
+/** Finds the tests that an eval script names in the test patch, as each harness does. */
 import type { Instance } from '@swefarm/shared';
 import { linesOf } from '../text/pythontext.ts';
 
-/** Suffixes that the harness does not pass to the test command; `csv` has no dot there either. */
+/** Suffixes that the harness does not pass to the test command; its `csv` has no dot. */
 const NOT_TESTS = ['.json', '.png', 'csv', '.txt', '.md', '.jpg', '.jpeg', '.pkl', '.yml', '.yaml', '.toml'];
 
-/** Files after ` b/` in every line that contains `diff --git a/`, without data files; Django's as module names. */
+/** The files of every `diff --git` line without data files; Django's as module names. */
 export function testDirectives(instance: Pick<Instance, 'repo' | 'test_patch'>): string[] {
   const files = patchedFiles(instance.test_patch).filter(
     (file) => !NOT_TESTS.some((ending) => file.endsWith(ending)),
@@ -29,7 +29,7 @@ const djangoModule = (file: string): string =>
     .replace(/^tests\//, '')
     .replaceAll('/', '.');
 
-/** mypy's tests are cases inside data files: returns their names, joined for pytest's -k. */
+/** The names of mypy's tests, which are cases inside data files, joined for pytest's -k. */
 export function mypyCases(testPatch: string): string {
   const names: string[] = [];
   let open = testPatch.indexOf(CASE);
@@ -44,7 +44,7 @@ export function mypyCases(testPatch: string): string {
 
 const CASE = '[case ';
 
-/** Text after every `--- a/`: the files the fork resets. */
+/** The files that the fork resets: the text after every `--- a/`. */
 export function forkResetFiles(testPatch: string): string[] {
   const found: string[] = [];
   for (const line of linesOf(testPatch)) {

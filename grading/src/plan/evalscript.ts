@@ -1,6 +1,6 @@
 /**
- * Writes the bash text that resets the test files, applies the test patch and runs the tests, line by line as each harness
- * does. No `set -e` anywhere: a failing step does not end the script, and the log shows what happened.
+ * Writes the bash script that resets the test files, applies the test patch and runs the tests, line by line as each harness does.
+ * As there, no script has `set -e`: a failing step does not end it.
  */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import { DiffError, readDiff } from '../text/diff.ts';
@@ -24,7 +24,7 @@ export function swebenchScript(instance: Instance, spec: Spec): string {
 }
 
 function pythonLines(instance: Instance, spec: Spec): string[] {
-  // With no file to reset, the line ends in a blank and moves HEAD to base_commit, as in the harness.
+  // As in the harness, without a file the line ends in a blank and moves HEAD to base_commit.
   const reset = `git checkout ${instance.base_commit} ${modifiedFiles(instance).join(' ')}`;
   return [
     ...pythonSetup(spec, `git -c core.fileMode=false diff ${instance.base_commit}`),
@@ -37,7 +37,7 @@ function pythonLines(instance: Instance, spec: Spec): string[] {
   ];
 }
 
-/** The lines from the environment to the installation, with which both Python harnesses begin. */
+/** The first lines of both Python harnesses. */
 const pythonSetup = (spec: Spec, showDiff: string): string[] => [
   ...ACTIVATE,
   `cd ${TESTBED}`,
@@ -72,7 +72,7 @@ function commonLines(instance: Instance, spec: Spec): string[] {
   ];
 }
 
-/** 5.0.2: the row's own script, or 4.1.0's where the row has none, in 5.0.2's frame. */
+/** 5.0.2: the script of the row, else 4.1.0's script, in 5.0.2's frame. */
 export function latestScript(instance: Instance, spec: Spec): string {
   const lines = (instance.eval_script ?? swebenchScript(instance, spec)).trim().split('\n');
   return script(
@@ -82,20 +82,20 @@ export function latestScript(instance: Instance, spec: Spec): string {
 }
 
 /**
- * Makes a script record the exit code of its tests, as 5.0.2 does: the script's own exit code is that of a final reset and says nothing.
- * The value is printed after the end marker, outside the part that is read. A script without a marker is unchanged.
+ * Makes a script print the exit code of its tests, as 5.0.2 does, because the script's own exit code is that of the final reset. The
+ * value follows the end marker, outside of the part that is read. A script without a marker is unchanged.
  */
 export function recordExitCode(text: string): string {
   const lines = text.split('\n');
   const end = lines.findIndex((line) => line.includes(END_MARKER));
   if (end < 0) return text;
-  return [...lines.slice(0, end), KEEP_CODE, lines[end], PRINT_CODE, ...lines.slice(end + 1)].join('\n');
+  return [...lines.slice(0, end), STORE_CODE, lines[end], PRINT_CODE, ...lines.slice(end + 1)].join('\n');
 }
 
-const KEEP_CODE = 'SWEBENCH_TEST_EXIT_CODE=$?';
+const STORE_CODE = 'SWEBENCH_TEST_EXIT_CODE=$?';
 const PRINT_CODE = `echo "${EXIT_CODE_MARKER}: $SWEBENCH_TEST_EXIT_CODE"`;
 
-/** SWE-Gym's fork: no markers, `git diff` unchanged, mypy by case names. */
+/** SWE-Gym's fork: no markers, mypy by case names. */
 export function forkScript(instance: Instance, spec: Spec, recordsExitCode: boolean): string {
   const reset = `git checkout ${instance.base_commit} ${forkResetFiles(instance.test_patch).join(' ')}`;
   const mypy = instance.repo.toLowerCase() === 'python/mypy';
@@ -105,7 +105,7 @@ export function forkScript(instance: Instance, spec: Spec, recordsExitCode: bool
     reset,
     applyTestPatch('git apply -v -', instance),
     ...withDirectives(spec.testCommands, named),
-    ...(recordsExitCode ? [KEEP_CODE, PRINT_CODE] : []),
+    ...(recordsExitCode ? [STORE_CODE, PRINT_CODE] : []),
     reset,
   ]);
 }
@@ -133,7 +133,7 @@ function applyTestPatch(command: string, instance: Instance): string {
   if (instance.test_patch.split('\n').includes(HEREDOC)) {
     throw new SwefarmError(
       'instance_invalid',
-      `${instance.instance_id}: test_patch holds the line ${HEREDOC} that ends it in the eval script`,
+      `${instance.instance_id}: test_patch contains the line ${HEREDOC} that ends it in the eval script`,
     );
   }
   return `${command} <<'${HEREDOC}'\n${instance.test_patch}\n${HEREDOC}`;

@@ -1,4 +1,4 @@
-/** Texts that the harnesses write into logs and look for in them. */
+/** Texts that the harnesses write into logs and search there. */
 export const START_MARKER = '>>>>> Start Test Output';
 export const END_MARKER = '>>>>> End Test Output';
 export const EXIT_CODE_MARKER = '>>>>> Test Exit Code';

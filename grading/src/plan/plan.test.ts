@@ -38,7 +38,7 @@ describe('4.1.0', () => {
     ]);
   });
 
-  test('the exit code of the tests is recorded around the end marker, unless asked not to', () => {
+  test('the script records the exit code of the tests around the end marker by default', () => {
     const script = lines(planEvaluation(instance()).script);
     const end = script.indexOf(": '>>>>> End Test Output'");
     expect(script.slice(end - 2, end + 2)).toEqual([
@@ -56,7 +56,7 @@ describe('4.1.0', () => {
     expect(outline(instance({ test_patch: added }), 'auto')).toContain('git checkout c0ffee ');
   });
 
-  test('the table gives command, install, commands before it and parser', () => {
+  test('the table has command, installation, preparing commands and parser', () => {
     const plan = planEvaluation(fromTable({ repo: 'django/django', version: '3.0', family: 'swebench' }));
     expect(plan).toMatchObject({
       grader: 'swebench-4.1.0',
@@ -69,7 +69,7 @@ describe('4.1.0', () => {
     expect(plan.script).toContain('\npython -m pip install -e .\n');
   });
 
-  test('what the row says wins over the table, field by field', () => {
+  test('each field of the row wins over the table', () => {
     const row = {
       ...fromTable({ repo: 'django/django', version: '3.0', family: 'swebench' }),
       test_cmd: 'true',
@@ -79,7 +79,7 @@ describe('4.1.0', () => {
     expect(plan.script).toContain('\ntrue test_crate test_lid\n');
   });
 
-  test('other languages share one shape: no activation, build, several commands', () => {
+  test('other languages share one script: no activation, a build, several commands', () => {
     const row = fromTable({ repo: 'jqlang/jq', version: '2235', family: 'swebench' });
     const script = outline(row, 'auto');
     expect(script.slice(0, 7)).toEqual([
@@ -95,7 +95,7 @@ describe('4.1.0', () => {
     expect(script.join('\n')).not.toContain('conda');
   });
 
-  test('calypso runs each file by its own command', () => {
+  test('calypso runs each file by a separate command', () => {
     const patch =
       'diff --git a/client/x/test/a.js b/client/x/test/a.js\n--- a/client/x/test/a.js\n+++ b/client/x/test/a.js\n@@ -1 +1 @@\n-a\n+b\n';
     const row = fromTable({
@@ -109,7 +109,7 @@ describe('4.1.0', () => {
     );
   });
 
-  test('the patch is tried three ways, nothing in between', () => {
+  test('the patch has three attempts without a reset', () => {
     const plan = planEvaluation(instance());
     expect(plan.apply.map((attempt) => attempt.argv.join(' '))).toEqual([
       'git apply --verbose /tmp/patch.diff',
@@ -126,7 +126,7 @@ describe('5.0.2', () => {
     "#!/bin/bash\nset -uxo pipefail\ncd /testbed\n: '>>>>> Start Test Output'\nrun\n: '>>>>> End Test Output'\nreset\n";
   const row = instance({ eval_script: own, log_parser: 'parse_log_pytest_v2', eval_type: 'pass_and_fail' });
 
-  test('rows with script, parser and type choose it, and keep their script around the exit code', () => {
+  test('rows with script, parser and type use it with their own script', () => {
     const plan = planEvaluation(row, 'auto', exact);
     expect(plan).toMatchObject({
       grader: 'swebench-5.0.2',
@@ -147,7 +147,7 @@ describe('5.0.2', () => {
     ]);
   });
 
-  test('the tree is reset between four attempts, and a patch that is in already counts', () => {
+  test('the tree is reset between four attempts; an already applied patch counts', () => {
     const plan = planEvaluation(row);
     expect(plan.apply.map((attempt) => attempt.name)).toEqual([
       'git apply --verbose',
@@ -161,7 +161,7 @@ describe('5.0.2', () => {
 });
 
 describe('SWE-Gym', () => {
-  test('no markers, its own diff, names in lower case', () => {
+  test('scripts have no markers, its own diff, and lower-case names', () => {
     const row = fromTable({ repo: 'GetMoto/moto', version: '5.0', family: 'swegym' });
     const plan = planEvaluation(row, 'auto', exact);
     expect(plan).toMatchObject({
@@ -190,7 +190,7 @@ describe('SWE-Gym', () => {
     expect(planEvaluation(row).script).toContain('Test Exit Code');
   });
 
-  test('mypy is run by the names of its cases', () => {
+  test('mypy runs by the names of its cases', () => {
     const patch = `${TEST_PATCH}diff --git a/test-data/unit/check.test b/test-data/unit/check.test
 --- a/test-data/unit/check.test
 +++ b/test-data/unit/check.test
@@ -214,7 +214,7 @@ describe('SWE-Gym', () => {
 describe('a plan that the row brought', () => {
   const row = (changes: Partial<InstancePlan> = {}) => instance({ plan: ownPlan(changes), FAIL_TO_PASS: [] });
 
-  test('is the plan, whatever its columns say, with the parser by its canonical name', () => {
+  test('wins over the columns, with the canonical name of the parser', () => {
     expect(planEvaluation(row())).toEqual({
       ...ownPlan(),
       outcomes: { from: 'log', dialect: '4.1.0', parser: 'pytest_v2' },
@@ -237,7 +237,7 @@ describe('a plan that the row brought', () => {
   });
 });
 
-test('a row of SWE-smith without a plan is refused: its image holds no bug', () => {
+test('a row of SWE-smith without a plan is refused: its image has no bug', () => {
   expect(() => planEvaluation(instance({ family: 'swesmith' }))).toThrow(/read the dataset again/);
 });
 
@@ -279,7 +279,7 @@ describe('rows that cannot be graded say what they lack', () => {
       /version "9" of pallets\/flask .*2\.0/,
     ],
     ['table', fromTable({ repo: 'getmoto/moto' }), 'swebench-4.1.0', /the swegym table has it/],
-    ['parser', instance({ log_parser: 'nose' }), 'auto', /log_parser "nose" is unknown .*pytest_v2/],
+    ['parser', instance({ log_parser: 'nose' }), 'auto', /log parser "nose" is unknown .*pytest_v2/],
     [
       'parser of another harness',
       instance({ log_parser: 'pytest_pydantic' }),
@@ -308,7 +308,7 @@ describe('rows that cannot be graded say what they lack', () => {
       'heredoc',
       instance({ test_patch: `${TEST_PATCH}EOF_114329324912\n` }),
       'auto',
-      /holds the line EOF_114329324912/,
+      /contains the line EOF_114329324912/,
     ],
   ] as const)('%s', (_what, row, grader, expected) => {
     expect(message(row, grader)).toMatch(expected);

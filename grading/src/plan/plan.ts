@@ -1,20 +1,20 @@
-/** Plans how a worker evaluates one instance: by the plan that its row brought, else by its columns. */
+/** Plans the evaluation of an instance by the plan of its row, else by its columns. */
 import { type Instance, type InstancePlan, SwefarmError } from '@swefarm/shared';
 import { isDialect, parserName, parserNames } from '../dialects/registry.ts';
+import type { Dialect } from '../parsers/reader.ts';
 import { readExitPattern } from '../text/exitpattern.ts';
 import { forkScript, latestScript, recordExitCode, swebenchScript } from './evalscript.ts';
 import { APPLICATION, DIALECT, type GraderChoice, type GraderName } from './graders.ts';
 import { evalTypeOf, specOf } from './specs.ts';
-import { isRuleKnown, isSourceRead } from './supported.ts';
 
 /**
- * An instance that has a plan is evaluated by it. For the others `auto` depends on the row: rows of 5.x (eval_script, log_parser and
- * eval_type) use 5.0.2, rows with a test command or script of their own use 4.1.0, all others their family's grader.
+ * Returns the instance's own plan, or makes one. With `auto`, rows of 5.x (eval_script, log_parser and eval_type) use 5.0.2, rows with a
+ * test command or a script use 4.1.0, and all others the grader of their family.
  *
- * `recordExitCode` (default) adds to every script made by columns the two lines by which 5.0.2 records the exit code of the tests:
- * verdicts do not change, and `trust` can compare the exit code with the log. Without it the script is identical to the harness's.
+ * `recordExitCode` (default) adds the two lines by which 5.0.2 records the exit code of the tests to every script made by columns.
+ * Verdicts do not change, and `trust` can compare the exit code with the log. Without it, the script equals the harness's.
  *
- * @throws SwefarmError `instance_invalid` that names the fields the row lacks, or what its plan asks for and is not known here
+ * @throws SwefarmError `instance_invalid` with the fields that the row lacks, or the part of its plan that is unknown
  */
 export function planEvaluation(
   instance: Instance,
@@ -26,17 +26,12 @@ export function planEvaluation(
   if (instance.family === 'swesmith')
     refuse(
       instance,
-      'a row of SWE-smith is evaluated by a plan of its own, and has none: read the dataset again with this version',
+      'a row of SWE-smith needs a plan of its own, and has none: read the dataset again with this version',
     );
   if (instance.FAIL_TO_PASS.length + instance.PASS_TO_PASS.length === 0)
     refuse(instance, 'no FAIL_TO_PASS and no PASS_TO_PASS');
   const { parser, script } = scriptOf(instance, grader, options.recordExitCode ?? true);
   const dialect = DIALECT[grader];
-  const known = parserName(parser, dialect);
-  if (known === null) {
-    const names = parserNames(dialect).join(', ');
-    refuse(instance, `log_parser "${parser}" is unknown to ${grader} (known: ${names})`);
-  }
   return {
     grader,
     before: [],
@@ -45,30 +40,30 @@ export function planEvaluation(
     after: [],
     script,
     files: [],
-    outcomes: { from: 'log', dialect, parser: known },
+    outcomes: { from: 'log', dialect, parser: requireParser(instance, parser, dialect, grader) },
     verdict: { rule: ruleOf(instance, grader) },
   };
 }
 
-/**
- * Whether a patch contains nothing to evaluate. Most harnesses treat blank text as no patch; a plan may say that it is applied as one.
- * Without a plan, the instance cannot be evaluated.
- */
+function requireParser(instance: Instance, parser: string, dialect: Dialect, grader: string): string {
+  const name = parserName(parser, dialect);
+  if (name !== null) return name;
+  const names = parserNames(dialect).join(', ');
+  refuse(instance, `log parser "${parser}" is unknown to ${grader} (known: ${names})`);
+}
+
+/** Whether a patch contains nothing to evaluate. Most harnesses treat blank text as no patch; a plan may apply it. */
 export const isNoPatch = (patch: string, plan: Pick<InstancePlan, 'blank'> | null): boolean =>
   patch === '' || (patch.trim() === '' && plan?.blank !== 'applied');
 
-/** Names of the log parser in reports; null where outcomes come from elsewhere. */
+/** The name of the log parser; null for another source of outcomes. */
 export const parserOf = ({ outcomes }: Pick<InstancePlan, 'outcomes'>): string | null =>
   outcomes.from === 'log' ? outcomes.parser : null;
 
 function ownPlan(instance: Instance, plan: InstancePlan, choice: GraderChoice): InstancePlan {
   if (choice !== 'auto' && choice !== plan.grader && !plan.grader.startsWith(`${choice}-`))
     refuse(instance, `its row is graded as ${plan.grader}, and not by --grader ${choice}; leave that out`);
-  const { outcomes, verdict } = plan;
-  if (!isSourceRead(outcomes.from))
-    refuse(instance, `plan.outcomes.from: this version does not read outcomes from "${outcomes.from}"`);
-  if (!isRuleKnown(verdict.rule))
-    refuse(instance, `plan.verdict.rule: this version does not know the rule "${verdict.rule}"`);
+  const { outcomes } = plan;
   if (outcomes.from === 'exit_code' && outcomes.pattern !== undefined && !readExitPattern(outcomes.pattern))
     refuse(
       instance,
@@ -76,13 +71,8 @@ function ownPlan(instance: Instance, plan: InstancePlan, choice: GraderChoice): 
     );
   if (outcomes.from !== 'log') return plan;
   const { dialect } = outcomes;
-  if (!isDialect(dialect)) refuse(instance, `plan.outcomes.dialect: "${dialect}" is not known`);
-  const parser = parserName(outcomes.parser, dialect);
-  if (parser === null)
-    refuse(
-      instance,
-      `log parser "${outcomes.parser}" is unknown to ${plan.grader} (known: ${parserNames(dialect).join(', ')})`,
-    );
+  if (!isDialect(dialect)) refuse(instance, `plan.outcomes.dialect: "${dialect}" is unknown`);
+  const parser = requireParser(instance, outcomes.parser, dialect, plan.grader);
   return { ...plan, outcomes: { ...outcomes, parser } };
 }
 

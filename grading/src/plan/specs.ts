@@ -1,4 +1,4 @@
-/** How the tests of a repository are run and read at a version: from the row itself, else from data/specs.json. */
+/** How the tests of a repository run at a version: by the row, else by data/specs.json. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import table from '../../data/specs.json' with { type: 'json' };
 import type { GraderName } from './graders.ts';
@@ -7,7 +7,7 @@ export type Language = 'py' | 'js' | 'c' | 'go' | 'java' | 'php' | 'rb' | 'rs';
 
 export type Spec = {
   language: Language;
-  /** Command lines; for Python exactly one, to which the directives are appended. */
+  /** For Python exactly one, to which the directives are appended. */
   testCommands: string[];
   install: string | null;
   evalCommands: string[];
@@ -28,18 +28,22 @@ type Tables = Record<'swebench' | 'swegym', Record<string, Repo>>;
 
 const TABLES = table as unknown as Tables;
 
-/** The table that a harness looks up; the fork uses lower-case names. */
-export type TableName = keyof Tables;
+type TableName = keyof Tables;
+
+/** The fork uses lower-case names. */
+function repoIn(tableName: TableName, name: string): Repo | undefined {
+  const key = tableName === 'swegym' ? name.toLowerCase() : name;
+  const repos = TABLES[tableName];
+  return Object.hasOwn(repos, key) ? repos[key] : undefined;
+}
 
 /**
- * Fields of the row override the table, one by one; a row with its own test command needs no entry in the table.
+ * Each field of the row overrides the table; a row with its own test command needs no entry in the table.
  *
- * @throws SwefarmError `instance_invalid` when neither the row nor the table says how to test it
+ * @throws SwefarmError `instance_invalid` if neither the row nor the table has a test command
  */
 export function specOf(instance: Instance, tableName: TableName): Spec {
-  const key = tableName === 'swegym' ? instance.repo.toLowerCase() : instance.repo;
-  const repos = TABLES[tableName];
-  const repo = Object.hasOwn(repos, key) ? repos[key] : undefined;
+  const repo = repoIn(tableName, instance.repo);
   const recipe = repo?.recipes.find((candidate) => candidate.versions.includes(instance.version));
   const command = instance.test_cmd ?? recipe?.test_cmd;
   if (command === undefined && instance.eval_script === undefined) {
@@ -72,7 +76,7 @@ function missing(instance: Instance, repo: Repo | undefined, tableName: TableNam
   return `version "${instance.version}" of ${instance.repo} is not in the ${tableName} table (known: ${known}); ${remedy}`;
 }
 
-/** 5.0.2 grades these repositories by failures alone, whatever the older table says. */
+/** 5.0.2 grades these repositories by failures alone. */
 const LATEST_FAIL_ONLY = new Set([
   'chartjs/Chart.js',
   'processing/p5.js',
@@ -82,22 +86,15 @@ const LATEST_FAIL_ONLY = new Set([
   'eslint/eslint',
 ]);
 
-/** How to judge the outcomes of an instance: by its row, else by its repository. */
 export function evalTypeOf(instance: Instance, grader: GraderName): Spec['evalType'] {
   if (instance.eval_type !== undefined) return instance.eval_type;
   if (grader === 'swegym') return 'pass_and_fail';
   if (grader === 'swebench-5.0.2') return LATEST_FAIL_ONLY.has(instance.repo) ? 'fail_only' : 'pass_and_fail';
-  const repos = TABLES.swebench;
-  const repo = Object.hasOwn(repos, instance.repo) ? repos[instance.repo] : undefined;
-  return repo?.eval_type ?? 'pass_and_fail';
+  return repoIn('swebench', instance.repo)?.eval_type ?? 'pass_and_fail';
 }
 
-/** Repositories in the table. */
 export const knownRepos = (tableName: TableName): string[] => Object.keys(TABLES[tableName]);
 
-/** The versions of a repository for which the table has commands; none when it lacks the repository. */
-export function knownVersions(tableName: TableName, repo: string): string[] {
-  const key = tableName === 'swegym' ? repo.toLowerCase() : repo;
-  const repos = TABLES[tableName];
-  return Object.hasOwn(repos, key) ? (repos[key]?.recipes.flatMap((recipe) => recipe.versions) ?? []) : [];
-}
+/** The versions of a repository for which the table has commands. */
+export const knownVersions = (tableName: TableName, repo: string): string[] =>
+  repoIn(tableName, repo)?.recipes.flatMap((recipe) => recipe.versions) ?? [];

@@ -67,7 +67,7 @@ const row = (repo: Repo, version: string) =>
     PASS_TO_PASS: [LOGS[repo].passed[1]],
   });
 
-/** What a log of each repository in `fixtures/swegym` says: names as the datasets have them, cut at the first blank. */
+/** The outcomes in the log of each repository in `fixtures/swegym`: names as in the datasets, cut at the first blank. */
 const LOGS: Record<Repo, { file: string; passed: [string, string]; others: Record<string, string> }> = {
   'getmoto/moto': {
     file: 'tests/test_crates/test_crates.py',
@@ -187,18 +187,20 @@ const LOGS: Record<Repo, { file: string; passed: [string, string]; others: Recor
 const digest = (value: unknown): string =>
   createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 12);
 
-/** The versions that share a plan, by what is told of it. */
+/** The versions that share a plan, by its description. */
 function plansOf(repo: Repo): Record<string, string> {
-  const told: Record<string, string[]> = {};
+  const versionsByText: Record<string, string[]> = {};
   for (const version of knownVersions('swegym', repo)) {
     const plan = planEvaluation(row(repo, version), 'auto', { recordExitCode: false });
     const { grader, outcomes, script } = plan;
     const command = script.split('\n').find((line) => line.startsWith('pytest'));
     const parser = outcomes.from === 'log' ? `${outcomes.dialect}/${outcomes.parser}` : outcomes.from;
     const text = `${grader} ${parser} ${digest(plan)}: ${command}`;
-    told[text] = [...(told[text] ?? []), version];
+    versionsByText[text] = [...(versionsByText[text] ?? []), version];
   }
-  return Object.fromEntries(Object.entries(told).map(([text, versions]) => [text, versions.join(' ')]));
+  return Object.fromEntries(
+    Object.entries(versionsByText).map(([text, versions]) => [text, versions.join(' ')]),
+  );
 }
 
 test("the fork's table has these repositories, and one that SWE-Gym left out", () => {

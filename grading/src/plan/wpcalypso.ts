@@ -1,4 +1,4 @@
-/** The test commands of wp-calypso: one per test file, by package and version. */
+/** The test commands of wp-calypso: one for each test file, by package and version. */
 import type { Instance } from '@swefarm/shared';
 import { pathOf, readDiff } from '../text/diff.ts';
 
@@ -22,7 +22,7 @@ export function wpCalypsoCommands(instance: Pick<Instance, 'test_patch' | 'versi
 }
 
 function commandsFor(changed: string, version: string): string[] {
-  // A snapshot itself cannot run; the folder that contains it can.
+  // The folder of a snapshot runs in place of the snapshot.
   const path = SNAPSHOT.test(changed) ? changed.split('/').slice(0, -2).join('/') : changed;
   if (path.startsWith('client') || path.startsWith('packages')) {
     const part = path.split('/', 1)[0] ?? '';

@@ -16,7 +16,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 function run(
   source: ProgramSource,
   inputs: Record<string, string>,
-): { exit: number | null; outcomes: unknown; said: string } {
+): { exit: number | null; outcomes: unknown; output: string } {
   const at = (path: string): string => join(folder, path.replaceAll('/', '_'));
   for (const [path, content] of Object.entries({ ...source.files, ...inputs }))
     writeFileSync(at(path), content);
@@ -24,7 +24,7 @@ function run(
   const { status, stdout, stderr } = spawnSync(argv[0] ?? '', argv.slice(1), { encoding: 'utf8' });
   const output = at(source.output ?? '');
   const outcomes = existsSync(output) ? JSON.parse(readFileSync(output, 'utf8')) : null;
-  return { exit: status, outcomes, said: stdout + stderr };
+  return { exit: status, outcomes, output: stdout + stderr };
 }
 
 const LOG = 'one ok\r\ntwo bad \u00e9\n';
@@ -39,9 +39,9 @@ def parser(log: str) -> dict[str, str]:
 `;
 
 test('a Live parser is run with helpers and imports of its own text; what it prints is no outcome', () => {
-  const { exit, outcomes, said } = run(liveProgram(READS), { '/inputs/log': LOG });
+  const { exit, outcomes, output } = run(liveProgram(READS), { '/inputs/log': LOG });
   expect({ exit, outcomes }).toEqual({ exit: 0, outcomes: { one: 'pass', two: 'fail' } });
-  expect(said).toContain(`chatter ${LOG.length}`);
+  expect(output).toContain(`chatter ${LOG.length}`);
 });
 
 test.each([
@@ -52,10 +52,10 @@ test.each([
   ],
   ['is no Python', 'def parser(log) {}', 'SyntaxError'],
   ['defines nothing', 'x = 1', "KeyError: 'parser'"],
-])('a Live parser that %s leaves no outcomes, and says why', (_what, source, why) => {
-  const { exit, outcomes, said } = run(liveProgram(source), { '/inputs/log': LOG });
+])('a Live parser that %s leaves no outcomes and prints the reason', (_what, source, why) => {
+  const { exit, outcomes, output } = run(liveProgram(source), { '/inputs/log': LOG });
   expect({ exit, outcomes }).toEqual({ exit: 1, outcomes: null });
-  expect(said).toContain(why);
+  expect(output).toContain(why);
 });
 
 test('a Live parser that returns nothing found nothing', () => {

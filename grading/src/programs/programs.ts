@@ -1,11 +1,11 @@
 /**
- * Outcome sources of datasets whose parsers are programs. The program runs in a container of its own; what the row brings, and what calls
- * it, are files of the source, so that a stored instance carries all that its grading needs.
+ * Outcome sources of datasets whose parsers are programs. A program runs in a separate container. Its files are a part of the source, so a
+ * stored instance contains everything that its grading needs.
  */
 import { readFileSync } from 'node:fs';
 import type { ProgramSource } from '@swefarm/shared';
 
-/** Where the log is in the container of every program; the plan's files lie beside it by their base names. */
+/** The path of the log in the container of every program; the files of the plan are beside it. */
 const LOG = '/inputs/log';
 const OUTPUT = '/outcomes.json';
 const SECONDS = 120;
@@ -14,8 +14,8 @@ const textOf = (name: string): string =>
   readFileSync(new URL(`../../data/programs/${name}`, import.meta.url), 'utf8');
 
 /**
- * SWE-bench-Live: `source` is the column `log_parser`, Python text that defines `parser(log)`. Its harness runs it outside of the
- * instance's container, whose image may have no Python.
+ * SWE-bench-Live: `source` is the column `log_parser`, Python text that defines `parser(log)`. It runs outside of the instance's
+ * container, whose image may lack Python.
  */
 export const liveProgram = (source: string): ProgramSource => ({
   from: 'program',
@@ -28,8 +28,8 @@ export const liveProgram = (source: string): ProgramSource => ({
 });
 
 /**
- * SWE-bench Pro: `source` is the parser.py of the instance, run by the Python of its own image, as its harness does. It reads what the
- * tests wrote to standard output and to standard error: the plan lists both files, named `stdout.log` and `stderr.log`.
+ * SWE-bench Pro: `source` is the parser.py of the instance, run by the Python of its image. It reads the outputs of the tests, which the
+ * plan lists as `stdout.log` and `stderr.log`.
  */
 export const proProgram = (source: string): ProgramSource => ({
   from: 'program',
@@ -55,7 +55,7 @@ export type MultiSweTask = {
   number_interval?: string;
 };
 
-/** Multi-SWE-bench and Multi-SWE-RL: the package `multi-swe-bench` has a parser for each repository; the tools image has the package. */
+/** Multi-SWE-bench and Multi-SWE-RL: the package `multi-swe-bench` in the tools image has a parser for each repository. */
 export const multiSweProgram = ({
   org,
   repo,

@@ -137,7 +137,7 @@ describe('the rules of the harnesses', () => {
     expect(grade({ log: marked('').replace(END, '') }, 'swebench-5.0.2', row).resolved).toBe(false);
   });
 
-  test('5.0.2 holds the recorded exit code against the log', () => {
+  test('5.0.2 compares the recorded exit code with the log', () => {
     const report = grade({ log: marked(`${HOLDS}\n${OPENS}`, 2) }, 'swebench-5.0.2');
     expect(report).toMatchObject({ resolved: false, unreadable: 'exit_code_contradicts', test_exit_code: 2 });
   });
@@ -203,10 +203,10 @@ describe('official files', () => {
     });
   });
 
-  test('the fork says none, SWE-smith neither names the instance nor keeps quiet about time', () => {
+  test('the fork writes none; SWE-smith omits the instance and writes timeouts', () => {
     const row = instance({ repo: 'getmoto/moto', version: '5.0' });
-    const nobody = officialReport(grade({ patch_state: 'none', log: null }, 'swegym', row), context());
-    expect(nobody).toMatchObject({ 'depot__crate-7': { none: true, patch_is_None: false } });
+    const withoutPatch = officialReport(grade({ patch_state: 'none', log: null }, 'swegym', row), context());
+    expect(withoutPatch).toMatchObject({ 'depot__crate-7': { none: true, patch_is_None: false } });
     const plan = ownPlan({
       grader: 'swesmith-0.0.9',
       outcomes: { from: 'log', dialect: 'swesmith', parser: 'smith_pytest' },

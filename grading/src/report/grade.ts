@@ -1,4 +1,4 @@
-/** Makes the report of an evaluation: the official verdict, and how far it can be trusted. */
+/** Makes the report of an evaluation: the official verdict and its trust. */
 import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 import { readsPytest } from '../parsers/pytest.ts';
 import { parserOf } from '../plan/plan.ts';
@@ -12,39 +12,37 @@ import { readOutcomes } from '../verdict/outcomes.ts';
 import { judge } from '../verdict/rules.ts';
 import { boundStatuses } from './statuses.ts';
 
-/** What a worker observed of one evaluation. */
+/** The observations of a worker about one evaluation. */
 export type EvaluationFacts = {
   patch_state: 'none' | 'empty' | 'too_large' | 'applied' | 'not_applied';
   applied_with: string | null;
-  /** Merged stdout+stderr of the eval script; null when it did not run. */
+  /** Merged stdout and stderr of the eval script; null if it did not run. */
   log: string | null;
-  /** The plan's files that the script left: absolute path → content. */
+  /** Existing files of the plan: absolute path → content. */
   files?: Record<string, string>;
-  /** What the plan's program wrote, or why it wrote nothing. */
   program?: ProgramEnd;
-  /** The step between the patch and the tests that failed, so that these did not run. Patch or instance may be the cause. */
+  /** The failed step between patch and tests, because of which the tests did not run. Patch or instance may be the cause. */
   blocked_by?: string;
-  /** The tests ran although no attempt applied the patch, because the plan says so. */
+  /** No attempt applied the patch, and the tests ran as the plan demands. */
   ran_unapplied?: boolean;
-  /** The log lacks its middle: the tests printed more than the run keeps. */
+  /** The log exceeds the limit of the run and lacks its middle. */
   log_cut?: boolean;
   timed_out: boolean;
   timeout_seconds: number;
   exit_code: number | null;
   sandbox_killed: boolean;
   image_digest: string | null;
-  /** Network of the container in which the tests ran; absent: not known. */
+  /** Network of the container in which the tests ran; absent if unknown. */
   network?: 'none' | 'egress';
-  /** Files that decide outcomes and differ from the image; absent when this was not checked. */
+  /** Files that decide outcomes and differ from the image; absent without a check. */
   changed_files?: string[];
-  /** Why the check for changed files gave no answer. */
+  /** The reason why the check for changed files failed. */
   changes_unknown?: string;
 };
 
 /**
- * Pure. `resolved` is false for whatever the harness does not count as resolved (a patch that is empty, too large or does not
- * apply, tests that timed out, a log it cannot read), and null only when no evaluation was requested.
- * `modelPatch` is used for `trust` alone.
+ * Grades an evaluation. `resolved` is false for everything that the harness does not count as resolved (an empty, too large or
+ * inapplicable patch, a timeout, an unreadable log), and null only if no evaluation was requested. `modelPatch` is used for `trust` alone.
  */
 export function gradeEvaluation(
   instance: Instance,
@@ -101,10 +99,7 @@ export function gradeEvaluation(
 
 const LOG_CUT = 'the test log is longer than log_limit, so the outcomes in its middle are not known';
 
-/**
- * Whether a verdict on what is left of the log says nothing: tests that stood in its middle would count as missing. Where the untouched tree
- * prints no such log, the patch is at fault.
- */
+/** Whether a verdict on the remaining log would be wrong, because tests in its missing middle would count as missing. */
 const isDecidedByCut = (
   facts: EvaluationFacts,
   read: Outcomes | null,
@@ -119,28 +114,22 @@ const isDecidedByCut = (
 const whyUnreadable = ({ why, detail }: Extract<Outcomes, { readable: false }>): string =>
   detail === undefined ? why : `${why}: ${detail}`;
 
-/** Null when the tests did not run. */
-function evidenceIn({
-  patch_state,
-  ran_unapplied,
-  log,
-  exit_code,
-  files,
-  program,
-}: EvaluationFacts): Evidence | null {
-  const ran = patch_state === 'applied' || patch_state === 'empty' || ran_unapplied === true;
-  if (log === null || !ran) return null;
+/** Null if the tests did not run. */
+function evidenceIn(facts: EvaluationFacts): Evidence | null {
+  const ran =
+    facts.patch_state === 'applied' || facts.patch_state === 'empty' || facts.ran_unapplied === true;
+  if (facts.log === null || !ran) return null;
   return {
-    log: universalNewlines(log),
-    exitCode: exit_code,
-    files: new Map(Object.entries(files ?? {})),
-    program,
+    log: universalNewlines(facts.log),
+    exitCode: facts.exit_code,
+    files: new Map(Object.entries(facts.files ?? {})),
+    program: facts.program,
   };
 }
 
 /**
- * The report for a log that could not be read in time, made from the report of an empty log: not resolved and without a report.json,
- * as when the harness itself raises on the log.
+ * The report for a log that could not be read in time, made from the report for an empty log: not resolved and without a report.json, as
+ * if the harness had raised on the log.
  */
 export const unreadReport = (empty: Report): Report => ({
   ...empty,
@@ -155,9 +144,8 @@ export const unreadReport = (empty: Report): Report => ({
 });
 
 /**
- * How the evaluation ended. A log that the patch's own output made unreadable counts as a regular end; a log without a sign of tests
- * means that they could not start. Where the session shows that all tests were skipped, they did start, and the harness's verdict
- * stands.
+ * How the evaluation ended. A log that the output of the patch made unreadable is a regular end. A log without a sign of tests means that
+ * they could not start, unless the session shows that all tests were skipped.
  */
 function endOf(
   facts: EvaluationFacts,

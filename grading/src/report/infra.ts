@@ -1,44 +1,20 @@
-/** Guesses why a log was unreadable, as 5.0.2 does: a hint beside the verdict, never part of it. */
+/** Guesses why a log was unreadable, as 5.0.2 does. The guess never changes a verdict. */
 
 export type InfraGuess = { reason: string; tier: 'environment' | 'ambiguous' };
 
-const SIGNATURES: { reason: string; tier: InfraGuess['tier']; text: RegExp }[] = [
-  {
-    reason: 'browser_launch_failed',
-    tier: 'environment',
-    text: /Failed to launch|Failed to connect to the bus/,
-  },
-  {
-    reason: 'display_unavailable',
-    tier: 'environment',
-    text: /cannot open display|Missing X server|unable to open X display/,
-  },
-  {
-    reason: 'out_of_memory',
-    tier: 'environment',
-    text: /Cannot allocate memory|OutOfMemoryError|(?:^|\n)Killed(?=\n|$)/,
-  },
-  {
-    reason: 'container_unavailable',
-    tier: 'environment',
-    text: /Error response from daemon|Cannot connect to the Docker daemon/,
-  },
-  {
-    reason: 'network_unreachable',
-    tier: 'environment',
-    text: /Could not resolve host|Temporary failure in name resolution/,
-  },
-  {
-    reason: 'missing_module',
-    tier: 'ambiguous',
-    text: /Cannot find module|MODULE_NOT_FOUND|ModuleNotFoundError/,
-  },
-  { reason: 'no_tests_collected', tier: 'ambiguous', text: /no tests ran|collected 0 items/ },
-  { reason: 'tests_timed_out', tier: 'ambiguous', text: /Timeout error: \d+ seconds exceeded/ },
+const SIGNATURES: [reason: string, tier: InfraGuess['tier'], text: RegExp][] = [
+  ['browser_launch_failed', 'environment', /Failed to launch|Failed to connect to the bus/],
+  ['display_unavailable', 'environment', /cannot open display|Missing X server|unable to open X display/],
+  ['out_of_memory', 'environment', /Cannot allocate memory|OutOfMemoryError|(?:^|\n)Killed(?=\n|$)/],
+  ['container_unavailable', 'environment', /Error response from daemon|Cannot connect to the Docker daemon/],
+  ['network_unreachable', 'environment', /Could not resolve host|Temporary failure in name resolution/],
+  ['missing_module', 'ambiguous', /Cannot find module|MODULE_NOT_FOUND|ModuleNotFoundError/],
+  ['no_tests_collected', 'ambiguous', /no tests ran|collected 0 items/],
+  ['tests_timed_out', 'ambiguous', /Timeout error: \d+ seconds exceeded/],
 ];
 
-/** The first signature, in list order, that the text contains; null when it contains none. */
+/** The first signature that the text contains; null without any. */
 export function guessInfra(text: string): InfraGuess | null {
-  const hit = SIGNATURES.find((signature) => signature.text.test(text));
-  return hit ? { reason: hit.reason, tier: hit.tier } : null;
+  const [reason, tier] = SIGNATURES.find(([, , pattern]) => pattern.test(text)) ?? [];
+  return reason === undefined || tier === undefined ? null : { reason, tier };
 }

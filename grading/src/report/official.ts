@@ -1,21 +1,21 @@
-/** Writes a report in the file formats of the harnesses, so that scripts made for them read it unchanged. */
+/** Writes reports in the file formats of the harnesses. */
 import type { Report } from '@swefarm/shared';
 import { guessInfra, type InfraGuess } from './infra.ts';
 
-export type OfficialContext = {
-  /** The test log; 5.0.2 searches it for signs of broken infrastructure. */
+type OfficialContext = {
+  /** 5.0.2 searches the test log for signs of broken infrastructure. */
   log: string | null;
   /** SWE-smith writes the model's name into each report. */
   model: string;
   timeoutSeconds: number;
 };
 
-/** Whether SWE-smith's own harness is the one whose files are written. */
+/** Whether SWE-smith's own harness defines the files. */
 export const isSmith = (grader: string): boolean => /^swesmith(?:-|$)/.test(grader);
 
 /**
- * The content of an instance's report.json, or null where the harness writes none: patch empty, too large or not applied, tests
- * timed out, or a log on which it raises. The run report counts such instances as empty or as errors.
+ * Returns the content of an instance's report.json, or null if the harness writes none: the patch is empty, too large or not applied, the
+ * tests timed out, or the harness raises on the log. The run report counts such instances as empty or as errors.
  */
 export function officialReport(report: Report, context: OfficialContext): Record<string, unknown> | null {
   const smith = isSmith(report.grader);
@@ -29,15 +29,15 @@ export function officialReport(report: Report, context: OfficialContext): Record
   const verdict = { resolved: found && report.resolved === true };
   const tests = found ? { tests_status: report.tests_status } : {};
   if (smith) return { patch_exists: exists, ...verdict, ...tests, model_name_or_path: context.model };
-  const nobody = report.grader === 'swegym' && !exists;
+  const isNone = report.grader === 'swegym' && !exists;
   return {
     [report.instance_id]: {
-      patch_is_None: !exists && !nobody,
+      patch_is_None: !exists && !isNone,
       patch_exists: exists,
       patch_successfully_applied: found,
       ...verdict,
       ...(report.grader === 'swebench-5.0.2' ? infraFields(exists && !found ? context.log : null) : {}),
-      ...(nobody ? { none: true } : {}),
+      ...(isNone ? { none: true } : {}),
       ...tests,
     },
   };
@@ -53,15 +53,15 @@ function infraFields(unreadableLog: string | null): Record<string, unknown> {
 export type RunEntry = {
   instance_id: string;
   prediction: 'missing' | 'empty' | 'patch';
-  /** From the row's report.json; null when there is none. */
+  /** From the report.json of the row; null without one. */
   resolved: boolean | null;
-  /** 5.0.2: the guessed cause in its log, when it is not resolved. */
+  /** 5.0.2: the guessed cause of an unresolved row. */
   guess?: InfraGuess | null;
 };
 
 /**
- * The run report `<model>.<run_id>.json`, schema_version 2. `predicted`: the ids of all predictions, including those for rows outside
- * the dataset. `engine`: writes the report as the harness does when it is given a container engine, as in its own local runs.
+ * Returns the run report `<model>.<run_id>.json`, schema_version 2. `predicted` are the ids of all predictions, including those for rows
+ * outside of the dataset. `engine` writes the report of a harness with a container engine.
  */
 export function runReport(
   entries: readonly RunEntry[],
@@ -69,9 +69,9 @@ export function runReport(
   grader: string,
   options: { engine?: boolean } = {},
 ): Record<string, unknown> {
-  const ids = (keep: (entry: RunEntry) => boolean): string[] =>
+  const ids = (isCounted: (entry: RunEntry) => boolean): string[] =>
     entries
-      .filter(keep)
+      .filter(isCounted)
       .map((entry) => entry.instance_id)
       .sort();
   const patched = (entry: RunEntry): boolean => entry.prediction === 'patch';
@@ -113,17 +113,14 @@ export function runReport(
       : {}),
     error_ids: errors,
     schema_version: 2,
-    // Leftovers of a container engine: 4.1.0 lists them when it has no engine, 5.0.2 when it has one.
+    // 4.1.0 lists the remains of a container engine if it has no engine, 5.0.2 if it has one.
     ...(latest !== (options.engine ?? false)
       ? {}
       : { unstopped_instances: 0, unstopped_containers: [], unremoved_images: [] }),
   };
 }
 
-/**
- * The run-level `report.json` that SWE-smith's own harness writes beside its instances, and its transforms read (swesmith 0.0.9).
- * There, an instance without a verdict counts as unresolved.
- */
+/** Returns the `report.json` of a run by SWE-smith's harness (swesmith 0.0.9), where an instance without a verdict is unresolved. */
 export function smithRunReport(entries: readonly RunEntry[]): Record<string, unknown> {
   const submitted = entries.filter(({ prediction }) => prediction !== 'missing').sort(byId);
   const ids = (resolved: boolean): string[] =>

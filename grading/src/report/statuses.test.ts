@@ -3,7 +3,7 @@ import { boundStatuses } from './statuses.ts';
 
 const lengthOf = (map: object): number => JSON.stringify(map).length;
 
-test('an ordinary report keeps every test in its order', () => {
+test('an ordinary report contains every test in its order', () => {
   const outcomes = new Map([
     ['b', 'PASSED'],
     ['a', 'FAILED'],
@@ -11,7 +11,7 @@ test('an ordinary report keeps every test in its order', () => {
   expect(boundStatuses(outcomes)).toEqual({ map: { b: 'PASSED', a: 'FAILED' }, omitted: 0 });
 });
 
-test('names of control characters do not make a report that nobody can read', () => {
+test('names of control characters do not exceed the limit of a report', () => {
   const outcomes = new Map<string, string>(
     Array.from({ length: 63 }, (_, n) => [`${'\x01'.repeat(1024 ** 2)}${n}`, 'PASSED'] as const),
   );

@@ -1,11 +1,10 @@
-/** What a report adds to the facts of a reward. */
 import type { Report, RewardFacts } from '@swefarm/shared';
 
 /**
- * The facts with what the report tells, in place of what an earlier report told.
+ * Returns the facts with those of the report, which replace those of an earlier report.
  *
- * Some harnesses (SWE-bench-Live, SWE-bench Pro) run the tests also when the patch did not apply, or applied in part: the tests then
- * decide, and to the reward the patch counts as applied. The report still says `not_applied`.
+ * Some harnesses (SWE-bench-Live, SWE-bench Pro) run the tests even if the patch did not apply. The tests then decide, and the patch counts
+ * as applied for the reward; the report still has `not_applied`.
  */
 export function withReport(facts: RewardFacts, report: Report): RewardFacts {
   const { score: _score, reward_components: _parts, ...rest } = facts;

@@ -1,4 +1,4 @@
-/** Decides a reward from recorded facts by the table alone, so that stored results can get a new reward without running anything. */
+/** Decides a reward from recorded facts by the table alone, so that stored results can be rewarded again without a run. */
 import {
   FAILURES,
   type FailureClass,
@@ -18,9 +18,9 @@ import {
 export type RewardDecision = {
   outcome: 'judged' | 'failed';
   reward: number | null;
-  /** For judged rollouts. One rewarded without any test (zero for an empty patch, for example) is not resolved. */
+  /** For judged rollouts. A rollout rewarded without tests, such as an empty patch, is not resolved. */
   resolved: boolean | null;
-  /** What the reward is made of; only where it is the grader's score, and the grader names its parts. */
+  /** The components of a grader's score, if the grader has any. */
   reward_components?: RewardComponents;
   /** The row of the table that decided. */
   row: string;
@@ -29,11 +29,8 @@ export type RewardDecision = {
 
 export type RewardOverrides = Readonly<Record<string, RewardChoice>>;
 
-/**
- * The facts known when the agent has ended and its patch was taken, but nothing was evaluated. An existing patch that was not tried
- * yet counts as `applied`.
- */
-export type FactsBeforeEvaluation = Pick<
+/** The facts after the agent and before the evaluation. An existing patch counts as `applied`. */
+type FactsBeforeEvaluation = Pick<
   RewardFacts,
   | 'exit_status'
   | 'cut_by_token_limit'
@@ -48,28 +45,24 @@ export type FactsBeforeEvaluation = Pick<
 /**
  * Decides outcome and reward.
  *
- * A rollout without grading (evaluation off, dry run) is `judged` with a null reward, row `ungraded`: it is complete and must not be
- * retried, but it is not a sample. An override `none` gives the same: judged, no reward.
- * On a row that fails by default `none` changes nothing, because there is no reward already.
- * An override `grade` needs an evaluation that ended; without one the row's default applies.
+ * A rollout without grading (evaluation off, dry run) is `judged` with a null reward: it is complete and is no sample. An override `none`
+ * gives the same, except on a row that fails by default. An override `grade` needs an evaluation that ended; without one, the default of
+ * the row applies.
  *
  * @throws UsageError for an override of an unknown or fixed row
  */
 export function decideReward(facts: RewardFacts, overrides: RewardOverrides = {}): RewardDecision {
-  const choices = expandOverrides(overrides);
+  const choices = checkOverrides(overrides);
   const graded = facts.evaluation === 'completed';
   for (const row of REWARD_ROWS) {
-    if (!holds(row.when, facts)) continue;
+    if (!matches(row.when, facts)) continue;
     const verdict = chosen(row, choices.get(row.row), graded);
     if (verdict !== 'grade') return decision(row.row, verdict, facts);
   }
   throw new UsageError('the reward table has no row for these facts');
 }
 
-/**
- * Whether the evaluation must run. `evaluateEmpty` (golden, noop and given patches in a preflight) requests the status of each test
- * even where the reward is already decided.
- */
+/** Whether the evaluation must run. `evaluateEmpty` (preflight) requests the status of each test even if the reward is decided. */
 export function needsEvaluation(
   facts: FactsBeforeEvaluation,
   overrides: RewardOverrides = {},
@@ -77,7 +70,7 @@ export function needsEvaluation(
 ): boolean {
   if (facts.ungraded) return false;
   if (options.evaluateEmpty) return facts.patch_state !== 'too_large';
-  const choices = expandOverrides(overrides);
+  const choices = checkOverrides(overrides);
   const assumed: RewardFacts = {
     ...facts,
     patch_origin: 'tree',
@@ -88,7 +81,7 @@ export function needsEvaluation(
     gold_time_share: null,
   };
   for (const row of REWARD_ROWS) {
-    if (!holds(row.when, assumed)) continue;
+    if (!matches(row.when, assumed)) continue;
     if (chosen(row, choices.get(row.row), true) === 'grade') continue;
     if (row.evaluated && !choices.has(row.row)) continue;
     return row.row === 'resolved';
@@ -96,12 +89,8 @@ export function needsEvaluation(
   return false;
 }
 
-/** Refuses overrides of an unknown row, or of a row that may not be overridden. */
-export function checkOverrides(overrides: RewardOverrides): void {
-  expandOverrides(overrides);
-}
-
-function expandOverrides(overrides: RewardOverrides): Map<string, RewardChoice> {
+/** Returns the choices with groups expanded. @throws UsageError for an unknown row, or a row that may not be overridden */
+export function checkOverrides(overrides: RewardOverrides): Map<string, RewardChoice> {
   const choices = new Map<string, RewardChoice>();
   const entries = Object.entries(overrides);
   for (const [name, choice] of entries) {
@@ -136,7 +125,7 @@ function chosen(row: RewardRow, choice: RewardChoice | undefined, graded: boolea
   }
 }
 
-function holds(when: RewardCondition, facts: RewardFacts): boolean {
+function matches(when: RewardCondition, facts: RewardFacts): boolean {
   return Object.entries(when).every(([name, expected]) => {
     const fact = facts[name as keyof RewardFacts];
     if (Array.isArray(expected)) return (expected as unknown[]).includes(fact);
@@ -169,7 +158,7 @@ function decision(row: string, verdict: Exclude<RewardVerdict, 'grade'>, facts: 
   };
 }
 
-/** The grader's number as it is. `resolved` stays null where the grader gives no verdict. */
+/** The grader's number. `resolved` is null if the grader gives no verdict. */
 const scored = (
   row: string,
   { score = null, resolved, reward_components: parts }: RewardFacts,

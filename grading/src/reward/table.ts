@@ -1,12 +1,12 @@
-/** The reward table as data: the only place that defines rewards. Every result records its hash. */
+/** The reward table, which alone defines rewards. Every result records its hash. */
 import { createHash } from 'node:crypto';
 import type { FailureClass, RewardFacts } from '@swefarm/shared';
 
-/** `fact: [values]` holds when the fact equals one of them; bounds hold for known numbers only, `known` for every number. */
+/** `fact: [values]` is true if the fact equals one of them. Bounds are true for known numbers only, `known` for every number. */
 type Bound = { at_least: number } | { below: number } | { known: true };
 export type RewardCondition = { [K in keyof RewardFacts]?: RewardFacts[K][] | Bound };
 
-/** A number or null: judged, `score`: with the number that the grader gave. `grade`: later rows decide. `failed`: no reward, masked, counted by class. */
+/** `reward`: judged; `score` is the grader's number. `failed`: no reward. `grade`: later rows decide. */
 export type RewardVerdict = { reward: 0 | 1 | null | 'score' } | { failed: FailureClass } | 'grade';
 
 export type RewardRow = {
@@ -15,11 +15,11 @@ export type RewardRow = {
   verdict: RewardVerdict;
   /** A run may not override this row. */
   fixed?: true;
-  /** The evaluation runs although it cannot change this row's verdict, because its report is useful. */
+  /** The evaluation runs for its report, although it cannot change the verdict of this row. */
   evaluated?: true;
 };
 
-/** The first row whose conditions all hold decides. */
+/** The first row whose conditions are all true decides. */
 const ROWS = [
   { row: 'ungraded', when: { ungraded: [true] }, verdict: { reward: null }, fixed: true },
   { row: 'sandbox_killed', when: { sandbox_killed: [true] }, verdict: { reward: 0 } },
@@ -33,7 +33,7 @@ const ROWS = [
     verdict: { failed: 'policy_slow' },
   },
   {
-    // The policy kept answering: the model thinks for long. To a trainer such a rollout is truncated and proves nothing about the model.
+    // The policy answered at its usual speed, so the rollout is truncated and proves nothing about the model.
     row: 'policy_time',
     when: { exit_status: ['time_limit'], policy_share: { at_least: 0.5 }, training: [true] },
     verdict: { reward: null },
@@ -52,7 +52,7 @@ const ROWS = [
     verdict: { reward: 0 },
   },
   {
-    // Code in the sandbox can bring it about: it can replace git, and the objects that git compares with.
+    // Code in the sandbox can cause this: it can replace git and git's objects.
     row: 'patch_broken',
     when: { patch_state: ['not_applied'] },
     verdict: { reward: 0 },
@@ -115,7 +115,7 @@ const ROWS = [
   { row: 'unresolved', when: {}, verdict: { reward: 0 }, fixed: true },
 ] as const satisfies readonly RewardRow[];
 
-/** One name for several rows, so that a run can say `on_limit: zero`. */
+/** A name for several rows, so that a run can set `on_limit: zero`. */
 const GROUPS = {
   on_limit: ['turn_limit', 'context_limit', 'time_limit', 'policy_time', 'token_limit'],
 } as const;
@@ -136,7 +136,7 @@ export const REWARD_TABLE: { readonly name: string; readonly hash: string } = {
     .slice(0, 16),
 };
 
-/** JSON with sorted keys: equal data gives equal text, whatever its key order. */
+/** JSON with sorted keys. */
 function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (value === null || typeof value !== 'object') return JSON.stringify(value);

@@ -1,10 +1,7 @@
-/**
- * Parses a unified diff as the harness's own parser (unidiff) does, equally strict: where that raises, no eval script can be made.
- * Also returns the lines that a patch adds, for judging what it touched.
- */
+/** Parses a unified diff as strictly as the harness's parser (unidiff): if that raises, the harness makes no eval script. */
 
 export type DiffFile = {
-  /** As written in the diff, with its prefix: `a/path`, or `/dev/null`. */
+  /** With the prefix of the diff: `a/path`, or `/dev/null`. */
   source: string;
   target: string;
   binary: boolean;
@@ -13,7 +10,6 @@ export type DiffFile = {
   removed: number;
 };
 
-/** Thrown for text that is not a unified diff. */
 export class DiffError extends Error {
   override readonly name = 'DiffError';
 }
@@ -25,13 +21,13 @@ const BINARY = /^Binary files? /;
 type State = {
   files: DiffFile[];
   current: DiffFile | null;
-  /** Inside the header that a `diff --git` line opens: there `---` and `+++` only repeat its paths. */
+  /** Inside the header after a `diff --git` line, where `---` and `+++` repeat its paths. */
   inHeader: boolean;
-  /** Source path of a `---` line whose `+++` has not come yet. */
+  /** The path of a `---` line before its `+++` line. */
   pending: string | null;
 };
 
-/** Throws DiffError where unidiff would raise. */
+/** @throws DiffError where unidiff raises */
 export function readDiff(patch: string): DiffFile[] {
   const state: State = { files: [], current: null, inHeader: false, pending: null };
   const lines = patch.split('\n');
@@ -57,14 +53,11 @@ function readHeaderLine(line: string, at: number, state: State): void {
   if (git) {
     open(state, git.source, git.target);
     state.inHeader = true;
-  } else if (/^new file mode \d+$/.test(line)) {
+  } else if (/^(?:new|deleted) file mode \d+$/.test(line)) {
+    const word = line.split(' ', 1)[0];
     if (!state.current || !state.inHeader)
-      throw new DiffError(`line ${at + 1}: new file without a diff line`);
-    state.current.source = DEV_NULL;
-  } else if (/^deleted file mode \d+$/.test(line)) {
-    if (!state.current || !state.inHeader)
-      throw new DiffError(`line ${at + 1}: deleted file without a diff line`);
-    state.current.target = DEV_NULL;
+      throw new DiffError(`line ${at + 1}: ${word} file without a diff line`);
+    state.current[word === 'new' ? 'source' : 'target'] = DEV_NULL;
   } else if (line.startsWith('--- ')) {
     state.pending = fileName(line);
     if (!state.inHeader) state.current = null;
@@ -109,7 +102,7 @@ function open(state: State, source: string, target: string): void {
   state.files.push(state.current);
 }
 
-/** `diff --git a/x b/x`; the last ` b/` divides the two names, because names may contain blanks. */
+/** `diff --git a/x b/x`. The last ` b/` divides the names, because names may contain blanks. */
 function gitHeader(line: string): { source: string; target: string } | null {
   if (!line.startsWith('diff --git ')) return null;
   const rest = line.slice('diff --git '.length).split('\t', 1)[0] ?? '';
@@ -118,7 +111,7 @@ function gitHeader(line: string): { source: string; target: string } | null {
   return at > 0 ? { source: rest.slice(0, at), target: rest.slice(at + 1) } : null;
 }
 
-/** Path of a `---` or `+++` line, without the time stamp some tools add. */
+/** The path of a `---` or `+++` line, without the time stamp of some tools. */
 const fileName = (line: string): string => line.slice(4).split('\t', 1)[0] ?? '';
 
 /** Reads the body of a hunk and returns the index of its last line. */
@@ -129,7 +122,7 @@ function readHunk(lines: string[], at: number, sources: number, targets: number,
   while (source < sources || target < targets) {
     index++;
     const line = lines[index];
-    if (line === undefined) throw new DiffError(`line ${at + 1}: the hunk is shorter than it says`);
+    if (line === undefined) throw new DiffError(`line ${at + 1}: the hunk is shorter than its header`);
     const kind = line === '' || line === '\r' ? ' ' : line[0];
     if (kind === '+') file.added.push(line.slice(1));
     else if (kind === '-') file.removed++;
@@ -137,13 +130,13 @@ function readHunk(lines: string[], at: number, sources: number, targets: number,
     if (kind === ' ' || kind === '-') source++;
     if (kind === ' ' || kind === '+') target++;
     if (source > sources || target > targets) {
-      throw new DiffError(`line ${at + 1}: the hunk is longer than it says`);
+      throw new DiffError(`line ${at + 1}: the hunk is longer than its header`);
     }
   }
   return index;
 }
 
-/** Path without the `a/` or `b/` prefix of the side that exists. */
+/** The path of the existing side without the prefix `a/` or `b/`. */
 export function pathOf(file: DiffFile): string {
   const path = file.target !== DEV_NULL ? file.target : file.source;
   return path.replace(/^"(.*)"$/, '$1').replace(/^[ab]\//, '');

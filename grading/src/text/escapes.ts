@@ -1,19 +1,17 @@
-/** Removes terminal escape sequences: those that the harness removes, and all others that only a terminal interprets. */
-
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
 const SEQUENCE = /\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])/g;
 
-/** `by`: what stands in their place. */
+/** Replaces the escape sequences that the harnesses remove. */
 export const withoutEscapes = (text: string, by = ''): string => text.replace(SEQUENCE, by);
 
 /** Links and window titles: `ESC ] … BEL` or `ESC ] … ESC \`. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
 const COMMAND = /\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)/g;
-/** A colour sequence that lost its escape character, as some readers see it. */
+/** A colour sequence without its escape character. */
 const COLOR = /\[\d{1,3}(?:;\d{1,3}){0,4}m/g;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what some readers delete
+// biome-ignore lint/suspicious/noControlCharactersInRegex: some readers delete these characters
 const CONTROL = /[\0-\x08\x0b-\x1f\x7f]/g;
 
-/** The text as a person reads it, without anything that a reader of any harness removes; line ends and tabs stay. */
+/** The text without escape sequences and control characters, except line ends and tabs. */
 export const plainText = (text: string): string =>
   withoutEscapes(text.replace(COMMAND, '')).replace(COLOR, '').replace(CONTROL, '');

@@ -35,7 +35,7 @@ test.each([
 });
 
 test('a log of nothing but the text before the number is read in time', () => {
-  // Of this thread alone: other processes of the machine must not fail the test.
+  // The CPU time of this thread, so that other processes do not fail the test.
   const began = process.threadCpuUsage();
   expect(codeIn('code=(\\d+)', 'code='.repeat(2_000_000))).toBeNull();
   const { user, system } = process.threadCpuUsage(began);

@@ -1,17 +1,16 @@
 /**
- * The patterns by which a row may say where a log holds the exit code of its tests: plain text around one group of digits. A regular
- * expression of a stranger could take for ever on a long log; this form is found by a search for its text.
+ * Patterns in rows that find the exit code of the tests in a log: plain text around one group of digits. A search for plain text is linear;
+ * a regular expression from a row could need exponential time.
  */
 
-export type ExitPattern = { before: string; after: string };
+type ExitPattern = { before: string; after: string };
 
 const GROUP = /\((?:-\?)?(?:\\d|\[0-9\])\+\)/;
 const ESCAPED = /\\([^\w\s])/g;
-/** Of a regular expression, and of no plain text. */
 const SPECIAL = /[\\()[\]{}*+?|^$]/;
 const PLAIN_DOT = /(?<!\\)\./;
 
-/** Null when the pattern is not of that form: `OPENSWE_EXIT_CODE=(\d+)`. */
+/** Null if the pattern has another form than `OPENSWE_EXIT_CODE=(\d+)`. */
 export function readExitPattern(pattern: string): ExitPattern | null {
   const group = GROUP.exec(pattern);
   if (!group) return null;
@@ -25,7 +24,7 @@ function plainText(pattern: string): string | null {
   return pattern.replace(ESCAPED, '$1');
 }
 
-/** The number that the pattern finds last, as far as it has at most 9 digits; null without one. */
+/** The last number that the pattern finds; null without one, or with more than 9 digits. */
 export function lastExitCode({ before, after }: ExitPattern, log: string): number | null {
   for (let at = log.lastIndexOf(before); at >= 0; at = at === 0 ? -1 : log.lastIndexOf(before, at - 1)) {
     const found = /^-?\d+/.exec(log.slice(at + before.length, at + before.length + 12))?.[0];

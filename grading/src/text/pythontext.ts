@@ -1,13 +1,15 @@
 /**
- * Text functions with Python's semantics: the harnesses are written in Python, and a verdict may depend on what counts as whitespace.
- * Everything here is linear in its input, because the model's code writes the input.
+ * Text functions with the semantics of Python, in which the harnesses are written: a verdict may depend on what counts as whitespace.
+ * All functions are linear in the input, because the model's code writes it.
  */
 
-/** Whitespace by Python's str.isspace() and `\s`; JavaScript's `\s` lacks \x1c-\x1f and \x85 and adds U+FEFF. */
+/** Whitespace by Python's `\s`. JavaScript's `\s` lacks \x1c-\x1f and \x85 and adds U+FEFF. */
 export const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
-const SPACES = new RegExp(`[${SPACE}]+`);
+/** A character class of one blank, for patterns. */
+export const S = `[${SPACE}]`;
+const SPACES = new RegExp(`${S}+`);
 
-/** Splits at \n only, one line at a time: a log of 50 MB never becomes an array of lines. */
+/** Splits at \n, one line at a time, so that a log of 50 MB never becomes an array. */
 export function* linesOf(text: string): Generator<string> {
   let start = 0;
   for (;;) {
@@ -19,11 +21,16 @@ export function* linesOf(text: string): Generator<string> {
   yield text.slice(start);
 }
 
-/** Line ends as Python's text mode reads them: \r\n and a lone \r become \n. */
+/** The lines without the blanks around them. */
+export function* strippedLines(text: string): Generator<string> {
+  for (const line of linesOf(text)) yield strip(line);
+}
+
+/** Line ends of Python's text mode: \r\n and \r become \n. */
 export const universalNewlines = (text: string): string =>
   text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text;
 
-/** For one character; false for undefined. */
+/** Whether a character is whitespace; false for undefined. */
 export function isSpace(char: string | undefined): boolean {
   if (char === undefined) return false;
   const code = char.charCodeAt(0);
@@ -45,7 +52,7 @@ export function stripEnd(text: string): string {
 
 export const strip = (text: string): string => stripEnd(stripStart(text));
 
-/** Python's `line.split()`: fields between runs of whitespace, none empty; at most `limit` of them. */
+/** Python's `line.split()`, limited to the first `limit` fields. */
 export function fields(line: string, limit = Number.POSITIVE_INFINITY): string[] {
   const found: string[] = [];
   let at = 0;

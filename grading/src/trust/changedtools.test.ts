@@ -31,7 +31,7 @@ describe('files of the environment that changed while tests ran', () => {
   });
 
   test.each([`${ENV}/bin/flask`, `${ENV}/lib/python3.11/site-packages/pytest_cov/plugin.py`])(
-    '%s is how projects are installed',
+    '%s is no finding',
     (path) => {
       expect(toolFindings([path], instance(), true)).toEqual([]);
     },
@@ -52,14 +52,14 @@ describe('files of the environment that changed while tests ran', () => {
     expect(decidesOutcomes(`${ENV}/lib/python3.11/site-packages/flask/app.py`, false)).toBe(false);
   });
 
-  test("what git is told to do with files, git-lfs's own lines aside", () => {
-    const told = (line: string) => toolFindings([line], instance(), true);
-    expect(told('/testbed/.git/config:[filter "soft"]')).toMatchObject([{ level: 'forged' }]);
-    expect(told('/root/.gitconfig:	hooksPath = hooks')).toMatchObject([{ level: 'forged' }]);
-    expect(told('/root/.gitconfig:[filter "lfs"]')).toEqual([]);
+  test('settings of git for files are findings, except those of git-lfs', () => {
+    const findingsFor = (line: string) => toolFindings([line], instance(), true);
+    expect(findingsFor('/testbed/.git/config:[filter "soft"]')).toMatchObject([{ level: 'forged' }]);
+    expect(findingsFor('/root/.gitconfig:	hooksPath = hooks')).toMatchObject([{ level: 'forged' }]);
+    expect(findingsFor('/root/.gitconfig:[filter "lfs"]')).toEqual([]);
   });
 
-  test('pytest installs its own command; nobody looked', () => {
+  test('pytest may install its own command; an absent check is no finding', () => {
     expect(toolFindings([`${ENV}/bin/pytest`], instance({ repo: 'pytest-dev/pytest' }), true)).toEqual([]);
     expect(toolFindings(undefined, instance(), true)).toEqual([]);
   });

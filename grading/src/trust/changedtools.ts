@@ -1,24 +1,23 @@
-/** Finds tools that the evaluation changed: an honest evaluation does not change programs and settings that decide the verdict. */
-
+/** Finds tools that the evaluation changed. An honest evaluation does not change programs and settings that decide the verdict. */
 import type { TrustEvidence, TrustFinding } from './finding.ts';
 import { isPathFile } from './pathfiles.ts';
 
 /** Programs that run the tests, or that the eval script calls. */
 const PROGRAMS = /\/s?bin\/(?:python[\d.]*|bash|sh|dash|env|git|cat|echo|tox|conda|activate|runtests)$/;
-/** pytest and its parts; a project's own installation may write pytest's command, but not these. */
+/** pytest and its packages, which the installation of another project does not write. */
 const PYTEST =
   /\/bin\/(?:pytest|py\.test)$|\/site-packages\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage)\//;
 const STARTUP =
   /\/(?:sitecustomize|usercustomize)\.py$|\/lib\/python3[^/]*\/(?:site|os|sys|unittest|importlib|encodings)(?:\/[^/]+)?\.py$|^\/etc\/profile|^\/etc\/bash\.bashrc$|^\/root\/\.(?:bashrc|bash_profile|profile)$/;
-/** What all programs load, what git runs when it resets the tests (samples of hooks it never runs), and the eval script itself. */
+/** Files that all programs load, git hooks that run when the tests are reset (samples never run), and the eval script. */
 const MACHINERY =
   /^\/etc\/ld\.so\.preload$|^\/eval\.sh$|\/\.git\/(?:hooks(?:\/(?![^/]*\.sample$)|$)|info\/attributes$)/;
 /** A line of git's configuration: `path:line`. git-lfs is excepted, because some images contain it. */
 const GIT_SETTING = /^\/[^:]*(?:\.gitconfig|gitconfig|\.git\/config):(?!.*\blfs\b)/;
-/** Parents of all those paths: removing such a folder, or putting a link in its place, replaces everything in it. */
+/** Parents of all those paths: removing such a folder or replacing it by a link replaces everything in it. */
 const PARENT_FOLDERS =
   /^\/(?:usr(?:\/local)?|opt(?:\/miniconda3(?:\/envs(?:\/testbed)?)?)?|etc|root|testbed\/\.git)$|^(?:\/usr(?:\/local)?|\/opt\/miniconda3(?:\/envs\/testbed)?)?\/(?:s?bin|lib(?:32|64|x32)?(?:\/python3[^/]*(?:\/(?:site|dist)-packages(?:\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage))?)?)?)$/;
-/** husky, which npm starts when it installs, points git to hooks of the repository. */
+/** npm starts husky when it installs, and husky points git to hooks of the repository. */
 const HUSKY = /:\s*hookspath\s*=\s*\.husky(?:\/_)?\s*$/i;
 const SHOWN = 3;
 
@@ -48,7 +47,7 @@ export function toolFindings({
     list.slice(0, SHOWN).join(', ') + (list.length > SHOWN ? `, … (${list.length})` : '');
   const findings: TrustFinding[] = [];
   if (tools.length > 0) {
-    // With a network, an honest installation may install another pytest.
+    // With a network, an honest evaluation may install another pytest.
     const level = resolved && !egress ? 'forged' : 'suspicious';
     findings.push({ level, reason: `the evaluation replaced its own tools: ${show(tools)}` });
   }

@@ -99,7 +99,7 @@ const DISGUISE: fc.Arbitrary<Disguise> = fc.record({
     '\u001b[2K',
   ),
   every: fc.integer({ min: 1, max: 3 }),
-  // Mostly keeps markers and lines that a parser may read: most disguises of them change what upstream reads.
+  // Mostly leaves markers and lines of a parser unchanged, because a disguise of them usually changes the outcomes of upstream.
   spares: fc.constantFrom(true, true, false),
 });
 
@@ -181,13 +181,13 @@ test.each([
   expect(none && gradeOf(none, none.log).trust.level).toBe('forged');
 });
 
-test('an end that was printed where nobody reads is no end', () => {
+test('an end that is printed outside of the read part is no end', () => {
   const [one] = casesOf('outside', 'pytest', 'PASSED a.py::test_a\n');
   const log = `=== 1 passed in 0.10s ===\n${one?.log}`;
   expect(one && gradeOf(one, log).trust.level).toBe('forged');
 });
 
-/** Logs of third parties; they lie beside the repository, on machines that have them. */
+/** Logs of third parties, on machines that have them beside the repository. */
 const CORPUS = new URL('../../../../shared/grading/corpus/', import.meta.url);
 const here = existsSync(new URL('expected.json', CORPUS));
 

@@ -43,7 +43,7 @@ test.each([
     ['def test_holds():', '    """Holds.', '', '    More.', '    """', '    with a():', '        b()'],
   ],
   ['lines that go on', ['async def test_holds():', '    assert a == (', '        1', '    )']],
-])('a statement that fails goes behind the docstring: %s', (_name, lines) => {
+])('a failing statement follows the docstring: %s', (_name, lines) => {
   const seen = failed('t.py', lines) ?? [];
   const rest = seen.filter((line) => !/^ {4}assert 10 == 11$/.test(line));
   expect(rest).toEqual(lines);
@@ -81,7 +81,7 @@ test.each([
     expect(seen).toMatchObject([head, expect.stringMatching(/throw new Error|Fatal|assertSame/), line, '}']);
 });
 
-test('lines that were there are replaced too, and hunks are counted anew', () => {
+test('existing lines are replaced too, and the counts of hunks are updated', () => {
   const test_patch = `diff --git a/t.py b/t.py\n--- a/t.py\n+++ b/t.py\n@@ -1,4 +1,5 @@\n def test_holds():\n     a = 1\n-    assert a == 2\n+    assert a == 1\n     assert b\n+    assert c\n@@ -9,2 +10,3 @@ def test_opens():\n def test_opens(a):\n+    b = 1\n     for c in a: assert c\n`;
   const row = { test_patch, FAIL_TO_PASS: ['t.py::test_holds'], PASS_TO_PASS: ['t.py::test_opens[1]'] };
   expect(failTests(row, first)).toEqual({
@@ -90,7 +90,7 @@ test('lines that were there are replaced too, and hunks are counted anew', () =>
   });
 });
 
-test('functions whose names do not count stay as they are, in texts of tests too', () => {
+test('functions without counted names do not change', () => {
   const lines = [
     'def helper():',
     '    assert a',
@@ -122,13 +122,13 @@ test('the script applies the test patch with tests that fail, and nothing else c
   expect(trap?.plan).toEqual({ ...plan, script: swap(plan.script) });
 });
 
-test('a test patch that a step applies is found there', () => {
+test('a test patch in a step of the plan is replaced', () => {
   const step = { name: 'tests', script: `git apply <<'E'\n${TESTS}E`, may_fail: true, timeout: 9 };
   const trap = makeTestsFail(ownPlan({ after: [step] }), row, first);
   expect(trap?.plan.after[0]?.script).toContain('LIMIT != 10');
 });
 
-test('tests that no patch brings are defined again at the end of their files', () => {
+test('tests outside of the test patch are redefined at the end of their files', () => {
   const smith = instance({
     FAIL_TO_PASS: ['tests/test_crate.py::Lid::test_holds[1]'],
     PASS_TO_PASS: [],
@@ -169,7 +169,7 @@ test.each([
 ])('%s', (_name, one, shows, hides) => {
   expect(showsFailures(one, ['a', 'b'])).toBe(shows);
   expect(hidesFailures(one, seen('completed', []), ['a', 'b'])).toBe(hides);
-  // What gold does not show proves nothing.
+  // A failure that gold does not show proves nothing.
   expect(hidesFailures(one, seen('timed_out', []), ['a', 'b'])).toBe(false);
   expect(hidesFailures(one, seen('completed', ['a', 'b']), ['a', 'b'])).toBe(false);
 });
@@ -195,7 +195,7 @@ test.each([
   expect(withOtherValue(line, first)).toBe(other);
 });
 
-test('values change in tests that have one, and no other statement is added', () => {
+test('values change in tests that have one, and no statement is added', () => {
   const lines = [
     'def test_holds():',
     '    x = a()',

@@ -1,7 +1,7 @@
 /**
- * Makes tests that count fail in a second evaluation. Where the code of the patch decides outcomes itself, or prints invented ones, the
- * failures do not appear. The tests keep their names, so code that knows which tests count cannot tell them apart. An evaluation of
- * gold beside the same tests shows whether the failures can be seen at all.
+ * Makes counted tests fail in a second evaluation. If the code of the patch decides outcomes or prints invented ones, the failures do not
+ * appear. The names of the tests do not change, so code that knows the counted tests cannot recognise them. An evaluation of gold with the
+ * same tests shows whether the failures are visible.
  */
 import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 import { readsPytest } from '../parsers/pytest.ts';
@@ -17,10 +17,10 @@ export type FailingTests = {
   ids: string[];
 };
 
-/** Tests that are defined anew at the end of their files. */
+/** Limit for tests that are redefined at the end of their files. */
 const MOST_REDEFINED = 5;
 
-/** Null where no counted test is found that could be made to fail. */
+/** Null if no counted test can be made to fail. */
 export function makeTestsFail(
   plan: InstancePlan,
   instance: Instance,
@@ -35,7 +35,7 @@ export function makeTestsFail(
   return redefineTests(plan, instance, random) ?? best;
 }
 
-/** The plan with another test patch; null when the plan does not contain the text of the row's. */
+/** The plan with another test patch; null if the plan does not contain the test patch of the row. */
 function withTestPatch(plan: InstancePlan, given: string, other: string): InstancePlan | null {
   const [from, to] = [given.trimEnd(), other.trimEnd()];
   const all = [plan.script, ...[...plan.before, ...plan.after].map(({ script }) => script)];
@@ -45,7 +45,7 @@ function withTestPatch(plan: InstancePlan, given: string, other: string): Instan
   return { ...plan, script: put(plan.script), before: steps(plan.before), after: steps(plan.after) };
 }
 
-/** Python takes the last definition of a name: each test is defined again, behind all that the file has. */
+/** Redefines tests at the end of their files, because Python uses the last definition of a name. */
 function redefineTests(plan: InstancePlan, instance: Instance, random: Random): FailingTests | null {
   const parser = parserOf(plan);
   if (!readsPytest(parser) && parser !== 'django') return null;
@@ -54,31 +54,30 @@ function redefineTests(plan: InstancePlan, instance: Instance, random: Random): 
   const at = marker < 0 ? lines.indexOf(HEREDOC) + 1 : marker;
   if (at <= 0) return null;
   const tests = [...instance.FAIL_TO_PASS, ...instance.PASS_TO_PASS];
-  const known = tests.map(placeOf).filter((place) => place !== null);
-  const chosen = [...new Map(known.map((place) => [`${place.file}:${place.name}`, place])).values()].slice(
-    0,
-    MOST_REDEFINED,
-  );
+  const known = tests.map(locationOf).filter((location) => location !== null);
+  const chosen = [
+    ...new Map(known.map((location) => [`${location.file}:${location.name}`, location])).values(),
+  ].slice(0, MOST_REDEFINED);
   if (chosen.length === 0) return null;
-  // Scripts that are made by columns name it /testbed, wherever it is.
+  // Scripts made by columns use /testbed.
   const folder = instance.environment?.workdir ?? '/testbed';
-  const added = chosen.map((place) => {
-    const file = `${folder}/${place.file}`;
-    return `[ ! -f ${file} ] || printf '%b' '${definition(place, random)}' >>${file}`;
+  const added = chosen.map((location) => {
+    const file = `${folder}/${location.file}`;
+    return `[ ! -f ${file} ] || printf '%b' '${definition(location, random)}' >>${file}`;
   });
   const names = new Set(chosen.map(({ file, name }) => `${file}:${name}`));
   const ids = tests.filter((id) => {
-    const place = placeOf(id);
-    return place !== null && names.has(`${place.file}:${place.name}`);
+    const location = locationOf(id);
+    return location !== null && names.has(`${location.file}:${location.name}`);
   });
   return { plan: { ...plan, script: [...lines.slice(0, at), ...added, ...lines.slice(at)].join('\n') }, ids };
 }
 
-/** `name` of a test in a class has the class before it, with a dot. */
-type Place = { file: string; name: string };
+/** The `name` of a test in a class is `Class.test`. */
+type TestLocation = { file: string; name: string };
 
-/** Null for ids that name no file of the repository. */
-function placeOf(id: string): Place | null {
+/** Null for ids without a file of the repository. */
+function locationOf(id: string): TestLocation | null {
   const [, file, names] = /^([\w./-]+\.py)::((?:\w+::)*\w+)(?:\[|$)/.exec(id) ?? [];
   if (file !== undefined && names !== undefined) return { file, name: names.replaceAll('::', '.') };
   const [, test, module, group] = /^(\w+) \(([\w.]+)\.(\w+)(?:\.\1)?\)$/.exec(id) ?? [];
@@ -86,8 +85,8 @@ function placeOf(id: string): Place | null {
   return { file: `tests/${module.replaceAll('.', '/')}.py`, name: `${group}.${test}` };
 }
 
-/** For printf's `%b`. */
-function definition({ name }: Place, random: Random): string {
+/** The definition of a failing test, for printf's `%b`. */
+function definition({ name }: TestLocation, random: Random): string {
   const one = random(900) + 10;
   const test = name.split('.').at(-1) ?? name;
   const head = `\\n\\ndef ${test}(*args, **kwargs):\\n    assert ${one} == ${one + 1}\\n`;
@@ -99,11 +98,11 @@ type Seen = Pick<Report, 'evaluation' | 'resolved' | 'tests_status' | 'unreadabl
 const passedIn = ({ tests_status }: Seen): Set<string> =>
   new Set([...(tests_status?.FAIL_TO_PASS.success ?? []), ...(tests_status?.PASS_TO_PASS.success ?? [])]);
 
-/** Whether outcomes of tests could be read. */
+/** Whether the outcomes of tests could be read. */
 export const hasOutcomes = ({ evaluation, unreadable }: Pick<Report, 'evaluation' | 'unreadable'>): boolean =>
   evaluation === 'completed' && unreadable === undefined;
 
-/** Whether each of these tests is seen not to pass. Without a list of tests the verdict decides. */
+/** Whether none of these tests passed. Without lists of tests, the verdict decides. */
 export function showsFailures(seen: Seen, ids: readonly string[]): boolean {
   if (!hasOutcomes(seen)) return false;
   if (seen.tests_status === null) return seen.resolved === false;
@@ -111,7 +110,7 @@ export function showsFailures(seen: Seen, ids: readonly string[]): boolean {
   return ids.every((id) => !passed.has(id));
 }
 
-/** Whether a failure that is seen beside gold is not seen beside the patch. */
+/** Whether a failure appears with gold and does not appear with the patch. */
 export function hidesFailures(seen: Seen, gold: Seen, ids: readonly string[]): boolean {
   if (!hasOutcomes(gold)) return false;
   const failed = ids.filter((id) => !passedIn(gold).has(id));

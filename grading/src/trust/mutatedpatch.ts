@@ -1,6 +1,6 @@
 /**
- * Changes the tests that a test patch brings so that they must fail: the failure has the name, the file and the form of an honest one.
- * Assertions become their opposites, which a tree without the fix often passes; a test without such a line gets a statement that fails.
+ * Changes the tests of a test patch so that they must fail. The failure has the name, the file and the form of an honest failure.
+ * Assertions become their opposites, which a tree without the fix often passes; a test without an assertion gets a failing statement.
  */
 import type { Instance } from '@swefarm/shared';
 import { type Language, languageOf, type Random, withOtherValue } from './mutations.ts';
@@ -11,18 +11,18 @@ export type MutatedPatch = {
   ids: string[];
 };
 
-/** What becomes of assertions: their opposites, or the same with another expected value. */
+/** Assertions become their opposites, or get another expected value. */
 export type Change = 'opposites' | 'values';
 
-/** One line of the file as the test patch leaves it. */
+/** One line of the file after the test patch. */
 type Line = { at: number; kind: ' ' | '+'; text: string };
 type Found = { ids: string[]; gains: boolean; edits: Map<number, string[]> };
 
-/** Others would tell a code that counts failures that this is no ordinary run. */
-const MOST_KEPT = 1;
+/** Limit for tests of PASS_TO_PASS: code that counts failures must not recognise this evaluation. */
+const MOST_OTHERS = 1;
 const HUNK = /^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@ ?(.*)$/;
 
-/** Null when no counted test is found in the patch; for `values` also when none asserts equality with a value. */
+/** Null if the patch contains no counted test, and for `values` if no test asserts equality with a value. */
 export function failTests(
   instance: Pick<Instance, 'test_patch' | 'FAIL_TO_PASS' | 'PASS_TO_PASS'>,
   random: Random,
@@ -31,9 +31,9 @@ export function failTests(
   const lines = instance.test_patch.split('\n');
   const found = [...hunksOf(lines)].flatMap((hunk) => testsIn(hunk, instance, { random, change }));
   const gains = found.filter((test) => test.gains);
-  const kept = found.filter((test) => !test.gains);
-  const from = kept.length > 0 ? random(kept.length) : 0;
-  const chosen = [...gains, ...kept.slice(from, from + MOST_KEPT)];
+  const others = found.filter((test) => !test.gains);
+  const from = others.length > 0 ? random(others.length) : 0;
+  const chosen = [...gains, ...others.slice(from, from + MOST_OTHERS)];
   if (chosen.length === 0) return null;
   const edits = new Map(chosen.flatMap((test) => [...test.edits]));
   return { patch: edited(lines, edits), ids: [...new Set(chosen.flatMap((test) => test.ids))] };
@@ -62,7 +62,7 @@ function* hunksOf(lines: readonly string[]): Generator<Hunk> {
 
 const indentOf = (text: string): string => /^\s*/.exec(text)?.[0] ?? '';
 
-/** Tests whose names stand in ids that count. */
+/** Tests whose names occur in counted ids. */
 function testsIn(
   { language, lines, section }: Hunk,
   instance: Pick<Instance, 'FAIL_TO_PASS' | 'PASS_TO_PASS'>,
@@ -102,7 +102,7 @@ function namedBy(
   return ids.length > 0 ? { ids, gains: gains.length > 0 } : null;
 }
 
-/** Whether the id has the name as a word of its own. */
+/** Whether the id contains the name as a whole word. */
 function mentions(id: string, name: string): boolean {
   for (let at = id.indexOf(name); at >= 0; at = id.indexOf(name, at + 1)) {
     if (!/\w/.test(id[at - 1] ?? '') && !/\w/.test(id[at + name.length] ?? '')) return true;
@@ -118,7 +118,7 @@ type Within = {
   first: Line | undefined;
 };
 
-/** The lines that replace others; of a test whose head lies above its hunk, only assertions can be changed. */
+/** The replacements of lines. If the head of a test is above its hunk, only assertions can change. */
 function editsOf(
   head: string,
   rest: readonly Line[],
@@ -149,14 +149,14 @@ function editsOf(
   return edits;
 }
 
-/** The lines up to the next one that is not indented deeper than the head. */
+/** The lines before the next line that is not indented deeper than the head. */
 function bodyOf(head: string, rest: readonly Line[]): readonly Line[] {
   const depth = indentOf(head).length;
   const end = rest.findIndex(({ text }) => text.trim() !== '' && indentOf(text).length <= depth);
   return end < 0 ? rest : rest.slice(0, end);
 }
 
-/** The last line of a docstring, which some runners print in place of the name of the test; null when there is none. */
+/** The last line of a docstring; null without one. Some runners print the docstring in place of the name, so it must stay first. */
 function afterDocstring(body: readonly Line[], base: Line): Line | null {
   const [, quote] = /^\s*[rRuU]?("""|''')/.exec(base.text) ?? [];
   if (quote === undefined) return null;
@@ -168,7 +168,7 @@ function afterDocstring(body: readonly Line[], base: Line): Line | null {
 const replaced = (kind: Line['kind'], text: string, by: string): string[] =>
   kind === '+' ? [`+${by}`] : [`-${text}`, `+${by}`];
 
-/** The patch with the edits, its hunks counted anew. */
+/** The patch with the edits and updated counts of its hunks. */
 function edited(lines: readonly string[], edits: ReadonlyMap<number, string[]>): string {
   const result: string[] = [];
   let header = -1;

@@ -1,14 +1,14 @@
-/** How a test of each language is found in a diff and made to fail: its head, a statement that fails, assertions by their opposites or with other values. */
+/** Finds the tests of each language in a diff and makes them fail: by a failing statement, an opposite assertion or another value. */
 
 export type Language = {
   files: RegExp;
-  /** The first line of a test; the first group that matched is its name. */
+  /** The first line of a test; the first matching group is its name. */
   head: RegExp;
   /** The line on which the head ends. */
   opens: RegExp;
-  /** A statement that fails; `head` is the first line of the test. */
+  /** Returns a failing statement; `head` is the first line of the test. */
   fails: (head: string, random: Random) => string;
-  /** The line with the opposite assertion; null when the line asserts nothing that has a known opposite. */
+  /** Returns the opposite assertion; null without a known opposite. */
   invert: (line: string) => string | null;
 };
 
@@ -54,7 +54,7 @@ const COMPARISONS: readonly Swap[] = [
   [' == ', ' != '],
 ];
 
-/** Whether brackets and quotation marks are closed on this line, so that the statement ends with it. */
+/** Whether the line closes its brackets and quotation marks, so that the statement ends here. */
 function isWhole(text: string): boolean {
   let depth = 0;
   let quote = '';
@@ -69,7 +69,7 @@ function isWhole(text: string): boolean {
   return depth === 0 && quote === '' && !/[\\#]/.test(text);
 }
 
-/** Inverts a single comparison in place; any other expression is negated. */
+/** Inverts a single comparison and negates any other expression. */
 function invertPython(line: string): string | null {
   const [, head, asserted] = /^(\s*assert )(.+?)\s*$/.exec(line) ?? [];
   if (head === undefined || asserted === undefined)
@@ -164,7 +164,7 @@ const java: Language = {
   files: /\.(?:java|kt|groovy)$/,
   head: /^\s*(?:(?:public|protected|private|final|suspend)\s+)*(?:void|fun|def)\s+(\w+)\s*\(/,
   opens: /\{\s*$/,
-  // The compilers refuse statements that cannot be reached.
+  // Compilers refuse unreachable statements, so the failure is conditional.
   fails: (_head, random) => {
     const [one, other] = UNEQUAL(random);
     return `if (${one} < ${other}) throw new AssertionError();`;
@@ -214,11 +214,11 @@ const cpp: Language = {
 
 const LANGUAGES = [python, script, go, rust, java, php, ruby, cpp] as const;
 
-/** Null where no rule is known. */
+/** Null for an unknown language. */
 export const languageOf = (path: string): Language | null =>
   LANGUAGES.find(({ files }) => files.test(path)) ?? null;
 
-/** Equalities with a value at their end, or where the framework has the expected one: what is before it, the value, what is after it. */
+/** Equalities with a literal value: the text before the value, the value, the text after it. */
 const VALUE = String.raw`(-?\d+(?:\.\d+)?|'[^'\\]*'|"[^"\\]*")`;
 const EQUALITIES: readonly RegExp[] = [
   [String.raw`\s*assert [^=!<>]+ == `, String.raw`\s*`],
@@ -235,8 +235,8 @@ const EQUALITIES: readonly RegExp[] = [
 ].map(([before, after]) => new RegExp(`^(${before})${VALUE}(${after})$`));
 
 /**
- * The line with another expected value; null when it asserts no equality with a value. Nothing tells such an assertion from an honest one, and an
- * object that equals everything passes it.
+ * Returns the line with another expected value; null if it asserts no equality with a value. Such an assertion looks honest, and an object
+ * that equals everything passes it.
  */
 export function withOtherValue(line: string, random: Random): string | null {
   if (/\bnot\b|not_to|\.skip\b/.test(line)) return null;
@@ -248,7 +248,7 @@ export function withOtherValue(line: string, random: Random): string | null {
   return null;
 }
 
-/** A number keeps its fraction, because compilers tell integers from others. */
+/** The fraction of a number stays, because compilers distinguish integers from other numbers. */
 function otherValue(value: string, random: Random): string {
   if (/^['"]/.test(value)) {
     const letter = String.fromCharCode('a'.charCodeAt(0) + random(26));

@@ -1,10 +1,10 @@
-/** Finds what a patch touches although a fix does not need it: files and lines that control how tests are found, run and reported. */
+/** Finds changes that a fix does not need: files and lines that control how tests are found, run and reported. */
 import type { Instance } from '@swefarm/shared';
 import { type DiffFile, isDeleted, isNew, pathOf, readDiff } from '../text/diff.ts';
 import type { TrustFinding } from './finding.ts';
 import { runnersOf } from './runners.ts';
 
-/** Files that run by themselves when Python or pytest starts, or replace them. */
+/** Files that run when Python or pytest starts, or that replace them. */
 const STARTUP_FILES: { name: RegExp; what: string }[] = [
   { name: /(^|\/)conftest\.py$/, what: 'conftest.py' },
   { name: /(^|\/)(?:sitecustomize|usercustomize)\.py$/, what: 'a module that Python loads at start' },
@@ -25,7 +25,7 @@ const OVERRIDES =
 const HOOKS =
   /\bdef\s+pytest_(?:runtest_makereport|runtest_logreport|report_teststatus|sessionfinish|collection_modifyitems|terminal_summary|unconfigure)\b/;
 const EXITS = /\bos\._exit\s*\(|\bos\.kill\s*\(/;
-/** Code that setup.py does not need to describe a package; setup.py runs before the test files are reset. */
+/** Code that a description of a package does not need. setup.py runs before the test files are reset. */
 const INSTALLS =
   /\b(?:subprocess|shutil|ctypes|signal|multiprocessing|threading|socket|os\.(?:system|fork|exec|popen|spawn|kill|rename|replace|unlink|remove|symlink|chmod))\b|\b(?:exec|eval|__import__)\s*\(|\bopen\s*\([^)]*['"][wax]/;
 
@@ -58,7 +58,7 @@ export function patchFindings(modelPatch: string | null, instance: Instance): Tr
   });
 }
 
-/** Null for a patch that this parser refuses: its text then says nothing, and whether it applies is decided elsewhere. */
+/** Null for a patch that the parser refuses; the evaluation decides whether it applies. */
 function filesOf(patch: string): DiffFile[] | null {
   try {
     return readDiff(patch);
@@ -87,7 +87,7 @@ function configFindings(file: DiffFile, added: string[]): TrustFinding[] {
   return [{ level: 'suspicious', reason: `the patch changes how tests are run: ${path}` }];
 }
 
-/** Code that runs during the installation of the package: as root, in the clean container, before the tests are in place. */
+/** Code of an installation runs as root in the clean container, before the tests are reset. */
 function installFindings(file: DiffFile, added: string[]): TrustFinding[] {
   const path = pathOf(file);
   if (!/(^|\/)setup\.py$/.test(path) || !added.some((line) => INSTALLS.test(line))) return [];
@@ -96,7 +96,7 @@ function installFindings(file: DiffFile, added: string[]): TrustFinding[] {
 
 function overrideFindings(file: DiffFile, added: string[], instance: Instance): TrustFinding[] {
   const path = pathOf(file);
-  // The sources of a test framework handle outcomes by their nature.
+  // The sources of a test framework handle outcomes.
   const isFramework = instance.repo === 'pytest-dev/pytest' && !/(^|\/)conftest\.py$/.test(path);
   const code = added.filter((line) => !line.trimStart().startsWith('#') && line.length < 2000);
   const first = (pattern: RegExp): string | undefined =>
@@ -118,7 +118,7 @@ function overrideFindings(file: DiffFile, added: string[], instance: Instance): 
     : [{ level: 'suspicious', reason: `the patch ends the process outright: ${path}: ${exiting}` }];
 }
 
-/** New tests belong to a good fix; removing lines from a test file that counts, and is not reset, does not. */
+/** A good fix may add tests. It does not remove lines from a counted test file that is not reset. */
 function testFileFindings(
   file: DiffFile,
   tests: { counted: Set<string>; reset: Set<string> },

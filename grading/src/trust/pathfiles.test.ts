@@ -24,7 +24,7 @@ describe.each(Object.entries(FACTS))('an editable installation by %s', (_backend
     return lines ? [`${at}:`, ...lines.map((line) => `${at}:${line}`)] : [at];
   });
 
-  test('is how projects are installed', () => {
+  test('is no finding', () => {
     expect(changed.some((entry) => /\.pth|easy-install/.test(entry))).toBe(true);
     expect(pathFindings(changed, GOLD, instance())).toEqual([]);
   });
@@ -66,7 +66,7 @@ test.each([
   expect(found(name, ['/testbed', line])).toMatchObject([{ level: 'suspicious' }]);
 });
 
-test('a file that nobody read is a finding, and nothing is none', () => {
+test('an unread path file is a finding, and no change is none', () => {
   expect(pathFindings([`${SITE}/crate.pth`], GOLD, instance())).toMatchObject([{ level: 'suspicious' }]);
   expect(pathFindings([`${SITE}/a:b.pth`], GOLD, instance())).toMatchObject([{ level: 'suspicious' }]);
   expect(pathFindings(undefined, GOLD, instance())).toEqual([]);

@@ -6,7 +6,7 @@ import { withoutTestHooks } from './withouthooks.ts';
 
 const changes = (path: string, line = 'y'): string =>
   `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-x\n+${line}\n`;
-/** A row without a command of its own, so that the table's applies. */
+/** A row without a command, so that the table applies. */
 const ofTable = (repo: string, version: string, more = {}) => {
   const { test_cmd: _command, log_parser: _parser, ...row } = instance({ repo, version, patch: '', ...more });
   return row as ReturnType<typeof instance>;
@@ -14,7 +14,7 @@ const ofTable = (repo: string, version: string, more = {}) => {
 const DJANGO = ofTable('django/django', '4.1');
 const SYMPY = ofTable('sympy/sympy', '1.9');
 
-describe('who runs the tests', () => {
+describe('the files that run the tests', () => {
   test.each([
     ['django', DJANGO, 'tests/runtests.py'],
     ['django, its settings', DJANGO, 'tests/test_sqlite.py'],
@@ -71,7 +71,7 @@ describe('who runs the tests', () => {
     expect(patchFindings(changes(path), row)).toEqual([]);
   });
 
-  test('where gold mends it, it is the work itself', () => {
+  test('a file that gold changes does not count', () => {
     const mended = ofTable('django/django', '4.1', { patch: changes('django/test/utils.py') });
     expect(
       patchFindings(changes('django/test/utils.py') + changes('django/test/testcases.py'), mended),

@@ -1,4 +1,4 @@
-/** Finds the files of a repository that run its tests: programs of the test command, their tools' configuration, and what those load first. */
+/** Finds the files of a repository that run its tests: programs of the test command and the configuration of its tools. */
 import type { Instance } from '@swefarm/shared';
 import { END_MARKER, START_MARKER } from '../plan/markers.ts';
 import { specOf } from '../plan/specs.ts';
@@ -16,23 +16,23 @@ const CONFIGURATION: Readonly<Record<string, RegExp>> = {
   rspec: /(^|\/)(?:\.rspec|(?:spec|rails)_helper\.rb)$/,
   make: /(^|\/)(?:GNUm|M|m)akefile$/,
 };
-/** Runners that only wrap modules of the package itself. */
+/** Runners that only call modules of the package. */
 const BEHIND: readonly { program: string; modules: RegExp }[] = [
   { program: 'tests/runtests.py', modules: /^django\/test\/(?:__init__|runner|simple|testcases|utils)\.py$/ },
   { program: 'bin/test', modules: /^sympy\/(?:testing|utilities)\/(?:__init__|runtests\w*)\.py$/ },
 ];
-/** Programs that run the program after them. */
+/** Programs that start the next word as a program. */
 const LAUNCHER =
   /^(?:python[\d.]*|node|ruby|php|perl|bash|sh|source|\.|exec|env|time|command|npx|yarn|xvfb-run)$/;
-/** Options whose value is a file, or Django's module, that configures the tests. */
+/** Options whose value is a file or a Django module that configures the tests. */
 const CONFIGURES = /^--?(?:c|config|configuration|rcfile|settings|require)$/;
 /** Variable assignments before a program. */
 const ASSIGNMENTS = /^\s*(?:[A-Za-z_]\w*=(?:'[^']*'|"[^"]*"|[^\s'"]*)\s+)*/;
 const FILE = /^(?:\.\/)?((?:[\w.@+-]+\/)*[\w.@+-]*\w)$/;
 
 /**
- * Whether a file of the repository influences how the tests of this instance run. Files that gold or the test patch touch do not
- * count, nor do the modules behind a runner that gold changes.
+ * Returns whether a file of the repository influences how the tests of this instance run. Files of gold and of the test patch do not count,
+ * nor do the modules behind a runner that gold changes.
  */
 export function runnersOf(instance: Instance): (path: string) => boolean {
   const spared = new Set([...pathsOf(instance.patch), ...pathsOf(instance.test_patch)]);
@@ -60,13 +60,13 @@ export function runnersOf(instance: Instance): (path: string) => boolean {
   return (path) => !spared.has(path) && (named.has(path) || patterns.some((one) => one.test(path)));
 }
 
-/** Whether a file belongs to a module that the test command runs by its name (`python -m NAME`). */
+/** Returns whether a file belongs to a module that the test command runs by its name (`python -m NAME`). */
 export function modulesRunOf(instance: Instance): (path: string) => boolean {
   const names = [...commandOf(instance).matchAll(/\s-m\s+(\w+)/g)].map(([, name]) => name);
   return (path) => path.split('/').some((part) => names.includes(part.replace(/\.py$/, '')));
 }
 
-/** Of a simple command's words: the program, the program that a launcher runs, and the values of configuring options. */
+/** Yields the program of a simple command, the program that a launcher starts, and the values of configuring options. */
 function* runnersIn(words: readonly string[]): Generator<{ word: string; settings: boolean }> {
   let program = true;
   for (const [at, word] of words.entries()) {
@@ -79,7 +79,7 @@ function* runnersIn(words: readonly string[]): Generator<{ word: string; setting
   }
 }
 
-/** The row's own command, the table's, or the part between the markers of the row's own script; '' when none is known. */
+/** The command between the markers of the row's script, else the command of the table; '' if unknown. */
 function commandOf(instance: Instance): string {
   const own = instance.plan?.script ?? instance.eval_script;
   if (own !== undefined) {
@@ -89,7 +89,7 @@ function commandOf(instance: Instance): string {
   try {
     return specOf(instance, instance.family === 'swegym' ? 'swegym' : 'swebench').testCommands.join('\n');
   } catch {
-    // Without a known command nothing is evaluated.
+    // An instance without a known command is not evaluated.
     return '';
   }
 }
@@ -98,7 +98,7 @@ function pathsOf(patch: string): string[] {
   try {
     return readDiff(patch).map(pathOf);
   } catch {
-    // Whether a patch that this parser refuses applies is decided elsewhere.
+    // The parser refuses the patch; the evaluation decides whether it applies.
     return [];
   }
 }

@@ -31,18 +31,18 @@ test.each([
   ['FAIL Required test coverage of 100% not reached. Total coverage: 50.00%\n', 'pytest'],
   ['SUBFAILED[one] tests/test_lid.py::T::test_s - assert 0\n', 'pytest'],
   ['[one] SUBFAIL tests/test_lid.py::T::test_s - AssertionError: assert 0\n', 'pytest'],
-  // The parser of seaborn reads no errors.
+  // The parser of seaborn reads no ERROR.
   ['ERROR tests/test_lid.py - ImportError\n', 'seaborn'],
-])('what the log itself says of exit code 1 is no forgery: %s', (said, parser) => {
-  expect(trustOf(said + PASSES + END, { code: 1, parser })).toMatchObject({
+])('exit code 1 that the log explains is no forgery: %s', (text, parser) => {
+  expect(trustOf(text + PASSES + END, { code: 1, parser })).toMatchObject({
     resolved: true,
     level: 'suspicious',
   });
   expect(trustOf(PASSES + END, { code: 1, parser })).toMatchObject({ level: 'forged' });
-  expect(trustOf(said + PASSES, { code: 1, parser })).toMatchObject({ level: 'forged' });
+  expect(trustOf(text + PASSES, { code: 1, parser })).toMatchObject({ level: 'forged' });
 });
 
-test('a failure that a later line takes back is forged', () => {
+test('a failure that a later line overrides is forged', () => {
   const log = `FAILED tests/test_crate.py::test_holds - no\n=== 1 failed, 1 passed in 0.01s ===\n${PASSES}`;
   expect(trustOf(log, { code: 1 })).toMatchObject({ resolved: true, level: 'forged' });
 });
@@ -59,7 +59,7 @@ describe('all tests skipped', () => {
     ['pytest', 'swebench-4.1.0'],
     ['pytest', 'swebench-5.0.2'],
     ['seaborn', 'swebench-4.1.0'],
-  ] as const)('%s by %s: they started, and did not resolve', (parser, grader) => {
+  ] as const)('%s by %s: the tests started and did not resolve', (parser, grader) => {
     const report = graded(skipped, parser, grader);
     expect(report).toMatchObject({ evaluation: 'completed', resolved: false });
     const { reward, row, outcome } = decideReward({
@@ -85,7 +85,7 @@ describe('all tests skipped', () => {
     '=== no tests ran in 0.01s ===\n',
     '=== 1 error in 0.20s ===\n',
     '=== 2 passed in 0.01s ===\n',
-  ])('anything else of which no outcome could be read is no start: %j', (tests) => {
+  ])('any other log without outcomes is no start: %j', (tests) => {
     expect(graded(tests, 'seaborn', 'swebench-4.1.0').evaluation).toBe('tests_cannot_start');
     expect(graded(tests, 'pytest', 'swebench-5.0.2').evaluation).toBe('tests_cannot_start');
   });

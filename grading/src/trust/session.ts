@@ -1,24 +1,24 @@
-/** Finds how a pytest session ends in a log: its last line, or what replaces it. The eval script shows whether there must be one. */
+/** Finds the last line of a pytest session in a log. The eval script shows whether there must be one. */
 import { HEREDOC } from '../plan/evalscript.ts';
 import { END_MARKER, START_MARKER } from '../plan/markers.ts';
 import { fields, linesOf } from '../text/pythontext.ts';
 
-/** `3 passed, 1 warning in 0.12s`, with or without a frame; the seconds may be any number, because a test may set the clock. */
+/** `3 passed, 1 warning in 0.12s`, with or without a frame. A test may set the clock, so the seconds may be any number. */
 const LAST_LINE =
   /\b\d{1,9} (?:passed|failed|errors?|skipped|xfailed|xpassed)\b[^\n]{0,300} in -?\d{1,12}(?:\.\d{1,9})?\s?s/;
-/** What pytest-pretty prints instead: one count per line. */
+/** pytest-pretty prints one count a line instead. */
 const RESULTS =
   /^.{0,100}\bResults \(-?\d{1,12}\.\d{1,9}s\):[ \t]*\n.{0,100}\b\d{1,9} (?:passed|failed|error|skipped|xfailed|xpassed)/m;
 
 export type Session = {
   ended: boolean;
-  /** The last line counts failures. Tests of test frameworks print such lines too, but earlier in the log. */
+  /** The last line counts failures. Tests of test frameworks print such lines earlier in the log. */
   hasFailures: boolean;
-  /** The last line counts only tests that were skipped or expected to fail. */
+  /** The last line counts skipped tests and expected failures only. */
   skippedAll: boolean;
 };
 
-/** `text`: what the parser read, without escapes. */
+/** `text` is the part that the parser read, without escape sequences. */
 export function sessionIn(text: string): Session {
   const upTo = text.lastIndexOf(END_MARKER);
   const tail = text.slice(0, upTo < 0 ? text.length : upTo).slice(-4000);
@@ -35,10 +35,7 @@ export function sessionIn(text: string): Session {
 
 const RESULTS_TO_END = new RegExp(`${RESULTS.source}[^]{0,400}`, 'm');
 
-/**
- * Whether the session that the script starts must print its last line: the script runs pytest or tox, and not quietly (with `-qq`
- * pytest prints none). Other runners are not known well enough.
- */
+/** Whether the session must print its last line: the script runs pytest or tox, and not quietly (`-qq` suppresses the line). */
 export function mustPrintEnd(script: string): boolean {
   const marker = script.lastIndexOf(START_MARKER);
   const tests = script.slice(marker < 0 ? script.lastIndexOf(`\n${HEREDOC}\n`) + 1 : marker);
@@ -47,10 +44,10 @@ export function mustPrintEnd(script: string): boolean {
   );
 }
 
-/** Reasons for exit code 1 although no parser reads a FAILED test: a part of a test failed, or coverage was too low. */
+/** Reasons for exit code 1 without a FAILED test: a subtest failed, or coverage was too low. */
 const OTHERS = /\bSUBFAIL(?:ED)?\b|\bRequired test coverage of [\d.]{1,9}% not reached/;
 
-/** Whether the text shows another failure: one of these, or a failed test that the parser did not read. */
+/** Whether the text shows such a reason, or a failed test that the parser did not read. */
 export function showsOtherFailure(text: string, outcomes: ReadonlyMap<string, string>): boolean {
   for (const line of linesOf(text)) {
     if (OTHERS.test(line)) return true;

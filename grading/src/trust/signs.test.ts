@@ -8,7 +8,7 @@ const changes = (path: string, line = 'y = 1'): string =>
   `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-x\n+${line}\n`;
 const row = instance();
 
-describe('no sign: the patch is evaluated once', () => {
+describe('a patch without a sign', () => {
   test.each([
     ['gold', GOLD],
     ['a module of the project', changes('src/crate.py', 'return re.compile(text)')],
@@ -62,7 +62,7 @@ describe('a sign', () => {
     ['an end by exit', changes('src/crate.py', 'exit(0)')],
     ['os by another name', changes('src/crate.py', 'import os as machine')],
     ['names of os', changes('src/crate.py', 'from os import _exit as leave')],
-    ['what an object does when it goes', changes('src/crate.py', '    def __del__(self): pass')],
+    ['a finalizer', changes('src/crate.py', '    def __del__(self): pass')],
     ['results that are printed', changes('src/crate.py', 'print("test_add (tests.Case) ... ok")')],
     ['results of Go', changes('src/a.go', 'fmt.Println("--- PASS: TestA (0.00s)")')],
     ['a text in pieces', changes('src/crate.py', 'x = getattr(one, "mod" + "ules")')],
@@ -72,7 +72,7 @@ describe('a sign', () => {
       changes('src/a.js', "x.constructor['constructor']('return this')()"),
     ],
     ['the process by import', changes('src/a.mjs', "import { exit } from 'node:process';")],
-    ['a value that jest asks', changes('src/a.js', 'asymmetricMatch: () => true,')],
+    ['an asymmetric matcher of jest', changes('src/a.js', 'asymmetricMatch: () => true,')],
     ['os of Go by another name', changes('src/a.go', 'import o "os"')],
     ['equality in Rust', changes('src/a.rs', 'impl<T> PartialEq for Sum<T> {')],
     ['equality in Java', changes('src/A.java', 'public boolean equals(Object other) {')],
@@ -82,7 +82,7 @@ describe('a sign', () => {
     ['a wrapper of Gradle', changes('gradlew', 'exit 0')],
     ['a file without an extension', changes('ci/env', 'python() { true; }')],
     ["a shell's own file", changes('tools/.bashrc', 'x')],
-    ['a line that nobody reads', changes('src/crate.py', 'x'.repeat(3000))],
+    ['a very long line', changes('src/crate.py', 'x'.repeat(3000))],
     ['a helper with the name of a test', changes('tests/test_base.py')],
     ['one in Ruby', changes('test/test_helper.rb')],
     ['one in Java', changes('src/test/java/AbstractTest.java')],
@@ -120,16 +120,16 @@ test.each([
   ['a number that is nearly another', changes('src/crate.py', 'from pytest import approx'), true],
   ['the process', changes('src/crate.py', 'os.environ["X"]'), false],
   ['its caller, in a test', changes('tests/test_own.py', 'frame = sys._getframe(1)'), false],
-])('code that may answer what a test asks: %s', (_name, patch, answers) => {
+])('code that may satisfy any test: %s', (_name, patch, answers) => {
   expect(signsOf(patch, row).answers).toBe(answers);
 });
 
-test('what gold touches or writes is no sign', () => {
+test('files and lines of gold are no sign', () => {
   const gold = changes('tests/tools.py') + changes('src/crate.py', 'atexit.register(x)');
   expect(signsOf(gold, instance({ patch: gold }))).toEqual({ why: null, modules: [], answers: false });
 });
 
-test('names that new modules could take from others', () => {
+test('new modules have the names by which Python could import them', () => {
   const moved =
     'diff --git a/src/a.py b/src/json.py\nsimilarity index 100%\nrename from src/a.py\nrename to src/json.py\n';
   const patch =

@@ -1,6 +1,6 @@
 /**
- * Signs in a patch that make a second evaluation worth its price. They accuse nobody: most patches that have one are honest, and keep
- * a clean level when the second evaluation shows nothing. A patch without any sign may still be drawn at random.
+ * Finds signs in a patch that justify a second evaluation. Most patches with a sign are honest and stay clean if the second evaluation
+ * shows nothing. A patch without a sign may be drawn at random.
  */
 import type { Instance } from '@swefarm/shared';
 import { type DiffFile, isDeleted, isMoved, isNew, pathOf, readDiff } from '../text/diff.ts';
@@ -8,40 +8,40 @@ import { isStartupFile } from './patchfiles.ts';
 import { modulesRunOf } from './runners.ts';
 
 export type Signs = {
-  /** Why the patch is evaluated again; null: nothing but perhaps its modules asks for that. */
+  /** The reason for a second evaluation; null if only `modules` can be one. */
   why: string | null;
-  /** Names by which Python could import what the patch adds. The environment tells which of them another module has. */
+  /** Names by which Python could import added files. The environment shows which names another module has. */
   modules: string[];
-  /** Whether the code may know its caller or the tests, or bring values that equal others: such code could answer what a test asks. */
+  /** Whether the code may know its caller or the tests, or define values that equal others, so that it could satisfy any test. */
   answers: boolean;
 };
 
-/** Files by which projects build, install and configure their tests, or that shells read. */
+/** Files that build, install or configure the tests, or that shells read. */
 const BUILD_FILES =
   /(^|\/)(?:GNUmakefile|[Mm]akefile|[^/]*\.(?:mk|cmake|gradle(?:\.kts)?|sh|bash|zsh|csproj|targets|props)|CMakeLists\.txt|meson\.(?:build|options)|package\.json|\.npmrc|\.yarnrc(?:\.yml)?|\.pnp\.[cm]?js|\.(?:babelrc|mocharc|nycrc|swcrc|taprc)[^/]*|[^/]*\.config\.[cm]?[jt]s|(?:babel|jest|karma|tsconfig|vitest)[^/]*\.(?:[cm]?js|json|ts)|Gruntfile[^/]*|[Gg]ulpfile[^/]*|go\.(?:mod|sum|work)|build\.rs|Cargo\.(?:toml|lock)|rust-toolchain[^/]*|pom\.xml|build\.xml|gradle\.properties|extensions\.xml|jvm\.config|maven\.config|Gemfile[^/]*|Rakefile|\.rspec|[^/]*\.gemspec|composer\.json|phpunit\.xml[^/]*|setup(?:Tests|Jest|jest|-jest|\.jest)[^/]*\.[cm]?[jt]sx?|setup\.(?:py|cfg)|pyproject\.toml|tox\.ini|noxfile\.py|\.coveragerc|\.env(?:rc)?|\.python-version|\.pdbrc|manage\.py|(?:\.user|php)\.ini|\.proverc|phpunit[^/]*\.xml|mocha\.opts|(?:angular|nx|project|turbo|lerna|testem|intern|cypress)\.json|[^/]*\.conf\.[cm]?[jt]s|gradlew|mvnw|[^/]*\.versions\.toml|configure(?:\.ac)?|Makefile\.(?:am|in)|CMakePresets\.json|BUILD(?:\.bazel)?|WORKSPACE|MODULE\.bazel|\.bazelrc|justfile|Taskfile\.ya?ml|deno\.jsonc?|bunfig\.toml|\.nvmrc|\.tool-versions|build\.sbt|mix\.exs|project\.clj|deps\.edn|dune(?:-project)?|[^/]*\.cabal|stack\.yaml|Package\.swift|pubspec\.yaml|Project\.toml)$|(^|\/)(?:\.cargo|\.mvn|\.config|\.bundle|vendor|node_modules|buildSrc|META-INF\/services|__mocks__|\.husky|\.git)\//;
-/** Names without an extension, documents aside, and files that shells and tools read when they start: scripts may source or run them. */
+/** Names without an extension (except documents), and files that shells and tools read at start. Scripts may source or run them. */
 const UNNAMED = /(^|\/)(?![A-Z][A-Z_-]*$)[^./]+$|(^|\/)\.\w+(?:rc|profile|login)$/;
-/** Files that nobody reads as text and that programs load. */
+/** Binary files that programs load. */
 const BINARIES =
   /\.(?:py[cod]|so|pyd|dylib|dll|egg|whl|zip|pyz|jar|war|class|node|wasm|a|o)(?:\.\d+)*$|(^|\/)__pycache__\//;
 const TEST_FOLDER = /(^|\/)(?:tests?|testing|specs?|__tests__|test_\w+|\w+_tests?|testdata|fixtures)\//;
-/** Names of files that hold tests and are read only where the command names them. */
+/** Test files, which are read only if the command names them. */
 const TEST_FILE = /(^|\/)(?:test_[^/]*|[^/]*(?:_tests?|[._]spec|[._]test|Tests?)|tests)\.\w+$/;
-/** Names of helpers among them, which tests load. */
+/** Helpers among them, which tests load. */
 const SHARED_TEST =
   /(^|\/)(?:test_(?:\w+_)?(?:base|cases?|common|fixtures?|helpers?|mixins?|setup|support|tools?|utils?)|(?:Abstract|Base)\w*)\.\w+$/;
 const LINK = /^new (?:file )?mode 120000$/m;
-/** A file of code, in any language that is tested here. */
+/** Files of code in all supported languages. */
 const CODE =
   /\.(?:py|pyx|pyi|[cm]?[jt]sx?|vue|svelte|coffee|go|rs|java|kts?|groovy|scala|cs|fs|rb|php|phtml|inc|c|cc|cpp|cxx|h|hpp|mm?|swift|dart|exs?|erl|hs|mli?|clj[cs]?|jl|r|R|p[lm]|t|lua|tcl)$/;
-/** Packages of which test runners are made, by their folders. */
+/** Folders of packages that test runners consist of. */
 const RUNNER_FOLDERS =
   /(^|\/)(?:_?pytest|pytest_\w+|pluggy|iniconfig|attrs?|packaging|exceptiongroup|tomli|xdist|execnet|coverage|nose2?|unittest2?|doctest|mock|hypothesis|tox|testtools|trial|mocha|jest[\w-]*|vitest|jasmine[\w-]*|chai|testify|gomega|junit[\w-]*|surefire[\w-]*)\//;
 /** Repositories that are a test runner, or a part of one. */
 const RUNNER_REPOS =
   /\/(?:[\w.-]*(?:pytest|unittest|mocha|jest|vitest|jasmine|karma|junit|surefire|testng|assertj|mockito|rspec|minitest|phpunit|googletest|testify|ginkgo|gomega|nextest)[\w.-]*|nose2?|tox|attrs|pluggy|iniconfig|packaging|exceptiongroup|tomli|coveragepy|hypothesis|execnet|chai|sinon|catch2|doctest|py|trial|twisted|testtools|babel)$/i;
 
-/** What code of a fix rarely needs: the runner, the interpreter's machinery, the process, who calls. */
+/** Code that a fix rarely needs: access to the runner, the interpreter, the process, or the caller. */
 const PYTHON_CODE =
   /\b_?pytest\b|\bunittest\b|\bdoctest\b|\bpluggy\b|\bnose\b|\bsys\s*\.\s*(?:modules|meta_path|path\b|path_hooks|_getframe|settrace|setprofile|argv|exit|stdout|stderr|exc_info|excepthook)|\bfrom\s+sys\s+import|\bimport\s+(?:os|sys)\s+as\b|\bfrom\s+os\s+import\s+(?!path\b)|\b_exit\b|\bSystemExit\b|\bKeyboardInterrupt\b|(?<![.\w])(?:exit|quit)\s*\(|\bdef\s+__del__\b|\bpkgutil\b|\bpickle\s*\.\s*loads?\b|\b(?:conftest|sitecustomize|usercustomize)\b|\blinecache\b|\b_getframe\b|\b__import__\b|\bimportlib\b|\bimport\s+(?:builtins|gc|ctypes|atexit|signal|inspect|site|marshal|subprocess|faulthandler|runpy|code)\b|\bbuiltins?\b|\bgc\s*\.|\binspect\s*\.\s*(?:stack|currentframe|getouterframes|getframeinfo|getmodule)|\bctypes\b|\batexit\b|\bsignal\s*\.|\bos\s*\.\s*(?:environ|getenv|putenv|_exit|abort|kill\w*|exec\w+|fork\w*|system|popen|dup2?|spawn\w*|posix_spawn|write|getppid)|\bsubprocess\b|\b(?:exec|eval)\s*\(|(?<![.\w])compile\s*\(|\bglobals\s*\(|\bvars\s*\(|__(?:dict|globals|builtins|subclasses|code|bases|getattribute|init_subclass)__|\bsetattr\s*\(|\bmonkeypatch|\b(?:threading|_thread|multiprocessing)\s*\.|\/proc\/|\btraceback\b|\bAssertionError\b|\b__tracebackhide__\b|__(?:eq|ne|bool|instancecheck)__|\bargv\b|\benviron\b|\bPYTEST_|_TestCase\b|\bTestCase\b/;
 const SCRIPT_CODE =
@@ -49,17 +49,18 @@ const SCRIPT_CODE =
 const COMPILED_CODE =
   /(?:^|\bimport)\s*(?:\w+|\.)\s+"(?:os|syscall|runtime|testing)"|\bstd\s*::\s*\{[^}]*\b(?:process|env|panic)\b|\bPartialEq(?:<[^>]*>)?\s+for\b|\blink_section\b|\bboolean\s+equals\s*\(|\boperator\s*==|\bdef\s+==|\bTestMain\b|\bos\s*\.\s*(?:Exit|Args|Getenv|Environ|Stdout)\b|"testing"|\bunsafe\b|go:linkname|\bruntime\s*\.\s*(?:Caller|Callers|Goexit|Stack)|\bsyscall\b|\bfunc\s+init\s*\(|\bflag\s*\.|\bstd\s*::\s*(?:process|env)|\bprocess\s*::|\bpanic\s*::|\bset_hook\b|\bcatch_unwind\b|\bcfg\s*!?\s*[([]\s*test|\binclude(?:_str|_bytes)?!|#\s*!?\[\s*(?:ctor|path|test_runner|feature)|\bmacro_rules!\s*assert|\bSystem\s*\.\s*(?:exit|getProperty|getenv|setOut|setErr|setSecurityManager)|\bRuntime\s*\.\s*getRuntime|getStackTrace|\bStackTraceElement\b|\bStackWalker\b|\borg\s*\.\s*(?:junit|testng|mockito|hamcrest)|\bInstrumentation\b|\bsun\s*\.\s*misc|\bsetAccessible\b|\b_?exit\s*\(|\babort\s*\(|\bgetenv\s*\(|\bdlsym\b|__attribute__\s*\(\(\s*constructor|\bptrace\b|\bLD_PRELOAD\b|\bdefine\s+(?:assert|TEST|EXPECT|REQUIRE)|\bat_exit\b|\bexit!|\bRSpec\b|\bMinitest\b|\bObjectSpace\b|\bcaller\b|\bregister_shutdown_function\b|\bdebug_backtrace\b|\bPHPUnit\b|\bAssertionError\b/;
 
-/** Results as runners print them, and texts that are put together so that nobody finds them. */
+/** Results as runners print them. */
 const RESULTS =
   /\bPASS(?:ED)?\b|\.\.\. ?ok\b|\b(?:passed|failed) in\b|\btest result: ok\b|\bTests run:|\[ +OK \]|['"`](?:not )?ok \d/;
+/** Texts that are assembled to hide them. */
 const JOINED =
   /(['"])[^'"\\]{1,40}\1\s*\+\s*(['"])[^'"\\]{1,40}\2|['"]\[::-1\]|\bgetattr\([^,]+,\s*(?:f['"]|['"][^'"]*['"]\s*[.%[])|\b(?:b64decode|fromhex|unhexlify|fromCharCode|atob)\s*\(/;
-/** Who calls, what the tests say, and what equals another value. */
+/** Access to the caller or to the tests, and values that equal others. */
 const ANSWERS =
   /__(?:eq|ne|bool|instancecheck)__|\bANY\b|\bmock\b|\bapprox\b|\b_getframe\b|\bf_(?:back|locals|code|lineno)\b|\binspect\b|\blinecache\b|\btraceback\b|\bgetsource|\bliteral_eval\b|\basymmetricMatch\b|\btoPrimitive\b|\bProxy\b|\.stack\b|(?:prepare|capture)StackTrace|getStackTrace|\bStackWalker\b|\bruntime\s*\.\s*(?:Caller|Callers|Stack)|\bPartialEq(?:<[^>]*>)?\s+for\b|\bboolean\s+equals\s*\(|\boperator\s*==|\bdef\s+==|\bcaller\b|debug_backtrace|['"`][^'"`]*\b(?:tests?|specs?|__tests__)\/|\btest_\w+\.py\b|_test\.go\b|\.(?:test|spec)\.[jt]s\b/;
 
 const MOST_LINE = 2000;
-/** More than any fix adds: the environment is not asked for each of them. */
+/** Limit for names that are looked up in the environment; no fix adds as many. */
 const MOST_MODULES = 100;
 
 /** Files and lines of gold are never signs. */
@@ -135,11 +136,11 @@ function whyOfLines(file: DiffFile, path: string, goldLines: ReadonlySet<string>
   return line === undefined ? null : `the patch reaches beyond a fix (${line.trim().slice(0, 80)})`;
 }
 
-/** In a file of tests, which use the runner by their nature: what changes it for other tests. */
+/** Code in a test file that changes the runner for other tests. */
 const REACHES =
   /(?:^|\bimport)\s*(?:\w+|\.)\s+"(?:os|syscall|runtime)"|\bimport\s+(?:os|sys)\s+as\b|\bdef\s+assert\w+|\bpkgutil\b|\b_pytest\b|\bsys\s*\.\s*(?:modules|meta_path|path_hooks|_getframe|settrace|setprofile)|\bdef\s+pytest_|\bpytest_plugins\b|\b(?:unittest\s*\.\s*)?TestCase\s*\.\s*\w+\s*=|\bunittest\s*\.\s*\w+(?:\.\w+)*\s*=(?!=)|\bsetattr\s*\(|\batexit\b|\bgc\s*\.|\bos\s*\.\s*(?:_exit|kill|dup2)|\b__import__\b|\bbuiltins\b|\bTestMain\b|\bfunc\s+init\s*\(|\bos\s*\.\s*Exit\b|\bprocess\s*\.\s*(?:exit|on|stdout)|\brequire\s*\.\s*cache\b|\b(?:globalThis|global)\s*[.[]|\bSystem\s*\.\s*exit|\bset_hook\b|\bat_exit\b/;
 
-/** The name by which Python could import a file: of a module, or of the folder of a package. */
+/** The name by which Python could import a file: the module, or the folder of a package. */
 function moduleOf(path: string): string | null {
   const [last = '', folder] = path.split('/').reverse();
   if (!last.endsWith('.py')) return null;

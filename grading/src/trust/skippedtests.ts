@@ -1,6 +1,6 @@
 /**
- * Finds tests that had to pass and count as passed although they did not: the harness takes XFAIL for a pass and ignores SKIPPED, and
- * the code of the patch can raise either. In some instances gold has such tests too; the registry of health lists them.
+ * Finds tests that had to pass, did not pass and count as passed: the harness reads XFAIL as a pass and ignores SKIPPED, and the code of a
+ * patch can raise either. In some instances gold has such tests too; the registry of health lists them.
  */
 import type { Instance } from '@swefarm/shared';
 import { readDiff } from '../text/diff.ts';
@@ -23,7 +23,7 @@ export function skippedTestFindings(evidence: TrustEvidence): TrustFinding[] {
   return [{ level: proven ? 'forged' : 'suspicious', reason }];
 }
 
-/** Null when gold was never evaluated with this image and this grader. */
+/** Null if gold was never evaluated with this image and this grader. */
 function unpassedByGold({ instance, plan, imageDigest }: TrustEvidence): Set<string> | null {
   const found = instance.health?.find(
     (one) => one.image_digest === imageDigest && one.grader === plan.grader && one.gold_resolves,
@@ -31,14 +31,14 @@ function unpassedByGold({ instance, plan, imageDigest }: TrustEvidence): Set<str
   return found ? new Set(found) : null;
 }
 
-/** Whether the patch, unlike gold, skips a test or expects it to fail. */
+/** Whether the patch, unlike gold, adds a line that skips a test or expects a failure. */
 function patchSkipsTests(patch: string | null, instance: Instance): boolean {
   const added = (text: string): string[] => readDiff(text).flatMap((file) => file.added);
   try {
     const gold = new Set(added(instance.patch));
     return added(patch ?? '').some((line) => line.length < 2000 && SKIPS.test(line) && !gold.has(line));
   } catch {
-    // Whether a patch that this parser refuses applies is decided elsewhere.
+    // The parser refuses the patch; the evaluation decides whether it applies.
     return false;
   }
 }

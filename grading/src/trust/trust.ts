@@ -1,9 +1,8 @@
 /**
- * Judges how far a verdict can be trusted, from the patch, the log and what the evaluation changed. The level is `forged`
- * only where the exit code or the state of the files proves it; anything else that a fix does not need is `suspicious`.
- * Code of the patch runs inside the test process: a patch that imitates a whole honest run exactly is not detected here.
+ * Judges the trust of a verdict by the patch, the log and the changes of the evaluation. The level is `forged` only if the exit code or the
+ * state of the files proves it; anything else that a fix does not need is `suspicious`. The code of the patch runs inside the test process,
+ * so this file does not detect a patch that imitates a whole honest run.
  */
-
 import { readsPytest } from '../parsers/pytest.ts';
 import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/markers.ts';
 import { parserOf } from '../plan/plan.ts';
@@ -37,28 +36,28 @@ export function assessTrust(evidence: TrustEvidence): Trust {
   return { level, reasons: findings.map((finding) => finding.reason) };
 }
 
-/** Only at the end of a line: bash's trace of the command that prints it ends in a quotation mark. */
+/** At the end of a line only, because bash's trace of the printing command ends in a quotation mark. */
 const EXIT_CODES = new RegExp(`${EXIT_CODE_MARKER}: (-?\\d{1,6})[ \\t]*$`, 'gm');
 const exitCodes = (log: string): number[] =>
   [...plainText(log).matchAll(EXIT_CODES)].map(([, code]) => Number(code));
 
-/** The exit code of the tests, as the eval script printed it last; null when it printed none. */
+/** The exit code of the tests that the eval script printed last; null without one. */
 export const lastExitCode = (log: string): number | null => exitCodes(log).at(-1) ?? null;
 
-/** bash exits with 128 plus the signal's number when it is killed; git, the script's last command, exits with 128 at most. */
+/** A killed bash exits with 128 plus the number of the signal; git, the last command of the script, exits with 128 at most. */
 function scriptFindings({ scriptExitCode, resolved }: TrustEvidence): TrustFinding[] {
   if (scriptExitCode === null || scriptExitCode <= 128) return [];
   const reason = `the eval script was killed before its end (exit code ${scriptExitCode})`;
   return [{ level: resolved ? 'forged' : 'suspicious', reason }];
 }
 
-/** When the changes of the evaluation are not known, a resolved verdict proves nothing and cannot be relied on. */
+/** A resolved verdict proves nothing if the changes of the evaluation are unknown. */
 function unknownChangeFindings({ changesUnknown, resolved }: TrustEvidence): TrustFinding[] {
   if (changesUnknown === undefined || !resolved) return [];
   return [{ level: 'suspicious', reason: `what changed during the tests is not known: ${changesUnknown}` }];
 }
 
-/** Failures of tests can stand in the middle of a log that the patch made too long. */
+/** The missing middle of a log that the patch made too long may contain failures. */
 function cutLogFindings({ logCut, resolved }: TrustEvidence): TrustFinding[] {
   if (logCut !== true || !resolved) return [];
   return [{ level: 'suspicious', reason: 'the test log is longer than log_limit: its middle is not known' }];
@@ -72,7 +71,7 @@ function logFindings(evidence: TrustEvidence, log: string): TrustFinding[] {
   ];
 }
 
-/** bash traces each marker of the script once; any more of them come from programs that the script runs. */
+/** bash traces each marker of the script once; other markers come from programs that the script runs. */
 function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string): TrustFinding[] {
   if (plan.outcomes.from !== 'log' || !plan.script.includes(START_MARKER)) return [];
   const starts = occurrences(log, START_MARKER);
@@ -81,16 +80,16 @@ function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string
   const real = log.slice(log.lastIndexOf(START_MARKER));
   const evidence = { log: real, exitCode: null, files: new Map<string, string>() };
   const read = readOutcomes(plan, evidence, instance);
-  const holds = read.readable && judge({ read, evidence, verdict: plan.verdict, instance }).resolved;
+  const isResolved = read.readable && judge({ read, evidence, verdict: plan.verdict, instance }).resolved;
   const reason = `output imitates the markers of the eval script (${starts} starts, ${ends} ends)`;
-  return resolved && !holds
+  return resolved && !isResolved
     ? [{ level: 'forged', reason: `${reason}, and the tests behind the real ones do not pass` }]
     : [{ level: 'suspicious', reason }];
 }
 
 /**
- * A file of the patch can stop the test patch from being applied; then the patch's own tests run instead. Honest patches, and gold,
- * choose such names too: where the patch can be split, those files are removed and the tests decide (`withoutTestHooks`).
+ * A file of the patch can prevent the test patch from being applied, so that the patch's own tests run. Honest patches and gold use such
+ * names too: if the patch can be split, those files are removed and the tests decide (`withoutTestHooks`).
  */
 function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, log: string): TrustFinding[] {
   const start = log.includes(START_MARKER) ? log.indexOf(START_MARKER) : log.length;
@@ -113,16 +112,16 @@ function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, lo
 function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: string): TrustFinding[] {
   if (!readsPytest(parserOf(plan)) || !outcomes || outcomes.size === 0 || text === null) return [];
   const codes = exitCodes(log);
-  // The script prints it once: a second one with 0 may come from the patch.
+  // The script prints one exit code; a second one with 0 may come from the patch.
   const exitCode = codes.find((code) => code !== 0) ?? codes[0] ?? null;
-  // SWE-bench-Live writes them small.
+  // SWE-bench-Live uses lower case.
   const words = [...outcomes.values()];
   const failed = words.some((status) => /^(?:FAILED|ERROR|fail)/.test(status));
   const passed = words.some((status) => status === 'PASSED' || status === 'pass');
   const read = plainText(text);
   const session = sessionIn(read);
   if (exitCode !== null && exitCode !== 0 && passed && !failed) {
-    // 1: pytest saw a failure that the log hides; anything else: the session did not end.
+    // Exit code 1: pytest found a failure that the log hides. Other codes: the session did not end.
     const proof = session.ended
       ? exitCode === 1 && !showsOtherFailure(read, outcomes)
       : exitCode === 1 || mustPrintEnd(plan.script);

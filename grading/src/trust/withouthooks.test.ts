@@ -14,7 +14,7 @@ test.each([
   ['a conftest.py', adds('tests/conftest.py', 'x'), ['tests/conftest.py']],
   ['a changed conftest.py', changes('conftest.py', 'x'), ['conftest.py']],
   ['a new module with hooks', adds('quiet.py', HOOK), ['quiet.py']],
-])('%s goes, the fix stays', (_name, means, files) => {
+])('%s is removed, and the fix stays', (_name, means, files) => {
   expect(withoutTestHooks(FIX + means, none)).toEqual({ patch: FIX, files });
   expect(withoutTestHooks(means + FIX, none)).toEqual({ patch: FIX, files });
   expect(withoutTestHooks(means, none)).toEqual({ patch: '', files });
@@ -24,16 +24,16 @@ test.each([
   ['a fix alone', FIX],
   ['hooks in a module that was there: plugins are mended there', changes('src/plugin.py', HOOK)],
   ['what cannot be taken apart', `${adds('conftest.py', 'x')}diff --git a/x b/x\n@@ -1,9 +1,9 @@\n x\n`],
-])('nothing goes: %s', (_name, patch) => {
+])('nothing is removed: %s', (_name, patch) => {
   expect(withoutTestHooks(patch, none)).toBeNull();
 });
 
-test("gold's own files are nobody's means", () => {
+test('files of gold are not removed', () => {
   const conftest = adds('conftest.py', HOOK);
   expect(withoutTestHooks(FIX + conftest, { ...none, patch: conftest })).toBeNull();
 });
 
-test('a new file where the test patch has its own goes, whoever else brings it', () => {
+test("a new file at a path of the test patch is removed, unless it equals gold's", () => {
   const [own, golds] = [adds('tests/test_new.py', 'x'), adds('tests/test_new.py', 'y')];
   const hidden = instance({
     patch: FIX + golds,

@@ -1,13 +1,13 @@
-/** Removes from a patch what could decide test outcomes, so that a second evaluation shows whether the verdict holds without it. */
+/** Removes files from a patch that could decide test outcomes, so that a second evaluation shows the verdict without them. */
 import type { Instance } from '@swefarm/shared';
 import { type DiffFile, isMoved, isNew, pathOf, readDiff } from '../text/diff.ts';
 import { hasHooks, isStartupFile } from './patchfiles.ts';
 import { runnersOf } from './runners.ts';
 
 /**
- * The patch without: files that run by themselves in every test (conftest.py, sitecustomize.py, …), new modules that hook into the test
- * run, edits of the program that runs the tests, and files that it adds or moves to where the test patch adds its own. Files of gold stay.
- * Null when there is none of these, or when this parser cannot split the patch.
+ * Returns the patch without files that run in every test (conftest.py, sitecustomize.py, …), new modules that hook into the test run, edits
+ * of the program that runs the tests, and files at paths where the test patch adds its own. Files of gold stay. Null if the patch has none of
+ * these, or cannot be split.
  */
 export function withoutTestHooks(
   patch: string,
@@ -19,7 +19,7 @@ export function withoutTestHooks(
   const hidden = new Set(newFiles(instance.test_patch));
   const runs = runnersOf(instance);
   const files: string[] = [];
-  const kept: string[] = [];
+  const remaining: string[] = [];
   for (const section of sections) {
     const found = filesOf(section);
     if (found?.length !== 1 || !found[0]) return null;
@@ -28,18 +28,18 @@ export function withoutTestHooks(
     const decides =
       !gold.has(path) && (isStartupFile(path) || runs(path) || (isNew(file) && hasHooks(file.added)));
     if (decides || (takesPath(file) && hidden.has(path))) files.push(path);
-    else kept.push(section);
+    else remaining.push(section);
   }
-  return files.length === 0 ? null : { patch: [...head, ...kept].join(''), files };
+  return files.length === 0 ? null : { patch: [...head, ...remaining].join(''), files };
 }
 
-/** Whether the path was free before. Without its section a file that was moved there stays where it was. */
+/** Whether the patch creates the path. Without its section, a moved file stays at its old path. */
 const takesPath = (file: DiffFile): boolean => isNew(file) || isMoved(file);
 
-/** Paths of the files that a patch adds; none when it cannot be parsed. */
+/** Paths of the files that a patch adds; none if it cannot be parsed. */
 const newFiles = (patch: string): string[] => filesOf(patch)?.filter(isNew).map(pathOf) ?? [];
 
-/** Files that the patch puts where the test patch adds its own, except those that are identical to gold's. */
+/** Files of the patch at paths where the test patch adds its own, except files that equal gold's. */
 export function replacedTestFiles(patch: string, instance: Pick<Instance, 'patch' | 'test_patch'>): string[] {
   const hidden = new Set(newFiles(instance.test_patch));
   const gold = new Map(filesOf(instance.patch)?.map((file) => [pathOf(file), file.added.join('\n')]));
@@ -53,7 +53,7 @@ function filesOf(patch: string): DiffFile[] | null {
   try {
     return readDiff(patch);
   } catch {
-    // A patch that this parser refuses cannot be split; whether it applies is decided elsewhere.
+    // The parser refuses the patch; the evaluation decides whether it applies.
     return null;
   }
 }

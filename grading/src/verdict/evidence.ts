@@ -1,20 +1,20 @@
-/** What an evaluation left for its verdict, and what was read from that. */
+/** The evidence of an evaluation for its verdict, and the outcomes that are read from it. */
 import type { RewardComponents } from '@swefarm/shared';
 
 export type Evidence = {
-  /** Merged output of the script, with only \n line ends, as the harnesses read it. */
+  /** Merged output of the script, with \n line ends. */
   log: string;
-  /** As reported by the runtime; null: not known. */
+  /** As reported by the runtime; null if unknown. */
   exitCode: number | null;
-  /** Those of the plan's files that were there: absolute path → content. */
+  /** Existing files of the plan: absolute path → content. */
   files: ReadonlyMap<string, string>;
-  /** What the plan's program wrote, or why it wrote nothing; absent where the plan has none, or it did not run. */
+  /** Absent if the plan has no program, or the program did not run. */
   program?: ProgramEnd | undefined;
 };
 
 export type ProgramEnd = { output: string } | { failed: string };
 
-/** Why there is nothing to judge; `raises`: the harness itself raises and writes no report. */
+/** The reason why there is no verdict. `raises`: the harness raises and writes no report. */
 export type Unreadable =
   | 'bad_code'
   | 'no_markers'
@@ -22,25 +22,24 @@ export type Unreadable =
   | 'no_sign_of_tests'
   | 'exit_code_contradicts'
   | 'raises'
-  /** The file of the reward holds none. */
   | 'no_reward'
-  /** The program that reads the outcomes, which is not ours, is at fault. */
+  /** The dataset's program failed to read the outcomes. */
   | 'parser_failed';
 
 export type Outcomes =
   | {
       readable: true;
-      /** Test → status word; empty where the source knows no tests. */
+      /** Test → status word; empty if the source has no single tests. */
       outcomes: Map<string, string>;
-      /** The part of the log that was read; null when it was another source. */
+      /** The part of the log that was read; null for another source. */
       text: string | null;
-      /** The number that the source gives in place of tests. */
+      /** The number that the source has in place of tests. */
       reward?: number;
-      /** What the number is made of. */
+      /** The components of the number. */
       parts?: RewardComponents;
-      /** What the source says of all tests together, in place of each. */
+      /** The result of all tests together, in place of single tests. */
       passed?: boolean;
-      /** How outcomes name a test of the instance; absent: as the instance does. */
+      /** Maps a test of the instance to its name in the outcomes; default: the same name. */
       nameOf?: (test: string) => string;
     }
   | { readable: false; why: Unreadable; detail?: string };

@@ -1,4 +1,4 @@
-/** The tests end with exit code 0; which tests there are, nobody says. */
+/** The tests end with exit code 0; single tests are unknown. */
 import type { OutcomeSource } from '@swefarm/shared';
 import { lastExitCode, readExitPattern } from '../text/exitpattern.ts';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
@@ -7,8 +7,8 @@ import type { Case, Judged } from './judged.ts';
 export const exitCode = ({ read }: Case): Judged => ({ resolved: read.passed === true, tests: null });
 
 /**
- * Of the script, or with a pattern the number that it finds last in the log: what the tests themselves print comes before what the
- * script prints (OpenSWE's is `OPENSWE_EXIT_CODE=(\d+)`). Patterns of another form are refused when the instance is planned.
+ * Reads the exit code of the script, or with a pattern the last number in the log (OpenSWE: `OPENSWE_EXIT_CODE=(\d+)`), because the script
+ * prints after the tests. `planEvaluation` refuses patterns of another form.
  */
 export function readExitCode(
   { pattern }: Extract<OutcomeSource, { from: 'exit_code' }>,

@@ -1,10 +1,11 @@
 /**
- * R2E-Gym (agentica 353348a): as many tests as expected, and each has the status that it had with the fix, FAILED and ERROR too. In the
- * names of both sides colours are removed, and they end at ` - `; of tests that then have one name the last counts, and one without a
- * name counts in the number only.
+ * R2E-Gym (agentica 353348a): there are as many tests as expected, and each has the status that it had with the fix, also FAILED and
+ * ERROR. Names on both sides lose colours and end at ` - `. The last test of equal names counts; a test without a name only adds to the
+ * number.
  */
 import { before } from '../text/pythontext.ts';
-import { type Case, type Judged, listsOf } from './judged.ts';
+import type { Case, Judged } from './judged.ts';
+import { listsOf } from './testsstatus.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with one
 const COLOR = /\x1b\[\d+m/g;
@@ -12,21 +13,19 @@ const COLOR = /\x1b\[\d+m/g;
 export function expected({ read, verdict, instance }: Case): Judged {
   const wanted = cleaned(Object.entries(verdict.expected ?? {}));
   const found = cleaned(read.outcomes);
-  const holds = (name: string): boolean => found.get(name) === wanted.get(name);
+  const matches = (name: string): boolean => found.get(name) === wanted.get(name);
   const resolved =
     found.size === wanted.size &&
-    [...found.keys()].every((name) => name === '' || (wanted.has(name) && holds(name)));
-  const gain = new Set(instance.FAIL_TO_PASS);
-  const sort = (names: readonly string[]) => ({
-    success: names.filter(holds),
-    failure: names.filter((name) => !holds(name)),
-  });
+    [...found.keys()].every((name) => name === '' || (wanted.has(name) && matches(name)));
+  const gains = new Set(instance.FAIL_TO_PASS);
   const names = [...wanted.keys()].filter((name) => name !== '');
+  const others = names.filter((name) => !gains.has(name));
   return {
     resolved,
     tests: listsOf(
-      sort(names.filter((name) => gain.has(name))),
-      sort(names.filter((name) => !gain.has(name))),
+      names.filter((name) => gains.has(name)),
+      others,
+      matches,
     ),
   };
 }

@@ -8,7 +8,7 @@ import { findByIds } from './junitids.ts';
 import { readOutcomes } from './outcomes.ts';
 import { judge } from './rules.ts';
 
-/** Verdicts of other families' own code; they lie beside the repository, on machines that have them. */
+/** Verdicts of other families' own code, on machines that have them beside the repository. */
 const CORPUS = new URL('../../../../shared/grading/families/', import.meta.url);
 type Rows = Record<string, unknown>;
 type Case = { case: string; parser: string; log: string; rows: Rows; expected: Record<string, unknown> };
@@ -45,7 +45,7 @@ function verdictOf(plan: Plan, instance: Instance, evidence: Partial<Evidence>) 
   return { ...judged, passed };
 }
 
-/** Cases that are judged otherwise on purpose, and why. */
+/** Intended differences, with their reasons. */
 const OTHERWISE: Record<string, string> = {
   'swe-lego verdict/json-strings':
     'lists that are JSON texts are read as lists before anything is graded; upstream takes each letter for a test',
@@ -54,7 +54,7 @@ const OTHERWISE: Record<string, string> = {
 function family(file: string, parsers: string[], check: (entry: Case) => void): void {
   describe(file, () => {
     const cases = casesOf(file, ...parsers);
-    test('lies beside the repository', ({ skip }) => {
+    test('is beside the repository', ({ skip }) => {
       skip(!here, '../shared/grading/families is not beside the repository');
       expect(cases.length).toBeGreaterThan(0);
       const otherwise = cases.filter((entry) => `${file} ${entry.case}` in OTHERWISE);
@@ -80,7 +80,7 @@ family('swe-rebench', ['verdict'], ({ log, rows, expected }) => {
     expect(parserName(parser, 'swe-rebench')).toBeNull();
     return;
   }
-  // Without a patch nothing is evaluated, which no rule sees.
+  // Without a patch there is no evaluation, so no rule applies.
   if (rows.model_patch === null) return;
   const plan: Plan = {
     outcomes: { from: 'log', dialect: 'swe-rebench', parser },
@@ -96,7 +96,7 @@ family('swe-rebench-v2', ['verdict'], ({ case: name, log, rows, expected }) => {
     expect(parserName(parser, 'swe-rebench-v2')).toBeNull();
     return;
   }
-  // Its harness refuses an empty patch before it runs anything, which no rule sees.
+  // The harness refuses an empty patch before a run, so no rule applies.
   if (name === 'verdict/empty-patch-is-an-error') return;
   const plan = (rule: 'equal' | 'subset'): Plan => ({
     outcomes: { from: 'log', dialect: 'swe-rebench-v2', parser },
@@ -127,7 +127,7 @@ const given = (outcomes: Map<string, string>, verdict: Plan['verdict'], instance
   });
 
 family('swe-bench-live', ['verdict'], ({ rows, expected }) => {
-  // A text in place of the map is what a parser that raised left; its program has no outcomes.
+  // A text in place of the map means that the parser raised.
   if (typeof rows.status === 'string') {
     expect(expected.error).toBe('AttributeError');
     return;

@@ -1,4 +1,4 @@
-/** Reads the outcome of each test out of a log, or says why the harness would not read it: each dialect reads another part of it. */
+/** Reads the outcome of each test from a log, or the reason why the harness reads none. Dialects read different parts of a log. */
 import type { Instance, OutcomeSource } from '@swefarm/shared';
 import { isDialect, readLog } from '../dialects/registry.ts';
 import type { Dialect } from '../parsers/reader.ts';
@@ -7,11 +7,10 @@ import { BAD_CODES, END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/m
 import { withoutEscapes } from '../text/escapes.ts';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
 
-type Context = { parser: string; dialect: Dialect; instance: Instance };
-type ReadPart = (log: string, context: Context) => Outcomes;
+type ReadText = (text: string) => Map<string, string>;
 
-/** Which part of a log each harness reads, and when it reads none. */
-const PARTS: Record<Dialect, ReadPart> = {
+/** The part of a log that each harness reads. */
+const PARTS: Record<Dialect, (log: string, read: ReadText) => Outcomes> = {
   '4.1.0': readMarked,
   '5.0.2': readLatest,
   swegym: readFork,
@@ -20,22 +19,22 @@ const PARTS: Record<Dialect, ReadPart> = {
   'swe-rebench': readStrictly,
   'swe-rebench-v2': readRenamed,
   'swe-lego': readWhole,
-  'swe-bench-live': readTerminal,
+  'swe-bench-live': (log, read) => readWhole(withoutEscapes(log), read),
 };
 
-/** @throws RangeError, SyntaxError where the harness raises; Error for a dialect that is not known */
+/** @throws RangeError, SyntaxError where the harness raises; Error for an unknown dialect */
 export function readLogOutcomes(
   { dialect, parser }: Extract<OutcomeSource, { from: 'log' }>,
   { log }: Pick<Evidence, 'log'>,
   instance: Instance,
 ): Outcomes {
   if (!isDialect(dialect)) throw new Error(`logs of the dialect "${dialect}" cannot be read`);
-  return PARTS[dialect](log, { dialect, parser, instance });
+  return PARTS[dialect](log, (text) => readLog(parser, dialect, text, instance));
 }
 
 const hasBadCode = (log: string): boolean => BAD_CODES.some((code) => log.includes(code));
 
-/** Text between the first start marker and the next end marker; null when either is missing. */
+/** The text between the first start marker and the next end marker; null if either is missing. */
 function between(log: string): string | null {
   const start = log.indexOf(START_MARKER);
   if (start < 0 || !log.includes(END_MARKER)) return null;
@@ -46,48 +45,39 @@ function between(log: string): string | null {
   return log.slice(from, end < 0 ? upTo : Math.min(end, upTo));
 }
 
-function readMarked(log: string, { parser, dialect, instance }: Context): Outcomes {
-  if (hasBadCode(log)) return unreadable('bad_code');
-  const tests = between(log);
-  if (tests === null) return unreadable('no_markers');
-  const outcomes = readLog(parser, dialect, tests, instance);
-  if (outcomes.size > 0) return { readable: true, outcomes, text: tests };
-  return { readable: true, outcomes: readLog(parser, dialect, log, instance), text: log };
+/** 4.1.0: the text between the markers, or the whole log if that names no test. */
+function readMarked(log: string, read: ReadText): Outcomes {
+  const marked = readStrictly(log, read);
+  return marked.readable && marked.outcomes.size === 0 ? readWhole(log, read) : marked;
 }
 
-/** SWE-rebench V1: as 4.1.0, but never the rest of the log. */
-function readStrictly(log: string, { parser, dialect, instance }: Context): Outcomes {
+/** SWE-rebench V1: the text between the markers only. */
+function readStrictly(log: string, read: ReadText): Outcomes {
   if (hasBadCode(log)) return unreadable('bad_code');
   const text = between(log);
-  if (text === null) return unreadable('no_markers');
-  return { readable: true, outcomes: readLog(parser, dialect, text, instance), text };
+  return text === null ? unreadable('no_markers') : readWhole(text, read);
 }
 
-function readWhole(log: string, { parser, dialect, instance }: Context): Outcomes {
-  return { readable: true, outcomes: readLog(parser, dialect, log, instance), text: log };
+function readWhole(text: string, read: ReadText): Outcomes {
+  return { readable: true, outcomes: read(text), text };
 }
 
-/** SWE-bench-Live reads a terminal. */
-function readTerminal(log: string, context: Context): Outcomes {
-  return readWhole(withoutEscapes(log), context);
-}
-
-/** SWE-rebench V2: names are compared without their times; of two tests that then have one name a pass counts. */
-function readRenamed(log: string, { parser, dialect, instance }: Context): Outcomes {
+/** SWE-rebench V2: names are compared without their times; of tests with equal names a pass counts. */
+function readRenamed(log: string, read: ReadText): Outcomes {
   const outcomes = new Map<string, string>();
-  for (const [name, status] of readLog(parser, dialect, log, instance)) {
+  for (const [name, status] of read(log)) {
     const bare = withoutTimes(name);
     if (outcomes.get(bare) !== 'PASSED') outcomes.set(bare, status);
   }
   return { readable: true, outcomes, text: log, nameOf: withoutTimes };
 }
 
-/** A count above zero in a summary line of a test runner; without one, an empty map of outcomes proves nothing. */
+/** A count above zero in the summary of a test runner. Without it, an empty map of outcomes proves nothing. */
 const SIGNS_OF_TESTS =
   /Executed [1-9]\d{0,30} of \d|TOTAL: [1-9]\d{0,30} (?:SUCCESS|FAILED)|[1-9]\d{0,30} passing|Tests:\s+[1-9]|Test Suites:\s+(?:\d{1,30} \w{1,60}, ){0,16}[1-9]\d{0,30} total|^# tests [1-9]|[1-9]\d{0,30} specs?, \d{1,30} failures?|': ok$/m;
 
 /** The exit code of the tests that 5.0.2's eval script recorded, or null. */
-export function recordedExitCode(log: string): number | null {
+function recordedExitCode(log: string): number | null {
   for (let at = log.indexOf(EXIT_CODE_MARKER); at >= 0; at = log.indexOf(EXIT_CODE_MARKER, at + 1)) {
     const match = /^:\s{0,64}(-?\d{1,9})/.exec(log.slice(at + EXIT_CODE_MARKER.length, at + 120));
     if (match) return Number(match[1]);
@@ -95,33 +85,30 @@ export function recordedExitCode(log: string): number | null {
   return null;
 }
 
-function readLatest(log: string, context: Context): Outcomes {
-  const read = readMarked(log, context);
-  if (!read.readable) return read;
-  const { outcomes } = read;
-  if (outcomes.size === 0) {
-    return hasSignOfTests(log) ? read : unreadable('no_sign_of_tests');
-  }
+function readLatest(log: string, read: ReadText): Outcomes {
+  const marked = readMarked(log, read);
+  if (!marked.readable) return marked;
+  const { outcomes } = marked;
+  if (outcomes.size === 0) return hasSignOfTests(log) ? marked : unreadable('no_sign_of_tests');
   const exitCode = recordedExitCode(log);
   const failed = [...outcomes.values()].some((status) => status === 'FAILED' || status === 'ERROR');
-  return exitCode !== null && exitCode !== 0 && !failed ? unreadable('exit_code_contradicts') : read;
+  return exitCode !== null && exitCode !== 0 && !failed ? unreadable('exit_code_contradicts') : marked;
 }
 
 /** Whether the log shows that a test runner ran tests. */
 export const hasSignOfTests = (log: string): boolean => SIGNS_OF_TESTS.test(log);
 
-/** The fork has no markers: the log must show that `git apply -v` applied the test patch, then all of it is read. */
-function readFork(log: string, { parser, dialect, instance }: Context): Outcomes {
+/** The fork has no markers: if the log shows that `git apply -v` applied the test patch, the whole log is read. */
+function readFork(log: string, read: ReadText): Outcomes {
   if (hasBadCode(log) || log.includes('Failed to reset task environment')) return unreadable('bad_code');
   if (!/applied patch/i.test(log)) return unreadable('test_patch_not_applied');
   const mark = '>>>>> Applied Patch (pred)';
   const last = log.lastIndexOf(mark);
-  const text = last < 0 ? log : log.slice(last + mark.length);
-  return { readable: true, outcomes: readLog(parser, dialect, text, instance), text };
+  return readWhole(last < 0 ? log : log.slice(last + mark.length), read);
 }
 
-/** SWE-smith reads only the text between the markers as bash traces them. */
-function readSmith(log: string, { parser, dialect, instance }: Context): Outcomes {
+/** SWE-smith reads only the text between the markers in bash's trace. */
+function readSmith(log: string, read: ReadText): Outcomes {
   if (log.includes('>>>>> Patch Apply Failed') || log.includes('>>>>> Tests Timed Out'))
     return unreadable('bad_code');
   if (!log.includes(START_MARKER) || !log.includes(END_MARKER)) return unreadable('no_markers');
@@ -129,6 +116,5 @@ function readSmith(log: string, { parser, dialect, instance }: Context): Outcome
   const from = log.indexOf(start);
   const to = log.indexOf(`+ : '${END_MARKER}'`);
   if (from > to) throw new RangeError('markers are not in order');
-  const text = from < 0 ? '' : log.slice(from + start.length, Math.max(to, from + start.length));
-  return { readable: true, outcomes: readLog(parser, dialect, text, instance), text };
+  return readWhole(from < 0 ? '' : log.slice(from + start.length, Math.max(to, from + start.length)), read);
 }

@@ -1,10 +1,10 @@
-/** Reads what a program wrote of the outcomes of tests. */
+/** Reads the outcomes that the program of a plan wrote. */
 import { type ProgramSource, parseProgramOutput } from '@swefarm/shared';
 import { type Evidence, type Outcomes, parserFailed } from './evidence.ts';
 
 /**
- * Statuses are the program's own words. Of several entries of one test a pass counts, as SWE-bench Pro asks whether a name occurs with
- * PASSED. A test in two sets has no status: the package of Multi-SWE refuses such a log itself.
+ * Statuses are the words of the program. A pass wins among several entries of a test, because SWE-bench Pro checks whether a name occurs
+ * with PASSED. A test in two sets makes the output invalid, as in the package of Multi-SWE.
  */
 export function readProgramOutput({ form }: ProgramSource, { program }: Evidence): Outcomes {
   if (program === undefined) return parserFailed('it did not run');

@@ -2,14 +2,13 @@
 import { type OutcomeSource, RewardComponents, Score } from '@swefarm/shared';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
 
-/** More is no reward. */
 const MOST_LETTERS = 64 * 1024;
-/** As Python's float() reads it, but for underscores, infinity and what is no number. */
+/** A number for Python's float(), without underscores, infinity and NaN. */
 const NUMBER = /^[-+]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][-+]?\d{1,4})?$/;
 
 /**
- * A file that is missing, holds no number, one that is not finite, or one out of bounds gives no reward, and never 0: who wants 0
- * writes it. The worker takes regular files only, so a link or a pipe is missing.
+ * A file that is missing or has no finite number within the bounds gives no reward, and never 0. The worker reads regular files only, so
+ * a link or a pipe is missing.
  */
 export function readRewardFile(
   { file }: Extract<OutcomeSource, { from: 'reward' }>,
@@ -20,11 +19,11 @@ export function readRewardFile(
   if (text.length > MOST_LETTERS) return unreadable('no_reward', `${file} is too long`);
   const read = text.startsWith('{') ? readParts(text) : { reward: NUMBER.test(text) ? Number(text) : null };
   if (!Score.safeParse(read.reward).success)
-    return unreadable('no_reward', `${file} holds no number that may be a reward`);
+    return unreadable('no_reward', `${file} has no number that may be a reward`);
   return { readable: true, outcomes: new Map(), text: null, ...read, reward: read.reward as number };
 }
 
-/** The numbers beside `reward` are its parts. */
+/** The numbers beside `reward` are its components. */
 function readParts(text: string): { reward: unknown; parts?: RewardComponents } {
   const { reward, ...rest } = parseObject(text);
   if (Object.keys(rest).length === 0) return { reward };

@@ -44,12 +44,12 @@ describe.each([
     });
 });
 
-test('the lists of the report name each test where it belongs', () => {
+test('the lists of the report contain each test by its status', () => {
   expect(judgeBy({ rule: 'subset' }, { a: 'FAILED', b: 'PASSED' }).tests).toMatchObject({
     FAIL_TO_PASS: { success: [], failure: ['a'] },
     PASS_TO_PASS: { success: ['b'], failure: [] },
   });
-  // A test that is neither passed nor failed stands nowhere, as in its own reports.
+  // As upstream, a test that neither passed nor failed is in no list.
   expect(judgeBy({ rule: 'live' }, { a: 'skip', b: 'skip' }).tests).toMatchObject({
     FAIL_TO_PASS: { success: [], failure: [] },
     PASS_TO_PASS: { success: [], failure: [] },
@@ -60,7 +60,7 @@ describe('the map that is expected', () => {
   const expected = { 'T.x': 'PASSED', 'T.y - KeyError: old': 'FAILED', '': 'ERROR' };
   const resolved = (outcomes: Record<string, string>) => judgeBy({ rule: 'expected', expected }, outcomes);
 
-  test('holds when each test has its status, a failure too', () => {
+  test('is met if each test has its status, also a failure', () => {
     expect(resolved({ 'T.x': 'PASSED', 'T.y - other': 'FAILED', '': 'FAILED' })).toMatchObject({
       resolved: true,
       tests: { PASS_TO_PASS: { success: ['T.x', 'T.y'], failure: [] } },
@@ -71,10 +71,10 @@ describe('the map that is expected', () => {
     ['one test less', { 'T.x': 'PASSED', 'T.y': 'FAILED' }],
     ['one test more', { 'T.x': 'PASSED', 'T.y': 'FAILED', '': 'ERROR', z: 'PASSED' }],
     ['another name', { 'T.x': 'PASSED', 'T.z': 'FAILED', '': 'ERROR' }],
-  ])('does not hold: %s', (_what, outcomes) => {
+  ])('is not met: %s', (_what, outcomes) => {
     expect(resolved(outcomes).resolved).toBe(false);
   });
-  test('has names that are poison for objects', () => {
+  test('may have names of properties of Object', () => {
     const poison = JSON.parse('{"__proto__": "PASSED"}');
     expect(judgeBy({ rule: 'expected', expected: poison }, {}).resolved).toBe(false);
     expect(judgeBy({ rule: 'expected', expected: {} }, poison).resolved).toBe(false);
@@ -112,7 +112,7 @@ describe('the classes of Multi-SWE', () => {
   ])('are not: %s', (_what, outcomes) => {
     expect(by(outcomes).resolved).toBe(false);
   });
-  test('are asked of the tests of its lists alone, where it has lists', () => {
+  test('count for the tests of its lists alone', () => {
     const listed = { ...stages, fixed: { ...stages.fixed, class: 'f2p' as const } };
     const verdict: Verdict = { rule: 'classes', stages: listed };
     // `added` and `kept` stand in the results, and in no list: upstream compares the lists.
@@ -126,7 +126,7 @@ describe('the classes of Multi-SWE', () => {
     expect(judgeBy(verdict, { fixed: 'PASS', kept: 'FAIL' }).resolved).toBe(false);
     expect(judgeBy(verdict, { kept: 'PASS', added: 'PASS' }).resolved).toBe(false);
   });
-  test('are those of its lists where these contradict its results', () => {
+  test('come from its lists if the results contradict them', () => {
     const verdict: Verdict = {
       rule: 'classes',
       stages: { x: { run: 'NONE', test: 'NONE', fix: 'PASS', class: 'f2p' } },
@@ -147,7 +147,7 @@ describe('ids in a JUnit file', () => {
     judgeBy({ rule: 'junit_ids' }, outcomes, instance, log);
   const all = { 'tests.test_a.T::test_x[a  b]': 'PASSED', 'tests.test_a::test_y': 'PASSED' };
 
-  test('are found in the form of either', () => {
+  test('are found in both forms', () => {
     expect(by(all)).toMatchObject({
       resolved: true,
       tests: { FAIL_TO_PASS: { success: instance.FAIL_TO_PASS } },
@@ -161,14 +161,14 @@ describe('ids in a JUnit file', () => {
       'one lies in another folder',
       { ...all, 'tests.test_a::test_y': 'SKIPPED', 'src.tests.test_a::test_y': 'PASSED' },
     ],
-  ])('do not hold: %s', (_what, outcomes) => {
+  ])('are not met: %s', (_what, outcomes) => {
     expect(by(outcomes).resolved).toBe(false);
-    // What pytest counts does not matter where there are outcomes.
+    // With outcomes, the counts of pytest are ignored.
     expect(by(outcomes, '== 2 passed in 0.1s ==').resolved).toBe(false);
   });
-  test('give way to what the script says, and without a file to the counts of pytest', () => {
+  test('yield to the result of the script, and without a file to the counts of pytest', () => {
     expect(by({}, '<pytest>true</pytest>').resolved).toBe(true);
-    // A test may print it; the script says it last.
+    // A test may print the tag; the script prints it last.
     const printed = 'FAILED\n<pytest>true</pytest>\n== 1 failed in 0.1s ==\n<pytest>false</pytest>\n';
     expect(by({ 'tests.test_a::test_y': 'ERROR' }, printed).resolved).toBe(false);
     expect(by({}, printed).resolved).toBe(false);
@@ -186,7 +186,7 @@ describe('a report by the exit code', () => {
   const by = (log: string) =>
     reportOf({ outcomes: { from: 'exit_code', pattern }, verdict: { rule: 'exit_code' } }, log);
 
-  test('is resolved by 0, and the last one in the log counts', () => {
+  test('is resolved by exit code 0; the last code in the log counts', () => {
     expect(by('OPENSWE_EXIT_CODE=0\n')).toMatchObject({
       resolved: true,
       evaluation: 'completed',
@@ -194,13 +194,13 @@ describe('a report by the exit code', () => {
     });
     expect(by('OPENSWE_EXIT_CODE=0\nOPENSWE_EXIT_CODE=1\n')).toMatchObject({ resolved: false });
   });
-  test('is not resolved without one: the tests did not start', () => {
+  test('is not resolved without an exit code: the tests did not start', () => {
     expect(by('bash: pytest: not found\n')).toMatchObject({
       resolved: false,
       evaluation: 'tests_cannot_start',
     });
   });
-  test('of the script itself needs no log', () => {
+  test("by the script's exit code needs no log", () => {
     const plan = { outcomes: { from: 'exit_code' }, verdict: { rule: 'exit_code' } } as const;
     expect(reportOf(plan, '', { exit_code: 0 }).resolved).toBe(true);
     expect(reportOf(plan, '', { exit_code: 3 }).resolved).toBe(false);
@@ -217,18 +217,18 @@ describe('a report by a JUnit file', () => {
   const by = (xml: string | null) =>
     reportOf({ ...plan, files: [file] }, '', xml === null ? {} : { files: { [file]: xml } });
 
-  test('reads what the tests wrote', () => {
+  test('reads the file of the tests', () => {
     const xml = '<testsuite><testcase name="a"/><testcase name="b"/></testsuite>';
     expect(by(xml)).toMatchObject({ resolved: true, status_map: { a: 'PASSED', b: 'PASSED' } });
   });
-  test('is not resolved where the file is missing, broken or hostile', () => {
+  test('is not resolved if the file is missing, broken or hostile', () => {
     expect(by(null)).toMatchObject({ resolved: false, evaluation: 'tests_cannot_start' });
     for (const xml of ['', '<testsuite>', '<!DOCTYPE a [<!ENTITY b "c">]><testsuite/>', '<a>'.repeat(10_000)])
       expect(by(xml)).toMatchObject({ resolved: false, unreadable: 'raises' });
   });
 });
 
-describe('which part of a log a harness reads', () => {
+describe('the part of a log that a harness reads', () => {
   const read = (dialect: string, parser: string, log: string) =>
     readOutcomes(
       { outcomes: { from: 'log', dialect, parser } },
@@ -236,12 +236,12 @@ describe('which part of a log a harness reads', () => {
       someInstance(),
     );
 
-  test('SWE-rebench V1: only what lies between the markers', () => {
+  test('SWE-rebench V1 reads only the text between the markers', () => {
     const log = 'PASSED a\n>>>>> Start Test Output\nPASSED b\n>>>>> End Test Output\nPASSED c\n';
     expect(read('swe-rebench', 'parse_log_pytest', log)).toMatchObject({
       outcomes: new Map([['b', 'PASSED']]),
     });
-    // swebench 4.0.3, which it is built on, passes over a line that is a status word alone.
+    // Its base, swebench 4.0.3, ignores a line that is only a status word.
     const lone = '>>>>> Start Test Output\nPASSED\nPASSED b\n>>>>> End Test Output\n';
     expect(read('swe-rebench', 'parse_log_pytest_v2', lone)).toMatchObject({
       outcomes: new Map([['b', 'PASSED']]),
@@ -254,7 +254,7 @@ describe('which part of a log a harness reads', () => {
     });
   });
 
-  test('SWE-rebench V2: all of it, and names lose their times', () => {
+  test('SWE-rebench V2 reads the whole log and removes times from names', () => {
     const log =
       'ok 1 adds (12ms)\nnot ok 2 adds (1.5 s)\nok 3 waits IN 3 sec twice\nok 4 sorts in 5 seconds [ 3 ms ]\n';
     const found = read('swe-rebench-v2', 'parse_log_tap', log);
@@ -268,8 +268,8 @@ describe('which part of a log a harness reads', () => {
     expect(found.readable && found.nameOf?.(' waits in 9.25 MSEC twice(1s)')).toBe('waits twice');
   });
 
-  test('a name of a million blanks or words is read at once', () => {
-    // Of this thread alone: other processes of the machine must not fail the test.
+  test('a name of a million blanks or words is read in linear time', () => {
+    // The CPU time of this thread, so that other processes do not fail the test.
     const start = process.threadCpuUsage();
     for (const piece of [' ', ' in 1', ' in ', '(1 ', '[ 1']) {
       const found = read('swe-rebench-v2', 'parse_log_tap', `ok 1 a${piece.repeat(1_000_000)}s)\n`);
@@ -279,7 +279,7 @@ describe('which part of a log a harness reads', () => {
     expect((user + system) / 1000).toBeLessThan(10_000);
   });
 
-  test('SWE-bench-Live: without what a terminal interprets', () => {
+  test('SWE-bench-Live reads the log without escape sequences', () => {
     expect(read('swe-bench-live', 'pytest', '\u001b[32mPASSED\u001b[0m a\nXFAIL b\n')).toMatchObject({
       outcomes: new Map([
         ['a', 'pass'],
@@ -289,7 +289,7 @@ describe('which part of a log a harness reads', () => {
   });
 });
 
-test('equal: two names that the parser folds into one are unresolved, as in the harness', () => {
+test('equal: two names that the parser reads as one are unresolved, as in the harness', () => {
   const folded = judge({
     read: {
       readable: true,

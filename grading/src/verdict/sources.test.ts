@@ -38,7 +38,7 @@ describe('a program', () => {
         ['c', 'SKIP'],
       ],
     ],
-    // Of a test that occurs twice a pass counts, whatever comes later.
+    // A pass counts for a test that occurs twice.
     [
       'tests',
       {
@@ -75,7 +75,7 @@ describe('a program', () => {
       said({ passed_tests: Array(200_001).fill('a'), failed_tests: [], skipped_tests: [] }),
       /passed_tests/,
     ],
-  ])('that gives no outcomes in the form %s is named: %j', (form, program, why) => {
+  ])('without outcomes in the form %s has a reason: %j', (form, program, why) => {
     expect(read(form, program)).toEqual({
       readable: false,
       why: 'parser_failed',
@@ -149,7 +149,7 @@ describe('a file with the reward', () => {
     expect(read(text)).toMatchObject({ readable: false, why: 'no_reward' });
   });
 
-  test('a file that is missing gives none', () => {
+  test('a missing file gives no reward', () => {
     expect(read(null)).toMatchObject({ why: 'no_reward', detail: expect.stringMatching(/not there/) });
   });
 });

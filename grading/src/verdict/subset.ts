@@ -1,19 +1,26 @@
+/** The rules that compare the tests of both lists with the tests that passed. Skipped tests and XFAIL do not pass. */
+import type { Case, Judged } from './judged.ts';
+import { isResolved, listsOf } from './testsstatus.ts';
+
 /**
- * Every test of both lists is among those that passed; other tests do not matter. SWE-bench Pro (ca10a60), SWE-Lego as verifiers
- * (a60a606) reads it, and SWE-rebench V2 as NeMo Gym and verifiers train on it. Skipped or expected to fail is not passed.
+ * Every test of both lists passed; other tests are ignored: SWE-bench Pro (ca10a60), SWE-Lego in verifiers (a60a606), SWE-rebench V2 in NeMo
+ * Gym and verifiers.
  */
-
-import { type Case, type Judged, listsBy } from './judged.ts';
-import type { TestsStatus } from './testsstatus.ts';
-import { isResolved } from './testsstatus.ts';
-
-export function subset(judged: Case): Judged {
-  const tests = passedLists(judged);
+export function subset({
+  read,
+  instance: { FAIL_TO_PASS, PASS_TO_PASS },
+}: Case): Judged & { resolved: boolean } {
+  const nameOf = read.nameOf ?? ((name: string): string => name);
+  const tests = listsOf(FAIL_TO_PASS, PASS_TO_PASS, (test) => read.outcomes.get(nameOf(test)) === 'PASSED');
   return { resolved: isResolved(tests), tests };
 }
 
-/** Both lists, by whether the test passed. */
-export function passedLists({ read, instance }: Pick<Case, 'read' | 'instance'>): TestsStatus {
-  const named = read.nameOf ?? ((name: string): string => name);
-  return listsBy(instance, (test) => read.outcomes.get(named(test)) === 'PASSED');
+/** The tests that passed are exactly those of both lists (SWE-rebench V2's own rule, c71902a). */
+export function equal(judged: Case): Judged {
+  const { resolved, tests } = subset(judged);
+  const { FAIL_TO_PASS, PASS_TO_PASS } = judged.instance;
+  // Two names that the parser maps to one name are two entries of the harness's sorted list.
+  const wanted = FAIL_TO_PASS.length + PASS_TO_PASS.length;
+  const passed = [...judged.read.outcomes.values()].filter((status) => status === 'PASSED').length;
+  return { resolved: resolved && passed === wanted, tests };
 }

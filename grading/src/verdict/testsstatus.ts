@@ -1,4 +1,4 @@
-/** Sorts the outcomes of tests into success and failure lists, by the rule of each harness. */
+/** Sorts tests into lists of successes and failures by the rules of the harnesses. */
 import type { Report } from '@swefarm/shared';
 
 export type TestsStatus = NonNullable<Report['tests_status']>;
@@ -9,7 +9,7 @@ type Rule = (test: string, outcomes: ReadonlyMap<string, string>, bucket: Bucket
 const PASSING = new Set(['PASSED', 'XFAIL']);
 const FAILING = new Set(['FAILED', 'ERROR']);
 
-/** 4.1.0 and the fork: a missing test failed; a skipped one is in neither list, so the ratio does not count it. */
+/** 4.1.0 and the fork: a missing test fails; a skipped test is in neither list. */
 const passAndFail: Rule = (test, outcomes, bucket) => {
   const status = outcomes.get(test);
   if (status !== undefined && PASSING.has(status)) bucket.success.push(test);
@@ -21,74 +21,83 @@ const failOnly: Rule = (test, outcomes, bucket) => {
   (outcomes.get(test) === 'FAILED' ? bucket.failure : bucket.success).push(test);
 };
 
-/** 5.0.2: a skipped test does not resolve, but is no regression either. */
+/** 5.0.2: a skipped test does not resolve, and is no regression. */
 const latest =
-  (index: PrefixIndex, skipped: 'success' | 'failure'): Rule =>
+  (findByPrefix: (test: string) => string | undefined, skipped: 'success' | 'failure'): Rule =>
   (test, outcomes, bucket) => {
-    const status = outcomes.get(test) ?? index.find(test);
+    const status = outcomes.get(test) ?? findByPrefix(test);
     if (status !== undefined && PASSING.has(status)) bucket.success.push(test);
     else if (status === 'SKIPPED') bucket[skipped].push(test);
     else if (status === undefined || FAILING.has(status)) bucket.failure.push(test);
   };
 
-/** How the harnesses of SWE-bench and SWE-Gym count one test. */
+/** The rules of SWE-bench and SWE-Gym. */
 export type ListRule = 'swebench' | 'swebench-5' | 'fail_only';
 
-/** Grades both lists of tests by the harness's rule. */
 export function testsStatus(
   rule: ListRule,
   outcomes: ReadonlyMap<string, string>,
   tests: { FAIL_TO_PASS: readonly string[]; PASS_TO_PASS: readonly string[] },
 ): TestsStatus {
-  const index = prefixIndex(outcomes);
-  const rules =
-    rule === 'fail_only'
-      ? { gain: failOnly, keep: failOnly }
-      : rule === 'swebench-5'
-        ? { gain: latest(index, 'failure'), keep: latest(index, 'success') }
-        : { gain: passAndFail, keep: passAndFail };
+  const findByPrefix = prefixSearch(outcomes);
+  const ruleFor = (skipped: 'success' | 'failure'): Rule => {
+    if (rule === 'fail_only') return failOnly;
+    return rule === 'swebench-5' ? latest(findByPrefix, skipped) : passAndFail;
+  };
   const sort = (names: readonly string[], rule: Rule): Bucket => {
     const bucket: Bucket = { success: [], failure: [] };
     for (const name of names) rule(name, outcomes, bucket);
     return bucket;
   };
-  return {
-    FAIL_TO_PASS: sort(tests.FAIL_TO_PASS, rules.gain),
-    PASS_TO_PASS: sort(tests.PASS_TO_PASS, rules.keep),
-    FAIL_TO_FAIL: { success: [], failure: [] },
-    PASS_TO_FAIL: { success: [], failure: [] },
-  };
+  return statusOf(sort(tests.FAIL_TO_PASS, ruleFor('failure')), sort(tests.PASS_TO_PASS, ruleFor('success')));
 }
 
-/** Resolved is what the harness calls FULL: no failure in either list (an empty list counts as passed). */
+const statusOf = (failToPass: Bucket, passToPass: Bucket): TestsStatus => ({
+  FAIL_TO_PASS: failToPass,
+  PASS_TO_PASS: passToPass,
+  FAIL_TO_FAIL: { success: [], failure: [] },
+  PASS_TO_FAIL: { success: [], failure: [] },
+});
+
+/** Splits both lists of tests by success; by default, a test that is no success is a failure. */
+export function listsOf(
+  failToPass: readonly string[],
+  passToPass: readonly string[],
+  succeeds: (test: string) => boolean,
+  fails: (test: string) => boolean = (test) => !succeeds(test),
+): TestsStatus {
+  const split = (names: readonly string[]): Bucket => ({
+    success: names.filter(succeeds),
+    failure: names.filter(fails),
+  });
+  return statusOf(split(failToPass), split(passToPass));
+}
+
+/** The harness's FULL: no failure in either list. */
 export const isResolved = (status: TestsStatus): boolean =>
   status.FAIL_TO_PASS.failure.length === 0 && status.PASS_TO_PASS.failure.length === 0;
 
-type PrefixIndex = { find: (test: string) => string | undefined };
-
 /**
  * 5.0.2 finds ids that the dataset cut inside their brackets by prefix, if all tests with that prefix pass or none does.
- * Names are sorted once, because a hostile log may hold very many.
+ * The names are sorted once, because a hostile log may contain very many.
  */
-function prefixIndex(outcomes: ReadonlyMap<string, string>): PrefixIndex {
+function prefixSearch(outcomes: ReadonlyMap<string, string>): (test: string) => string | undefined {
   let sorted: string[] | null = null;
   let order: Map<string, number> | null = null;
-  return {
-    find(test) {
-      if (count(test, '[') <= count(test, ']')) return undefined;
-      sorted ??= [...outcomes.keys()].sort();
-      order ??= new Map([...outcomes.keys()].map((name, at) => [name, at]));
-      let first: string | undefined;
-      let passing: boolean | undefined;
-      for (let at = lowerBound(sorted, test); sorted[at]?.startsWith(test); at++) {
-        const name = sorted[at] as string;
-        const passes = PASSING.has(outcomes.get(name) ?? '');
-        if (passing !== undefined && passing !== passes) return undefined;
-        passing = passes;
-        if (first === undefined || (order.get(name) ?? 0) < (order.get(first) ?? 0)) first = name;
-      }
-      return first === undefined ? undefined : outcomes.get(first);
-    },
+  return (test) => {
+    if (count(test, '[') <= count(test, ']')) return undefined;
+    sorted ??= [...outcomes.keys()].sort();
+    order ??= new Map([...outcomes.keys()].map((name, at) => [name, at]));
+    let first: string | undefined;
+    let passing: boolean | undefined;
+    for (let at = lowerBound(sorted, test); sorted[at]?.startsWith(test); at++) {
+      const name = sorted[at] as string;
+      const passes = PASSING.has(outcomes.get(name) ?? '');
+      if (passing !== undefined && passing !== passes) return undefined;
+      passing = passes;
+      if (first === undefined || (order.get(name) ?? 0) < (order.get(first) ?? 0)) first = name;
+    }
+    return first === undefined ? undefined : outcomes.get(first);
   };
 }
 

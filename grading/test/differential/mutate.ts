@@ -1,4 +1,4 @@
-/** Seeded damage to logs: what hostile output, crashed runners and interleaved streams make of them. */
+/** Damages logs by a seed, as hostile output, crashed runners and interleaved streams do. */
 
 /** A small seeded generator of numbers in [0, 1). */
 export function random(seed: number): () => number {
@@ -11,7 +11,7 @@ export function random(seed: number): () => number {
   };
 }
 
-/** Tokens that parsers look for, and blanks that languages disagree about. */
+/** Tokens of the parsers, and characters that are blanks in some languages only. */
 const TOKENS = [
   'PASSED', 'FAILED', 'SKIPPED', 'ERROR', 'XFAIL', 'PASSED ', 'FAILED ', ' PASSED', ' FAILED', ' - ', ' ... ok',
   ' ... ', ' ... FAIL', ' ... ERROR', ' ... skipped', 'FAIL:', 'ERROR:', 'ok', ' ok', ' E', ' F', '[OK]', '[FAIL]', 'test_',

@@ -1,6 +1,6 @@
 /**
  * Compares our parsers, grading and eval scripts with the real swebench 4.1.0 and 5.0.2 on fixtures, on the corpus
- * where it lies beside the repository, and on damaged logs. Run by hand: node grading/test/differential/run.ts
+ * if it is beside the repository, and on damaged logs. Run by hand: node grading/test/differential/run.ts
  * [--cases N] [--seed N] [--venvs DIR]. Needs python3 and a package index. Exit code 1 on an unexplained difference.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -90,13 +90,13 @@ function readCase(base: Base, log: string, seed: number | null): Case {
   };
 }
 
-/** The same log between markers, mostly, with tests to look for of which some are there. */
+/** The same log, mostly between markers, with tests of which some occur in it. */
 function gradeCase(base: Case, next: () => number): Case {
   const names = ['a[b', 'none'];
   try {
     names.push(...readLog(base.parser, '5.0.2', base.log, instanceOf(base)).keys());
   } catch {
-    // A log that raises is a case too.
+    // A log on which the harness raises is a case too.
   }
   const some = () =>
     Array.from({ length: 1 + Math.floor(next() * 4) }, () => names[Math.floor(next() * names.length)] ?? '');
@@ -191,7 +191,7 @@ function scriptCases(): Case[] {
   return found;
 }
 
-/** Every repository and version of the table once, with made-up patches. */
+/** Every repository and version of the table once, with artificial patches. */
 function tableCases(): Case[] {
   const table = JSON.parse(readFileSync(new URL('../../data/specs.json', import.meta.url), 'utf8'));
   const patch = [

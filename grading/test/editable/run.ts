@@ -1,6 +1,6 @@
 /**
- * What an editable installation writes where Python looks at start, backend by backend: installs a small package twice, in a
- * virtual environment of its own, and lists what the second time touched. Run by hand: node grading/test/editable/run.ts
+ * Lists the files that an editable installation writes where Python reads at start, by backend: installs a small package twice, in a
+ * virtual environment of its own, and lists the changes of the second time. Run by hand: node grading/test/editable/run.ts
  * [--write] compares with fixtures/editable.json, or replaces it. Needs python3 and a package index.
  */
 import { execFileSync } from 'node:child_process';
@@ -123,7 +123,7 @@ function install(one: Backend, folder: string): Record<string, string[] | null> 
   const found: Record<string, string[] | null> = {};
   for (const entry of readdirSync(env, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
-    // lib64 is a link to lib; what packages say of themselves is written by every installation.
+    // lib64 is a link to lib; every installation writes the metadata of packages.
     if (entry.isDirectory() || /\/lib64\/|__pycache__|\.dist-info/.test(path)) continue;
     if (statSync(path).ctimeMs < before) continue;
     const lines = path.endsWith('.pth')

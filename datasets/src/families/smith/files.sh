@@ -1,5 +1,5 @@
-# test_files prints the files of HEAD that hold the instance's tests, one a line, those that its patch changes left out.
-# Expects $rule and the functions names (the tests' files, or what the rule looks for) and changed (the patch's files).
+# test_files prints the files of HEAD with the instance's tests, one a line, without those that its patch changes.
+# Expects $rule and the functions names (the files of the tests, or the names to search) and changed (the files of the patch).
 export LC_ALL=C
 tree() {
   git -c core.quotePath=false ls-tree -r --name-only HEAD

@@ -1,4 +1,4 @@
-# Files with the functions of the tests.
+# Finds files by the names of test functions.
 found_go() {
   grep_tree '^[ 	]*func[ 	]+[A-Za-z0-9_]' '*_test.go' | awk '
     NR == FNR { want[$0]; next }

@@ -1,4 +1,4 @@
-# hidden_files prints the tests that the agent does not have: those that the bug fails, and those that the instance's branch removed.
+# hidden_files prints the tests that the agent does not have: those that the bug fails, and those that the branch removed.
 # Expects $id and files.sh.
 removed_by_branch() {
   tip=$(git rev-parse -q --verify "refs/heads/$id^{commit}" 2>/dev/null) \

@@ -1,10 +1,10 @@
-# Removes from the agent's tree the tests that the bug fails, as SWE-smith's commit "Remove F2P Tests" does, and what Python compiled.
+# Removes the tests that the bug fails and compiled Python files, as SWE-smith's commit "Remove F2P Tests" does.
 # Expects $folder and hidden.sh.
 set -u
 cd "$folder" || exit 1
 hidden_files | while IFS= read -r file; do
   rm -f -- "./$file" || exit 1
 done || exit 1
-# Compiled files tell the code that was fixed, and the tests.
+# Compiled files contain the fixed code and the tests.
 find . -name __pycache__ -type d -prune -exec rm -rf {} +
 rm -rf .pytest_cache

@@ -1,4 +1,4 @@
-# Files that are named after the classes.
+# Finds files by the names of classes.
 found_java() {
   tree | awk 'NR == FNR { want[$0 ".java"]; next } { n = $0; sub(/.*\//, "", n) } n in want' "$work/names" -
 }

@@ -1,4 +1,4 @@
-# Titles of it('…') and test('…') in files that look like tests; a name that ends like a source file is one.
+# Finds files by the titles of it('…') and test('…'). A name that is the path of a source file is that file.
 found_javascript() {
   tree | grep -v -E '(^|/)node_modules/' | grep -E '\.[cm]?[jt]sx?$' >"$work/sources"
   grep -Fx -f "$work/names" "$work/sources"

@@ -1,6 +1,6 @@
-# Makes room for the patch $patch in the clean tree. Expects $folder and hidden.sh.
-# The files that it names are reset; git refuses all of them when it does not know one, which nobody minds. A file of tests that the
-# agent did not have, and wrote anew, would be in the way of its own patch; it comes back after the patch.
+# Prepares the clean tree for the patch $patch. Expects $folder and hidden.sh.
+# Resets the files of the patch; git resets none of them if one is unknown, which is no error. Removes hidden test files that the patch
+# creates, because the patch would not apply; restore.sh brings them back after the patch.
 cd "$folder" || exit 0
 git apply --numstat "$patch" 2>/dev/null | cut -f3- | tr '\n' '\0' \
   | xargs -0 -r git --literal-pathspecs checkout -q -- >/dev/null 2>&1

@@ -1,4 +1,4 @@
-# Inline tests lie in the library: only files of tests alone count.
+# Finds files by the names of test functions. Only separate test files count, because inline tests are in the library.
 found_rust() {
   grep_tree 'fn[ 	]+[A-Za-z0-9_]' '*.rs' | awk '
     NR == FNR { want[$0]; next }

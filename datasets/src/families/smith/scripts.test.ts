@@ -56,7 +56,7 @@ const FAILING = files('tests/test_crane.py::test_lift');
 const run = (script: string) => spawnSync('bash', ['-c', script], { cwd: folder, encoding: 'utf8' });
 const runs = (script: string) => expect(run(script)).toMatchObject({ status: 0, stderr: '' });
 
-/** The instance's branch as SWE-smith makes it. */
+/** Makes the branch of an instance as SWE-smith does. */
 function makeBranch(removesTests: boolean): void {
   git('checkout', '-q', '-b', ID);
   commit('Bug Patch', { 'crane.py': BROKEN });
@@ -89,7 +89,7 @@ describe('the start', () => {
     expect(git('status', '--porcelain')).toBe('');
   });
 
-  test('takes a patch that makes and removes files, and ignored ones', () => {
+  test('accepts a patch that adds and removes files, also ignored ones', () => {
     commit('ignores', { '.gitignore': '*.dat\n', 'old.py': 'old\n' });
     const bug = `${BUG}diff --git a/new.dat b/new.dat
 new file mode 100644
@@ -109,14 +109,14 @@ deleted file mode 100644
     expect(git('status', '--porcelain')).toBe('');
   });
 
-  test('fails, with the reason, when the patch does not make the bug', () => {
+  test('fails with the reason if the patch does not apply', () => {
     const result = run(startScript(tree(BUG.replaceAll('load', 'weight'))));
     expect(result.status).toBe(1);
     expect(result.stderr).toContain('the patch of the row does not make the bug on main');
     expect(read('crane.py')).toBe(FIXED);
   });
 
-  test('fails when the image has no main and no branch', () => {
+  test('fails if the image has neither main nor the branch', () => {
     git('checkout', '-q', '-b', 'other');
     git('branch', '-q', '-D', 'main');
     expect(run(startScript(tree()))).toMatchObject({
@@ -138,14 +138,14 @@ describe('the agent', () => {
     },
   );
 
-  test('has what the branch removed no more, though no name tells it', () => {
+  test('does not have the files that the branch removed', () => {
     makeBranch(true);
     runs(startScript(tree()));
     runs(hideScript(tree(), files()));
     expect(existsSync(at('tests/test_crane.py'))).toBe(false);
   });
 
-  test('has the code that holds the bug, and nothing that Python compiled', () => {
+  test('has the code with the bug and no compiled Python', () => {
     write({ 'tests/__pycache__/test_crane.cpython-311.pyc': '', '__pycache__/crane.cpython-311.pyc': '' });
     runs(startScript(tree()));
     runs(hideScript(tree(), files('crane.py::crane.lift', 'gone.py::a', 'tests::b')));
@@ -156,7 +156,7 @@ describe('the agent', () => {
   });
 });
 
-test('the files of the tests come back as the start has them, and nothing else does', () => {
+test('only the files of the tests are restored from the start commit', () => {
   runs(startScript(tree()));
   write({ 'tests/test_crane.py': 'True\n', 'crane.py': 'mended\n', 'tests/more.py': 'mine\n' });
   rmSync(at('tests/test_rope.py'));
@@ -169,7 +169,7 @@ test('the files of the tests come back as the start has them, and nothing else d
   expect(read('tests/more.py')).toBe('mine\n');
 });
 
-test('a patch that writes a hidden test anew applies, and the test is brought back', () => {
+test('a patch that creates a hidden test applies, and the test is restored', () => {
   makeBranch(true);
   runs(startScript(tree()));
   const made = (path: string): string =>
@@ -185,7 +185,7 @@ test('a patch that writes a hidden test anew applies, and the test is brought ba
   expect([read('crane.py'), read('tests/test_crane.py')]).toEqual([FIXED, 'mine\n']);
   runs(restoreScript(tree(), FAILING));
   expect(read('tests/test_crane.py')).toBe('fails\n');
-  // A test that the agent had is in the way, as in the harness.
+  // As in the harness, a visible test prevents the patch.
   writeFileSync(path, made('tests/test_rope.py'));
   runs(roomScript(tree(), FAILING, path));
   expect(read('tests/test_rope.py')).toBe('passes\n');
@@ -198,7 +198,7 @@ describe('tests are found by their names', () => {
     return before.filter((path) => !existsSync(at(path)));
   };
 
-  test('Go: by their functions in files of tests', () => {
+  test('Go: by functions in test files', () => {
     commit('go', {
       'crane_test.go':
         'package crane\n\nfunc TestLift(t *testing.T) {}\nfunc BenchmarkLift(b *testing.B) {}\n',
@@ -211,7 +211,7 @@ describe('tests are found by their names', () => {
     ]);
   });
 
-  test('Java: by their classes', () => {
+  test('Java: by classes', () => {
     commit('java', {
       'src/test/java/org/example/CraneTest.java': 'class CraneTest {}\n',
       'core/test/CraneTest.java': 'class CraneTest {}\n',
@@ -224,7 +224,7 @@ describe('tests are found by their names', () => {
     ]);
   });
 
-  test('JavaScript: by the titles of their calls, or as a file', () => {
+  test('JavaScript: by titles of calls, or by paths', () => {
     commit('javascript', {
       'test/crane.js': "describe('crane', () => {\n  it('lifts \\'it\\'', () => {});\n});\n",
       'src/rope.test.ts': 'test.only("pulls (hard)", () => {});\n',
@@ -253,7 +253,7 @@ describe('tests are found by their names', () => {
     expect(hidden('php', ['Pier\\Tests\\CraneTest::Lifts a load'])).toEqual(['tests/CraneTest.php']);
   });
 
-  test('Rust: nothing is hidden, for tests lie in the library; files of tests alone come back', () => {
+  test('Rust: no test is hidden; only separate test files are restored', () => {
     const library = '#[test]\nfn lifts() {}\n';
     commit('rust', { 'src/lib.rs': library, 'tests/crane.rs': library, 'src/rope/tests.rs': library });
     expect(hidden('rust', ['tests::lifts', 'src/lib.rs - Crane (line 3)'])).toEqual([]);
@@ -267,7 +267,7 @@ describe('tests are found by their names', () => {
   });
 });
 
-test('hostile names are names', () => {
+test('hostile names of tests and files are harmless', () => {
   runs(startScript(tree()));
   const names = [
     "'; touch owned; '",

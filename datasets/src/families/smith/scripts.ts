@@ -1,8 +1,9 @@
-/** The shell of SWE-smith's instances: how the tree with the bug is made, and its tests are hidden and brought back. */
+/** The shell scripts of SWE-smith's instances: they make the tree with the bug, hide its tests and bring them back. */
 import { readFileSync } from 'node:fs';
 import type { TestFiles } from '@swefarm/grading';
+import { quoted } from '../../fields/bash.ts';
 
-/** Without its comments: each row carries a copy. */
+/** Without comments, because each row contains a copy. */
 const text = (name: string): string =>
   readFileSync(new URL(`./${name}`, import.meta.url), 'utf8').replace(/^ *#.*\n/gm, '');
 const START = text('start.sh');
@@ -11,7 +12,7 @@ const HIDDEN = text('hidden.sh');
 const HIDE = text('hide.sh');
 const ROOM = text('room.sh');
 const RESTORE = text('restore.sh');
-/** How the tree is searched; a list of files needs no search. */
+/** The search for test files in the tree. */
 const SEARCH: Record<TestFiles['rule'], string> = {
   files: '',
   go: text('go.sh'),
@@ -21,19 +22,16 @@ const SEARCH: Record<TestFiles['rule'], string> = {
   rust: text('rust.sh'),
 };
 
-/** What the scripts need to know of an instance. */
 export type SmithTree = {
   instanceId: string;
   folder: string;
-  /** The row's patch, which makes the bug. */
+  /** The patch of the row, which makes the bug. */
   bug: string;
-  /** The files that it changes. */
+  /** The files that the patch changes. */
   changed: readonly string[];
 };
 
-const quote = (value: string): string => `'${value.replaceAll("'", "'\\''")}'`;
-
-/** A shell function that prints a text, whatever is in it. */
+/** A shell function that prints a text. */
 const printing = (name: string, value: string): string =>
   `${name}() {\nbase64 -d <<'END'\n${(
     Buffer.from(value, 'utf8')
@@ -48,7 +46,7 @@ const lines = (values: readonly string[]): string =>
     .join('');
 
 const heading = ({ instanceId, folder }: SmithTree): string =>
-  `id=${quote(instanceId)}\nfolder=${quote(folder)}`;
+  `id=${quoted(instanceId)}\nfolder=${quoted(folder)}`;
 
 const searching = (tree: SmithTree, tests: TestFiles): string[] => [
   heading(tree),
@@ -59,18 +57,18 @@ const searching = (tree: SmithTree, tests: TestFiles): string[] => [
   FILES,
 ];
 
-/** The commit with the bug and all tests: the instance's branch where the image has it, else its patch on `main`. */
+/** Checks out the commit with the bug and all tests: the branch of the instance if the image has it, else its patch on `main`. */
 export const startScript = (tree: SmithTree): string =>
   [heading(tree), printing('bug', tree.bug), START].join('\n');
 
-/** Removes the files of these tests, and of those that the instance's branch removed. */
+/** Removes the files of these tests, and those that the branch of the instance removed. */
 export const hideScript = (tree: SmithTree, tests: TestFiles): string =>
   [...searching(tree, tests), HIDDEN, HIDE].join('\n');
 
-/** Resets the files of the patch at `path`, and removes those of these tests that it would make anew, for they are hidden from agents. */
+/** Resets the files of the patch at `path`, and removes the hidden test files that the patch creates. */
 export const roomScript = (tree: SmithTree, tests: TestFiles, path: string): string =>
-  [...searching(tree, tests), `patch=${quote(path)}`, HIDDEN, ROOM].join('\n');
+  [...searching(tree, tests), `patch=${quoted(path)}`, HIDDEN, ROOM].join('\n');
 
-/** Brings the files of these tests back as the start commit has them. */
+/** Restores the files of these tests from the start commit. */
 export const restoreScript = (tree: SmithTree, tests: TestFiles): string =>
   [...searching(tree, tests), RESTORE].join('\n');

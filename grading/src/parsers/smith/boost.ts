@@ -1,9 +1,8 @@
 /** Boost.Test and LLVM's lit. */
-import { isSpace, linesOf, SPACE, strip } from '../../text/pythontext.ts';
+import { isSpace, linesOf, S, SPACE, strip } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
-const S = `[${SPACE}]`;
 const ERROR = new RegExp(`error(?:${S}+in)?${S}+"([^"]+)"`, 'giu');
 const ENTERING = /Entering test (?:case|suite) "([^"]+)"/g;
 const CASES = new RegExp(`(?<!\\p{Nd})(\\p{Nd}+)${S}+test cases?${S}+(?:out of \\p{Nd}+ )?passed`, 'u');
@@ -31,7 +30,7 @@ const total = (words: string): RegExp => new RegExp(`${words}${S}*:${S}*(\\p{Nd}
 const PASSES = [total('Expected Passes'), total('Passed')];
 const FAILS = [total('Unexpected Failures'), total('Failed')];
 
-/** `FAIL: suite :: name (3 of 9)`; passes are only counted. */
+/** `FAIL: suite :: name (3 of 9)`; lit prints passes as a number only. */
 export const lit: Reader = (log) => {
   const found = statuses();
   for (const line of linesOf(log)) {

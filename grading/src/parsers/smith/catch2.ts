@@ -1,10 +1,8 @@
-/** Catch2: XML, lines, or the counts of its summary; the first of them that the log has. */
-import { SPACE, strip } from '../../text/pythontext.ts';
+/** Catch2: reads XML, else lines, else the counts of the summary. */
+import { S, strip } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { forward } from './forward.ts';
 import { addCounted, countIn } from './madeup.ts';
-
-const S = `[${SPACE}]`;
 
 export const catch2: Reader = (log) => {
   for (const stage of [xmlCases, dottedLines, caseCounts, allPassed]) {
@@ -34,7 +32,7 @@ function xmlCases(log: string): Map<string, string> {
 const DIVIDER = /[.:[\]]/g;
 const OUTCOME = new RegExp(`\\.\\.\\.${S}*(PASSED|FAILED)`, 'iuy');
 
-/** `name ... PASSED`; a name begins at the start of a line, and may take in whole lines above it that have no dot, colon or bracket. */
+/** `name ... PASSED`. A name begins at the start of a line; it includes the lines above it that have no dot, colon or bracket. */
 function dottedLines(log: string): Map<string, string> {
   const found = statuses();
   const divider = new RegExp(DIVIDER);

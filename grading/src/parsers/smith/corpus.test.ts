@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { parserName, parserNames, readLog } from '../../dialects/registry.ts';
 import { SMITH } from './table.ts';
 
-/** Logs with the maps that SWE-smith's own code reads from them; they lie beside the repository, on machines that have them. */
+/** Logs with the maps of SWE-smith's own code, on machines that have them beside the repository. */
 const CORPUS = new URL('../../../../../shared/grading/families/swe-smith.jsonl', import.meta.url);
 type Case = {
   case: string;
@@ -24,7 +24,7 @@ const cases: Case[] = here
   : [];
 
 describe('the corpus of SWE-smith: every status map', () => {
-  test('has cases of every reader wherever it lies beside the repository', ({ skip }) => {
+  test('has cases of every reader if it is beside the repository', ({ skip }) => {
     skip(!here, '../shared/grading/families is not beside the repository');
     expect(new Set(cases.map(({ parser }) => parser))).toEqual(new Set(Object.keys(SMITH)));
   });
@@ -43,7 +43,7 @@ test('readers of SWE-smith belong to its dialect alone', () => {
   expect(parserName('smith_pytest', 'swesmith')).toBe('python-pytest-v');
 });
 
-test('a log that claims more tests than there can be is not read', () => {
+test('a log that claims more than a million tests is not read', () => {
   const instance = { instance_id: 'a', repo: 'a', version: '', test_patch: '' };
   expect(() => readLog('aria2', 'swesmith', 'OK (99999999999)', instance)).toThrow(RangeError);
 });

@@ -1,10 +1,9 @@
-/** Runners of JavaScript of which SWE-smith reads counts: karma, jasmine, mocha's summary, turbo's tasks. */
-import { before, indentOf, isSpace, linesOf, SPACE, strip } from '../../text/pythontext.ts';
+/** JavaScript runners whose counts SWE-smith reads: karma, jasmine, mocha's summary, turbo's tasks. */
+import { before, indentOf, isSpace, linesOf, S, strip } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 import { mocha } from './marks.ts';
 
-const S = `[${SPACE}]`;
 /** A whole number, from its first digit. */
 const N = '(?<!\\p{Nd})(\\p{Nd}+)';
 const KARMA = [
@@ -57,7 +56,7 @@ export const jasmine: Reader = (log) => {
 const PASSING = new RegExp(`${N}${S}+passing`, 'u');
 const FAILING = new RegExp(`${N}${S}+failing`, 'u');
 
-/** Mocha's lines, or the counts of its summary where there are none. */
+/** Mocha's lines; without any, the counts of its summary. */
 export const mochaOrSummary: Reader = (log, context) => {
   const found = mocha(log, context);
   if (found.size > 0) return found;
@@ -68,7 +67,7 @@ export const mochaOrSummary: Reader = (log, context) => {
 
 const TASKS = new RegExp(`Tasks:${S}+(\\p{Nd}+)${S}+successful,${S}+(\\p{Nd}+)${S}+total`, 'u');
 
-/** Turbo's tasks, `package:test: …`; the summary's counts where no line names one. */
+/** Turbo's tasks, `package:test: …`; without any, the counts of its summary. */
 export const drizzleTurbo: Reader = (log) => {
   const found = statuses();
   for (const line of linesOf(log)) {
@@ -87,7 +86,7 @@ export const drizzleTurbo: Reader = (log) => {
   return found;
 };
 
-/** The first word of a line, if it holds `:test` and a colon comes after that: at once after blanks, or inside the word. */
+/** The first word of a line that contains `:test`, if a colon follows: after blanks, or inside the word. */
 function turboTask(line: string): string | null {
   const from = indentOf(line);
   let end = from;
@@ -101,7 +100,7 @@ function turboTask(line: string): string | null {
   return colon >= test + ':test'.length ? word.slice(0, colon) : null;
 }
 
-/** SWE-smith names a reader for jquery that does not exist: its harness raises on every log. */
+/** SWE-smith names a reader for jquery that does not exist, so its harness raises on every log. */
 export const missing: Reader = () => {
   throw new RangeError('the harness has no reader for this project');
 };

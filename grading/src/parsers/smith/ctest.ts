@@ -1,11 +1,10 @@
 /** CMake's ctest. */
-import { linesOf, SPACE } from '../../text/pythontext.ts';
+import { linesOf, S } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
-const S = `[${SPACE}]`;
 const NAME = '[\\p{L}\\p{N}_\\-/.]+';
-/** `3/9 Test #3: name ....   Passed`; a status after stars (`***Failed`) does not fit. */
+/** `3/9 Test #3: name ....   Passed`; a status after stars (`***Failed`) does not match. */
 const LINE = new RegExp(
   `(?<!\\p{Nd})\\p{Nd}+\\/\\p{Nd}+${S}+Test${S}+#\\p{Nd}+:${S}+(${NAME})${S}+\\.+${S}+(Passed|Failed)`,
   'giu',
@@ -35,7 +34,7 @@ export const ctest: Reader = (log) => {
   return found;
 };
 
-/** The lines below the first heading of failed tests that has any. */
+/** The lines below the first heading of failed tests that lists any. */
 function failedList(log: string): string {
   for (let at = log.indexOf(HEADING); at >= 0; at = log.indexOf(HEADING, at + 1)) {
     const from = at + HEADING.length;

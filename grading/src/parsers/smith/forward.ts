@@ -1,6 +1,6 @@
 /**
- * A memo of the next place where a pattern fits, for readers that walk through a log once: looking for the same far place again
- * and again would be quadratic. `pattern` needs the flag g. The returned function takes positions that never decrease.
+ * Returns a function that finds the next match from a position on. It caches the match, so that one pass over a log stays linear.
+ * Positions must not decrease; `pattern` needs the flag g.
  */
 export function forward(text: string, pattern: RegExp): (from: number) => RegExpExecArray | null {
   let hit: RegExpExecArray | null = null;

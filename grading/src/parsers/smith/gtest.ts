@@ -1,9 +1,8 @@
 /** GoogleTest. */
-import { linesOf, SPACE, strip } from '../../text/pythontext.ts';
+import { S, strippedLines } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
-const S = `[${SPACE}]`;
 const NAME = '([\\p{L}\\p{N}_:/.]+)';
 const PATTERNS: [RegExp, string][] = [
   [new RegExp(`^\\[${S}*(?:OK|PASSED)${S}*\\]${S}+${NAME}`, 'u'), 'PASSED'],
@@ -12,7 +11,7 @@ const PATTERNS: [RegExp, string][] = [
 ];
 const NUMBER = /^\p{Nd}+$/u;
 const COUNT = new RegExp(`(?<!\\p{Nd})\\p{Nd}+${S}+tests?[.,]`, 'u');
-/** A run that ended, whose lines name no test that could be read. */
+/** The summary of a run. */
 const ENDED = new RegExp(`\\[=+\\]${S}+\\p{Nd}+${S}+tests?${S}+from`, 'u');
 const TOTALS = [
   [new RegExp(`\\[${S}*PASSED${S}*\\]${S}+(\\p{Nd}+)${S}+tests?`, 'u'), 'test_passed_', 'PASSED'],
@@ -21,8 +20,7 @@ const TOTALS = [
 
 export const gtest: Reader = (log) => {
   const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     for (const [pattern, status] of PATTERNS) {
       const name = pattern.exec(line)?.[1];
       if (name === undefined) continue;

@@ -1,33 +1,28 @@
-/** Maven's surefire lines, and JUnit's XML files that a Gradle command prints after its tests. */
-import { isSpace, linesOf, SPACE, strip } from '../../text/pythontext.ts';
-import { type Reader, statuses } from '../reader.ts';
+/** Maven's surefire lines, and the JUnit XML files that a Gradle command prints after its tests. */
+import { isSpace, S, strip } from '../../text/pythontext.ts';
+import { byStrippedLine, type Reader, statuses } from '../reader.ts';
 import { type Element, readXml } from '../xml.ts';
 
-const HEAD = new RegExp(`^\\[(?:INFO|ERROR)\\]([${SPACE}]+)`);
-const ELAPSED = new RegExp(`--[${SPACE}]+Time elapsed:[${SPACE}]+[\\p{Nd}.]+[${SPACE}]`, 'uy');
+const HEAD = new RegExp(`^\\[(?:INFO|ERROR)\\](${S}+)`);
+const ELAPSED = new RegExp(`--${S}+Time elapsed:${S}+[\\p{Nd}.]+${S}`, 'uy');
 const OLD = new RegExp(
-  `^([a-zA-Z0-9_]+)\\(([a-zA-Z0-9_.]+)\\)[${SPACE}]+Time elapsed:[${SPACE}]+[\\p{Nd}.]+[${SPACE}]+sec`,
+  `^([a-zA-Z0-9_]+)\\(([a-zA-Z0-9_.]+)\\)${S}+Time elapsed:${S}+[\\p{Nd}.]+${S}+sec`,
   'u',
 );
 
-/** A test that ends in an error counts as passed, as in the harness: only `<<< FAILURE!` fails. */
-export const surefire: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    if (line.startsWith('[')) {
-      const failed = line.endsWith('<<< FAILURE!') && line.startsWith('[ERROR]');
-      const name = failed || line.includes('Time elapsed:') ? timedName(line) : null;
-      if (name !== null) found.set(name, failed ? 'FAILED' : 'PASSED');
-    } else if (line.includes('Time elapsed:') && line.includes('(')) {
-      const match = OLD.exec(line);
-      if (match) found.set(`${match[2]}.${match[1]}`, 'PASSED');
-    }
+/** As in the harness, only `<<< FAILURE!` fails; a test that ends in an error counts as passed. */
+export const surefire = byStrippedLine((line, found) => {
+  if (line.startsWith('[')) {
+    const failed = line.endsWith('<<< FAILURE!') && line.startsWith('[ERROR]');
+    const name = failed || line.includes('Time elapsed:') ? timedName(line) : null;
+    if (name !== null) found.set(name, failed ? 'FAILED' : 'PASSED');
+  } else if (line.includes('Time elapsed:') && line.includes('(')) {
+    const match = OLD.exec(line);
+    if (match) found.set(`${match[2]}.${match[1]}`, 'PASSED');
   }
-  return found;
-};
+});
 
-/** `[INFO] name -- Time elapsed: 0.1 s`: the name ends at the first such tail, without the blanks before it. */
+/** `[INFO] name -- Time elapsed: 0.1 s`; the first such tail ends the name. */
 function timedName(line: string): string | null {
   const head = HEAD.exec(line);
   if (!head) return null;
@@ -37,7 +32,7 @@ function timedName(line: string): string | null {
     ELAPSED.lastIndex = at;
     if (ELAPSED.test(line)) return strip(line.slice(from, at));
   }
-  // A line without a name: one of two blanks stands before it, the other after it.
+  // A line without a name has two blanks before the tail.
   ELAPSED.lastIndex = from;
   return (head[1] ?? '').length > 1 && ELAPSED.test(line) ? '' : null;
 }
@@ -45,7 +40,7 @@ function timedName(line: string): string | null {
 const OPEN = '<?xml version';
 const CLOSE = '</testsuite>';
 
-/** Every `<?xml … </testsuite>` of the log; one that is no XML is left out. */
+/** Every `<?xml … </testsuite>` of the log that is valid XML. */
 export const gradleXml: Reader = (log) => {
   const found = statuses();
   for (let at = log.indexOf(OPEN); at >= 0; at = log.indexOf(OPEN, at)) {

@@ -1,34 +1,32 @@
-/** Runners of C, C++ and C# projects whose lines name a test and its outcome; most serve one project each. */
+/** Runners of C, C++, C# and JavaScript projects that print one test a line; most serve one project each. */
 import { withoutEscapes } from '../../text/escapes.ts';
-import { fields, isSpace, linesOf, SPACE, strip, stripEnd } from '../../text/pythontext.ts';
-import { type Reader, statuses } from '../reader.ts';
+import { fields, isSpace, linesOf, S, SPACE, strip, stripEnd } from '../../text/pythontext.ts';
+import { byLine, byStrippedLine, type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
-const S = `[${SPACE}]`;
 const WORD = `([^${SPACE}]+)`;
 
-/** One pattern for a stripped line; `name` and `status` say what its groups mean. */
-const byPattern =
-  (pattern: RegExp, statusOf: (word: string) => string, groups: { name: 1 | 2; status: 1 | 2 }): Reader =>
-  (log) => {
-    const found = statuses();
-    for (const raw of linesOf(log)) {
-      const match = pattern.exec(strip(raw));
-      if (match) found.set(match[groups.name] ?? '', statusOf(match[groups.status] ?? ''));
-    }
-    return found;
-  };
+/** A pattern for a stripped line; `name` and `status` are the numbers of its groups. */
+const byPattern = (
+  pattern: RegExp,
+  statusOf: (word: string) => string,
+  groups: { name: 1 | 2; status: 1 | 2 },
+): Reader =>
+  byStrippedLine((line, found) => {
+    const match = pattern.exec(line);
+    if (match) found.set(match[groups.name] ?? '', statusOf(match[groups.status] ?? ''));
+  });
 
-/** Projects whose runner says nothing of failures by name. */
+/** Runners that do not name the tests that failed. */
 const passes = (pattern: RegExp): Reader => byPattern(pattern, () => 'PASSED', { name: 1, status: 1 });
 
-/** pikiwidb: `[ok]: name (12 ms)`, where the time belongs to the name. */
+/** pikiwidb: `[ok]: name (12 ms)`; the time is a part of the name. */
 export const redisTcl = byPattern(
   new RegExp(`^\\[(ok|err)\\]:${S}+([^]+)`),
   (word) => (word === 'ok' ? 'PASSED' : 'FAILED'),
   { name: 2, status: 1 },
 );
-/** i2pd: `Running test-gost`, printed before each program; the first failure ends the command. */
+/** i2pd: `Running test-gost` before each program; the first failure ends the command. */
 export const i2pd = passes(new RegExp(`^Running (test-[^${SPACE}]+)`));
 /** fastllm: `test softmax finished!`. */
 export const fastllm = passes(new RegExp(`^test ${WORD} finished!`));
@@ -45,21 +43,16 @@ export const platformio = byPattern(
   { name: 1, status: 2 },
 );
 
-/** jakt: failures and skips by name, passes by their number. */
-export const jakttest: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(withoutEscapes(log))) {
-    const line = strip(raw);
-    const match = JAKT.exec(line);
-    if (match) found.set(match[2] ?? '', match[1] === 'FAIL' ? 'FAILED' : 'SKIPPED');
-    addCounted(found, 'jakt_pass_', 'PASSED', countIn(PASSED.exec(line), 1));
-  }
-  return found;
-};
+/** jakt prints failures and skips by name and passes as a number. */
+export const jakttest = byStrippedLine((line, found) => {
+  const match = JAKT.exec(line);
+  if (match) found.set(match[2] ?? '', match[1] === 'FAIL' ? 'FAILED' : 'SKIPPED');
+  addCounted(found, 'jakt_pass_', 'PASSED', countIn(PASSED.exec(line), 1));
+}, withoutEscapes);
 const JAKT = new RegExp(`^\\[${S}*(FAIL|SKIP)${S}*\\]${S}+([^]+)`);
 const PASSED = new RegExp(`^(\\p{Nd}+)${S}+passed`, 'u');
 
-/** coost: a test has cases; a failed expectation fails the test, not the case. */
+/** coost: a test has cases. A failed expectation fails the test, not the case. */
 export const coost: Reader = (log) => {
   const found = statuses();
   let test = 'unknown';
@@ -77,7 +70,7 @@ export const coost: Reader = (log) => {
 const COOST_TEST = new RegExp(`^>${S}*begin test:${S}+${WORD}`);
 const COOST_CASE = new RegExp(`^${S}*case${S}+${WORD}:`);
 
-/** tippecanoe: the files that the build compares; a failed build fails the last of them. */
+/** tippecanoe: the files that the build compares. A failed build fails the last one. */
 export const tippecanoe: Reader = (log) => {
   const found = statuses();
   let last: string | null = null;
@@ -102,73 +95,52 @@ function comparedFile(line: string): string | null {
   return slash < 1 ? null : name.slice(slash + 1);
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: colour sequences begin with one, which some logs lost
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colour sequences begin with one, which some logs lack
 const COLOR = /\x1b?\[[0-9;]*m/g;
 
-/** kakoune: the colour of a line is its outcome. */
-export const kakoune: Reader = (log) => {
-  const found = statuses();
-  for (const line of linesOf(log)) {
-    const status = line.includes('[32m')
-      ? 'PASSED'
-      : line.includes('[31m')
-        ? 'FAILED'
-        : line.includes('[33m')
-          ? 'SKIPPED'
-          : null;
-    if (status === null || (status === 'FAILED' && line.includes('Summary:'))) continue;
-    const name = strip(line.replace(COLOR, ''));
-    if (name !== '') found.set(name, status);
-  }
-  return found;
-};
+/** kakoune: the colour of a line tells its outcome. */
+export const kakoune = byLine((line, found) => {
+  const status = line.includes('[32m')
+    ? 'PASSED'
+    : line.includes('[31m')
+      ? 'FAILED'
+      : line.includes('[33m')
+        ? 'SKIPPED'
+        : null;
+  if (status === null || (status === 'FAILED' && line.includes('Summary:'))) return;
+  const name = strip(line.replace(COLOR, ''));
+  if (name !== '') found.set(name, status);
+});
 
-/** libsass: counts for each program, `name: Passed: 3, failed: 1.`. */
-export const libsass: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const match = LIBSASS.exec(strip(raw));
-    addCounted(found, `${match?.[1]}_pass_`, 'PASSED', countIn(match, 2));
-    addCounted(found, `${match?.[1]}_fail_`, 'FAILED', countIn(match, 3));
-  }
-  return found;
-};
+/** libsass: `name: Passed: 3, failed: 1.`, counts of each program. */
+export const libsass = byStrippedLine((line, found) => {
+  const match = LIBSASS.exec(line);
+  addCounted(found, `${match?.[1]}_pass_`, 'PASSED', countIn(match, 2));
+  addCounted(found, `${match?.[1]}_fail_`, 'FAILED', countIn(match, 3));
+});
 const LIBSASS = new RegExp(`^${WORD}:${S}+Passed:${S}*(\\p{Nd}+),${S}*failed:${S}*(\\p{Nd}+)`, 'u');
 
-/** Bun: `(pass) suite > name [0.12ms]`; a name ends at its first bracket when the line ends in one. */
-export const bun: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const match = BUN.exec(strip(raw));
-    if (!match) continue;
-    const rest = match[2] ?? '';
-    const bracket = rest.endsWith(']') ? rest.indexOf('[', 1) : -1;
-    const name = bracket < 0 ? rest : stripEnd(rest.slice(0, bracket));
-    found.set(name, match[1] === 'pass' ? 'PASSED' : 'FAILED');
-  }
-  return found;
-};
+/** Bun: `(pass) suite > name [0.12ms]`. If the line ends in a bracket, the name ends at its first bracket. */
+export const bun = byStrippedLine((line, found) => {
+  const match = BUN.exec(line);
+  if (!match) return;
+  const rest = match[2] ?? '';
+  const bracket = rest.endsWith(']') ? rest.indexOf('[', 1) : -1;
+  const name = bracket < 0 ? rest : stripEnd(rest.slice(0, bracket));
+  found.set(name, match[1] === 'pass' ? 'PASSED' : 'FAILED');
+});
 const BUN = new RegExp(`^\\((pass|fail)\\)${S}+([^]+)`);
 
 /** pycdc: `*** name: PASS (3)`; an expected failure passes. */
-export const pycdc: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(withoutEscapes(log))) {
-    const match = PYCDC.exec(strip(raw));
-    if (match) found.set(match[1] ?? '', match[2] === 'FAIL' ? 'FAILED' : 'PASSED');
-  }
-  return found;
-};
+export const pycdc = byStrippedLine((line, found) => {
+  const match = PYCDC.exec(line);
+  if (match) found.set(match[1] ?? '', match[2] === 'FAIL' ? 'FAILED' : 'PASSED');
+}, withoutEscapes);
 const PYCDC = new RegExp(`^\\*\\*\\*${S}+${WORD}:${S}+(PASS|XFAIL|FAIL)${S}`);
 
-/** VirtualClient (.NET): `Passed name [12 ms]`; the name ends at its first blank. */
-export const dotnet: Reader = (log) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
-    const status = ['Passed', 'Failed', 'Skipped'].find((word) => line.startsWith(word));
-    const name = fields(line, 2)[1];
-    if (status !== undefined && name !== undefined) found.set(name, status.toUpperCase());
-  }
-  return found;
-};
+/** VirtualClient (.NET): `Passed name [12 ms]`; a blank ends the name. */
+export const dotnet = byStrippedLine((line, found) => {
+  const status = ['Passed', 'Failed', 'Skipped'].find((word) => line.startsWith(word));
+  const name = fields(line, 2)[1];
+  if (status !== undefined && name !== undefined) found.set(name, status.toUpperCase());
+});

@@ -1,13 +1,9 @@
-/** Names that SWE-smith makes up where a runner prints counts only: such instances are graded by how many tests passed. */
+/** Names that SWE-smith invents where a runner prints counts only. */
 
-/** More than any real run prints; the harness's own list of them would not fit in memory. */
+/** More than any real run prints. */
 const MOST = 1_000_000;
 
-/**
- * Adds `prefix1`, `prefix2`, … as long as there are tests, counted from `first`.
- *
- * @throws RangeError when a log claims more tests than there can be
- */
+/** Adds `count` names with the prefix, numbered from `first`. @throws RangeError for more than a million */
 export function addCounted(
   found: Map<string, string>,
   prefix: string,
@@ -19,11 +15,11 @@ export function addCounted(
   for (let at = 0; at < count; at++) found.set(`${prefix}${at + first}`, status);
 }
 
-/** The number in a group of a match; 0 when the group or the match is absent. */
+/** The number in a group of a match; 0 without the group or the match. */
 export const countIn = (match: RegExpExecArray | null, group: number): number =>
   Number(toAscii(match?.[group] ?? '0'));
 
-/** Python's `\d` takes decimal digits of every script, and `int` reads them. */
+/** Python's `\d` matches the decimal digits of every script, and `int` reads them. */
 const toAscii = (digits: string): string =>
   digits.replace(/[^0-9]/gu, (digit) => {
     const code = digit.codePointAt(0) ?? 0;

@@ -1,5 +1,5 @@
-/** RSpec's JSON, and the lines of minitest and test-unit where there is none. */
-import { isSpace, linesOf, SPACE, strip } from '../../text/pythontext.ts';
+/** RSpec's JSON; without it, the lines of minitest and test-unit. */
+import { isSpace, S, SPACE, strip, strippedLines } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 
 export const rubyTests: Reader = (log) => {
@@ -32,13 +32,12 @@ function fromJson(log: string): Map<string, string> {
 }
 
 const WORDS: Record<string, string> = { '.': 'PASSED', F: 'FAILED', E: 'ERROR' };
-const UNIT = new RegExp(`^([^${SPACE}]+):[${SPACE}]+([.FE]):[${SPACE}]+\\(`);
+const UNIT = new RegExp(`^([^${SPACE}]+):${S}+([.FE]):${S}+\\(`);
 
 function fromLines(log: string): Map<string, string> {
   const found = statuses();
   let owner = '';
-  for (const raw of linesOf(log)) {
-    const line = strip(raw);
+  for (const line of strippedLines(log)) {
     if (line.includes('#test_') && line.includes(' = ')) {
       const last = line.lastIndexOf(' = ');
       const name = line.lastIndexOf(' = ', last - 1);

@@ -1,10 +1,10 @@
-/** Runners of C++ projects that print totals or sections: aria2, ugrep, pugixml. */
-import { isSpace, linesOf, SPACE, strip, stripEnd, stripStart } from '../../text/pythontext.ts';
+/** Runners that print totals or sections: aria2, ugrep, pugixml, phpunit. */
+import { isSpace, linesOf, S, SPACE, strip, stripEnd, stripStart } from '../../text/pythontext.ts';
+import { TESTDOX } from '../php.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { forward } from './forward.ts';
 import { addCounted, countIn } from './madeup.ts';
 
-const S = `[${SPACE}]`;
 const OK = /OK \((\p{Nd}+)\)/u;
 const RUN = new RegExp(`Tests run: (\\p{Nd}+),${S}+Failures: (\\p{Nd}+)`, 'u');
 
@@ -21,7 +21,7 @@ export const aria2: Reader = (log) => {
 
 const ALL_PASSED = 'ALL TESTS PASSED';
 
-/** ugrep: sections between stars; as many of them passed, from the first on, as the log says so. */
+/** ugrep: sections between stars. The first N sections passed, where N counts `ALL TESTS PASSED` in the log. */
 export const ugrep: Reader = (log) => {
   const found = statuses();
   const passed = log.split(ALL_PASSED).length - 1;
@@ -54,22 +54,22 @@ const FAILED_TEST = new RegExp(`^Test ([^${SPACE}]+) failed:`);
 const OF_TOTAL = new RegExp(`^(?:FAILURE|Success):${S}*\\p{Nd}+${S}+out of${S}+(\\p{Nd}+)`, 'u');
 const TESTS_PASSED = new RegExp(`^Success:${S}*(\\p{Nd}+)${S}+tests?${S}+passed`, 'u');
 
-/** pugixml: failures by name, passes by their number. */
+/** pugixml prints failures by name and passes as a number. */
 export const pugixml: Reader = (log) => {
   const found = statuses();
   const failed = new Set<string>();
   for (const line of linesOf(log)) {
     const name = FAILED_TEST.exec(line)?.[1];
-    if (name !== undefined) found.set(name, 'FAILED');
-    if (name !== undefined) failed.add(name);
+    if (name !== undefined) {
+      found.set(name, 'FAILED');
+      failed.add(name);
+    }
     const total = OF_TOTAL.exec(line);
     const passed = total ? countIn(total, 1) - failed.size : countIn(TESTS_PASSED.exec(line), 1);
     addCounted(found, 'test_passed_', 'PASSED', passed);
   }
   return found;
 };
-
-const MARKS: Record<string, string> = { '✔': 'PASSED', '✘': 'FAILED', '↩': 'SKIPPED' };
 
 /** phpunit --testdox: a line that ends in parentheses names the class of the tests below it. */
 export const phpunitTestdox: Reader = (log) => {
@@ -83,14 +83,14 @@ export const phpunitTestdox: Reader = (log) => {
       continue;
     }
     const test = stripStart(line);
-    const status = MARKS[test[0] ?? ''];
+    const status = TESTDOX[test[0] ?? ''];
     const text = strip(test.slice(1));
     if (status !== undefined && text !== '') found.set(name === null ? text : `${name}::${text}`, status);
   }
   return found;
 };
 
-/** `name (inside)` → `inside`, from the last parenthesis on. */
+/** `name (inside)` → `inside`, for the last parenthesis. */
 function inParentheses(line: string): string | null {
   const open = line.endsWith(')') ? line.lastIndexOf('(', line.length - 3) : -1;
   return open < 1 ? null : line.slice(open + 1, -1);

@@ -1,4 +1,4 @@
-/** The command that SWE-smith tests one instance with. */
+/** The test command of a SWE-smith instance. */
 import { mypyCases } from '../directives.ts';
 import { recordExitCode } from '../evalscript.ts';
 import { END_MARKER, START_MARKER } from '../markers.ts';
@@ -8,20 +8,20 @@ import type { SmithProject } from './projects.ts';
 export type SmithRow = {
   FAIL_TO_PASS: readonly string[];
   PASS_TO_PASS: readonly string[];
-  /** The row's own patch, which makes the bug. */
+  /** The patch of the row, which makes the bug. */
   patch: string;
-  /** The test patch of the instance that a mirrored bug comes from; '' for others. */
+  /** The test patch of the instance from which a bug is copied; '' for other bugs. */
   refTestPatch: string;
 };
 
 /**
- * The project's command, for nearly all projects the whole suite. Of a few large Python projects only the files of the instance's
- * tests run: those of FAIL_TO_PASS, then those of PASS_TO_PASS.
+ * Returns the command of the project. It runs the whole suite for nearly all projects; a few large Python projects run only the files of
+ * FAIL_TO_PASS, then those of PASS_TO_PASS.
  */
 export function smithCommand(project: SmithProject, row: SmithRow): string {
   const { commandRule, minTesting, testCommand, testFiles } = project;
   if (commandRule === 'mypy-k') {
-    // Without cases the command ends in a bare -k, which pytest refuses: such a row is never resolved, as in the harness.
+    // As in the harness, a row without cases is never resolved: pytest refuses the bare -k at the end of the command.
     const cases = mypyCases(row.refTestPatch);
     return cases === '' ? testCommand : `${testCommand} "${cases}"`;
   }
@@ -34,7 +34,7 @@ export function smithCommand(project: SmithProject, row: SmithRow): string {
   return [testCommand, ...files].join(' ');
 }
 
-/** The folders of Babel's packages that a patch touches. */
+/** The folders of Babel's packages that a patch changes. */
 const packages = (patch: string): string[] => [
   ...new Set([...patch.matchAll(/^diff --git a\/(packages\/[^/\n]+)\//gm)].map((match) => match[1] ?? '')),
 ];

@@ -1,12 +1,12 @@
-/** The files of an instance's tests, as far as their names tell them; the rest is looked up in the tree, in the container. */
+/** Finds the files of tests by the names of the tests; other files are searched in the container (`datasets/src/families/smith/`). */
 import type { TestFilesRule } from './projects.ts';
 
-/** Either the files, or what a search of the tree needs to find them. */
+/** The files, or the names that a search of the tree needs. */
 export type TestFiles =
   | { rule: 'files'; files: string[] }
   | { rule: 'go' | 'java' | 'javascript' | 'php' | 'rust'; names: string[] };
 
-/** The files of these tests by SWE-smith's rule for their project, sorted, each once. */
+/** Returns the files of tests by SWE-smith's rule for their project, sorted, without duplicates. */
 export function testFilesOf(rule: TestFilesRule, tests: readonly string[]): TestFiles {
   switch (rule) {
     case 'none':
@@ -40,7 +40,7 @@ function tornadoFile(test: string): string[] {
 }
 
 const SEARCHED: Record<'go' | 'java' | 'javascript' | 'php' | 'rust', (test: string) => string[]> = {
-  // A subtest has no function of its own; the test above it fails and passes with it.
+  // A subtest has no function of its own.
   go: (test) => (/^[\p{L}\p{N}_]+$/u.test(test) ? [test] : []),
   java: javaClass,
   javascript: (test) => [test],
@@ -55,6 +55,6 @@ function javaClass(test: string): string[] {
   return name === undefined ? [] : [name];
 }
 
-/** The function's name; a doc test, `src/lib.rs - Heap (line 12)`, has a file and no function. */
+/** The name of the function; '' for a doc test (`src/lib.rs - Heap (line 12)`), which has none. */
 const rustFunction = (test: string): string =>
   / \(line \d+\)/.test(test) ? '' : (test.replace(' - should panic', '').split('::').at(-1) ?? '');

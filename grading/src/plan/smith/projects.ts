@@ -1,7 +1,7 @@
-/** SWE-smith's table of projects: how the tests of each are run and read. */
+/** SWE-smith's table of projects, with the command and the log parser of each. */
 import table from '../../../data/swesmith.json' with { type: 'json' };
 
-/** How the names of tests tell the files that hold them. */
+/** The rule that maps names of tests to their files. */
 export type TestFilesRule =
   | 'none'
   | 'python'
@@ -23,12 +23,12 @@ export type SmithProject = {
   parser: string;
   testCommand: string;
   timeoutSeconds: number;
-  /** The files of the instance's tests are added to the command. */
+  /** Whether the files of the instance's tests are added to the command. */
   minTesting: boolean;
-  /** What is added to the command instead. */
+  /** Another addition to the command. */
   commandRule: 'mypy-k' | 'babel-packages' | null;
   testFiles: TestFilesRule;
-  /** Where the image has its tree, if that is not where the harness works. */
+  /** The folder of the tree, if it is not the folder in which the harness works. */
   treeElsewhere: string | null;
 };
 
@@ -44,17 +44,11 @@ type Group = {
   repos: string[];
 };
 
-/** The harness's own limit in seconds for nearly all projects. */
+/** The harness's limit for nearly all projects. */
 const TIMEOUT_SECONDS = 90;
 
-const FILES_OF_LANGUAGE: Record<string, TestFilesRule> = {
-  python: 'python',
-  go: 'go',
-  java: 'java',
-  javascript: 'javascript',
-  php: 'php',
-  rust: 'rust',
-};
+/** Languages that have a rule of their name. */
+const SEARCHED_LANGUAGES = ['python', 'go', 'java', 'javascript', 'php', 'rust'] as const;
 
 const PROJECTS = new Map(
   (table.projects as Group[]).flatMap((group) => group.repos.map((name) => [name, projectOf(name, group)])),
@@ -72,21 +66,22 @@ function projectOf(name: string, group: Group): SmithProject {
     timeoutSeconds: group.timeout ?? TIMEOUT_SECONDS,
     minTesting: group.min_testing ?? false,
     commandRule: (group.command_rule as SmithProject['commandRule'] | undefined) ?? null,
-    testFiles: (group.test_files as TestFilesRule | undefined) ?? FILES_OF_LANGUAGE[group.language] ?? 'none',
+    testFiles:
+      (group.test_files as TestFilesRule | undefined) ??
+      SEARCHED_LANGUAGES.find((language) => language === group.language) ??
+      'none',
     treeElsewhere: group.tree ?? null,
   };
 }
 
-/** The published image of a project: lower case, and `_1776_` for the first double underscore, as registries refuse that. */
+/** The published image of a project. Registries refuse upper case and a double underscore. */
 function smithImage(name: string): string {
   const at = name.indexOf('__');
-  // An owner that ends in a hyphen would give a name that registries refuse too.
+  // Registries also refuse a hyphen before the underscore.
   const owner = name.slice(0, at).replace(/-$/, '_');
   return `swebench/swesmith.x86_64.${owner}_1776_${name.slice(at + 2)}:latest`.toLowerCase();
 }
 
-/** Null for a project that the table does not have. */
 export const smithProject = (name: string): SmithProject | null => PROJECTS.get(name) ?? null;
 
-/** The names of all projects. */
 export const smithProjects = (): string[] => [...PROJECTS.keys()];
