@@ -67,6 +67,18 @@ export const parsed = <Value>(help: string, read: (text: string) => Value): Sett
   form: 'value',
   read,
 });
+/** @param expected completes the error "expected …" for a number that `accepts` refuses */
+export const number = (
+  help: string,
+  expected: string,
+  accepts: (value: number) => boolean,
+): Setting<number | undefined> =>
+  parsed(help, (text) => {
+    if (text.trim() !== '' && accepts(Number(text))) return Number(text);
+    throw new InvalidArgumentError(`expected ${expected}.`);
+  });
+export const share = (help: string): Setting<number | undefined> =>
+  number(help, 'a share between 0 and 1', (value) => value >= 0 && value <= 1);
 export const whole = (help: string): Setting<number | undefined> => parsed(help, wholeNumber);
 export const choice = <const Choice extends string>(
   help: string,
@@ -92,7 +104,7 @@ export const group = <Declared extends Readonly<Record<string, Setting<unknown>>
     Object.entries(options).map(([flags, setting]) => [flags, { ...setting, group: heading }]),
   ) as Declared;
 
-export function wholeNumber(value: string): number {
+function wholeNumber(value: string): number {
   if (!/^\d+$/.test(value)) throw new InvalidArgumentError('expected a whole number.');
   return Number(value);
 }

@@ -21,7 +21,7 @@ import { EVALUATION, type EvalValues } from './evaloptions.ts';
 import { openEvalOutput, readStatuses, readStoredEvaluation, writeEvaluation } from './evaloutput.ts';
 import { type Evaluation, writeReports } from './evalreport.ts';
 import type { ExitCode } from './exit.ts';
-import { openHome, openHomeFarm } from './home.ts';
+import { openHome } from './home.ts';
 import { datasetOf, producerConfig } from './options.ts';
 import { runSession } from './session.ts';
 import { listenForEvaluations, type Stop } from './stop.ts';
@@ -129,12 +129,11 @@ async function evaluateOpen(
     if (ends.size === items.size) return true;
   }
   const home = await openHome(config, record, begun, stack, stop.draining);
-  const farm = await openHomeFarm(home, stack, stop.draining);
   if (!output) {
     await writeEvaluation(o, work, runId, home.stateDir);
     output = stack.use(await openEvalOutput(o, work, lineOf));
   }
-  const session = { ...home, farm, output, record, instances, stop, patches: patchesOf(work) };
+  const session = { ...home, output, record, instances, stop, patches: patchesOf(work) };
   const { complete } = await runSession(
     { ...session, copyArtifactsTo: o.copyArtifacts },
     {

@@ -8,7 +8,7 @@ import { type ArtifactContent, parseRolloutId, type Result } from '@swefarm/shar
 import { streamOutput } from '@swefarm/trajectories';
 import { planGrading } from '../eval/gradingplans.ts';
 import { group, text, type Values } from './declare.ts';
-import { openHome, openHomeFarm } from './home.ts';
+import { openHome } from './home.ts';
 import { DATASET, FARM, GRADING, producerConfig, WORKER_COMMAND, WORKER_RUNTIME } from './options.ts';
 import { runSession } from './session.ts';
 import type { Stop } from './stop.ts';
@@ -65,7 +65,6 @@ export async function examine(
   const rounds = new Map<string, EvaluationRound[]>();
   await using stack = new AsyncDisposableStack();
   const home = await openHome(producerConfig(o), record, null, stack, stop.draining);
-  const farm = await openHomeFarm(home, stack, stop.draining);
   const output = stack.use(streamOutput(() => Promise.resolve()));
   const onResult = async (result: Result, content: ArtifactContent | null): Promise<void> => {
     const { instanceId, index } = parseRolloutId(result.rollout_id);
@@ -74,7 +73,7 @@ export async function examine(
     rounds.set(instanceId, own);
   };
   const rollouts = new Set(rolloutIds(record, instances));
-  const session = { ...home, farm, output, record, instances, patches, stop };
+  const session = { ...home, output, record, instances, patches, stop };
   const { complete } = await runSession(session, {
     ...{ rollouts, onResult, workers: localWorkers(o, home) },
     // The untouched trees are among them.
