@@ -1,6 +1,6 @@
 /** What an export format is given: one rollout, with all that is known of where it comes from. */
 import { type ArtifactContent, successOf } from '@swefarm/shared';
-import { type OutputLine, tagOf } from '../output/line.ts';
+import type { OutputLine } from '../output/line.ts';
 
 /** The fields of a dataset's row that travel with its rollouts. Neither tests nor gold patch: an export must not answer the task. */
 export type InstanceFields = {
@@ -62,7 +62,7 @@ export function exportedRollout(parts: RolloutParts): ExportedRollout {
     rollout_id: line.rollout_id,
     model: content?.trajectory?.model ?? line.imported?.model ?? parts.model,
     policy_version: line.policy_version,
-    tag: tagOf(line),
+    tag: line.tag ?? null,
     licence: instance?.licence ?? line.imported?.licence ?? null,
     resolved: line.resolved,
     success: successOf(line),

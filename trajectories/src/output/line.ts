@@ -1,13 +1,13 @@
 /** One line of an output file: the flat facts of a result, its patch, and a summary of its report. */
 import { jsonText, type Report, type Result, type Sampling } from '@swefarm/shared';
 
-/** What a collection says of its rollouts; the farm does not know it. */
+/** Facts that a collection adds to its rollouts; the farm does not store them. */
 export type CollectionMark = {
-  /** The set of settings that made it (`--set`). */
+  /** The name of its `--set`. */
   tag?: string;
   /** US dollars, by the price of its model (`--prices`). */
   cost?: number;
-  /** The rollout of an earlier output in whose place it was run again. */
+  /** The rollout of an earlier output that it replaces (`--again`). */
   replaces?: string;
 };
 
@@ -59,30 +59,23 @@ export type OutputLine = Pick<
     artifact_file?: string;
     /** The rollout of a later run that evaluated this rollout's patch again. */
     evaluated_by?: Pick<Result, 'rollout_id' | 'artifact'>;
-    /** What a verifier gave it, in lines that `swefarm select` wrote. */
+    /** Set by `swefarm select`. */
     verifier_score?: number;
-    /** It was made elsewhere and read by `swefarm import`. */
+    /** Set by `swefarm import`. */
     imported?: Imported;
   };
 
 /** Where an imported rollout comes from. */
 export type Imported = {
-  /** The format it was read from. */
   format: string;
-  /** The file, as it was named. */
   file: string;
   model: string | null;
   licence: string | null;
-  /** The provenance that swefarm had written into the file; absent: another program wrote it. */
+  /** The provenance that swefarm wrote into the file; absent: another program wrote the file. */
   origin?: Record<string, unknown>;
 };
 
-/** The name of the set of settings that made the rollout; null: its run has no sets. */
-export function tagOf(line: OutputLine): string | null {
-  return line.tag ?? null;
-}
-
-/** A line without its long fields, to be kept in memory. */
+/** A line without its long fields. */
 export type LineSummary = Omit<OutputLine, 'patch' | 'report' | 'facts' | 'sampling'>;
 
 export function lineSummaryOf(line: OutputLine): LineSummary {
@@ -167,10 +160,7 @@ export function summariseReport(report: Report): ReportSummary {
   };
 }
 
-/**
- * The line as JSON. The reward keeps its decimal point (`1.0`): a reader that infers column types from a batch of whole
- * numbers would otherwise make it an integer column, which trainers reject.
- */
+/** The line as JSON, its reward with a decimal point (`1.0`): readers that infer column types would make whole numbers an integer column. */
 export function encodeLine(line: OutputLine): string {
   const fields = Object.entries(line).map(([key, value]) => {
     const text = key === 'reward' ? decimal(value as number | null) : jsonText(value);

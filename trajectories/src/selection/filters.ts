@@ -1,7 +1,7 @@
 /** Which rollouts an export takes, decided by their lines alone; each rule has a name, under which what it drops is counted. */
 import { successOf } from '@swefarm/shared';
 import { type Split, splitOf } from '../formats/verl/rows.ts';
-import { type OutputLine, tagOf } from '../output/line.ts';
+import type { OutputLine } from '../output/line.ts';
 
 export type ExportFilters = {
   onlyResolved?: boolean | undefined;
@@ -30,7 +30,7 @@ export function rulesOf(filters: ExportFilters): Rule[] {
     },
     filters.tags !== undefined && {
       reason: 'of another tag',
-      drops: without(filters.tags, (line) => tagOf(line) ?? ''),
+      drops: without(filters.tags, (line) => line.tag ?? ''),
     },
     filters.instances !== undefined && {
       reason: 'of another instance',

@@ -71,6 +71,16 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   yield '}';
 }
 
+/** A line of Gym's collector: the fields of `head`, then those of the answer. */
+export function* rowPieces(head: Readonly<Record<string, unknown>>, answer: Answer): Generator<Piece> {
+  yield `${jsonText(head).slice(0, -1)},`;
+  const pieces = answerPieces(answer);
+  // The head has the opening brace.
+  yield String(pieces.next().value).slice(1);
+  yield* pieces;
+  yield '\n';
+}
+
 /**
  * The parts of a score, each as a number of its own (`score/NAME`), which Gym and NeMo RL take means of. NeMo RL demands of
  * `reward_components` that they add up to the reward, so the field is there only when they do.
