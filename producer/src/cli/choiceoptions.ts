@@ -3,7 +3,7 @@ import { ExitStatus, UsageError } from '@swefarm/shared';
 import type { ExportFilters } from '@swefarm/trajectories';
 import { PREFERENCES } from '@swefarm/trajectories';
 import { choice, defaulted, flag, group, list, number, share, type Values, whole } from './declare.ts';
-import { expandIds } from './ids.ts';
+import { expandIds } from './options.ts';
 
 const SPLITS = ['train', 'val'] as const;
 

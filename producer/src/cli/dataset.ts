@@ -1,7 +1,6 @@
 /** `swefarm dataset`: files of rows, and datasets of this farm in another trainer's format. */
 import { PROMPT_STYLES, writeVerlDataset } from '@swefarm/trajectories';
-import { fetch } from './datasetfetch.ts';
-import { pictures } from './datasetpictures.ts';
+import { fetch, pictures } from './datasetfetch.ts';
 import { DATASET_TOOLS } from './datasettools.ts';
 import { verify } from './datasetverify.ts';
 import { choice, command, commands, defaulted, flag, group, required, share, text } from './declare.ts';
