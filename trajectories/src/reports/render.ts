@@ -46,8 +46,7 @@ export function renderReport(report: ProfileReport, ks: readonly number[]): stri
   return parts.join('\n\n');
 }
 
-function turns({ mean_turns: kept, mean_turns_cancelled: cancelled }: ProfileReport): string {
-  return cancelled === null
-    ? decimal(kept, 1)
-    : `${decimal(kept, 1)} kept, ${decimal(cancelled, 1)} cancelled`;
+function turns({ mean_turns: judged, mean_turns_cancelled: cancelled }: ProfileReport): string {
+  const shown = decimal(judged, 1);
+  return cancelled === null ? shown : `${shown} judged, ${decimal(cancelled, 1)} cancelled`;
 }

@@ -31,7 +31,7 @@ async function runSource(runId: string, options: SourceOptions): Promise<ResultS
   const record = await farm.runs.get(runId);
   if (!record) {
     throw new UsageError(
-      `${runId}: neither a file nor a run at ${farm.address}; swefarm status lists the runs there are`,
+      `${runId}: neither a file nor a run at ${farm.address}; swefarm status lists all runs`,
     );
   }
   let warned = false;
