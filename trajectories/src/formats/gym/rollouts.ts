@@ -62,11 +62,8 @@ export async function openGymOutput(
 ): Promise<Output> {
   const files = gymFiles(path);
   await using opened = new AsyncDisposableStack();
-  const open = async (name: string): Promise<FileHandle> => {
-    const file = await openAppending(name, HEAD);
-    opened.defer(() => file.close());
-    return file;
-  };
+  const open = async (name: string): Promise<FileHandle> =>
+    opened.adopt(await openAppending(name, HEAD), (file) => file.close());
   const rows = await open(path);
   const failures = await open(files.failures);
   const lines = new Map<string, LineSummary>();
