@@ -31,7 +31,7 @@ export const CHOICE = group('Which rollouts:', {
   '--val-share <share>': defaulted(share('share of instances, chosen by their ids, on the side val'), 0.05),
 });
 
-/** Throws UsageError for a value that no rollout has. */
+/** Throws UsageError for an unknown exit status. */
 export function choiceFilters(o: Values<typeof CHOICE>): ExportFilters {
   for (const status of o.exitStatus ?? []) {
     if (!ExitStatus.options.some((known) => known === status)) {

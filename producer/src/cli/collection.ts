@@ -1,5 +1,4 @@
-/** The options of a collection: sets, until enough is resolved, budgets, the order, what runs again, and prices. */
-
+/** The options of a collection: sets, budgets, order, rollouts to run again, prices. */
 import { queueMore, type RunFlagValues, rolloutIds } from '@swefarm/runs';
 import {
   costOf,
@@ -32,7 +31,7 @@ const amount = (help: string) => number(help, 'a number above 0', (value) => val
 
 export const COLLECTION = group('Collection:', {
   '--set <tag:settings>': list(
-    'a run of its own with these settings, such as t05:temperature=0.5,n=8; its lines carry the tag, and its files (repeatable)',
+    'a separate run with these settings, such as t05:temperature=0.5,n=8; its lines and files have the tag (repeatable)',
   ),
   '--until-resolved <k>': whole(
     'queue rollouts of an instance one after the other until k are resolved, or --max-rollouts have run',
@@ -42,7 +41,7 @@ export const COLLECTION = group('Collection:', {
   '--budget-cost <dollars>': amount('queue no more once they cost so much; needs --prices'),
   '--budget-seconds <s>': amount('queue no more after this time'),
   '--in-flight <n>': whole(`with a budget: most rollouts queued or running at once (default: ${IN_FLIGHT})`),
-  '--longest-first <output>': text('queue first what took longest in an earlier output'),
+  '--longest-first <output>': text('queue first the instances that took longest in an earlier output'),
   '--again <output>': text('run only rollouts of an earlier output again: see the next two'),
   '--only-failures <classes>': parsed(
     'with --again: those that failed with one of these classes (a,b), or all',

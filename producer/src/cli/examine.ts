@@ -16,7 +16,7 @@ import { localWorkers } from './workers.ts';
 
 export type Examined = {
   findings: Map<string, HealthFinding>;
-  /** Why no evaluation of gold came to a verdict, for instances that have no finding: a failure's class, and what it says. */
+  /** For instances without a finding: class and message of the failure of gold. */
   unjudged: Map<string, Unjudged>;
   complete: boolean;
 };
@@ -25,7 +25,6 @@ export type Unjudged = { reason: string; message: string };
 
 export type Rounds = { gold: number; noop: number };
 
-/** The options of a command that examines instances; its own come before them. */
 export const EXAMINATION = {
   '--timeout <seconds>': text('longest time of the tests (default: 1800)'),
   '--health <file>': text('file that records the findings (default: health.jsonl in the state folder)'),
@@ -76,7 +75,7 @@ export async function examine(
   const session = { ...home, output, record, instances, patches, stop };
   const { complete } = await runSession(session, {
     ...{ rollouts, onResult, workers: localWorkers(o, home) },
-    // The untouched trees are among them.
+    // The rollouts include the untouched trees.
     words: { resolved: false, turns: false },
   });
   const findings = new Map<string, HealthFinding>();
@@ -84,15 +83,22 @@ export async function examine(
   for (const instance of instances) {
     const own = rounds.get(instance.instance_id) ?? [];
     const network = instance.needs_egress ? 'egress' : record.sandbox.eval_network;
-    const there = (from: number, to?: number) => own.slice(from, to).filter((round) => round !== undefined);
-    const finding = healthFinding(instance, network, there(0, times.gold), there(times.gold), new Date());
+    const existing = (from: number, to?: number) =>
+      own.slice(from, to).filter((round) => round !== undefined);
+    const finding = healthFinding(
+      instance,
+      network,
+      existing(0, times.gold),
+      existing(times.gold),
+      new Date(),
+    );
     if (finding) findings.set(instance.instance_id, finding);
-    else unjudged.set(instance.instance_id, unjudgedBecause(there(0, times.gold)));
+    else unjudged.set(instance.instance_id, unjudgedBecause(existing(0, times.gold)));
   }
   return { findings, unjudged, complete };
 }
 
-/** Of several evaluations of gold, the first that failed says why; one that was not run leaves no failure. */
+/** The first failure among the evaluations of gold. */
 function unjudgedBecause(gold: readonly EvaluationRound[]): Unjudged {
   const failure = gold.map(({ result }) => result.failure).find((one) => one !== null);
   if (failure) return { reason: failure.class, message: failure.message };

@@ -67,7 +67,7 @@ async function watchFarm({ farm, record }: Follow, progress: Progress): Promise<
     const note = workers.length === 0 ? 'no worker alive' : paused ? `paused: ${paused}` : null;
     progress.note(running, note);
   } catch {
-    // collect() itself waits for Redis, and throws when its patience ends.
+    // collect() waits for Redis, and throws after its patience.
     progress.note(null, 'Redis does not answer');
   }
 }

@@ -1,5 +1,4 @@
-/** Follows a farm for `swefarm watch` and the page: its state, rates since the last update, and recent failures. */
-
+/** Follows the state, rates and failures of a farm, for `swefarm watch`. */
 import { type FarmStatus, farmStatus, type RunStatus } from '@swefarm/gateway';
 import {
   describeUnreadable,
@@ -10,7 +9,6 @@ import {
 } from '@swefarm/shared';
 import { countNames } from '@swefarm/trajectories';
 
-/** One run and its rate. */
 export type WatchedRun = RunStatus & {
   /** Rollouts committed per minute over the last minutes; null at the first update. */
   per_minute: number | null;
@@ -31,7 +29,7 @@ export type FarmView = {
   queue: FarmStatus['queue'];
   workers: FarmStatus['workers'];
   runs: WatchedRun[];
-  /** Runs that this version cannot read, or must leave to a newer version. */
+  /** Runs that this version cannot read. */
   unreadable: FarmStatus['unreadable'];
   /** Running rollouts by stage. */
   stages: Record<string, number>;
@@ -48,7 +46,7 @@ type RunTail = { cursor: string; recent: Result[] };
 const WINDOW_MS = 120_000;
 const MOST_FAILURES = 50;
 const MOST_RESULTS = 200;
-/** Older runs are ignored: a farm keeps runs for days. */
+/** Older runs are left out: a farm stores runs for days. */
 const MOST_RUNS = 12;
 const BATCH = 1000;
 
@@ -109,7 +107,6 @@ function failureOf({ rollout_id, node, finished_at, failure }: Result): RecentFa
   return [{ rollout_id, node, finished_at, cause, message: failure.message }];
 }
 
-/** For an unreadable result only its rollout and its time are known. */
 const unreadableFailure = (entry: UnreadableResult): RecentFailure => ({
   rollout_id: entry.rollout_id ?? 'unknown',
   node: '',
