@@ -1,5 +1,4 @@
 /** The steps that `rollout` and `submit` share: a run is read, checked on its farm, queued, followed and reported. */
-
 import { type RunFlagValues, rolloutIds, staleLimitWarning, withDeadline } from '@swefarm/runs';
 import type { Farm, ProducerConfig } from '@swefarm/shared';
 import type { Collected, Output, OutputFormat, OutputRun } from '@swefarm/trajectories';

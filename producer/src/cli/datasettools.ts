@@ -1,5 +1,4 @@
 /** `swefarm dataset inspect|filter|sample|split|dedup|merge|convert`: tools for files of rows. They never change their input. */
-
 import type { VerbatimFile, VerbatimRow } from '@swefarm/datasets';
 import {
   convertRows,

@@ -1,5 +1,4 @@
 /** `swefarm eval`: grades predictions as the SWE-bench harness does, and writes the same files. */
-
 import type { Dataset } from '@swefarm/datasets';
 import { describeProblems } from '@swefarm/datasets';
 import { newRunRecord } from '@swefarm/runs';

@@ -1,5 +1,4 @@
 /** The input of `eval`: a file of predictions, gold, or the lost evaluations of an earlier run. */
-
 import type { Dataset, RowProblem } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
 import type { OutputLine } from '@swefarm/trajectories';

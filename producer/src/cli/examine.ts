@@ -1,5 +1,4 @@
 /** Evaluates the gold patch and the untouched tree of instances in one run: for `swefarm health` and `swefarm dataset verify`. */
-
 import type { Dataset } from '@swefarm/datasets';
 import { untouchedPatch } from '@swefarm/grading';
 import type { HealthFinding } from '@swefarm/runs';

@@ -1,5 +1,4 @@
 /** `swefarm health`: evaluates the gold patch and the untouched tree of each instance and records the findings. */
-
 import { appendFindings, type HealthFinding, registryPath, withEgress } from '@swefarm/runs';
 import { brokenBecause, type Instance } from '@swefarm/shared';
 import { renderTable } from '@swefarm/trajectories';

@@ -1,5 +1,4 @@
 /** `swefarm remove`: deletes everything of a run in Redis and in the artifact store. */
-
 import { unknownRun } from '@swefarm/gateway';
 import { type Farm, UsageError } from '@swefarm/shared';
 import { command, flag } from './declare.ts';

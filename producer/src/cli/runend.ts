@@ -1,5 +1,4 @@
 /** Prints the end of a run: a table, the paths of its files, how to continue; and decides the exit code. */
-
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
 import type { Output } from '@swefarm/trajectories';
 import { type GroupSummary, renderReward, summarise, withVerdict } from '@swefarm/trajectories';

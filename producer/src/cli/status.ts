@@ -1,5 +1,4 @@
 /** `swefarm status`: shows runs, queue and workers of a farm. */
-
 import { type FarmStatus, farmStatus, type RunStatus } from '@swefarm/gateway';
 import { describeUnreadableRun, openFarm, type WorkerRecord } from '@swefarm/shared';
 import { type Column, renderTable, terminalSafe, withVerdict } from '@swefarm/trajectories';

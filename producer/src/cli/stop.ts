@@ -1,5 +1,4 @@
 /** Ctrl-C and SIGTERM: the first signal drains, the second one stops at once. */
-
 import { say } from './terminal.ts';
 
 export type Stop = {

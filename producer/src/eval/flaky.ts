@@ -1,5 +1,4 @@
 /** Tests and verdicts that differ between several evaluations of the same patch. */
-
 import { readReport, type Stored } from '@swefarm/trajectories';
 import type { EvalTask } from './evaltasks.ts';
 

@@ -1,5 +1,4 @@
 /** Shows a run's progress on stderr: a bar that redraws on a terminal, else a plain line at intervals. */
-
 import type { LineSummary } from '@swefarm/trajectories';
 import { addResult, emptyTally, meansOf, type Tally, withVerdict } from '@swefarm/trajectories';
 

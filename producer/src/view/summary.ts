@@ -1,5 +1,4 @@
 /** Renders the summary of a run as a table. */
-
 import type { GroupSummary, Summary } from '@swefarm/trajectories';
 import { type Column, GAP, middle, renderTable, safeFirstLine, withVerdict } from '@swefarm/trajectories';
 

@@ -22,36 +22,38 @@ export type LineParts = {
   artifact_file?: string | undefined;
 };
 
+/** The fields of a line that come from the result, in the order of the line around patch and report. */
+const FIRST_FIELDS = ['run_id', 'instance_id', 'family'] as const;
+const VERDICT_FIELDS = [
+  'rollout_id',
+  'rollout_index',
+  'outcome',
+  'resolved',
+  'reward',
+  'reward_components',
+  'reward_row',
+  'turns',
+  'exit_status',
+  'failure',
+  'facts',
+] as const;
+const COST_FIELDS = [
+  'seconds',
+  'tokens',
+  'policy_version',
+  'policy_version_first',
+  'policy_version_last',
+] as const;
+const LAST_FIELDS = ['attempt', 'worker', 'node', 'runtime', 'reward_table', 'finished_at'] as const;
+type ResultField = (
+  | typeof FIRST_FIELDS
+  | typeof VERDICT_FIELDS
+  | typeof COST_FIELDS
+  | typeof LAST_FIELDS
+)[number];
+
 /** The fields that readers of output files may rely on. */
-export type OutputLine = Pick<
-  Result,
-  | 'run_id'
-  | 'instance_id'
-  | 'family'
-  | 'rollout_id'
-  | 'rollout_index'
-  | 'outcome'
-  | 'resolved'
-  | 'reward'
-  | 'reward_components'
-  | 'reward_row'
-  | 'reward_table'
-  | 'turns'
-  | 'exit_status'
-  | 'failure'
-  | 'facts'
-  | 'artifact'
-  | 'seconds'
-  | 'tokens'
-  | 'policy_version'
-  | 'policy_version_first'
-  | 'policy_version_last'
-  | 'attempt'
-  | 'worker'
-  | 'node'
-  | 'runtime'
-  | 'finished_at'
-> &
+export type OutputLine = Pick<Result, ResultField | 'artifact'> &
   CollectionMark & {
     patch: string | null;
     report: ReportSummary | null;
@@ -102,43 +104,25 @@ export type ReportSummary = Pick<
 
 export function outputLine(result: Result, parts: LineParts): OutputLine {
   return {
-    run_id: result.run_id,
-    instance_id: result.instance_id,
-    ...(result.family === undefined ? {} : { family: result.family }),
+    ...pick(result, FIRST_FIELDS),
     ...parts.mark,
-    rollout_id: result.rollout_id,
-    rollout_index: result.rollout_index,
-    outcome: result.outcome,
-    resolved: result.resolved,
-    reward: result.reward,
-    ...(result.reward_components ? { reward_components: result.reward_components } : {}),
-    reward_row: result.reward_row,
-    turns: result.turns,
-    exit_status: result.exit_status,
-    failure: result.failure,
-    facts: result.facts,
+    ...pick(result, VERDICT_FIELDS),
     patch: parts.patch,
     report: parts.report && summariseReport(parts.report),
-    seconds: result.seconds,
-    tokens: result.tokens,
-    policy_version: result.policy_version,
-    ...(result.policy_version_first === undefined
-      ? {}
-      : {
-          policy_version_first: result.policy_version_first,
-          policy_version_last: result.policy_version_last,
-        }),
+    ...pick(result, COST_FIELDS),
     ...(parts.sampling ? { sampling: parts.sampling } : {}),
     artifact: result.artifact,
     ...(parts.artifact_file === undefined ? {} : { artifact_file: parts.artifact_file }),
-    attempt: result.attempt,
-    worker: result.worker,
-    node: result.node,
-    runtime: result.runtime,
-    reward_table: result.reward_table,
-    finished_at: result.finished_at,
+    ...pick(result, LAST_FIELDS),
   };
 }
+
+/** The fields that the record has, in their order. */
+const pick = <R extends object, K extends keyof R>(record: R, keys: readonly K[]): Pick<R, K> =>
+  Object.fromEntries(keys.flatMap((key) => (record[key] === undefined ? [] : [[key, record[key]]]))) as Pick<
+    R,
+    K
+  >;
 
 export function summariseReport(report: Report): ReportSummary {
   const count = (category: 'FAIL_TO_PASS' | 'PASS_TO_PASS') => {

@@ -1,5 +1,4 @@
 /** The parts of a report beside the profile: intervals, best of k, cuts, costs, distributions. Pure. */
-
 import { type Spread, spreadOf } from '@swefarm/datasets';
 import { successOf } from '@swefarm/shared';
 import { type Counted, profileOf } from '../output/profile.ts';

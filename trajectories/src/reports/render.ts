@@ -1,5 +1,4 @@
 /** Prints a profile: one number a line, then failures. */
-
 import type { Profile } from '../output/profile.ts';
 import { renderTable } from '../output/table.ts';
 import { decimal, percent } from './figures.ts';

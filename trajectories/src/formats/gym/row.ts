@@ -2,8 +2,7 @@
  * Reads a row that NeMo Gym's callers post to `/run`. The instance is in fields of the row (mini_swe_agent), or in strings of the
  * request's metadata (swe_agents).
  */
-import type { RowOptions, RowProblem } from '@swefarm/datasets';
-import { toInstance } from '@swefarm/datasets';
+import { type RowOptions, type RowProblem, toInstance } from '@swefarm/datasets';
 import { type Instance, MOST, Sampling, Secret } from '@swefarm/shared';
 import { z } from 'zod';
 
