@@ -1,5 +1,5 @@
-// Compiles the commands of this checkout into pieces that start in half the time. `npm ci` does it; after a change of a source, which
-// always wins over its piece, it can be done again by: npm run compile
+// Compiles the commands of this checkout into pieces that start in half the time, at `npm ci` and by `npm run compile`. A changed source
+// is used in place of its piece.
 // usage: node compile/checkout.mjs [--if-needed]     --if-needed: not when the pieces are current
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
@@ -7,27 +7,27 @@ import { pathToFileURL } from 'node:url';
 import { compiledOf, nameOf, PIECES, stampOf } from '../shared/bin/compiled.mjs';
 import { compile, FRONTS, ROOT } from './pieces.mjs';
 
-/** What the commands load first (`shared/bin/launch.mjs`). */
+/** The first file that commands load (`shared/bin/launch.mjs`). */
 const SOURCES = ['producer/src/cli/main.ts', 'worker/src/main.ts'];
 const FOLDER = join(ROOT, PIECES);
-/** Processes of an earlier state may still load its pieces: they stay for so long after others took their place. */
+/** Replaced pieces are removed after this time, because running processes may still load them. */
 const KEPT_MS = 14 * 24 * 3_600_000;
 const THREAD = /[./]thread\.ts$/;
 /** Sources that change while they are compiled are compiled again. */
 const TRIES = 5;
 
-/** All that is reached from `starts` in one of the maps of the compiler's record, by imports and by calls that load. */
+/** The files that `starts` reach by imports in a map of the compiler's record. */
 function reachedFrom(starts, graph) {
   const found = new Set(starts);
-  // A set gives what is added while it is walked.
+  // Iterating over a set includes entries that are added meanwhile.
   for (const path of found)
     for (const one of graph[path]?.imports ?? []) if (one.path in graph) found.add(one.path);
   return [...found];
 }
 
 /**
- * Files that decide what a source becomes. Packages change by npm, which then writes its record anew; so of theirs only the
- * `package.json` are looked at, and a start need not ask for a thousand files more.
+ * Files that affect the compiled pieces. npm rewrites its record when packages change, so only the `package.json` of packages are
+ * checked, which saves a start a thousand stat calls.
  */
 function decidingFiles(source, { inputs }) {
   const threads = Object.keys(inputs).filter((path) => THREAD.test(path));
@@ -47,7 +47,7 @@ const stamped = (files) =>
     .map((path) => [path, stampOf(resolve(ROOT, path))])
     .flatMap(([path, stamp]) => (stamp === null ? [] : [[path, ...stamp]]));
 
-/** Compiles until no file changed meanwhile: stamps taken before a compilation hold for it when they still hold after it. */
+/** Compiles until no file changed during the compilation, so that the stamps are valid. */
 async function compileAtRest() {
   const options = { folder: FOLDER, root: `new URL(${JSON.stringify(`${pathToFileURL(ROOT)}/`)})` };
   let before = '';
@@ -61,7 +61,7 @@ async function compileAtRest() {
   throw new Error('the sources change all the time');
 }
 
-/** The file appears whole: a command may start meanwhile. */
+/** Renamed into place, because a command may start meanwhile. */
 async function replace(path, contents) {
   const draft = `${path}.${process.pid}`;
   await writeFile(draft, contents);
@@ -72,7 +72,7 @@ async function compileCheckout() {
   await mkdir(FOLDER, { recursive: true });
   const { outputFiles, metafile, files } = await compileAtRest();
   const { outputs } = metafile;
-  // They are started by their name, which is no import.
+  // Threads are started by name, not imported.
   const threads = Object.keys(outputs).filter((path) => THREAD.test(outputs[path].entryPoint ?? ''));
   await dateReplaced();
   for (const { path, contents } of outputFiles) await replace(path, contents);
@@ -87,7 +87,7 @@ async function compileCheckout() {
   await removeOld(current);
 }
 
-/** From now on the time of a piece is that at which others took its place. */
+/** Sets the time of a piece to that of its replacement. */
 async function dateReplaced() {
   const now = new Date();
   for (const source of SOURCES)
@@ -95,7 +95,7 @@ async function dateReplaced() {
       await utimes(resolve(ROOT, path), now, now).catch(() => undefined);
 }
 
-/** None where the record is damaged, or there is none. */
+/** Empty for a damaged or missing record. */
 async function recordedPieces(source) {
   try {
     const { files } = JSON.parse(await readFile(join(FOLDER, `${nameOf(source)}.json`), 'utf8'));

@@ -1,6 +1,6 @@
 /**
- * Compiles our commands and threads, with all that they load, into few files: a command loads its own pieces when it needs them. So
- * Node finds and reads a dozen files at a start in place of a thousand.
+ * Compiles commands and threads with all that they load into few pieces, so that Node reads a dozen files at a start in place of a
+ * thousand.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
@@ -8,18 +8,18 @@ import { build, transform } from 'esbuild';
 import { nameOf } from '../shared/bin/compiled.mjs';
 
 export const ROOT = resolve(import.meta.dirname, '..');
-/** Where our own sources lie; all else that is compiled comes from node_modules. The others of the workspace are for tests and dashboards. */
+/** Workspaces with sources of commands. The others are for tests and dashboards. */
 export const PACKAGES = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')).workspaces.filter(
   (name) => name !== 'testkit' && name !== 'dashboards',
 );
-/** Threads are files of their own, known by their name; `shared/src/imports.test.ts` holds that no other file is started. */
+/** Threads are separate files with this ending; `shared/src/imports.test.ts` checks that no other file is started. */
 const THREAD = /(^|[./])thread\.ts$/;
-/** By this line a source loads a package at its first use: without it, the bundler sees what is loaded. */
+/** The line by which a source loads a package at its first use; it is removed, so that the bundler sees the import. */
 const REQUIRE = 'const require = createRequire(import.meta.url);';
-/** A source starts a thread by the place of its source: compiled, that is a piece beside it. */
+/** A source starts a thread by the path of its source; the piece is beside it. */
 const STARTED = /new URL\('\.\/((?:\w+\.)?thread)\.ts', import\.meta\.url\)/g;
 
-/** Our sources below `name`, from the root, without what only tests and builds use. */
+/** Sources below `name`, relative to the root, without those of tests and builds. */
 export async function sourcesOf(name) {
   const entries = await readdir(join(ROOT, name), { recursive: true, withFileTypes: true });
   return entries
@@ -28,7 +28,7 @@ export async function sourcesOf(name) {
     .filter((path) => !/(^|\/)(node_modules|test|fixtures|\.turbo|__pycache__)\//.test(path));
 }
 
-/** What each package gives to others. */
+/** The exports of each package. */
 export const FRONTS = PACKAGES.filter((name) => name !== 'producer').map((name) => `${name}/src/index.ts`);
 /** `import { a } from '@swefarm/x';` and the same as `const { a } = await import(…)`. */
 const OWN_IMPORT =
@@ -52,8 +52,7 @@ function namesIn(list) {
 }
 
 /**
- * The bundler gives whoever imports a front all files behind it. So each name is imported from its own file, and a command has only
- * the files that it uses.
+ * Imports each name from its file in place of the package's index, so that a command has only the files that it uses.
  */
 export const pastFronts = (text) =>
   text.replace(OWN_IMPORT, (_, list, name, one, lazy) => {
@@ -64,7 +63,7 @@ export const pastFronts = (text) =>
       .join(' ');
   });
 
-/** A source asks for files beside it by its own URL: that is its place below `__ownRoot`, which the beginning of each piece says. */
+/** Sources find files by `import.meta.url`, which becomes their path below `__ownRoot`; the head of each piece defines it. */
 const inPlace = {
   name: 'in-place',
   setup({ onLoad, onResolve }) {
@@ -100,7 +99,7 @@ const __ownFolder = /* @__PURE__ */ __path(/* @__PURE__ */ new URL('.', __ownUrl
         ],
       };
     });
-    // dockerode can speak to engines over ssh and to BuildKit; we never do (sandbox/src/engine/client.ts).
+    // dockerode's support of ssh and BuildKit is unused (sandbox/src/engine/client.ts).
     onResolve({ filter: /^(ssh2|cpu-features|@grpc\/.*)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
     onLoad({ filter: /.*/, namespace: 'absent' }, () => ({ contents: 'module.exports = {};' }));
   },
@@ -127,9 +126,9 @@ export async function compile(sources, { folder, root }) {
     target: 'node24',
     legalComments: 'eof',
     logLevel: 'warning',
-    // Optional accelerators of their packages: loaded in a try, absent here.
+    // Optional accelerators, which their packages load in a try.
     external: ['msgpackr-extract', 'bufferutil', 'utf-8-validate', 'node-linux-*', '*.node'],
-    // Pieces are modules; what they contain of CommonJS expects these.
+    // CommonJS code in pieces expects these.
     banner: {
       js: `import { createRequire as __createRequire } from 'node:module';
 const require = __createRequire(import.meta.url);

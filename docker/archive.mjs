@@ -1,4 +1,4 @@
-// Makes the archive of a built image independent of when and where it was built: times, and the order of its files.
+// Makes the archive of an image reproducible: times, and the order of its files.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -8,13 +8,13 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 
-// The worker's: what lies at the top is an older one of another package.
+// The worker's version; the one at the top level is older.
 const { extract, pack } = createRequire(new URL('../sandbox/package.json', import.meta.url))('tar-stream');
 const run = promisify(execFile);
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 /**
- * Rewrites a layer with one time in all its entries, which stay in their order: engines write a tree in the order of its names.
+ * Rewrites a layer with one time in all its entries. Engines write entries in the order of names.
  * @returns the digest of the new layer
  */
 async function rewriteLayer(from, to, seconds) {
@@ -96,7 +96,7 @@ export async function rewriteArchive(archive, { folder, name, baseLayers, second
   return { path, id: `sha256:${id}` };
 }
 
-/** Of an image's settings those that say how it runs: engines add the names of containers in which they built. */
+/** The settings that affect how an image runs; engines add names of build containers. */
 function settingsOf(config) {
   const order = ['User', 'ExposedPorts', 'Env', 'Entrypoint', 'Cmd', 'WorkingDir', 'Labels'];
   return Object.fromEntries(order.filter((key) => config[key]).map((key) => [key, config[key]]));

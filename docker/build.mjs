@@ -1,7 +1,7 @@
 // Builds the images of worker and gateway with Docker or Podman; the same commit on the same base gives the same image ids.
 // usage: npm run images [-- --base IMAGE] [--engine docker|podman] [--prefix swefarm-] [--tag VERSION] [--bundle DIR] [--out DIR] [--network NET]
-//   --bundle DIR   a bundle that was made already; default: it is made now
-//   --fresh        does every step anew
+//   --bundle DIR   an existing bundle; default: a new one is made
+//   --fresh        uses no cache
 //   --out DIR      also writes DIR/worker.tar and DIR/gateway.tar, for nodes without a registry
 // Prints one JSON line for each image. Exit codes: 0; 2 usage; 12 no engine, or it could not build.
 import { execFile, spawn } from 'node:child_process';
@@ -33,7 +33,7 @@ function readArguments() {
   }
 }
 
-/** Output of the program goes to standard error: standard output is for the images. */
+/** The output of the program goes to standard error, because standard output is for the images. */
 function show(command, args, env = {}) {
   return new Promise((done, fail) => {
     const child = spawn(command, args, {
@@ -62,7 +62,7 @@ async function engineOf(asked) {
   throw new Failure(`no engine can build: ${problems.join('; ')}`);
 }
 
-/** What the images say of their origin. The time is that of the commit. */
+/** Labels of the images. The time is that of the commit. */
 async function originOf() {
   const git = async (...args) =>
     (await run('git', ['-C', ROOT, ...args]).catch(() => ({ stdout: '' }))).stdout.trim();
@@ -75,7 +75,7 @@ async function originOf() {
   return { seconds, version, revision: `${(await git('rev-parse', 'HEAD')) || 'unknown'}${dirty}`, source };
 }
 
-/** The packages of the lockfile without those of tests and builds, as CycloneDX; without its time and number, which change each time. */
+/** The production packages of the lockfile as CycloneDX, without time and serial number, which differ between builds. */
 async function billOfMaterials({ seconds }) {
   const args = [
     'sbom',
@@ -89,7 +89,7 @@ async function billOfMaterials({ seconds }) {
   ];
   const { stdout } = await run('npm', args, { cwd: ROOT, maxBuffer: 1 << 28 });
   const { serialNumber: _number, ...bill } = JSON.parse(stdout);
-  // The name is otherwise that of the folder.
+  // The default name is that of the folder.
   bill.metadata.component.name = 'swefarm';
   bill.metadata.timestamp = new Date(seconds * 1000).toISOString();
   return `${JSON.stringify(bill, null, 1)}\n`;
@@ -108,7 +108,7 @@ async function makeContext(folder, bundle, origin) {
         path.slice(bundle.length + 1),
       ),
   });
-  // Modes depend on the umask of whoever built the bundle.
+  // Modes depend on the umask of the bundle's builder.
   await run('chmod', ['-R', 'u=rwX,go=rX', folder]);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts a worker in a container. Where it may, it first makes the container's own control groups writable, so that the limits of each
-# sandbox are carved out of the container's; where it may not, the worker measures its sandboxes once a second, and says so.
+# Starts a worker in a container. If possible, it first makes the container's control groups writable, so that sandboxes have limits
+# within those of the container. Otherwise the worker measures its sandboxes once a second, and logs this.
 
 # mount points of control groups, and their type
 groups() {
@@ -9,7 +9,7 @@ groups() {
   done </proc/self/mountinfo
 }
 
-# Version 2 allows processes only in groups without children: ours move into one below, and its controllers are handed down.
+# Version 2 allows processes only in groups without children: processes move to a child group, and its controllers are enabled.
 hand_down() {
   [ -e "$1/cgroup.controllers" ] && [ -w "$1/cgroup.procs" ] || return 0
   mkdir -p "$1/swefarm-start" 2>/dev/null || return 0

@@ -1,5 +1,5 @@
-// Makes the folder that nodes run from: the compiled commands and threads, the texts our sources read, one Node binary, and a
-// static Redis server where one can be had. Nothing needs installing there, and no node_modules lies on a parallel file system.
+// Makes the folder that nodes run from: compiled commands and threads, the texts that sources read, a Node binary, and a static
+// Redis server if available. Nodes need no installation, and the parallel file system has no node_modules.
 // usage: npm run bundle [-- --out DIR]      default: dist/swefarm
 import { createHash } from 'node:crypto';
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -12,10 +12,9 @@ import { nameOf } from '../shared/bin/compiled.mjs';
 import { fetchedServer } from '../shared/src/index.ts';
 
 const COMMANDS = { swefarm: 'producer/bin/swefarm.mjs', 'swefarm-worker': 'worker/bin/swefarm-worker.mjs' };
-/** All pieces lie in this folder. */
 const CODE = 'code';
 
-/** The pieces, and where a command's source would be, a file that loads what it became: whoever starts one names its source. */
+/** The pieces, and at the path of each command's source a file that loads its piece: commands are started by their sources. */
 async function addCode(out) {
   const sources = Object.values(COMMANDS);
   const { outputFiles } = await compile(sources, {
@@ -31,7 +30,7 @@ async function addCode(out) {
   }
 }
 
-/** Whatever our sources read at run time: Lua, shell, prompts, tables, Python, and a built page. */
+/** Files that sources read at run time: Lua, shell, prompts, tables, Python, the built page. */
 async function copyTexts(out) {
   for (const path of (await Promise.all(PACKAGES.map(sourcesOf))).flat()) {
     const isPage = /^gateway\/page\/dist\//.test(path);
@@ -62,7 +61,7 @@ async function addPrograms(out) {
   }
 }
 
-/** Names the content, so that a node can tell whether its local copy is this one. */
+/** A hash of the content, by which a node recognises its local copy. */
 async function writeId(out) {
   const hash = createHash('sha256');
   for (const file of (await readdir(out, { recursive: true, withFileTypes: true })).sort(byPath)) {
@@ -92,7 +91,7 @@ await writeId(draft);
 const size = (await readdir(draft, { recursive: true, withFileTypes: true })).filter((file) => file.isFile());
 let bytes = 0;
 for (const file of size) bytes += (await stat(join(file.parentPath, file.name))).size;
-// A bundle that nodes run from right now stays whole under its old name until the new one is.
+// A bundle in use stays complete until the new one replaces it.
 await rm(`${target}.old`, { recursive: true, force: true });
 await rename(target, `${target}.old`).catch((error) => {
   if (error.code !== 'ENOENT') throw error;

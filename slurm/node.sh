@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One node of the farm, started by workers.sh on each: copies the bundle to local disk, prepares the node, runs its worker, and
-# leaves nothing behind. usage: node.sh RESTART
+# Runs a worker on one node, started by workers.sh: copies the bundle to local disk, prepares the node, and removes its files at the
+# end. usage: node.sh RESTART
 set -uo pipefail
 
 node=${SLURMD_NODENAME:-$(hostname)}
@@ -15,10 +15,10 @@ fail() { say "$*"; exit 12; }
 
 [ -r "$state" ] || fail "$dir is not the folder that the first node sees: set SWEFARM_SLURM_DIR to one on the shared file system"
 
-# --- A folder of ours on a local disk; those of owners that died go first
+# --- A folder on a local disk; folders of dead owners are removed first
 root=${SWEFARM_SLURM_LOCAL:-${SLURM_TMPDIR:-${TMPDIR:-/tmp}}}/swefarm-$(id -u)
 (umask 077 && mkdir -p "$root") 2>/dev/null
-# Not through a link: it would be ours, and elsewhere.
+# A link could point elsewhere.
 if [ ! -O "$root" ] || [ -L "$root" ] || ! chmod 700 "$root"; then
   fail "$root cannot be made, or is not ours ($(stat -c '%F of %U' "$root" 2>&1)): set SWEFARM_SLURM_LOCAL to a folder on a local disk"
 fi
@@ -34,7 +34,7 @@ sweep() {
     read -r pid since <"$folder/owner"
     [ "$(started "$pid")" = "$since" ] || discard "$folder"
   done
-  # Data of a Redis that crashed here count until somebody else has led.
+  # Data of a crashed Redis are valid until another node has led.
   newest=$(find "$dir/redis/lead" -name 'epoch-*.json' 2>/dev/null | sed 's/.*epoch-//; s/[.]json//' | sort -n | tail -n 1)
   for folder in "$root/redis-$node"-*; do
     [ -r "$folder/epoch" ] && [ "$(<"$folder/epoch")" -lt "${newest:-0}" ] && discard "$folder"
@@ -64,7 +64,7 @@ free=$(df -Pk "$mine" | awk 'NR == 2 { print $4 }')
 [ "${free:-0}" -gt "$need" ] || fail "$root has ${free:-0} KiB free, the farm wants $need: set SWEFARM_SLURM_LOCAL to a larger disk"
 cp -r "$home/." "$mine/bundle" || fail "the bundle could not be copied from $home to $mine"
 
-# --- What this node may use: what SLURM gave the job here
+# --- Resources of the job on this node
 mib=${SLURM_MEM_PER_NODE:-0}
 [ "$mib" != 0 ] || mib=$((${SLURM_MEM_PER_CPU:-0} * ${SLURM_CPUS_ON_NODE:-1}))
 [ "$mib" != 0 ] || mib=$(($(awk '/^MemTotal/ { print $2 }' /proc/meminfo) / 1024))
@@ -77,11 +77,11 @@ export SWEFARM_NODE_CPUS=${SWEFARM_NODE_CPUS:-${SLURM_CPUS_ON_NODE:-1}}
 export SWEFARM_NODE_MEMORY_BYTES=${SWEFARM_NODE_MEMORY_BYTES:-$(((mib - own) * 1048576))}
 export TMPDIR=$mine/tmp SWEFARM_SCRATCH_DIR=$mine/scratch SWEFARM_STATE_DIR=$mine/state
 export SWEFARM_IMAGES_DIR=${SWEFARM_IMAGES_DIR:-$mine/images}
-# Shared by all nodes, so that Redis stays small; and shorter than SLURM's KillWait, with room for what follows.
+# Artifacts are on the shared file system, so that Redis stays small. The grace period is shorter than SLURM's KillWait.
 export SWEFARM_ARTIFACTS=${SWEFARM_ARTIFACTS:-dir:$dir/artifacts}
 export SWEFARM_DRAIN_GRACE_SECONDS=${SWEFARM_DRAIN_GRACE_SECONDS:-15}
 export SWEFARM_NODE=$node
-# Found through the gateway's /sd, by the node's name where that is known, else by an address of its own.
+# The gateway's /sd lists this address: the node's name if it resolves, else an address.
 export SWEFARM_METRICS_PORT=${SWEFARM_METRICS_PORT:-auto} SWEFARM_METRICS_HOST=${SWEFARM_METRICS_HOST:-0.0.0.0}
 if [ -z "${SWEFARM_METRICS_ADDRESS:-}" ] && getent hosts "$node" >/dev/null 2>&1; then export SWEFARM_METRICS_ADDRESS=$node; fi
 
@@ -91,16 +91,16 @@ case ${SWEFARM_RUNTIME:-auto} in apptainer) setup=${SWEFARM_SLURM_SETUP-$mine/bu
 if [ -n "$setup" ]; then
   bash "$setup"
   code=$?
-  # 12: it has said what is missing and what to do.
+  # 12: the preparation printed what is missing.
   [ "$code" != 12 ] || exit 12
   [ "$code" = 0 ] || fail "the setup of this node ended with $code: $setup"
 fi
 
-# --- The worker, started again when it dies of itself; watched for the job's word
+# --- The worker: restarted when it dies, drained when the job says so
 names=0
 launch() {
   names=$((names + 1))
-  # Each process has a name of its own: a copy of this job that SLURM lost sight of may live on beside us.
+  # Unique names, because SLURM may run a lost copy of this job on the same node.
   SWEFARM_WORKER_ID=$job.$restart-$node.$names "$mine/bundle/bin/swefarm-worker" run &
   worker=$!
 }
@@ -139,7 +139,7 @@ while [ -z "$stopping" ]; do
   wait "$worker"
   code=$?
   [ -z "$stopping" ] || break
-  # 0: nothing left to do. 2 and 12: it would end the same way again, and has said why.
+  # 0: drained. 2 and 12: a restart would fail alike.
   case $code in 0 | 2 | 12) break ;; esac
   [ $((SECONDS - since)) -lt 60 ] || tries=0
   tries=$((tries + 1))

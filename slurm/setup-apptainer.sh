@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes Apptainer usable on this node; quiet and quick where it is already. workers.sh runs it on each node before its worker
-# when SWEFARM_RUNTIME=apptainer; it may run any number of times, also side by side. Says what it lacks when it may not help.
+# Installs Apptainer on this node unless it is usable. workers.sh runs it on each node before its worker when
+# SWEFARM_RUNTIME=apptainer. It may run repeatedly and concurrently, and prints what is missing when it fails.
 # SWEFARM_SLURM_APPTAINER: a .deb or .rpm on the shared file system, for nodes whose package sources have none.
 set -uo pipefail
 
@@ -37,7 +37,7 @@ install() {
   fi
 }
 
-# Side by side with other jobs of this node; the lock ends with this process.
+# Other jobs of this node may run it too; the lock ends with this process.
 if root && has flock; then
   exec 9>/run/swefarm-setup-apptainer.lock && flock 9
 fi
@@ -50,7 +50,7 @@ if ! program >/dev/null; then
 fi
 found=$(program)
 
-# As a plain user it needs user namespaces, unless it was installed setuid.
+# Without root, Apptainer needs user namespaces, unless it is setuid.
 if ! unshare --user --map-root-user true 2>/dev/null; then
   if root; then
     for setting in kernel.unprivileged_userns_clone=1 user.max_user_namespaces=65536 kernel.apparmor_restrict_unprivileged_userns=0; do

@@ -9,9 +9,9 @@
 #SBATCH --no-kill
 #SBATCH --open-mode=append
 #SBATCH --output=swefarm-%j.log
-# Brings the farm up, or more nodes to it: one worker a node, and on the first node, unless REDIS_URL is given, the farm's
-# Redis (or a standby of it) and its gateway. By `sbatch slurm/workers.sh [FARM.env]`, or the same beside other steps inside an
-# allocation. Drains and leaves nothing when its time ends, when it is cancelled, preempted or requeued. See slurm/README.md.
+# Starts a farm, or adds nodes to it: one worker a node, and on the first node, unless REDIS_URL is given, the farm's Redis (or a
+# standby) and its gateway. Run it by `sbatch slurm/workers.sh [FARM.env]`, or beside other steps inside an allocation. It drains
+# and removes its files when its time ends, when it is cancelled, preempted or requeued. See slurm/README.md.
 set -uo pipefail
 
 say() { printf 'swefarm: %s\n' "$*" >&2; }
@@ -31,11 +31,11 @@ fi
 job=$SLURM_JOB_ID
 restart=${SLURM_RESTART_COUNT:-0}
 node=${SLURMD_NODENAME:-$(hostname)}
-# In an array the number of a task may be that of the whole array too.
+# The id of an array task may equal that of the whole array.
 self=$job
 [ -z "${SLURM_ARRAY_TASK_ID:-}" ] || self=${SLURM_ARRAY_JOB_ID:-$job}_$SLURM_ARRAY_TASK_ID
 
-# SLURM runs a copy of this script from its spool: where the original lies, the bundle lies around it.
+# SLURM runs a copy of this script from its spool; the bundle is beside the original.
 is_bundle() { [ -n "$1" ] && [ -x "$1/bin/swefarm-worker" ] && [ -r "$1/bundle-id" ]; }
 home_of_bundle() {
   local candidate command
@@ -57,8 +57,8 @@ chmod 700 "$dir" 2>/dev/null
 dir=$(cd "$dir" && pwd)
 export SWEFARM_SLURM_HOME=$home SWEFARM_SLURM_DIR=$dir
 
-# --- What the nodes read each 2 s: which start of this job counts, and whether it goes on. They stop when another start is
-# named, when it says so, or when it stands still: a node that SLURM lost sight of ends its worker too.
+# --- The file that nodes read each 2 s: the current start of this job and its state. Nodes stop when it names another start, says
+# stop, or no longer changes, so that nodes that SLURM lost end their workers too.
 state=$dir/jobs/$job
 beat=0
 fenced=
@@ -75,12 +75,12 @@ publish() { # publish run|stop
 
 stopping=
 trap 'stopping=1' TERM INT
-# Waits in the foreground would keep the trap from running.
+# A foreground wait would delay the trap.
 pause() { sleep "$1" & wait $! 2>/dev/null; }
-# Job control's own children only: a pid that ended and was not waited for still counts as ended.
+# Children of job control only; an ended child that was not waited for counts as ended.
 running() { [ -n "$1" ] && kill -0 "$1" 2>/dev/null && ! grep -q '^[0-9]* (.*) Z' "/proc/$1/stat" 2>/dev/null; }
 
-# --- Redis of our own
+# --- The farm's Redis
 given=${SWEFARM_REDIS_URL:-${REDIS_URL:-}}
 address=$dir/redis/address.json
 leader='' gateway='' hold='' talk=''
@@ -97,12 +97,12 @@ start_leader() {
   if [ ! -O "$local_root" ] || [ -L "$local_root" ] || ! chmod 700 "$local_root"; then
     fail "$local_root on $node cannot be made, or is not ours ($(stat -c '%F of %U' "$local_root" 2>&1)): set SWEFARM_SLURM_LOCAL to a folder on a local disk"
   fi
-  # Named as node.sh names its folders, so that the next job there removes it if we cannot.
+  # Named as the folders of node.sh, so that the next job can remove it.
   talk=$local_root/$job.$restart-lead-$node
   rm -rf "$talk"
   if ! mkdir "$talk" || ! mkfifo "$talk/stdin"; then exit 12; fi
   printf '%s %s\n' $$ "$(sed 's/.*) //' "/proc/$$/stat" | cut -d ' ' -f 20)" >"$talk/owner"
-  # It stays until its standard input ends, which is when we say so, or are gone.
+  # Redis runs until its standard input ends: at the end of this script, also after a kill.
   PATH=$home/bin:$PATH SWEFARM_REDIS_URL='' "$home/bin/swefarm" redis --dir "$dir/redis" \
     --local-dir "$local_root/redis-$node-$(printf %s "$dir" | cksum | cut -d ' ' -f 1)" \
     --host "$(node_address)" --node "$node" --job "$job" --port "${SWEFARM_SLURM_PORT:-0}" --standby --until-stdin-ends \
@@ -111,7 +111,7 @@ start_leader() {
   exec {hold}>"$talk/stdin"
 }
 
-# The gateway goes with the lead.
+# The gateway runs on the leader.
 start_gateway() {
   [ "${SWEFARM_SLURM_GATEWAY:-0}" != 0 ] && [ -z "$gateway" ] || return 0
   [ -n "$given" ] || [ -s "$talk/ready" ] || return 0
@@ -121,11 +121,11 @@ start_gateway() {
   gateway=$!
 }
 
-# Whole or not at all: others wait for this file.
+# Renamed into place, because others wait for this file.
 told='' hopeless=''
 tell_gateway() {
   if [ -n "$gateway" ] && ! running "$gateway"; then
-    # 2: its port is taken, or a setting is wrong. It has said so, and would again.
+    # 2: the port is taken, or a setting is wrong; a restart would fail alike.
     wait "$gateway"
     [ $? != 2 ] || hopeless=1
     gateway=''
@@ -176,7 +176,7 @@ start_gateway
 # --- One worker a node
 find "$dir/jobs" -type f -mtime +7 -delete 2>/dev/null
 publish run
-# Beside other steps: no GPUs, and no core or memory that somebody else could not have too.
+# Beside other steps: no GPUs, and no exclusive cores or memory.
 nodes=${SWEFARM_SLURM_NODES:-${SLURM_JOB_NUM_NODES:-1}}
 # shellcheck disable=SC2016,SC2086 # expanded on the nodes; one argument a word
 srun --overlap --gres=none --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --no-kill --kill-on-bad-exit=0 --wait=0 \
@@ -190,19 +190,19 @@ while running "$step" && [ -z "$stopping$fenced$hopeless" ]; do
   publish run
   tell_gateway
   [ -n "$hopeless" ] || start_gateway
-  # Redis that lost its lead to another node ends; ours stands by again.
+  # A Redis that lost the lead ends; it is started again as a standby.
   if [ -n "$leader" ] && ! running "$leader" && [ -z "$stopping" ]; then
     rm -rf "$talk"
     start_leader
   fi
 done
 
-# --- The end: workers first, for they hand back what runs to Redis
+# --- The end: workers first, because they hand their rollouts back through Redis
 if [ -n "$fenced" ]; then say "job $job was started again elsewhere (start $restart is over)"; else publish stop; fi
 while :; do
   wait "$step"
   code=$?
-  # A signal ends the wait, not the step.
+  # A signal interrupts the wait, not the step.
   running "$step" || break
 done
 [ -z "$stopping$fenced" ] || code=0

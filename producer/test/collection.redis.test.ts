@@ -146,7 +146,10 @@ test('submit with an output collects as rollout does, on the workers of a farm: 
   for (const line of await linesOf(output)) expect(line.cost).toEqual(expect.any(Number));
   const [{ run_id: id } = { run_id: '' }] = await linesOf(output);
   const other = await run(['collect', String(id), '--output', output, '--resume', ...farm]);
-  expect(other).toMatchObject({ code: 2, stderr: expect.stringMatching(/only the command that began it/) });
+  expect(other).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/only the same command with --resume/),
+  });
 
   const sets = ['--set', 'one:n=1', '--set', 'two:n=2', '--output', join(folder, 'sets.jsonl')];
   expect(await run(submitting(args('', ...farm, ...sets)))).toMatchObject({ code: 10 });

@@ -214,7 +214,7 @@ test('predictions are patches without a trajectory; a format of trajectories cou
   });
   expect(await linesOf(results)).toMatchObject([{ imported: { model: 'mine' } }, { patch: null }]);
   const sft = await run(['export', results, '--format', 'sft-messages', '--out', join(folder, 's')]);
-  expect(sft).toMatchObject({ code: 2, stderr: expect.stringContaining('2 no trajectory was kept') });
+  expect(sft).toMatchObject({ code: 2, stderr: expect.stringContaining('2 no trajectory is stored') });
   const out = join(folder, 'again.jsonl');
   const again = await run(['export', results, '--format', 'preds', '--out', out]);
   expect(again).toMatchObject({
@@ -316,7 +316,7 @@ test.each(OUTSIDE)(
     const forged = await storeRollouts(made, [{ line: { instance_id: id } }]);
     for (const format of ['swe-agent', 'mini-swe-agent']) {
       const exported = await run(['export', forged, '--format', format, '--out', join(made, 'deep/er/tree')]);
-      expect(exported).toMatchObject({ code: 2, stderr: expect.stringContaining('would lie outside of it') });
+      expect(exported).toMatchObject({ code: 2, stderr: expect.stringContaining('would be outside of it') });
     }
     const left = (await readdir(made, { recursive: true })).filter((name) => !name.startsWith('artifacts'));
     expect(left.toSorted()).toEqual(['deep', 'deep/er', 'results.jsonl']);

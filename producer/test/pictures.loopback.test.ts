@@ -197,6 +197,6 @@ test('exports carry pictures as parts, or say that they leave a rollout out', as
   );
   for (const format of ['swesmith-xml', 'tokens']) {
     const { stderr } = await exported(format, `out-${format}`);
-    expect(stderr).toContain('1 its prompt shows pictures, which this format cannot hold');
+    expect(stderr).toContain('1 its prompt shows pictures, which this format does not have');
   }
 }, 120_000);

@@ -10,7 +10,7 @@ export { episodeName, GymRunRequest } from './formats/gym/request.ts';
 export { gymFiles } from './formats/gym/rollouts.ts';
 export { GymRow, instanceIdOf, instanceOf, policyOf } from './formats/gym/row.ts';
 export { type Cause, unjudgedCause } from './formats/gym/unjudged.ts';
-export { DATASET_FORMATS, type DatasetFormat, EXPORT_FORMATS, IMPORT_FORMATS } from './formats/registry.ts';
+export { EXPORT_FORMATS, IMPORT_FORMATS } from './formats/registry.ts';
 export { RESULT_FORMATS } from './formats/results.ts';
 export { checkPredictions, mergePredictions } from './formats/swebench/check.ts';
 export {
@@ -32,13 +32,14 @@ export {
   FILES,
   instanceFolder,
   LOGS,
-  readIfThere,
   readReport,
   roundName,
   type Stored,
   writeFolder,
 } from './formats/swebench/tree.ts';
-export { inFolder, replaceRecord } from './output/appendfile.ts';
+export { writeVerlDataset } from './formats/verl/dataset.ts';
+export { PROMPT_STYLES } from './formats/verl/prompts.ts';
+export { inFolder, readIfThere, replaceRecord, writing } from './output/appendfile.ts';
 export { artifactOfLine } from './output/artifact.ts';
 export { type Collected, type CollectOptions, collect } from './output/collect.ts';
 export {
@@ -52,6 +53,7 @@ export {
   summariseReport,
 } from './output/line.ts';
 export {
+  createOutput,
   type Output,
   type OutputEvaluation,
   OutputFormat,

@@ -1,4 +1,4 @@
-/** Prices of models: a file, and the price that a run is given by it. */
+/** Prices of models, from a file. */
 import { readFileSync } from 'node:fs';
 import { Price, parseYaml, type RunRecord, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
@@ -35,14 +35,13 @@ export function priceOf(prices: Prices, model: string | null, path: string): Pri
   );
 }
 
-/** For logs. */
 export const NO_PRICE = 'the file of prices has no price of this model: its costs are not counted';
 
-/** A file of prices. `named`: the command names it, so that it must have a price of each model that the command meets. */
+/** `named`: the command names the file, so it must have a price of each model of the command. */
 export type PriceFile = { path: string; named: boolean };
 
 /**
- * The price of a run's model by the file, else the price that the run began with. `policy` undefined: the run is not known.
+ * The price of a run's model in the file, else the price in the run's record. `policy` undefined: the run is unknown.
  *
  * @throws UsageError when the file cannot be read, or is named and lacks the price
  */
@@ -52,13 +51,13 @@ export function priceFor(file: PriceFile | null, policy: RunRecord['policy'] | u
   const prices = readPrices(file.path);
   if (file.named && policy === undefined) {
     throw new UsageError(
-      `--prices ${file.path}: the model is not known, for no file OUTPUT.run.json stands beside the output; copy it there, or leave out --prices`,
+      `--prices ${file.path}: the model is unknown, because there is no OUTPUT.run.json beside the output; copy it there, or leave out --prices`,
     );
   }
   if (file.named) return priceOf(prices, policy?.model ?? null, file.path);
   return (policy ? findPrice(prices, policy.model) : null) ?? own;
 }
 
-/** The record with the price of its model, by which the farm counts what its rollouts cost; the same record when none is known. */
+/** The record with the price of its model, by which the farm counts costs. */
 export const withPrice = (record: RunRecord, price: Price | null): RunRecord =>
   record.policy && price ? { ...record, policy: { ...record.policy, price } } : record;

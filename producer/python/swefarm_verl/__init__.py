@@ -1,1 +1,1 @@
-"""verl drives a swefarm. See docs/verl.md; each module says what it is for. Importing this imports neither verl nor torch."""
+"""verl drives a swefarm. See docs/verl.md. This import loads neither verl nor torch."""

@@ -1,5 +1,5 @@
 """
-The advantage estimator `grpo_judged`: verl's grpo, without the samples that nobody could judge. Name this module in
+The advantage estimator `grpo_judged`: verl's grpo, without the unjudged samples. Name this module in
 VERL_USE_EXTERNAL_MODULES, and set algorithm.adv_estimator=grpo_judged.
 """
 

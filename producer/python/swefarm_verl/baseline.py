@@ -1,17 +1,17 @@
-"""Who weighs in a group: only samples that were judged. Plain numbers, so that the rule can be read and tried without torch."""
+"""GRPO advantages over the judged samples of a group, without torch."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import Hashable, Sequence
 
-#: The score of a sample that nobody could judge. verl hands an estimator nothing but scores and masks, and wants a number:
-#: this one is zero for every sum and mean, and survives float32.
+#: The score of an unjudged sample. verl gives an estimator only scores and masks, so the score is a number:
+#: small enough to count as zero in sums and means, and exact in float32.
 UNJUDGED = 2.0**-100
 
 
 def is_judged(score: float, trained_tokens: int) -> bool:
-    """A sample weighs when something of it is trained and its score is a verdict."""
+    """A judged sample has trained tokens and a score that is a verdict."""
     return trained_tokens > 0 and score != UNJUDGED
 
 
@@ -23,8 +23,8 @@ def group_advantages(
     by_deviation: bool = True,
 ) -> list[float]:
     """
-    GRPO's outcome advantage over the judged samples of each group, 0 for the others. A judged sample whose siblings were
-    all lost has nothing to be compared with and gets 0; a group that never had siblings keeps verl's rule (mean 0, deviation 1).
+    GRPO's outcome advantage over the judged samples of each group, 0 for the others. A judged sample without judged
+    siblings gets 0; a group of one sample follows verl's rule (mean 0, deviation 1).
     """
     members: dict[Hashable, list[float]] = defaultdict(list)
     sizes: dict[Hashable, int] = defaultdict(int)

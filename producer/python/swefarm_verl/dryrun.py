@@ -1,4 +1,4 @@
-"""What can be tried without a farm: commands on this host, and whether a text holds a patch at all. Never a reward."""
+"""A dry run without a farm: commands on this host, and the form of patches. It gives no reward."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 10_000
 
 @dataclass
 class DrySession:
-    """bash in an empty folder of this host, without any isolation: for trying a trainer's set-up, not for a policy."""
+    """bash in an empty folder of this host, without isolation: for testing a trainer's setup, not for a policy."""
 
     session_id: str
     folder: Any = field(default_factory=lambda: tempfile.TemporaryDirectory(prefix="swefarm-dry-"))
@@ -68,7 +68,7 @@ def find_patch(text: str) -> Optional[str]:
 
 @dataclass(frozen=True)
 class Structure:
-    """What a patch looks like, without anything to apply it to."""
+    """The form of a patch that is not applied."""
 
     files: int
     hunks: int
@@ -80,7 +80,7 @@ class Structure:
 
 
 def check_structure(patch: Optional[str]) -> Structure:
-    """Whether a text is a unified diff whose hunks hold as many lines as they say."""
+    """Whether a text is a unified diff whose hunks have the line counts of their headers."""
     if patch is None:
         return Structure(0, 0, "no patch")
     files = hunks = 0

@@ -1,4 +1,4 @@
-"""The farm's HTTP side, by the standard library alone: every call is idempotent there, so a lost answer is asked for again."""
+"""An HTTP client of the farm on the standard library. All calls are idempotent, so failed ones are retried."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from typing import Any, Callable, Mapping, Optional, TypeVar
 T = TypeVar("T")
 
 DEFAULT_URL = "http://127.0.0.1:8080"
-#: Seconds a call may wait for the farm's answer, beyond what the call itself asks the farm to wait.
+#: Default timeout of a call.
 ANSWER_S = 120.0
-#: Seconds during which a farm that fails to answer is asked again, counted from the first failure after it served.
+#: Seconds of retries, from the first failure after a served call.
 PATIENCE_S = 300.0
-#: Seconds between two tries grow to this, or to a part of a shorter patience.
+#: Longest pause between two tries; shorter for a short patience.
 LONGEST_PAUSE_S = 5.0
-#: Threads wait, they do not work: one for each call in flight, started when needed.
+#: A thread for each call in flight; they only wait.
 _threads = ThreadPoolExecutor(max_workers=1024, thread_name_prefix="swefarm")
 
 
 class FarmError(Exception):
-    """The farm cannot be reached or cannot serve now: nothing is known of the rollout, so it has no reward."""
+    """The farm is unreachable or cannot serve: the rollout has no reward."""
 
 
 class HoldExpired(FarmError):
-    """The farm cancelled the rollout at the deadline of its call. Not asked again: that would begin another rollout."""
+    """The farm cancelled the rollout at the deadline of its call. A retry would begin another rollout."""
 
 
 class FarmRefusal(Exception):
-    """The farm refuses the call itself (4xx). ``code`` is stable, ``field`` names what is wrong."""
+    """The farm refused the call (4xx). ``code`` is stable, ``field`` names the wrong field."""
 
     def __init__(self, status: int, code: str, message: str, field: Optional[str]) -> None:
         super().__init__(f"{code}: {message}")
@@ -53,20 +53,20 @@ class Farm:
 
     def call(self, method: str, path: str, body: Any = None, answer_s: float = ANSWER_S) -> Any:
         """
-        The answer's JSON. ``answer_s`` is how long the farm may take, over all tries. Raises FarmRefusal, or FarmError
-        once patience is over. A try that held its connection longer than we ever pause was served: patience begins anew.
+        The answer's JSON. ``answer_s`` is the time of the farm over all tries. Raises FarmRefusal, or FarmError
+        after the patience. A try whose connection lasted longer than the longest pause was served: patience starts again.
         """
         longest = min(LONGEST_PAUSE_S, self.patience_s / 4)
         deadline = time.monotonic() + answer_s + self.patience_s
         until: Optional[float] = None
         while True:
-            asked = time.monotonic()
+            began = time.monotonic()
             try:
-                return self.once(method, path, body, max(0.1, min(answer_s, deadline - asked)))
+                return self.once(method, path, body, max(0.1, min(answer_s, deadline - began)))
             except (http.client.HTTPException, OSError, ValueError) as error:
                 now = time.monotonic()
-                # What never got a connection, however long it tried, was not served.
-                served = not isinstance(error, urllib.error.URLError) and now - asked > longest
+                # A try without a connection was not served.
+                served = not isinstance(error, urllib.error.URLError) and now - began > longest
                 if served or until is None:
                     until, pause = min(now + self.patience_s, deadline), min(0.2, longest)
                 if now + pause >= until:
@@ -75,7 +75,7 @@ class Farm:
             pause = min(pause * 2, longest)
 
     def once(self, method: str, path: str, body: Any, answer_s: float) -> Any:
-        """Without asking again."""
+        """A call without retries."""
         headers = {"authorization": f"Bearer {self._token}"} if self._token else {}
         data = None
         if body is not None:
@@ -98,12 +98,12 @@ class Farm:
 
 def _refusal(status: int, text: bytes) -> FarmRefusal:
     try:
-        said = json.loads(text)["error"]
-        return FarmRefusal(status, str(said["code"]), str(said["message"]), said.get("field"))
+        error = json.loads(text)["error"]
+        return FarmRefusal(status, str(error["code"]), str(error["message"]), error.get("field"))
     except (ValueError, KeyError, TypeError):
         return FarmRefusal(status, "unknown", text[:200].decode(errors="replace"), None)
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Runs a blocking call without holding up the event loop, however many others wait."""
+    """Runs a blocking call in a thread."""
     return await asyncio.get_running_loop().run_in_executor(_threads, work)

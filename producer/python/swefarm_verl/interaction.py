@@ -1,4 +1,4 @@
-"""For verl up to 0.7, which had interactions: after an answer without a tool call, the model hears the latest test outcome."""
+"""Interactions of verl up to 0.7: after an answer without a tool call, the model receives the test outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swefarm_verl.farm import Farm
 
 
 def outcome_text(verdict: Verdict) -> str:
-    """What is said of a verdict: counts, never the names of hidden tests."""
+    """A verdict for the model: counts, without the names of hidden tests."""
     if not verdict.judged:
         return "The tests could not be run."
     if verdict.resolved:

@@ -1,4 +1,4 @@
-"""The AgentLoop `swefarm`: the farm plays the whole rollout against verl's own servers; verl gets its tokens."""
+"""The AgentLoop `swefarm`: the farm runs the whole rollout against verl's servers and returns the tokens."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from swefarm_verl.trajectory import Sequence, sequence_of
 
 logger = logging.getLogger(__name__)
 
-#: A rollout waits its turn, works, and is graded.
+#: Includes the wait in the queue and the evaluation.
 ROLLOUT_S = 6 * 3600.0
 
 
 class SwefarmLoop(AgentLoopBase):
     """
-    ``policy_base_url``: one address or a list, with /v1; without it the servers of verl's own load balancer, asked anew for
-    each rollout, and where this verl tells none the policy of the farm's configuration. ``model``: their name of the model;
-    verl's own path of it without. ``agent_ref``: which entry of the gateway's callers plays. ``overlong``: ``mask`` or
-    ``keep`` a sample that is longer than verl's response_length. ``rollout_s``: seconds from its first call on after which a
-    rollout is given up, and the farm cancels it. ``score_parts``: names of parts of rewards that verl's metrics are to show
-    as numbers (``score/NAME``). Nothing that happens here raises: verl's older trainer gathers a whole
-    batch without isolation, so a failure comes back as a sample that is not trained on.
+    ``policy_base_url``: one address or a list, with /v1; default: the servers of verl's load balancer at the start of each
+    rollout, or, without a load balancer, the policy of the farm's configuration. ``model``: the servers' name of the model;
+    default: verl's path. ``agent_ref``: the entry of the gateway's callers. ``overlong``: ``mask`` or ``keep`` a sample that
+    is longer than verl's response_length. ``rollout_s``: seconds after which the farm cancels a rollout. ``score_parts``:
+    names of parts of rewards that verl's metrics show (``score/NAME``). ``run`` does not raise, because an exception would
+    end the whole batch in verl's older trainer: a failed rollout is a sample that is not trained on.
     """
 
     def __init__(
@@ -63,13 +62,13 @@ class SwefarmLoop(AgentLoopBase):
         version = version_of(kwargs)
         try:
             version = version_of(kwargs, is_validation(kwargs, sampling_params, limits))
-            # Weights that change meanwhile would be told wrongly by the number of a step.
+            # The number of a step is wrong for weights that change during the rollout.
             row = await self._row(sampling_params, kwargs, None if is_asynchronous(self.config) else version)
-            # The farm itself ends the rollout at its deadline, and says so.
+            # The farm ends the rollout at its deadline.
             answer = await in_thread(lambda: self.farm.call("POST", "/run", row, self.rollout_s + ANSWER_S))
             sequence = sequence_of(answer, limits.prompt_length, limits.response_length)
             credit = credit_of(answer, sequence, self.overlong)
-        except Exception as error:  # Whatever it is, it must not take the batch with it.
+        except Exception as error:  # An error must not end the batch.
             logger.warning("swefarm: a rollout is left out: %s: %s", type(error).__name__, error)
             token = self._any_token()
             sequence = Sequence([token], [token], [0], [0.0], 0, 0)
@@ -83,7 +82,7 @@ class SwefarmLoop(AgentLoopBase):
         urls, model = self.policy_base_url, self.model
         if urls is None:
             urls = await server_urls(self.server_manager)
-            # verl's servers serve the model under its path, unless they are told another name.
+            # verl's servers name the model by its path.
             if urls is not None and model is None:
                 model = str(self.config.actor_rollout_ref.model.path)
         return row_of(

@@ -1,4 +1,4 @@
-"""compute_score for verl: fetches the farm's verdict, and submits what the model never submitted."""
+"""compute_score for verl: fetches the farm's verdict, and submits a session that the model did not submit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swefarm_verl.session import SessionOver, Verdict, grade, named_parts, open_
 
 logger = logging.getLogger(__name__)
 
-#: Tests may take half an hour, and start when a node has room.
+#: Tests may take half an hour, after a wait for a node.
 WAIT_S = 7200.0
 
 
@@ -26,9 +26,8 @@ async def compute_score(
     **settings: Any,
 ) -> dict[str, Any]:
     """
-    The same keys for every sample, as verl wants them. ``score`` of an unjudged sample is a number that counts as zero
-    and that the estimator grpo_judged knows (see baseline.py); ``judged`` is 0.0 then. ``score_parts`` of the settings names parts
-    of rewards that become numbers of their own.
+    Every sample has the same keys, as verl requires. An unjudged sample has ``judged`` 0.0 and the score UNJUDGED, which the
+    estimator grpo_judged recognises (baseline.py). ``score_parts`` of the settings names parts of rewards that are reported.
     """
     extra = dict(extra_info or {})
     patch = find_patch(solution_str) if extra.get("prompt_style") in ("style-2", "style-3") else None
@@ -64,14 +63,14 @@ async def _verdict(extra: Mapping[str, Any], patch: Optional[str], settings: Map
 async def _grade_patch(
     extra: Mapping[str, Any], patch: Optional[str], settings: Mapping[str, Any], wait_s: float
 ) -> Verdict:
-    """An answer that is a patch: applied in a sandbox of its own and graded there."""
+    """Applies a patch in a new sandbox and grades it there."""
     if patch is None:
         return Verdict(True, 0.0, False, "no patch")
     kwargs = plain(plain(plain(extra.get("tools_kwargs")).get("bash")).get("create_kwargs"))
     encoded = base64.b64encode(patch.encode()).decode()
     try:
         session = await open_session(uuid4().hex, settings, kwargs)
-        # In pieces: a single argument of a command line has its limit.
+        # In pieces, because an argument of a command has a limit.
         for at in range(0, len(encoded), 60_000):
             await session.run(f"printf %s {encoded[at:at + 60_000]} >> /tmp/answer.b64")
         applied = await session.run("base64 -d /tmp/answer.b64 | git apply -v -")

@@ -1,4 +1,4 @@
-"""What an agent loop asks of the farm, and what its answer is worth: plain values, so that it can be read and tried without verl."""
+"""The request of an agent loop to the farm, and the credit for its answer; without verl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from swefarm_verl.baseline import UNJUDGED
 from swefarm_verl.session import plain
 from swefarm_verl.trajectory import Sequence, is_masked
 
-#: The farm's names of what shapes the distribution, and verl's.
+#: Sampling keys: the farm's name and verl's.
 SAMPLING = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -23,11 +23,11 @@ SAMPLING = {
     "seed": "seed",
     "max_output_tokens": "max_tokens",
 }
-#: What verl exchanges for ``val_kwargs`` when it validates.
+#: Sampling keys that verl takes from ``val_kwargs`` in validation.
 VALIDATED = ("temperature", "top_p", "top_k")
-#: What becomes of a sample that is longer than the trainer takes.
+#: Handling of a sample that is longer than the trainer's limit.
 OVERLONG = ("mask", "keep")
-#: The farm's name of the limit that ``max_sequence_tokens`` is.
+#: The farm's name of the length limit.
 SEQUENCE = "max_sequence_tokens"
 
 
@@ -42,14 +42,14 @@ def row_of(
     version: Optional[int] = None,
     rollout_s: Optional[float] = None,
 ) -> dict[str, Any]:
-    """One call of ``/run``: the dataset row's instance, verl's sampling, its servers, and the length and time that it takes."""
+    """The body of ``/run``: the row's instance, verl's sampling and servers, and limits of length and time."""
     tools = plain(plain(kwargs.get("extra_info")).get("tools_kwargs"))
     instance = plain(plain(plain(tools.get("bash")).get("create_kwargs")).get("instance"))
     create: dict[str, Any] = {"input": [], "metadata": {}}
     for ours, theirs in SAMPLING.items():
         if sampling_params.get(theirs) is not None:
             create[ours] = sampling_params[theirs]
-    if create.get("top_k") == 0:  # As verl writes "all tokens" for its own rollouts.
+    if create.get("top_k") == 0:  # verl's value for all tokens.
         create["top_k"] = -1
     if model:
         create["model"] = model
@@ -57,10 +57,10 @@ def row_of(
         **instance,
         "responses_create_params": create,
         "agent_ref": {"type": "responses_api_agents", "name": agent_ref},
-        # Siblings of a group have equal rows: each call is a rollout of its own, and stays it when it is repeated.
+        # Siblings have equal rows. A retried call has the same id.
         "_ng_rollout_id": f"verl-{uuid4().hex}",
         SEQUENCE: int(response_length),
-        # Past this the farm cancels the rollout by itself, also where it is not told that nobody waits.
+        # The farm cancels the rollout after this time, also without a disconnect.
         **({"rollout_timeout_s": float(rollout_s)} if rollout_s is not None else {}),
         **({"policy_base_url": list(urls)} if urls else {}),
         **({"policy_version": str(version)} if version is not None else {}),
@@ -69,20 +69,20 @@ def row_of(
 
 def version_of(kwargs: Mapping[str, Any], validates: bool = False) -> Optional[int]:
     """
-    verl's number of the weights that a rollout begins with: those of the step before, in validation the step's own, for
-    verl validates after it has updated them. None: this verl tells no step.
+    verl's number of the weights at the start of a rollout: that of the step before. In validation it is the number of the
+    step, because verl validates after the update. None: this verl gives no step.
     """
     step = kwargs.get("global_steps")
     if step is None or int(step) < 0:
         return None
-    # verl trains from step 1 on: 0 is the validation before.
+    # verl trains from step 1; step 0 is the validation before.
     return int(step) if validates or int(step) == 0 else int(step) - 1
 
 
 def is_validation(kwargs: Mapping[str, Any], sampling_params: Mapping[str, Any], rollout_config: Any) -> bool:
     """
-    Whether verl validates. verl 0.9.1 keeps it from a loop, but samples by ``val_kwargs`` then; where these are those of
-    training too, a row that the dataset's converter put into the split ``val`` is taken to be validated.
+    Whether verl validates. verl 0.9.1 does not pass this to a loop, but samples by ``val_kwargs`` in validation. If these equal
+    the values of training, rows of the split ``val`` count as validation.
     """
     if kwargs.get("validate") is not None:
         return bool(kwargs["validate"])
@@ -94,7 +94,7 @@ def is_validation(kwargs: Mapping[str, Any], sampling_params: Mapping[str, Any],
 
 
 def is_asynchronous(config: Any) -> bool:
-    """Whether verl changes weights while rollouts are played: then a step's number tells only what a rollout began with."""
+    """Whether verl changes weights during rollouts: the number of a step is then that of the first weights only."""
     if config.get("async_training") is not None:
         return True
     trainer = config.get("trainer") or {}
@@ -104,21 +104,21 @@ def is_asynchronous(config: Any) -> bool:
 
 
 def versions_in(answer: Mapping[str, Any], asked: Optional[int]) -> dict[str, int]:
-    """The oldest and newest weights of a rollout under verl's names: by the farm where its names are verl's numbers."""
-    told = answer.get("policy_versions") or []
-    numbers = [int(name) for name in told if isinstance(name, str) and name.isdecimal()]
-    if len(numbers) != len(told) or not numbers:
+    """The oldest and newest weights of a rollout, by the farm if its names are verl's numbers."""
+    names = answer.get("policy_versions") or []
+    numbers = [int(name) for name in names if isinstance(name, str) and name.isdecimal()]
+    if len(numbers) != len(names) or not numbers:
         numbers = [] if asked is None else [asked]
     return {"min_global_steps": min(numbers), "max_global_steps": max(numbers)} if numbers else {}
 
 
-#: Before the name of each part of a reward, in an answer to /run.
+#: Prefix of the parts of a reward in an answer to /run.
 PART = "score/"
 
 
 @dataclass(frozen=True)
 class Credit:
-    """``reward`` is a number in any case; of a sample that is not judged nothing is trained."""
+    """``reward`` is always a number. An unjudged sample is not trained on."""
 
     judged: bool
     reward: float
@@ -129,9 +129,8 @@ class Credit:
 
 def credit_of(answer: Mapping[str, Any], sequence: Sequence, overlong: str) -> Credit:
     """
-    A sample whose end is missing (turns were cut, or the farm ended it at ``max_sequence_tokens``: the trainer's length,
-    or a smaller one that the farm's operator set) earned nothing with what is left of it: masked, or credited all the
-    same with ``overlong`` = keep.
+    A sample without its end is masked, or credited with ``overlong`` = keep: turns were cut, or the farm ended it at
+    ``max_sequence_tokens``, which is the trainer's length or a smaller one of the farm's operator.
     """
     long = sequence.cut_turns > 0 or answer.get("limit") == SEQUENCE
     if is_masked(answer) or answer.get("reward") is None:

@@ -1,4 +1,4 @@
-"""Where verl's inference servers listen: they take free ports at run time, and hybrid ones leave and come back."""
+"""The addresses of verl's inference servers, which use free ports; hybrid servers leave and return."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import asyncio
 import time
 from typing import Any, Iterable, Optional
 
-#: Seconds during which a balancer without any server is asked again: hybrid servers leave it while they train.
+#: Seconds of retries of a balancer without servers: hybrid servers leave it while they train.
 SERVERS_S = 1800.0
 PAUSE_S = 1.0
 
 
 class NoServers(Exception):
-    """verl's load balancer holds no server, and held none for as long as was waited."""
+    """verl's load balancer had no server during the wait."""
 
 
 async def server_urls(manager: Any, wait_s: float = SERVERS_S, pause_s: float = PAUSE_S) -> Optional[list[str]]:
     """
-    The OpenAI-compatible addresses of verl's servers, as they are now: ask anew for each rollout. ``manager`` is what verl
-    gives an agent loop as its server manager. Its load balancer tells them (verl 0.8 and later); where that one cannot, the manager
-    holds its servers by address (verl 0.7). None: it tells nothing, as before that.
+    The current OpenAI-compatible addresses of verl's servers. ``manager`` is the server manager of an agent loop. Its load
+    balancer lists them (verl 0.8 and later), or the manager has its servers by address (verl 0.7). None: neither, in earlier
+    versions.
     """
     ask = getattr(getattr(manager, "_load_balancer", None), "get_all_servers", None)
     if ask is None:

@@ -1,6 +1,6 @@
 """
 A session of the farm for one trajectory. verl calls create, execute and release around every single tool call, so the
-sandbox lives here, in the process that runs the agent loop; a heart beats for all of them as long as that process lives.
+sandbox belongs to the process of the agent loop. A thread of that process sends the heartbeats of all sessions.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from .farm import Farm, FarmError, FarmRefusal, in_thread
 
 logger = logging.getLogger(__name__)
 
-#: Without a heartbeat for so long the farm removes a sandbox: what a killed trainer leaves is gone after this.
+#: The farm removes a sandbox after this time without a heartbeat.
 LEASE_S = 60.0
-#: Seconds the farm holds one call; then it is repeated.
+#: Longest wait of one call; then it is repeated.
 WAIT_S = 60.0
-#: A name of this process: request ids may repeat from one start of a trainer to the next.
+#: Identifies this process, because request ids may repeat after a restart of the trainer.
 _PROCESS = uuid.uuid4().hex[:12]
 
 
 class SessionOver(Exception):
-    """No command runs any more: submitted, at a limit, or lost. The message is for the model."""
+    """The session accepts no commands: submitted, at a limit, or lost. The message is for the model."""
 
 
 @dataclass
 class Session:
-    """Commands of one trajectory go through here, one after the other."""
+    """The session of one trajectory runs one command at a time."""
 
     farm: Farm
     session_id: str
@@ -59,7 +59,7 @@ class Session:
             raise SessionOver(self.over)
 
     async def submit(self) -> None:
-        """The tree as it is now is the solution. The tests run without anybody waiting."""
+        """Submits the current tree. Does not wait for the tests."""
         async with self.lock:
             await in_thread(lambda: self.farm.call("POST", f"{self._path}/submit", {"wait_s": 0}))
             self.over = "The solution is submitted; no more commands run."
@@ -148,14 +148,14 @@ async def open_session(request_id: str, settings: Mapping[str, Any], create_kwar
 
 @dataclass(frozen=True)
 class Verdict:
-    """``judged`` False: nothing is known of this sample, and it must weigh nothing in its group."""
+    """``judged`` False: the sample must not count in its group."""
 
     judged: bool
     reward: float
     resolved: bool
     why: str
     report: Optional[Mapping[str, Any]] = None
-    #: The named parts of a reward that is a number of the dataset's own.
+    #: The named parts of a score.
     parts: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -174,15 +174,15 @@ def verdict_of(result: Mapping[str, Any]) -> Verdict:
 
 def named_parts(parts: Mapping[str, float], names: Iterable[str]) -> dict[str, Any]:
     """
-    The parts of a reward as verl takes them: every sample of a batch must have the same keys, so all parts are one text,
-    and only those that the settings name are numbers of their own (0 where a sample has no such part).
+    The parts of a reward for verl. Every sample of a batch must have the same keys, so all parts are one text, and only the
+    parts of ``names`` are numbers (0 for a missing part).
     """
     text = json.dumps({name: float(parts[name]) for name in sorted(parts)})
     return {"reward_components": text, **{f"score/{name}": float(parts.get(name, 0.0)) for name in names}}
 
 
 async def grade(farm: Farm, session_id: str, wait_s: float) -> Verdict:
-    """Submits what was never submitted and waits for the verdict, at most ``wait_s`` seconds."""
+    """Submits the session if necessary and waits for the verdict, at most ``wait_s`` seconds."""
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_s
     path = f"/v1/sessions/{session_id}/submit"
@@ -199,7 +199,7 @@ async def grade(farm: Farm, session_id: str, wait_s: float) -> Verdict:
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """A mapping out of what verl hands over: a dict, its JSON text, or nothing."""
+    """A mapping from a dict, its JSON text, or None."""
     if isinstance(value, str):
         value = json.loads(value or "{}")
     return {key: inner for key, inner in dict(value or {}).items() if inner is not None}

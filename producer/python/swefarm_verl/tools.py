@@ -17,16 +17,16 @@ from swefarm_verl.session import SessionOver, hearts, open_session, plain
 
 logger = logging.getLogger(__name__)
 
-#: Where the trajectory's handle lies, for the other tool and for compute_score.
+#: Key of the trajectory's handle, for the other tool and for compute_score.
 HANDLE = "swefarm_session"
 LOST = "The sandbox is not available. Finish without further commands."
 _sessions: dict[str, Any] = {}
-#: Calls of one turn come side by side; a trajectory has one sandbox.
+#: Calls of one turn are concurrent; a trajectory has one sandbox.
 _locks: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
 
 
 class _SessionTool(BaseTool):
-    """create and release come around every call and know no trajectory: they only carry the row's arguments."""
+    """create and release surround every call without the trajectory, so they only store the row's arguments."""
 
     def __init__(self, config: dict, tool_schema: Any) -> None:
         super().__init__(config, tool_schema)
@@ -97,7 +97,7 @@ class BashTool(_SessionTool):
 
 
 class SubmitTool(_SessionTool):
-    """Hands the tree in. The verdict is compute_score's to fetch: nobody waits for tests while the model could speak."""
+    """Submits the tree. compute_score fetches the verdict later."""
 
     async def _act(self, session: Any, parameters: dict[str, Any]) -> str:
         await session.submit()

@@ -1,4 +1,4 @@
-"""From the farm's answer to /run to the token sequence verl trains on: ids as the server gave them, cut on whole turns."""
+"""Converts the farm's answer to /run to verl's token sequence, cut after whole turns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class BrokenTokens(Exception):
 
 @dataclass(frozen=True)
 class Sequence:
-    """``mask``: 1 for what the policy sampled, 0 for what it was told. All three of the response have equal lengths."""
+    """``mask``: 1 for sampled tokens, else 0. The three lists of the response have equal lengths."""
 
     prompt_ids: list[int]
     response_ids: list[int]
@@ -44,23 +44,23 @@ def sequence_of(answer: Mapping[str, Any], prompt_length: int, response_length: 
             raise BrokenTokens(f"turn {number}: {len(generated)} tokens and {len(sampled)} log-probabilities")
         if not all(math.isfinite(value) for value in sampled):
             raise BrokenTokens(f"turn {number}: a log-probability is no number")
-        asked = item.get("prompt_token_ids") or []
+        prompted = item.get("prompt_token_ids") or []
         if prompt is None:
-            if len(asked) > prompt_length:
-                raise BrokenTokens(f"the prompt has {len(asked)} tokens, the trainer takes {prompt_length}")
-            prompt = list(asked)
-        told: list[int] = []
+            if len(prompted) > prompt_length:
+                raise BrokenTokens(f"the prompt has {len(prompted)} tokens, the trainer takes {prompt_length}")
+            prompt = list(prompted)
+        observed: list[int] = []
         if cut == 0:
             before = prompt + ids
-            if asked[: len(before)] != before:
+            if prompted[: len(before)] != before:
                 raise BrokenTokens(f"turn {number}: its prompt does not begin with all tokens before it")
-            told = asked[len(before) :]
-        if cut or len(ids) + len(told) + len(generated) > response_length:
+            observed = prompted[len(before) :]
+        if cut or len(ids) + len(observed) + len(generated) > response_length:
             cut += 1
             continue
-        ids += told + generated
-        mask += [0] * len(told) + [1] * len(generated)
-        log_probs += [0.0] * len(told) + sampled
+        ids += observed + generated
+        mask += [0] * len(observed) + [1] * len(generated)
+        log_probs += [0.0] * len(observed) + sampled
         turns += 1
     if prompt is None or turns == 0:
         raise BrokenTokens("no turn with token ids" if prompt is None else "the first turn is longer than the trainer takes")

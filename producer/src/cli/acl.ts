@@ -1,4 +1,4 @@
-/** `swefarm acl`: writes Redis users for workers and producers with exactly the rights that each needs. Connects to no Redis. */
+/** `swefarm acl`: writes Redis users with the rights of workers and producers. Does not connect to Redis. */
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -49,14 +49,15 @@ async function writeUsers(given: ConfigValues, folder: string, force: boolean): 
   };
   const there = Object.keys(files).filter((name) => existsSync(join(folder, name)));
   if (there.length > 0 && !force) {
-    throw new UsageError(`${folder} has ${there.join(', ')} already: --force makes new passwords`);
+    throw new UsageError(
+      `${folder} already has ${there.join(', ')}: --force replaces them with new passwords`,
+    );
   }
   await mkdir(folder, { recursive: true, mode: 0o700 });
   for (const [name, lines] of Object.entries(files)) await writePrivate(join(folder, name), lines);
   say(nextSteps(folder, farm));
 }
 
-/** Others must not be able to read the file at any moment. */
 const writePrivate = (file: string, lines: readonly string[]): Promise<void> =>
   replaceFile(file, `${lines.join('\n')}\n`, { mode: 0o600 });
 
@@ -72,4 +73,4 @@ const nextSteps = (folder: string, farm: string): string => `\
 2. Workers: give worker.env to their nodes only (systemd EnvironmentFile=, or set -a; . worker.env), beside
    SWEFARM_REDIS_URL=rediss://host:port without user and password.
 3. Producer and gateway: the same with producer.env. admin.env stays here.
-SECURITY.md says what each of them can do.`;
+SECURITY.md lists the rights of each.`;

@@ -1,4 +1,4 @@
-/** `swefarm cancel`: a run, a group, single rollouts or a policy version. Running rollouts end, waiting ones never start. */
+/** `swefarm cancel`: cancels runs, groups, rollouts or the runs of a policy version. */
 import { type Farm, parseRolloutId, UsageError } from '@swefarm/shared';
 import { command, text } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
@@ -28,7 +28,9 @@ async function cancelAll(
 ): Promise<string[]> {
   if (version !== undefined) {
     if (ids.length > 0 || group !== undefined)
-      throw new UsageError('--policy-version goes alone: it means every run of that version');
+      throw new UsageError(
+        '--policy-version takes no ids and no --group: it cancels every run of that version',
+      );
     return await cancelVersion(farm, version);
   }
   if (ids.length === 0)

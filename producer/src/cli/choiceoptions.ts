@@ -2,16 +2,15 @@
 import { ExitStatus, UsageError } from '@swefarm/shared';
 import type { ExportFilters } from '@swefarm/trajectories';
 import { PREFERENCES } from '@swefarm/trajectories';
-import { InvalidArgumentError } from 'commander';
-import { choice, defaulted, flag, group, list, parsed, type Values, whole, wholeNumber } from './declare.ts';
-import { expandIds } from './ids.ts';
+import { choice, defaulted, flag, group, list, number, share, type Values, whole } from './declare.ts';
+import { expandIds } from './options.ts';
 
 const SPLITS = ['train', 'val'] as const;
 
 export const CHOICE = group('Which rollouts:', {
   '--only-resolved': flag('only resolved rollouts'),
-  '--min-reward <reward>': parsed('only rollouts with at least this reward', decimal),
-  '--trust <level>': choice('clean: only verdicts that nothing speaks against', ['clean']),
+  '--min-reward <reward>': number('only rollouts with at least this reward', 'a number', Number.isFinite),
+  '--trust <level>': choice('clean: only verdicts without a finding against them', ['clean']),
   '--with-failed': flag('also rollouts that infrastructure failed'),
   '--tag <tag>': list('only rollouts of this set (repeatable)'),
   '--run <id>': list('only rollouts of this run (repeatable)'),
@@ -20,18 +19,19 @@ export const CHOICE = group('Which rollouts:', {
   '--most-turns <n>': whole('only rollouts with at most n turns'),
   '--max-tokens <n>': whole('only conversations of at most n tokens'),
   '--dedup-patches': flag('near-identical patches of an instance once'),
-  '--per-instance <n>': parsed('at most n rollouts of each instance', positive),
+  '--per-instance <n>': number(
+    'at most n rollouts of each instance',
+    '1 or more',
+    (value) => Number.isInteger(value) && value >= 1,
+  ),
   '--prefer <which>': defaulted(choice('which rollouts of an instance go first', PREFERENCES), 'first'),
   '--seed <n>': defaulted(whole('of --prefer random and --balance'), 0),
   '--balance': flag('as many resolved rollouts as others'),
   '--split <side>': choice('one side of a division by instance', SPLITS),
-  '--val-share <share>': defaulted(
-    parsed('share of instances, chosen by their ids, on the side val', share),
-    0.05,
-  ),
+  '--val-share <share>': defaulted(share('share of instances, chosen by their ids, on the side val'), 0.05),
 });
 
-/** Throws UsageError for a value that no rollout has. */
+/** Throws UsageError for an unknown exit status. */
 export function choiceFilters(o: Values<typeof CHOICE>): ExportFilters {
   for (const status of o.exitStatus ?? []) {
     if (!ExitStatus.options.some((known) => known === status)) {
@@ -45,31 +45,9 @@ export function choiceFilters(o: Values<typeof CHOICE>): ExportFilters {
     withFailed: o.withFailed,
     tags: o.tag,
     runs: o.run,
-    instances: idsOf(o.instances),
+    instances: o.instances && new Set(o.instances.flatMap((ids) => expandIds(ids, '--instances'))),
     exitStatuses: o.exitStatus,
     maxTurns: o.mostTurns,
     split: o.split === undefined ? undefined : { side: o.split, valShare: o.valShare },
   };
-}
-
-function idsOf(given: readonly string[] | undefined): ReadonlySet<string> | undefined {
-  return given && new Set(given.flatMap((ids) => expandIds(ids, '--instances')));
-}
-
-function decimal(value: string): number {
-  const parsed = Number(value);
-  if (value.trim() === '' || !Number.isFinite(parsed)) throw new InvalidArgumentError('expected a number.');
-  return parsed;
-}
-
-function positive(value: string): number {
-  const parsed = wholeNumber(value);
-  if (parsed < 1) throw new InvalidArgumentError('expected 1 or more.');
-  return parsed;
-}
-
-function share(value: string): number {
-  const parsed = decimal(value);
-  if (parsed < 0 || parsed > 1) throw new InvalidArgumentError('expected a share between 0 and 1.');
-  return parsed;
 }

@@ -1,5 +1,4 @@
 /** `swefarm collect`: writes the results of a submitted run into a file or a pipe until it has all of them. */
-
 import { rolloutIds } from '@swefarm/runs';
 import { type Farm, type Instance, UsageError } from '@swefarm/shared';
 import { markOf, outputRunOf, readPrice } from './collection.ts';
@@ -30,16 +29,16 @@ export const collect = command({
     requireSameRun(path, runId, stored);
     if (stored?.as_needed === true) {
       throw new UsageError(
-        `${path}: its rollouts were queued as results came, which only the command that began it continues; give it again with --resume`,
+        `${path}: its rollouts were queued as results came, so only the same command with --resume continues it`,
       );
     }
     const { draining: signal } = listenForStop(() =>
-      say('swefarm: stopping once the results that are there are written; Ctrl-C again stops at once'),
+      say('swefarm: stopping after the existing results are written; Ctrl-C again stops at once'),
     );
     await using farm = await openFarmPatiently(config, signal);
     const record = await farm.runs.get(runId);
     if (!record) {
-      throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`);
+      throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists all runs`);
     }
     const tag = o.tag ?? stored?.tag;
     const instanceIds = await farm.runs.instanceIds(runId);
@@ -47,12 +46,8 @@ export const collect = command({
     await using output = await openRunOutput(path, outputRunOf(record, null, rows, { tag }), () =>
       instancesOf(farm, runId, instanceIds),
     );
-    const rollouts = new Set(
-      rolloutIds(
-        record,
-        instanceIds.map((instance_id) => ({ instance_id })),
-      ),
-    );
+    const named = instanceIds.map((instance_id) => ({ instance_id }));
+    const rollouts = new Set(rolloutIds(record, named));
     const { complete, unreadable } = await follow({
       ...{ farm, config, record, rollouts, output, mark, signal },
       copyArtifactsTo: o.copyArtifacts,

@@ -1,6 +1,5 @@
-/** The options of a collection: sets, until enough is resolved, budgets, the order, what runs again, and prices. */
-
-import { queueMore, rolloutIds } from '@swefarm/runs';
+/** The options of a collection: sets, budgets, order, rollouts to run again, prices. */
+import { queueMore, type RunFlagValues, rolloutIds } from '@swefarm/runs';
 import {
   costOf,
   type Instance,
@@ -11,39 +10,38 @@ import {
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
-import type { CollectOptions, OutputFormat, OutputRun } from '@swefarm/trajectories';
-import {
-  type CollectionMark,
-  type LineSummary,
-  lineSummaryOf,
-  type OutputLine,
-  type PriceFile,
-  priceFor,
-  readLines,
+import type {
+  CollectionMark,
+  CollectOptions,
+  OutputFormat,
+  OutputRun,
+  PriceFile,
 } from '@swefarm/trajectories';
-import { InvalidArgumentError } from 'commander';
+import { lineSummaryOf, priceFor, readLines } from '@swefarm/trajectories';
 import { type Budget, Feeder, longestFirst, rolloutsAgain } from '../collection/feeder.ts';
-import { flag, group, list, parsed, text, type Values, whole } from './declare.ts';
+import { flag, group, list, number, parsed, text, type Values, whole } from './declare.ts';
+import type { OpenRun } from './follow.ts';
 import type { ConfigValues } from './options.ts';
-import type { Session } from './session.ts';
 import { say } from './terminal.ts';
 
-/** Rollouts that are queued or running at once while a budget holds: what the budget can be overrun by. */
+/** With a budget: rollouts queued or running at once, by which the budget can be exceeded. */
 const IN_FLIGHT = 32;
+
+const amount = (help: string) => number(help, 'a number above 0', (value) => value > 0 && value < Infinity);
 
 export const COLLECTION = group('Collection:', {
   '--set <tag:settings>': list(
-    'a run of its own with these settings, such as t05:temperature=0.5,n=8; its lines carry the tag, and its files (repeatable)',
+    'a separate run with these settings, such as t05:temperature=0.5,n=8; its lines and files have the tag (repeatable)',
   ),
   '--until-resolved <k>': whole(
     'queue rollouts of an instance one after the other until k are resolved, or --max-rollouts have run',
   ),
   '--max-rollouts <n>': whole('most rollouts of an instance (default: --group-size)'),
-  '--budget-tokens <n>': whole('queue no more once the results say so many tokens'),
-  '--budget-cost <dollars>': parsed('queue no more once they cost so much; needs --prices', amount),
-  '--budget-seconds <s>': parsed('queue no more after this time', amount),
+  '--budget-tokens <n>': whole('queue no more once the results have so many tokens'),
+  '--budget-cost <dollars>': amount('queue no more once they cost so much; needs --prices'),
+  '--budget-seconds <s>': amount('queue no more after this time'),
   '--in-flight <n>': whole(`with a budget: most rollouts queued or running at once (default: ${IN_FLIGHT})`),
-  '--longest-first <output>': text('queue first what took longest in an earlier output'),
+  '--longest-first <output>': text('queue first the instances that took longest in an earlier output'),
   '--again <output>': text('run only rollouts of an earlier output again: see the next two'),
   '--only-failures <classes>': parsed(
     'with --again: those that failed with one of these classes (a,b), or all',
@@ -52,29 +50,34 @@ export const COLLECTION = group('Collection:', {
   '--only-unscored': flag('with --again: those without a reward, whatever the reason'),
 });
 
-/** What a command with these options is given; `tag`: the set that it runs. */
+/** `tag`: the set that the command runs. */
 export type CollectionValues = Values<typeof COLLECTION> & { farm: ConfigValues; tag?: string | undefined };
 
-function amount(text: string): number {
-  if (/^\d+(\.\d+)?$/.test(text) && Number(text) > 0) return Number(text);
-  throw new InvalidArgumentError('expected a number above 0.');
-}
-
-export type Collection = {
+export type Collection = Pick<CollectOptions, 'feed' | 'mark' | 'onLine'> & {
   /** In the order of queueing. */
   instances: readonly Instance[];
   /** To be queued at once. */
   rollouts: ReadonlySet<string>;
-  collecting: Pick<CollectOptions, 'feed' | 'mark' | 'onLine'>;
-  /** Null: all rollouts of the run are wanted. */
+  /** Undefined: all rollouts of the run are wanted. */
   queued(): { rollouts: number; stopped: string | null } | undefined;
 };
 
-/** What `--again` takes; read before the run's record, which must have room for it. */
+/** The rollouts that `--again` chooses. */
 export type Again = ReturnType<typeof rolloutsAgain>;
 
-/** Throws UsageError. */
-export async function readAgain(o: CollectionValues): Promise<Again | null> {
+/** Reads the output of `--again`, and sets a group size that has room for its rollouts. Throws UsageError. */
+export async function readAgain<O extends CollectionValues & { run: RunFlagValues }>(
+  o: O,
+): Promise<{ o: O; again: Again | null }> {
+  const again = await chooseAgain(o);
+  const indices = [...(again?.only.values() ?? [])].flatMap((own) => [...own]);
+  if (o.maxRollouts === undefined && indices.length === 0) return { o, again };
+  const least = o.maxRollouts ?? Number(o.run.groupSize ?? 1);
+  const groupSize = String(Math.max(least, ...indices.map((index) => index + 1)));
+  return { o: { ...o, run: { ...o.run, groupSize } }, again };
+}
+
+async function chooseAgain(o: CollectionValues): Promise<Again | null> {
   const { again: earlier, onlyFailures: classes, onlyUnscored: unscored } = o;
   if (earlier === undefined) {
     if (!classes && !unscored) return null;
@@ -83,10 +86,9 @@ export async function readAgain(o: CollectionValues): Promise<Again | null> {
     );
   }
   if ((classes !== undefined) === unscored) {
-    throw new UsageError('--again: say which rollouts, with --only-failures CLASS or with --only-unscored');
+    throw new UsageError('--again: choose rollouts with --only-failures CLASS or with --only-unscored');
   }
-  const lines: LineSummary[] = [];
-  for await (const line of readLines(earlier)) lines.push(lineSummaryOf(line));
+  const lines = await Array.fromAsync(readLines(earlier), lineSummaryOf);
   const again = rolloutsAgain(lines, ({ failure, reward }) =>
     unscored
       ? reward === null
@@ -99,17 +101,6 @@ export async function readAgain(o: CollectionValues): Promise<Again | null> {
   );
 }
 
-/** The size of groups that is large enough for the collection; undefined: as the run's settings say. */
-export function groupSizeOf(
-  { maxRollouts }: CollectionValues,
-  given: unknown,
-  again: Again | null,
-): string | undefined {
-  const indices = [...(again?.only.values() ?? [])].flatMap((own) => [...own]);
-  if (maxRollouts === undefined && indices.length === 0) return undefined;
-  return String(Math.max(maxRollouts ?? Number(given ?? 1), ...indices.map((index) => index + 1)));
-}
-
 const budgetOf = (o: Partial<CollectionValues>): Budget => ({
   tokens: o.budgetTokens ?? null,
   cost: o.budgetCost ?? null,
@@ -120,32 +111,22 @@ const budgetOf = (o: Partial<CollectionValues>): Budget => ({
 export const queuesAsNeeded = (o: Partial<CollectionValues>): boolean =>
   [o.untilResolved, o.again, ...Object.values(budgetOf(o))].some((one) => (one ?? null) !== null);
 
-/** Throws UsageError for options that do not go together, before anything is written. */
-export function checkCollection(o: CollectionValues, config: ProducerConfig, record: RunRecord): void {
-  readPrice(o, config, record);
-  if (!queuesAsNeeded(o) || record.refills + record.oversample === 0) return;
-  throw new UsageError(
-    '--refills and --oversample decide themselves what runs; they do not go with a budget, --until-resolved or --again',
-  );
-}
-
 /** Throws UsageError for files that cannot be read. */
 export async function openCollection(
-  session: Pick<Session, 'farm' | 'config' | 'record' | 'instances' | 'output'>,
+  { farm, config, record, output }: Omit<OpenRun, 'copyArtifactsTo'>,
+  given: readonly Instance[],
   o: CollectionValues,
   again: Again | null,
 ): Promise<Collection> {
-  const { farm, config, record, output } = session;
   const price = readPrice(o, config, record);
-  const instances = await orderOf(o, session.instances);
-  requireInstances(again, o.again, instances);
+  const instances = await orderOf(o, given);
+  warnOfMissing(again, o.again, instances);
   const mark = markOf(o.tag, price, again);
+  if (!queuesAsNeeded(o)) {
+    return { instances, rollouts: new Set(rolloutIds(record, instances)), mark, queued: () => undefined };
+  }
   const budget = budgetOf(o);
   const limited = Object.values(budget).some((most) => most !== null);
-  if (!queuesAsNeeded(o)) {
-    const rollouts = new Set(rolloutIds(record, instances));
-    return { instances, rollouts, collecting: { mark }, queued: () => undefined };
-  }
   const feeder = new Feeder(
     {
       runId: record.run_id,
@@ -161,22 +142,22 @@ export async function openCollection(
   );
   const rollouts = new Set(feeder.next());
   let queued = output.lines.size + rollouts.size;
-  const feed = async (): Promise<string[]> => {
-    const ids = feeder.next();
-    if (ids.length > 0) await queueMore(farm, record, ids);
-    queued += ids.length;
-    return ids;
-  };
-  const onLine = (line: OutputLine): void => feeder.note(lineSummaryOf(line));
   return {
     instances,
     rollouts,
-    collecting: { feed, mark, onLine },
+    mark,
+    async feed() {
+      const ids = feeder.next();
+      if (ids.length > 0) await queueMore(farm, record, ids);
+      queued += ids.length;
+      return ids;
+    },
+    onLine: (line) => feeder.note(lineSummaryOf(line)),
     queued: () => ({ rollouts: queued, stopped: feeder.stopped }),
   };
 }
 
-/** In the order in which they are queued. Throws UsageError for a history that cannot be read. */
+/** The instances in the order of queueing. Throws UsageError for a history that cannot be read. */
 export const orderOf = async (
   { longestFirst: history }: CollectionValues,
   instances: readonly Instance[],
@@ -185,7 +166,7 @@ export const orderOf = async (
     ? instances
     : longestFirst(instances, await Array.fromAsync(readLines(history), lineSummaryOf));
 
-/** What stands beside an output of a collection. */
+/** The record that is stored beside an output. */
 export const outputRunOf = (
   record: RunRecord,
   state_dir: string | null,
@@ -201,7 +182,7 @@ export const outputRunOf = (
   ...(o.untilResolved === undefined ? {} : { until_resolved: true }),
 });
 
-function requireInstances(again: Again | null, name = '', instances: readonly Instance[]): void {
+function warnOfMissing(again: Again | null, name = '', instances: readonly Instance[]): void {
   const there = new Set(instances.map(({ instance_id: id }) => id));
   const missing = [...(again?.only.keys() ?? [])].filter((id) => !there.has(id));
   if (missing.length === 0) return;
@@ -212,13 +193,12 @@ function requireInstances(again: Again | null, name = '', instances: readonly In
     throw new UsageError(`${name}: none of its instances is in the dataset`);
 }
 
-/** The file of prices of a command. */
 export const priceFileOf = (
   { farm }: { farm: ConfigValues },
   { prices }: ProducerConfig,
 ): PriceFile | null => (prices === null ? null : { path: prices, named: farm.prices !== undefined });
 
-/** What the lines of a run cost; null: not known. Throws UsageError for a file without the price that is needed. */
+/** The price of the run's model; null: not known. Throws UsageError when a price that is needed is missing. */
 export function readPrice(
   o: Pick<CollectionValues, 'farm'> & Partial<CollectionValues>,
   config: ProducerConfig,
@@ -230,7 +210,6 @@ export function readPrice(
   return price;
 }
 
-/** What the lines of a collection say beside their results. */
 export const markOf =
   (tag: string | undefined, price: Price | null, again: Again | null) =>
   (result: Result): CollectionMark => {

@@ -1,10 +1,16 @@
-/** `swefarm dataset fetch`: files of a dataset from a hub. */
+/** `swefarm dataset fetch` and `swefarm dataset pictures`: files of a dataset from a hub, and the pictures of its issues. */
 import { dirname, join } from 'node:path';
-import { type FetchRecord, fetchDataset, parseDatasetName, readGymDatasets } from '@swefarm/datasets';
+import {
+  type FetchRecord,
+  fetchDataset,
+  fetchPictures,
+  parseDatasetName,
+  readGymDatasets,
+} from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
-import { command, list, text } from './declare.ts';
+import { command, list, required, text } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { type ConfigValues, HUB_OPTIONS, producerConfig } from './options.ts';
+import { type ConfigValues, DATASET, datasetOf, HUB_OPTIONS, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';
 
@@ -70,3 +76,19 @@ async function fetchForGym(o: FetchValues): Promise<ExitCode> {
   for (const record of records) await print(JSON.stringify(record));
   return code;
 }
+
+export const pictures = command({
+  description: "download the pictures that a dataset's issues show; continues what was cut off",
+  options: {
+    '--output-dir <folder>': required(text('where the pictures and their list go')),
+    ...DATASET,
+  },
+  example: 'swefarm dataset pictures --dataset rows.jsonl --output-dir pictures',
+  async run(o) {
+    const { draining: signal } = listenForStop();
+    const { instances } = await datasetOf(o, signal);
+    const done = await fetchPictures({ instances, folder: o.outputDir, signal, onNote: say });
+    await print(JSON.stringify(done));
+    return done.missing.length === 0 ? EXIT.allJudged : EXIT.someNotJudged;
+  },
+});

@@ -1,30 +1,20 @@
-/** What `rollout` and `submit` do alike: one run for each set, its output read, its farm and endpoints checked, its session opened. */
-
-import type { RunFlagValues } from '@swefarm/runs';
-import { staleLimitWarning, withDeadline } from '@swefarm/runs';
+/** The steps that `rollout` and `submit` share: a run is read, checked on its farm, queued, followed and reported. */
+import { type RunFlagValues, rolloutIds, staleLimitWarning, withDeadline } from '@swefarm/runs';
 import type { Farm, ProducerConfig } from '@swefarm/shared';
-import type { Collected, OutputFormat, OutputRun } from '@swefarm/trajectories';
+import type { Collected, Output, OutputFormat, OutputRun } from '@swefarm/trajectories';
 import { parseSets, taggedPath } from '../collection/sets.ts';
-import {
-  type Again,
-  type Collection,
-  type CollectionValues,
-  checkCollection,
-  groupSizeOf,
-  openCollection,
-  outputRunOf,
-  readAgain,
-} from './collection.ts';
+import { type Again, type CollectionValues, openCollection, outputRunOf, readAgain } from './collection.ts';
 import { requireFitEndpoints } from './endpointcheck.ts';
 import { EXIT, type ExitCode } from './exit.ts';
+import type { Home } from './home.ts';
 import { producerConfig } from './options.ts';
 import { checkOutputFormat, openRunOutput, readResumedRun } from './outputs.ts';
-import { type PreparedRun, type PrepareValues, prepareRun, storeApiKey } from './prepare.ts';
+import { type PreparedRun, type PrepareValues, storeApiKey } from './prepare.ts';
 import { reportRunEnd } from './runend.ts';
-import { runSession, type Session } from './session.ts';
+import { runSession } from './session.ts';
 import type { Stop } from './stop.ts';
 import { say } from './terminal.ts';
-import type { LocalWorkers } from './workers.ts';
+import { type LocalWorkers, NO_WORKERS } from './workers.ts';
 
 export type DatasetRunValues = PrepareValues &
   CollectionValues & {
@@ -35,7 +25,7 @@ export type DatasetRunValues = PrepareValues &
 
 type SetValues = { set: string[] | undefined; run: RunFlagValues; output: string | undefined };
 
-/** One run for each `--set`, one after the other; the worst exit code, and no further run after an interruption. */
+/** Runs each `--set` after the one before it. Returns the worst exit code; an interruption ends all. */
 export async function runSets<O extends SetValues>(
   o: O,
   stop: Stop,
@@ -63,33 +53,19 @@ export type DatasetRun<O extends DatasetRunValues = DatasetRunValues> = {
   stored: OutputRun | null;
 };
 
-/** Reads what stands on disk beside the dataset. Throws UsageError. */
+/** Reads the outputs that the options name. Throws UsageError. */
 export async function readDatasetRun<O extends DatasetRunValues>(
   given: O,
   resume: boolean,
 ): Promise<DatasetRun<O>> {
-  const again = await readAgain(given);
-  const groupSize = groupSizeOf(given, given.run.groupSize, again);
-  const o = groupSize === undefined ? given : { ...given, run: { ...given.run, groupSize } };
+  const { o, again } = await readAgain(given);
   checkOutputFormat(o.outputFormat, o.output);
-  const config = producerConfig(o);
   const stored = o.output === undefined ? null : await readResumedRun(o.output, o.outputFormat, resume);
-  return { o, again, config, stored };
-}
-
-/** {@link prepareRun} for a collection. Throws UsageError. */
-export async function prepareDatasetRun(
-  { o, config }: DatasetRun,
-  resumed: PreparedRun['record'] | null,
-  signal: AbortSignal,
-): Promise<PreparedRun> {
-  const prepared = await prepareRun(o, config, resumed, signal);
-  checkCollection(o, config, prepared.record);
-  return prepared;
+  return { o, again, config: producerConfig(o), stored };
 }
 
 /**
- * The record as it is queued: its deadline by the farm's clock, its endpoints tried, its key stored.
+ * Sets the deadline by the farm's clock, tries the endpoints and stores the API key.
  *
  * @throws UsageError; UnusableError for endpoints that do not fit the run
  */
@@ -114,20 +90,37 @@ export async function checkOnFarm(
   return { ...prepared, record };
 }
 
-type Opened = { farm: Farm; config: ProducerConfig; stateDir: string | null; prepared: PreparedRun };
+export type DatasetWork = {
+  /** Path of the output. */
+  path: string;
+  stop: Stop;
+  workers: LocalWorkers;
+  places: (output: Output) => string[];
+  resumeHint: string;
+};
 
-/** Opens output and collection of a run that is about to be queued. Throws UsageError. */
-export async function openDatasetSession(
+/** Opens the output, queues what it lacks, follows the results and prints the end of the run, also after an error. */
+export async function runDataset(
   { o, again }: DatasetRun,
-  path: string,
-  { farm, config, stateDir, prepared }: Opened,
-  stack: AsyncDisposableStack,
-  stop: Stop,
-): Promise<{ session: Session; collection: Collection }> {
-  const { record, dataset, patches } = prepared;
+  { record, dataset, patches, minGroup }: PreparedRun,
+  { farm, config, stateDir }: Pick<Home, 'farm' | 'config' | 'stateDir'>,
+  { path, stop, workers, places, resumeHint }: DatasetWork,
+): Promise<ExitCode> {
   const run = outputRunOf(record, stateDir, o.outputFormat, o);
-  const output = stack.use(await openRunOutput(path, run, async () => dataset.instances));
-  const { instances } = dataset;
+  await using output = await openRunOutput(path, run, async () => dataset.instances);
+  const collection = await openCollection({ farm, config, record, output }, dataset.instances, o, again);
+  const { instances, rollouts } = collection;
+  if (workers === NO_WORKERS) {
+    const open = [...rollouts].filter((id) => !output.lines.has(id)).length;
+    say(`swefarm: run ${record.run_id}: ${open} of ${rolloutIds(record, instances).length} rollouts queued`);
+  }
+  const end = (collected: Collected): ExitCode =>
+    reportRunEnd({
+      ...{ record, output, minGroup, resumeHint, ...collected },
+      instanceIds: instances.map(({ instance_id: id }) => id),
+      queued: collection.queued(),
+      places: places(output),
+    });
   const session = {
     farm,
     config,
@@ -138,28 +131,6 @@ export async function openDatasetSession(
     stop,
     copyArtifactsTo: o.copyArtifacts,
   };
-  const collection = await openCollection(session, o, again);
-  return { session: { ...session, instances: collection.instances }, collection };
-}
-
-export type DatasetWork = {
-  collection: Collection;
-  workers: LocalWorkers;
-  minGroup: number | undefined;
-  places: (session: Session) => string[];
-  resumeHint: string;
-};
-
-/** Queues, follows and reports the run, also when it breaks off. */
-export async function runDatasetSession(session: Session, work: DatasetWork): Promise<ExitCode> {
-  const { collection, workers, minGroup, places, resumeHint } = work;
-  const end = ({ complete, unreadable }: Collected): ExitCode =>
-    reportRunEnd({
-      ...{ ...session, complete, unreadable, minGroup, resumeHint },
-      instanceIds: session.instances.map(({ instance_id: id }) => id),
-      queued: collection.queued(),
-      places: places(session),
-    });
   try {
     return end(await runSession(session, { ...collection, workers }));
   } catch (error) {

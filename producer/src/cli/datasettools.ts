@@ -1,5 +1,4 @@
 /** `swefarm dataset inspect|filter|sample|split|dedup|merge|convert`: tools for files of rows. They never change their input. */
-
 import type { VerbatimFile, VerbatimRow } from '@swefarm/datasets';
 import {
   convertRows,
@@ -31,7 +30,7 @@ const OUTPUT = {
 };
 const KEEP = {
   '--keep <which>': defaulted(
-    choice('which row stays when several share a key and differ; error: none, name them', [
+    choice('which row remains when several share a key and differ; error: fail and list them', [
       'first',
       'last',
       'error',
@@ -42,8 +41,7 @@ const KEEP = {
 const SEED = { '--seed <n>': defaulted(whole('the same seed chooses the same rows'), 0) };
 
 const inspect = command({
-  description:
-    'tell what a file holds: columns, families, repositories, tests, and what nobody can grade and why',
+  description: 'show columns, families, repositories, tests and ungradable rows of a file',
   arguments: { '<file>': 'dataset as JSON, JSONL (also .gz) or parquet' },
   options: { '--json': flag('print JSON (the default in a pipe)'), ...ROWS },
   example: 'swefarm dataset inspect rows.jsonl --json',
@@ -107,7 +105,7 @@ const split = command({
   arguments: FILE,
   options: {
     '--parts <parts>': required(text('names and shares of the parts: train=0.9,validation=0.1')),
-    '--by <key>': defaulted(choice('what must not be torn', ['instance', 'repo']), 'instance'),
+    '--by <key>': defaulted(choice('rows that remain together', ['instance', 'repo']), 'instance'),
     ...SEED,
     '--output <file>': required(text('name with {part} in it, such as data.{part}.jsonl')),
   },
@@ -218,6 +216,6 @@ async function write(
   }
   const count = await writeRows(output, { rows, parquet: file.parquet });
   say(`${output === '-' ? '' : `${output}: `}${count} of ${all} rows`);
-  // An empty selection is a mistake more often than not: a script must notice.
+  // An empty selection is usually a mistake, so a script must notice it.
   return count === 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }

@@ -1,4 +1,4 @@
-/** `swefarm dataset verify`: evaluates gold and the untouched tree several times, and writes the rows that hold. */
+/** `swefarm dataset verify`: evaluates gold and the untouched tree several times, and writes the rows with stable, correct verdicts. */
 import { isDeepStrictEqual } from 'node:util';
 import type { VerbatimRow } from '@swefarm/datasets';
 import { formOf, idOf, openVerbatim, readRow, writeRows } from '@swefarm/datasets';
@@ -14,12 +14,12 @@ import { say } from './terminal.ts';
 
 export const verify = command({
   description:
-    'evaluate the gold patch and the untouched tree of each row several times; write the rows whose answer is always the right one',
+    'evaluate the gold patch and the untouched tree of each row several times; write the rows whose verdict is always correct',
   options: {
     '--times <n>': defaulted(whole('evaluations of each'), 3),
     '--output <file>': required(text('file for the clean rows, unchanged: .jsonl, .json or .parquet')),
     '--findings <file>': text(
-      'JSONL with a line for each row: clean, or why it is out (default: OUTPUT.findings.jsonl)',
+      'JSONL with a line for each row: clean, or why it is left out (default: OUTPUT.findings.jsonl)',
     ),
     ...EXAMINATION,
   },
@@ -69,20 +69,20 @@ async function verifyRows(o: VerifyValues): Promise<ExitCode> {
   const some = instances.some(({ instance_id: id }) => verdictOf(id, judged, times).clean);
   const found = await writeClean(path, output, some, findingOf);
   const missing = evaluated.size - found.filter(({ instance_id: id }) => evaluated.has(id)).length;
-  if (missing > 0) throw changed(path, `${missing} rows that were evaluated are not there`);
+  if (missing > 0) throw changed(path, `${missing} evaluated rows are missing`);
   const lines = found.map((one) => JSON.stringify(one)).join('\n');
   const findingsFile = o.findings ?? `${output.replace(/\.(jsonl?|parquet)(\.gz)?$/, '')}.findings.jsonl`;
   await inFolder(findingsFile, () => replaceRecord(findingsFile, lines));
   const clean = found.filter((one) => one.clean).length;
-  tell(found, clean, output, findingsFile);
+  printFindings(found, clean, output, findingsFile);
   return clean === found.length ? EXIT.allJudged : EXIT.someNotJudged;
 }
 
-/** Evaluations take hours: rows that are not those that were evaluated must not pass for clean ones. */
+/** Evaluations take hours, during which the file may change. */
 const changed = (path: string, how: string): UsageError =>
   new UsageError(`${path}: ${how}: the file changed while it was verified; verify it again`);
 
-/** Writes the clean rows, in one pass over the file, and no file where there are none (`some`); answers what became of each row. */
+/** Writes the clean rows in one pass over the file; `some` false: there are none, and no file is written. */
 async function writeClean(
   path: string,
   output: string,
@@ -92,7 +92,7 @@ async function writeClean(
   const file = await openVerbatim(path);
   let found: Finding[] = [];
   async function* rows(): AsyncGenerator<VerbatimRow> {
-    // A table is written by a second pass, when the types of its columns are known.
+    // A table needs a second pass, when the types of its columns are known.
     found = [];
     for await (const row of file.rows()) {
       const finding = findingOf(row);
@@ -134,7 +134,7 @@ function verdictOf(id: string, { findings, unjudged }: Judgements, times: number
   return { instance_id: id, clean: why === null, why, flaky: finding.flaky, times: finding.times };
 }
 
-function tell(found: readonly Finding[], clean: number, output: string, findingsFile: string): void {
+function printFindings(found: readonly Finding[], clean: number, output: string, findingsFile: string): void {
   for (const { instance_id: id, flaky } of found) for (const name of flaky) say(`flaky: ${id}: ${name}`);
   const reasons = countNames(found.flatMap(({ why }) => (why === null ? [] : [why.replace(/ \(.*/s, '')])));
   for (const [reason, times] of Object.entries(reasons)) say(`${times} out: ${reason}`);

@@ -1,4 +1,4 @@
-/** Declarations of commands. Help, defaults, suggestions and the types of values follow from one record of options and arguments. */
+/** Declarations of commands: one record of options gives help, defaults, suggestions and types. */
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 
 /** One option or argument. `Value` is the type that the command receives. */
@@ -19,9 +19,9 @@ export type Setting<Value> = {
 /** Options that come from a table; the command receives their values in one record. */
 export type Bundle<Value> = { made: () => Option[]; value?: Value };
 
-/** By flags as commander writes them, such as `--n-times <k>`; a bundle has the name of its record. */
+/** By flags of commander, such as `--n-times <k>`; a bundle is keyed by the name of its record. */
 export type Options = Readonly<Record<string, Setting<unknown> | Bundle<unknown>>>;
-/** By arguments as commander writes them: `<run>`, `[name]`, `<file...>`. A text is the help of a plain one. */
+/** By arguments of commander: `<run>`, `[name]`, `<file...>`. A text is the help of a plain argument. */
 export type Arguments = Readonly<Record<string, string | Setting<unknown>>>;
 
 type Camel<Text> = Text extends `${infer First}-${infer Rest}` ? `${First}${Capitalize<Camel<Rest>>}` : Text;
@@ -67,6 +67,18 @@ export const parsed = <Value>(help: string, read: (text: string) => Value): Sett
   form: 'value',
   read,
 });
+/** @param expected completes the error "expected …" for a number that `accepts` refuses */
+export const number = (
+  help: string,
+  expected: string,
+  accepts: (value: number) => boolean,
+): Setting<number | undefined> =>
+  parsed(help, (text) => {
+    if (text.trim() !== '' && accepts(Number(text))) return Number(text);
+    throw new InvalidArgumentError(`expected ${expected}.`);
+  });
+export const share = (help: string): Setting<number | undefined> =>
+  number(help, 'a share between 0 and 1', (value) => value >= 0 && value <= 1);
 export const whole = (help: string): Setting<number | undefined> => parsed(help, wholeNumber);
 export const choice = <const Choice extends string>(
   help: string,
@@ -92,7 +104,7 @@ export const group = <Declared extends Readonly<Record<string, Setting<unknown>>
     Object.entries(options).map(([flags, setting]) => [flags, { ...setting, group: heading }]),
   ) as Declared;
 
-export function wholeNumber(value: string): number {
+function wholeNumber(value: string): number {
   if (!/^\d+$/.test(value)) throw new InvalidArgumentError('expected a whole number.');
   return Number(value);
 }
@@ -115,7 +127,7 @@ export function optionOf(flags: string, setting: Omit<Setting<unknown>, 'value'>
 export type Declaration = (parent: Command, name: string) => Command;
 
 export type CommandSpec<O extends Options, A extends Arguments> = {
-  /** Of a command below another; the list in commands.ts has those of the others. */
+  /** For subcommands; commands.ts has the summaries of the others. */
   description?: string;
   arguments?: A;
   options: O;
@@ -148,7 +160,7 @@ export const command =
     });
   };
 
-/** A command that only has others below it. */
+/** A command with subcommands. */
 export const commands =
   (below: Readonly<Record<string, Declaration>>): Declaration =>
   (parent, name) => {

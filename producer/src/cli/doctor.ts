@@ -1,5 +1,4 @@
 /** `swefarm doctor`: checks everything that a run needs, one line each: ok, warn or fail, with the remedy. */
-
 import type { RunFlagValues } from '@swefarm/runs';
 import { ANY_MODEL, asTree, diagnose, runSettings } from '@swefarm/runs';
 import { type Finding, originsOf, PolicyConfig, renderFinding, UsageError } from '@swefarm/shared';

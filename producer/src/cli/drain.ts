@@ -1,4 +1,4 @@
-/** `swefarm drain`: empties a node without stopping its workers. Its rollouts end, or go to other nodes. */
+/** `swefarm drain`: stops the claims of a node without stopping its workers. */
 import { UsageError } from '@swefarm/shared';
 import { command, flag } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
@@ -21,7 +21,7 @@ export const drain = command({
     say(
       o.undo
         ? `${node} claims rollouts again`
-        : `${node} claims nothing more; ${running} rollouts run there (take it back with --undo)`,
+        : `${node} claims nothing more; ${running} rollouts run there (--undo lets it claim again)`,
     );
   },
 });

@@ -1,5 +1,4 @@
-/** Tries the endpoints of a run before it is queued: can they be asked, and do they give what the run needs. */
-
+/** Tries the endpoints of a run before it is queued. */
 import { probeEndpoints, probePictures, probeReachable } from '@swefarm/runs';
 import {
   asksPolicy,
@@ -15,35 +14,35 @@ import { say } from './terminal.ts';
 
 export type EndpointCheck = {
   record: RunRecord;
-  /** The run's instances: the longest problem statement must fit. */
+  /** The longest problem statement must fit the context. */
   instances: readonly Instance[];
   apiKey: PolicyKey | null;
   acceptRawLogprobs: boolean;
-  /** False with --no-probe: nothing is tried. */
+  /** False with --no-probe. */
   probes: boolean;
   signal: AbortSignal;
 };
 
 /**
- * Throws UnusableError with the failure and its remedy: `policy_endpoint` where no endpoint can be asked, `policy_tokens` where the run could not train, `policy_pictures` where an
- * endpoint refuses the pictures of its instances. Asks nothing for runs without a policy.
+ * Throws UnusableError with the remedy: `policy_endpoint` when no endpoint responds, `policy_tokens` when the run could not train,
+ * `policy_pictures` when an endpoint refuses pictures.
  */
 export async function requireFitEndpoints(farm: Farm, trial: EndpointCheck): Promise<void> {
   const { policy } = trial.record;
   const shows = trial.instances.some(({ pictures = [] }) => pictures.length > 0);
   if (!policy || !trial.probes) return;
-  const [spoken] = policy.name === null ? [] : await farm.policies.get([policy.name]);
-  if (spoken && spoken.state !== 'serving') {
-    say(`swefarm: policy ${spoken.name} is ${spoken.state}: its endpoints are not tried`);
+  const [registered] = policy.name === null ? [] : await farm.policies.get([policy.name]);
+  if (registered && registered.state !== 'serving') {
+    say(`swefarm: policy ${registered.name} is ${registered.state}: its endpoints are not tried`);
     return;
   }
-  const urls = spoken && spoken.endpoints.length > 0 ? spoken.endpoints : policy.urls;
+  const urls = registered && registered.endpoints.length > 0 ? registered.endpoints : policy.urls;
   await requireReachable(urls, policy, trial);
   if (shows) await requirePictures(urls, policy, trial);
   if (policy.require_tokens) await requireTrainable(urls, policy, trial);
 }
 
-/** An endpoint that fails beside one that answers gives a warning: workers use the others. */
+/** A failing endpoint is only a warning while another one responds. */
 async function requireReachable(
   urls: readonly string[],
   { model }: PolicyConfig,
@@ -59,7 +58,7 @@ async function requireReachable(
   if (lines.length > 0 && tried.every(({ status }) => status === 'fail'))
     throw new UnusableError(
       'policy_endpoint',
-      ['no endpoint of this run can be asked:', ...lines, 'endpoints that come up later: --no-probe'].join(
+      ['no endpoint of this run responds:', ...lines, 'for endpoints that start later: --no-probe'].join(
         '\n  ',
       ),
     );
@@ -95,7 +94,7 @@ async function requireTrainable(
     apiKey,
     signal,
     acceptRawLogprobs,
-    // It is unknown how an external agent asks: tools are tried but not required.
+    // The requests of an external agent are unknown: tools are tried but not required.
     ...(asksPolicy(agent.type) ? { action: agent.action } : {}),
     contextLimit: agent.context_limit,
     sequenceBudget: agent.max_sequence_tokens,

@@ -1,5 +1,4 @@
 /** `swefarm eval`: grades predictions as the SWE-bench harness does, and writes the same files. */
-
 import type { Dataset } from '@swefarm/datasets';
 import { describeProblems } from '@swefarm/datasets';
 import { newRunRecord } from '@swefarm/runs';
@@ -21,7 +20,7 @@ import { EVALUATION, type EvalValues } from './evaloptions.ts';
 import { openEvalOutput, readStatuses, readStoredEvaluation, writeEvaluation } from './evaloutput.ts';
 import { type Evaluation, writeReports } from './evalreport.ts';
 import type { ExitCode } from './exit.ts';
-import { openHome, openHomeFarm } from './home.ts';
+import { openHome } from './home.ts';
 import { datasetOf, producerConfig } from './options.ts';
 import { runSession } from './session.ts';
 import { listenForEvaluations, type Stop } from './stop.ts';
@@ -63,9 +62,7 @@ async function runEval(o: EvalValues): Promise<ExitCode> {
     begun: begun?.evaluation ?? null,
   });
   const timeoutSeconds = record.evaluation.timeout;
-  const evaluation = {
-    ...{ o, config, logs, runId, dataset, given, plans, items, begun, work, timeoutSeconds },
-  };
+  const evaluation = { o, config, logs, runId, dataset, given, plans, items, begun, work, timeoutSeconds };
   await announce(evaluation);
   const ended = new Map<EvalTask, EvaluationEnd>();
   try {
@@ -86,11 +83,10 @@ async function announce({ items, runId }: Evaluation): Promise<void> {
   if (changed.length === 0) return;
   const named = changed.slice(0, 5).join(', ') + (changed.length > 5 ? `, … (${changed.length})` : '');
   say(
-    `swefarm: evaluated earlier with another patch, and not again: ${named}; choose another --run-id for a new run`,
+    `swefarm: evaluated earlier with another patch, and not evaluated again: ${named}; choose another --run-id for a new run`,
   );
 }
 
-/** The record of the farm's run; its rows are filled in once they are known. */
 function recordOf(
   o: EvalValues,
   dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>,
@@ -100,7 +96,7 @@ function recordOf(
   return newRunRecord({ dataset, flags: { ...given, evalTimeout: o.timeout } }, false);
 }
 
-/** Writes what needs no container and runs the rest; false when a signal came first. */
+/** Returns false when a signal came first. */
 async function evaluateOpen(
   evaluation: Evaluation,
   stop: Stop,
@@ -117,24 +113,23 @@ async function evaluateOpen(
   await using stack = new AsyncDisposableStack();
   let output = begun && stack.use(await openEvalOutput(o, work, lineOf));
   if (output) {
-    say(`swefarm: resuming: ${output.name} holds: ${output.lines.size} of ${items.size} lines`);
+    say(`swefarm: resuming: ${output.name} has ${output.lines.size} of ${items.size} lines`);
     const ends = await readStatuses(o, work, lineOf);
     for (const [id, item] of items) {
       const { prediction, round, state } = item;
       const found = ends.get(id);
-      // The report was written but not the line: make both again.
+      // The report was written without the line: both are made again.
       if (!found) ended.delete(item);
       else if (state === 'open') ended.set(item, { instance_id: prediction.instance_id, round, ...found });
     }
     if (ends.size === items.size) return true;
   }
   const home = await openHome(config, record, begun, stack, stop.draining);
-  const farm = await openHomeFarm(home, stack, stop.draining);
   if (!output) {
     await writeEvaluation(o, work, runId, home.stateDir);
     output = stack.use(await openEvalOutput(o, work, lineOf));
   }
-  const session = { ...home, farm, output, record, instances, stop, patches: patchesOf(work) };
+  const session = { ...home, output, record, instances, stop, patches: patchesOf(work) };
   const { complete } = await runSession(
     { ...session, copyArtifactsTo: o.copyArtifacts },
     {
@@ -149,7 +144,7 @@ async function evaluateOpen(
   return complete;
 }
 
-/** Tasks that need no container: empty and blank patches, and those that an earlier start finished. */
+/** Empty and blank patches, and tasks of an earlier start. */
 async function finishWithoutContainer(
   { items, plans }: Evaluation,
   ended: Map<EvalTask, EvaluationEnd>,

@@ -1,5 +1,4 @@
 /** The input of `eval`: a file of predictions, gold, or the lost evaluations of an earlier run. */
-
 import type { Dataset, RowProblem } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
 import type { OutputLine } from '@swefarm/trajectories';
@@ -16,13 +15,12 @@ import type { EvalValues } from './evaloptions.ts';
 export type EvalInput = {
   /** For messages. */
   name: string;
-  /** Accepted predictions of the first round, in file order. */
+  /** Valid predictions of the first round, in file order. */
   predictions: readonly Prediction[];
-  /** What each round evaluates. */
   rounds: readonly (readonly Prediction[])[];
   /** The predictions that a round's report counts as submitted. */
   all(round: number): readonly Prediction[];
-  /** How often each prediction is evaluated. */
+  /** Evaluations of each prediction. */
   times: number;
   problems: readonly RowProblem[];
   /** With --from: the old line of a prediction. */
@@ -40,8 +38,7 @@ export async function readEvalInput(
     throw new UsageError('give --predictions FILE (or gold), or --from OUTPUT');
   }
   if (from !== undefined) {
-    if (times > 1)
-      throw new UsageError('--n-times does not go with --from: each lost evaluation is made up for once');
+    if (times > 1) throw new UsageError('--n-times does not go with --from, which evaluates each patch once');
     const model = (await readOutputRun(from))?.record.policy?.model ?? 'patch';
     const lost = await readLostEvaluations(from, model, dataset.ids);
     return {

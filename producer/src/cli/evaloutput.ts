@@ -1,6 +1,4 @@
-/** Optional result lines of `eval`: its own output is the harness's tree, lines are for `show`, `regrade` and trainers. */
-import { createReadStream } from 'node:fs';
-import { parseJsonLines } from '@swefarm/datasets';
+/** Result lines of `eval --output`, beside the harness's tree. */
 import { UsageError } from '@swefarm/shared';
 import type { LineSummary, OutputLine } from '@swefarm/trajectories';
 import {
@@ -9,6 +7,7 @@ import {
   type Output,
   type OutputEvaluation,
   type OutputRun,
+  readLines,
   readOutputRun,
   requireNewOutput,
   streamOutput,
@@ -27,11 +26,7 @@ type LineOf = (rolloutId: string) => OutputLine | undefined;
 const fileOf = ({ output }: EvalValues): string | null =>
   output === undefined || output === '-' ? null : output;
 
-/**
- * What an earlier start of this evaluation left in the output; null when the output is new or is not a file.
- *
- * @throws UsageError when the file belongs to something else
- */
+/** The record of an earlier start; null for a new output. Throws UsageError when the file belongs to something else. */
 export async function readStoredEvaluation(o: EvalValues): Promise<StoredEvaluation | null> {
   const path = fileOf(o);
   if (path === null) return null;
@@ -41,11 +36,11 @@ export async function readStoredEvaluation(o: EvalValues): Promise<StoredEvaluat
     await requireNewOutput(path);
     return null;
   }
-  const other = (say: string) =>
-    new UsageError(`${path}: ${say}, or choose another --output`, { code: 'output_exists' });
+  const other = (why: string) =>
+    new UsageError(`${path}: ${why}, or choose another --output`, { code: 'output_exists' });
   if (o.runId !== undefined && o.runId !== evaluation.run_id) {
     const { run_id } = evaluation;
-    throw other(`holds the lines of evaluation ${run_id}; give --run-id ${run_id} to continue it`);
+    throw other(`has the lines of evaluation ${run_id}; give --run-id ${run_id} to continue it`);
   }
   if (evaluation.mends !== (o.from !== undefined)) {
     throw other(`was begun with ${evaluation.mends ? '--from' : '--predictions'}; give the same again`);
@@ -53,7 +48,7 @@ export async function readStoredEvaluation(o: EvalValues): Promise<StoredEvaluat
   return { ...stored, evaluation };
 }
 
-/** Records beside a new output what it will hold, so that the same command can resume it. */
+/** Writes the record beside a new output, so that the same command can resume it. */
 export async function writeEvaluation(
   o: EvalValues,
   work: EvaluationRun,
@@ -77,7 +72,6 @@ export async function writeEvaluation(
   });
 }
 
-/** With --from, it writes the old lines with their new verdicts. */
 export async function openEvalOutput(o: EvalValues, work: EvaluationRun, lineOf: LineOf): Promise<Output> {
   if (o.output === undefined) return streamOutput(() => Promise.resolve());
   const path = o.output;
@@ -107,9 +101,7 @@ export async function readStatuses(
   const path = fileOf(o);
   if (path === null) return ends;
   const ids = new Map([...work.items.keys()].map((id) => [lineOf(id)?.rollout_id ?? id, id]));
-  for await (const row of parseJsonLines(createReadStream(path))) {
-    if (!('value' in row)) continue;
-    const line = row.value as OutputLine;
+  for await (const line of readLines(path)) {
     const id = ids.get(line.rollout_id);
     if (id !== undefined)
       ends.set(id, { end: evaluationStatusOf(line, line.report), message: line.failure?.message ?? null });

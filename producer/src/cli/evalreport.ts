@@ -15,7 +15,6 @@ import type { StoredEvaluation } from './evaloutput.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { repeatCommand, say, widthOf } from './terminal.ts';
 
-/** What is known before anything runs. */
 export type Evaluation = {
   o: EvalValues;
   config: ProducerConfig;
@@ -25,13 +24,13 @@ export type Evaluation = {
   given: EvalInput;
   plans: GradingPlans;
   items: EvalTask[];
-  /** What an earlier start left in the output. */
+  /** The record of an earlier start. */
   begun: StoredEvaluation | null;
   work: EvaluationRun | null;
   timeoutSeconds: number;
 };
 
-/** Writes the report of each round, prints what to do next, and returns the exit code. */
+/** Writes the report of each round, prints the next step, and returns the exit code. */
 export async function writeReports(
   evaluation: Evaluation,
   ended: Map<EvalTask, EvaluationEnd>,
@@ -58,11 +57,11 @@ export async function writeReports(
   for (const path of reports) say(`report: ${path}`);
   if (!complete) return EXIT.interrupted;
   const unjudged = [...ended.values()].some(({ end }) => !JUDGED.has(end));
-  // A task without an end has a result that could not be read; a message has named it.
+  // The result of an open task could not be read.
   return unjudged || open > 0 || given.problems.length > 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }
 
-/** Statuses that are verdicts on the patch: the harness counts some of them as errors, but evaluating again would not change them. */
+/** Statuses that a second evaluation would not change, although the harness counts some as errors. */
 const JUDGED = new Set([
   'resolved',
   'unresolved',

@@ -1,5 +1,4 @@
 /** Evaluates the gold patch and the untouched tree of instances in one run: for `swefarm health` and `swefarm dataset verify`. */
-
 import type { Dataset } from '@swefarm/datasets';
 import { untouchedPatch } from '@swefarm/grading';
 import type { HealthFinding } from '@swefarm/runs';
@@ -8,7 +7,7 @@ import { type ArtifactContent, parseRolloutId, type Result } from '@swefarm/shar
 import { streamOutput } from '@swefarm/trajectories';
 import { planGrading } from '../eval/gradingplans.ts';
 import { group, text, type Values } from './declare.ts';
-import { openHome, openHomeFarm } from './home.ts';
+import { openHome } from './home.ts';
 import { DATASET, FARM, GRADING, producerConfig, WORKER_COMMAND, WORKER_RUNTIME } from './options.ts';
 import { runSession } from './session.ts';
 import type { Stop } from './stop.ts';
@@ -16,7 +15,7 @@ import { localWorkers } from './workers.ts';
 
 export type Examined = {
   findings: Map<string, HealthFinding>;
-  /** Why no evaluation of gold came to a verdict, for instances that have no finding: a failure's class, and what it says. */
+  /** For instances without a finding: class and message of the failure of gold. */
   unjudged: Map<string, Unjudged>;
   complete: boolean;
 };
@@ -25,7 +24,6 @@ export type Unjudged = { reason: string; message: string };
 
 export type Rounds = { gold: number; noop: number };
 
-/** The options of a command that examines instances; its own come before them. */
 export const EXAMINATION = {
   '--timeout <seconds>': text('longest time of the tests (default: 1800)'),
   '--health <file>': text('file that records the findings (default: health.jsonl in the state folder)'),
@@ -65,7 +63,6 @@ export async function examine(
   const rounds = new Map<string, EvaluationRound[]>();
   await using stack = new AsyncDisposableStack();
   const home = await openHome(producerConfig(o), record, null, stack, stop.draining);
-  const farm = await openHomeFarm(home, stack, stop.draining);
   const output = stack.use(streamOutput(() => Promise.resolve()));
   const onResult = async (result: Result, content: ArtifactContent | null): Promise<void> => {
     const { instanceId, index } = parseRolloutId(result.rollout_id);
@@ -74,10 +71,10 @@ export async function examine(
     rounds.set(instanceId, own);
   };
   const rollouts = new Set(rolloutIds(record, instances));
-  const session = { ...home, farm, output, record, instances, patches, stop };
+  const session = { ...home, output, record, instances, patches, stop };
   const { complete } = await runSession(session, {
     ...{ rollouts, onResult, workers: localWorkers(o, home) },
-    // The untouched trees are among them.
+    // The rollouts include the untouched trees.
     words: { resolved: false, turns: false },
   });
   const findings = new Map<string, HealthFinding>();
@@ -85,15 +82,22 @@ export async function examine(
   for (const instance of instances) {
     const own = rounds.get(instance.instance_id) ?? [];
     const network = instance.needs_egress ? 'egress' : record.sandbox.eval_network;
-    const there = (from: number, to?: number) => own.slice(from, to).filter((round) => round !== undefined);
-    const finding = healthFinding(instance, network, there(0, times.gold), there(times.gold), new Date());
+    const existing = (from: number, to?: number) =>
+      own.slice(from, to).filter((round) => round !== undefined);
+    const finding = healthFinding(
+      instance,
+      network,
+      existing(0, times.gold),
+      existing(times.gold),
+      new Date(),
+    );
     if (finding) findings.set(instance.instance_id, finding);
-    else unjudged.set(instance.instance_id, unjudgedBecause(there(0, times.gold)));
+    else unjudged.set(instance.instance_id, unjudgedBecause(existing(0, times.gold)));
   }
   return { findings, unjudged, complete };
 }
 
-/** Of several evaluations of gold, the first that failed says why; one that was not run leaves no failure. */
+/** The first failure among the evaluations of gold. */
 function unjudgedBecause(gold: readonly EvaluationRound[]): Unjudged {
   const failure = gold.map(({ result }) => result.failure).find((one) => one !== null);
   if (failure) return { reason: failure.class, message: failure.message };

@@ -1,7 +1,7 @@
 import { SwefarmError, UnusableError, UsageError } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { errorExitCode } from './errorexit.ts';
 import { exitCode } from './exit.ts';
+import { errorExitCode } from './run.ts';
 
 const judged = (a: number, b: number) =>
   new Map([

@@ -1,5 +1,4 @@
-/** Exit codes that scripts rely on; 1 is unused, so that a crash of Node is not mistaken for a verdict. Imports nothing: `--help` needs them too. */
-
+/** Exit codes; 1 is unused, because a crash of Node has it. Imports nothing, so that `--help` is fast. */
 export const EXIT = {
   allJudged: 0,
   usage: 2,

@@ -28,7 +28,7 @@ const exporting = {
   '--form <form>': text('which form of the format (default: its first one)'),
   '--out <path>': required(text('file or folder to write; - is standard output')),
   '--recipe <file>': text('YAML file with parts of results and their shares, in place of results'),
-  '--dataset <file>': text('dataset of the rollouts: its licences and problems travel with them'),
+  '--dataset <file>': text('dataset of the rollouts: its licences and problem statements are exported too'),
   ...CHOICE,
   ...FARM,
 };
@@ -139,7 +139,7 @@ async function writeChosen(work: Work, path: string): Promise<ExitCode> {
   return lost.size > 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }
 
-/** An empty choice is an error: an empty file would look like data. */
+/** Throws UsageError for an empty choice, because an empty file would look like data. */
 function requireSome(
   { chosen, seen, dropped, samples }: Choice,
   sources: readonly ResultSource[],
@@ -148,7 +148,7 @@ function requireSome(
 ): void {
   if (chosen.size === 0) {
     const names = sources.map(({ name }) => name).join(', ');
-    const why = seen === 0 ? 'it holds no rollout' : described(dropped);
+    const why = seen === 0 ? 'it has no rollout' : described(dropped);
     throw new UsageError(`${names}: no rollout is chosen (${why}); loosen the filters`, {
       code: 'nothing_exported',
     });

@@ -1,8 +1,8 @@
-/** How commands open the farm: waiting for Redis where they act on it, lazily where they may not need one. */
+/** Opens the farm of a command: with patience for Redis, or at its first use. */
 import { createLazy, type Farm, type OpenOptions, openFarm, type ProducerConfig } from '@swefarm/shared';
 import { say } from './terminal.ts';
 
-/** For scripts that start while Redis may not run yet: waits `redis_patience_seconds` and reports it. `entrusts` and errors as in `openFarm`. */
+/** Waits `redis_patience_seconds` for Redis. `entrusts` and errors as of `openFarm`. */
 export const openFarmPatiently = async (
   config: ProducerConfig,
   signal?: AbortSignal,
@@ -17,7 +17,7 @@ export const openFarmPatiently = async (
 
 export type LazyFarm = AsyncDisposable & { farm: () => Promise<Farm> };
 
-/** Opens the farm at its first use, because much can be shown without Redis. */
+/** Opens the farm at its first use. */
 export function lazyFarm(config: () => ProducerConfig): LazyFarm {
   const farm = createLazy(async () => await openFarm(config(), 'producer'));
   return {

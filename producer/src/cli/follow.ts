@@ -1,5 +1,4 @@
-/** Collects with a display: progress, what the workers do, and readable lines when the output is a terminal. */
-
+/** Collects results and shows their progress. */
 import { type Farm, type ProducerConfig, type RunRecord, successOf } from '@swefarm/shared';
 import type { OutputLine } from '@swefarm/trajectories';
 import {
@@ -14,28 +13,26 @@ import {
 import { type Progress, type ProgressWords, startProgress } from '../view/progress.ts';
 import { styled, writeTo } from './terminal.ts';
 
-export type Follow = {
+/** A run whose record is final and whose output is open. */
+export type OpenRun = {
   farm: Farm;
   config: ProducerConfig;
   record: RunRecord;
-  rollouts: ReadonlySet<string>;
   output: Output;
   copyArtifactsTo?: string | undefined;
-  onResult?: CollectOptions['onResult'] | undefined;
-  /** As in CollectOptions. */
-  feed?: CollectOptions['feed'];
-  mark?: CollectOptions['mark'];
-  onLine?: CollectOptions['onLine'];
-  /** What the progress display shows. */
-  words?: ProgressWords | undefined;
-  signal: AbortSignal;
-  /** Receives the progress display once it is shown, to print lines without tearing it. */
-  onProgress?: (progress: Progress) => void;
 };
+
+export type Follow = OpenRun &
+  Pick<CollectOptions, 'rollouts' | 'onResult' | 'feed' | 'mark' | 'onLine'> & {
+    words?: ProgressWords | undefined;
+    signal: AbortSignal;
+    /** Receives the progress display, above which notes are printed. */
+    onProgress?: (progress: Progress) => void;
+  };
 
 const WATCH_MS = 2_000;
 
-/** Collects until all results are there or the signal ends it. Throws as {@link collect} does. */
+/** Errors as of {@link collect}. */
 export async function follow(task: Follow): Promise<Collected> {
   const { farm, rollouts, output } = task;
   const progress = startProgress(rollouts.size, output.lines.values(), process.stderr, task.words);
@@ -43,22 +40,16 @@ export async function follow(task: Follow): Promise<Collected> {
   const watch = setInterval(() => void watchFarm(task, progress), WATCH_MS);
   try {
     return await collect(farm, {
+      ...task,
       runId: task.record.run_id,
-      rollouts,
-      output,
       // The farm may open more rollouts in place of lost ones.
       growing: task.record.refills > 0,
-      copyArtifactsTo: task.copyArtifactsTo,
       patienceMs: task.config.redis_patience_seconds * 1000,
-      onResult: task.onResult,
-      feed: task.feed,
-      mark: task.mark,
       onLine: (line) => {
         task.onLine?.(line);
         progress.add(line);
       },
       onWarning: (text) => progress.say(`swefarm: ${text}`),
-      signal: task.signal,
     });
   } finally {
     clearInterval(watch);
@@ -70,15 +61,13 @@ async function watchFarm({ farm, record }: Follow, progress: Progress): Promise<
   try {
     const [workers, pause] = await Promise.all([farm.registry.list(), farm.groups.paused(record.run_id)]);
     const running = workers.reduce((sum, worker) => sum + worker.active, 0);
-    const held = pause?.reason ?? null;
-    const paused =
-      held === null
-        ? (workers.find((worker) => worker.paused !== null)?.paused ?? null)
-        : `${held}; swefarm resume ${record.run_id}`;
-    const note = workers.length === 0 ? 'no worker alive' : paused === null ? null : `paused: ${paused}`;
+    const paused = pause?.reason
+      ? `${pause.reason}; swefarm resume ${record.run_id}`
+      : workers.find((worker) => worker.paused !== null)?.paused;
+    const note = workers.length === 0 ? 'no worker alive' : paused ? `paused: ${paused}` : null;
     progress.note(running, note);
   } catch {
-    // collect() itself waits for Redis, and throws when its patience ends.
+    // collect() waits for Redis, and throws after its patience.
     progress.note(null, 'Redis does not answer');
   }
 }

@@ -1,5 +1,4 @@
-/** `--gym-config`: settings from a file with Gym's keys count as flags, unless the flag itself is given. */
-
+/** `--gym-config`: settings of Gym's agent as flags; given flags win. */
 import type { RunFlagValues } from '@swefarm/runs';
 import { type GymFlags, readGymConfig } from '@swefarm/trajectories';
 import { group, text } from './declare.ts';

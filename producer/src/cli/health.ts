@@ -1,5 +1,4 @@
 /** `swefarm health`: evaluates the gold patch and the untouched tree of each instance and records the findings. */
-
 import { appendFindings, type HealthFinding, registryPath, withEgress } from '@swefarm/runs';
 import { brokenBecause, type Instance } from '@swefarm/shared';
 import { renderTable } from '@swefarm/trajectories';
@@ -28,7 +27,7 @@ async function runHealth(o: HealthValues): Promise<ExitCode> {
   const dataset = await datasetOf(o, stop.draining);
   const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
   const without = dataset.instances.length - instances.length;
-  if (without > 0) say(`swefarm: ${without} rows withhold their gold patch: nothing can be known of them`);
+  if (without > 0) say(`swefarm: ${without} rows have no gold patch and cannot be examined`);
   if (instances.length === 0) return EXIT.someNotJudged;
 
   const gold = Math.max(1, o.nTimes);
@@ -48,22 +47,22 @@ async function runHealth(o: HealthValues): Promise<ExitCode> {
     }
   }
   await appendFindings(registry, [...findings.values()]);
-  await tell(instances, first, registry);
+  await printFindings(instances, first, registry);
   if (!first.complete) return EXIT.interrupted;
   return findings.size < instances.length ? EXIT.someNotJudged : EXIT.allJudged;
 }
 
 /** Prints a table on a terminal, else the findings as JSONL. */
-async function tell(
+async function printFindings(
   instances: readonly Instance[],
   { findings, unjudged }: Pick<Examined, 'findings' | 'unjudged'>,
   registry: string,
 ): Promise<void> {
-  const word = (id: string, finding: HealthFinding | undefined): string =>
+  const healthOf = (id: string, finding: HealthFinding | undefined): string =>
     finding ? (brokenBecause(finding) ?? 'healthy') : `no verdict: ${unjudged.get(id)?.reason ?? 'cut off'}`;
   const rows = instances.map(({ instance_id }) => {
     const finding = findings.get(instance_id);
-    return [instance_id, finding ? finding.gold_seconds.toFixed(1) : '-', word(instance_id, finding)];
+    return [instance_id, finding ? finding.gold_seconds.toFixed(1) : '-', healthOf(instance_id, finding)];
   });
   const columns = [{ name: 'instance' }, { name: 'gold s', align: 'right' as const }, { name: 'health' }];
   if (process.stdout.isTTY) await print(renderTable(columns, rows));

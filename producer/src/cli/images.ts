@@ -13,11 +13,11 @@ import { print, say } from './terminal.ts';
 const WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs', import.meta.url));
 
 const ACTIONS = {
-  list: 'list the images that are needed, which of them are there, and their sizes',
+  list: 'list the images of the dataset, with their presence and sizes',
   pull: 'pull the images that are missing; safe to repeat',
   convert: 'make .sif files at apptainer_images (a path with {image}) from what the engine has or fetches',
-  prune: 'remove what the farm brought and this dataset does not need',
-  verify: 'compare with the digests written down when the farm brought them',
+  prune: 'remove images that the farm pulled and this dataset does not need',
+  verify: 'compare with the digests recorded when the farm pulled them',
 } as const;
 
 const Line = z.object({
@@ -37,7 +37,7 @@ const imagesCommand = (action: string, description: string) =>
       ...group('Output:', { '--json': flag('print one JSON object per image') }),
       ...group('Farm:', {
         '--worker-config <file>': text('configuration of the worker: runtime, mirrors, pulls at once'),
-        '--runtime <name>': text('the runtime whose images are meant: docker, podman, apptainer, …'),
+        '--runtime <name>': text('the runtime of the images: docker, podman, apptainer, …'),
       }),
       ...DATASET,
     },
@@ -118,7 +118,7 @@ async function callWorker(
     );
     child.once('close', (code) => resolve(code ?? EXIT.interrupted));
   });
-  // The worker ends first and gives the exit code, so that an interrupted conversion leaves no files.
+  // The worker ends first, so that an interrupted conversion leaves no files.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
   child.stdin.on('error', () => undefined);
   const lines = [...needed].map(([image, instances]) => [image, ...instances].join('\t'));

@@ -1,4 +1,4 @@
-/** `swefarm import`: stores what another program left, so that it can be graded, mixed and exported. */
+/** `swefarm import`: stores rollouts of another program, for grading and exports. */
 import { Instance, newId, UsageError } from '@swefarm/shared';
 import { IMPORT_FORMATS, openImportStore, terminalSafe } from '@swefarm/trajectories';
 import { choice, command, required, text } from './declare.ts';
@@ -29,7 +29,7 @@ export const importing = command({
 
 type ImportValues = { output: string; artifacts: string | undefined; model: string | undefined };
 
-/** Why an id cannot name an instance; null where it can. Artifacts and exports are files and folders of this name. */
+/** Why an id is invalid; null: valid. Artifacts and exports are files and folders of this name. */
 const problemOfId = (id: string): string | null =>
   Instance.shape.instance_id.safeParse(id).success
     ? null

@@ -29,9 +29,7 @@ async function showTurns(rolloutId: string, o: LogValues): Promise<ExitCode> {
   const stop = listenForStop();
   await using farm = await openFarm(producerConfig(o), 'producer', { signal: stop.draining });
   if (!(await farm.runs.getInstance(runId, instanceId))) {
-    throw new UsageError(
-      `rollout ${rolloutId}: not at ${farm.address}; swefarm status lists the runs there are`,
-    );
+    throw new UsageError(`rollout ${rolloutId}: not at ${farm.address}; swefarm status lists all runs`);
   }
   const options = {
     width: widthOf(process.stdout),
@@ -42,21 +40,21 @@ async function showTurns(rolloutId: string, o: LogValues): Promise<ExitCode> {
     print(o.json ? JSON.stringify(turn) : describeLiveTurn(turn, options));
   let after = '0';
   let shown = 0;
-  let said = '';
+  let lastState = '';
   for (;;) {
     const result = await farm.results.get(rolloutId);
     const { turns, last_id } = await farm.live.turns(rolloutId, after);
     after = last_id;
     for (const turn of turns) await show(turn);
     shown += turns.length;
-    if (result && shown === 0) await print(await kept(farm, result.artifact, o.json, options));
+    if (result && shown === 0) await print(await storedTurns(farm, result.artifact, o.json, options));
     if (result) {
       say(`swefarm: ${rolloutId} ${result.outcome}; swefarm show ${rolloutId} has patch, report and timings`);
       return EXIT.allJudged;
     }
-    const where = await whereabouts(farm, rolloutId);
-    if (where !== said) say(`swefarm: ${where}`);
-    said = where;
+    const state = await stateOf(farm, rolloutId);
+    if (state !== lastState) say(`swefarm: ${state}`);
+    lastState = state;
     if (!o.follow || stop.draining.aborted) return EXIT.allJudged;
     await sleepAtMost(LOOK_MS, stop.draining);
   }
@@ -64,14 +62,19 @@ async function showTurns(rolloutId: string, o: LogValues): Promise<ExitCode> {
 
 type Options = Parameters<typeof describeTurns>[1];
 
-async function kept(farm: Farm, locator: string | null, json: boolean, options: Options): Promise<string> {
+async function storedTurns(
+  farm: Farm,
+  locator: string | null,
+  json: boolean,
+  options: Options,
+): Promise<string> {
   const content = await farm.artifacts.read(locator);
-  if (!content?.trajectory) return 'no trajectory was kept for this rollout';
+  if (!content?.trajectory) return 'no trajectory is stored for this rollout';
   if (json) return plainJson(content.trajectory);
   return describeTurns(content.trajectory, options);
 }
 
-async function whereabouts(farm: Farm, rolloutId: string): Promise<string> {
+async function stateOf(farm: Farm, rolloutId: string): Promise<string> {
   const workers = await farm.registry.list();
   const running = await farm.live.running(workers.map(({ worker }) => worker));
   const state = running.find((one) => one.rollout_id === rolloutId);

@@ -1,4 +1,4 @@
-/** The command line `swefarm`: finds the command that was asked for and loads its source, and no other. */
+/** The command line `swefarm`: finds the command by its name and loads its source alone. */
 import { Command, CommanderError } from 'commander';
 import { COMMANDS } from './commands.ts';
 
@@ -17,7 +17,7 @@ const program = new Command('swefarm')
   .exitOverride()
   .addHelpText('after', EXIT_CODES);
 
-// It is not an error when a reader closes the pipe (`| head`).
+// A reader that closes the pipe (`| head`) is not an error.
 process.stdout.on('error', async (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   const { EXIT } = await import('./exit.ts');
@@ -26,11 +26,10 @@ process.stdout.on('error', async (error: NodeJS.ErrnoException) => {
 
 const words = process.argv.slice(2);
 if (words[0] === '--version' || words[0] === '-V') {
-  const { printVersion } = await import('./printversion.ts');
-  printVersion();
+  const { softwareVersion } = await import('@swefarm/shared');
+  console.log(softwareVersion());
   process.exit(0);
 }
-// `swefarm help NAME` and `swefarm NAME --help` are the same.
 const name = words[0] === 'help' ? words[1] : words[0];
 const entry = COMMANDS.find((one) => one.name === name);
 

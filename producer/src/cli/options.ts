@@ -1,5 +1,5 @@
 /** Options that several commands share, made from the tables of configuration keys and run flags. */
-
+import { readFileSync } from 'node:fs';
 import type { Dataset, DatasetFilters, RowOptions } from '@swefarm/datasets';
 import { openPictureFolder } from '@swefarm/datasets';
 import { NOT_FOR_OPEN_RUNS } from '@swefarm/gateway';
@@ -28,35 +28,29 @@ import {
   type Values,
   whole,
 } from './declare.ts';
-import { expandIds } from './ids.ts';
 import { say } from './terminal.ts';
 
-/** Texts of configuration keys, by the names of their flags. */
+/** Values of configuration keys, by the names of their flags. */
 export type ConfigValues = Readonly<Record<string, string | undefined>>;
 
-const CONFIG_FILE = '--config <file>';
 /** Prefix of the keys that only `serve` has, and of those that only `dataset fetch` has. */
 const GATEWAY = 'gateway_';
 const HUB = 'hub_';
 
-function configKeys(heading: string, takes: (key: string, secret: boolean) => boolean): Option[] {
-  return configOptions('producer')
+const configKeys = (heading: string, takes: (key: string, secret: boolean) => boolean): Option[] =>
+  configOptions('producer')
     .filter(({ key, secret }) => takes(key, secret))
     .map((one) => new Option(one.flag, one.doc).helpGroup(heading));
-}
 
-function withFile(heading: string, takes: Parameters<typeof configKeys>[1]): Bundle<ConfigValues> {
-  return {
-    made: () => [
-      new Option(CONFIG_FILE, 'YAML file with any of these keys').helpGroup(heading),
-      ...configKeys(heading, takes),
-    ],
-  };
-}
+const withFile = (heading: string, takes: Parameters<typeof configKeys>[1]): Bundle<ConfigValues> => ({
+  made: () => [
+    new Option('--config <file>', 'YAML file with any of these keys').helpGroup(heading),
+    ...configKeys(heading, takes),
+  ],
+});
 
-/** Options for Redis, artifacts and state: the configuration's keys, and the file that may hold them. */
 export const FARM = {
-  // Every user of the machine can read a command line: secrets belong in files and variables.
+  // Every user of the machine can read a command line, so secrets have no flags.
   farm: withFile(
     'Farm:',
     (key, secret) => (!secret || key === 'redis_url') && !key.startsWith(GATEWAY) && !key.startsWith(HUB),
@@ -64,14 +58,12 @@ export const FARM = {
 };
 export type FarmValues = Values<typeof FARM>;
 
-/** The hub's address, and the file that may hold its token. */
 export const HUB_OPTIONS = { hub: withFile('Hub:', (key, secret) => key.startsWith(HUB) && !secret) };
 
 const GATEWAY_OPTIONS: Bundle<ConfigValues> = {
   made: () => configKeys('Gateway:', (key, secret) => key.startsWith(GATEWAY) && !secret),
 };
 
-/** Options of the worker that a command starts itself. */
 export const WORKER_RUNTIME = group('Worker:', {
   '--runtime <runtime>': choice('what runs containers', RUNTIMES),
 });
@@ -79,7 +71,7 @@ export const WORKER_COMMAND = group('Worker:', {
   '--worker-command <command>': text('command that starts a worker; its words are split at blanks'),
 });
 
-/** How rows are read that a command gets from its dataset, or from its callers. */
+/** How rows of a dataset, or of callers, are read. */
 export const ROWS = group('Dataset:', {
   '--family <family>': choice(
     'naming scheme of images, and grader (default: guessed from the rows)',
@@ -96,7 +88,6 @@ export const ROWS = group('Dataset:', {
   '--skip-ungradable': flag('leave out and count the rows that cannot be graded'),
 });
 
-/** Which rows of a file are taken. */
 export const FILTERS = {
   '--ids <ids>': list('only these instances: a,b,c, or @FILE with one id per line (repeatable)'),
   '--repo <owner/name>': list('only this repository (repeatable)'),
@@ -128,7 +119,7 @@ const RUN_CONFIG = (of: string) =>
 const API_KEY = group('Policy:', {
   '--api-key-env <variable>': text('environment variable that holds the API key of the policy'),
 });
-/** Only the probe reads it: it is not a setting of the run. */
+/** For the probe alone; not a setting of the run. */
 const RAW_LOGPROBS = group('Policy:', {
   '--accept-raw-logprobs': flag(
     'with --require-tokens: accept log-probabilities from before sampling changes, because the trainer corrects for them',
@@ -152,7 +143,7 @@ export const RUN = {
   ...RAW_LOGPROBS,
   ...group('Policy:', {
     '--no-probe': flag(
-      'queue without trying the endpoints first: they come up later, or only workers reach them',
+      'queue without trying the endpoints first, which start later or are reachable from workers only',
     ),
   }),
   ...API_KEY,
@@ -161,7 +152,6 @@ export const RUN = {
   }),
 };
 
-/** Options of rollouts that callers request, and the sources of instances. */
 export const SERVE = {
   ...group('Dataset:', {
     '--dataset <file>': text('instances that callers may name by their id alone'),
@@ -169,7 +159,7 @@ export const SERVE = {
   }),
   ...RUN_CONFIG('runs'),
   ...API_KEY,
-  // Flags that `serve` refuses are parsed, so that the error can say why, but hidden in the help.
+  // Flags that `serve` refuses are parsed for the error message, and hidden in the help.
   run: runFlags(
     () => true,
     ({ path }) => path.join('.') in NOT_FOR_OPEN_RUNS,
@@ -178,17 +168,15 @@ export const SERVE = {
   gateway: GATEWAY_OPTIONS,
 };
 
-/** The sampling of the doctor's probe. */
 export const PROBE = {
   sampling: runFlags(({ path }) => path[1] === 'sampling' || path[1] === 'extra_body'),
   ...RAW_LOGPROBS,
 };
 
-/** Options of agents, and those that `eval` names as the harness does. */
+/** Options of agents, and those for which `eval` has the harness's names. */
 const NOT_FOR_GRADING = new Set(['agent_network', 'activate', 'enabled', 'timeout']);
 const GRADING_SECTIONS = new Set(['sandbox', 'evaluation', 'reward']);
 
-/** Those options of a run that matter when patches are only graded. */
 export const GRADING = {
   run: runFlags(
     ({ path: [section = '', key] }) =>
@@ -206,7 +194,7 @@ function runOption(one: RunFlag): Option {
   });
 }
 
-/** The value in the record when the flag is not given; commander must not set it, because a configuration file may. */
+/** The default, for the help alone: commander must not set it, because a configuration file may. */
 function shownDefault({ constant, default: value, path }: RunFlag): string {
   if (constant !== undefined || (typeof value !== 'number' && typeof value !== 'string')) return '';
   if (typeof value === 'string' && value.length > LONGEST_DEFAULT) return '';
@@ -226,7 +214,7 @@ export async function datasetOf(
     sample: o.sample === undefined ? undefined : { count: o.sample, seed: o.sampleSeed ?? 0 },
     first: o.first,
   };
-  // The readers of rows are much to load, for commands that read none.
+  // Loaded late: other commands do not need the readers of rows.
   const { readDataset } = await import('@swefarm/datasets');
   const dataset = await readDataset(o.dataset, {
     filters,
@@ -247,7 +235,6 @@ export const filtersOf = ({ ids, repo, match, maxTests }: Partial<Values<typeof 
   maxTests,
 });
 
-/** How the rows of a command are read. */
 export const rowOptions = (o: Values<typeof ROWS>): RowOptions => ({
   family: o.family,
   verdict: o.verdict,
@@ -269,3 +256,15 @@ export const producerConfig = ({ farm }: { farm: ConfigValues }): ProducerConfig
 /** The secret in the variable of `--api-key-env`. Throws UsageError. */
 export const apiKeyOf = (variable: string | undefined, usual: Secret | null = null): Secret | null =>
   variable === undefined ? usual : environmentSecret(variable, '--api-key-env');
+
+/** The ids of `a,b,c` or of `@FILE`. Throws UsageError for a file that cannot be read. */
+export function expandIds(given: string, flag: string): string[] {
+  if (!given.startsWith('@')) return given.split(',').flatMap((id) => id.trim() || []);
+  try {
+    return readFileSync(given.slice(1), 'utf8')
+      .split(/[\s,]+/)
+      .filter(Boolean);
+  } catch (error) {
+    throw new UsageError(`${flag} ${given}: ${(error as Error).message}`, { cause: error });
+  }
+}

@@ -1,4 +1,4 @@
-/** `swefarm pause` and `swefarm resume`. A run also pauses itself, when infrastructure fails too many of its rollouts. */
+/** `swefarm pause` and `swefarm resume`. The farm also pauses a run when infrastructure fails too many of its rollouts. */
 import { type Farm, resumeRun, UsageError } from '@swefarm/shared';
 import { command } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
@@ -34,6 +34,6 @@ export const resume = command({
 async function withRun(o: FarmValues, run: string, act: (farm: Farm) => Promise<void>): Promise<void> {
   await using farm = await openFarmPatiently(producerConfig(o));
   if (!(await farm.runs.exists(run)))
-    throw new UsageError(`run ${run}: not at ${farm.address}; swefarm status lists what there is`);
+    throw new UsageError(`run ${run}: not at ${farm.address}; swefarm status lists all runs`);
   await act(farm);
 }

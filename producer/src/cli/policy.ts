@@ -77,9 +77,7 @@ type Shown = PolicyRecord & { seen: (EndpointView & { worker: string })[] };
 async function readAll(farm: Farm, name: string | undefined): Promise<Shown[]> {
   const records = await (name === undefined ? farm.policies.list() : farm.policies.get([name]));
   if (name !== undefined && records.length === 0) {
-    throw new UsageError(
-      `policy ${name}: ${farm.address} knows none of this name; swefarm policy show lists all`,
-    );
+    throw new UsageError(`policy ${name}: not at ${farm.address}; swefarm policy show lists all`);
   }
   const reports = await farm.policies.reports();
   const views = [...reports].flatMap(([worker, list]) => list.map((view) => ({ worker, ...view })));

@@ -1,5 +1,4 @@
-/** What `submit` and `rollout` do before they queue anything: read the dataset, make the run's record, compare it with a run to resume. */
-
+/** Reads the dataset of `submit` and `rollout`, makes the run's record and compares it with that of a run to resume. */
 import type { Dataset } from '@swefarm/datasets';
 import {
   addKnownHealth,
@@ -20,13 +19,12 @@ import {
   type Secret,
   UsageError,
 } from '@swefarm/shared';
-import { priceFor, withPrice } from '@swefarm/trajectories';
-import { priceFileOf } from './collection.ts';
+import { withPrice } from '@swefarm/trajectories';
+import { type CollectionValues, queuesAsNeeded, readPrice } from './collection.ts';
 import type { Values } from './declare.ts';
 import { apiKeyOf, type DATASET, datasetOf, type FARM, type RUN } from './options.ts';
 import { say } from './terminal.ts';
 
-/** What a command that makes a run of a dataset is given. */
 export type PrepareValues = Values<typeof DATASET & typeof RUN & typeof FARM>;
 
 export type PreparedRun = {
@@ -35,13 +33,13 @@ export type PreparedRun = {
   record: RunRecord;
   patches: ReadonlyMap<string, readonly string[]> | undefined;
   apiKey: PolicyKey | null;
-  /** The value given now, else the run's own. */
+  /** The value of this command, else that of the run. */
   minGroup: number | undefined;
 };
 
 /** Changes nothing. Throws UsageError for every problem in flags, files and rows. */
 export async function prepareRun(
-  o: PrepareValues,
+  o: PrepareValues & CollectionValues,
   config: ProducerConfig,
   stored: RunRecord | null,
   signal: AbortSignal,
@@ -50,10 +48,15 @@ export async function prepareRun(
   const secret = apiKeyOf(o.apiKeyEnv, config.policy_api_key);
   const wanted = newRunRecord({ dataset, flags: o.run, configFile: o.runConfig }, secret !== null);
   if (stored) requireSameSettings(stored, wanted);
-  const price = priceFor(priceFileOf(o, config), wanted.policy);
+  const price = readPrice(o, config, wanted);
   const record = stored ?? withPrice(wanted, price);
   if (config.prices !== null && price === null && record.policy !== null)
-    say(`swefarm: ${config.prices} has no price of the model ${record.policy.model}: costs are not told`);
+    say(`swefarm: ${config.prices} has no price of the model ${record.policy.model}: costs are unknown`);
+  if (queuesAsNeeded(o) && record.refills + record.oversample > 0) {
+    throw new UsageError(
+      '--refills and --oversample decide themselves what runs; they do not go with a budget, --until-resolved or --again',
+    );
+  }
   const instances = withShownPictures(record, dataset.instances);
   if (AGENTS[record.agent.type].needsPatches !== (o.patches !== undefined)) {
     throw new UsageError('--agent patch and --patches FILE go together: give both or neither');
@@ -65,7 +68,7 @@ export async function prepareRun(
   return { dataset: { ...dataset, instances }, record, patches, apiKey, minGroup };
 }
 
-/** Binds the key to the endpoints of the run and of the configuration, not to those of a policy entry, which others can write. */
+/** Binds the key to the endpoints of the run and of the configuration. Others can write the endpoints of a policy entry. */
 function bindKey(secret: Secret, { policy }: RunRecord, config: ProducerConfig): PolicyKey | null {
   if (policy === null) return null;
   const origins = [...new Set([...originsOf(policy.urls), ...config.policy_api_key_origins])];
@@ -75,7 +78,7 @@ function bindKey(secret: Secret, { policy }: RunRecord, config: ProducerConfig):
   );
 }
 
-/** Adds the registry's findings to the dataset; broken instances are reported, or with --skip-broken left out. */
+/** Adds the findings of `swefarm health`. Broken instances are printed, or with --skip-broken left out. */
 async function addHealth(
   dataset: Dataset,
   { health, skipBroken: skip }: PrepareValues,
@@ -97,7 +100,7 @@ async function addHealth(
   );
 }
 
-/** Stores the key in Redis under the name in the record, and nowhere else. */
+/** Stores the key in Redis alone, under the name in the record. */
 export async function storeApiKey(farm: Farm, config: ProducerConfig, prepared: PreparedRun): Promise<void> {
   const name = prepared.record.policy?.api_key_ref;
   if (!name) return;

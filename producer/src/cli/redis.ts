@@ -1,4 +1,4 @@
-/** `swefarm redis`: runs a Redis for the farm on this host, which others find through a file on the shared file system. */
+/** `swefarm redis`: runs a Redis for the farm on this host. Other hosts read its address from the shared file system. */
 import { lookup } from 'node:dns/promises';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -21,8 +21,8 @@ export const redis = command({
     '--port <n>': defaulted(whole('port; 0: any free one'), 0),
     '--copy-every <seconds>': defaulted(whole('time between two copies'), 30),
     '--redis-server <program>': text('redis-server or valkey-server (default: found on PATH)'),
-    '--standby': flag('wait while another node leads, and take over when that one ends or dies'),
-    '--job <name>': text('name of the job, shown to people who ask who leads'),
+    '--standby': flag('wait while another node leads, and lead after its end'),
+    '--job <name>': text('name of the job, shown with the leader'),
     '--until-stdin-ends': flag('stop when standard input ends, not at SIGTERM: for batch schedulers'),
     '--node <name>': text('name of this node (default: host name)'),
     ...FARM,
@@ -48,7 +48,7 @@ export const redis = command({
   },
 });
 
-/** Resolves the host to an address: Redis listens on addresses, and other nodes may know the host by another name. */
+/** Resolves the host to an address: Redis listens on addresses, and other nodes may use another name of the host. */
 async function addressOf(host: string): Promise<string> {
   try {
     return (await lookup(host)).address;
@@ -61,7 +61,7 @@ async function addressOf(host: string): Promise<string> {
 
 function untilStdinEnds(): AbortSignal {
   const ended = new AbortController();
-  process.on('SIGTERM', () => say('swefarm redis: staying until standard input ends'));
+  process.on('SIGTERM', () => say('swefarm redis: SIGTERM ignored until standard input ends'));
   process.stdin.once('end', () => ended.abort());
   process.stdin.once('error', () => ended.abort());
   process.stdin.resume();

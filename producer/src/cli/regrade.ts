@@ -11,7 +11,6 @@ import {
   type Report,
   RewardChoice,
   SwefarmError,
-  UnusableError,
   UsageError,
 } from '@swefarm/shared';
 import {
@@ -23,6 +22,7 @@ import {
   summariseReport,
   terminalSafe,
   writeOutputRun,
+  writing,
 } from '@swefarm/trajectories';
 import { describeChange, verdictOf } from '../regrade/changes.ts';
 import { type RewardRules, regradeLog, rewardLineAgain } from '../regrade/regrade.ts';
@@ -85,8 +85,8 @@ async function runRegrade(source: string, o: RegradeValues): Promise<ExitCode> {
   const instances = await readInstances(o, signal);
   const tally = { seen: 0, graded: 0, changed: 0, problems: 0 };
   const grader = o.grader ?? null;
-  await using output = await openLines(path);
-  const { write } = output;
+  await using file = await writing(path, () => open(path, 'w'));
+  const write = (text: string): Promise<void> => writing(path, () => file.appendFile(text));
   const work = { source, o, instances, grader, tally, write, signal };
   await (tree ? regradeTree(work) : regradeOutput(work, path));
   const { seen, graded, changed, problems } = tally;
@@ -95,20 +95,6 @@ async function runRegrade(source: string, o: RegradeValues): Promise<ExitCode> {
   say(`results: ${path}`);
   if (signal.aborted) return EXIT.interrupted;
   return problems > 0 ? EXIT.someNotJudged : EXIT.allJudged;
-}
-
-/** Throws UnusableError `output_unwritable`. */
-async function openLines(path: string) {
-  const unwritable = (error: unknown): never => {
-    throw new UnusableError('output_unwritable', `${path}: cannot be written (${errorMessage(error)})`, {
-      cause: error,
-    });
-  };
-  const file = await open(path, 'w').catch(unwritable);
-  return {
-    write: async (text: string): Promise<void> => await file.appendFile(text).catch(unwritable),
-    [Symbol.asyncDispose]: () => file.close(),
-  };
 }
 
 async function readInstances(o: RegradeValues, signal: AbortSignal): Promise<Map<string, Instance> | null> {
@@ -157,10 +143,10 @@ async function regradeLine(
     report = regradeLog(instance, grader ?? asBefore, stored, before);
     tally.graded += 1;
   } else if (instances && line.report && line.report.evaluation !== 'not_run') {
-    throw new UsageError('its log was not kept');
+    throw new UsageError('no log is stored');
   }
   const fresh = rewardLineAgain(line, report, rules);
-  if (!fresh) throw new UsageError('the line holds no facts to reward: an older version wrote it');
+  if (!fresh) throw new UsageError('the line has no facts to reward: an older version wrote it');
   const { copyArtifacts: folder } = work.o;
   if (folder === undefined || !report || !content) return fresh;
   await mkdir(folder, { recursive: true });
@@ -169,7 +155,7 @@ async function regradeLine(
   return { ...fresh, artifact_file };
 }
 
-/** Reports an item that cannot be graded; it stays unchanged. */
+/** Null for an item that cannot be graded: it is printed and stays unchanged. */
 async function trying<T>({ tally }: Work, name: string, action: () => Promise<T>): Promise<T | null> {
   try {
     return await action();
@@ -218,7 +204,7 @@ async function regradeTree(work: Work): Promise<void> {
 function regradeFolder({ instance_id, stored }: TreeFolder, { instances, grader }: Work): Report {
   const instance = instances?.get(instance_id);
   if (!instance) throw new UsageError('the dataset has no such instance');
-  if (!stored) throw new UsageError('the folder holds no log');
+  if (!stored) throw new UsageError('the folder has no log');
   return regradeLog(instance, grader ?? 'auto', stored, null);
 }
 

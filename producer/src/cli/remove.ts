@@ -1,5 +1,4 @@
 /** `swefarm remove`: deletes everything of a run in Redis and in the artifact store. */
-
 import { unknownRun } from '@swefarm/gateway';
 import { type Farm, UsageError } from '@swefarm/shared';
 import { command, flag } from './declare.ts';
@@ -23,7 +22,7 @@ export const remove = command({
 });
 
 async function checkRemovable(farm: Farm, id: string, unfinished: boolean): Promise<void> {
-  // This is the only way to remove a run with an unreadable record.
+  // A run with an unreadable record can be removed too.
   if (!(await farm.runs.exists(id))) throw unknownRun(farm, id);
   const groups = [...(await farm.results.groups(id)).values()];
   const left = groups.reduce((sum, group) => sum + Math.max(0, group.left), 0);

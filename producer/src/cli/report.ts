@@ -116,7 +116,7 @@ async function reportOf(
     if (counted.untilResolved) {
       untilResolved = true;
       say(
-        `swefarm: ${name}: --until-resolved stopped at successes, so its accuracy is of the rollouts that ran and no estimate; pass@k, best@k and intervals are left out`,
+        `swefarm: ${name}: --until-resolved ends an instance at a success, so the accuracy estimates nothing; pass@k, best@k and intervals are left out`,
       );
     }
     for (const [id, fact] of counted.rollouts) rollouts.set(id, fact);
@@ -134,10 +134,10 @@ async function reportOf(
   }));
   const runs = [...records.values()];
   const [first] = runs;
-  // Shards that share instances make larger groups than any single run requested.
+  // Shards that share instances have larger groups than each run.
   const size = known && runs.length === 1 ? first?.group_size : undefined;
   const profile = untilResolved ? withoutEstimates(profileOf(facts, size)) : profileOf(facts, size);
-  // A group without any result counts as a group too.
+  // A group without a result counts too.
   const total = size === undefined ? 0 : (first?.dataset.instances ?? 0);
   const groups = { ...profile.groups, total: Math.max(total, profile.groups.total) };
   const expected = known ? runs.reduce((sum, run) => sum + startedRollouts(run), 0) : null;
@@ -148,10 +148,7 @@ async function reportOf(
   return { report: { expected, ...profile, groups, analysis }, ks };
 }
 
-/**
- * Groups that end at their success have more successes the smaller they are: pass@k comes out near 1 at k = 1 and falls with k, and the mean
- * of the groups' shares is far above the model's.
- */
+/** Groups that end at a success bias pass@k and the mean of the groups' accuracies upwards. */
 const withoutEstimates = (profile: Profile): Profile => ({
   ...profile,
   pass_at: {},

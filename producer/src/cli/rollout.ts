@@ -1,21 +1,14 @@
-/** `swefarm rollout`: submits, runs a local worker and collects, in one command; starts its own Redis when none is given. */
+/** `swefarm rollout`: submits, runs a local worker and collects. Without a given Redis, it starts one. */
 import { UsageError } from '@swefarm/shared';
 import { COLLECTION } from './collection.ts';
-import {
-  checkOnFarm,
-  type DatasetRunValues,
-  openDatasetSession,
-  prepareDatasetRun,
-  readDatasetRun,
-  runDatasetSession,
-  runSets,
-} from './datasetrun.ts';
+import { checkOnFarm, type DatasetRunValues, readDatasetRun, runDataset, runSets } from './datasetrun.ts';
 import { command, flag, group, text } from './declare.ts';
 import type { ExitCode } from './exit.ts';
 import { GYM_CONFIG, readGymSettings } from './gymconfig.ts';
-import { describeHome, openHome, openHomeFarm } from './home.ts';
+import { describeHome, openHome } from './home.ts';
 import { DATASET, FARM, RUN, WORKER_COMMAND, WORKER_RUNTIME } from './options.ts';
 import { OUTPUT } from './outputs.ts';
+import { prepareRun } from './prepare.ts';
 import { listenForStop, type Stop } from './stop.ts';
 import { say } from './terminal.ts';
 import { localWorkers, type WorkerValues } from './workers.ts';
@@ -62,20 +55,16 @@ async function runRollout(given: RolloutValues, stop: Stop): Promise<ExitCode> {
   const run = await readDatasetRun(given, given.resume);
   const { o, config, stored } = run;
   if (stored) say(`swefarm: resuming run ${stored.record.run_id}`);
-  const first = await prepareDatasetRun(run, stored?.record ?? null, signal);
+  const read = await prepareRun(o, config, stored?.record ?? null, signal);
   await using stack = new AsyncDisposableStack();
-  const home = await openHome(config, first.record, stored, stack, signal);
-  const farm = await openHomeFarm(home, stack, signal);
-  if (home.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
-  const prepared = await checkOnFarm(run, first, farm, { isNew: stored === null, signal });
-  const { session, collection } = await openDatasetSession(
-    ...([run, o.output, { farm, ...home, prepared }, stack, stop] as const),
-  );
-  return await runDatasetSession(session, {
-    collection,
+  const home = await openHome(config, read.record, stored, stack, signal);
+  if (home.stateDir === null) for (const warning of home.farm.warnings) say(`swefarm: ${warning}`);
+  const prepared = await checkOnFarm(run, read, home.farm, { isNew: stored === null, signal });
+  return await runDataset(run, prepared, home, {
+    path: o.output,
+    stop,
     workers: localWorkers(o, home),
-    minGroup: prepared.minGroup,
-    places: ({ output }) => describeHome(home, o.output, o.copyArtifacts, output),
+    places: (output) => describeHome(home, o.output, o.copyArtifacts, output),
     resumeHint:
       o.output === '-'
         ? 'this run cannot be resumed: that needs an --output file'

@@ -1,19 +1,15 @@
-/** Runs one command: the one place for errors, exit codes and the end of the process. */
-import { catchEscaped, errorMessage, escapedExit, SwefarmError } from '@swefarm/shared';
+/** Runs one command, prints its errors and ends the process with the exit code. */
+import { catchEscaped, errorMessage, escapedExit, SwefarmError, UsageError } from '@swefarm/shared';
 import { type Command, CommanderError } from 'commander';
 import type { CommandEntry } from './commands.ts';
-import { errorExitCode } from './errorexit.ts';
-import { EXIT } from './exit.ts';
+import { EXIT, type ExitCode } from './exit.ts';
 import { say } from './terminal.ts';
 
-/** Runs the command of `entry` with the arguments of this process, then ends the process with the command's exit code. */
 export async function runCommand(program: Command, { name, summary, load }: CommandEntry): Promise<never> {
   const declared = await load();
   declared(program, name).description(summary);
-
   // A command without a handler for SIGTERM cannot end in order, so it ends at once.
   catchEscaped('swefarm', () => process.emit('SIGTERM', 'SIGTERM'));
-
   try {
     await program.parseAsync();
   } catch (error) {
@@ -33,3 +29,10 @@ function report(error: unknown): number {
   say(`swefarm: unexpected error, please report it: ${error instanceof Error ? error.stack : String(error)}`);
   return EXIT.unusable;
 }
+
+export function errorExitCode(error: unknown): ExitCode {
+  const isUsage = error instanceof SwefarmError && USAGE_CODES.has(error.code);
+  return isUsage || error instanceof UsageError ? EXIT.usage : EXIT.unusable;
+}
+
+const USAGE_CODES = new Set(['bad_rollout_id', 'run_differs', 'run_unknown']);

@@ -1,5 +1,4 @@
 /** Prints the end of a run: a table, the paths of its files, how to continue; and decides the exit code. */
-
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
 import type { Output } from '@swefarm/trajectories';
 import { type GroupSummary, renderReward, summarise, withVerdict } from '@swefarm/trajectories';
@@ -12,12 +11,11 @@ export type RunEnd = {
   instanceIds: readonly string[];
   output: Output;
   complete: boolean;
-  /** Results that the output lacks because they cannot be read. */
   unreadable: readonly UnreadableResult[];
   minGroup: number | undefined;
   /** Lines with the paths of results and trajectories. */
   places: readonly string[];
-  /** A collection that queued as many rollouts as it wanted: how many, and why it stopped before that. */
+  /** Of a collection that queues as needed: rollouts queued, and the exhausted budget. */
   queued?: { rollouts: number; stopped: string | null } | undefined;
   /** How to continue when the run is not complete. */
   resumeHint: string;
@@ -48,7 +46,7 @@ function verdict(all: GroupSummary, end: RunEnd): string {
   const parts = [
     `run ${end.record.run_id}: ${all.judged} of ${expected} rollouts judged, ${all.resolved} resolved${rate}${scored}`,
     ...(all.failed > 0 ? [styled('yellow', `${all.failed} failed, without a reward`, process.stderr)] : []),
-    ...(all.cancelled > 0 ? [`${all.cancelled} cancelled${keptAgainstCancelled(all)}`] : []),
+    ...(all.cancelled > 0 ? [`${all.cancelled} cancelled${turnsOfCancelled(all)}`] : []),
     ...(end.unreadable.length > 0
       ? [styled('yellow', `${end.unreadable.length} with a result that cannot be read`, process.stderr)]
       : []),
@@ -57,8 +55,8 @@ function verdict(all: GroupSummary, end: RunEnd): string {
   return parts.join(', ');
 }
 
-/** Ending groups early drops long rollouts: comparing the turns of kept and cancelled rollouts shows how long they are. */
-function keptAgainstCancelled({ turns_mean, cancelled_turns_mean }: GroupSummary): string {
+/** Ending groups early cancels long rollouts; their turns show how long. */
+function turnsOfCancelled({ turns_mean, cancelled_turns_mean }: GroupSummary): string {
   if (turns_mean === null || cancelled_turns_mean === null) return '';
-  return ` (mean turns: kept ${turns_mean.toFixed(1)}, cancelled ${cancelled_turns_mean.toFixed(1)} so far)`;
+  return ` (mean turns: judged ${turns_mean.toFixed(1)}, cancelled ${cancelled_turns_mean.toFixed(1)} so far)`;
 }

@@ -23,7 +23,7 @@ import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
 
 export const score = command({
-  arguments: { '<output>': 'an output file; its trajectories are read from where its lines say' },
+  arguments: { '<output>': 'an output file; its trajectories are read from the addresses in its lines' },
   options: {
     '--verifier-url <url>': required(
       text('base URL of an OpenAI-compatible server, or the address of an HTTP scorer'),
@@ -75,7 +75,7 @@ async function scoreOutput(path: string, verifier: Verifier, o: ScoreValues): Pr
     if (line.outcome !== 'judged') counts.empty += 1;
     else if (file.known.has(line.rollout_id)) counts.known += 1;
     else {
-      const giveBack = await slots.acquire();
+      const release = await slots.acquire();
       if (stop.draining.aborted) break;
       const work = scoreOne(line, verifier, file, late.farm, stop.draining)
         .then(() => {
@@ -85,7 +85,7 @@ async function scoreOutput(path: string, verifier: Verifier, o: ScoreValues): Pr
           if (!stop.draining.aborted) failures.push(failureOf(line, error));
         })
         .finally(() => {
-          giveBack();
+          release();
           running.delete(work);
         });
       running.add(work);
@@ -111,10 +111,7 @@ async function scoreOne(
 ): Promise<void> {
   const content = await artifactOfLine(line, farm);
   if (!content?.trajectory) {
-    throw new SwefarmError(
-      'no_trajectory',
-      'the rollout has no trajectory: only a model can be asked about one',
-    );
+    throw new SwefarmError('no_trajectory', 'the rollout has no trajectory');
   }
   const { rollout_id, instance_id } = line;
   const messages = content.trajectory.messages.map(withNamedPictures).map(({ role, content: text }) => ({
@@ -128,7 +125,7 @@ async function scoreOne(
   await file.append({ rollout_id, instance_id, score: given, verifier: verifier.name });
 }
 
-/** The same words for the same fault, so that it can be counted. */
+/** The message without the rollout id, so that equal failures are counted together. */
 const failureOf = (line: OutputLine, error: unknown): string =>
   errorMessage(error).replaceAll(line.rollout_id, 'ROLLOUT');
 
@@ -141,6 +138,6 @@ function readPrompt(path: string): string {
   }
   if (text.includes('{trajectory}') || text.includes('{patch}')) return text;
   throw new UsageError(
-    `--prompt ${path}: holds neither {trajectory} nor {patch}: every rollout would get the same question`,
+    `--prompt ${path}: has neither {trajectory} nor {patch}: every rollout would get the same question`,
   );
 }

@@ -1,4 +1,4 @@
-/** `swefarm select`: the rollout with the highest score of each instance, as an output of its own. */
+/** `swefarm select`: writes the rollout with the highest score of each instance. */
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { replaceFile } from '@swefarm/shared';
@@ -32,7 +32,7 @@ export async function scoresOf(files: readonly string[]): Promise<Map<string, Sc
 
 type Best = { rollout: string; score: number };
 
-/** Of equal scores a draw decides that knows ids alone: best@k of the report is the mean over them, and this is one of them at random. */
+/** A hash of the ids decides between equal scores; best@k of the report is the mean over them. */
 const isBefore = (one: Best, other: Best): boolean =>
   one.score === other.score ? drawOf(one) < drawOf(other) : one.score > other.score;
 const drawOf = ({ rollout }: Best): string => createHash('sha256').update(rollout).digest('hex');

@@ -40,7 +40,7 @@ export const serve = command({
     try {
       return await serveUntil(stop, o, config);
     } catch (error) {
-      // It was stopped while it waited for Redis: nothing had started.
+      // Stopped while waiting for Redis.
       if (stop.draining.aborted && isAbort(error)) return EXIT.allJudged;
       throw error;
     }
@@ -80,7 +80,7 @@ async function serveUntil(stop: Stop, o: Values<typeof SERVE>, config: ProducerC
   });
   await print(JSON.stringify({ url: gateway.url, host: gateway.host, port: gateway.port }));
   say(`the page of runs is ${gateway.url}/ui/`);
-  if (tokenFile !== null) say(`no token was given: one was made for this start and written to ${tokenFile}`);
+  if (tokenFile !== null) say(`no token was given: a new one for this start is in ${tokenFile}`);
   await whenAborted(stop.draining);
   return EXIT.allJudged;
 }

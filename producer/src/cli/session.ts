@@ -1,48 +1,28 @@
-/** One run as its command sees it: opened on a farm, its missing rollouts queued, its results followed, its end reported. */
-
+/** Queues the missing rollouts of a run and follows its results. */
 import { rolloutIds, submit, workerWarnings } from '@swefarm/runs';
-import {
-  asksPolicy,
-  type Farm,
-  type Instance,
-  onAbort,
-  type ProducerConfig,
-  type RunRecord,
-} from '@swefarm/shared';
-import type { Collected, CollectOptions, Output } from '@swefarm/trajectories';
-import type { Progress, ProgressWords } from '../view/progress.ts';
-import { type Follow, follow } from './follow.ts';
+import { asksPolicy, type Instance, onAbort } from '@swefarm/shared';
+import type { Collected } from '@swefarm/trajectories';
+import type { Progress } from '../view/progress.ts';
+import { type Follow, follow, type OpenRun } from './follow.ts';
 import type { Stop } from './stop.ts';
 import { say } from './terminal.ts';
 import type { LocalWorkers } from './workers.ts';
 
-/** A run that is open: its record is final, its output is ready. */
-export type Session = {
-  farm: Farm;
-  config: ProducerConfig;
-  record: RunRecord;
+export type Session = OpenRun & {
   instances: readonly Instance[];
   patches?: ReadonlyMap<string, readonly string[]> | undefined;
-  output: Output;
   stop: Stop;
-  copyArtifactsTo?: string | undefined;
 };
 
-export type Work = {
-  /** Rollouts that the output must have at the end; other rollouts of the run are not queued. */
-  rollouts: ReadonlySet<string>;
+/** `rollouts`: those that the output must have at the end; other rollouts of the run are not queued. */
+export type Work = Pick<Follow, 'rollouts' | 'onResult' | 'feed' | 'mark' | 'onLine' | 'words'> & {
   workers: LocalWorkers;
-  onResult?: CollectOptions['onResult'];
-  /** As in CollectOptions: a collection queues more as results come. */
-  collecting?: Pick<Follow, 'feed' | 'mark' | 'onLine'>;
-  /** Default: as the run's agent has them. */
-  words?: ProgressWords;
 };
 
 /** Time for a worker to remove its containers when nothing else can be saved. */
 const REMOVAL_MS = 10_000;
 
-/** Prints what the run needs of workers and none of them has. */
+/** Prints what the run needs and no worker has. */
 export async function warnOfWorkers(
   { farm, record, instances }: Pick<Session, 'farm' | 'record' | 'instances'>,
   workers: Pick<LocalWorkers, 'abilities'>,
@@ -51,26 +31,22 @@ export async function warnOfWorkers(
     say(`swefarm: ${warning}`);
 }
 
-/**
- * Starts workers, queues the missing rollouts and collects until all results are there. The result is incomplete when a signal came
- * first. Throws when no worker can be kept alive.
- */
+/** Starts workers, queues the missing rollouts and collects all results, or until a signal. Throws when no worker can run. */
 export async function runSession(session: Session, work: Work): Promise<Collected> {
   const { farm, output, record, instances, patches, stop } = session;
-  const { rollouts } = work;
-  const open = new Set([...rollouts].filter((id) => !output.lines.has(id)));
-  if (open.size === 0 && !work.collecting?.feed) return { complete: true, unreadable: [] };
+  const open = new Set([...work.rollouts].filter((id) => !output.lines.has(id)));
+  if (open.size === 0 && !work.feed) return { complete: true, unreadable: [] };
   await warnOfWorkers(session, work.workers);
   const done = new Set(rolloutIds(record, instances).filter((id) => !open.has(id)));
   let progress: Progress | null = null;
   const onNote = (note: string): void =>
     progress ? progress.say(`swefarm: ${note}`) : say(`swefarm: ${note}`);
-  // Nothing is refused any more, so workers load their code while the rollouts are queued.
+  // Workers load their code while the rollouts are queued.
   const workers = await work.workers.start({ onNote, results: () => output.lines.size });
   stop.onForced(() => {
     for (const worker of workers) worker.kill();
   });
-  // Collecting ends when all results are there, when no worker can be kept alive, or when drained workers have exited.
+  // Collecting also ends when no worker can run, or when drained workers have exited.
   const ended = new AbortController();
   const drainWorkers = (limitMs?: number) => Promise.all(workers.map((worker) => worker.drain(limitMs)));
   using _drain = onAbort(stop.draining, () => void drainWorkers());
@@ -83,9 +59,7 @@ export async function runSession(session: Session, work: Work): Promise<Collecte
     await submit(farm, { record, instances, done, ...(patches ? { patches } : {}) }, stop.draining);
     const collected = await follow({
       ...session,
-      rollouts,
-      onResult: work.onResult,
-      ...work.collecting,
+      ...work,
       words: work.words ?? {
         resolved: true,
         turns: asksPolicy(record.agent.type) || record.agent.type === 'external',

@@ -1,7 +1,4 @@
-/** `swefarm show`: one rollout, turn by turn, with its report and the time that each stage took. */
-
-import { createReadStream } from 'node:fs';
-import { parseJsonLines } from '@swefarm/datasets';
+/** `swefarm show`: one rollout, turn by turn, with its report and the time of each stage. */
 import { ensurePage, readFileSource, servePage } from '@swefarm/gateway';
 import type { RewardComponents } from '@swefarm/shared';
 import {
@@ -15,7 +12,7 @@ import {
   whenAborted,
 } from '@swefarm/shared';
 import type { OutputLine } from '@swefarm/trajectories';
-import { artifactOfLine, renderReward, terminalSafe } from '@swefarm/trajectories';
+import { artifactOfLine, readLines, renderReward, terminalSafe } from '@swefarm/trajectories';
 import { describeArtifact } from '../view/transcript.ts';
 import { command, flag, text } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
@@ -57,7 +54,7 @@ async function showWeb(path: string, dataset: string | null, o: FarmValues): Pro
   const stop = listenForStop();
   await using late = lazyFarm(() => producerConfig(o));
   const source = await readFileSource(path, { dataset, farm: late.farm });
-  await ensurePage(() => say('the page is built, once; that takes some seconds'));
+  await ensurePage(() => say('building the page, once; this takes some seconds'));
   await using page = await servePage(source, createLog({ log_level: 'warn', log_format: 'auto' }));
   await print(page.url);
   say('open this address; it is for you alone, and ends with Ctrl-C');
@@ -73,17 +70,15 @@ async function fromFarm(name: string, o: FarmValues): Promise<Found> {
   return { facts: result, content: await farm.artifacts.read(result.artifact) };
 }
 
-/** Says why there is nothing to show yet, and which command shows more. */
 async function withoutResult(farm: Farm, name: string): Promise<string> {
   const { runId, instanceId } = parseRolloutId(name);
   const known = await farm.runs.getInstance(runId, instanceId);
   const why = known
     ? `it waits or runs; swefarm logs ${name} --follow shows its turns`
-    : 'swefarm status lists the runs there are';
+    : 'swefarm status lists all runs';
   return `rollout ${name}: has no result at ${farm.address}: ${why}`;
 }
 
-/** A line of an output and its artifact, from a file or from Redis. */
 async function fromFile(path: string, id: string, o: FarmValues): Promise<Found> {
   const line = await findLine(path, id);
   await using opened = lazyFarm(() => producerConfig(o));
@@ -92,15 +87,10 @@ async function fromFile(path: string, id: string, o: FarmValues): Promise<Found>
 
 async function findLine(path: string, id: string): Promise<OutputLine> {
   const known: string[] = [];
-  try {
-    for await (const row of parseJsonLines(createReadStream(path))) {
-      if ('problem' in row) continue;
-      const line = (row.value.swefarm ?? row.value) as OutputLine;
-      if (line.rollout_id === id || `${line.instance_id}.${line.rollout_index}` === id) return line;
-      if (known.length < 5) known.push(`${line.instance_id}.${line.rollout_index}`);
-    }
-  } catch (error) {
-    throw new UsageError(`${path}: cannot be read: ${(error as Error).message}`, { cause: error });
+  for await (const line of readLines(path)) {
+    const name = `${line.instance_id}.${line.rollout_index}`;
+    if (line.rollout_id === id || name === id) return line;
+    if (known.length < 5) known.push(name);
   }
   throw new UsageError(
     `${path}: has no rollout ${id}; it begins with ${known.join(', ') || 'no line at all'}`,
@@ -112,7 +102,7 @@ function describe(found: Found, { turns, full }: { turns: boolean; full: boolean
   const options = { width: widthOf(process.stdout), full, heading };
   const body = found.content
     ? describeArtifact(found.content, options)
-    : 'no trajectory was kept for this rollout';
+    : 'no trajectory is stored for this rollout';
   return turns ? body : [facts(found.facts), body].join('\n');
 }
 

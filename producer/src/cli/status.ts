@@ -1,5 +1,4 @@
 /** `swefarm status`: shows runs, queue and workers of a farm. */
-
 import { type FarmStatus, farmStatus, type RunStatus } from '@swefarm/gateway';
 import { describeUnreadableRun, openFarm, type WorkerRecord } from '@swefarm/shared';
 import { type Column, renderTable, terminalSafe, withVerdict } from '@swefarm/trajectories';
@@ -104,6 +103,6 @@ function mixedVersions(workers: readonly WorkerRecord[]): string[] {
   const counts = new Map<string, number>();
   for (const one of workers) counts.set(versionOf(one), (counts.get(versionOf(one)) ?? 0) + 1);
   if (counts.size < 2) return [];
-  const told = [...counts].sort(([, a], [, b]) => b - a).map(([version, count]) => `${version} (${count})`);
-  return [styled('yellow', `workers of ${counts.size} versions: ${told.join(', ')}`, process.stdout)];
+  const shown = [...counts].sort(([, a], [, b]) => b - a).map(([version, count]) => `${version} (${count})`);
+  return [styled('yellow', `workers of ${counts.size} versions: ${shown.join(', ')}`, process.stdout)];
 }

@@ -1,5 +1,4 @@
 /** Ctrl-C and SIGTERM: the first signal drains, the second one stops at once. */
-
 import { say } from './terminal.ts';
 
 export type Stop = {
@@ -9,7 +8,7 @@ export type Stop = {
   onForced(action: () => void): void;
 };
 
-/** npx and the launcher forward signals that the terminal also sends to this process: two signals this close are one Ctrl-C. */
+/** npx and the launcher forward signals that the terminal also sends: two signals within this time are one Ctrl-C. */
 const ONE_PRESS_MS = 400;
 
 /** `onDrain` is called once, with the first signal. */
@@ -31,7 +30,7 @@ export function listenForStop(onDrain: () => void = () => undefined): Stop {
   return { draining: draining.signal, onForced: (action) => void forced.push(action) };
 }
 
-/** As {@link listenForStop}, for a command whose work is evaluations: the first signal says what it does. */
+/** {@link listenForStop} for a command whose rollouts are evaluations. */
 export const listenForEvaluations = (): Stop =>
   listenForStop(() =>
     say('\nswefarm: draining: running evaluations may end, no new ones start; Ctrl-C again stops at once'),

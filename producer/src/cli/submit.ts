@@ -1,24 +1,15 @@
 /** `swefarm submit`: queues rollouts for a farm whose workers run elsewhere; with --output it also collects the results. */
-
-import { submit as queueRun, rolloutIds, type Submitted } from '@swefarm/runs';
-import { type Farm, UsageError } from '@swefarm/shared';
+import { submit as queueRun, type Submitted } from '@swefarm/runs';
+import { type Farm, type RunRecord, UsageError } from '@swefarm/shared';
 import { COLLECTION, orderOf } from './collection.ts';
-import {
-  checkOnFarm,
-  type DatasetRunValues,
-  openDatasetSession,
-  prepareDatasetRun,
-  readDatasetRun,
-  runDatasetSession,
-  runSets,
-} from './datasetrun.ts';
+import { checkOnFarm, type DatasetRunValues, readDatasetRun, runDataset, runSets } from './datasetrun.ts';
 import { command, textOrTrue } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
+import { openFarmPatiently } from './farm.ts';
 import { GYM_CONFIG, readGymSettings, warnOfWorkerSettings } from './gymconfig.ts';
-import { openHomeFarm } from './home.ts';
 import { DATASET, FARM, RUN } from './options.ts';
 import { OPTIONAL_OUTPUT, requireSameRun } from './outputs.ts';
-import type { PreparedRun } from './prepare.ts';
+import { type PreparedRun, prepareRun } from './prepare.ts';
 import { warnOfWorkers } from './session.ts';
 import { listenForStop, type Stop } from './stop.ts';
 import { print, say } from './terminal.ts';
@@ -87,36 +78,31 @@ async function runSubmit(given: SubmitValues, stop: Stop): Promise<ExitCode> {
   const { o, config, stored } = run;
   const runId = typeof o.resume === 'string' ? o.resume : stored?.record.run_id;
   // Files are checked before Redis, so that a wrong path is reported even without a Redis.
-  const first = runId === undefined ? await prepareDatasetRun(run, null, signal) : null;
-  await using stack = new AsyncDisposableStack();
-  const farm = await openHomeFarm({ config }, stack, signal);
+  const first = runId === undefined ? await prepareRun(o, config, null, signal) : null;
+  await using farm = await openFarmPatiently(config, signal, { entrusts: true });
   for (const warning of farm.warnings) say(`swefarm: ${warning}`);
-  const known = first ?? (await prepareDatasetRun(run, await recordOf(farm, runId), signal));
-  const prepared = await checkOnFarm(run, known, farm, { isNew: first !== null, signal });
+  const read = first ?? (await prepareRun(o, config, await recordOf(farm, runId), signal));
+  const prepared = await checkOnFarm(run, read, farm, { isNew: first !== null, signal });
   if (o.output === undefined) return await submitOnly(farm, o, prepared, signal);
   requireSameRun(o.output, prepared.record.run_id, stored);
-  const { session, collection } = await openDatasetSession(
-    ...([run, o.output, { farm, config, stateDir: null, prepared }, stack, stop] as const),
+  return await runDataset(
+    run,
+    prepared,
+    { farm, config, stateDir: null },
+    {
+      path: o.output,
+      stop,
+      workers: NO_WORKERS,
+      places: () => [`results: ${o.output}`],
+      resumeHint: 'continue with: the same command and --resume',
+    },
   );
-  const { record, output } = session;
-  const open = [...collection.rollouts].filter((id) => !output.lines.has(id)).length;
-  const all = rolloutIds(record, session.instances).length;
-  say(`swefarm: run ${record.run_id}: ${open} of ${all} rollouts queued`);
-  return await runDatasetSession(session, {
-    collection,
-    workers: NO_WORKERS,
-    minGroup: prepared.minGroup,
-    places: () => [`results: ${o.output}`],
-    resumeHint: 'continue with: the same command and --resume',
-  });
 }
 
-async function recordOf(farm: Farm, runId = ''): Promise<PreparedRun['record']> {
+async function recordOf(farm: Farm, runId = ''): Promise<RunRecord> {
   const record = await farm.runs.get(runId);
   if (record) return record;
-  throw new UsageError(
-    `--resume ${runId}: no such run at ${farm.address}; swefarm status lists what there is`,
-  );
+  throw new UsageError(`--resume ${runId}: no such run at ${farm.address}; swefarm status lists all runs`);
 }
 
 async function submitOnly(
@@ -132,7 +118,6 @@ async function submitOnly(
   return EXIT.allJudged;
 }
 
-/** Prints the next step for a person, or id and counts as JSON for a script. */
 async function printSubmitted(
   { run_id, rollouts, queued }: Submitted,
   address: string,

@@ -10,7 +10,7 @@ export const styled = (style: Style, text: string, stream: NodeJS.WriteStream): 
 /** Some terminals, such as those of `script` and of some CI systems, report 0 columns. */
 export const widthOf = ({ columns }: Pick<NodeJS.WriteStream, 'columns'>): number => columns || 100;
 
-/** Writes and waits until the stream took it: a slow pipe must slow the process, not fill its memory. */
+/** Resolves when the stream took the text, so that a slow pipe slows the process and does not fill its memory. */
 export function writeTo(stream: NodeJS.WriteStream, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => (error ? reject(error) : resolve()));

@@ -37,9 +37,9 @@ async function watchAgain(runId: string | undefined, o: WatchValues): Promise<Ex
   const screen = process.stdout.isTTY === true && !o.json && !o.once;
   const seconds = o.every ?? (screen ? SCREEN_SECONDS : LINES_SECONDS);
   await using farm = await openFarm(producerConfig(o), 'producer', { signal: stop.draining });
-  const look = watchFarm(farm, runId);
+  const readFarm = watchFarm(farm, runId);
   const show = async (): Promise<void> => {
-    const now = await look();
+    const now = await readFarm();
     if (o.json) return print(JSON.stringify(now));
     const size = { width: widthOf(process.stdout), height: (process.stdout.rows ?? 50) - 1 };
     const paint = (style: Parameters<typeof styled>[0], shown: string) =>
@@ -52,7 +52,7 @@ async function watchAgain(runId: string | undefined, o: WatchValues): Promise<Ex
     try {
       await show();
     } catch (error) {
-      // A restart of Redis must not end a screen that has worked; a failed first update must.
+      // A restart of Redis must not end the screen.
       if (!screen || !(error instanceof UnusableError)) throw error;
       await draw(`swefarm: ${error.message}\ntrying again`);
     }
@@ -64,7 +64,6 @@ async function watchAgain(runId: string | undefined, o: WatchValues): Promise<Ex
 
 async function enterScreen(): Promise<void> {
   await writeTo(process.stdout, ENTER);
-  // However this process ends, the terminal is restored.
   process.once('exit', () => void process.stdout.write(LEAVE));
 }
 

@@ -1,4 +1,4 @@
-/** The workers that a command starts on this machine. */
+/** Starts the workers of a command on this machine. */
 import { join } from 'node:path';
 import { localAbility } from '@swefarm/runs';
 import { configOptions, inheritedEnvironment, loadConfig, ownFolder } from '@swefarm/shared';
@@ -25,7 +25,6 @@ export type LocalWorkers = {
 /** For a run whose workers are those of the farm. */
 export const NO_WORKERS: LocalWorkers = { abilities: [], start: async () => [] };
 
-/** Without `--redis-url` a run's state folder has a Redis, which the workers use. */
 export function localWorkers(o: WorkerValues, home: Home): LocalWorkers {
   const count = o.localWorker === false ? 0 : home.config.local_workers;
   if (count === 0) return NO_WORKERS;
@@ -35,7 +34,7 @@ export function localWorkers(o: WorkerValues, home: Home): LocalWorkers {
     abilities: [localAbility(own.parser_image)],
     async start(listeners) {
       const { config, logDir, stateDir } = home;
-      // The URL of our own Redis has a password, which must not appear in the process list.
+      // The URL of a run's own Redis has a password, which must not appear in the process list.
       const url = stateDir === null ? undefined : config.redis_url?.reveal();
       const options = {
         command: o.workerCommand?.split(/\s+/).filter(Boolean),
@@ -52,30 +51,30 @@ export function localWorkers(o: WorkerValues, home: Home): LocalWorkers {
   };
 }
 
-/** A person who starts a run is told within seconds that no engine answers, unless a patience of their own was configured. */
+/** Unless the patience is configured, a first start reports a missing engine within seconds. */
 function firstStartFlags(patience: number): string[] {
   const usual = loadConfig('worker', { env: {} }).engine_patience_seconds;
   return patience === usual ? ['--engine-patience-seconds', String(FIRST_PATIENCE_SECONDS)] : [];
 }
 const FIRST_PATIENCE_SECONDS = 3;
 
-/** The worker reads environment and configuration file itself; only flags and this command's decisions are passed on. */
+/** Flags and decisions of this command; the worker reads environment and configuration file. */
 function workerFlags({ farm, runtime, concurrency, apptainerImages }: WorkerValues, home: Home): string[] {
   const shared = new Map(configOptions('worker').map(({ key, flag }) => [key, new Option(flag)]));
   for (const key of OWN_KEYS) shared.delete(key);
   const given = [...shared.values()].map((one) => [one.long, farm[one.attributeName()]] as const);
-  const ours = home.stateDir === null;
-  const handed = [
+  const isGiven = home.stateDir === null;
+  const flags = [
     ['--config', farm.config],
     ['--runtime', runtime],
     ['--concurrency', concurrency],
     ['--apptainer-images', apptainerImages],
-    ['--redis-url', ours ? farm.redisUrl : undefined],
-    ['--artifacts', ours ? farm.artifacts : home.config.artifacts],
+    ['--redis-url', isGiven ? farm.redisUrl : undefined],
+    ['--artifacts', isGiven ? farm.artifacts : home.config.artifacts],
     ...given,
     ['--log-format', 'json'],
   ] as const;
-  return handed.flatMap(([name, value]) => (!name || value === undefined ? [] : [name, String(value)]));
+  return flags.flatMap(([name, value]) => (!name || value === undefined ? [] : [name, String(value)]));
 }
 
 /** Keys that this command decides for its workers. */

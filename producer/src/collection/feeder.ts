@@ -1,7 +1,4 @@
-/**
- * Decides which rollouts of a run are queued next, from the results so far: until an instance is resolved often enough, within a budget,
- * or only those that an earlier output lacks. What is never queued costs nothing, and a later resume can still queue it.
- */
+/** Decides from the results which rollouts of a run are queued next: until k are resolved, within a budget, or those of `--again`. */
 import { parseRolloutId, rolloutId, successOf } from '@swefarm/shared';
 import type { LineSummary } from '@swefarm/trajectories';
 
@@ -9,7 +6,7 @@ export type Budget = {
   tokens: number | null;
   /** US dollars. */
   cost: number | null;
-  /** Of this command. */
+  /** From the start of the command. */
   seconds: number | null;
 };
 
@@ -19,10 +16,10 @@ export type FeedRules = {
   instanceIds: readonly string[];
   /** Most rollouts of an instance. */
   perInstance: number;
-  /** So many resolved rollouts of an instance are enough; null: all rollouts are wanted. */
+  /** Resolved rollouts that are enough for an instance; null: all rollouts run. */
   untilResolved: number | null;
   budget: Budget;
-  /** Most rollouts that are queued or running, so that a budget is not overrun by all of them. Null: no limit. */
+  /** Most rollouts queued or running, which bounds the excess over a budget. Null: no limit. */
   inFlight: number | null;
   /** Only these indices of instances; null: all. */
   only: ReadonlyMap<string, ReadonlySet<number>> | null;
@@ -41,7 +38,7 @@ export class Feeder {
   #cost = 0;
   #stopped: string | null = null;
 
-  /** @param ended lines that the output has already. @param now milliseconds of a clock that only moves forward */
+  /** @param ended existing lines of the output. @param now milliseconds of a monotonic clock */
   constructor(rules: FeedRules, ended: Iterable<LineSummary>, now: () => number = () => performance.now()) {
     this.#rules = rules;
     this.#now = now;
@@ -54,12 +51,12 @@ export class Feeder {
     }
   }
 
-  /** Why no more is queued although more was wanted; null while that is not so. */
+  /** The exhausted budget; null while it is not. */
   get stopped(): string | null {
     return this.#stopped;
   }
 
-  /** A rollout has ended. */
+  /** Counts an ended rollout. */
   note(line: LineSummary): void {
     const group = this.#groups.get(line.instance_id);
     if (!group) return;
@@ -70,7 +67,7 @@ export class Feeder {
     this.#cost += this.#rules.costOf(line);
   }
 
-  /** The rollouts to queue now; they count as queued from now on. */
+  /** Returns the rollouts to queue, and counts them as queued. */
   next(): string[] {
     const { runId, inFlight } = this.#rules;
     const spent = this.#spent();
@@ -95,7 +92,7 @@ export class Feeder {
     const all = only ? [...(only.get(instanceId) ?? [])] : Array.from({ length: perInstance }, (_, at) => at);
     const free = all.filter((index) => !group.queued.has(index));
     if (untilResolved === null) return free;
-    // No more than would be enough if all of them resolved.
+    // If all of them resolve, no more are needed.
     const running = group.queued.size - group.ended;
     return free.slice(0, Math.max(0, untilResolved - group.resolved - running));
   }
@@ -110,7 +107,7 @@ export class Feeder {
   }
 }
 
-/** The indices of the rollouts of an earlier output that a choice takes, by instance; and which rollout each replaces. */
+/** `only`: indices of the taken rollouts by instance. `replaces`: their rollout ids by `INSTANCE.INDEX`. */
 export function rolloutsAgain(
   lines: Iterable<LineSummary>,
   takes: (line: LineSummary) => boolean,
@@ -126,7 +123,7 @@ export function rolloutsAgain(
   return { only, replaces };
 }
 
-/** Instances by their mean seconds in an earlier output, longest first; unknown ones stand in the middle. */
+/** Instances by their mean seconds in an earlier output, longest first; unknown ones count as the median. */
 export function longestFirst<T extends { instance_id: string }>(
   instances: readonly T[],
   history: Iterable<Pick<LineSummary, 'instance_id' | 'seconds'>>,

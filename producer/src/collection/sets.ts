@@ -1,19 +1,18 @@
-/** Sets of a collection: `--set t05:temperature=0.5,n=8` is one run with these settings, whose lines carry the tag `t05`. */
-
+/** `--set t05:temperature=0.5,n=8`: a run with these settings, whose lines have the tag `t05`. */
 import { flagKey, flagName, RUN_FLAGS, type RunFlag } from '@swefarm/runs';
 import { nearest, UsageError } from '@swefarm/shared';
 
 export type CollectionSet = {
-  /** Stands in every line and in the names of files. */
+  /** In every line and in names of files. */
   tag: string;
   /** Values of RUN_FLAGS, as commander stores them. */
   flags: Readonly<Record<string, string>>;
 };
 
-/** Names of settings that people write shorter. */
+/** Short names of settings. */
 const SHORT: Readonly<Record<string, string>> = { n: 'group-size' };
 
-/** Settings of one value: a comma ends a value, so lists and JSON have no place in a set. */
+/** Settings with one value: a comma ends a value, so lists and JSON are impossible. */
 const SETTABLE = new Map<string, RunFlag>(
   RUN_FLAGS.filter((flag) => flag.many === undefined && flag.constant === undefined).map((flag) => [
     flagName(flag).replace(/^--/, ''),
@@ -21,7 +20,7 @@ const SETTABLE = new Map<string, RunFlag>(
   ]),
 );
 
-/** The sets of all `--set`, whose tags differ. Throws UsageError. */
+/** Throws UsageError, also for a repeated tag. */
 export function parseSets(texts: readonly string[]): CollectionSet[] {
   const sets = texts.map(parseSet);
   for (const { tag } of sets) {
@@ -53,6 +52,6 @@ function parseSet(text: string): CollectionSet {
   return { tag, flags };
 }
 
-/** `out.jsonl` and `t05` → `out.t05.jsonl`; standard output stays what it is. */
+/** `out.jsonl` and `t05` → `out.t05.jsonl`; `-` is unchanged. */
 export const taggedPath = (path: string, tag: string): string =>
   path === '-' ? path : path.replace(/^(.*?)((?:\.jsonl?)?(?:\.gz)?)$/s, `$1.${tag}$2`);

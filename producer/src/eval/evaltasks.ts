@@ -13,7 +13,7 @@ export type EvalTask = {
     | 'open'
     /** Empty or null: not run, as in the harness. */
     | 'empty'
-    /** Only white space: no tool applies such a patch, so it is not tried. */
+    /** Only white space, which no tool applies: not run. */
     | 'blank'
     /** Has a report.json. */
     | 'done';
@@ -22,20 +22,15 @@ export type EvalTask = {
 export type EvalTasksRequest = {
   logs: string;
   runId: string;
-  /** The predictions of each round, without those of rows that are not chosen. */
+  /** The predictions of each round, for chosen rows. */
   rounds: readonly (readonly Prediction[])[];
   plan: (instanceId: string) => InstancePlan | null;
   /** Whose tree is written. */
   grader: string;
 };
 
-export async function listEvalTasks({
-  logs,
-  runId,
-  rounds,
-  plan,
-  grader,
-}: EvalTasksRequest): Promise<EvalTask[]> {
+export async function listEvalTasks(request: EvalTasksRequest): Promise<EvalTask[]> {
+  const { logs, runId, rounds, plan, grader } = request;
   const items: EvalTask[] = [];
   for (const [round, predictions] of rounds.entries()) {
     for (const prediction of predictions) {
@@ -58,7 +53,7 @@ async function stateOf(
   return isNoPatch(patch, plan) ? 'blank' : 'open';
 }
 
-/** Ids of done items whose report belongs to a different patch than the given one. */
+/** Ids of done tasks whose report is for another patch. */
 export async function changedPatches(items: readonly EvalTask[]): Promise<string[]> {
   const changed: string[] = [];
   for (const { prediction, folder, state } of items) {

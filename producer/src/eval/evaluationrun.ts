@@ -1,4 +1,4 @@
-/** The farm run of an evaluation: a new run for the open tasks, or the one that an earlier start began. */
+/** The run of an evaluation: a new one for the open tasks, or that of an earlier start. */
 import { createHash } from 'node:crypto';
 import { requireSameSettings } from '@swefarm/runs';
 import { type Instance, type RunRecord, rolloutId, UsageError } from '@swefarm/shared';
@@ -18,7 +18,7 @@ export type EvaluationRunRequest = {
   instances: readonly Instance[];
   /** Makes the record of a new run of these rows. */
   describe(instances: readonly Instance[]): RunRecord;
-  /** The evaluation that the output belongs to; null for a new one. */
+  /** The evaluation of the output; null for a new one. */
   begun: OutputEvaluation | null;
 };
 
@@ -27,12 +27,8 @@ export type EvaluationRunRequest = {
  *
  * @throws UsageError when the predictions or settings differ from those of the earlier start
  */
-export function planEvaluationRun({
-  items,
-  instances,
-  describe,
-  begun,
-}: EvaluationRunRequest): EvaluationRun | null {
+export function planEvaluationRun(request: EvaluationRunRequest): EvaluationRun | null {
+  const { items, instances, describe, begun } = request;
   const rows = (chosen: Iterable<EvalTask>): Instance[] => {
     const ids = new Set([...chosen].map(({ prediction }) => prediction.instance_id));
     return instances.filter(({ instance_id }) => ids.has(instance_id));
@@ -75,7 +71,7 @@ export function hashPatches(items: EvaluationRun['items']): string {
   return hash.digest('hex');
 }
 
-/** One patch per round; a round that is not evaluated has one too, which no rollout runs. */
+/** A patch for each round; rounds that are not evaluated have an empty one, which no rollout runs. */
 export function patchesOf({ items }: EvaluationRun): Map<string, string[]> {
   const patches = new Map<string, string[]>();
   for (const { prediction, round } of items.values()) {

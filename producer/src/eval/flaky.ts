@@ -1,5 +1,4 @@
 /** Tests and verdicts that differ between several evaluations of the same patch. */
-
 import { readReport, type Stored } from '@swefarm/trajectories';
 import type { EvalTask } from './evaltasks.ts';
 
@@ -11,16 +10,13 @@ export type Flaky = {
   tests: Record<string, { passed: number; failed: number; neither: number }>;
 };
 
-/** Instances that differ between rounds. */
 export async function findFlaky(items: readonly EvalTask[]): Promise<Flaky[]> {
-  const byInstance = new Map<string, Stored[]>();
-  for (const { prediction, folder, state } of items) {
-    if (state === 'empty') continue;
-    const rounds = byInstance.get(prediction.instance_id) ?? [];
-    byInstance.set(prediction.instance_id, rounds);
-    rounds.push(await readReport(folder, prediction.instance_id));
+  const run = items.filter(({ state }) => state !== 'empty');
+  const flaky: (Flaky | null)[] = [];
+  for (const [id, rounds] of Map.groupBy(run, ({ prediction }) => prediction.instance_id)) {
+    flaky.push(compare(id, await Promise.all(rounds.map(({ folder }) => readReport(folder, id)))));
   }
-  return [...byInstance].map(([id, rounds]) => compare(id, rounds)).filter((one) => one !== null);
+  return flaky.filter((one) => one !== null);
 }
 
 function compare(instanceId: string, rounds: readonly Stored[]): Flaky | null {
@@ -57,11 +53,11 @@ export function renderFlaky(flaky: readonly Flaky[], times: number): string[] {
   if (flaky.length === 0) return [`no test changed its outcome in ${times} evaluations`];
   return flaky.flatMap(({ instance_id, verdicts, tests }) => {
     const names = Object.entries(tests);
-    const said = Object.entries(verdicts).flatMap(([verdict, count]) =>
+    const counts = Object.entries(verdicts).flatMap(([verdict, count]) =>
       count > 0 ? [`${verdict}×${count}`] : [],
     );
     return [
-      `flaky: ${instance_id} (${said.join(', ')})`,
+      `flaky: ${instance_id} (${counts.join(', ')})`,
       ...names.slice(0, SHOWN).map(([name, { passed, failed, neither }]) => {
         const rest = neither > 0 ? `, neither×${neither}` : '';
         return `  ${name}: passed×${passed}, failed×${failed}${rest}`;

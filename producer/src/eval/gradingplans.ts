@@ -1,4 +1,4 @@
-/** The grading plan of each row by the chosen grader; a row that cannot be graded has none. */
+/** The grading plans of rows by the chosen grader; an ungradable row has none. */
 import { type GraderChoice, planEvaluation } from '@swefarm/grading';
 import { type Instance, type InstancePlan, SwefarmError } from '@swefarm/shared';
 
@@ -11,8 +11,12 @@ export type GradingPlans = {
 export function planGrading(instances: readonly Instance[], choice: GraderChoice): GradingPlans {
   const plans = new Map<string, InstancePlan>();
   for (const instance of instances) {
-    const plan = tryPlan(instance, choice);
-    if (plan) plans.set(instance.instance_id, plan);
+    try {
+      plans.set(instance.instance_id, planEvaluation(instance, choice));
+    } catch (error) {
+      // The worker reports why it cannot grade the row.
+      if (!(error instanceof SwefarmError)) throw error;
+    }
   }
   const graders = new Set([...plans.values()].map(({ grader }) => grader));
   const [only] = graders;
@@ -20,14 +24,4 @@ export function planGrading(instances: readonly Instance[], choice: GraderChoice
     of: (instanceId) => plans.get(instanceId) ?? null,
     grader: graders.size === 1 && only ? only : 'swebench-4.1.0',
   };
-}
-
-/** A row that cannot be graded has no plan here; the worker reports why. */
-function tryPlan(instance: Instance, choice: GraderChoice): InstancePlan | null {
-  try {
-    return planEvaluation(instance, choice);
-  } catch (error) {
-    if (error instanceof SwefarmError) return null;
-    throw error;
-  }
 }

@@ -1,20 +1,11 @@
-/**
- * Rollouts that have a patch but no evaluation, because infrastructure failed or because they were imported: the patch is evaluated,
- * and the old line gets the verdict and the reward that it would have had.
- */
+/** Evaluates the patches of failed or imported rollouts, and gives their lines the verdict and the reward. */
 import { createReadStream } from 'node:fs';
 import type { RowProblem } from '@swefarm/datasets';
 import { parseJsonLines } from '@swefarm/datasets';
 import type { RewardOverrides } from '@swefarm/grading';
 import { type RewardFacts, UsageError } from '@swefarm/shared';
-import type { Output, Prediction } from '@swefarm/trajectories';
-import {
-  type LineSummary,
-  lineSummaryOf,
-  type OutputLine,
-  rewardFields,
-  withoutReward,
-} from '@swefarm/trajectories';
+import type { LineSummary, Output, OutputLine, Prediction } from '@swefarm/trajectories';
+import { createOutput, rewardFields, withoutReward } from '@swefarm/trajectories';
 
 export type LostEvaluation = {
   /** By round, so that no round has two predictions for one instance. */
@@ -67,21 +58,18 @@ export async function readLostEvaluations(
   if (rounds.length === 0 && problems.length === 0) {
     throw new UsageError(
       `${path}: no rollout has a patch and an evaluation that failed; nothing is left to do`,
-      {
-        code: 'nothing_lost',
-      },
+      { code: 'nothing_lost' },
     );
   }
   return { rounds, lineOf: (prediction) => lines.get(prediction), problems };
 }
 
-/** A line has a patch only when the agent has ended; so a failure outside the policy stage happened after it. */
+/** A line has a patch only after the agent ended, so a failure outside the policy stage came later. */
 const isLost = (line: Partial<OutputLine>): boolean =>
   ((line.outcome === 'failed' && line.failure?.stage !== 'policy') || isUngradedImport(line)) &&
   typeof line.patch === 'string' &&
   line.patch !== '';
 
-/** An imported rollout that no grader of ours has seen. */
 const isUngradedImport = (line: Partial<OutputLine>): boolean =>
   line.imported !== undefined && line.outcome === 'judged' && !line.report;
 
@@ -91,7 +79,7 @@ function readable(path: string) {
   });
 }
 
-/** The old line with the new evaluation's facts, and the reward that the table gives for the combined facts. */
+/** The old line with the facts of the new evaluation and the reward for all facts. */
 export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: RewardOverrides): OutputLine {
   if (!old.facts || !fresh.facts || fresh.facts.evaluation === 'not_run') return old;
   const { patch_state, evaluation, resolved, trust, gold_healthy, gold_time_share, ungraded } = fresh.facts;
@@ -119,24 +107,14 @@ export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: R
 }
 
 /** Takes lines of the new run and writes the old ones with the new verdicts. `known`: rollouts of the new run whose old lines are written. */
-export function reevaluationOutput(
+export const reevaluationOutput = (
   inner: Output,
   known: ReadonlyMap<string, LineSummary>,
-  mend: (fresh: OutputLine) => OutputLine,
-): Output {
-  const lines = new Map(known);
-  const output = {
+  merge: (fresh: OutputLine) => OutputLine,
+): Output =>
+  createOutput({
     name: inner.name,
-    lines,
-    cursor: '0',
-    async append(fresh: readonly OutputLine[], cursor: string): Promise<void> {
-      await inner.append(fresh.map(mend), inner.cursor);
-      for (const line of fresh) lines.set(line.rollout_id, lineSummaryOf(line));
-      output.cursor = cursor;
-    },
-    async [Symbol.asyncDispose](): Promise<void> {
-      await inner[Symbol.asyncDispose]();
-    },
-  };
-  return output;
-}
+    lines: new Map(known),
+    write: (fresh) => inner.append(fresh.map(merge), inner.cursor),
+    close: async () => await inner[Symbol.asyncDispose](),
+  });

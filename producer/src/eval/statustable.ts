@@ -1,5 +1,4 @@
-/** Prints the end of an evaluation: each status with its count, and the predictions without a verdict. */
-
+/** Renders the end of an evaluation: the statuses with their counts, and the predictions without a verdict. */
 import {
   countStatuses,
   type EvaluationStatus,
@@ -17,7 +16,7 @@ export type EvaluationEnd = {
 };
 
 const SHOWN = 20;
-const SAID = new Set(['resolved', 'unresolved', 'scored', 'earlier', 'empty_patch']);
+const WITHOUT_DETAIL = new Set(['resolved', 'unresolved', 'scored', 'earlier', 'empty_patch']);
 
 export function renderStatuses(ended: readonly EvaluationEnd[], width: number): string {
   const counts = countStatuses(ended.map(({ end }) => end));
@@ -34,13 +33,12 @@ export function renderStatuses(ended: readonly EvaluationEnd[], width: number): 
   return [table, ...named(ended)].join('\n');
 }
 
-/** Predictions without a verdict, each with its error message. */
 function named(ended: readonly EvaluationEnd[]): string[] {
-  const telling = ended.filter(({ end }) => !SAID.has(end));
-  const lines = telling.slice(0, SHOWN).map(({ instance_id, round, end, message }) => {
+  const unjudged = ended.filter(({ end }) => !WITHOUT_DETAIL.has(end));
+  const lines = unjudged.slice(0, SHOWN).map(({ instance_id, round, end, message }) => {
     const which = round === 0 ? instance_id : `${instance_id} (evaluation ${round + 1})`;
-    const said = message === null ? '' : `: ${safeFirstLine(message)}`;
-    return `${end}: ${which}${said}`;
+    const detail = message === null ? '' : `: ${safeFirstLine(message)}`;
+    return `${end}: ${which}${detail}`;
   });
-  return telling.length > SHOWN ? [...lines, `… and ${telling.length - SHOWN} more`] : lines;
+  return unjudged.length > SHOWN ? [...lines, `… and ${unjudged.length - SHOWN} more`] : lines;
 }

@@ -1,11 +1,11 @@
-/** Finds the last error in a worker's log, to show it when the worker died. */
+/** Finds the last error in a worker's log. */
 import { open } from 'node:fs/promises';
 
 const ERROR_LEVEL = 50;
 const TAIL_BYTES = 64 * 1024;
 const CRASH_LINES = 40;
 
-/** One line, or null when the log has no error; never throws for an unreadable log. */
+/** Null when the log has no error. Does not throw for an unreadable log. */
 export async function readLastError(path: string): Promise<string | null> {
   let text: string;
   try {
@@ -18,8 +18,8 @@ export async function readLastError(path: string): Promise<string | null> {
   const thrown = lines
     .slice(-CRASH_LINES)
     .findLast((line) => /^(Uncaught )?\w*Error( \[\w+\])?: /.test(line));
-  const words = thrown ?? lines.map(weighty).findLast((found) => found !== null) ?? null;
-  return words !== null && words.length > 300 ? `${words.slice(0, 299)}…` : words;
+  const last = thrown ?? lines.map(errorIn).findLast((found) => found !== null) ?? null;
+  return last !== null && last.length > 300 ? `${last.slice(0, 299)}…` : last;
 }
 
 async function readTail(path: string): Promise<string> {
@@ -31,7 +31,7 @@ async function readTail(path: string): Promise<string> {
 }
 
 /** Accepts errors in the log's own format, and plain text that is not a stack frame. */
-function weighty(line: string): string | null {
+function errorIn(line: string): string | null {
   if (line === '') return null;
   if (!line.startsWith('{')) return /^(at |Node\.js v|\^|\})/.test(line) ? null : line;
   try {

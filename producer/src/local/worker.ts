@@ -1,6 +1,6 @@
 /**
- * Runs a local worker as its own process, started by its command and never imported. It is restarted when it dies, a bounded
- * number of times; a worker that cannot start at all ends the run with the last error of its log.
+ * Runs a local worker as a process, and restarts it a bounded number of times. A worker that cannot start ends the run with the last
+ * error of its log.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
@@ -21,7 +21,7 @@ export type LocalWorkerOptions = {
   args: readonly string[];
   /** Arguments of the first start alone. */
   firstArgs: readonly string[];
-  /** Results of the run so far. Restarts are counted from 0 again after a start that brought results. */
+  /** Results of the run so far. A start with new results resets the count of restarts. */
   results: () => number;
   environment: Readonly<Record<string, string | undefined>>;
   logFile: string;
@@ -31,11 +31,11 @@ export type LocalWorkerOptions = {
 };
 
 export interface LocalWorker extends AsyncDisposable {
-  /** Resolves with the reason why the worker cannot be kept alive, or with null when it was stopped. */
+  /** Resolves with the reason of a worker that cannot run, or with null after a stop. */
   readonly ended: Promise<UnusableError | null>;
-  /** Lets the worker finish running rollouts or hand them back; resolves when the process is gone, killed after `limitMs`. */
+  /** Lets the worker finish or hand back its rollouts. Resolves when the process ended; kills it after `limitMs`. */
   drain(limitMs?: number): Promise<void>;
-  /** Kills it at once; its rollouts are taken over when their locks expire. */
+  /** Kills it at once; other workers claim its rollouts when their locks expire. */
   kill(): void;
 }
 
@@ -43,7 +43,7 @@ const OWN_WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs
 const MOST_RESTARTS = 5;
 const PAUSE_MS = exponentialBackoff(1_000, 15_000);
 const DRAIN_MS = 90_000;
-/** Exit codes of a worker that cannot start: unless a start before it brought results, another one would fail the same way. */
+/** Exit codes of a worker that cannot start. Without earlier results a restart would fail alike. */
 const FINAL_EXITS = new Set([2, 12, 126, 127]);
 
 export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
@@ -64,7 +64,7 @@ export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
       });
       child = null;
       if (stopping) return null;
-      const words = await readLastError(options.logFile);
+      const lastError = await readLastError(options.logFile);
       const how =
         end.error ?? (end.signal ? `was killed by ${end.signal}` : `ended with exit code ${end.code}`);
       if (options.results() > before) restarts = 0;
@@ -74,10 +74,10 @@ export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
         const times = restarts > 0 ? ` after ${restarts} restarts without a result` : '';
         return new UnusableError(
           'worker_unusable',
-          `the local worker ${how}${times}${words ? `: ${words}` : ''} (its log: ${options.logFile})`,
+          `the local worker ${how}${times}${lastError ? `: ${lastError}` : ''} (its log: ${options.logFile})`,
         );
       }
-      options.onNote(`the local worker ${how}${words ? ` (${words})` : ''}; starting it again`);
+      options.onNote(`the local worker ${how}${lastError ? ` (${lastError})` : ''}; starting it again`);
       await sleep((options.pauseMs ?? PAUSE_MS)(restarts + 1));
       if (stopping) return null;
     }
@@ -114,7 +114,7 @@ async function runOnce(
 ): Promise<End> {
   await using log = await open(logFile, 'a');
   const [program = '', ...args] = dieWithParent(command);
-  // The worker has its own session: Ctrl-C at the terminal reaches only the producer, which drains the worker.
+  // Detached, so that Ctrl-C at the terminal reaches only the producer, which drains the worker.
   const child = spawn(program, args, { stdio: ['ignore', log.fd, log.fd], detached: true, env: environment });
   return await new Promise<End>((resolve) => {
     child.once('spawn', () => onStart(child));

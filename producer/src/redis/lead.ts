@@ -50,16 +50,16 @@ const CHECK_MS = 250;
 const USER = 'farm';
 const LOCAL: OwnFolder = { setting: '--local-dir', closed: true };
 
-/** Leads until the signal is aborted. Throws UnusableError: see takeLead, launchRedis; `port_taken`; `redis_fenced` when it lost the lead. */
+/** Leads until the signal. Throws UnusableError as takeLead and launchRedis do, `port_taken`, and `redis_fenced` after losing the lead. */
 export async function lead(options: LeadOptions): Promise<void> {
   const { localDir, note } = options;
-  const lock = await takeLead({ ...options, onWait: (who) => note(`${who} leads; waiting for its end`) });
+  const lock = await takeLead({ ...options, onWait: (who) => note(`${who} leads; waiting until it ends`) });
   const pulse = startPulse(lock);
   let isCopied = false;
   try {
     isCopied = await serve(options, lock, pulse.check);
   } catch (error) {
-    // From now on the successor's data are valid, and this host's are not.
+    // The successor's data are valid, and this host's are not.
     isCopied = error instanceof UnusableError && error.code === 'redis_fenced';
     throw error;
   } finally {
@@ -67,7 +67,7 @@ export async function lead(options: LeadOptions): Promise<void> {
     await lock.release().catch((error: unknown) => note(errorMessage(error)));
     if (isCopied) await rm(localDir, { recursive: true, force: true });
     else if (existsSync(localDir))
-      note(`the newest data are in ${localDir} on ${options.node} only: the next leader there takes them`);
+      note(`the newest data are in ${localDir} on ${options.node} only: the next leader there uses them`);
   }
 }
 
@@ -99,7 +99,7 @@ async function serve(options: LeadOptions, lock: Lock, check: () => void): Promi
       await sleepAtMost(CHECK_MS, signal);
       check();
       if (!server.alive()) {
-        // A batch scheduler may kill all processes at once, and memory may run short. Redis has its data on disk.
+        // A batch scheduler or the system may have killed Redis, whose data are on disk.
         if (!signal.aborted) note('Redis ended; starting it again from its append-only file');
         server = await launchRedis(launch);
       }
@@ -111,12 +111,12 @@ async function serve(options: LeadOptions, lock: Lock, check: () => void): Promi
     await removeAddress(address, lock.epoch);
     return isCopied;
   } finally {
-    // Whatever went wrong, this Redis must stop serving clients.
+    // After an error too, this Redis must stop serving clients.
     await server.kill();
   }
 }
 
-/** Renews the lead in the background, also during a long start. `check` throws once the lead is lost. */
+/** Renews the lead in the background. `check` throws after the lead is lost. */
 function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
   const over = new AbortController();
   let lost: unknown = null;
@@ -139,7 +139,7 @@ function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
   };
 }
 
-/** Uses this host's data when no other host led since, else the newest copy. Resolves to whether either existed. */
+/** Uses this host's data if no other host has led since, else the newest copy. Returns whether either existed. */
 async function prepareData(localDir: string, copies: string, epoch: number): Promise<boolean> {
   await ownFolder(localDir, LOCAL);
   const mark = join(localDir, 'epoch');
@@ -157,7 +157,7 @@ async function prepareData(localDir: string, copies: string, epoch: number): Pro
   return restored;
 }
 
-/** Made once for the farm, so that clients can use their password with a new leader. */
+/** The password is generated once for the farm, so that clients can use it with every leader. */
 async function passwordOf(dir: string): Promise<string> {
   const file = join(dir, 'password');
   await writeFile(file, randomBytes(24).toString('hex'), { flag: 'wx', mode: 0o600 }).catch((error) => {
@@ -166,7 +166,7 @@ async function passwordOf(dir: string): Promise<string> {
   return (await readFile(file, 'utf8')).trim();
 }
 
-/** Returns a port that was free a moment ago: the given one, or any for 0. */
+/** Returns a free port: the given one, or any for 0. */
 async function choosePort(host: string, port: number): Promise<number> {
   const server = createServer();
   try {
@@ -190,7 +190,7 @@ async function choosePort(host: string, port: number): Promise<number> {
   }
 }
 
-/** Copies in the background, one copy after another: a slow disk must not cost the lead. */
+/** Copies in the background, so that a slow disk does not cost the lead. */
 function createCopier(
   server: () => LaunchedRedis,
   dir: string,

@@ -1,6 +1,6 @@
 /**
- * Elects one leader over a shared file system that may lack locks: each lead is a numbered file, created exclusively and renewed by
- * its holder. A holder that sees a higher number than its own has lost; clocks of different hosts are never compared.
+ * Elects a leader over a shared file system that may lack locks. The leader creates a numbered file exclusively and renews it. A leader
+ * that sees a higher number has lost the lead. Clocks of different hosts are never compared.
  */
 import { readlinkSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ const Lead = z.object({
   node: z.string(),
   job: z.string().nullable(),
   pid: z.number().int(),
-  /** Start of the process, boot and process namespace, by which the same host recognises that the process is gone. */
+  /** Start, boot and namespace of the process; on the same host they show whether the process exists. */
   process: z.string(),
   beat: z.number().int(),
   released: z.boolean(),
@@ -34,16 +34,16 @@ export type LockOptions = {
   job: string | null;
   /** Wait until a living leader ends, instead of throwing. */
   standby: boolean;
-  /** A leader that has not renewed for this long has lost the lead. Milliseconds; tests shorten it. */
+  /** Time without a renewal after which the lead is lost; tests shorten it. */
   staleMs?: number;
-  /** Called once, when there is a living leader to wait for. */
-  onWait?: (holder: string) => void;
+  /** Called once, before waiting for a living leader. */
+  onWait?: (leader: string) => void;
   signal: AbortSignal;
 };
 
 export type Lock = {
   readonly epoch: number;
-  /** Renews the lead. Throws UnusableError `redis_fenced` when another process leads by now, or when the folder does not respond. */
+  /** Renews the lead. Throws UnusableError `redis_fenced` when another process leads, or the folder does not respond. */
   beat(): Promise<void>;
   /** Ends the lead, so that the next leader need not wait. */
   release(): Promise<void>;
@@ -51,7 +51,7 @@ export type Lock = {
 
 const STALE_MS = 15_000;
 const POLL_MS = 500;
-const KEPT = 3;
+const MOST_FILES = 3;
 
 /** Throws UnusableError `redis_led` while another process leads (unless `standby`), `redis_dir` when the folder is unusable. */
 export async function takeLead(options: LockOptions): Promise<Lock> {
@@ -68,13 +68,13 @@ export async function takeLead(options: LockOptions): Promise<Lock> {
   }
   for (let isWaiting = false; ; ) {
     const highest = (await epochsIn(folder)).at(-1) ?? 0;
-    const holder = await livingHolder(folder, highest, staleMs, options.signal);
-    if (holder === null) {
+    const leader = await livingLeader(folder, highest, staleMs, options.signal);
+    if (leader === null) {
       const lock = await claim(folder, highest + 1, options, staleMs);
       if (lock) return lock;
       continue;
     }
-    const who = `${holder.node}${holder.job ? `, job ${holder.job}` : ''}`;
+    const who = `${leader.node}${leader.job ? `, job ${leader.job}` : ''}`;
     if (!options.standby) {
       throw new UnusableError(
         'redis_led',
@@ -87,7 +87,7 @@ export async function takeLead(options: LockOptions): Promise<Lock> {
 }
 
 /** The living leader; null when there is none. Watches for a renewal for up to `staleMs`. */
-async function livingHolder(
+async function livingLeader(
   folder: string,
   epoch: number,
   staleMs: number,
@@ -126,20 +126,21 @@ async function claim(
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return null;
     throw error;
   }
-  for (const old of (await epochsIn(folder)).slice(0, -KEPT)) await rm(fileOf(folder, old), { force: true });
+  for (const old of (await epochsIn(folder)).slice(0, -MOST_FILES))
+    await rm(fileOf(folder, old), { force: true });
   const fenced = (why: string): UnusableError =>
-    new UnusableError('redis_fenced', `this Redis no longer leads (epoch ${epoch}): ${why}`);
+    new UnusableError('redis_fenced', `this Redis lost the lead (epoch ${epoch}): ${why}`);
   const write = async (changes: Partial<Lead>): Promise<void> => {
     Object.assign(lead, changes, { beat: lead.beat + 1 });
     await replaceFile(fileOf(folder, epoch), JSON.stringify(lead), { mode: 0o600 });
-    // A successor deletes old leads after a while, so check that this one is still the highest.
+    // A successor deletes old files, so this one must be the highest.
     const highest = (await epochsIn(folder)).at(-1) ?? epoch;
     if (highest > epoch) throw fenced(`epoch ${highest} was taken`);
   };
   return {
     epoch,
     async beat() {
-      // The write must end before another process may declare this one dead.
+      // The write must end before another process can take the lead.
       const { by } = await waitAtMost(write({}), staleMs / 2);
       if (by !== 'itself') throw fenced(`${folder} does not answer`);
     },
@@ -161,18 +162,17 @@ async function readLead(folder: string, epoch: number): Promise<Lead | null> {
   try {
     return Lead.parse(JSON.parse(await readFile(fileOf(folder, epoch), 'utf8')));
   } catch {
-    // The file is being written, or was just removed: the next read shows which.
+    // The file is being written, or was removed.
     return null;
   }
 }
 
-/** True when the leader is certainly dead: its process was of this boot and namespace and no longer exists. */
+/** True when the leader's process was of this boot and namespace and does not exist. */
 function isGone(lead: Lead): boolean {
   const [, boot, namespace] = lead.process.split(' ');
   const [, ownBoot, ownNamespace] = processName(process.pid).split(' ');
   return boot === ownBoot && namespace === ownNamespace && processName(lead.pid) !== lead.process;
 }
 
-/** A process's start, boot and process namespace. */
 const processName = (pid: number): string =>
   `${processStarted(pid) ?? 'gone'} ${bootId()} ${readlinkSync('/proc/self/ns/pid')}`;

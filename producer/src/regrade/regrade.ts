@@ -1,4 +1,4 @@
-/** Grades a stored log again and decides a stored line's reward again: nothing runs, and recorded facts do not change. */
+/** Grades stored logs and rewards stored lines again. */
 import {
   decideReward,
   type GraderChoice,
@@ -19,8 +19,8 @@ import { type OutputLine, rewardFields, summariseReport, withoutReward } from '@
 import type { StoredLog } from './sources.ts';
 
 /**
- * The report of the current grader. `before` is the stored report: its reasons of `trust` that were found in the container, and
- * cannot be found in a log, are kept. Where the outcomes do not lie in the log, `before` is the answer.
+ * The report of the current grader, with the reasons of `trust` of the stored report, some of which only the container shows. When the
+ * log does not have the outcomes, the stored report is returned.
  *
  * @throws SwefarmError `instance_invalid` when the grader rejects the row
  */
@@ -31,20 +31,19 @@ export function regradeLog(
   before: Report | null,
 ): Report {
   const plan = planEvaluation(instance, grader);
-  if (!liesInLog(plan)) return kept(instance, plan, before);
+  if (!isLogEnough(plan)) return storedReport(instance, plan, before);
   const notApplied = facts.patch_state === 'not_applied' && !facts.ran_unapplied;
   const report = gradeEvaluation(instance, plan, { ...facts, log: notApplied ? null : log }, patch);
   return before ? { ...report, trust: worseTrust(before.trust, report.trust) } : report;
 }
 
-/** Files that the tests wrote, their exit code and programs that read them are not stored: the log alone is. */
-const liesInLog = ({ outcomes }: InstancePlan): boolean =>
+/** Files of the tests, their exit code and programs that read them are not stored. */
+const isLogEnough = ({ outcomes }: InstancePlan): boolean =>
   outcomes.from === 'log' || (outcomes.from === 'exit_code' && outcomes.pattern !== undefined);
 
-/** @throws SwefarmError `instance_invalid` when there is no report to keep */
-function kept({ instance_id }: Instance, { outcomes }: InstancePlan, before: Report | null): Report {
+function storedReport({ instance_id }: Instance, { outcomes }: InstancePlan, before: Report | null): Report {
   if (before) return before;
-  const why = `its outcomes come from "${outcomes.from}", which is not stored with its log: run it again`;
+  const why = `its outcomes come from "${outcomes.from}", which is not stored with its log: run the evaluation again`;
   throw new SwefarmError('instance_invalid', `${instance_id}: ${why}`);
 }
 
@@ -56,14 +55,14 @@ function worseTrust(a: Report['trust'], b: Report['trust']): Report['trust'] {
 }
 
 export type RewardRules = {
-  /** The overrides that the run was submitted with. */
+  /** The overrides of the run. */
   was: RewardOverrides;
   now: RewardOverrides;
 };
 
 /**
- * The line with its new report, if any, and the reward of the current table. A line that infrastructure failed or that was
- * cancelled does not change, because the table never decided about it; null when the line has no facts.
+ * The line with its new report, if any, and the reward of the current table. A failed or cancelled line that the table did not decide is
+ * unchanged. Null: the line has no facts.
  */
 export function rewardLineAgain(
   line: OutputLine,
@@ -75,7 +74,7 @@ export function rewardLineAgain(
   if (line.outcome === 'failed' && !failedByTable(line, line.facts, rules.was)) return line;
   const facts: RewardFacts = report ? withReport(line.facts, report) : line.facts;
   const fresh = rewardFields(facts, rules.now, line.failure?.attempts ?? 1);
-  // For the same failure, the worker's message is kept.
+  // The worker's message is more detailed for the same failure.
   const same = line.failure !== null && fresh.failure?.class === line.failure.class;
   return {
     ...withoutReward(line),

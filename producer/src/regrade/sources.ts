@@ -8,7 +8,6 @@ import { type ArtifactContent, UsageError } from '@swefarm/shared';
 import type { OutputLine } from '@swefarm/trajectories';
 import { FILES, readIfThere, readReport } from '@swefarm/trajectories';
 
-/** A stored log, and the known facts of its evaluation. */
 export type StoredLog = {
   log: string;
   patch: string | null;
@@ -28,7 +27,7 @@ export async function* outputLines(path: string): AsyncGenerator<OutputLine> {
   }
 }
 
-/** The log of an artifact; null when there was no evaluation or no log was kept. */
+/** The log of an artifact; null without an evaluation or a stored log. */
 export function logOfArtifact(content: ArtifactContent): StoredLog | null {
   const { report, test_log: log, patch } = content;
   if (!report || log === null || (report.evaluation === 'not_run' && report.patch_state !== 'not_applied'))
@@ -45,7 +44,7 @@ export function logOfArtifact(content: ArtifactContent): StoredLog | null {
       timed_out: report.evaluation === 'timed_out',
       sandbox_killed: report.evaluation === 'sandbox_killed',
       image_digest: report.image_digest,
-      // Artifacts have neither field, and neither affects the verdict.
+      // Artifacts lack these fields, which do not affect the verdict.
       timeout_seconds: 0,
       exit_code: null,
     },
@@ -56,7 +55,7 @@ export type TreeFolder = {
   folder: string;
   instance_id: string;
   model: string;
-  /** The verdict of its report.json; null when that is missing or unreadable. */
+  /** The verdict of report.json; null when it is missing or unreadable. */
   resolved: boolean | null;
   stored: StoredLog | null;
 };
@@ -72,7 +71,7 @@ export async function* treeFolders(root: string): AsyncGenerator<TreeFolder> {
     yield await readFolder(folder);
   }
   if (found === 0) {
-    throw new UsageError(`${root}: holds no ${FILES.testOutput} of a harness; name logs/run_evaluation/RUN`);
+    throw new UsageError(`${root}: has no ${FILES.testOutput} of a harness; name logs/run_evaluation/RUN`);
   }
 }
 
@@ -124,11 +123,7 @@ export async function isFolder(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isDirectory();
   } catch (error) {
-    throw new UsageError(
-      `${path}: ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'no such file' : (error as Error).message}`,
-      {
-        cause: error,
-      },
-    );
+    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw new UsageError(`${path}: ${missing ? 'no such file' : (error as Error).message}`, { cause: error });
   }
 }

@@ -1,4 +1,4 @@
-/** Prints what `swefarm dataset inspect` found. */
+/** Renders the facts of `swefarm dataset inspect`. */
 import type { DatasetFacts } from '@swefarm/datasets';
 import { renderTable } from '@swefarm/trajectories';
 

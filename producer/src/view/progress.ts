@@ -1,5 +1,4 @@
 /** Shows a run's progress on stderr: a bar that redraws on a terminal, else a plain line at intervals. */
-
 import type { LineSummary } from '@swefarm/trajectories';
 import { addResult, emptyTally, meansOf, type Tally, withVerdict } from '@swefarm/trajectories';
 
@@ -8,7 +7,7 @@ export type Sink = { write(text: string): unknown; isTTY?: boolean; columns?: nu
 export type Progress = {
   /** Counts a new line. */
   add(line: LineSummary): void;
-  /** Sets how many rollouts run now, and a note such as why workers are paused. */
+  /** Sets the number of running rollouts, and a note such as why workers are paused. */
   note(running: number | null, note: string | null): void;
   /** Prints a permanent line above the bar. */
   say(text: string): void;
@@ -20,7 +19,7 @@ export type ProgressCounts = {
   expected: number;
   sums: Tally;
   running: number | null;
-  /** How many this process has collected, for rate and time left. */
+  /** Lines that this process collected, for rate and time left. */
   fresh: number;
   seconds: number;
   note: string | null;
@@ -33,7 +32,7 @@ const CLEAR_LINE = '\r\u001b[2K';
 const HIDE_CURSOR = '\u001b[?25l';
 const SHOW_CURSOR = '\u001b[?25h';
 
-/** What fits the command: an evaluation has no turns, and untouched trees must not resolve. */
+/** Facts that a command shows: evaluations have no turns, and untouched trees do not resolve. */
 export type ProgressWords = { resolved: boolean; turns: boolean };
 
 /** `already`: lines from an earlier start of the same run. */
@@ -75,7 +74,7 @@ type Shown = Pick<Progress, 'say' | 'stop'>;
 /** Redraws one line on a terminal and hides the cursor meanwhile. */
 function bar(sink: Sink, now: () => ProgressCounts): Shown {
   const draw = (): void => void sink.write(`${CLEAR_LINE}${barLine(now(), sink.columns || 80)}`);
-  // A process that ends unexpectedly must show the cursor again.
+  // An unexpected end of the process must show the cursor too.
   const showCursor = (): void => void sink.write(`${SHOW_CURSOR}\n`);
   process.once('exit', showCursor);
   sink.write(HIDE_CURSOR);
@@ -99,7 +98,7 @@ function plainLines(sink: Sink, now: () => ProgressCounts): Shown {
   let last = '';
   const print = (): void => {
     const line = plainLine(now());
-    // Compared without the time left, which changes by itself: a line is printed only for other changes.
+    // The time left changes alone, so it is not compared.
     const key = line.replace(/, about .*/, '');
     if (key !== last) sink.write(`${line}\n`);
     last = key;

@@ -1,5 +1,4 @@
-/** Renders what `swefarm watch` prints: a screen that fits the terminal, or plain lines where there is none. */
-
+/** Renders the screen and the plain lines of `swefarm watch`. */
 import { describeUnreadableRun } from '@swefarm/shared';
 import { type Column, middle, renderTable, terminalSafe, withVerdict } from '@swefarm/trajectories';
 import { duration } from './progress.ts';
@@ -80,7 +79,7 @@ function runTable(runs: readonly WatchedRun[], { width, paint }: ScreenOptions):
   return renderTable(columns, rows);
 }
 
-/** The resolved, unresolved, failed and open parts of a run, each with its own sign. */
+/** The resolved, unresolved, failed and open parts of a run. */
 function bar(run: WatchedRun): string {
   const cells = (count: number): number => Math.round((BAR * count) / Math.max(1, run.rollouts));
   const resolved = cells(run.resolved);
@@ -106,7 +105,7 @@ function workerTable({ workers, seconds }: FarmView, { paint }: ScreenOptions): 
   const times = stages.length > 0 ? `mean seconds: ${stages.join(', ')}` : 'nothing was judged yet';
   if (workers.length === 0)
     return `${paint('yellow', 'no worker is alive: nothing runs, and deadlines do not fire')}\n${times}`;
-  // Paused workers come first, because readers look for them.
+  // Paused workers come first.
   const sorted = workers.toSorted((a, b) => Number(b.paused !== null) - Number(a.paused !== null));
   const rows = sorted
     .slice(0, MOST_WORKERS)
@@ -128,7 +127,7 @@ function failureLines(now: FarmView, { width, paint }: ScreenOptions, most: numb
   if (failures.length === 0) return 'no failures';
   const shown = failures.slice(0, most - 1).map((one) => {
     const time = new Date(one.finished_at).toISOString().slice(11, 19);
-    // With one run on screen its id is omitted; on a narrow screen the node too.
+    // The id of a single run is omitted; on a narrow screen the node too.
     const name = runs.length === 1 ? one.rollout_id.slice(one.rollout_id.indexOf('.') + 1) : one.rollout_id;
     const who = middle(name, Math.max(24, Math.floor(width / 3)));
     const where = width >= WIDE ? ` ${one.node}` : '';
@@ -137,7 +136,7 @@ function failureLines(now: FarmView, { width, paint }: ScreenOptions, most: numb
   return [`${paint('bold', 'recent failures')}  ${causesOf(runs)}`, ...shown].join('\n');
 }
 
-/** All failures of the runs on screen by class, most frequent first. */
+/** Failures by class, most frequent first. */
 function causesOf(runs: readonly WatchedRun[]): string {
   const sums = new Map<string, number>();
   for (const { failures } of runs) {
@@ -171,7 +170,7 @@ export function plainLine({ runs, queue, workers, failures }: FarmView): string 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: our own colours
 const STYLE = /\u001b\[\d+m/g;
 
-/** Cuts the visible text of a line to the width; colours take no width, and are reset at the end. */
+/** Cuts the visible text of a line to the width; colours are reset at the end. */
 export function clip(line: string, width: number): string {
   if (line.replace(STYLE, '').length <= width) return line;
   let seen = 0;

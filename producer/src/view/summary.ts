@@ -1,16 +1,15 @@
 /** Renders the summary of a run as a table. */
-
 import type { GroupSummary, Summary } from '@swefarm/trajectories';
 import { type Column, GAP, middle, renderTable, safeFirstLine, withVerdict } from '@swefarm/trajectories';
 
-/** Most groups that are listed one by one: a table of thousands would be unreadable. */
+/** Groups in the table; of more groups, those with a failure or a success are shown. */
 const MOST_GROUPS = 40;
 const NUMBERS = ['resolved', 'reward', 'turns', 'seconds'] as const;
 
 /** A table at most `width` columns wide (60 at least), with the causes of failures below it. */
 export function renderSummary(summary: Summary, width: number): string {
   const { groups, all } = summary;
-  const shown = groups.length > MOST_GROUPS ? groups.filter(isTelling).slice(0, MOST_GROUPS) : groups;
+  const shown = groups.length > MOST_GROUPS ? groups.filter(isNotable).slice(0, MOST_GROUPS) : groups;
   const hidden = groups.length - shown.length;
   const numbers = NUMBERS.map((name) => name.length + GAP + 1);
   const rest = Math.max(60, Math.min(width, 140)) - numbers.reduce((sum, one) => sum + one, 0);
@@ -28,7 +27,7 @@ export function renderSummary(summary: Summary, width: number): string {
   return [renderTable(columns, body), ...causes(summary)].join('\n');
 }
 
-const isTelling = (group: GroupSummary): boolean => group.failed > 0 || group.resolved > 0;
+const isNotable = (group: GroupSummary): boolean => group.failed > 0 || group.resolved > 0;
 
 function cells(group: GroupSummary, name: string): string[] {
   const ends = [

@@ -1,5 +1,4 @@
-/** Renders a rollout as text, turn by turn: answers, commands, observations. All text is made safe to print. */
-
+/** Renders a rollout as text that is safe to print. */
 import { withNamedPictures } from '@swefarm/policy';
 import type {
   ArtifactContent,
@@ -21,19 +20,17 @@ export type TranscriptOptions = {
 
 const LINES_SHOWN = 24;
 
-/** The whole artifact: trajectory, patch, report. */
 export function describeArtifact(content: ArtifactContent, options: TranscriptOptions): string {
   const { trajectory, patch, report } = content;
   const parts: string[] = trajectory ? [describeTurns(trajectory, options)] : [];
   const add = (title: string, text: string): void => void parts.push(section(title, text, options));
   if (content.failure_detail) add('failure', cut(content.failure_detail, options));
-  add('patch', patch ? cut(patch, options) : patch === '' ? '(empty)' : '(none was taken)');
+  add('patch', patch ? cut(patch, options) : patch === '' ? '(empty)' : '(none)');
   if (report) add('report', describeReport(report, options));
   if (options.full && content.test_log) add('test log', terminalSafe(content.test_log));
   return parts.join('\n');
 }
 
-/** The trajectory alone, including its end. */
 export function describeTurns({ messages, turns, ...end }: Trajectory, options: TranscriptOptions): string {
   const turnsByMessage = new Map(turns.map((turn, index) => [turn.message, { turn, number: index + 1 }]));
   const tokens =
@@ -48,7 +45,6 @@ export function describeTurns({ messages, turns, ...end }: Trajectory, options: 
   ].join('\n');
 }
 
-/** A turn of a running rollout. */
 export function describeLiveTurn(turn: LiveTurn, options: TranscriptOptions): string {
   return turn.messages
     .flatMap((message, at) =>

@@ -1,5 +1,4 @@
-/** Follows a farm for `swefarm watch` and the page: its state, rates since the last update, and recent failures. */
-
+/** Follows the state, rates and failures of a farm, for `swefarm watch`. */
 import { type FarmStatus, farmStatus, type RunStatus } from '@swefarm/gateway';
 import {
   describeUnreadable,
@@ -8,8 +7,8 @@ import {
   type Result,
   type UnreadableResult,
 } from '@swefarm/shared';
+import { countNames } from '@swefarm/trajectories';
 
-/** One run and its rate. */
 export type WatchedRun = RunStatus & {
   /** Rollouts committed per minute over the last minutes; null at the first update. */
   per_minute: number | null;
@@ -30,7 +29,7 @@ export type FarmView = {
   queue: FarmStatus['queue'];
   workers: FarmStatus['workers'];
   runs: WatchedRun[];
-  /** Runs that this version cannot read, or must leave to a newer version. */
+  /** Runs that this version cannot read. */
   unreadable: FarmStatus['unreadable'];
   /** Running rollouts by stage. */
   stages: Record<string, number>;
@@ -45,9 +44,9 @@ type RunTail = { cursor: string; recent: Result[] };
 
 /** The time over which rates are taken. */
 const WINDOW_MS = 120_000;
-const KEPT_FAILURES = 50;
-const KEPT_RESULTS = 200;
-/** Older runs are ignored: a farm keeps runs for days. */
+const MOST_FAILURES = 50;
+const MOST_RESULTS = 200;
+/** Older runs are left out: a farm stores runs for days. */
 const MOST_RUNS = 12;
 const BATCH = 1000;
 
@@ -64,19 +63,20 @@ export function watchFarm(farm: Farm, runId?: string): () => Promise<FarmView> {
     for (const { run_id } of runs) {
       failures = [...(await readTail(farm, run_id, tails)), ...failures];
     }
-    failures = failures.sort((a, b) => b.finished_at - a.finished_at).slice(0, KEPT_FAILURES);
+    failures = failures.sort((a, b) => b.finished_at - a.finished_at).slice(0, MOST_FAILURES);
     looks.push({ at, committed: new Map(status.runs.map((run) => [run.run_id, run.committed])) });
     while (looks.length > 2 && at - (looks[0]?.at ?? 0) > WINDOW_MS) looks.shift();
+    const { redis, queue, workers, unreadable } = status;
     return {
       at,
-      redis: status.redis,
-      queue: status.queue,
-      workers: status.workers,
-      unreadable: status.unreadable,
-      runs: await Promise.all(runs.map((run) => watchedRun(farm, run, running, looks))),
-      stages: countStages(running),
-      seconds: meanSeconds([...tails.values()].flatMap(({ recent }) => recent)),
+      redis,
+      queue,
+      workers,
+      unreadable,
       failures,
+      runs: await Promise.all(runs.map((run) => watchedRun(farm, run, running, looks))),
+      stages: countNames(running.map(({ stage }) => stage)),
+      seconds: meanSeconds([...tails.values()].flatMap(({ recent }) => recent)),
     };
   };
 }
@@ -89,7 +89,7 @@ async function readTail(farm: Farm, runId: string, tails: Map<string, RunTail>):
   const failures: RecentFailure[] = [];
   for (;;) {
     const { results, unreadable, last_id } = await farm.results.read(runId, tail.cursor, { count: BATCH });
-    for (const { result } of results) fresh.push(result);
+    fresh.push(...results.map(({ result }) => result));
     failures.push(
       ...results.flatMap(({ result }) => failureOf(result)),
       ...unreadable.map(unreadableFailure),
@@ -97,25 +97,16 @@ async function readTail(farm: Farm, runId: string, tails: Map<string, RunTail>):
     tail.cursor = last_id;
     if (results.length + unreadable.length < BATCH) break;
   }
-  tail.recent = [...tail.recent, ...fresh.filter((one) => one.outcome === 'judged')].slice(-KEPT_RESULTS);
+  tail.recent = [...tail.recent, ...fresh.filter((one) => one.outcome === 'judged')].slice(-MOST_RESULTS);
   return failures;
 }
 
-function failureOf(result: Result): RecentFailure[] {
-  if (!result.failure) return [];
-  const { stage, class: name, message } = result.failure;
-  return [
-    {
-      rollout_id: result.rollout_id,
-      node: result.node,
-      finished_at: result.finished_at,
-      cause: `${stage}/${name}`,
-      message,
-    },
-  ];
+function failureOf({ rollout_id, node, finished_at, failure }: Result): RecentFailure[] {
+  if (!failure) return [];
+  const cause = `${failure.stage}/${failure.class}`;
+  return [{ rollout_id, node, finished_at, cause, message: failure.message }];
 }
 
-/** For an unreadable result only its rollout and its time are known. */
 const unreadableFailure = (entry: UnreadableResult): RecentFailure => ({
   rollout_id: entry.rollout_id ?? 'unknown',
   node: '',
@@ -142,12 +133,6 @@ async function watchedRun(
     groups: groups.length,
     running: running.filter((one) => one.rollout_id.startsWith(`${run.run_id}.`)).length,
   };
-}
-
-function countStages(running: readonly LiveRollout[]): Record<string, number> {
-  const stages: Record<string, number> = {};
-  for (const { stage } of running) stages[stage] = (stages[stage] ?? 0) + 1;
-  return stages;
 }
 
 const SHOWN_SECONDS = ['queued', 'image', 'sandbox', 'model', 'command', 'patch', 'evaluation'] as const;

@@ -1,7 +1,8 @@
-/** Where an export lies until it is whole: under a fixed name beside its place, so that the next start replaces what a kill left. */
-import { mkdir, readdir, stat } from 'node:fs/promises';
+/** An unfinished export has a fixed name beside its final path, so that the next start replaces what a killed one left. */
+import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { errorMessage, SwefarmError, UnusableError, UsageError } from '@swefarm/shared';
+import { UsageError } from '@swefarm/shared';
+import { inFolder } from '../output/appendfile.ts';
 
 /** On the same file system as `path`. */
 export const asideOf = (path: string): string =>
@@ -10,7 +11,7 @@ export const asideOf = (path: string): string =>
 /**
  * Makes the folder above `path`.
  *
- * @throws UsageError when something lies at `path` already; UnusableError when the folder cannot be made
+ * @throws UsageError when `path` is a file or a folder with files; UnusableError when the folder cannot be made
  */
 export async function requireNewPath(path: string): Promise<void> {
   const found = await stat(path).catch(() => null);
@@ -19,20 +20,5 @@ export async function requireNewPath(path: string): Promise<void> {
       code: 'output_exists',
     });
   }
-  await mkdir(dirname(resolve(path)), { recursive: true }).catch((error: unknown) => {
-    throw unwritablePath(path, error);
-  });
-}
-
-/** The error of a write with its remedy; errors of our own are returned as they are. */
-export function unwritablePath(path: string, error: unknown): unknown {
-  const code = (error as NodeJS.ErrnoException).code;
-  if (error instanceof SwefarmError || code === undefined) return error;
-  const full = code === 'ENOSPC' || code === 'EDQUOT';
-  const remedy = full ? 'the disk is full: free some space and export again' : 'check its permissions';
-  return new UnusableError(
-    'output_unwritable',
-    `${path}: cannot be written (${errorMessage(error)}); ${remedy}`,
-    { cause: error },
-  );
+  await inFolder(path, () => Promise.resolve());
 }

@@ -1,17 +1,13 @@
-/**
- * What no field of a foreign format holds, and what comes back with an import: written as `swefarm` where the format allows fields of
- * one's own. Token ids are not among it: the format `tokens` has them.
- */
+/** Facts without a field in a foreign format, written as `swefarm` and read by an import. The format `tokens` alone has token ids. */
 import type { Trajectory, Turn } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 import type { ExportedRollout, Provenance } from './rollout.ts';
 
-/** A turn without its tokens and its place. */
 export type CarriedTurn = Omit<Turn, 'tokens' | 'message'>;
 
 export const carriedTurn = ({ tokens: _tokens, message: _message, ...turn }: Turn): CarriedTurn => turn;
 
-/** The fields of a line that an import cannot work out again. */
+/** The fields of a line that an import cannot derive. */
 export type CarriedLine = Pick<
   OutputLine,
   'family' | 'seconds' | 'finished_at' | 'tokens' | 'turns' | 'runtime' | 'facts'
@@ -43,7 +39,7 @@ export function carriedRollout(rollout: ExportedRollout): CarriedRollout {
   };
 }
 
-/** What swefarm had written into a file; null: another program made it. */
+/** The facts that swefarm wrote into a file; null: another program wrote the file. */
 export function carriedIn(value: unknown): CarriedRollout | null {
   const found = value as Partial<CarriedRollout> | null | undefined;
   return typeof found?.rollout_id === 'string' && found.line ? (found as CarriedRollout) : null;

@@ -1,4 +1,4 @@
-/** A trajectory as other agents' formats have it: a prompt, then steps of thought, calls and observations. */
+/** A trajectory as a prompt and steps of thought, calls and observations, as formats of other agents have it. */
 import {
   contentWithoutThought,
   findFencedBlock,
@@ -27,17 +27,17 @@ export type Step = {
   /** The answer without its calls. */
   thought: string;
   calls: StepCall[];
-  /** Those of the calls that the agent ran: all of them where its turn is not known. */
+  /** The calls that the agent ran; all of them when the turn is unknown. */
   ran: StepCall[];
   observations: Message[];
 };
 
 export type Conversation = { prompt: Message[]; steps: Step[] };
 
-type Told = Pick<Trajectory, 'messages' | 'turns'> & Partial<Pick<Trajectory, 'token_mode'>>;
+type Source = Pick<Trajectory, 'messages' | 'turns'> & Partial<Pick<Trajectory, 'token_mode'>>;
 
-/** `turns`: what ran; an answer without its turn is read as the agent reads it. */
-export function conversationOf({ messages, turns, token_mode }: Told): Conversation {
+/** An answer without a turn is parsed as the agent parses it. */
+export function conversationOf({ messages, turns, token_mode }: Source): Conversation {
   const prompt: Message[] = [];
   const steps: Step[] = [];
   const byMessage = new Map(turns.map((turn) => [turn.message, turn]));
@@ -57,7 +57,7 @@ export function conversationOf({ messages, turns, token_mode }: Told): Conversat
 
 type Read = Pick<Step, 'thought' | 'calls' | 'ran'>;
 
-/** Tool calls. The farm runs those of one answer in order and records each command. */
+/** The farm runs the tool calls of an answer in order and records each command. */
 function calledIn(message: Message, turn: Turn | null): Read {
   let commands = turn?.commands.length ?? Infinity;
   let whole = true;
@@ -74,7 +74,7 @@ function calledIn(message: Message, turn: Turn | null): Read {
   return { thought: message.content ?? '', calls, ran };
 }
 
-/** The block of a text. Nothing ran of an answer that was cut or refused, whatever blocks it holds. */
+/** The fenced block of a text. No block ran of an answer that was cut or refused. */
 function writtenIn(message: Message, turn: Turn | null, apart: boolean): Read {
   const text = message.content ?? '';
   const content = contentWithoutThought(message, apart);
@@ -108,18 +108,17 @@ export function parsedObject(text: string): Record<string, unknown> | null {
 export const commandOf = ({ args }: StepCall): string | null =>
   typeof args?.command === 'string' ? args.command : null;
 
-/** Whether a call ends the work: the tool for it, or a command that prints the sentinel. */
+/** Whether a call submits: by the tool, or by a command that prints the sentinel. */
 export function isSubmit(call: StepCall): boolean {
   if (call.name === 'submit_solution' || call.name === 'submit') return true;
   const command = commandOf(call);
   return call.name === 'bash' && command !== null && SENTINEL.test(command);
 }
 
-/** What mini-swe-agent's prompts have printed, and ours after them. */
+/** The sentinels of mini-swe-agent's prompts and ours. */
 const SENTINEL = /\b(?:COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT)\b/;
 
-/** Why a format that holds text alone leaves out a rollout whose model was shown pictures. */
-export const SHOWS_PICTURES = 'its prompt shows pictures, which this format cannot hold';
+export const SHOWS_PICTURES = 'its prompt shows pictures, which this format does not have';
 
 export const showsPictures = ({ messages }: Pick<Trajectory, 'messages'>): boolean =>
   messages.some((message) => picturesOf(message).length > 0);
@@ -134,10 +133,7 @@ export function contentParts(message: Message): Exclude<WireMessage['content'], 
 export type PlainMessage = Pick<Message, 'role' | 'reasoning_content' | 'tool_calls' | 'tool_call_id'> &
   Pick<WireMessage, 'content'>;
 
-/**
- * The fields of the Chat Completions API and the thought; without what an endpoint or another program added. Content with pictures
- * is in parts, as the model was sent it.
- */
+/** The fields of the Chat Completions API and the thought. Content with pictures is in parts. */
 export function plainMessage(message: Message): PlainMessage {
   const { role, reasoning_content, tool_calls, tool_call_id } = message;
   return {
@@ -150,9 +146,8 @@ export function plainMessage(message: Message): PlainMessage {
 }
 
 /**
- * As {@link plainMessage}, with the arguments of calls as objects: chat templates render them so, and write text twice quoted or refuse it.
- * Values are text, because readers of JSON lines want one type a column: another value is written as JSON, and what is no
- * object becomes the value of `arguments`.
+ * As {@link plainMessage}, with the arguments of calls as objects, as chat templates render them. Values are text, because readers of JSON
+ * lines want one type a column; arguments that are no object become the value of `arguments`.
  */
 export function templateMessage(message: Message) {
   const { tool_calls, ...plain } = plainMessage(message);

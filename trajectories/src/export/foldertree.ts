@@ -1,47 +1,41 @@
-/** A folder of files that appears under its name only once it is whole. */
+/** A folder of files that gets its name when it is complete. */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { mkdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { UsageError } from '@swefarm/shared';
-import { asideOf, requireNewPath, unwritablePath } from './aside.ts';
+import { writing } from '../output/appendfile.ts';
+import { asideOf, requireNewPath } from './aside.ts';
 
 export interface FolderTree extends AsyncDisposable {
-  /** `name`: path inside the folder. Throws UsageError for one that leads out of it, and UnusableError `output_unwritable`. */
+  /** `name`: path inside the folder. Throws UsageError for a path outside, UnusableError `output_unwritable`. */
   write(name: string, content: string | Uint8Array): Promise<void>;
-  /** Adds to a file; what is added last is there only after `finish`. Throws as `write`. */
+  /** Adds to a file, buffered until `finish`. Throws as `write`. */
   append(name: string, text: string): Promise<void>;
   finish(): Promise<void>;
 }
 
 const BLOCK_CHARS = 64 * 1024;
 
-/** Throws UsageError. Names hold ids of lines that other programs may have written. */
+/** Throws UsageError. Other programs may have written the ids in names. */
 function requireInside(path: string, name: string): void {
   const parts = name.split('/');
   if (!name.includes('\0') && !parts.some((part) => part === '' || part === '.' || part === '..')) return;
   throw new UsageError(
-    `${path}: the file ${JSON.stringify(name)} would lie outside of it; correct the instance ids of the lines that are exported: no ids with "/", "." or ".." alone`,
+    `${path}: the file ${JSON.stringify(name)} would be outside of it; correct the instance ids of the exported lines: no ids with "/", "." or ".." alone`,
   );
 }
 
-/** Throws UsageError for a path that holds something. */
+/** Errors as of {@link requireNewPath}. */
 export async function openFolderTree(path: string): Promise<FolderTree> {
   await requireNewPath(path);
   const aside = asideOf(path);
   const made = new Set<string>();
-  const trying = async (action: () => Promise<void>): Promise<void> => {
-    try {
-      await action();
-    } catch (error) {
-      throw unwritablePath(path, error);
-    }
-  };
-  await trying(async () => {
+  await writing(path, async () => {
     await rm(aside, { recursive: true, force: true });
     await mkdir(aside);
   });
   const blocks = new Map<string, string>();
-  // One call of the system after another: thousands of small files take several times as long through the thread pool.
+  // Synchronous: thousands of small files take several times as long through the thread pool.
   const fileAt = (name: string): string => {
     const file = join(aside, name);
     const folder = dirname(file);
@@ -52,11 +46,11 @@ export async function openFolderTree(path: string): Promise<FolderTree> {
   return {
     async write(name, content) {
       requireInside(path, name);
-      await trying(async () => writeFileSync(fileAt(name), content));
+      await writing(path, async () => writeFileSync(fileAt(name), content));
     },
     async append(name, text) {
       requireInside(path, name);
-      await trying(async () => {
+      await writing(path, async () => {
         const block = (blocks.get(name) ?? '') + text;
         if (block.length < BLOCK_CHARS) blocks.set(name, block);
         else {
@@ -66,9 +60,9 @@ export async function openFolderTree(path: string): Promise<FolderTree> {
       });
     },
     finish: () =>
-      trying(async () => {
+      writing(path, async () => {
         for (const [name, block] of blocks) appendFileSync(fileAt(name), block);
-        // An empty folder may be there.
+        // An empty folder may exist.
         await rmdir(path).catch(() => undefined);
         await rename(aside, path);
       }),

@@ -1,4 +1,4 @@
-/** What an export format is: how it opens its output, and how it writes one rollout. Formats are listed in formats/registry.ts. */
+/** The interface of an export format. formats/registry.ts lists the formats. */
 import type { ExportedRollout } from './rollout.ts';
 
 export type ExportRequest = {
@@ -8,16 +8,16 @@ export type ExportRequest = {
   form: string;
   /** Most rollouts that any instance has in this export. */
   samples: number;
-  /** Changes when other rollouts are chosen: shards of another choice are not continued. */
+  /** Hash of the choice: shards of another choice are not continued. */
   fingerprint: string;
 };
 
 export interface ExportWriter extends AsyncDisposable {
   /** Ids of the rollouts that an earlier start wrote. */
   readonly written?: ReadonlySet<string>;
-  /** Returns null once it is written, or why the format cannot hold this rollout. */
+  /** Returns null, or why the format cannot represent this rollout. */
   write(rollout: ExportedRollout): Promise<string | null>;
-  /** Puts the output in its place, in one step; without it nothing is left. */
+  /** Gives the output its name in one step; without it no output remains. */
   finish(): Promise<void>;
 }
 
@@ -27,9 +27,9 @@ export type ExportFormat = {
   forms: readonly string[];
   /** `file` formats can also go to standard output. */
   shape: 'file' | 'folder';
-  /** The format has one rollout for an instance. */
+  /** The format allows one rollout for an instance. */
   oneEach?: true;
   open(request: ExportRequest): Promise<ExportWriter>;
 };
 
-export const NO_TRAJECTORY = 'no trajectory was kept';
+export const NO_TRAJECTORY = 'no trajectory is stored';

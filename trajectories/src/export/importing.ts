@@ -1,4 +1,4 @@
-/** What an import format gives back: rollouts that another program made, as far as its files tell. */
+/** The interface of an import format, and parts that formats share. */
 import type { ExitStatus, Message, RewardFacts, Trajectory, Turn } from '@swefarm/shared';
 import type { CarriedRollout, CarriedTurn } from './carried.ts';
 import { commandOf, conversationOf, type Step } from './conversation.ts';
@@ -11,17 +11,16 @@ export type ImportedRollout = {
   patch: string | null;
   /** Null: only a patch is known. */
   trajectory: Trajectory | null;
-  /** The verdict that the file holds; null: none. */
+  /** The verdict in the file; null: none. */
   resolved: boolean | null;
-  /** US dollars, as the file tells; absent or 0: it tells none. */
+  /** US dollars; absent or 0: unknown. */
   cost?: number | null;
-  /** What else the file tells of the evaluation. */
+  /** Further facts of the evaluation. */
   states?: Pick<RewardFacts, 'patch_state' | 'evaluation'>;
   /** Null: another program wrote the file. */
   carried: CarriedRollout | null;
 };
 
-/** Why something that was found is no rollout. */
 export type ImportProblem = { where: string; problem: string };
 
 export type ImportFormat = {
@@ -43,7 +42,7 @@ export function textOf(content: unknown): string | null {
     .join('');
 }
 
-/** A chat message without the fields of its program. Throws TypeError for what is no chat message. */
+/** A chat message without the fields of its program. Throws TypeError for another object. */
 export function messageOf(raw: Readonly<Record<string, unknown>>): Message {
   const { role, tool_calls, tool_call_id, reasoning_content } = raw;
   if (role !== 'system' && role !== 'user' && role !== 'assistant' && role !== 'tool') {
@@ -72,7 +71,7 @@ function toolCallOf(raw: { id?: unknown; function?: { name?: unknown; arguments?
   };
 }
 
-/** A turn for each answer: what swefarm had written of it, or what its message tells. `carried`: by the number of the answer. */
+/** A turn for each answer: the one that swefarm wrote (`carried`, by the number of the answer), or one from the message. */
 export function turnsOf(
   messages: readonly Message[],
   carried: (answer: number) => CarriedTurn | null,
@@ -100,7 +99,7 @@ export function turnsOf(
   });
 }
 
-/** As the prompts of mini-swe-agent, and ours, show it. */
+/** In the form of the prompts of mini-swe-agent and ours. */
 const observedCodes = ({ observations }: Step): (number | null)[] =>
   observations.map(({ content }) => {
     const code = /<returncode>(-?\d+)<\/returncode>/.exec(content ?? '')?.[1];
@@ -128,7 +127,6 @@ export function importedTrajectory({
   const shown = known?.tools ?? tools;
   return {
     format: 'swefarm-trajectory-1',
-    // No token id was kept.
     token_mode: 'text',
     model,
     endpoint: known?.endpoint ?? null,
@@ -141,10 +139,10 @@ export function importedTrajectory({
   };
 }
 
-/** The status of ours that a program has this word for; null: none. */
+/** The exit status that a program calls `word`; null: none. */
 export function exitStatusOf(word: unknown, words: Readonly<Record<ExitStatus, string>>): ExitStatus | null {
   const found = Object.entries(words).find(([, own]) => own === word);
   if (found) return found[0] as ExitStatus;
-  // SWE-agent: `submitted (exit_cost)`, when a limit made it submit.
+  // SWE-agent writes `submitted (exit_cost)` when a limit made it submit.
   return typeof word === 'string' && /^submitted\b/i.test(word) ? 'submitted' : null;
 }

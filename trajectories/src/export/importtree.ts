@@ -1,4 +1,4 @@
-/** Finds and reads the JSON files of a tree that an agent left. */
+/** Reads the JSON files of a tree, or the rows of a file, for imports. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readRows } from '@swefarm/datasets';
@@ -8,7 +8,7 @@ import type { ImportedRollout, ImportProblem } from './importing.ts';
 type Json = Record<string, unknown>;
 
 /**
- * Reads every file below `path` (or `path` itself) whose name ends so. What `read` throws as TypeError is the problem of its file.
+ * Reads every file below `path` (or `path` itself) whose name has the ending. A TypeError of `read` is the problem of its file.
  *
  * @throws UsageError when there is no such file
  */
@@ -27,7 +27,7 @@ export async function* readTree(
       yield { where: file, problem: errorMessage(error) };
     }
   }
-  if (found === 0) throw new UsageError(`${path}: holds no file that ends in ${ending}`);
+  if (found === 0) throw new UsageError(`${path}: has no file that ends in ${ending}`);
 }
 
 async function jsonIn(file: string): Promise<Json> {
@@ -52,20 +52,20 @@ async function* filesBelow(path: string, ending: string): AsyncGenerator<string>
   }
 }
 
-/** A field that must be text. Throws TypeError. */
+/** A text field. Throws TypeError. */
 export function requireText(file: Json, name: string): string {
   const value = file[name];
   if (typeof value === 'string' && value !== '') return value;
   throw new TypeError(`the field ${name} is missing`);
 }
 
-/** A field that is an object; empty when it is not. */
+/** An object field; empty for another value. */
 export const objectIn = (file: Json, name: string): Json => {
   const value = file[name];
   return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Json) : {};
 };
 
-/** A field that is a list of objects; null when it is not. */
+/** A list field; null for another value. */
 export const listIn = (file: Json, name: string): Json[] | null => {
   const value = file[name];
   return Array.isArray(value) ? (value as Json[]) : null;

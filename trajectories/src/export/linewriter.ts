@@ -1,4 +1,4 @@
-/** The writer of formats that are one line of JSON for each rollout. */
+/** The writer of formats with a line of JSON for each rollout. */
 import type { ExportRequest, ExportWriter } from './format.ts';
 import type { ExportedRollout } from './rollout.ts';
 import { openTextFile } from './textfile.ts';

@@ -1,16 +1,16 @@
-/** JSON text of packed numbers, faster and shorter than that of JSON.stringify, which writes each float32 with the digits of a double. */
+/** JSON text of packed numbers, faster and shorter than JSON.stringify, which writes each float32 with the digits of a double. */
 
-/** Digits are written behind one another here; grown as needed, and used by one call at a time. */
+/** Buffer of the running call; grown as needed. */
 let digits = Buffer.allocUnsafe(1 << 16);
 
 const MINUS = 45;
 const POINT = 46;
 const COMMA = 44;
 const ZERO = 48;
-/** The longest text of one number, with its comma: a double's as JavaScript writes it. */
+/** Longest text of a double with its comma. */
 const LONGEST = 26;
 const POWERS = Float64Array.from({ length: 13 }, (_, exponent) => 10 ** exponent);
-/** Whole numbers below it stay whole numbers of 32 bits, which V8 divides without doubles. */
+/** V8 divides whole numbers below it without doubles. */
 const LIMIT = 2 ** 31;
 
 /** `[1,2,3]` */
@@ -24,7 +24,7 @@ export function idsText(values: Int32Array): string {
   return `[${out.toString('latin1', 0, at)}]`;
 }
 
-/** The same numbers when they are read as float32; each that is not finite is `instead`. */
+/** Text that reads as the same float32 numbers; `instead` for each that is not finite. */
 export function floatsText(values: Float32Array, instead: number): string {
   const out = room(values.length);
   let at = 0;
@@ -51,7 +51,7 @@ function writeWhole(out: Buffer, value: number, at: number): number {
   return writeDigits(out, -value, lengthOf(-value), at + 1);
 }
 
-/** Digits behind the point that tell apart all float32 of this size, or nearly all, and stay below {@link LIMIT}; 0: too many. */
+/** Digits behind the point that identify nearly all float32 of this size and stay below {@link LIMIT}; 0: too many. */
 function placesFor(size: number): number {
   if (size >= 1) return size >= 100 ? 0 : size >= 10 ? 7 : 8;
   if (size >= 0.1) return 9;
@@ -69,7 +69,7 @@ function writeFloat(out: Buffer, value: number, at: number): number {
   if (value < 0) out[place++] = MINUS;
   const whole = Math.floor(size) | 0;
   const part = (scaled - whole * power) | 0;
-  // Close below a whole number the part is rounded up to it.
+  // The part of a number just below a whole one may round up.
   if (part >= power) return writeDouble(out, value, at);
   place = writeDigits(out, whole, lengthOf(whole), place);
   if (part === 0) return place;

@@ -1,4 +1,4 @@
-/** Nested parquet schemas that pyarrow reads as lists and structs, and values as their columns hold them. */
+/** Nested parquet schemas that pyarrow reads as lists and structs, and the values of their columns. */
 import type { SchemaElement } from 'hyparquet';
 
 export type Shape =
@@ -42,14 +42,13 @@ function elements(name: string, shape: Shape): SchemaElement[] {
 
 const isList = (shape: Shape): shape is readonly [Shape] => Array.isArray(shape);
 
-/** The value as a column of this shape is written from: 64-bit integers as BigInt, absent ones as null. */
+/** The value as the library writes it: 64-bit integers as BigInt, absent values as null. */
 export function storedAs(shape: Shape, value: unknown): unknown {
   if (value === null || value === undefined) return null;
   if (shape === 'integer') return BigInt(value as number);
   if (typeof shape === 'string') return value;
   if (isList(shape)) {
     const [of] = shape;
-    // Long lists of numbers are taken as they are.
     return of === 'int32' || of === 'float' ? value : (value as unknown[]).map((one) => storedAs(of, one));
   }
   const fields = value as Record<string, unknown>;

@@ -1,19 +1,18 @@
-/** What an export format is given: one rollout, with all that is known of where it comes from. */
+/** The input of an export format: one rollout with its provenance. */
 import { type ArtifactContent, successOf } from '@swefarm/shared';
-import { type OutputLine, tagOf } from '../output/line.ts';
+import type { OutputLine } from '../output/line.ts';
 
-/** The fields of a dataset's row that travel with its rollouts. Neither tests nor gold patch: an export must not answer the task. */
+/** The fields of a dataset's row in an export. Tests and gold patch are left out, because they answer the task. */
 export type InstanceFields = {
   instance_id: string;
   repo: string | null;
   base_commit: string | null;
   version: string | null;
   problem_statement: string | null;
-  /** The licence that the row names. */
   licence: string | null;
 };
 
-/** Where an exported rollout comes from; every format that has room for it carries it as the object `swefarm`. */
+/** The source of an exported rollout; formats that allow further fields have it as `swefarm`. */
 export type Provenance = {
   instance_id: string;
   run_id: string;
@@ -25,12 +24,12 @@ export type Provenance = {
   licence: string | null;
   /** The harness's own verdict. */
   resolved: boolean | null;
-  /** Resolved, and rewarded: false for a forged verdict. Formats write it as their own `resolved`. */
+  /** Resolved and rewarded: false for a forged verdict. Formats write it as their `resolved`. */
   success: boolean | null;
   reward: number | null;
   exit_status: string | null;
   trust: string | null;
-  /** Of the software that made the rollout, and of the one that exported it. */
+  /** Version that made the rollout; `exported_by`: version that exported it. */
   software_version: string | null;
   exported_by: string;
   /** Null: the farm made it. */
@@ -42,7 +41,7 @@ export type ExportedRollout = {
   /** Null when the line has no artifact. */
   content: ArtifactContent | null;
   patch: string | null;
-  /** Which of its instance's exported rollouts it is, from 0. */
+  /** Number among the exported rollouts of its instance, from 0. */
   sample: number;
   instance: InstanceFields | null;
   provenance: Provenance;
@@ -62,7 +61,7 @@ export function exportedRollout(parts: RolloutParts): ExportedRollout {
     rollout_id: line.rollout_id,
     model: content?.trajectory?.model ?? line.imported?.model ?? parts.model,
     policy_version: line.policy_version,
-    tag: tagOf(line),
+    tag: line.tag ?? null,
     licence: instance?.licence ?? line.imported?.licence ?? null,
     resolved: line.resolved,
     success: successOf(line),
@@ -76,5 +75,4 @@ export function exportedRollout(parts: RolloutParts): ExportedRollout {
   return { line, content, sample, instance, provenance, patch: line.patch ?? content?.patch ?? null };
 }
 
-/** The name that formats with one write for the maker of a patch. */
 export const modelName = ({ provenance }: ExportedRollout): string => provenance.model ?? 'unknown';

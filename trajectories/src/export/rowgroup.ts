@@ -1,6 +1,6 @@
 /**
- * Adds a row group to a parquet file. The library's own writer goes through nested values one by one and holds several JavaScript numbers for each;
- * lists of numbers, which are most of what token ids take, go to its column writer as typed arrays instead.
+ * Adds a row group to a parquet file. The library's writer makes several JavaScript numbers of each nested value; here lists of numbers
+ * go to its column writer as typed arrays.
  */
 import type { CompressionCodec, DecodedArray, Encoding, SchemaTree } from 'hyparquet';
 import type { ParquetWriter } from 'hyparquet-writer';
@@ -70,7 +70,7 @@ function leavesOf(path: SchemaTree[]): SchemaTree[][] {
 const isNumbers = (value: unknown): value is Numbers => ArrayBuffer.isView(value);
 const plain = (value: unknown): unknown => (isNumbers(value) ? Array.from(value) : value);
 
-/** Levels of an optional list of optional elements: all are there, and the first of each row begins it. */
+/** Definition level of an element that exists in an optional list of optional elements. */
 const PRESENT = 3;
 
 /** Null unless every row is a list of at least one number. */
@@ -88,7 +88,7 @@ function numberPage(path: readonly SchemaTree[], data: readonly unknown[]): Page
     values.set(list, at);
     at += list.length;
   }
-  // The library reads levels by index only, and declares them as lists.
+  // The library declares levels as lists and reads them by index only.
   const levels = (bytes: Uint8Array): number[] => bytes as unknown as number[];
   return {
     values,

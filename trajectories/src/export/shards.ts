@@ -1,33 +1,31 @@
-/**
- * A folder of shards, each whole, that appears under its name once all of them are there. A killed export keeps the shards that it had
- * finished beside that place, and the same command goes on after them.
- */
+/** A folder of shards that gets its name when all are complete. After a kill the same command continues behind the complete shards. */
 import { appendFile, mkdir, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { replaceFile } from '@swefarm/shared';
 import { z } from 'zod';
-import { asideOf, requireNewPath, unwritablePath } from './aside.ts';
+import { writing } from '../output/appendfile.ts';
+import { asideOf, requireNewPath } from './aside.ts';
 import type { ExportRequest } from './format.ts';
 
 const Shard = z.object({ file: z.string(), rows: z.number().int(), rollouts: z.array(z.string()) });
 type Shard = z.infer<typeof Shard>;
 
 export interface ShardFolder extends AsyncDisposable {
-  /** Rollouts of the shards that are there. */
+  /** Rollouts of the complete shards. */
   readonly written: ReadonlySet<string>;
-  /** Where the next shard is made, under a name that counts only once it is added. */
+  /** Path at which the next shard is written. */
   next(): string;
-  /** Makes the file at `next()` a shard. `rollouts`: all whose rows it has. Throws UnusableError `output_unwritable`. */
+  /** Makes the file at `next()` a shard. `rollouts`: all whose rows it has. */
   add(rows: number, rollouts: readonly string[]): Promise<void>;
   finish(facts: Readonly<Record<string, unknown>>): Promise<void>;
 }
 
-/** One line for each shard, in the folder that is not whole yet. */
+/** Has a line for each complete shard. */
 const JOURNAL = 'shards.jsonl';
-/** Readers of folders of tables skip names that begin so. */
+/** Readers of table folders skip names with an underscore. */
 const MANIFEST = '_manifest.json';
 
-/** Throws UsageError for a path that holds something. */
+/** Errors as of {@link requireNewPath}; the methods throw UnusableError `output_unwritable`. */
 export async function openShards(
   { path, form, fingerprint }: ExportRequest,
   ending: string,
@@ -35,14 +33,7 @@ export async function openShards(
   await requireNewPath(path);
   const aside = asideOf(path);
   const head = JSON.stringify({ form, fingerprint });
-  const trying = async <T>(action: () => Promise<T>): Promise<T> => {
-    try {
-      return await action();
-    } catch (error) {
-      throw unwritablePath(path, error);
-    }
-  };
-  const shards = await trying(() => resume(aside, head));
+  const shards = await writing(path, () => resume(aside, head));
   const written = new Set(shards.flatMap(({ rollouts }) => rollouts));
   const nameOf = (at: number): string => `shard-${String(at).padStart(5, '0')}.${ending}`;
   const next = (): string => join(aside, `${nameOf(shards.length)}.part`);
@@ -51,7 +42,7 @@ export async function openShards(
     written,
     next,
     add: (rows, rollouts) =>
-      trying(async () => {
+      writing(path, async () => {
         const shard = { file: nameOf(shards.length), rows, rollouts: [...new Set(rollouts)] };
         await rename(next(), join(aside, shard.file));
         await appendFile(join(aside, JOURNAL), `${JSON.stringify(shard)}\n`);
@@ -59,7 +50,7 @@ export async function openShards(
         for (const id of shard.rollouts) written.add(id);
       }),
     finish: (facts) =>
-      trying(async () => {
+      writing(path, async () => {
         const files = shards.map(({ file, rows, rollouts }) => ({ file, rows, rollouts: rollouts.length }));
         const manifest = { format: 'swefarm-shards-1', form, ...facts, shards: files };
         await replaceIn(aside, MANIFEST, `${JSON.stringify(manifest, null, 1)}\n`);
@@ -76,13 +67,13 @@ export async function openShards(
   };
 }
 
-/** The shards of an earlier start that made the same choice; anything else is removed. */
+/** The shards of an earlier start with the same choice; all other files are removed. */
 async function resume(aside: string, head: string): Promise<Shard[]> {
   const text = await readFile(join(aside, JOURNAL), 'utf8').catch(() => '');
   const [first, ...lines] = text.split('\n');
   if (first === head && text.includes('\n')) {
     const shards: Shard[] = [];
-    // A torn last line is a shard that is made again.
+    // The shard of a torn last line is written again.
     for (const line of lines.slice(0, -1)) shards.push(Shard.parse(JSON.parse(line)));
     await removeOthers(aside, [JOURNAL, ...shards.map(({ file }) => file)]);
     await replaceIn(aside, JOURNAL, [head, ...shards.map((shard) => JSON.stringify(shard)), ''].join('\n'));
@@ -94,11 +85,10 @@ async function resume(aside: string, head: string): Promise<Shard[]> {
   return [];
 }
 
-/** The name beside it is fixed, so that what a kill leaves of it is replaced, and never becomes a file of the export. */
+/** The temporary name is fixed, so that the next start replaces the rest of a killed write. */
 const replaceIn = (folder: string, name: string, content: string): Promise<void> =>
   replaceFile(join(folder, name), content, { aside: join(folder, `${name}.part`) });
 
-/** A shard of which the journal does not tell, and what was half written. */
 async function removeOthers(folder: string, keep: readonly string[]): Promise<void> {
   for (const name of await readdir(folder)) {
     if (!keep.includes(name)) await rm(join(folder, name), { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** Stores imported rollouts as if they had been collected: lines, and an artifact for each, marked as imported. */
+/** Stores imported rollouts as output lines and artifacts, marked as imported. */
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { REWARD_TABLE } from '@swefarm/grading';
@@ -19,7 +19,6 @@ import { openTextFile } from './textfile.ts';
 
 export interface ImportStore extends AsyncDisposable {
   add(rollout: ImportedRollout): Promise<OutputLine>;
-  /** Puts lines and artifacts in their places. */
   finish(): Promise<void>;
 }
 
@@ -33,7 +32,7 @@ export type ImportTarget = {
   model: string | null;
 };
 
-/** Throws UsageError for places that hold something. */
+/** Errors as of openTextFile and openFolderTree. */
 export async function openImportStore(target: ImportTarget): Promise<ImportStore> {
   await using opened = new AsyncDisposableStack();
   const lines = opened.use(await openTextFile(target.output));
@@ -64,10 +63,10 @@ export async function openImportStore(target: ImportTarget): Promise<ImportStore
   };
 }
 
-/** In a folder of artifacts whose lines are not at their place yet: two places cannot be filled in one step. */
+/** Marks a folder of artifacts whose lines are unfinished: the two cannot be renamed in one step. */
 const UNFINISHED = '.unfinished';
 
-/** What an import left that was killed between the two; nothing else lies in such a folder. */
+/** Removes the folder of an import that was killed between the two renames. */
 async function removeUnfinished(artifacts: string): Promise<void> {
   const found = await stat(join(artifacts, UNFINISHED)).catch(() => null);
   if (found) await rm(artifacts, { recursive: true, force: true });
@@ -87,7 +86,7 @@ const contentOf = (rollout: ImportedRollout, rollout_id: string): ArtifactConten
   failure_detail: null,
 });
 
-/** Its verdict is the file's, if it has one; nothing was graded here. */
+/** The verdict is that of the file, if any. */
 function factsOf({ patch, resolved, trajectory, carried, states }: ImportedRollout): RewardFacts {
   const known = resolved === null ? undefined : (states ?? carried?.line.facts ?? undefined);
   return {
@@ -150,7 +149,7 @@ function originOf({ where, model, cost, carried }: ImportedRollout, target: Impo
   const { line: _line, trajectory: _trajectory, ...origin } = carried ?? {};
   return {
     ...(carried?.tag ? { tag: carried.tag } : {}),
-    // Programs write 0 where they know no price.
+    // Programs write 0 for an unknown cost.
     ...(cost ? { cost } : {}),
     imported: {
       format: target.format,

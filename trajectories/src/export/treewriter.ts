@@ -1,5 +1,4 @@
-/** The writer of formats with a folder for each instance and a preds.json beside them, as agents leave them. */
-
+/** The writer of formats with a folder for each instance and a preds.json beside them. */
 import { jsonText } from '@swefarm/shared';
 import { openFolderTree } from './foldertree.ts';
 import type { ExportRequest, ExportWriter } from './format.ts';
@@ -10,11 +9,11 @@ export type TreeFiles = { files: Record<string, string>; status: string | null }
 export type TreeOptions = {
   /** The files of one rollout, by their names in its folder. */
   render(rollout: ExportedRollout): TreeFiles;
-  /** Whether a run_batch_exit_statuses.yaml stands beside them. */
+  /** Writes a run_batch_exit_statuses.yaml too. */
   statuses?: boolean;
 };
 
-/** Where an instance has several rollouts, each of them is in a tree of its own: `sample-0/`, `sample-1/`. */
+/** Several rollouts of an instance are in several trees: `sample-0/`, `sample-1/`. */
 export async function openTreeWriter(
   { path, samples }: ExportRequest,
   { render, statuses = false }: TreeOptions,
@@ -50,7 +49,7 @@ export async function openTreeWriter(
   };
 }
 
-/** A prediction as an agent's preds.json and .pred files hold it. */
+/** The prediction in preds.json and .pred files of agents. */
 export const prediction = (rollout: ExportedRollout) => ({
   model_name_or_path: modelName(rollout),
   instance_id: rollout.line.instance_id,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { DATASET_FORMATS, EXPORT_FORMATS, IMPORT_FORMATS } from './registry.ts';
+import { EXPORT_FORMATS, IMPORT_FORMATS } from './registry.ts';
 import { RESULT_FORMATS } from './results.ts';
 
 const page = (name: string): string =>
@@ -8,10 +8,6 @@ const page = (name: string): string =>
 
 test.each(Object.keys(RESULT_FORMATS))('results as %s are in the docs', (name) => {
   expect(page('reports')).toContain(`--output-format ${name}`);
-});
-
-test.each(Object.keys(DATASET_FORMATS))('datasets for %s are in the docs', (name) => {
-  expect(page(name)).toContain(`swefarm dataset to-${name}`);
 });
 
 test.each(Object.keys(EXPORT_FORMATS))('rollouts as %s are in the docs', (name) => {

@@ -1,14 +1,10 @@
-/**
- * How the results of a run can be written. Apart from registry.ts, because every command that collects needs this table, and none
- * of the formats there. A name of `OutputFormat` without a row is a type error.
- */
+/** The formats of a run's results. Apart from registry.ts, because commands that collect need none of the formats there. */
 import type { Instance, RunRecord } from '@swefarm/shared';
 import { type Output, type OutputFormat, openOutputFile } from '../output/output.ts';
 import { gymFiles, openGymOutput } from './gym/rollouts.ts';
 
-/** How the results of a run are written. */
 export type ResultFormat = {
-  /** Whether it writes more than the file that `--output` names: standard output cannot take it. */
+  /** It writes more files than `--output` names, so it cannot go to standard output. */
   severalFiles: boolean;
   /** The files that hold a row for each rollout. */
   rowFiles(path: string): string[];

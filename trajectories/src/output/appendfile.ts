@@ -4,7 +4,7 @@
  */
 import { type FileHandle, mkdir, open, readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { errorMessage, replaceFile, UnusableError, UsageError } from '@swefarm/shared';
+import { errorMessage, replaceFile, SwefarmError, UnusableError, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 
 /**
@@ -23,7 +23,7 @@ export async function openAppending(path: string, head: string): Promise<FileHan
   }
 }
 
-/** Cuts off what follows the last line feed, which a crash during an append left. */
+/** Cuts off the text after the last line feed. */
 async function repair(path: string, file: FileHandle, head: string): Promise<void> {
   const { size } = await file.stat();
   const chunk = Buffer.alloc(64 * 1024);
@@ -48,13 +48,13 @@ const cursorFile = (path: string): string => `${path}.cursor.json`;
 
 /** The last stream id whose result is in the file; `0`: unknown. */
 export async function readCursor(path: string, runId: string): Promise<string> {
-  const text = await readText(cursorFile(path));
+  const text = await readIfThere(cursorFile(path));
   if (text === null) return '0';
   try {
     const cursor = z.object({ run_id: z.string(), last_id: z.string() }).parse(JSON.parse(text));
     return cursor.run_id === runId ? cursor.last_id : '0';
   } catch {
-    // Without a cursor, the whole stream is read again and lines that the file already has are dropped.
+    // Without a cursor, the whole stream is read again, and known lines are dropped.
     return '0';
   }
 }
@@ -66,37 +66,41 @@ export const writeCursor = (path: string, runId: string, cursor: string): Promis
 export const replaceRecord = (path: string, text: string): Promise<void> =>
   replaceFile(path, `${text}\n`, { sync: true, aside: `${path}.new` });
 
-/** Makes the folder of `path`, then runs `action`; adds a remedy to errors of the file system. */
-export async function inFolder<T>(path: string, action: () => Promise<T>): Promise<T> {
-  try {
+/** Makes the folder of `path`, then runs `action`. Errors as of {@link unwritable}. */
+export const inFolder = <T>(path: string, action: () => Promise<T>): Promise<T> =>
+  writing(path, async () => {
     await mkdir(dirname(resolve(path)), { recursive: true });
+    return await action();
+  });
+
+/** The error of a failed write with its remedy; other errors are returned unchanged. */
+export function unwritable(path: string, error: unknown): unknown {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (error instanceof SwefarmError || code === undefined) return error;
+  if (code === 'EISDIR')
+    return new UsageError(`${path}: is a folder; --output wants a file`, { cause: error });
+  const full = code === 'ENOSPC' || code === 'EDQUOT';
+  const remedy = full
+    ? 'the disk is full: free some space and give the command again'
+    : 'check its permissions';
+  const message = `${path}: cannot be written (${errorMessage(error)}); ${remedy}`;
+  return new UnusableError('output_unwritable', message, { cause: error });
+}
+
+/** Runs an action that writes to `path`. Errors as of {@link unwritable}. */
+export async function writing<T>(path: string, action: () => Promise<T>): Promise<T> {
+  try {
     return await action();
   } catch (error) {
     throw unwritable(path, error);
   }
 }
 
-export function unwritable(path: string, error: unknown): unknown {
-  const code = (error as NodeJS.ErrnoException).code;
-  if (code === undefined) return error;
-  if (code === 'EISDIR')
-    return new UsageError(`${path}: is a folder; --output wants a file`, { cause: error });
-  const remedy =
-    code === 'ENOSPC' ? 'the disk is full: free some space, and resume the run' : 'check its permissions';
-  return new UnusableError(
-    'output_unwritable',
-    `${path}: cannot be written (${errorMessage(error)}); ${remedy}`,
-    {
-      cause: error,
-    },
-  );
-}
+export const readIfThere = (path: string): Promise<string | null> =>
+  readFile(path, 'utf8').catch(ignoreMissing);
 
-export async function readText(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
+/** Null for a file that does not exist. Throws other errors. */
+export function ignoreMissing(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+  throw error;
 }

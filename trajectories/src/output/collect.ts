@@ -23,36 +23,35 @@ export type CollectOptions = {
   runId: string;
   /** Ids of all rollouts of the run; collecting ends when the output has them all. */
   rollouts: ReadonlySet<string>;
-  /** The farm may open more rollouts in place of lost ones; collecting waits for them too. */
+  /** The farm may open more rollouts in place of lost ones. */
   growing?: boolean;
   output: Output;
-  /** Asked after each batch which rollouts were queued beside those of `rollouts`; collecting waits for them too. */
+  /** Called after each batch. Queues more rollouts and returns their ids. */
   feed?: (() => Promise<readonly string[]>) | undefined;
-  /** What each line says beside its result. */
   mark?: ((result: Result) => CollectionMark) | undefined;
   /** Copies each artifact into this folder. */
   copyArtifactsTo?: string | undefined;
-  /** How long to wait for an unreachable Redis. */
+  /** Longest wait for an unreachable Redis. */
   patienceMs?: number;
-  /** Awaited before the line is written, because a written result is not delivered again. Content null: no artifact was kept. */
+  /** Awaited before the line is written. Content null: no artifact is stored. */
   onResult?: ((result: Result, content: ArtifactContent | null) => Promise<void>) | undefined;
   onLine?: (line: OutputLine) => void;
   /** Receives problems that do not stop collecting. */
   onWarning?: (text: string) => void;
-  /** Ends collecting once the results that already exist are written. */
+  /** Ends collecting after the existing results are written. */
   signal?: AbortSignal;
 };
 
 const BLOCK_MS = 2_000;
 const BATCH = 200;
-/** Artifacts fetched concurrently: bounds memory, hides latency. */
+/** Artifacts fetched concurrently. */
 const FETCHES = 8;
-/** How often to check that a run without new results still exists. */
+/** Interval of the check that a run without new results exists. */
 const GONE_CHECK_MS = 10_000;
 const PATIENCE_MS = 60_000;
 
 export type Collected = {
-  /** False when `signal` ended it before every rollout was in the output or known to be unreadable. */
+  /** False when `signal` ended collecting first. */
   complete: boolean;
   /** Results that the output lacks because they cannot be read; a later `--resume` tries them again. */
   unreadable: UnreadableResult[];
@@ -69,15 +68,15 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
   const wanted = new Set(rollouts);
   const unreadable = new Map<string, UnreadableResult>();
   const skipped = new Set<string | null>();
-  const isSettled = (id: string): boolean => output.lines.has(id) || skipped.has(id);
+  const isDone = (id: string): boolean => output.lines.has(id) || skipped.has(id);
   const isComplete = async (): Promise<boolean> => {
     if (options.feed && signal?.aborted !== true) for (const id of await options.feed()) wanted.add(id);
-    if (![...wanted].every(isSettled)) return false;
+    if (![...wanted].every(isDone)) return false;
     if (!options.growing) return true;
     // Redis replaces a lost rollout in one step, so a reader that has the lost one's result also finds the new one.
     const all = await withPatience(() => farm.groups.rollouts(runId), patienceMs, signal);
     for (const id of all) wanted.add(id);
-    return all.every(isSettled);
+    return all.every(isDone);
   };
   const skip = (entries: readonly UnreadableResult[]): void => {
     for (const entry of entries) {
@@ -88,9 +87,9 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
   };
   if (options.copyArtifactsTo !== undefined) await mkdir(options.copyArtifactsTo, { recursive: true });
   let cursor = await startingPoint(farm, options, patienceMs);
-  let heard = Date.now();
+  let newsAt = Date.now();
   while (!(await isComplete())) {
-    // After the signal, results that already exist are still written.
+    // After the signal, existing results are written.
     const stopping = signal?.aborted === true;
     const batch = await readBatch(farm, options, cursor, stopping ? 0 : BLOCK_MS, stopping ? 0 : patienceMs);
     skip(batch.unreadable);
@@ -107,10 +106,10 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
       // Dropped results advance the cursor too.
       cursor = batch.last_id;
       await output.append([], cursor);
-      heard = Date.now();
-    } else if (Date.now() - heard > GONE_CHECK_MS) {
+      newsAt = Date.now();
+    } else if (Date.now() - newsAt > GONE_CHECK_MS) {
       await checkRunExists(farm, runId, patienceMs);
-      heard = Date.now();
+      newsAt = Date.now();
     }
   }
   return { complete: true, unreadable: [...unreadable.values()] };
@@ -136,13 +135,13 @@ async function readBatch(
     const waiting = signal && !signal.aborted ? { signal } : {};
     return await farm.results.read(runId, cursor, { count: BATCH, blockMs, patienceMs, ...waiting });
   } catch (error) {
-    // The signal came while waiting; the next iteration reads what already exists.
+    // The signal came while waiting; the next iteration reads existing results.
     if (signal?.aborted && !(error instanceof UnusableError)) return nothing;
     throw error;
   }
 }
 
-/** Keeps results whose lines the output lacks: from an older cursor, the stream delivers some results again. */
+/** The results that the output lacks: from an older cursor, the stream delivers some results again. */
 function dropKnown(
   results: readonly { stream_id: string; result: Result }[],
   output: Output,
@@ -214,8 +213,8 @@ async function checkRunExists(farm: Farm, runId: string, patienceMs: number): Pr
   if (await withPatience(() => farm.runs.exists(runId), patienceMs)) return;
   throw new UnusableError(
     'run_gone',
-    `run ${runId} is not in Redis any more (${farm.address}): it expired, was removed, or Redis lost its data; ` +
-      'what was collected is in the output, --resume of the submit queues the rest again',
+    `run ${runId} is gone from Redis (${farm.address}): it expired, was removed, or Redis lost its data; ` +
+      'collected results are in the output; --resume of the submit queues the rest again',
   );
 }
 

@@ -1,13 +1,13 @@
 /** One line of an output file: the flat facts of a result, its patch, and a summary of its report. */
 import { jsonText, type Report, type Result, type Sampling } from '@swefarm/shared';
 
-/** What a collection says of its rollouts; the farm does not know it. */
+/** Facts that a collection adds to its rollouts; the farm does not store them. */
 export type CollectionMark = {
-  /** The set of settings that made it (`--set`). */
+  /** The name of its `--set`. */
   tag?: string;
   /** US dollars, by the price of its model (`--prices`). */
   cost?: number;
-  /** The rollout of an earlier output in whose place it was run again. */
+  /** The rollout of an earlier output that it replaces (`--again`). */
   replaces?: string;
 };
 
@@ -22,36 +22,38 @@ export type LineParts = {
   artifact_file?: string | undefined;
 };
 
+/** The fields of a line that come from the result, in the order of the line around patch and report. */
+const FIRST_FIELDS = ['run_id', 'instance_id', 'family'] as const;
+const VERDICT_FIELDS = [
+  'rollout_id',
+  'rollout_index',
+  'outcome',
+  'resolved',
+  'reward',
+  'reward_components',
+  'reward_row',
+  'turns',
+  'exit_status',
+  'failure',
+  'facts',
+] as const;
+const COST_FIELDS = [
+  'seconds',
+  'tokens',
+  'policy_version',
+  'policy_version_first',
+  'policy_version_last',
+] as const;
+const LAST_FIELDS = ['attempt', 'worker', 'node', 'runtime', 'reward_table', 'finished_at'] as const;
+type ResultField = (
+  | typeof FIRST_FIELDS
+  | typeof VERDICT_FIELDS
+  | typeof COST_FIELDS
+  | typeof LAST_FIELDS
+)[number];
+
 /** The fields that readers of output files may rely on. */
-export type OutputLine = Pick<
-  Result,
-  | 'run_id'
-  | 'instance_id'
-  | 'family'
-  | 'rollout_id'
-  | 'rollout_index'
-  | 'outcome'
-  | 'resolved'
-  | 'reward'
-  | 'reward_components'
-  | 'reward_row'
-  | 'reward_table'
-  | 'turns'
-  | 'exit_status'
-  | 'failure'
-  | 'facts'
-  | 'artifact'
-  | 'seconds'
-  | 'tokens'
-  | 'policy_version'
-  | 'policy_version_first'
-  | 'policy_version_last'
-  | 'attempt'
-  | 'worker'
-  | 'node'
-  | 'runtime'
-  | 'finished_at'
-> &
+export type OutputLine = Pick<Result, ResultField | 'artifact'> &
   CollectionMark & {
     patch: string | null;
     report: ReportSummary | null;
@@ -59,30 +61,23 @@ export type OutputLine = Pick<
     artifact_file?: string;
     /** The rollout of a later run that evaluated this rollout's patch again. */
     evaluated_by?: Pick<Result, 'rollout_id' | 'artifact'>;
-    /** What a verifier gave it, in lines that `swefarm select` wrote. */
+    /** Set by `swefarm select`. */
     verifier_score?: number;
-    /** It was made elsewhere and read by `swefarm import`. */
+    /** Set by `swefarm import`. */
     imported?: Imported;
   };
 
 /** Where an imported rollout comes from. */
 export type Imported = {
-  /** The format it was read from. */
   format: string;
-  /** The file, as it was named. */
   file: string;
   model: string | null;
   licence: string | null;
-  /** The provenance that swefarm had written into the file; absent: another program wrote it. */
+  /** The provenance that swefarm wrote into the file; absent: another program wrote the file. */
   origin?: Record<string, unknown>;
 };
 
-/** The name of the set of settings that made the rollout; null: its run has no sets. */
-export function tagOf(line: OutputLine): string | null {
-  return line.tag ?? null;
-}
-
-/** A line without its long fields, to be kept in memory. */
+/** A line without its long fields. */
 export type LineSummary = Omit<OutputLine, 'patch' | 'report' | 'facts' | 'sampling'>;
 
 export function lineSummaryOf(line: OutputLine): LineSummary {
@@ -109,43 +104,25 @@ export type ReportSummary = Pick<
 
 export function outputLine(result: Result, parts: LineParts): OutputLine {
   return {
-    run_id: result.run_id,
-    instance_id: result.instance_id,
-    ...(result.family === undefined ? {} : { family: result.family }),
+    ...pick(result, FIRST_FIELDS),
     ...parts.mark,
-    rollout_id: result.rollout_id,
-    rollout_index: result.rollout_index,
-    outcome: result.outcome,
-    resolved: result.resolved,
-    reward: result.reward,
-    ...(result.reward_components ? { reward_components: result.reward_components } : {}),
-    reward_row: result.reward_row,
-    turns: result.turns,
-    exit_status: result.exit_status,
-    failure: result.failure,
-    facts: result.facts,
+    ...pick(result, VERDICT_FIELDS),
     patch: parts.patch,
     report: parts.report && summariseReport(parts.report),
-    seconds: result.seconds,
-    tokens: result.tokens,
-    policy_version: result.policy_version,
-    ...(result.policy_version_first === undefined
-      ? {}
-      : {
-          policy_version_first: result.policy_version_first,
-          policy_version_last: result.policy_version_last,
-        }),
+    ...pick(result, COST_FIELDS),
     ...(parts.sampling ? { sampling: parts.sampling } : {}),
     artifact: result.artifact,
     ...(parts.artifact_file === undefined ? {} : { artifact_file: parts.artifact_file }),
-    attempt: result.attempt,
-    worker: result.worker,
-    node: result.node,
-    runtime: result.runtime,
-    reward_table: result.reward_table,
-    finished_at: result.finished_at,
+    ...pick(result, LAST_FIELDS),
   };
 }
+
+/** The fields that the record has, in their order. */
+const pick = <R extends object, K extends keyof R>(record: R, keys: readonly K[]): Pick<R, K> =>
+  Object.fromEntries(keys.flatMap((key) => (record[key] === undefined ? [] : [[key, record[key]]]))) as Pick<
+    R,
+    K
+  >;
 
 export function summariseReport(report: Report): ReportSummary {
   const count = (category: 'FAIL_TO_PASS' | 'PASS_TO_PASS') => {
@@ -167,10 +144,7 @@ export function summariseReport(report: Report): ReportSummary {
   };
 }
 
-/**
- * The line as JSON. The reward keeps its decimal point (`1.0`): a reader that infers column types from a batch of whole
- * numbers would otherwise make it an integer column, which trainers reject.
- */
+/** The line as JSON, its reward with a decimal point (`1.0`): readers that infer column types would make whole numbers an integer column. */
 export function encodeLine(line: OutputLine): string {
   const fields = Object.entries(line).map(([key, value]) => {
     const text = key === 'reward' ? decimal(value as number | null) : jsonText(value);

@@ -1,18 +1,16 @@
-/**
- * The file that results are appended to, and the files beside it, which record its run and how far the run's stream was
- * read.
- */
+/** The file of result lines, and the files beside it: its run, and the last entry of the run's stream that was read. */
 import { createReadStream } from 'node:fs';
-import { type FileHandle, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseJsonLines } from '@swefarm/datasets';
 import { type ArtifactContent, errorMessage, type Result, RunRecord, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import {
+  ignoreMissing,
   inFolder,
   openAppending,
   readCursor,
-  readText,
+  readIfThere,
   replaceRecord,
   unwritable,
   writeCursor,
@@ -29,7 +27,7 @@ const OutputEvaluation = z.object({
   run_id: z.string(),
   /** The evaluation's run in the farm; with `--from` the lines belong to an earlier run. */
   record: RunRecord,
-  /** All rollouts that it evaluates, and the fingerprint of their patches. */
+  /** All rollouts of the evaluation, and the hash of their patches. */
   rollouts: z.array(z.string()),
   patches_sha256: z.string(),
   /** With `--from`: the lines are those of the earlier run with new verdicts. */
@@ -46,24 +44,24 @@ export const OutputRun = z.object({
   /** The format of its lines. */
   rows: OutputFormat.default('swefarm'),
   evaluation: OutputEvaluation.optional(),
-  /** The set of a collection that it holds. */
+  /** The tag of its `--set`. */
   tag: z.string().optional(),
-  /** Rollouts were queued as results came: the run's record does not say how many there should be. */
+  /** Rollouts were queued as results came, so the run's record does not have their number. */
   as_needed: z.boolean().optional(),
-  /** The rollouts of an instance ended with a success: no rate over them estimates what the model can. */
+  /** An instance's rollouts ended at a success, so rates over them do not estimate the model. */
   until_resolved: z.boolean().optional(),
 });
 export type OutputRun = z.infer<typeof OutputRun>;
 
-/** Where lines go: a file that can be resumed, or standard output. */
+/** The sink of lines: a file that can be resumed, or standard output. */
 export interface Output extends AsyncDisposable {
   /** For messages. */
   readonly name: string;
-  /** Lines that the file has, by rollout id; grows with `append`. */
+  /** Lines of the file, by rollout id; grows with `append`. */
   readonly lines: ReadonlyMap<string, LineSummary>;
   /** Last stream id whose result is in the file; `0` at the start. */
   readonly cursor: string;
-  /** Receives the fields that a line omits, before `append` gets the line; for outputs that write more than lines. */
+  /** Receives the fields that a line omits, before `append` gets the line. */
   take?(result: Result, content: ArtifactContent | null): void;
   /** Writes whole lines to disk, then advances the cursor. */
   append(lines: readonly OutputLine[], cursor: string): Promise<void>;
@@ -71,16 +69,11 @@ export interface Output extends AsyncDisposable {
 
 export const runFile = (path: string): string => `${path}.run.json`;
 
-/**
- * Refuses a path that holds something: a new output must not exist or must be empty. `remedy`: how this command could continue
- * the existing output.
- *
- * @throws UsageError
- */
+/** Throws UsageError for a file that exists and is not empty. `remedy`: how this command could continue it. */
 export async function requireNewOutput(path: string, remedy?: string): Promise<void> {
   for (const one of [path, runFile(path)]) {
-    const size = await sizeOf(one);
-    if (size !== null && size > 0) {
+    const found = await stat(one).catch(ignoreMissing);
+    if (found && found.size > 0) {
       throw new UsageError(
         `${one}: exists already; ${remedy === undefined ? '' : `${remedy}, or `}choose another --output`,
         { code: 'output_exists' },
@@ -89,9 +82,9 @@ export async function requireNewOutput(path: string, remedy?: string): Promise<v
   }
 }
 
-/** What was written when the output's run began; null when there is no such file. Throws UsageError when it is unreadable. */
+/** The record beside an output; null when there is none. Throws UsageError when it is unreadable. */
 export async function readOutputRun(path: string): Promise<OutputRun | null> {
-  const text = await readText(runFile(path));
+  const text = await readIfThere(runFile(path));
   if (text === null) return null;
   try {
     return OutputRun.parse(JSON.parse(text));
@@ -115,77 +108,69 @@ export async function writeOutputRun(path: string, run: z.input<typeof OutputRun
 export async function openOutputFile(path: string, runId: string | null): Promise<Output> {
   const file = await openAppending(path, '{"run_id":"');
   try {
-    const lines = await readLines(path, runId);
-    const cursor = runId === null ? '0' : await readCursor(path, runId);
-    return new OutputFile(resolve(path), file, lines, cursor, runId);
+    const name = resolve(path);
+    const output = createOutput({
+      name,
+      lines: await readLines(path, runId),
+      cursor: runId === null ? '0' : await readCursor(path, runId),
+      async write(added, cursor) {
+        try {
+          if (added.length > 0) {
+            await file.appendFile(linesText(added));
+            await file.datasync();
+          }
+          if (cursor !== output.cursor && runId !== null) await writeCursor(name, runId, cursor);
+        } catch (error) {
+          throw unwritable(name, error);
+        }
+      },
+      close: () => file.close(),
+    });
+    return output;
   } catch (error) {
     await file.close();
     throw error;
   }
 }
 
-class OutputFile implements Output {
-  readonly name: string;
-  readonly lines: Map<string, LineSummary>;
-  cursor: string;
-  readonly #file: FileHandle;
-  readonly #runId: string | null;
+type OutputParts = Pick<Output, 'name' | 'take'> & {
+  lines?: Map<string, LineSummary>;
+  cursor?: string;
+  write(added: readonly OutputLine[], cursor: string): Promise<void>;
+  close(): Promise<void>;
+};
 
-  constructor(
-    name: string,
-    file: FileHandle,
-    lines: Map<string, LineSummary>,
-    cursor: string,
-    runId: string | null,
-  ) {
-    this.name = name;
-    this.lines = lines;
-    this.cursor = cursor;
-    this.#file = file;
-    this.#runId = runId;
-  }
-
-  async append(lines: readonly OutputLine[], cursor: string): Promise<void> {
-    try {
-      if (lines.length > 0) {
-        await this.#file.appendFile(lines.map((line) => `${encodeLine(line)}\n`).join(''));
-        await this.#file.datasync();
-      }
-      for (const line of lines) this.lines.set(line.rollout_id, lineSummaryOf(line));
-      if (cursor !== this.cursor && this.#runId !== null) {
-        await writeCursor(this.name, this.#runId, cursor);
-      }
-      this.cursor = cursor;
-    } catch (error) {
-      throw unwritable(this.name, error);
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#file.close();
-  }
-}
-
-/** Writes lines to standard output (or any sink), which cannot be resumed. `write` resolves when the sink took the text. */
-export function streamOutput(write: (text: string) => Promise<void>): Output {
-  const lines = new Map<string, LineSummary>();
+/** An output whose lines and cursor advance after each write. */
+export function createOutput({ write, close, ...parts }: OutputParts): Output {
+  const lines = parts.lines ?? new Map<string, LineSummary>();
   const output = {
-    name: 'standard output',
+    ...parts,
     lines,
-    cursor: '0',
+    cursor: parts.cursor ?? '0',
     async append(added: readonly OutputLine[], cursor: string): Promise<void> {
-      if (added.length > 0) await write(added.map((line) => `${encodeLine(line)}\n`).join(''));
+      await write(added, cursor);
       for (const line of added) lines.set(line.rollout_id, lineSummaryOf(line));
       output.cursor = cursor;
     },
-    async [Symbol.asyncDispose](): Promise<void> {
-      // Standard output belongs to the process and stays open.
-    },
+    [Symbol.asyncDispose]: close,
   };
   return output;
 }
 
-/** Reads the lines of an output one at a time and keeps them without their patches. */
+/** Writes lines to standard output, or another sink that cannot be resumed. `write` resolves when the sink took the text. */
+export const streamOutput = (write: (text: string) => Promise<void>): Output =>
+  createOutput({
+    name: 'standard output',
+    write: async (added) => {
+      if (added.length > 0) await write(linesText(added));
+    },
+    // Standard output belongs to the process and stays open.
+    close: () => Promise.resolve(),
+  });
+
+const linesText = (lines: readonly OutputLine[]): string =>
+  lines.map((line) => `${encodeLine(line)}\n`).join('');
+
 async function readLines(path: string, runId: string | null): Promise<Map<string, LineSummary>> {
   const lines = new Map<string, LineSummary>();
   for await (const row of parseJsonLines(createReadStream(path))) {
@@ -201,13 +186,4 @@ async function readLines(path: string, runId: string | null): Promise<Map<string
     lines.set(line.rollout_id, lineSummaryOf(line as OutputLine));
   }
   return lines;
-}
-
-async function sizeOf(path: string): Promise<number | null> {
-  try {
-    return (await stat(path)).size;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
 }

@@ -1,4 +1,4 @@
-/** The profile of a set of rollouts: how good, how certain, and what went wrong. Pure, so that every report counts alike. */
+/** Counts and rates over rollouts. Pure, so that every report counts alike. */
 import { type Countable, countNames, mean, meansOf, tally, withVerdict } from './tally.ts';
 
 /** The facts of one rollout that are counted. */
@@ -7,11 +7,10 @@ export type RolloutFact = Countable & {
   group: string;
   repo: string;
   patch_applied: boolean;
-  /** The evaluation failed, whatever the cause. */
   evaluation_error: boolean;
-  /** Why it was not judged; null when it was. */
+  /** Why it was not judged. */
   failure: string | null;
-  /** Why the farm or a person cancelled it, which is no failure; null when it was not cancelled. */
+  /** Why the farm or a person cancelled it. */
   cancelled: string | null;
 };
 
@@ -19,11 +18,11 @@ export type RolloutFact = Countable & {
 export type Counted = {
   total: number;
   judged: number;
-  /** Successes: resolved, and rewarded. Forged ones are not among them. */
+  /** Successes: resolved, rewarded and not forged. */
   resolved: number;
-  /** By the harness's own verdict alone. */
+  /** By the harness's verdict alone. */
   resolved_officially: number;
-  /** Judged by a number alone; in no accuracy and no pass@k. */
+  /** Judged by a score alone; not in accuracy and pass@k. */
   scored: number;
   /** resolved / (judged - scored) */
   accuracy: number | null;
@@ -33,14 +32,14 @@ export type Counted = {
 };
 
 export type Profile = Counted & {
-  /** k → unbiased pass@k, over the groups with at least k judged rollouts that could resolve; a score alone neither passes nor fails. */
+  /** k → unbiased pass@k, over the groups with at least k verdicts. */
   pass_at: Record<string, number>;
-  /** Mean over groups of each group's own accuracy; k is the size of the largest group. */
+  /** Mean accuracy of the groups; k is the size of the largest group. */
   pass_at_1_avg_of_k: { k: number; value: number } | null;
-  /** Over all rollouts that were not cancelled, as is the next field. */
+  /** Over all rollouts that were not cancelled, like the next field. */
   patch_applied_rate: number | null;
   evaluation_error_rate: number | null;
-  /** Mean turns that cancelled rollouts had taken by then; `mean_turns` counts the judged ones only. */
+  /** Mean turns of cancelled rollouts until then. */
   mean_turns_cancelled: number | null;
   failures: Record<string, number>;
   cancelled: Record<string, number>;
@@ -52,7 +51,7 @@ export type Profile = Counted & {
 export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Profile {
   const groups = [...Map.groupBy(facts, (fact) => fact.group).values()].map(tally);
   const size = groupSize ?? Math.max(0, ...groups.map((group) => group.total));
-  const kept = facts.filter((fact) => fact.cancelled === null);
+  const uncancelled = facts.filter((fact) => fact.cancelled === null);
   const most = Math.max(0, ...groups.map(withVerdict));
   const average = mean(
     groups.filter((group) => withVerdict(group) > 0).map((group) => group.resolved / withVerdict(group)),
@@ -67,8 +66,8 @@ export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Pr
       }),
     ),
     pass_at_1_avg_of_k: average === null ? null : { k: most, value: average },
-    patch_applied_rate: share(kept, (fact) => fact.patch_applied),
-    evaluation_error_rate: share(kept, (fact) => fact.evaluation_error),
+    patch_applied_rate: share(uncancelled, (fact) => fact.patch_applied),
+    evaluation_error_rate: share(uncancelled, (fact) => fact.evaluation_error),
     mean_turns_cancelled: mean(facts.flatMap((fact) => (fact.cancelled === null ? [] : [fact.turns]))),
     failures: countSorted(facts, (fact) => fact.failure),
     cancelled: countSorted(facts, (fact) => fact.cancelled),
@@ -107,8 +106,8 @@ function countOf(facts: readonly RolloutFact[]): Counted {
   };
 }
 
-const share = (facts: readonly RolloutFact[], holds: (fact: RolloutFact) => boolean): number | null =>
-  facts.length === 0 ? null : facts.filter(holds).length / facts.length;
+const share = (facts: readonly RolloutFact[], has: (fact: RolloutFact) => boolean): number | null =>
+  facts.length === 0 ? null : facts.filter(has).length / facts.length;
 
 /** By name in alphabetical order. */
 const countSorted = (facts: readonly RolloutFact[], nameOf: (fact: RolloutFact) => string | null) =>

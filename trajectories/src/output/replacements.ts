@@ -1,11 +1,9 @@
-/** Which of a rollout and those that were run again in its place counts: the one rule for exports and reports. */
+/** Decides which of a rollout and its replacements (`--again`) counts, for exports and reports. */
 import type { OutputLine } from './line.ts';
 
 type Run = Pick<OutputLine, 'rollout_id' | 'outcome' | 'replaces'>;
 
-/**
- * The last one with a verdict counts; where none has one, the last of all. Lines are noted in any order, all of them before the first is asked for.
- */
+/** The last one with a verdict counts, or the last of all without any. All lines are noted, in any order, before `isOutdated` is called. */
 export class Replacements {
   readonly #judged = new Set<string>();
   readonly #later = new Map<string, string[]>();
@@ -18,7 +16,7 @@ export class Replacements {
     this.#later.set(replaces, [...(this.#later.get(replaces) ?? []), id]);
   }
 
-  /** Whether another rollout counts in the place of this one. */
+  /** Whether another rollout counts in place of this one. */
   isOutdated(id: string): boolean {
     const later = this.#after(id);
     if (later.some((one) => this.#judged.has(one))) return true;
@@ -27,7 +25,7 @@ export class Replacements {
     );
   }
 
-  /** All that were run again in its place, in their places, and so on. */
+  /** All direct and indirect replacements. */
   #after(id: string): string[] {
     const found = new Set<string>();
     const waiting = [id];

@@ -19,7 +19,7 @@ export function rewardFields(
   };
 }
 
-/** A line without what a new reward may leave out. */
+/** A line without the fields that a new reward may lack. */
 export function withoutReward<L extends Pick<Result, 'reward_components'>>(
   line: L,
 ): Omit<L, 'reward_components'> {

@@ -1,5 +1,4 @@
-/** Summary of a run, counted from its output lines alone, so that a resumed run has the same summary. */
-
+/** Summary of a run, counted from its output lines alone. */
 import type { LineSummary } from './line.ts';
 import { countNames, mean, meansOf, ratio, tally } from './tally.ts';
 
@@ -10,13 +9,13 @@ export type GroupSummary = {
   failed: number;
   cancelled: number;
   resolved: number;
-  /** Judged by a number alone. */
+  /** Judged by a score alone. */
   scored: number;
   /** Mean over rollouts that have a reward; null when none has. */
   reward_mean: number | null;
   /** Mean over judged rollouts; null without any. */
   turns_mean: number | null;
-  /** Mean turns that cancelled rollouts had taken by then; null without any. */
+  /** Mean turns of cancelled rollouts until then; null without any. */
   cancelled_turns_mean: number | null;
   exit_statuses: Record<string, number>;
   /** `stage/class` → count. */

@@ -30,7 +30,7 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
     .join('\n');
 }
 
-/** Cuts the middle out of a text, because instance ids differ at their ends. */
+/** Cuts the middle out of a text: instance ids differ at their ends. */
 export function middle(text: string, most: number): string {
   if (text.length <= most) return text;
   const head = Math.floor((most - 1) / 3);

@@ -1,12 +1,11 @@
-/** Counts results: the only place that decides which results enter which sum and mean, for tables, pages and reports. */
+/** Counts results for tables, pages and reports. */
 import type { Result } from '@swefarm/shared';
-// By its own file: the page counts with this module, and the package's index does not load in a browser.
+// The page imports this module, and the index of shared does not load in a browser.
 import { successOf } from '@swefarm/shared/success';
 
 /** The fields of one rollout that are counted. */
 export type Countable = Pick<Result, 'outcome' | 'resolved' | 'reward' | 'turns'>;
 
-/** Sums over results. */
 export type Tally = {
   total: number;
   judged: number;
@@ -14,16 +13,15 @@ export type Tally = {
   cancelled: number;
   /** Successes: resolved, and rewarded. */
   resolved: number;
-  /** Resolved by the harness's own verdict, forged and unrewarded ones too. */
+  /** Resolved by the harness's verdict, with forged and unrewarded ones. */
   resolved_officially: number;
-  /** Judged by a number alone: its dataset gives no verdict. */
+  /** Judged by a score alone: the dataset gives no verdict. */
   scored: number;
-  /** How many have a reward. */
   rewarded: number;
   reward_sum: number;
   /** Sum over judged rollouts. */
   turns_sum: number;
-  /** Sum over cancelled rollouts of the turns that they had taken by then. */
+  /** Turns of cancelled rollouts until then. */
   cancelled_turns_sum: number;
 };
 
@@ -41,7 +39,6 @@ export const emptyTally = (): Tally => ({
   cancelled_turns_sum: 0,
 });
 
-/** Adds one result to a tally. */
 export function addResult(sums: Tally, result: Countable): void {
   const { outcome, resolved, reward, turns } = result;
   sums.total += 1;
@@ -72,7 +69,7 @@ export const meansOf = (
   turns_mean: ratio(sums.turns_sum, sums.judged),
 });
 
-/** Judged rollouts that could resolve: what the resolve rate and pass@k are taken over. */
+/** Judged rollouts with a verdict: the denominator of the resolve rate and pass@k. */
 export const withVerdict = ({ judged, scored }: Pick<Tally, 'judged' | 'scored'>): number => judged - scored;
 
 /** Null when `count` is zero. */

@@ -1,14 +1,10 @@
 /** Makes text from models, tests and repositories safe to print on a terminal. */
 
-/** Control characters of a terminal (escapes, bells, cursor moves) and those that change the text direction. */
 const HARMFUL =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/**
- * Makes text of a model or a test safe to print: an escape sequence in it must not move the cursor, set the title or
- * write the reader's clipboard. Line feeds and tabs stay; other control characters become visible.
- */
+/** Line feeds and tabs stay. Other control characters and changes of text direction become visible. */
 export function terminalSafe(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(HARMFUL, (char) => {
     const code = char.charCodeAt(0);
@@ -17,6 +13,6 @@ export function terminalSafe(text: string): string {
   });
 }
 
-/** The first line of an error message, safe to print and short enough for a few lines of a terminal. */
+/** The first line of an error message, safe to print and at most 240 characters. */
 export const safeFirstLine = (message: string): string =>
   terminalSafe(message.split('\n')[0] ?? '').slice(0, 240);

@@ -1,5 +1,4 @@
-/** What a report tells beside the profile: certainty, the best of k, cuts by family, repository, difficulty and set, costs, distributions. Pure. */
-
+/** The parts of a report beside the profile: intervals, best of k, cuts, costs, distributions. Pure. */
 import { type Spread, spreadOf } from '@swefarm/datasets';
 import { successOf } from '@swefarm/shared';
 import { type Counted, profileOf } from '../output/profile.ts';
@@ -36,10 +35,10 @@ export type Analysis = {
   /** Over instances: the mean of each one's own share of resolved rollouts. */
   accuracy_interval: Interval | null;
   scaling: ScalingAtK[];
-  /** By family of dataset rows; empty when no rollout tells its family. */
+  /** By family of dataset rows; empty when no rollout has its family. */
   families: Record<string, Cut>;
   repositories: Record<string, Cut>;
-  /** By how often an instance is resolved here; instances that are graded by a number alone are in none. */
+  /** By how often an instance is resolved here; without instances that only a score grades. */
   difficulty: Record<string, Cut>;
   /** By the set of a collection; empty without sets. */
   sets: Record<string, Cut>;
@@ -77,7 +76,7 @@ export function analyse(
     );
   const judged = facts.filter(({ outcome }) => outcome === 'judged');
   const familyOf = familiesOf(facts);
-  // Where a number takes the place of the verdict, nobody resolves anything.
+  // Instances with scores in place of verdicts.
   const scored = new Set(judged.flatMap(({ group, resolved }) => (resolved === null ? [group] : [])));
   const spent = facts.flatMap(({ cost }) => cost ?? []);
   return {
@@ -111,7 +110,6 @@ const countsOf = (facts: readonly LineFact[]): Record<string, number> =>
     ),
   );
 
-/** Rollouts with a verdict by instance. */
 function samplesOf(facts: readonly LineFact[]): Map<string, Sample[]> {
   const judged = facts.filter(({ outcome, resolved }) => outcome === 'judged' && resolved !== null);
   return new Map(
@@ -122,13 +120,13 @@ function samplesOf(facts: readonly LineFact[]): Map<string, Sample[]> {
   );
 }
 
-/** The family of a rollout; of one whose result does not tell it, for no worker had its instance, that of its siblings. */
+/** The family of a rollout. A result that no worker made has none, and gets that of its siblings. */
 function familiesOf(facts: readonly LineFact[]): (fact: LineFact) => string | null {
   const known = new Map(facts.flatMap(({ group, family }) => (family === null ? [] : [[group, family]])));
   return ({ group }) => (known.size === 0 ? null : (known.get(group) ?? 'unknown'));
 }
 
-/** The names sort from hard to easy. */
+/** The bands sort from hard to easy. */
 function bandOf(samples: readonly Sample[] | undefined): string | null {
   if (samples === undefined) return null;
   const share = samples.filter(({ resolved }) => resolved).length / samples.length;
@@ -145,7 +143,6 @@ function cutOf(facts: readonly LineFact[], ks: readonly number[], options: Scali
   return {
     ...{ total, judged, resolved, resolved_officially, scored, accuracy, mean_reward, mean_turns },
     instances: new Set(facts.map(({ group }) => group)).size,
-    // Smaller groups have a smaller k.
     largest: ks.reduce<ScalingAtK | null>((found, k) => found ?? scalingAt(samples, k, options), null),
   };
 }

@@ -1,11 +1,11 @@
-/** The parts of rewards, as the graders of a dataset name them: how many rollouts have each, and how they are spread. Pure. */
+/** Counts and distributions of the named parts of rewards. Pure. */
 import { type Spread, spreadOf } from '@swefarm/datasets';
 import { mean } from '../output/tally.ts';
 import type { LineFact } from './facts.ts';
 
 export type Component = { rollouts: number; mean: number; spread: NonNullable<Spread> };
 
-/** Graders choose the names: of a family with more of them, those that the most rollouts have. */
+/** Graders choose the names; a family has at most so many here, the most frequent ones. */
 const MOST_NAMES = 50;
 
 /** By family, then by name; a family whose rewards have no parts is absent. @param familyOf null: not known */

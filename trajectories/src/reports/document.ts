@@ -1,4 +1,4 @@
-/** A report as Markdown, and as one page of HTML that needs nothing else: no script, no file, no network. */
+/** A report as Markdown, and as one page of HTML without script, further files or network. */
 import type { Analysis, Bin, Cut } from './analysis.ts';
 import {
   costTable,
@@ -18,34 +18,19 @@ export type FullReport = ProfileReport & { analysis: Analysis };
 function tablesOf(report: FullReport): Table[] {
   const { analysis } = report;
   const causes = [...Object.entries(report.failures), ...Object.entries(report.cancelled)];
+  const all: [name: string, cell: string][] = [
+    ['rollouts', String(report.total)],
+    ['judged', String(report.judged)],
+    ['resolved', String(report.resolved)],
+    ['resolved officially', String(report.resolved_officially)],
+    ...(report.scored > 0 ? [['scored only', String(report.scored)] satisfies [string, string]] : []),
+    ['accuracy', percent(report.accuracy)],
+    ['accuracy over instances', withInterval(analysis.accuracy_interval)],
+    ['mean reward', decimal(report.mean_reward, 3)],
+    ['mean turns', decimal(report.mean_turns, 1)],
+  ];
   return [
-    {
-      title: 'All',
-      columns: [
-        'rollouts',
-        'judged',
-        'resolved',
-        'resolved officially',
-        ...(report.scored > 0 ? ['scored only'] : []),
-        'accuracy',
-        'accuracy over instances',
-        'mean reward',
-        'mean turns',
-      ],
-      rows: [
-        [
-          ...[String(report.total), String(report.judged), String(report.resolved)],
-          String(report.resolved_officially),
-          ...(report.scored > 0 ? [String(report.scored)] : []),
-          ...[
-            percent(report.accuracy),
-            withInterval(analysis.accuracy_interval),
-            decimal(report.mean_reward, 3),
-            decimal(report.mean_turns, 1),
-          ],
-        ],
-      ],
-    },
+    { title: 'All', columns: all.map(([name]) => name), rows: [all.map(([, cell]) => cell)] },
     scalingTable(analysis.scaling),
     ...(analysis.costs ? [costTable(analysis.costs)] : []),
     ...cutTables(analysis),
@@ -137,7 +122,6 @@ const ROW = 20;
 const LEFT = 150;
 const WIDTH = 200;
 const RIGHT = 130;
-/** More bars than a person reads; the table has all. */
 const MOST_BARS = 30;
 
 /** Horizontal bars with their names and values; `full` is the value that fills the width, by default the largest. */
@@ -167,5 +151,4 @@ const cut = (label: string): string =>
 const cells = (tag: 'td' | 'th', texts: readonly string[]): string =>
   `<tr>${texts.map((text) => `<${tag}>${escapeHtml(text)}</${tag}>`).join('')}</tr>`;
 
-/** Names of repositories and failures come from files of others. */
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);

@@ -21,26 +21,26 @@ export type LineFacts = Pick<
 > &
   Partial<Pick<OutputLine, 'report' | 'tag' | 'cost' | 'replaces'>>;
 
-/** What the analysis of a report needs beside what every profile counts. */
+/** The facts of a rollout for the analysis of a report. */
 export type LineFact = RolloutFact & {
   rollout_id: string;
-  /** The rollout of an earlier output in whose place it was run again. */
+  /** The rollout of an earlier output that it replaces. */
   replaces?: string;
-  /** Of its instance; null: its result does not say. */
+  /** Of its instance; null: unknown. */
   family: string | null;
   exit_status: string | null;
   /** Of all prompts and answers. */
   tokens: number;
-  /** US dollars; null: not known. */
+  /** US dollars; null: unknown. */
   cost: number | null;
   tag: string | null;
   /** The named parts of the reward. */
   components: Readonly<Record<string, number>>;
-  /** Of a verifier; null: none. */
+  /** A verifier's score. */
   score: number | null;
 };
 
-/** Rollouts of one instance are a group, in whichever shard they are. */
+/** Rollouts of one instance are a group, also in several shards. */
 export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id, line.family)): LineFact {
   const { outcome, failure, facts, report } = line;
   const evaluation = report?.evaluation ?? facts?.evaluation;

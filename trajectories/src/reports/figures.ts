@@ -1,4 +1,4 @@
-/** Figures of reports as text: the same words on a terminal, in Markdown and on a page. */
+/** The tables of reports, alike on a terminal, in Markdown and on a page. */
 import type { Spread } from '@swefarm/datasets';
 import type { Interval, ScalingAtK } from '../scaling/statistics.ts';
 import type { Analysis, Costs, Cut } from './analysis.ts';
@@ -14,62 +14,41 @@ export const decimal = (value: number | null, digits: number): string =>
 export const withInterval = (of: Interval | null): string =>
   of === null ? '–' : `${percent(of.value)} (${(100 * of.low).toFixed(1)}–${(100 * of.high).toFixed(1)})`;
 
-export function scalingTable(scaling: readonly ScalingAtK[]): Table {
-  return {
-    title: 'The best of k, with 95 % intervals over instances',
-    columns: ['k', 'instances', 'pass@k', 'best@k', 'gap to the oracle', 'left out: no score'],
-    rows: scaling.map(({ k, instances, pass, best, gap, unscored }) => [
-      ...[String(k), String(instances), withInterval(pass), withInterval(best), withInterval(gap)],
-      best === null ? '–' : String(unscored),
-    ]),
-  };
-}
+export const scalingTable = (scaling: readonly ScalingAtK[]): Table => ({
+  title: 'The best of k, with 95 % intervals over instances',
+  columns: ['k', 'instances', 'pass@k', 'best@k', 'gap to the oracle', 'left out: no score'],
+  rows: scaling.map(({ k, instances, pass, best, gap, unscored }) => [
+    ...[String(k), String(instances), withInterval(pass), withInterval(best), withInterval(gap)],
+    best === null ? '–' : String(unscored),
+  ]),
+});
+
+type CutColumn = [name: string, cell: (cut: Cut) => string, isShown?: boolean];
 
 export function cutTables({ families, repositories, difficulty, sets, components }: Analysis): Table[] {
-  const anyScored = Object.values(repositories).some(({ scored }) => scored > 0);
-  const anyUnrewarded = Object.values(repositories).some(
-    ({ resolved, resolved_officially }) => resolved !== resolved_officially,
-  );
-  const anyBest = Object.values(repositories).some(({ largest }) => largest?.best);
-  const table = (title: string, name: string, cuts: Record<string, Cut>): Table => {
-    return {
-      title,
-      columns: [
-        name,
-        'instances',
-        'resolved',
-        ...(anyUnrewarded ? ['resolved officially'] : []),
-        'judged',
-        ...(anyScored ? ['scored only'] : []),
-        'accuracy',
-        'reward',
-        'k',
-        'pass@k',
-        ...(anyBest ? ['best@k', 'gap to the oracle'] : []),
-        'turns',
-      ],
-      rows: Object.entries(cuts).map(([label, cut]) => [
-        ...[
-          label,
-          String(cut.instances),
-          String(cut.resolved),
-          ...(anyUnrewarded ? [String(cut.resolved_officially)] : []),
-          `${cut.judged}/${cut.total}`,
-          ...(anyScored ? [String(cut.scored)] : []),
-          percent(cut.accuracy),
-          decimal(cut.mean_reward, 3),
-          String(cut.largest?.k ?? '–'),
-        ],
-        ...[
-          withInterval(cut.largest?.pass ?? null),
-          ...(anyBest
-            ? [withInterval(cut.largest?.best ?? null), withInterval(cut.largest?.gap ?? null)]
-            : []),
-          decimal(cut.mean_turns, 1),
-        ],
-      ]),
-    };
-  };
+  const all = Object.values(repositories);
+  const anyUnrewarded = all.some(({ resolved, resolved_officially: officially }) => resolved !== officially);
+  const anyBest = all.some(({ largest }) => largest?.best);
+  const candidates: CutColumn[] = [
+    ['instances', ({ instances }) => String(instances)],
+    ['resolved', ({ resolved }) => String(resolved)],
+    ['resolved officially', (cut) => String(cut.resolved_officially), anyUnrewarded],
+    ['judged', ({ judged, total }) => `${judged}/${total}`],
+    ['scored only', ({ scored }) => String(scored), all.some(({ scored }) => scored > 0)],
+    ['accuracy', ({ accuracy }) => percent(accuracy)],
+    ['reward', (cut) => decimal(cut.mean_reward, 3)],
+    ['k', ({ largest }) => String(largest?.k ?? '–')],
+    ['pass@k', ({ largest }) => withInterval(largest?.pass ?? null)],
+    ['best@k', ({ largest }) => withInterval(largest?.best ?? null), anyBest],
+    ['gap to the oracle', ({ largest }) => withInterval(largest?.gap ?? null), anyBest],
+    ['turns', (cut) => decimal(cut.mean_turns, 1)],
+  ];
+  const columns = candidates.filter(([, , isShown]) => isShown !== false);
+  const table = (title: string, name: string, cuts: Record<string, Cut>): Table => ({
+    title,
+    columns: [name, ...columns.map(([column]) => column)],
+    rows: Object.entries(cuts).map(([label, cut]) => [label, ...columns.map(([, cell]) => cell(cut))]),
+  });
   return [
     ...(Object.keys(families).length === 0 ? [] : [table('By family', 'family', families)]),
     table('By repository', 'repository', repositories),
@@ -96,7 +75,6 @@ export const costTable = ({ total, rollouts, per_rollout, per_success }: Costs):
   rows: [[decimal(total, 2), String(rollouts), decimal(per_rollout, 4), decimal(per_success, 4)]],
 });
 
-/** How the judged rollouts, and the rollouts with a cost, are spread. */
 export function distributionTables({ distributions }: Analysis): Table[] {
   const { exit_statuses, spreads } = distributions;
   const judged = Object.values(exit_statuses).reduce((sum, times) => sum + times, 0);

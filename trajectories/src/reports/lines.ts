@@ -1,5 +1,5 @@
 /** The lines of an output in any format, one at a time. */
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { describeProblems, readRows } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
 import { RESULT_FORMATS } from '../formats/results.ts';
@@ -10,17 +10,20 @@ import { readOutputRun } from '../output/output.ts';
 export async function* readLines(path: string): AsyncGenerator<OutputLine> {
   const run = await readOutputRun(path);
   for (const file of RESULT_FORMATS[run?.rows ?? 'swefarm'].rowFiles(path)) {
-    // Gym's file of failures is there only when something failed.
-    if (file !== path && !existsSync(file)) continue;
-    // A run that has no result yet.
-    if (existsSync(file) && statSync(file).size === 0) continue;
+    // Gym's file of failures may be absent; a run without a result has an empty file.
+    const size = statSync(file, { throwIfNoEntry: false })?.size;
+    if (size === 0 || (size === undefined && file !== path)) continue;
     for await (const read of readRows(file)) {
       if ('problem' in read) throw new UsageError(describeProblems(file, [read.problem], 'nothing was read'));
+      // A row of Gym has the line as `swefarm`, and the patch in its metadata.
       const line = (read.value.swefarm ?? read.value) as Partial<OutputLine>;
-      if (typeof line.rollout_id !== 'string') {
-        throw new UsageError(`${file}: ${read.where} is no line of an output; choose another file`);
+      if (typeof line.rollout_id !== 'string' || typeof line.instance_id !== 'string' || !line.outcome) {
+        throw new UsageError(
+          `${file}: ${read.where} is no line of an output; name a file that rollout, collect, eval or import wrote`,
+        );
       }
-      yield line as OutputLine;
+      const { model_patch: patch = null } = (read.value.metadata ?? {}) as { model_patch?: string | null };
+      yield { ...(line as OutputLine), patch: line.patch ?? patch };
     }
   }
 }

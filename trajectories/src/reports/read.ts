@@ -14,7 +14,7 @@ import { type PriceFile, priceFor } from '../prices.ts';
 import { factOf, type LineFact } from './facts.ts';
 import { readLines } from './lines.ts';
 
-/** `record` null: the number of expected rollouts is unknown. `untilResolved`: results ended the sampling of their instance. */
+/** `record` null: the number of expected rollouts is unknown. `untilResolved`: an instance's rollouts ended at a success. */
 export type CountedRollouts = {
   untilResolved: boolean;
   rollouts: Map<string, LineFact>;
@@ -23,7 +23,7 @@ export type CountedRollouts = {
   unreadable: readonly UnreadableResult[];
 };
 
-/** `prices`: for lines that do not tell their cost. Throws UsageError when a file cannot be read or is not an output. */
+/** `prices`: for lines without a cost. Throws UsageError when a file cannot be read or is not an output. */
 export async function countOutput(path: string, prices: PriceFile | null = null): Promise<CountedRollouts> {
   const run = await readOutputRun(path);
   const price = priceFor(prices, run?.record.policy);
@@ -52,7 +52,7 @@ export async function countRun(
   const record = await farm.runs.get(runId);
   if (!record) {
     throw new UsageError(
-      `${runId}: neither a file nor a run at ${farm.address}; swefarm status lists the runs there are`,
+      `${runId}: neither a file nor a run at ${farm.address}; swefarm status lists all runs`,
     );
   }
   const price = priceFor(prices, record.policy);

@@ -1,5 +1,4 @@
 /** Prints a profile: one number a line, then failures. */
-
 import type { Profile } from '../output/profile.ts';
 import { renderTable } from '../output/table.ts';
 import { decimal, percent } from './figures.ts';
@@ -46,8 +45,7 @@ export function renderReport(report: ProfileReport, ks: readonly number[]): stri
   return parts.join('\n\n');
 }
 
-function turns({ mean_turns: kept, mean_turns_cancelled: cancelled }: ProfileReport): string {
-  return cancelled === null
-    ? decimal(kept, 1)
-    : `${decimal(kept, 1)} kept, ${decimal(cancelled, 1)} cancelled`;
+function turns({ mean_turns: judged, mean_turns_cancelled: cancelled }: ProfileReport): string {
+  const shown = decimal(judged, 1);
+  return cancelled === null ? shown : `${shown} judged, ${decimal(cancelled, 1)} cancelled`;
 }

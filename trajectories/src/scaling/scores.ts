@@ -1,4 +1,4 @@
-/** The file of a verifier's scores: a line for each rollout, appended as it comes, so that a scoring that is killed goes on. */
+/** The file of a verifier's scores: a line for each rollout, so that a killed command can continue. */
 import { createReadStream } from 'node:fs';
 import { parseJsonLines } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
@@ -10,7 +10,7 @@ const ScoreLine = z.object({
   instance_id: z.string(),
   /** Higher is better; of a yes/no verifier the probability of yes, 0 to 1. */
   score: z.number(),
-  /** What gave it: two verifiers' scores are not compared. */
+  /** Scores of different verifiers are not compared. */
   verifier: z.string(),
 });
 export type ScoreLine = z.infer<typeof ScoreLine>;
@@ -25,16 +25,14 @@ export async function readScores(path: string): Promise<Map<string, ScoreLine>> 
     for await (const read of parseJsonLines(createReadStream(path))) {
       const line = ScoreLine.safeParse('value' in read ? read.value : null);
       if (!line.success)
-        throw new UsageError(`${path}: ${read.where} is no line of swefarm score; mend or remove it`);
+        throw new UsageError(`${path}: ${read.where} is no line of swefarm score; correct or remove it`);
       found.set(line.data.rollout_id, line.data);
     }
   } catch (error) {
     if (error instanceof UsageError) throw error;
     throw new UsageError(
       `${path}: cannot be read: ${(error as Error).message}; write it with swefarm score`,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
   const verifiers = [...new Set([...found.values()].map(({ verifier }) => verifier))];

@@ -1,4 +1,4 @@
-/** Figures of test-time scaling over instances: pass@k, best@k, and how certain they are. Pure and exact; only the bootstrap draws, by a seed. */
+/** pass@k and best@k over instances, with bootstrap intervals from a seed. Pure. */
 import { passAt } from '../output/profile.ts';
 import { mean } from '../output/tally.ts';
 
@@ -6,9 +6,9 @@ import { mean } from '../output/tally.ts';
 export type Sample = { resolved: boolean; score: number | null };
 
 /**
- * Probability that the sample with the highest score among k drawn of these is resolved. Samples with equal scores are chosen alike. With n
- * samples, `before` of them better than a group of `size` equal ones, the best of k lies in that group with probability
- * (C(n-before, k) - C(n-before-size, k)) / C(n, k). Null when there are fewer than k, or one has no score.
+ * Probability that the sample with the highest score among k drawn ones is resolved; ties are equally likely. When `before` of n samples
+ * are better than a group of `size` ties, the best of k is in that group with probability
+ * (C(n-before, k) - C(n-before-size, k)) / C(n, k). Null for fewer than k samples, or one without a score.
  */
 export function bestAt(samples: readonly Sample[], k: number): number | null {
   if (samples.length < k || samples.some(({ score }) => score === null)) return null;
@@ -42,7 +42,7 @@ export type ScalingAtK = {
   pass: Interval;
   /** Over the instances whose samples all have a score. Null: no such instance. */
   best: Interval | null;
-  /** pass@k minus best@k over the same instances: what a perfect verifier would add. */
+  /** pass@k minus best@k over the same instances: the gain of a perfect verifier. */
   gap: Interval | null;
   /** Instances that are not in `best` because a sample lacks its score. */
   unscored: number;
@@ -62,26 +62,16 @@ export function scalingAt(
   }));
   const ranked = pairs.filter((pair): pair is { pass: number; best: number } => pair.best !== null);
   const scores = ranked.length > 0 && groups.some((group) => group.some(({ score }) => score !== null));
+  const passes = pairs.map(({ pass }) => pass);
+  const bests = ranked.map(({ best }) => best);
+  // A rounding error is no gap.
+  const gaps = ranked.map(({ pass, best }) => (Math.abs(pass - best) < 1e-9 ? 0 : pass - best));
   return {
     k,
     instances: enough.length,
-    pass: interval(
-      pairs.map(({ pass }) => pass),
-      options,
-    ),
-    best: scores
-      ? interval(
-          ranked.map(({ best }) => best),
-          options,
-        )
-      : null,
-    gap: scores
-      ? interval(
-          // A rounding error is no gap.
-          ranked.map(({ pass, best }) => (Math.abs(pass - best) < 1e-9 ? 0 : pass - best)),
-          options,
-        )
-      : null,
+    pass: interval(passes, options),
+    best: scores ? interval(bests, options) : null,
+    gap: scores ? interval(gaps, options) : null,
     unscored: enough.length - ranked.length,
   };
 }
@@ -101,7 +91,7 @@ export function interval(values: readonly number[], { resamples, seed }: Scaling
   return { value, low: at(0.025), high: at(0.975) };
 }
 
-/** mulberry32: small, and the same on every machine. From 0 to below 1. */
+/** mulberry32, a seeded generator from 0 to below 1. */
 function generator(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,4 +1,4 @@
-/** Asks a verifier how likely a rollout solved its task: a model by the log-probabilities of yes and no, or any HTTP server. */
+/** Scores rollouts by a verifier: a model's log-probabilities of yes and no, or any HTTP server. */
 import { exponentialBackoff, retry, type Secret, SwefarmError } from '@swefarm/shared';
 import { z } from 'zod';
 
@@ -11,9 +11,9 @@ export type Judgeable = {
 };
 
 export type Verifier = {
-  /** Model and form, as the scores name it. */
+  /** Model and form, as in the score file. */
   name: string;
-  /** Throws SwefarmError when this rollout gets no score. */
+  /** Throws SwefarmError without a score. */
   score(rollout: Judgeable, signal: AbortSignal): Promise<number>;
 };
 
@@ -30,7 +30,6 @@ export type VerifierOptions = {
 export const VERIFIER_FORMS = ['chat', 'completions', 'http'] as const;
 export type VerifierForm = (typeof VERIFIER_FORMS)[number];
 
-/** The question that is asked unless --prompt gives another. */
 export const DEFAULT_PROMPT = `Below is the conversation of an agent that worked on an issue of a software repository, and the patch that it left.
 
 <conversation>
@@ -54,7 +53,7 @@ export function createVerifier(form: VerifierForm, options: VerifierOptions): Ve
 
 const TOP = 20;
 
-/** Log-probabilities of the first token, as both protocols of OpenAI have them. */
+/** Log-probabilities of the first token in the two protocols of OpenAI. */
 const Chat = z.object({
   choices: z
     .array(
@@ -92,13 +91,8 @@ async function askCompletions(
   rollout: Judgeable,
   signal: AbortSignal,
 ): Promise<number> {
-  const body = {
-    model: options.model,
-    prompt: promptOf(options, rollout),
-    max_tokens: 1,
-    temperature: 0,
-    logprobs: TOP,
-  };
+  const { model } = options;
+  const body = { model, prompt: promptOf(options, rollout), max_tokens: 1, temperature: 0, logprobs: TOP };
   const answer = read(Completion, await post(`${options.url}/completions`, body, options, signal));
   const top = answer.choices[0]?.logprobs.top_logprobs[0] ?? {};
   return probabilityOfYes(Object.entries(top).map(([token, logprob]) => ({ token, logprob })));
@@ -107,7 +101,7 @@ async function askCompletions(
 const askHttp = async (options: VerifierOptions, rollout: Judgeable, signal: AbortSignal): Promise<number> =>
   read(Score, await post(options.url, rollout, options, signal)).score;
 
-/** P(yes) / (P(yes) + P(no)) over all tokens that say either, whatever their case and blanks. */
+/** P(yes) / (P(yes) + P(no)) over all tokens that are either word, in any case, with or without blanks. */
 export function probabilityOfYes(top: readonly { token: string; logprob: number }[]): number {
   const sum = (word: string): number =>
     top.reduce(
@@ -120,13 +114,13 @@ export function probabilityOfYes(top: readonly { token: string; logprob: number 
   const first = top.map(({ token }) => JSON.stringify(token)).slice(0, 3);
   throw new SwefarmError(
     'verifier_says_neither',
-    `neither yes nor no is among its likeliest tokens (${first.join(', ') || 'it tells none'})`,
+    `neither yes nor no is among its likeliest tokens (${first.join(', ') || 'the answer has none'})`,
   );
 }
 
 function promptOf({ prompt }: VerifierOptions, { messages, patch }: Judgeable): string {
   const trajectory = messages.map(({ role, content }) => `[${role}]\n${content ?? ''}`).join('\n\n');
-  // One pass: the texts themselves may hold such words.
+  // One pass, because the texts may contain the placeholders.
   return prompt.replace(/\{(trajectory|patch)\}/g, (_, name) =>
     name === 'patch' ? (patch ?? '') : trajectory,
   );
@@ -154,11 +148,8 @@ async function post(
     const text = await answer.text();
     if (!answer.ok) {
       const passing = answer.status === 429 || answer.status >= 500;
-      throw new SwefarmError(
-        `verifier_${answer.status}`,
-        `it answers ${answer.status}: ${text.slice(0, 200)}`,
-        { retryable: passing },
-      );
+      const message = `it answers ${answer.status}: ${text.slice(0, 200)}`;
+      throw new SwefarmError(`verifier_${answer.status}`, message, { retryable: passing });
     }
     try {
       return JSON.parse(text);

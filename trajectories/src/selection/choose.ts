@@ -1,4 +1,4 @@
-/** Chooses the rollouts of an export in one pass over their lines, and keeps of each only what the choice needs. */
+/** Chooses the rollouts of an export in one pass over their lines. */
 import { createHash } from 'node:crypto';
 import { type ArtifactContent, successOf } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
@@ -9,7 +9,7 @@ import { partSizes, type Shares } from './recipe.ts';
 import { sequenceTokens } from './sequencetokens.ts';
 import type { ResultSource } from './source.ts';
 
-/** Which rollouts of an instance go first, where it has more than are wanted. */
+/** Order of an instance's rollouts when only some are taken. */
 export const PREFERENCES = ['first', 'most-tokens', 'shortest', 'random'] as const;
 export type Preference = (typeof PREFERENCES)[number];
 
@@ -28,7 +28,7 @@ export type ChoiceOptions = {
   balance?: boolean | undefined;
   /** Of a recipe's parts; the last rule of all. */
   shares?: Shares | undefined;
-  /** Reads an artifact; null when there is none. May throw: the rollout then has no tokens and no patch. */
+  /** Reads an artifact; null when there is none. After an error the rollout has no tokens and no patch. */
   read(line: OutputLine): Promise<ArtifactContent | null>;
 };
 
@@ -45,6 +45,8 @@ export type Choice = {
   /** Changes with the choice. */
   fingerprint: string;
 };
+
+type Drop = (reason: string) => void;
 
 type Candidate = {
   id: string;
@@ -63,7 +65,7 @@ export async function chooseRollouts(
   options: ChoiceOptions,
 ): Promise<Choice> {
   const dropped = new Map<string, number>();
-  const drop = (reason: string): void => void dropped.set(reason, (dropped.get(reason) ?? 0) + 1);
+  const drop: Drop = (reason) => void dropped.set(reason, (dropped.get(reason) ?? 0) + 1);
   const rules = rulesOf(options.filters);
   const groups = new Map<string, Candidate[]>();
   const known = new Set<string>();
@@ -87,11 +89,13 @@ export async function chooseRollouts(
       }
     }
   }
-  const kept = [...groups.values()].flatMap((group) =>
-    keepOf(withoutOutdated(group, replacements, drop), options, drop),
-  );
+  const kept = [...groups.values()].flatMap((group) => {
+    const current = group.filter(({ id }) => !replacements.isOutdated(id));
+    for (let outdated = group.length - current.length; outdated > 0; outdated--) drop('run again');
+    return preferred(current, options, drop);
+  });
   const even = options.balance === true ? balanced(kept, options.seed, drop) : kept;
-  const taken = options.shares ? shared(even, options.shares, options.seed, drop) : even;
+  const taken = options.shares ? inShares(even, options.shares, options.seed, drop) : even;
   const chosen = numbered(taken);
   const instances = new Set(taken.map(({ instance }) => instance));
   const samples = [...chosen.values()].reduce((most, sample) => Math.max(most, sample + 1), 0);
@@ -116,26 +120,14 @@ async function candidateOf(line: OutputLine, options: ChoiceOptions): Promise<Om
 
 const COUNTED: ReadonlySet<Preference> = new Set(['most-tokens', 'shortest']);
 
-/** What has no count is too long for a limit: nobody can tell that it fits. */
+/** A rollout without a count is too long: it may exceed the limit. */
 const isTooLong = ({ tokens }: Candidate, most: number | undefined): boolean =>
   most !== undefined && (tokens === null || tokens > most);
 
-function withoutOutdated(
-  group: readonly Candidate[],
-  replacements: Replacements,
-  drop: (reason: string) => void,
-): Candidate[] {
-  return group.filter(({ id }) => {
-    const outdated = replacements.isOutdated(id);
-    if (outdated) drop('run again');
-    return !outdated;
-  });
-}
-
-function keepOf(
+function preferred(
   group: readonly Candidate[],
   { prefer, seed, dedup, perInstance }: ChoiceOptions,
-  drop: (reason: string) => void,
+  drop: Drop,
 ): Candidate[] {
   const patches = new Set<string>();
   const kept: Candidate[] = [];
@@ -153,40 +145,41 @@ function keepOf(
 }
 
 const ORDER: Readonly<Record<Preference, (seed: number) => (a: Candidate, b: Candidate) => number>> = {
-  // Not the order of the lines: who ends first is short, and is another one in the next run.
+  // The order of the lines would prefer short rollouts and differ between runs.
   first: () => (a, b) => a.index - b.index,
   'most-tokens': () => (a, b) => (b.tokens ?? -1) - (a.tokens ?? -1) || b.turns - a.turns,
   shortest: () => (a, b) => (a.tokens ?? Infinity) - (b.tokens ?? Infinity) || a.turns - b.turns || 0,
   random: byHash,
 };
 
-/** An order that depends on the seed and the ids alone, whatever order the lines came in. */
+/** An order that depends on the seed and the ids alone. */
 function byHash(seed: number): (a: Candidate, b: Candidate) => number {
   const of = ({ id }: Candidate): string => createHash('sha256').update(`${seed}\0${id}`).digest('hex');
   return (a, b) => (of(a) < of(b) ? -1 : 1);
 }
 
-function balanced(kept: readonly Candidate[], seed: number, drop: (reason: string) => void): Candidate[] {
+function balanced(kept: readonly Candidate[], seed: number, drop: Drop): Candidate[] {
   const sides = [true, false].map((side) => kept.filter(({ resolved }) => resolved === side));
   const least = Math.min(...sides.map(({ length }) => length));
-  const taken = new Set(sides.flatMap((side) => side.toSorted(byHash(seed)).slice(0, least)));
-  for (let left = kept.length - taken.size; left > 0; left--) drop('beyond the balance');
-  return kept.filter((candidate) => taken.has(candidate));
+  return drawn(kept, sides, [least, least], seed, () => drop('beyond the balance'));
 }
 
-function shared(
-  kept: readonly Candidate[],
-  { shares }: Shares,
-  seed: number,
-  drop: (reason: string) => void,
-): Candidate[] {
+function inShares(kept: readonly Candidate[], { shares }: Shares, seed: number, drop: Drop): Candidate[] {
   const parts = shares.map((_, own) => kept.filter(({ part }) => part === own));
-  const sizes = partSizes(
-    parts.map(({ length }) => length),
-    shares,
-  );
-  const taken = new Set(parts.flatMap((part, own) => part.toSorted(byHash(seed)).slice(0, sizes[own])));
-  for (let left = kept.length - taken.size; left > 0; left--) drop('beyond their share');
+  const counts = parts.map(({ length }) => length);
+  return drawn(kept, parts, partSizes(counts, shares), seed, () => drop('beyond their share'));
+}
+
+/** As many of each part as `sizes` has, in the order of `kept`. */
+function drawn(
+  kept: readonly Candidate[],
+  parts: readonly (readonly Candidate[])[],
+  sizes: readonly number[],
+  seed: number,
+  drop: () => void,
+): Candidate[] {
+  const taken = new Set(parts.flatMap((part, at) => part.toSorted(byHash(seed)).slice(0, sizes[at])));
+  for (let left = kept.length - taken.size; left > 0; left--) drop();
   return kept.filter((candidate) => taken.has(candidate));
 }
 

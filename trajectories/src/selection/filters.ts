@@ -1,12 +1,12 @@
-/** Which rollouts an export takes, decided by their lines alone; each rule has a name, under which what it drops is counted. */
+/** The filters of an export, over output lines. Dropped lines are counted by the reason of their rule. */
 import { successOf } from '@swefarm/shared';
 import { type Split, splitOf } from '../formats/verl/rows.ts';
-import { type OutputLine, tagOf } from '../output/line.ts';
+import type { OutputLine } from '../output/line.ts';
 
 export type ExportFilters = {
   onlyResolved?: boolean | undefined;
   minReward?: number | undefined;
-  /** Only patches whose verdict nothing speaks against. */
+  /** Only verdicts without a finding against them. */
   trustClean?: boolean | undefined;
   /** Also rollouts that infrastructure failed. */
   withFailed?: boolean | undefined;
@@ -21,7 +21,6 @@ export type ExportFilters = {
 
 type Rule = { reason: string; drops(line: OutputLine): boolean };
 
-/** The rules that these filters ask for, in the order in which they are counted. */
 export function rulesOf(filters: ExportFilters): Rule[] {
   const rules: (Rule | false)[] = [
     filters.runs !== undefined && {
@@ -30,7 +29,7 @@ export function rulesOf(filters: ExportFilters): Rule[] {
     },
     filters.tags !== undefined && {
       reason: 'of another tag',
-      drops: without(filters.tags, (line) => tagOf(line) ?? ''),
+      drops: without(filters.tags, (line) => line.tag ?? ''),
     },
     filters.instances !== undefined && {
       reason: 'of another instance',

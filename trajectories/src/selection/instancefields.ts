@@ -1,14 +1,9 @@
-/** Reads from a dataset what travels with exported rollouts: a few small columns of the rows that have one. */
-
+/** Reads the columns of a dataset that exported rollouts carry. */
 import { LICENCE_COLUMNS, openRow, readRows } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
 import type { InstanceFields } from '../export/rollout.ts';
 
-/**
- * The fields of the instances in `wanted`, by id.
- *
- * @throws UsageError when the file cannot be read
- */
+/** By id. Throws UsageError when the file cannot be read. */
 export async function readInstanceFields(
   path: string,
   wanted: ReadonlySet<string>,

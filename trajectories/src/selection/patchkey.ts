@@ -1,4 +1,4 @@
-/** Tells patches apart by what they change: two that differ in line numbers, context, blank lines or blanks within a line are one; indentation counts, as it does for Python. */
+/** Compares patches by their changed lines. Line numbers, context, blank lines and blanks within a line do not count; indentation does. */
 import { createHash } from 'node:crypto';
 
 /** The same text for patches with the same changed lines in the same files; empty for a patch that changes nothing. */
@@ -12,7 +12,7 @@ export function patchKey(patch: string): string {
   return createHash('sha256').update(files.sort().join('\n\0')).digest('base64url');
 }
 
-/** What counts of a line: names of files and changed lines that are not blank. */
+/** Names of files, and changed lines that are not blank. */
 function changedLine(line: string): string[] {
   if (/^(\+\+\+|---) /.test(line)) return [line.replace(/\t.*$/, '').trimEnd()];
   if (/^(new file|deleted file|old mode|new mode|rename|copy|Binary)/.test(line)) return [line.trimEnd()];

@@ -1,4 +1,4 @@
-/** Mixes the rollouts of several sources by their shares, as a recipe file says: on-policy and imported ones, or several runs. */
+/** A recipe: rollouts of several sources, mixed by their shares. */
 import { readFile } from 'node:fs/promises';
 import { errorMessage, parseYaml, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
@@ -33,14 +33,10 @@ export async function readRecipe(path: string): Promise<Recipe> {
   throw new UsageError(`${path}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is no recipe'}`);
 }
 
-/** Which part each source belongs to, and the share of each part. */
+/** The part of each source, and the share of each part. */
 export type Shares = { partOf: readonly number[]; shares: readonly number[] };
 
-/**
- * How many rollouts of each part keep the shares: the part that has the fewest for its share is taken whole.
- *
- * @param counts how many each part has
- */
+/** The largest sizes of the parts that have these shares. `counts`: rollouts of each part. */
 export function partSizes(counts: readonly number[], shares: readonly number[]): number[] {
   const whole = Math.min(...shares.map((share, part) => (counts[part] ?? 0) / share));
   return shares.map((share) => Math.round(whole * share));

@@ -1,4 +1,4 @@
-/** How long a conversation is in the tokens of its own model. */
+/** The length of a conversation in tokens of its model. */
 import type { Trajectory } from '@swefarm/shared';
 
 /** The last prompt and its answer, as the endpoint counted them or as stored ids; null where neither is known. */

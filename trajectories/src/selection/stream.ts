@@ -1,11 +1,11 @@
-/** Reads the chosen rollouts in stored order, each with its artifact; the next one is fetched while one is written. */
+/** Reads the chosen rollouts in stored order with their artifacts, one ahead of the writer. */
 import { type ArtifactContent, errorMessage, SwefarmError } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 import type { ResultSource } from './source.ts';
 
 export type Fetched = { line: OutputLine; sample: number; model: string | null } & (
   | { content: ArtifactContent | null }
-  /** Why its artifact cannot be read; no later try can mend it. */
+  /** Why its artifact cannot be read; a retry would not help. */
   | { lost: string }
 );
 
@@ -24,26 +24,22 @@ export async function* fetchChosen(
   read: (line: OutputLine) => Promise<ArtifactContent | null>,
 ): AsyncGenerator<Fetched> {
   const waiting: Promise<Fetched>[] = [];
-  const given = new Set(done);
+  const fetchedIds = new Set(done);
   for (const source of sources) {
     const model = source.record?.policy?.model ?? null;
     for await (const line of source.lines()) {
       const sample = chosen.get(line.rollout_id);
-      if (sample === undefined || given.has(line.rollout_id)) continue;
-      given.add(line.rollout_id);
+      if (sample === undefined || fetchedIds.has(line.rollout_id)) continue;
+      fetchedIds.add(line.rollout_id);
       const fetched = fetchOne(line, read).then((found) => ({ line, sample, model, ...found }));
       // Awaited below; an error must not count as unhandled until then.
       fetched.catch(() => undefined);
       waiting.push(fetched);
       if (waiting.length < AHEAD) continue;
-      yield* settled(waiting.splice(0, 1));
+      for (const one of waiting.splice(0, 1)) yield await one;
     }
   }
-  yield* settled(waiting);
-}
-
-async function* settled(fetched: readonly Promise<Fetched>[]): AsyncGenerator<Fetched> {
-  for (const one of fetched) yield await one;
+  for (const one of waiting) yield await one;
 }
 
 async function fetchOne(
@@ -58,7 +54,7 @@ async function fetchOne(
   }
 }
 
-/** Short, because rollouts are counted by it. */
+/** Rollouts are counted by these reasons. */
 const LOST: Readonly<Record<string, string>> = {
   artifact_missing: 'whose artifact is gone',
   bad_artifact: 'whose artifact is damaged',

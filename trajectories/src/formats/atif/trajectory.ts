@@ -1,8 +1,4 @@
-/**
- * Harbor's trajectory format ATIF, one file for each rollout. Its schema forbids unknown fields, so what is ours stands in `extra`
- * (harbor/models/trajectories).
- */
-
+/** Harbor's ATIF, a file for each rollout (harbor/models/trajectories). Its schema forbids unknown fields: ours are in `extra`. */
 import { withNamedPictures } from '@swefarm/policy';
 import { jsonText, type Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
@@ -31,12 +27,12 @@ export const atif: ExportFormat = {
   },
 };
 
-/** The file's JSON. The numbers of tokens are most of it, and are written apart. */
+/** The file's JSON. The numbers of tokens are most of it and are written apart. */
 function fileOf(rollout: ExportedRollout): string | null {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory || trajectory.messages.length === 0) return null;
   const { prompt, steps } = conversationOf(trajectory);
-  const first = prompt.map((message, at) => jsonText({ step_id: at + 1, ...saying(message) }));
+  const first = prompt.map((message, at) => jsonText({ step_id: at + 1, ...promptStep(message) }));
   const worked = steps.map((step, at) => stepText(step, first.length + at + 1));
   const whole = {
     schema_version: 'ATIF-v1.7',
@@ -58,12 +54,12 @@ function fileOf(rollout: ExportedRollout): string | null {
   return withField(jsonText(whole), 'steps', `[${[...first, ...worked].join(',')}]`);
 }
 
-/** The JSON of an object that has fields, with one more. */
+/** Adds a field to the JSON of an object that has fields. */
 const withField = (json: string, name: string, value: string): string =>
   `${json.slice(0, -1)},"${name}":${value}}`;
 
-/** Pictures are named in the text: this file holds none. */
-const saying = (message: Message) => ({
+/** Pictures are named in the text; the file has none. */
+const promptStep = (message: Message) => ({
   source: message.role === 'system' ? 'system' : 'user',
   message: withNamedPictures(message).content ?? '',
 });
@@ -92,18 +88,18 @@ function agentStep({ message, turn, calls, thought, observations }: Step) {
         }),
     ...(observations.length === 0
       ? {}
-      : { observation: { results: observations.map((one) => seen(one, ids)) } }),
+      : { observation: { results: observations.map((one) => observed(one, ids)) } }),
     ...(turn === null ? {} : { extra: { swefarm: carriedTurn(turn) } }),
   };
 }
 
-const seen = ({ role, content, tool_call_id }: Message, ids: ReadonlySet<string | null>) => ({
+const observed = ({ role, content, tool_call_id }: Message, ids: ReadonlySet<string | null>) => ({
   ...(tool_call_id !== undefined && ids.has(tool_call_id) ? { source_call_id: tool_call_id } : {}),
   content: content ?? '',
   ...(role === 'tool' ? {} : { extra: { role } }),
 });
 
-/** Prompt ids would repeat the conversation in every step. */
+/** Prompt ids are left out: they would repeat the conversation in every step. */
 function metricsText({ usage, tokens }: NonNullable<Step['turn']>): string {
   const counts = jsonText(usage ?? {});
   if (tokens === null) return counts;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { profileOf, type RolloutFact } from '../../output/profile.ts';
 import { mean } from '../../output/tally.ts';
 
-/** Rows come back without `response`; the other fields suffice here. */
+/** Rows come without `response`. */
 export const AggregateRequest = z.looseObject({
   verify_responses: z.array(
     z.looseObject({
@@ -80,7 +80,7 @@ function factOf(row: Row): RolloutFact {
   };
 }
 
-/** Null: the dataset gives a number and no verdict. Another agent's rows have no such field; their reward alone tells. */
+/** Null: a score without a verdict. Rows of other agents have no `resolved`; their reward decides. */
 function resolvedIn({ resolved, reward }: Row): boolean | null {
   if (typeof resolved === 'boolean' || resolved === null) return resolved;
   return (reward ?? 0) >= 1;

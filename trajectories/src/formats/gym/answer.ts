@@ -1,6 +1,6 @@
 /**
- * Writes the answer to `/run` piece by piece: each model call carries its whole prompt as token ids. Together these
- * are quadratic in the rollout (10 MB and more), so they are never in memory at once.
+ * Writes the answer to `/run` in pieces: each model call has its whole prompt as token ids. All prompts are quadratic in the rollout
+ * (10 MB and more), so they are never in memory at once.
  */
 import { officialReport } from '@swefarm/grading';
 import { picturesOf, withNamedPictures } from '@swefarm/policy';
@@ -22,13 +22,13 @@ import { trajectoryParts } from './trajectory.ts';
 export type Answer = {
   row: GymRow;
   result: Result;
-  /** Null when no artifact of the rollout was kept. */
+  /** Null: no artifact is stored. */
   content: ArtifactContent | null;
   repo: string;
   evaluationTimeout: number;
-  /** Null when the rollout was judged; else why it was not, and how the answer shows it. */
+  /** Null when the rollout was judged. */
   unjudged: Unjudged | null;
-  /** What the gateway's probe of the endpoints found; null or absent: nothing yet. */
+  /** The gateway's probe of the endpoints; null or absent: not finished. */
   probe?: EndpointProbe | null;
   /** Whether to include `ng_trajectory`. */
   trajectory: boolean;
@@ -37,11 +37,11 @@ export type Answer = {
 export type Unjudged = {
   class: string;
   message: string;
-  /** As a failure, which Gym's collector stores apart, or as a sample without weight. */
+  /** `failure`: Gym's collector stores it apart. `masked`: a sample without weight. */
   shown: 'failure' | 'masked';
-  /** Trying again cannot help. */
+  /** A retry cannot succeed. */
   terminal?: boolean;
-  /** The collector must not store it, and asks again on resume. */
+  /** The collector does not store it, and requests it again on resume. */
   noPersist?: boolean;
 };
 
@@ -71,10 +71,17 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   yield '}';
 }
 
-/**
- * The parts of a score, each as a number of its own (`score/NAME`), which Gym and NeMo RL take means of. NeMo RL demands of
- * `reward_components` that they add up to the reward, so the field is there only when they do.
- */
+/** A line of Gym's collector: the fields of `head`, then those of the answer. */
+export function* rowPieces(head: Readonly<Record<string, unknown>>, answer: Answer): Generator<Piece> {
+  yield `${jsonText(head).slice(0, -1)},`;
+  const pieces = answerPieces(answer);
+  // The head has the opening brace.
+  yield String(pieces.next().value).slice(1);
+  yield* pieces;
+  yield '\n';
+}
+
+/** The parts of a score as numbers (`score/NAME`), and as `reward_components` if their sum is the reward, as NeMo RL requires. */
 function partPieces(parts: RewardComponents, reward: number): string {
   const entries = Object.entries(parts);
   const sum = entries.reduce((total, [, value]) => total + value, 0);
@@ -84,7 +91,7 @@ function partPieces(parts: RewardComponents, reward: number): string {
   return `${adding},${numbers('score/')}`;
 }
 
-/** Each turn of `ng_trajectory` repeats the prompt: its pictures are named there and not repeated. */
+/** Each turn of `ng_trajectory` repeats the prompt, so its pictures are only named. */
 function withNames({ content }: Answer, conversation: Conversation): Conversation {
   const { messages = [], turns = [] } = content?.trajectory ?? {};
   if (!messages.some((message) => picturesOf(message).length > 0)) return conversation;
@@ -120,7 +127,7 @@ function responseHead({ row, result, content }: Answer, tools: readonly unknown[
     model: content?.trajectory?.model ?? row.responses_create_params.model ?? '',
     status: result.exit_status === 'submitted' ? 'completed' : 'incomplete',
     error: null,
-    // The API knows only the reason of the token limit: turn, time and format limits have none.
+    // The API has a reason for the token limit only.
     incomplete_details: result.exit_status === 'context_limit' ? { reason: 'max_output_tokens' } : null,
     parallel_tool_calls: false,
     tool_choice: 'auto',
@@ -180,7 +187,6 @@ function facts(answer: Answer) {
     });
   return {
     ...verdictOf(answer),
-    // The sampling that was requested: for a training run, every key that shapes it.
     sampling: content?.trajectory?.sampling ?? null,
     policy_probe: answer.probe ?? null,
     metadata: {
@@ -199,7 +205,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     instance_id: result.instance_id,
     repo,
     rollout_id: result.rollout_id,
-    // Null: judged by a number, without a verdict.
+    // Null: a score without a verdict.
     resolved: result.resolved === null && result.reward !== null ? null : successOf(result) === true,
     judged: result.outcome === 'judged',
     patch_applied: report?.patch_state === 'applied',
@@ -207,7 +213,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     turns: result.turns,
     exit_status: result.exit_status,
     limit: content?.trajectory?.limit ?? null,
-    // Answers whose tool call could not be read, by the marker that begins it.
+    // Answers with an unparsed tool call, by its marker.
     unread_calls: unread === undefined ? {} : { [unread.marker]: unread.answers },
     policy_version: result.policy_version,
     policy_version_first: result.policy_version_first ?? null,
@@ -216,7 +222,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
   };
 }
 
-/** Every policy version of its turns, first to last: several when weights changed during the rollout. */
+/** The policy versions of the turns, in order. */
 const versionsOf = (content: ArtifactContent | null): string[] => [
   ...new Set(
     (content?.trajectory?.turns ?? []).flatMap(({ policy_version: { start, end } }) =>

@@ -1,8 +1,8 @@
-/** `--gym-config`: reads the settings of Gym's mini_swe_agent by their own names, as the equivalent flags of swefarm. */
+/** `--gym-config`: reads settings of Gym's mini_swe_agent as the equivalent flags of swefarm. */
 import { readFileSync } from 'node:fs';
 import { nearest, parseYaml, UsageError } from '@swefarm/shared';
 
-/** The values that commander stores for the flags that replace Gym's keys. */
+/** Values of the flags that replace Gym's keys. */
 export type GymFlags = Partial<{
   concurrency: string;
   runtime: string;
@@ -33,7 +33,7 @@ const KEYS: Record<string, { kind: Kind; flags: (value: string) => GymFlags }> =
   step_limit: { kind: 'count', flags: (stepLimit) => ({ stepLimit }) },
 };
 
-/** Keys of an agent's entry in Gym's own configuration that concern only Gym. */
+/** Keys of an agent's entry that only Gym uses. */
 const GYMS_OWN = new Set([
   'entrypoint',
   'host',
@@ -50,7 +50,7 @@ const GYMS_OWN = new Set([
   'datasets',
 ]);
 
-/** The flags that a file gives. @throws UsageError naming file, key, and what was expected or is nearest */
+/** Throws UsageError with file, key and the expected value. */
 export function readGymConfig(path: string): GymFlags {
   let tree: unknown;
   try {
@@ -100,12 +100,12 @@ function agentEntry(tree: Record<string, unknown>, where: string): Record<string
 
 function checked(where: string, value: unknown, kind: Kind): string {
   const text = String(value);
-  const [holds, expected] = rule(kind, value, text);
-  if (!holds) throw new UsageError(`${where}: expected ${expected}, found ${JSON.stringify(value)}`);
+  const [isValid, expected] = rule(kind, value, text);
+  if (!isValid) throw new UsageError(`${where}: expected ${expected}, found ${JSON.stringify(value)}`);
   return text;
 }
 
-function rule(kind: Kind, value: unknown, text: string): [holds: boolean, expected: string] {
+function rule(kind: Kind, value: unknown, text: string): [isValid: boolean, expected: string] {
   switch (kind) {
     case 'count':
       return [/^\d+$/.test(text), 'a whole number'];

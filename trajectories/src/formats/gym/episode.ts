@@ -4,7 +4,7 @@ import type { Piece } from './answer.ts';
 import type { Episode } from './request.ts';
 import type { Cause } from './unjudged.ts';
 
-/** Longest reason that Gym accepts. */
+/** Gym's limit. */
 const REASON_CHARACTERS = 2000;
 
 /** Wraps the pieces of a `/run` answer as the result of an episode. */
@@ -15,8 +15,8 @@ export function* episodePieces(episode: Episode, result: Iterable<Piece>): Gener
 }
 
 /**
- * A rollout without a verdict. `terminal`: Gym, and NeMo RL behind it, must not ask for it again. For a training run that is every cause
- * that would repeat. A collection is resumed after its settings were corrected, so there only the instance's own faults are terminal.
+ * A rollout without a verdict. `terminal`: Gym and NeMo RL must not request it again. In a training run every cause that would repeat
+ * is terminal; in a collection, whose settings may be corrected before a resume, only faults of the instance are.
  */
 export function episodeFailure(episode: Episode, cause: Cause, training: boolean): Record<string, unknown> {
   const { class: name, message, kind, terminal } = cause;
@@ -30,7 +30,7 @@ export function episodeFailure(episode: Episode, cause: Cause, training: boolean
   };
 }
 
-/** Gym's own names where it has them (nemo_gym/failure_kinds.py), else the farm's name with the prefix `swe_farm:`. */
+/** Gym's names where it has them (nemo_gym/failure_kinds.py), else the farm's name with the prefix `swe_farm:`. */
 function namesOf({ class: name, noPersist }: Cause): { failure_kind: string; stage?: string } {
   if (noPersist) return { failure_kind: 'cancelled' };
   const { stage } = FAILURES[name as FailureClass] ?? {};

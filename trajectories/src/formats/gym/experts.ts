@@ -1,12 +1,12 @@
 /**
- * Writes `routed_experts` of an output item as NeMo RL reads it (nemo_rl/utils/routed_experts_codec.py): one row for each token of the
- * call's prompt and answer. All items together are quadratic in the rollout, so each is written in pieces from rows stored once.
+ * Writes `routed_experts` of an output item as NeMo RL reads it (nemo_rl/utils/routed_experts_codec.py): a row for each token of prompt
+ * and answer. All items are quadratic in the rollout, so each is written in pieces from rows that are stored once.
  */
 import { ID_BYTES } from '@swefarm/policy';
 import type { TurnExperts, TurnTokens } from '@swefarm/shared';
 
 export type ExpertTable = {
-  /** Adds one turn's new rows; yields the member of its item as JSON with a leading comma, or nothing where rows are missing. */
+  /** Adds a turn's new rows; yields the item's member as JSON with a leading comma, or nothing when rows are missing. */
   add(tokens: TurnTokens): Generator<string>;
 };
 
@@ -116,7 +116,7 @@ function* wireBytes(
   let at = 0;
   for (const { from, to, experts } of spans) {
     const ids = experts.layers * experts.top_k;
-    // A few rows at once, so that the converted rows are never in memory as a whole.
+    // A few rows at once bound the memory of converted rows.
     const step = Math.max(1, Math.floor(PIECE / ids));
     for (let row = from; row < to; row += step) {
       const end = Math.min(row + step, to);
@@ -125,7 +125,7 @@ function* wireBytes(
     at = to;
   }
   const [last] = spans;
-  // Padded as NeMo RL's server pads the last sampled token, which went through no layer.
+  // NeMo RL's server pads the last sampled token alike, which went through no layer.
   if (last && at < total) {
     const row = Array.from({ length: last.experts.layers }, () =>
       Array.from({ length: last.experts.top_k }, (_, k) => k),

@@ -1,9 +1,9 @@
-/** Stored rollouts as rows of NeMo Gym's collector, without the run that made them: what `collect --output-format gym` writes to X.jsonl. */
-import { jsonText, type Result, type Trajectory } from '@swefarm/shared';
+/** Stored rollouts as rows of NeMo Gym's collector, as `collect --output-format gym` writes them to X.jsonl. */
+import type { Result, Trajectory } from '@swefarm/shared';
 import { type ExportFormat, type ExportRequest, NO_TRAJECTORY } from '../../export/format.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
 import { openTextFile } from '../../export/textfile.ts';
-import { answerPieces } from './answer.ts';
+import { rowPieces } from './answer.ts';
 import { AGENT_REF } from './inputs.ts';
 import { unjudgedCause } from './unjudged.ts';
 
@@ -21,7 +21,6 @@ export const nemoGymRows: ExportFormat = {
         const task = tasks.get(id) ?? tasks.size;
         tasks.set(id, task);
         for (const piece of piecesOf(rollout, task)) await file.write(piece);
-        await file.write('\n');
         return null;
       },
       finish: () => file.finish(),
@@ -30,10 +29,7 @@ export const nemoGymRows: ExportFormat = {
   },
 };
 
-/**
- * Why tokens of a rollout cannot be trained on, though its verdict stands; null where they can. NeMo RL asserts that each turn's prompt
- * continues all tokens before it, so such a row is masked.
- */
+/** Why a judged row is masked; null: its tokens can be trained on. NeMo RL asserts that each prompt continues all tokens before it. */
 function untrainable(trajectory: Trajectory | null): { class: string; message: string } | null {
   if (trajectory?.turns.some(({ tokens }) => tokens === null) ?? true)
     return { class: 'no_token_ids', message: 'a turn has no token ids' };
@@ -47,10 +43,9 @@ function* piecesOf(rollout: ExportedRollout, task: number) {
   const { patch: _patch, report: _report, ...ours } = line;
   const place = { _ng_task_index: task, _ng_rollout_index: sample };
   const head = { ...place, agent_ref: AGENT_REF, swefarm: ours, provenance };
-  yield `${jsonText(head).slice(0, -1)},`;
   const result: Result = { format: 'swefarm-result-1', ...line };
   const cause = unjudgedCause(result) ?? untrainable(content?.trajectory ?? null);
-  const answer = {
+  yield* rowPieces(head, {
     row: { ...place, responses_create_params: { input: [], model: provenance.model } },
     result,
     content,
@@ -58,11 +53,5 @@ function* piecesOf(rollout: ExportedRollout, task: number) {
     evaluationTimeout: 0,
     unjudged: cause && { ...cause, shown: 'masked' as const },
     trajectory: false,
-  };
-  let opened = false;
-  for (const piece of answerPieces(answer)) {
-    // The head already has the opening brace.
-    yield opened ? piece : String(piece).slice(1);
-    opened = true;
-  }
+  });
 }

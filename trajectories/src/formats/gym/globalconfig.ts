@@ -1,6 +1,6 @@
 /**
- * The configuration by which Gym's clients find the gateway: entries without `entrypoint`, so that Gym starts nothing for them.
- * nemo-gym 0.7.0 posts to the environment server, earlier sources and NeMo RL to the agent: it names both.
+ * The configuration by which Gym's clients find the gateway. Its entries have no `entrypoint`, so Gym starts no server. nemo-gym 0.7.0
+ * posts to the environment server; earlier versions and NeMo RL post to the agent.
  */
 
 export type Address = { host: string; port: number };

@@ -1,5 +1,4 @@
-/** A rollout as a row of `X_materialized_inputs.jsonl`: what Gym's collector would post for it. */
-
+/** A rollout as a row of `X_materialized_inputs.jsonl`: the request that Gym's collector would post. */
 import { reverseDiff } from '@swefarm/datasets';
 import type { Instance, RunRecord } from '@swefarm/shared';
 import type { GymRow } from './row.ts';
@@ -38,7 +37,7 @@ export function inputRow(
       ...(most === undefined ? {} : { max_output_tokens: most }),
     },
     ...fields,
-    // A row of SWE-smith carries the patch that makes the bug, an instance the one that reverts it.
+    // A row of SWE-smith has the patch that makes the bug, an instance the one that reverts it.
     patch: family === 'swesmith' && !instance.plan ? reverseDiff(patch) : patch,
     FAIL_TO_PASS: JSON.stringify(FAIL_TO_PASS),
     PASS_TO_PASS: JSON.stringify(PASS_TO_PASS),

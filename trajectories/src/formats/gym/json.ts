@@ -1,9 +1,6 @@
-/**
- * Writes JSON for Python's readers, where a float must stay a float. `JSON.stringify(1.0)` is `1`, which Python reads as an
- * integer, and a batch of integer rewards makes NeMo RL's advantages raise.
- */
+/** Writes JSON whose floats Python reads as floats. NeMo RL's advantages raise for a batch of integer rewards. */
 
-/** A number, always with a decimal point; null when it is not finite, which JSON cannot write. */
+/** A number with a decimal point; null when it is not finite. */
 export function float(value: number): string {
   if (!Number.isFinite(value)) return 'null';
   const text = String(value);
@@ -13,11 +10,11 @@ export function float(value: number): string {
 /** A single-precision number in the fewest digits that restore it. */
 export const single = (value: number): string => float(Number(value.toPrecision(9)));
 
-/** The text of ids that grows with a rollout, so that each turn's whole prompt is a slice of it and needs no memory of its own. */
+/** The growing text of a rollout's ids. Each turn's prompt is a slice of it, without a copy. */
 export class IdText {
   #bytes = Buffer.allocUnsafe(4096);
   #length = 0;
-  /** Where in the text each id ends. */
+  /** End of each id in the text. */
   #ends = new Uint32Array(1024);
   #count = 0;
 
@@ -52,7 +49,7 @@ export class IdText {
   }
 
   #reserve(length: number): void {
-    // Copy also after ids were dropped: slices handed out must not change.
+    // A buffer with dropped ids is copied, because earlier slices must not change.
     if (length <= this.#bytes.length && this.#length >= this.#written) {
       this.#written = length;
       return;

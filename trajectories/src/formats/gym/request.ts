@@ -1,7 +1,4 @@
-/**
- * Parses what is posted to `/run`: a row, or an episode request, by which a released Gym (0.7.0) asks environment servers for
- * tasks that it routes by their taskset. An episode becomes a row and is remembered, so that the answer has its form.
- */
+/** Parses the body of `/run`: a row, or an episode request of Gym 0.7.0, whose answer has another form. */
 import { z } from 'zod';
 import { GymRow } from './row.ts';
 
@@ -11,7 +8,7 @@ const RolloutId = z
   .regex(/(?<!-a[1-9][0-9]*)$/, 'expected no ending -aN, which is how an attempt is named')
   .max(300);
 
-/** nemo_gym/episode_types.py and single_agent_turn_types.py: unknown keys are an error there too. */
+/** nemo_gym/episode_types.py and single_agent_turn_types.py, which refuse unknown keys too. */
 const EpisodeRequest = z.strictObject({
   episode_id: z.strictObject({ rollout_id: RolloutId, attempt: z.number().int().min(0).default(0) }),
   task: z.strictObject({
@@ -31,7 +28,7 @@ export type Episode = {
 
 export type GymRunRequest = {
   row: GymRow;
-  /** Null: the caller posted the row itself. */
+  /** Null: the caller posted a row. */
   episode: Episode | null;
 };
 
@@ -49,9 +46,9 @@ export const GymRunRequest = z.unknown().transform((body, context): GymRunReques
     const row = GymRow.safeParse(body);
     return row.success ? { row: row.data, episode: null } : report(row.error);
   }
-  const asked = EpisodeRequest.safeParse(body);
-  if (!asked.success) return report(asked.error);
-  const { episode_id, task } = asked.data;
+  const request = EpisodeRequest.safeParse(body);
+  if (!request.success) return report(request.error);
+  const { episode_id, task } = request.data;
   const { responses_create_params, task_data, ...flat } = task.task_input;
   const row = GymRow.safeParse({ ...task_data, ...flat, responses_create_params });
   if (!row.success) return report(row.error, INPUT);

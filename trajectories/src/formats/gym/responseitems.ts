@@ -6,9 +6,8 @@ export type ResponseItem = Record<string, unknown> & { type: string };
 
 export type CallItems = {
   turn: Turn;
-  /** The policy's answer; never empty. */
+  /** Never empty. */
   answer: ResponseItem[];
-  /** The observations: outputs of its calls, or a message. */
   observations: ResponseItem[];
 };
 
@@ -75,7 +74,6 @@ const textItem = (text: string, index: number): ResponseItem => ({
   content: [{ type: 'output_text', text, annotations: [] }],
 });
 
-/** A tool that the policy was offered, as the Responses API describes it. */
 export const toolItem = ({ function: shown }: ToolDefinition): ResponseItem => ({
   type: 'function',
   ...shown,

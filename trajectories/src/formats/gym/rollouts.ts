@@ -1,7 +1,7 @@
 /**
  * Writes an output as the files of Gym's collector: rows with a verdict in `X.jsonl`, the others in `X_failures.jsonl`, all
- * requested rows in `X_materialized_inputs.jsonl`, the profile in `X_aggregate_metrics.json`. Each row carries swefarm's own line
- * under `swefarm`, so that reports can read it and a resumed collection knows which rollouts it has.
+ * requested rows in `X_materialized_inputs.jsonl`, the profile in `X_aggregate_metrics.json`. Each row has swefarm's own line
+ * as `swefarm`, for reports and for a resumed collection.
  */
 import { createReadStream } from 'node:fs';
 import { type FileHandle, stat } from 'node:fs/promises';
@@ -22,13 +22,13 @@ import {
   openAppending,
   readCursor,
   replaceRecord,
-  unwritable,
   writeCursor,
+  writing,
 } from '../../output/appendfile.ts';
 import { type LineSummary, lineSummaryOf, type OutputLine } from '../../output/line.ts';
-import type { Output } from '../../output/output.ts';
+import { createOutput, type Output } from '../../output/output.ts';
 import { aggregate } from './aggregate.ts';
-import { type Answer, answerPieces, type Piece, verdictOf } from './answer.ts';
+import { type Answer, type Piece, rowPieces, verdictOf } from './answer.ts';
 import { AGENT_REF, type InputRow, inputRow } from './inputs.ts';
 import { unjudgedCause } from './unjudged.ts';
 
@@ -51,9 +51,9 @@ const HEAD = '{"_ng_task_index":';
 const BLOCK_BYTES = 1024 * 1024;
 
 /**
- * Opens new files, or those of a run to resume, which must hold rollouts of that run only.
+ * Opens new files, or those of a run to resume, which must have rollouts of that run only.
  *
- * @throws UsageError when a file holds something else; UnusableError when one cannot be written
+ * @throws UsageError when a file belongs to something else; UnusableError when one cannot be written
  */
 export async function openGymOutput(
   path: string,
@@ -62,130 +62,79 @@ export async function openGymOutput(
 ): Promise<Output> {
   const files = gymFiles(path);
   await using opened = new AsyncDisposableStack();
-  const open = async (name: string): Promise<FileHandle> => {
-    const file = await openAppending(name, HEAD);
-    opened.defer(() => file.close());
-    return file;
-  };
+  const open = async (name: string): Promise<FileHandle> =>
+    opened.adopt(await openAppending(name, HEAD), (file) => file.close());
   const rows = await open(path);
   const failures = await open(files.failures);
   const lines = new Map<string, LineSummary>();
   const facts: Facts[] = [];
   for (const name of [path, files.failures]) await readRows(name, record.run_id, lines, facts);
-  const asked = await writeInputs(files.inputs, record, instances);
+  const requested = await writeInputs(files.inputs, record, instances);
   const inputs = await open(files.inputs);
-  const cursor = await readCursor(resolve(path), record.run_id);
-  return new GymOutput({
-    name: resolve(path),
-    metrics: files.metrics,
-    record,
-    instances: new Map(instances.map((instance, task) => [instance.instance_id, { instance, task }])),
-    rows,
-    failures,
-    inputs,
-    asked,
-    lines,
-    facts,
-    cursor,
-    stack: opened.move(),
-  });
-}
+  const tasks = new Map(instances.map((instance, task) => [instance.instance_id, { instance, task }]));
+  const taken = new Map<string, Taken>();
 
-type State = {
-  name: string;
-  metrics: string;
-  record: RunRecord;
-  instances: ReadonlyMap<string, { instance: Instance; task: number }>;
-  rows: FileHandle;
-  failures: FileHandle;
-  inputs: FileHandle;
-  /** `task/rollout` of the rows in the inputs file. */
-  asked: Set<string>;
-  lines: Map<string, LineSummary>;
-  facts: Facts[];
-  cursor: string;
-  stack: AsyncDisposableStack;
-};
-
-class GymOutput implements Output {
-  readonly #state: State;
-  readonly #taken = new Map<string, { result: Result; content: ArtifactContent | null }>();
-
-  constructor(state: State) {
-    this.#state = state;
-  }
-
-  get name(): string {
-    return this.#state.name;
-  }
-
-  get lines(): ReadonlyMap<string, LineSummary> {
-    return this.#state.lines;
-  }
-
-  get cursor(): string {
-    return this.#state.cursor;
-  }
-
-  take(result: Result, content: ArtifactContent | null): void {
-    this.#taken.set(result.rollout_id, { result, content });
-  }
-
-  async append(lines: readonly OutputLine[], cursor: string): Promise<void> {
-    const state = this.#state;
-    try {
-      for (const line of lines) await this.#write(line);
-      if (lines.length > 0) await Promise.all([state.rows.datasync(), state.failures.datasync()]);
-      for (const line of lines) state.lines.set(line.rollout_id, lineSummaryOf(line));
-      if (cursor !== state.cursor) await writeCursor(state.name, state.record.run_id, cursor);
-      state.cursor = cursor;
-    } catch (error) {
-      throw unwritable(state.name, error);
-    }
-  }
-
-  async #write(line: OutputLine): Promise<void> {
-    const { instances, record, asked, inputs, rows, failures, facts } = this.#state;
-    const known = instances.get(line.instance_id);
-    const taken = this.#taken.get(line.rollout_id);
-    this.#taken.delete(line.rollout_id);
-    if (!known || !taken) throw new Error(`${line.rollout_id}: a line of no instance of the run`);
+  const writeLine = async (line: OutputLine): Promise<void> => {
+    const known = tasks.get(line.instance_id);
+    const own = taken.get(line.rollout_id);
+    taken.delete(line.rollout_id);
+    if (!known || !own) throw new Error(`${line.rollout_id}: a line of no instance of the run`);
     const row = inputRow(known.instance, record, known.task, line.rollout_index);
     // The farm opened this rollout later, in place of a lost one.
-    if (!asked.has(keyOf(row))) {
+    if (!requested.has(keyOf(row))) {
       await inputs.appendFile(`${jsonText(row)}\n`);
-      asked.add(keyOf(row));
+      requested.add(keyOf(row));
     }
-    const answer = answerOf(row, taken, known.instance, record);
-    await writePieces(answer.unjudged ? failures : rows, rowPieces(row, line, answer));
-    if (!answer.unjudged) facts.push({ ...placeOf(row), reward: line.reward ?? 0, ...verdictOf(answer) });
-  }
+    const answer = answerOf(row, own, known.instance, record);
+    const { patch: _patch, ...ours } = line;
+    const head = { ...indicesOf(row), agent_ref: row.agent_ref, swefarm: ours };
+    await writePieces(answer.unjudged ? failures : rows, rowPieces(head, answer));
+    if (!answer.unjudged) facts.push({ ...indicesOf(row), reward: line.reward ?? 0, ...verdictOf(answer) });
+  };
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    const { facts, metrics, stack } = this.#state;
-    await using _files = stack;
-    const ordered = facts.toSorted(
-      (a, b) =>
-        (a._ng_task_index ?? 0) - (b._ng_task_index ?? 0) ||
-        Number(a._ng_rollout_index) - Number(b._ng_rollout_index),
-    );
-    await inFolder(metrics, () =>
-      replaceRecord(metrics, jsonText([{ agent_ref: AGENT_REF, ...aggregate(ordered) }], 2)),
-    );
-  }
+  const name = resolve(path);
+  const cursor = await readCursor(name, record.run_id);
+  const stack = opened.move();
+  const output = createOutput({
+    name,
+    lines,
+    cursor,
+    take: (result, content) => void taken.set(result.rollout_id, { result, content }),
+    write: (added, next) =>
+      writing(name, async () => {
+        for (const line of added) await writeLine(line);
+        if (added.length > 0) await Promise.all([rows.datasync(), failures.datasync()]);
+        if (next !== output.cursor) await writeCursor(name, record.run_id, next);
+      }),
+    async close() {
+      await using _files = stack;
+      await writeMetrics(files.metrics, facts);
+    },
+  });
+  return output;
 }
 
-const placeOf = ({ _ng_task_index, _ng_rollout_index }: InputRow) => ({ _ng_task_index, _ng_rollout_index });
+type Taken = { result: Result; content: ArtifactContent | null };
+
+function writeMetrics(path: string, facts: readonly Facts[]): Promise<void> {
+  const ordered = facts.toSorted(
+    (a, b) =>
+      (a._ng_task_index ?? 0) - (b._ng_task_index ?? 0) ||
+      Number(a._ng_rollout_index) - Number(b._ng_rollout_index),
+  );
+  const metrics = jsonText([{ agent_ref: AGENT_REF, ...aggregate(ordered) }], 2);
+  return inFolder(path, () => replaceRecord(path, metrics));
+}
+
+const indicesOf = ({ _ng_task_index, _ng_rollout_index }: InputRow) => ({
+  _ng_task_index,
+  _ng_rollout_index,
+});
 
 const keyOf = (row: Pick<InputRow, '_ng_task_index' | '_ng_rollout_index'>): string =>
   `${row._ng_task_index}/${row._ng_rollout_index}`;
 
-function answerOf(
-  row: InputRow,
-  { result, content }: { result: Result; content: ArtifactContent | null },
-  instance: Instance,
-  record: RunRecord,
-): Answer {
+function answerOf(row: InputRow, { result, content }: Taken, instance: Instance, record: RunRecord): Answer {
   const cause = unjudgedCause(result);
   return {
     row,
@@ -193,7 +142,7 @@ function answerOf(
     content,
     repo: instance.repo,
     evaluationTimeout: record.evaluation.timeout,
-    // A cancelled rollout has a row, unlike one that the collector killed, because the farm recorded it.
+    // The farm has recorded a cancelled rollout, so it has a row, unlike one that Gym's collector killed.
     unjudged: cause && {
       ...cause,
       shown: 'failure',
@@ -202,19 +151,6 @@ function answerOf(
     },
     trajectory: record.kind !== 'training',
   };
-}
-
-function* rowPieces(row: InputRow, line: OutputLine, answer: Answer): Generator<Piece> {
-  const { patch: _patch, ...ours } = line;
-  const head = { ...placeOf(row), agent_ref: row.agent_ref, swefarm: ours };
-  yield `${jsonText(head).slice(0, -1)},`;
-  let opened = false;
-  for (const piece of answerPieces(answer)) {
-    // The head already has the opening brace.
-    yield opened ? piece : String(piece).slice(1);
-    opened = true;
-  }
-  yield '\n';
 }
 
 async function writePieces(file: FileHandle, pieces: Iterable<Piece>): Promise<void> {
@@ -257,29 +193,29 @@ async function readRows(
   }
 }
 
-/** Writes all rollouts of the run, once; returns which ones the file has. */
+/** Writes all rollouts of the run, once. Returns the keys of the rows in the file. */
 async function writeInputs(
   path: string,
   record: RunRecord,
   instances: readonly Instance[],
 ): Promise<Set<string>> {
-  const asked = new Set<string>();
+  const requested = new Set<string>();
   if ((await stat(path).catch(() => null)) !== null) {
     for await (const read of parseJsonLines(createReadStream(path))) {
-      if ('value' in read) asked.add(keyOf(read.value as InputRow));
+      if ('value' in read) requested.add(keyOf(read.value as InputRow));
     }
-    return asked;
+    return requested;
   }
   const size = startedGroup(record);
   function* rows(): Generator<string> {
     for (const [task, instance] of instances.entries()) {
       for (let index = 0; index < size; index++) {
         const row = inputRow(instance, record, task, index);
-        asked.add(keyOf(row));
+        requested.add(keyOf(row));
         yield `${jsonText(row)}\n`;
       }
     }
   }
   await inFolder(path, () => replaceFile(path, rows(), { aside: `${path}.new` }));
-  return asked;
+  return requested;
 }

@@ -1,10 +1,8 @@
 /**
- * Reads a row that NeMo Gym's callers post to `/run`. Instances come in two shapes: as fields of the row (mini_swe_agent), or
- * as strings in the metadata of the request (swe_agents).
+ * Reads a row that NeMo Gym's callers post to `/run`. The instance is in fields of the row (mini_swe_agent), or in strings of the
+ * request's metadata (swe_agents).
  */
-
-import type { RowOptions, RowProblem } from '@swefarm/datasets';
-import { toInstance } from '@swefarm/datasets';
+import { type RowOptions, type RowProblem, toInstance } from '@swefarm/datasets';
 import { type Instance, MOST, Sampling, Secret } from '@swefarm/shared';
 import { z } from 'zod';
 
@@ -14,7 +12,7 @@ const Urls = z.union(
 );
 
 const { shape } = Sampling;
-/** Sampling keys as the Responses API has them, and those that it lacks under swefarm's names. */
+/** Sampling keys of the Responses API, and further ones by swefarm's names. */
 const sampled = {
   temperature: shape.temperature.nullish(),
   top_p: shape.top_p.nullish(),
@@ -27,7 +25,7 @@ const sampled = {
   seed: shape.seed.nullish(),
 };
 
-/** Checked before anything is read from a row; other fields belong to the caller. */
+/** Other fields belong to the caller. */
 export const GymRow = z.looseObject({
   responses_create_params: z.looseObject({
     input: z
@@ -43,16 +41,16 @@ export const GymRow = z.looseObject({
   policy_base_url: Urls.nullish(),
   policy_api_key: z.string().min(1).nullish(),
   policy_model_name: z.string().min(1).nullish(),
-  /** Names the weights that the call is for, where neither the endpoint nor the policy's record does. */
+  /** The weights of the call, if neither the endpoint nor the policy's record names them. */
   policy_version: z.string().min(1).max(200).nullish(),
-  /** Most tokens after the first prompt; can only lower the caller's configured limit. */
+  /** Most tokens after the first prompt; a value above the caller's configured limit has no effect. */
   max_sequence_tokens: z.number().int().positive().max(MOST.tokens).nullish(),
   _ng_task_index: z.number().int().nullish(),
   _ng_rollout_index: z.number().int().nullish(),
   _ng_attempt_index: z.number().int().nullish(),
   /** NeMo RL's index of a row in its group, or in its batch. */
   _rowidx: z.number().int().nullish(),
-  /** Seconds after the call's start at which its caller gives up. */
+  /** The caller's timeout, from the start of the call. */
   rollout_timeout_s: z.number().positive().nullish(),
   /** Gym's own pattern (nemo_gym/rollout_correlation.py). */
   _ng_rollout_id: z
@@ -102,7 +100,7 @@ export type RowInstance =
   | { id: string }
   | { problems: RowProblem[] };
 
-/** The instance that a row carries, in either shape. `options`: as the operator has rows read. */
+/** `options`: of the operator. */
 export function instanceOf(row: GymRow, options: RowOptions = {}): RowInstance {
   const id = instanceIdOf(row);
   const carries = CARRIED.some((name) => row[name] !== undefined && row[name] !== null);
@@ -110,7 +108,7 @@ export function instanceOf(row: GymRow, options: RowOptions = {}): RowInstance {
   return carries || wrapped || id === null ? toInstance('row', row, options) : { id };
 }
 
-/** Columns that only the row of a dataset has, besides its id. */
+/** Columns that only rows of datasets have. */
 const CARRIED = [
   'problem_statement',
   'FAIL_TO_PASS',

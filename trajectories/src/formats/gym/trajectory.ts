@@ -1,6 +1,6 @@
 /**
- * Writes `ng_trajectory`, the record from which Gym's `eval health-check` judges a rollout and `eval export` writes ATIF
- * (nemo_gym/rollout_observability.py TrajectoryRecord). Each turn repeats the conversation before it, so it is written in pieces.
+ * Writes `ng_trajectory` in pieces, for Gym's `eval health-check` and `eval export` (nemo_gym/rollout_observability.py TrajectoryRecord).
+ * Each turn repeats the conversation before it.
  */
 import { jsonText, type Turn } from '@swefarm/shared';
 import type { Conversation, ResponseItem } from './responseitems.ts';
@@ -101,7 +101,7 @@ function toolCalls({ turn, answer, observations }: Conversation['calls'][number]
     }));
 }
 
-/** The conversation so far as the inside of a JSON array; slices share memory. */
+/** The growing conversation as the inside of a JSON array; slices share memory. */
 class ItemText {
   #bytes = Buffer.allocUnsafe(16 * 1024);
   #length = 0;

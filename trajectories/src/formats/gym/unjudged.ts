@@ -1,25 +1,25 @@
-/** Why a result has no verdict, in the terms of Gym's failure rows, and whether another rollout would end the same way. */
+/** Why a result has no verdict, in terms of Gym's failure rows. */
 import { FAILURES, type Failure, type FailureClass, type Result } from '@swefarm/shared';
 import type { Unjudged } from './answer.ts';
 
 /**
- * `passing`: infrastructure failed, another rollout may be judged. `broken`: the same row fails each time. `withheld`: it ran to its
- * end and gets no reward; replacing it would select among rollouts and bias the training data.
+ * `passing`: another rollout may be judged. `broken`: the row fails each time. `withheld`: it ended without a reward, and a
+ * replacement would bias the training data.
  */
 export type CauseKind = 'passing' | 'broken' | 'withheld';
 
 export type Cause = Pick<Unjudged, 'class' | 'message' | 'terminal' | 'noPersist'> & { kind: CauseKind };
 
-/** Final for the worker, but a fault of the whole farm and not of the row: an operator repairs it while trainers wait. */
+/** Faults of the farm, not of the row: an operator repairs them while trainers wait. */
 const OF_THE_FLEET: readonly FailureClass[] = ['policy_unauthorized', 'policy_model_unknown'];
-/** Unexpected errors, perhaps of one node: they never count as faults of the row. */
+/** Unexpected errors are not faults of the row. */
 const UNFORESEEN: readonly FailureClass[] = ['bug'];
 /** Faults of the instance repeat with every attempt. */
 const OF_THE_INSTANCE: readonly FailureClass[] = ['image_not_found'];
-/** The patch may be at fault as well as the instance: only a control evaluation shows that the instance is. */
+/** Faults of patch or instance: only a control evaluation attributes them to the instance. */
 const NEEDS_CONTROL: readonly FailureClass[] = ['tests_cannot_start', 'parser_failed', 'evaluation_timeout'];
 
-/** Why a result has no verdict; null when it has one. */
+/** Null: the result has a verdict. */
 export function unjudgedCause(result: Result): Cause | null {
   const { failure, outcome, reward, reward_row } = result;
   if (failure && NEEDS_CONTROL.includes(failure.class)) {
@@ -39,13 +39,13 @@ export function unjudgedCause(result: Result): Cause | null {
   return { class: 'no_reward', message, kind: 'withheld' };
 }
 
-/** No answer is final on the word of one rollout: without evidence against the instance another rollout may be judged. */
+/** Without evidence against the instance, another rollout may be judged. */
 function attributed(facts: Result['facts'], name: FailureClass): Pick<Cause, 'kind' | 'terminal'> {
   const share = facts?.control_time_share ?? facts?.gold_time_share ?? null;
   const isBroken =
     name === 'evaluation_timeout' ? share !== null && share >= 1 : facts?.tests_start === false;
   if (isBroken) return { kind: 'broken', terminal: true };
-  // Gold ends within the limit and is near it: the same patch would end the same way.
+  // Gold ends within the limit, so the same patch would end the same way.
   return { kind: share !== null ? 'withheld' : 'passing', terminal: false };
 }
 

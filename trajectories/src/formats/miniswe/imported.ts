@@ -28,10 +28,10 @@ function rolloutOf(file: Record<string, unknown>, where: string): ImportedRollou
   if (!raw) throw new TypeError('the field messages is missing');
   const carried = carriedIn(info.swefarm);
   const model = stringIn(objectIn(objectIn(info, 'config'), 'model'), 'model_name');
-  // The last message of version 2 says only how it ended.
-  const spoken = raw.filter(({ role }) => role !== 'exit');
-  const messages = spoken.map(messageOf);
-  const answers = spoken.filter(({ role }) => role === 'assistant').map((one) => objectIn(one, 'extra'));
+  // The last message of version 2 is the exit status.
+  const chat = raw.filter(({ role }) => role !== 'exit');
+  const messages = chat.map(messageOf);
+  const answers = chat.filter(({ role }) => role === 'assistant').map((one) => objectIn(one, 'extra'));
   const turn = (answer: number) => (answers[answer]?.swefarm as CarriedTurn | undefined) ?? null;
   return {
     where,

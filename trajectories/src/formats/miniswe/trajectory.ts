@@ -22,7 +22,6 @@ export const miniSweAgent: ExportFormat = {
     openTreeWriter(request, { render: (rollout) => files(rollout, request.form), statuses: true }),
 };
 
-/** Its word for how an agent ended. */
 export const MINI_EXIT: Readonly<Record<ExitStatus, string>> = {
   submitted: 'Submitted',
   turn_limit: 'LimitsExceeded',
@@ -34,7 +33,7 @@ export const MINI_EXIT: Readonly<Record<ExitStatus, string>> = {
 function files(rollout: ExportedRollout, form: string): TreeFiles {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
-  // Version 1 knows texts alone.
+  // Version 1 has texts only.
   if (form === '1' && showsPictures(trajectory)) return { skipped: SHOWS_PICTURES };
   const conversation = conversationOf(trajectory);
   const status = trajectory.exit_status === null ? '' : MINI_EXIT[trajectory.exit_status];
@@ -67,7 +66,7 @@ function files(rollout: ExportedRollout, form: string): TreeFiles {
 
 type MiniMessage = Record<string, unknown> & { role: string };
 
-/** Version 2: messages as the provider has them, with what ran in `extra`. */
+/** Version 2: messages of the provider, with the actions in `extra`. */
 function nativeMessages({ prompt, steps }: Conversation, status: string, submission: string): MiniMessage[] {
   const exit = {
     role: 'exit',
@@ -76,7 +75,10 @@ function nativeMessages({ prompt, steps }: Conversation, status: string, submiss
   };
   return [
     ...prompt.map(plainMessage),
-    ...steps.flatMap((step) => [answerOf(step), ...step.observations.map((one, at) => seen(one, step, at))]),
+    ...steps.flatMap((step) => [
+      answerOf(step),
+      ...step.observations.map((one, at) => observed(one, step, at)),
+    ]),
     exit,
   ];
 }
@@ -91,7 +93,7 @@ function answerOf(step: Step): MiniMessage {
 
 const facts = ({ turn }: Step) => (turn === null ? {} : { swefarm: carriedTurn(turn) });
 
-function seen(message: Message, { turn }: Step, at: number): MiniMessage {
+function observed(message: Message, { turn }: Step, at: number): MiniMessage {
   const { exit_code = null } = turn?.commands[at] ?? {};
   return {
     ...plainMessage(message),

@@ -56,7 +56,7 @@ function rolloutOf(row: Json, where: string): ImportedRollout {
   };
 }
 
-/** The words of its evaluation that say more than the verdict. */
+/** Further facts of its evaluation. */
 const statesOf = (report: Json): NonNullable<ImportedRollout['states']> => ({
   patch_state:
     report.failed_apply_patch === true
@@ -83,12 +83,12 @@ function messagesOf(events: readonly Json[]): Message[] {
     if (isAnswer(event)) {
       const response = objectIn(objectIn(event, 'tool_call_metadata'), 'model_response');
       const [choice = {}] = listIn(response, 'choices') ?? [];
-      // Several actions may come of one answer.
+      // One answer may have several actions.
       const id = stringIn(response, 'id');
       if (id !== null && id === answered) continue;
       answered = id;
       const whole = objectIn(choice, 'message');
-      messages.push('role' in whole ? messageOf(whole) : spokenAnswer(event, args));
+      messages.push('role' in whole ? messageOf(whole) : actionAnswer(event, args));
     } else if (event.observation !== undefined) messages.push(observed(event));
     else if (typeof args.content === 'string') {
       messages.push({ role: event.action === 'system' ? 'system' : 'user', content: args.content });
@@ -97,8 +97,8 @@ function messagesOf(events: readonly Json[]): Message[] {
   return messages;
 }
 
-/** An answer of which only its action is known. */
-function spokenAnswer(event: Json, args: Json): Message {
+/** An answer from its action alone. */
+function actionAnswer(event: Json, args: Json): Message {
   const thought = stringIn(args, 'thought') ?? stringIn(args, 'content') ?? stringIn(event, 'message') ?? '';
   const command = stringIn(args, 'command');
   if (command === null) return { role: 'assistant', content: thought };

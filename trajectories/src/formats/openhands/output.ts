@@ -46,7 +46,7 @@ function line(rollout: ExportedRollout, completions: boolean): Rendered {
       data_split: null,
       details: { swefarm: carriedRollout(rollout) },
     },
-    history: [...prompt.map((message, id) => spoken(id, message)), ...eventsOf(steps, prompt.length)],
+    history: [...prompt.map((message, id) => promptEvent(id, message)), ...eventsOf(steps, prompt.length)],
     metrics: { accumulated_cost: result.cost ?? 0 },
     error: result.failure?.message ?? null,
     ...(completions
@@ -58,7 +58,7 @@ function line(rollout: ExportedRollout, completions: boolean): Rendered {
   return { line: jsonText(row) };
 }
 
-/** SWE-bench's verdict in the words of OpenHands' evaluation. */
+/** The verdict as OpenHands' evaluation reports it. */
 function verdictOf({ line: { report, facts }, provenance }: ExportedRollout) {
   const { patch_state, evaluation } = report ?? facts ?? {};
   return {
@@ -70,14 +70,13 @@ function verdictOf({ line: { report, facts }, provenance }: ExportedRollout) {
   };
 }
 
-const spoken = (id: number, message: Message) => ({
+const promptEvent = (id: number, message: Message) => ({
   id,
   source: message.role === 'system' ? 'agent' : 'user',
   action: message.role === 'system' ? 'system' : 'message',
   args: { content: message.content ?? '', ...imagesOf(message) },
 });
 
-/** OpenHands' own field of a message. */
 function imagesOf(message: Message) {
   const pictures = picturesOf(message);
   return pictures.length === 0 ? {} : { image_urls: pictures.map(dataUrl) };
@@ -90,7 +89,7 @@ function eventsOf(steps: readonly Step[], first: number): Record<string, unknown
     const extra = step.turn ? { swefarm: carriedTurn(step.turn) } : {};
     const { message } = step;
     const answer = { id: id++, source: 'agent', ...actionOf(step), message: message.content ?? '', ...extra };
-    const seen = step.observations.map((observation, at) => ({
+    const observations = step.observations.map((observation, at) => ({
       id: id++,
       source: 'agent',
       observation: 'run',
@@ -102,11 +101,11 @@ function eventsOf(steps: readonly Step[], first: number): Record<string, unknown
         metadata: { exit_code: step.turn?.commands[at]?.exit_code ?? -1 },
       },
     }));
-    return [{ ...answer, tool_call_metadata: metadataOf(step) }, ...seen];
+    return [{ ...answer, tool_call_metadata: metadataOf(step) }, ...observations];
   });
 }
 
-/** The answer as the model gave it, where OpenHands keeps that of a tool call. */
+/** The model's answer, in OpenHands' field for tool calls. */
 const metadataOf = ({ message, calls }: Step) => ({
   function_name: calls[0]?.name ?? '',
   tool_call_id: calls[0]?.id ?? '',
@@ -116,7 +115,7 @@ const metadataOf = ({ message, calls }: Step) => ({
 
 const commandIn = (call: StepCall): string => commandOf(call) ?? call.raw;
 
-/** The command that an observation shows; empty where nothing ran. */
+/** The command of an observation; empty when no command ran. */
 const commandAt = ({ ran }: Step, at: number): string => (ran[at] ? commandIn(ran[at]) : '');
 
 function actionOf(step: Step) {

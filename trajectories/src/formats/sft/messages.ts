@@ -1,29 +1,56 @@
-/** Chat messages for supervised fine-tuning: one line for each rollout, as `messages` and `tools` of the Chat Completions API. */
+/** Chat messages for supervised fine-tuning and for training a verifier, in the form of the Chat Completions API. */
 import { jsonText } from '@swefarm/shared';
 import { plainMessage, templateMessage } from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 
-export const sftMessages: ExportFormat = {
-  description: 'chat messages and tools for fine-tuning, a line each',
+const messageFormat = (
+  description: string,
+  line: (rollout: ExportedRollout, messages: readonly object[]) => Rendered,
+): ExportFormat => ({
+  description,
+  // Form `text` has arguments of calls as text, as the Chat Completions API has them; otherwise they are objects.
   forms: ['jsonl', 'text'],
   shape: 'file',
-  open: (request) => openLineWriter(request, (rollout) => line(rollout, request.form)),
-};
+  open: (request) =>
+    openLineWriter(request, (rollout) => {
+      const messages = rollout.content?.trajectory?.messages ?? [];
+      if (messages.length === 0) return { skipped: NO_TRAJECTORY };
+      return line(rollout, messages.map(request.form === 'text' ? plainMessage : templateMessage));
+    }),
+});
 
-/** Form `text` has arguments of calls as text, as the Chat Completions API has them; otherwise they are objects. */
-function line(rollout: ExportedRollout, form: string): Rendered {
-  const { content, provenance } = rollout;
-  const trajectory = content?.trajectory;
-  if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
-  const row = {
-    messages: trajectory.messages.map(form === 'text' ? plainMessage : templateMessage),
-    tools: trajectory.tools ?? null,
-    instance_id: provenance.instance_id,
-    resolved: provenance.success,
-    model: modelName(rollout),
-    swefarm: provenance,
-  };
-  return { line: jsonText(row) };
-}
+export const sftMessages = messageFormat(
+  'chat messages and tools for fine-tuning, a line each',
+  (rollout, messages) => {
+    const { content, provenance } = rollout;
+    const row = {
+      messages,
+      tools: content?.trajectory?.tools ?? null,
+      instance_id: provenance.instance_id,
+      resolved: provenance.success,
+      model: modelName(rollout),
+      swefarm: provenance,
+    };
+    return { line: jsonText(row) };
+  },
+);
+
+export const verifierLines = messageFormat(
+  'trajectories with success 1 or 0, for a verifier; see --balance and --split',
+  (rollout, messages) => {
+    const { provenance, patch } = rollout;
+    if (provenance.success === null) return { skipped: 'without a verdict' };
+    if (provenance.reward === null) return { skipped: 'without a reward' };
+    const row = {
+      messages,
+      patch,
+      success: provenance.success ? 1 : 0,
+      instance_id: provenance.instance_id,
+      model: modelName(rollout),
+      swefarm: provenance,
+    };
+    return { line: jsonText(row) };
+  },
+);

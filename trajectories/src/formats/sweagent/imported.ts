@@ -1,4 +1,4 @@
-/** Reads SWE-agent's .traj files, and the .pred that lies beside one. */
+/** Reads SWE-agent's .traj files, each with its .pred. */
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type CarriedTurn, carriedIn } from '../../export/carried.ts';
@@ -51,7 +51,7 @@ async function rolloutOf(file: Json, where: string): Promise<ImportedRollout> {
   };
 }
 
-/** Its observations name the calls that they answer in a list. */
+/** SWE-agent's observations have the ids of their calls in a list. */
 function withCallId(message: Json): Json {
   const [id] = (listIn(message, 'tool_call_ids') ?? []) as unknown[];
   return typeof id === 'string' ? { tool_call_id: id, ...message } : message;

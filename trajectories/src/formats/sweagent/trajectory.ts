@@ -20,7 +20,6 @@ export const sweAgent: ExportFormat = {
   open: (request) => openTreeWriter(request, { render: files, statuses: true }),
 };
 
-/** Its word for how an agent ended. */
 export const SWE_AGENT_EXIT: Readonly<Record<ExitStatus, string>> = {
   submitted: 'submitted',
   turn_limit: 'exit_cost',
@@ -35,14 +34,14 @@ function files(rollout: ExportedRollout): TreeFiles {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
   const { prompt, steps } = conversationOf(trajectory);
-  const asked = steps.slice(0, -1).flatMap((step) => [answered(step), ...step.observations.map(inParts)]);
+  const earlier = steps.slice(0, -1).flatMap((step) => [answered(step), ...step.observations.map(inParts)]);
   const status = trajectory.exit_status === null ? null : SWE_AGENT_EXIT[trajectory.exit_status];
   const id = rollout.line.instance_id;
   const submission = rollout.patch ?? '';
   const traj = {
     trajectory: steps.map((step, at) =>
-      // The query of each step repeats the conversation: the last one has all of it.
-      stepOf(step, at === steps.length - 1 ? [...prompt.map(inParts), ...asked] : []),
+      // Each query would repeat the conversation; only the last one is written.
+      stepOf(step, at === steps.length - 1 ? [...prompt.map(inParts), ...earlier] : []),
     ),
     history: [
       ...prompt.map((message) => past(message, message.role === 'system' ? 'system_prompt' : 'observation')),
@@ -95,7 +94,7 @@ const answered = (step: Step) => ({
   action: actionOf(step),
 });
 
-/** SWE-smith takes the text of a query's messages out of such parts. */
+/** SWE-smith reads the text of a query's messages from parts. */
 const inParts = (message: Message) => ({
   ...historic(message),
   ...(message.role === 'system' ? {} : { content: contentParts(message) }),
@@ -107,7 +106,7 @@ const past = (message: Message, message_type: string) => ({
   message_type,
 });
 
-/** Its observations name the calls that they answer in a list. */
+/** Observations have the ids of their calls in a list. */
 const historic = (message: Message) => ({
   ...plainMessage(message),
   ...(message.tool_call_id === undefined ? {} : { tool_call_ids: [message.tool_call_id] }),

@@ -1,12 +1,10 @@
-/** Merges files of predictions, and checks one as `sb-cli submit` does before it sends anything. */
-
+/** Merges files of predictions, and checks one as `sb-cli submit` does. */
 import { describeProblems, describeValue, type RowProblem, readRows } from '@swefarm/datasets';
 import { jsonText, UsageError } from '@swefarm/shared';
 import { openTextFile } from '../../export/textfile.ts';
 
 type Prediction = { instance_id: string; model_name_or_path: string; model_patch: string | null };
 
-/** What a file of predictions holds, and why it would be refused. */
 export type PredictionCheck = {
   predictions: number;
   models: string[];
@@ -15,8 +13,7 @@ export type PredictionCheck = {
 };
 
 /**
- * sb-cli 0.1 refuses several models in one file and an instance twice, and fails for a missing field. `known`: the instances that may be
- * submitted; null: any.
+ * sb-cli 0.1 refuses several models, repeated instances and missing fields. `known`: the allowed instances; null: any.
  *
  * @throws UsageError when the file cannot be read
  */
@@ -34,7 +31,7 @@ export async function checkPredictions(
     const earlier = seen.get(id);
     const bad = (expected: string, remedy: string) =>
       problems.push({ where, field: 'instance_id', expected, found: id, remedy });
-    if (earlier !== undefined) bad(`an id that ${earlier} has not`, 'remove one of the two');
+    if (earlier !== undefined) bad(`an id that differs from ${earlier}`, 'remove one of the two');
     if (known && !known.has(id))
       bad('an id that the dataset has', 'remove it, or name the dataset it is for');
     seen.set(id, earlier ?? where);
@@ -52,10 +49,9 @@ export async function checkPredictions(
 }
 
 /**
- * Writes the predictions of several files into one; each instance has its first prediction in the order of the files. Returns how
- * many were written, and how many instances had another one.
+ * Writes the first prediction of each instance. `again`: repeated predictions that were left out.
  *
- * @throws UsageError naming every bad row, and for a path that holds something
+ * @throws UsageError with every bad row; also for an output that exists
  */
 export async function mergePredictions(
   paths: readonly string[],

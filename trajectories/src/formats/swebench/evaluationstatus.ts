@@ -12,11 +12,11 @@ export const STATUS_MEANINGS: Readonly<Record<string, string>> = {
   patch_not_applied: 'the patch does not apply',
   patch_too_large: 'the patch is over 10 MB',
   tests_timed_out: 'the tests ran into the time limit, also alone on the node',
-  tests_cannot_start: 'the log holds no test outcome that could be read',
+  tests_cannot_start: 'no test outcome in the log could be parsed',
   killed_by_own_limit:
     'the container was killed by its own memory or process limit, filled the disk, or was broken by what ran in it',
   log_unreadable: 'the harness itself breaks on this log',
-  image_unavailable: 'the image is not to be had',
+  image_unavailable: 'the image is unavailable',
   node_out_of_disk: 'the node ran out of disk',
   node_out_of_memory: 'the node ran out of memory',
   engine_gone: 'the container engine does not answer',
@@ -34,7 +34,7 @@ const BY_CLASS: Readonly<Record<string, EvaluationStatus>> = {
   sandbox_lost: 'container_lost',
 };
 
-/** The report comes first, because it says more than the failure that the reward table derives from it. */
+/** The report has more detail than the failure that the reward table derives from it. */
 export function evaluationStatusOf(
   result: Pick<Result, 'outcome' | 'failure'>,
   report: Pick<Report, 'patch_state' | 'evaluation' | 'resolved' | 'score' | 'unreadable'> | null,

@@ -1,5 +1,4 @@
 /** Patches of rollouts as predictions for the SWE-bench harness and for sb-cli. */
-
 import { jsonText } from '@swefarm/shared';
 import { carriedFacts } from '../../export/carried.ts';
 import type { ExportFormat, ExportRequest, ExportWriter } from '../../export/format.ts';

@@ -1,4 +1,4 @@
-/** Turns a rollout's result and artifact into the files of its folder in the harness's tree. */
+/** The files of a rollout's folder in the harness's tree. */
 import { isSmith, officialReport } from '@swefarm/grading';
 import type { ArtifactContent, InstancePlan, Result } from '@swefarm/shared';
 import type { Prediction } from './predictions.ts';
@@ -7,7 +7,7 @@ import type { Files } from './tree.ts';
 
 export type Evaluated = {
   result: Result;
-  /** Null when no artifact was kept: the evaluation never began. */
+  /** Null: no artifact, because the evaluation did not begin. */
   content: Pick<ArtifactContent, 'report' | 'test_log' | 'eval_script'> | null;
   prediction: Prediction;
   folder: string;
@@ -42,22 +42,22 @@ export function filesOf({ result, content, prediction, folder, plan, timeoutSeco
   };
 }
 
-/** What the harness adds to the output of tests that took too long. */
+/** The harness's text behind the output of tests that timed out. */
 const lateText = (grader: string, seconds: number): string =>
   isSmith(grader)
     ? `\n\n>>>>> Tests Timed Out: ${seconds} seconds exceeded`
     : `\n\nTimeout error: ${seconds} seconds exceeded.`;
 
-/** The folder for a patch of white space: the output of the harness's commands for it is known without a container. */
+/** The files for a patch of white space, which no command applies. */
 export function blankFiles(prediction: Prediction, plan: Evaluated['plan']): Files {
   const at = new Date().toISOString().replace('T', ' ').replace('.', ',').replace('Z', '');
   const names = plan?.apply.map(({ name }) => `Failed to apply patch to container: ${name}`) ?? [];
-  const said = '>>>>> Patch Apply Failed:\nthe patch is blank';
+  const failed = '>>>>> Patch Apply Failed:\nthe patch is blank';
   return {
     patch: prediction.model_patch ?? '',
     script: null,
     testOutput: null,
     report: null,
-    log: [...names, said].map((text) => `${at} - INFO - ${text}\n`).join(''),
+    log: [...names, failed].map((text) => `${at} - INFO - ${text}\n`).join(''),
   };
 }

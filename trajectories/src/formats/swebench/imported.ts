@@ -1,4 +1,4 @@
-/** Reads predictions of the SWE-bench harness as rollouts of which only the patch is known. */
+/** Reads predictions of the SWE-bench harness as rollouts with a patch alone. */
 import { carriedIn } from '../../export/carried.ts';
 import type { ImportedRollout, ImportFormat } from '../../export/importing.ts';
 import { importLines, requireText, stringIn } from '../../export/importtree.ts';

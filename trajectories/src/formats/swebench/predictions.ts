@@ -1,8 +1,4 @@
-/**
- * Reads predictions in the SWE-bench harness's forms: JSON (list, or object by id), JSON Lines, or the word `gold`. Unlike
- * in the harness, a bad prediction does not end the evaluation of the others: an error names its line.
- */
-
+/** Reads predictions in the SWE-bench harness's forms: JSON (list, or object by id) or JSON Lines. A bad one does not stop the others. */
 import { describeValue, type RawRow, type RowProblem, readRows } from '@swefarm/datasets';
 import type { Instance } from '@swefarm/shared';
 
@@ -17,7 +13,6 @@ export type Predictions = { predictions: Prediction[]; problems: RowProblem[] };
 
 export const GOLD = 'gold';
 
-/** The gold patches of the dataset as predictions. */
 export const goldPredictions = (instances: readonly Instance[]): Prediction[] =>
   instances.map(({ instance_id, patch }) => ({
     instance_id,
@@ -26,7 +21,7 @@ export const goldPredictions = (instances: readonly Instance[]): Prediction[] =>
   }));
 
 /**
- * In file order; the first of several for one instance. `known` are the ids of all rows of the dataset.
+ * In file order, one for each instance. `known`: ids of all rows of the dataset.
  *
  * @throws UsageError when the file as a whole cannot be read
  */
@@ -93,6 +88,6 @@ function readPrediction(
 /** The harness's folder for a model. */
 export const folderOf = (model: string): string => model.replaceAll('/', '__');
 
-/** Whether a name is one path component that cannot leave its folder, with room for the suffixes of files named after it. */
+/** Whether a name is one path component, with room for suffixes. */
 export const isFolderName = (name: string): boolean =>
   name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name) && Buffer.byteLength(name) <= 180;

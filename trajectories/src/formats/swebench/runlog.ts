@@ -1,4 +1,4 @@
-/** Writes `run_instance.log`: the harness's own lines, with its time stamps, for the steps that ran. */
+/** Writes `run_instance.log` with the harness's lines and time stamps for the steps that ran. */
 import type { InstancePlan, Report, Result } from '@swefarm/shared';
 import { FILES } from './tree.ts';
 
@@ -7,7 +7,7 @@ export type RunLog = {
   report: Report | null;
   plan: Pick<InstancePlan, 'apply'>;
   folder: string;
-  /** What the commands that apply the patch printed, when none succeeded. */
+  /** Output of the commands that apply the patch, when none succeeded. */
   applyOutput: string | null;
   /** Content of report.json, when one is written. */
   official: Record<string, unknown> | null;

@@ -1,11 +1,11 @@
-/** Writes the run report `<model>.<run>.json` from the tree, as the harness does, so that it includes the results of earlier starts. */
-import { mkdir, writeFile } from 'node:fs/promises';
+/** Writes the run report `<model>.<run>.json` from the tree, as the harness does: it includes results of earlier starts. */
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { guessInfra, isSmith, type RunEntry, runReport, smithRunReport } from '@swefarm/grading';
-import { errorMessage, UnusableError } from '@swefarm/shared';
+import { inFolder, readIfThere } from '../../output/appendfile.ts';
 import { folderOf, type Prediction } from './predictions.ts';
 import { pythonJson } from './pythonjson.ts';
-import { FILES, instanceFolder, readIfThere, readReport } from './tree.ts';
+import { FILES, instanceFolder, readReport } from './tree.ts';
 
 export type RunReportRequest = {
   logs: string;
@@ -39,16 +39,8 @@ export async function writeRunReport(request: RunReportRequest): Promise<string>
 export const reportName = (predictions: readonly Prediction[], run: string): string =>
   `${folderOf(predictions[0]?.model_name_or_path ?? 'None')}.${run}`;
 
-export async function writeReportFile(path: string, text: string): Promise<void> {
-  try {
-    await mkdir(join(path, '..'), { recursive: true });
-    await writeFile(path, text);
-  } catch (error) {
-    throw new UnusableError('output_unwritable', `${path}: cannot be written (${errorMessage(error)})`, {
-      cause: error,
-    });
-  }
-}
+export const writeReportFile = (path: string, text: string): Promise<void> =>
+  inFolder(path, () => writeFile(path, text));
 
 async function entryOf(
   id: string,

@@ -1,8 +1,9 @@
 /** The folders and files of the SWE-bench harness, from which an evaluation is resumed. */
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isSmith } from '@swefarm/grading';
-import { errorMessage, replaceFile, UnusableError } from '@swefarm/shared';
+import { replaceFile } from '@swefarm/shared';
+import { readIfThere, writing } from '../../output/appendfile.ts';
 import { folderOf, type Prediction } from './predictions.ts';
 import { pythonJson } from './pythonjson.ts';
 
@@ -17,11 +18,11 @@ export const FILES = {
   log: 'run_instance.log',
 } as const;
 
-/** Several evaluations of the same predictions are several runs to the harness: `name`, `name-2`, `name-3`. */
+/** The harness's runs for several evaluations of the same predictions: `name`, `name-2`, `name-3`. */
 export const roundName = (runId: string, round: number): string =>
   round === 0 ? runId : `${runId}-${round + 1}`;
 
-/** Below the run lies a folder for each model, but SWE-smith's own harness has none: its `--eval_dir` is the run's folder. */
+/** SWE-smith's harness has no folder for the model: its `--eval_dir` is the run's folder. */
 export function instanceFolder(
   logs: string,
   run: string,
@@ -34,7 +35,7 @@ export function instanceFolder(
 export type Files = {
   patch: string;
   log: string;
-  /** Null: the step was not reached, so the file of an earlier try is removed. */
+  /** Null: the step was not reached; a file of an earlier evaluation is removed. */
   script: string | null;
   testOutput: string | null;
   report: Record<string, unknown> | null;
@@ -46,25 +47,16 @@ export type Files = {
  * @throws UnusableError `output_unwritable`
  */
 export async function writeFolder(folder: string, files: Files): Promise<void> {
-  try {
+  await writing(folder, async () => {
     await mkdir(folder, { recursive: true });
     await rm(join(folder, FILES.report), { force: true });
-    await writeFile(join(folder, FILES.patch), files.patch);
-    await put(join(folder, FILES.script), files.script);
-    await put(join(folder, FILES.testOutput), files.testOutput);
-    await writeFile(join(folder, FILES.log), files.log);
-    if (files.report === null) return;
-    await replaceFile(join(folder, FILES.report), pythonJson(files.report));
-  } catch (error) {
-    throw new UnusableError('output_unwritable', `${folder}: cannot be written (${errorMessage(error)})`, {
-      cause: error,
-    });
-  }
-}
-
-async function put(path: string, text: string | null): Promise<void> {
-  if (text === null) await rm(path, { force: true });
-  else await writeFile(path, text);
+    for (const name of ['patch', 'script', 'testOutput', 'log'] as const) {
+      const text = files[name];
+      if (text === null) await rm(join(folder, FILES[name]), { force: true });
+      else await writeFile(join(folder, FILES[name]), text);
+    }
+    if (files.report) await replaceFile(join(folder, FILES.report), pythonJson(files.report));
+  });
 }
 
 /** The content of a report.json: its verdict and its tests. */
@@ -89,15 +81,6 @@ export async function readReport(folder: string, instanceId: string): Promise<St
     return { state: 'report', report: { resolved: report.resolved, tests } };
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError) return { state: 'broken' };
-    throw error;
-  }
-}
-
-export async function readIfThere(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }
 }

@@ -1,7 +1,4 @@
-/**
- * SWE-smith's fine-tuning lines (`ft_xml_*.jsonl`; swesmith/train/traj_mgr): calls as XML in the text, as tool calls, or as a block of
- * the text.
- */
+/** SWE-smith's fine-tuning lines (`ft_xml_*.jsonl`; swesmith/train/traj_mgr): calls as XML, as tool calls, or as a block of the text. */
 import { jsonText, type Message } from '@swefarm/shared';
 import {
   commandOf,
@@ -28,7 +25,7 @@ export const swesmithFinetuning: ExportFormat = {
 
 type Form = { system: string; answer(step: Step): Message; observations(step: Step): Message[] };
 
-/** The system prompt of a rollout names its own form of calls, so a form that changes the calls changes the prompt too. */
+/** The system prompt describes the form of calls, so each form has its own. */
 const FORMS: Readonly<Record<'xml' | 'tool' | 'user', Form>> = {
   xml: {
     system: `You are a software engineer who works in a repository through two functions. Each answer is a short thought, a blank line and one call:
@@ -61,7 +58,7 @@ submit has no parameter and ends the work: call it once the issue is solved.`,
 const ISSUE_END = '</issue>';
 const RULES = `Change the source files so that the issue is solved in general, not only for the example it shows. Do not change existing tests or the project's configuration; other tests will judge your work.`;
 
-/** The farm's prompts tell after the issue how an answer is written and submitted. The answers of a form differ from that, and its system prompt tells how. */
+/** Replaces the text after the issue, which describes the form of answers in the farm's prompts. */
 function taskOf(text: string): string {
   const end = text.lastIndexOf(ISSUE_END);
   return end < 0 ? text : `${text.slice(0, end + ISSUE_END.length)}\n\n${RULES}`;
@@ -80,7 +77,7 @@ function line(rollout: ExportedRollout, form: Form): Rendered {
       { role: 'user', content: taskOf(task.join('\n\n')) },
       ...steps.flatMap((step, at) => [
         form.answer(step),
-        // After the last call nothing is answered any more.
+        // The last call has no observation.
         ...(at === steps.length - 1 ? [] : form.observations(step)),
       ]),
     ],
@@ -94,11 +91,11 @@ function line(rollout: ExportedRollout, form: Form): Rendered {
   return { line: jsonText(row) };
 }
 
-/** As its transform has it: a blank line before the calls, none between them. */
+/** SWE-smith's transform has a blank line before the calls and none between them. */
 const joined = (thought: string, calls: readonly string[]): string =>
   [thought, calls.join('\n')].filter((part) => part !== '').join('\n\n');
 
-/** Values of these parameters stand on lines of their own. */
+/** Parameters whose values are on separate lines. */
 const WRAPPED = new Set(['old_str', 'new_str', 'file_text']);
 
 function xmlCall(call: StepCall): string {
@@ -124,13 +121,12 @@ function toolCall(call: StepCall, at: number, index: number) {
   };
 }
 
-/** One message of the user, because chat templates want user and assistant in turn. */
+/** One message, because chat templates require user and assistant in turn. */
 function asUser({ observations }: Step): Message[] {
   if (observations.length === 0) return [];
   return [{ role: 'user', content: observations.map(({ content }) => content ?? '').join('\n\n') }];
 }
 
-/** Observations of a text conversation answer its one command. */
 function asTool(step: Step): Message[] {
   const [call] = step.calls;
   return step.observations.map((message) => {

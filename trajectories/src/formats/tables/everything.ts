@@ -1,5 +1,4 @@
-/** Everything that is stored of a rollout as one row of a table, for pandas, pyarrow and `datasets`. */
-
+/** All stored facts of a rollout as a row of a table, for pandas, pyarrow and `datasets`. */
 import { picturesOf } from '@swefarm/policy';
 import { jsonText, type Message } from '@swefarm/shared';
 import type { ExportFormat } from '../../export/format.ts';

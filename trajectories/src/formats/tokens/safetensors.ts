@@ -1,19 +1,15 @@
-/** Encodes a shard of sequences as one safetensors file: an eight-byte length, a JSON header, then the tensors. */
-
+/** Encodes sequences as a safetensors file: an eight-byte length, a JSON header, then the tensors. */
 import { jsonText } from '@swefarm/shared';
 import type { TokenSequence } from './sequences.ts';
 
 export type LabelledSequence = TokenSequence & { label: Record<string, unknown> };
 
-/**
- * `input_ids`, `loss_mask`, `log_probs` and `version_index` hold all sequences behind one another; sequence i is at `offsets[i]` up to `offsets[i + 1]`.
- * The labels are a JSON list in the metadata, as `rows`.
- */
+/** The tensors concatenate all sequences; sequence i is from `offsets[i]` to `offsets[i + 1]`. The labels are a JSON list, `rows` of the metadata. */
 export function* safetensorsPieces(rows: readonly LabelledSequence[]): Generator<Uint8Array> {
   const total = rows.reduce((sum, { ids }) => sum + ids.length, 0);
   const offsets = new BigInt64Array(rows.length + 1);
   for (const [at, { ids }] of rows.entries()) offsets[at + 1] = (offsets[at] ?? 0n) + BigInt(ids.length);
-  // Larger elements first keep every tensor aligned.
+  // In this order every tensor is aligned.
   const tensors = [
     ['offsets', 'I64', rows.length + 1, 8],
     ['input_ids', 'I32', total, 4],

@@ -1,4 +1,4 @@
-/** The token sequences of a trajectory: all tokens of a conversation in a row, and which of them the policy generated. */
+/** The token sequences of a trajectory, with a mask of the generated tokens. */
 import type { Span, Trajectory, Turn } from '@swefarm/shared';
 
 export type TokenSequence = {
@@ -7,14 +7,14 @@ export type TokenSequence = {
   mask: Uint8Array;
   /** 0 where the mask is 0. */
   logProbs: Float32Array;
-  /** The place in `names` of the policy version that sampled each token; -1 for tokens of a prompt and where it is not known. */
+  /** Index in `names` of the policy version that sampled each token; -1: prompt, or unknown. */
   versions: Int32Array;
   names: string[];
 };
 
 /**
- * One sequence for a contiguous conversation. Where a prompt does not continue the tokens before it (the template rewrote the past), a
- * new sequence begins with that whole prompt; tokens that an earlier sequence trains on are masked there. Empty: no turn has token ids.
+ * One sequence for a contiguous conversation. A prompt that does not continue the tokens before it begins a new sequence, where tokens
+ * of an earlier sequence are masked. Empty: no turn has token ids.
  */
 export function sequencesOf({ turns }: Pick<Trajectory, 'turns'>): TokenSequence[] {
   const sequences: Piece[][] = [];
@@ -39,7 +39,7 @@ export function sequencesOf({ turns }: Pick<Trajectory, 'turns'>): TokenSequence
 /** `logProbs`: null for tokens of a prompt. */
 type Piece = { ids: Int32Array; logProbs: Float32Array | null; spans: readonly Span[] };
 
-/** A turn without spans has one version only where it began and ended with the same. */
+/** A turn without spans has a version only when it began and ended with the same. */
 function spansOf({ spans, tokens, policy_version: { start, end } }: Turn): readonly Span[] {
   if (spans) return spans;
   return start !== null && start === end ? [{ version: start, tokens: tokens?.generation.length ?? 0 }] : [];
@@ -47,14 +47,14 @@ function spansOf({ spans, tokens, policy_version: { start, end } }: Turn): reado
 
 /** The first `length` tokens, as prompt. */
 function asPrompt(pieces: readonly Piece[], length: number): Piece[] {
-  const kept: Piece[] = [];
+  const taken: Piece[] = [];
   let left = length;
   for (const { ids } of pieces) {
     if (left === 0) break;
-    kept.push({ ids: ids.subarray(0, left), logProbs: null, spans: [] });
+    taken.push({ ids: ids.subarray(0, left), logProbs: null, spans: [] });
     left -= Math.min(left, ids.length);
   }
-  return kept;
+  return taken;
 }
 
 function joined(pieces: readonly Piece[]): TokenSequence {

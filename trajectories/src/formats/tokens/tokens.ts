@@ -1,7 +1,6 @@
 /** Token ids, loss masks and log-probabilities, as shards of parquet or safetensors. Nothing is tokenised here. */
 import { open } from 'node:fs/promises';
 import { jsonText } from '@swefarm/shared';
-import { unwritablePath } from '../../export/aside.ts';
 import { SHOWS_PICTURES, showsPictures } from '../../export/conversation.ts';
 import {
   type ExportFormat,
@@ -12,6 +11,7 @@ import {
 import { openParquetShards } from '../../export/parquetshards.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
 import { openShards } from '../../export/shards.ts';
+import { writing } from '../../output/appendfile.ts';
 import { type LabelledSequence, safetensorsPieces } from './safetensors.ts';
 import { sequencesOf } from './sequences.ts';
 
@@ -52,7 +52,7 @@ const COLUMNS = {
   exported_by: 'text',
 } as const;
 
-/** Ids and log-probabilities are as good as random to a compressor; a mask is a few runs. */
+/** Ids and log-probabilities do not compress; a mask is a few runs. */
 const STORED = {
   input_ids: { encoding: 'PLAIN', codec: 'UNCOMPRESSED' },
   loss_mask: { encoding: 'RLE_DICTIONARY', codec: 'UNCOMPRESSED' },
@@ -60,16 +60,16 @@ const STORED = {
   version_index: { encoding: 'RLE_DICTIONARY', codec: 'UNCOMPRESSED' },
 } as const;
 
-/** Bytes of a token in memory; on disk nine, since masks and versions are a few runs. */
+/** Bytes of a token in memory. */
 const TOKEN_BYTES = 13;
-/** Small: the encoder holds several numbers for each token. */
+/** Small, because the encoder needs several numbers for each token. */
 const GROUP_BYTES = 1024 ** 2;
 const SHARD_TOKENS = 8 * 1024 ** 2;
 
 function labelled(rollout: ExportedRollout): LabelledSequence[] | { skipped: string } {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory) return { skipped: NO_TRAJECTORY };
-  // Their ids are places that a server fills with what it sees.
+  // The server replaces the ids of pictures by embeddings.
   if (showsPictures(trajectory)) return { skipped: SHOWS_PICTURES };
   const sequences = sequencesOf(trajectory);
   const from = rollout.line.imported?.format;
@@ -107,13 +107,11 @@ async function openSafetensors(request: ExportRequest): Promise<ExportWriter> {
   let tokens = 0;
   const endShard = async (): Promise<void> => {
     if (rollouts.length === 0) return;
-    try {
+    await writing(request.path, async () => {
       await using file = await open(shards.next(), 'w');
       for (const piece of safetensorsPieces(rows)) await file.appendFile(piece);
       await file.datasync();
-    } catch (error) {
-      throw unwritablePath(request.path, error);
-    }
+    });
     await shards.add(rows.length, rollouts);
     rows = [];
     rollouts = [];

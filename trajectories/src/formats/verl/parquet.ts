@@ -1,4 +1,4 @@
-/** Encodes rows of verl's dataset as a parquet file with a nested schema that pyarrow reads as lists and structs. */
+/** Encodes rows of verl's dataset as a parquet file. */
 import { ByteWriter, parquetWrite } from 'hyparquet-writer';
 import { type Shape, schemaOf, storedAs } from '../../export/parquetschema.ts';
 import type { VerlRow } from './rows.ts';
@@ -23,7 +23,7 @@ const COLUMNS = {
   },
 } as const satisfies Record<keyof VerlRow, Shape>;
 
-/** The file's bytes. Either all rows have a gold patch or none has. */
+/** All rows have a gold patch, or none. */
 export async function verlParquet(rows: readonly VerlRow[]): Promise<Buffer> {
   const gold = rows.some((row) => row.extra_info.patch !== undefined);
   const shape: Record<string, Shape> = {

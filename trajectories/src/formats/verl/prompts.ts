@@ -1,4 +1,4 @@
-/** The prompt of a row by style: work with tools, or answer with one patch, with the example after the task or before it. */
+/** The prompt of a row: work with tools, or answer with a patch, with the example before or after the task. */
 import type { Instance } from '@swefarm/shared';
 
 export const PROMPT_STYLES = ['tools', 'style-2', 'style-3'] as const;
@@ -40,7 +40,6 @@ const issueOf = ({ repo, base_commit, problem_statement }: Instance): string =>
 const ASK =
   'Solve it with one unified diff that `git apply` takes at the root of the repository, between <patch> and </patch>.';
 
-/** The chat turns that a trajectory begins with. */
 export function promptOf(instance: Instance, style: PromptStyle): ChatTurn[] {
   const [system, user] = {
     tools: () => [TOOLS_SYSTEM, toolsTask(instance)],

@@ -1,13 +1,12 @@
-/** An instance as a row of verl's dataset: exactly what its RLHFDataset, ToolAgentLoop and reward manager read. */
+/** An instance as a row of verl's dataset, for its RLHFDataset, ToolAgentLoop and reward manager. */
 import { createHash } from 'node:crypto';
 import type { Instance } from '@swefarm/shared';
 import { type ChatTurn, type PromptStyle, promptOf } from './prompts.ts';
 
 export type VerlOptions = {
   style: PromptStyle;
-  /** Puts the gold patch into `extra_info.patch`; without it no row contains any part of it. */
+  /** Puts the gold patch into `extra_info.patch`; otherwise no row has any part of it. */
   gold: boolean;
-  /** The agent loop of verl that plays the row. */
   agentName: string;
 };
 
@@ -65,10 +64,10 @@ export function verlRow(instance: Instance, split: Split, options: VerlOptions):
   };
 }
 
-/** Depends on the instance alone, so that indices of different files and runs are comparable. */
+/** A function of the id alone, so that indices of files and runs are comparable. */
 export const stableIndex = (instanceId: string): number => hashOf(instanceId).readUIntBE(0, 6);
 
-/** Depends on the instance alone, so that a larger dataset moves no instance from train to val. */
+/** A function of the id alone, so that a larger dataset moves no instance from train to val. */
 export const splitOf = (instanceId: string, valShare: number): Split =>
   hashOf(`split ${instanceId}`).readUIntBE(0, 6) / 2 ** 48 < valShare ? 'val' : 'train';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Instance, Instance as InstanceSchema } from '@swefarm/shared';
 import { parquetReadObjects } from 'hyparquet';
 import { expect, onTestFinished, test } from 'vitest';
-import { verlDataset } from './dataset.ts';
+import { writeVerlDataset } from './dataset.ts';
 import { verlParquet } from './parquet.ts';
 import { PROMPT_STYLES, promptOf } from './prompts.ts';
 import { agentNameOf, splitOf, stableIndex, verlRow } from './rows.ts';
@@ -68,7 +68,12 @@ test('a split that would have no row is refused before anything is written, unle
     ({ instance_id }) => splitOf(instance_id, 0.05) === 'train',
   );
   const write = (valShare: number) =>
-    verlDataset.write(all, join(folder, 'data'), { promptStyle: 'tools', valShare });
+    writeVerlDataset(all, join(folder, 'data'), {
+      style: 'tools',
+      valShare,
+      agentName: undefined,
+      gold: false,
+    });
   await expect(write(0.05)).rejects.toThrow(
     `val.parquet would have no row: of ${all.length} instances none falls to it with --val-share 0.05; choose a larger share, or 0`,
   );
