@@ -3,6 +3,7 @@
  * the answer's bytes before they are parsed, and only new rows are ever decoded.
  */
 import type { ExpertType } from '@swefarm/shared';
+import { skipBlanks } from './ids.ts';
 
 /** The rows of one answer, one per token of its whole prompt and its generation. `flaw`: why they cannot be read. */
 export type RoutedExperts = ExpertShape & {
@@ -76,12 +77,6 @@ function findValue(json: Buffer, key: Buffer): Value | null {
     return { start, end: end + 1, text };
   }
   return null;
-}
-
-function skipBlanks(json: Buffer, from: number): number {
-  let at = from;
-  while (json[at] === 0x20 || json[at] === 0x0a || json[at] === 0x0d || json[at] === 0x09) at++;
-  return at;
 }
 
 function without(json: Buffer, cuts: readonly Value[]): Buffer {

@@ -8,8 +8,8 @@ const MAX_ID = 2 ** 31 - 1;
 const [COLON, OPEN, CLOSE, COMMA, ZERO, NINE] = [0x3a, 0x5b, 0x5d, 0x2c, 0x30, 0x39];
 
 /**
- * Cuts the first list of prompt ids out of an answer's JSON and leaves `null` in its place. The key's bytes can only be a
- * key: inside a text the quotes would be escaped. An empty list, or a list of anything but ids, stays in place.
+ * Cuts the first list of prompt ids out of an answer's JSON and leaves `null` in its index. The key's bytes can only be a
+ * key: inside a text the quotes would be escaped. An empty list, or a list of anything but ids, stays in index.
  */
 export function extractPromptIds(json: Buffer): { text: string; ids: Int32Array | null } {
   const key = json.indexOf(KEY);
@@ -49,7 +49,8 @@ function parseIdBytes(json: Buffer, from: number, end: number): Int32Array | nul
   return ids.slice(0, count);
 }
 
-function skipBlanks(json: Buffer, from: number): number {
+/** The index of the next byte that is not JSON white space. */
+export function skipBlanks(json: Buffer, from: number): number {
   let at = from;
   while (json[at] === 0x20 || json[at] === 0x0a || json[at] === 0x0d || json[at] === 0x09) at++;
   return at;
@@ -65,8 +66,8 @@ export function renderIds(ids: Int32Array): Buffer {
     let digits = 1;
     for (let rest = id; rest > 9; rest = Math.floor(rest / 10)) digits++;
     let rest = id;
-    for (let place = at + digits - 1; place >= at; place--) {
-      bytes[place] = ZERO + (rest % 10);
+    for (let index = at + digits - 1; index >= at; index--) {
+      bytes[index] = ZERO + (rest % 10);
       rest = Math.floor(rest / 10);
     }
     at += digits;

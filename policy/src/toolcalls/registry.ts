@@ -1,5 +1,6 @@
 /** The parsers of tool calls in sampled text, one for each family of models, and the reason when none reads a call. */
 import type { ToolParser } from '@swefarm/shared';
+import { tryParseJson } from '../json.ts';
 import type { CallParser, ParsedCalls, SampledCall } from './callparser.ts';
 import { harmony } from './harmony.ts';
 import { dsml, minimax } from './invoketags.ts';
@@ -113,9 +114,10 @@ export function parserOfCall(text: string, wanted: SampledCall): CallParser | nu
 
 function normalized(json: string): string {
   try {
-    return JSON.stringify(JSON.parse(json));
+    return JSON.stringify(tryParseJson(json)) ?? json;
   } catch (error) {
-    if (error instanceof SyntaxError || error instanceof RangeError) return json;
+    // JSON.stringify() on values that are nested too deeply.
+    if (error instanceof RangeError) return json;
     throw error;
   }
 }
