@@ -45,7 +45,7 @@ const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
 const open = () => openTurnClient(CONFIG, { rolloutId: 'run.one.0', limits: NO_LIMITS });
 
-test('the form of calls that the template writes wins over markers of others in the text', async () => {
+test('the form that the template writes has priority over markers of other families', async () => {
   const { post } = endpoint(`Other models write [TOOL_CALLS] or <|python_tag|>; here it is:\n${CALL}`);
   const { message } = await (await open()).ask(CHAT, TOOLS, post);
   expect(message).toMatchObject({
@@ -54,7 +54,7 @@ test('the form of calls that the template writes wins over markers of others in 
   });
 });
 
-test('a call without markers is one although its arguments hold a marker of another family', async () => {
+test('a call without markers is read although its arguments contain a marker of another family', async () => {
   const bare = ({ role, content, tool_calls: calls = [] }: Message): string =>
     `${role}:${content}${calls.map(({ function: { name, arguments: args } }) => `{"name": "${name}", "parameters": ${args}}`).join('')}${END}`;
   const command = 'grep -rn "<tool_call>" .';
@@ -65,7 +65,7 @@ test('a call without markers is one although its arguments hold a marker of anot
   ]);
 });
 
-test('a fault while the template is asked for its form does not lose the answer', async () => {
+test('an error of the template's endpoint does not lose a received answer', async () => {
   const { post, asked } = endpoint(`I leave out [TOOL_CALLS].\n${CALL}`, [
     new Error('reset'),
     new Error('reset'),

@@ -23,18 +23,18 @@ const FIRST: Message[] = [
   } as unknown as Message,
 ];
 
-test('a conversation that grows has the bytes that its messages have at once', () => {
+test('a growing conversation has the bytes of all messages encoded together', () => {
   const encoded = encodeConversation();
   const messages = [...FIRST];
   for (let at = 0; at < 60; at++) {
     expect(encoded.opening(messages).toString('utf8')).toBe(plain(messages));
-    // A request that is asked again.
+    // A repeated request.
     expect(encoded.opening(messages).toString('utf8')).toBe(plain(messages));
     messages.push(...said(at));
   }
 });
 
-test('bytes that are still being sent stay what they were', () => {
+test('a later call does not change returned bytes', () => {
   const encoded = encodeConversation();
   const messages = [...FIRST];
   const sent: { bytes: Buffer; text: string }[] = [];
@@ -45,7 +45,7 @@ test('bytes that are still being sent stay what they were', () => {
   for (const { bytes, text } of sent) expect(bytes.toString('utf8')).toBe(text);
 });
 
-test('a conversation that does not continue the last one is encoded anew', () => {
+test('a conversation that does not continue the previous one is encoded again', () => {
   const encoded = encodeConversation();
   encoded.opening([...FIRST, ...said(1)]);
   expect(encoded.opening(FIRST).toString('utf8')).toBe(plain(FIRST));

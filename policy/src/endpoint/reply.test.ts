@@ -108,7 +108,7 @@ describe('text completions', () => {
       ...tokens,
     });
   });
-  test('what is no completion, was broken off, or tells no ids', () => {
+  test('refuses text that is no completion, an aborted answer, and an answer without ids', () => {
     expect(() => parseCompletion(bytes({ choices: [] }))).toThrow(AnswerError);
     expect(() => parseCompletion(Buffer.from('<html>'))).toThrow(AnswerError);
     const aborted = { text: '', meta_info: { ...meta, finish_reason: { type: 'abort' } } };

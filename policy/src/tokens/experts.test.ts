@@ -1,4 +1,4 @@
-/** The experts of a mixture-of-experts model, in every server's form: cut out of the answer, checked against the tokens, stored once. */
+/** The experts of a mixture-of-experts model in every server's form. */
 
 import { MOST } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
@@ -92,7 +92,7 @@ test('from the completions endpoint', () => {
   expect(told).toMatchObject({ dtype: 'int16', rows: 7, layers: 3, top_k: 2 });
 });
 
-test('they never reach the message, nor the parser, whatever they are', () => {
+test('experts reach neither the message nor the JSON parser', () => {
   const plain = parseReply(answer(undefined)).message;
   const text = nrlre(ids(7, 3, 2), 'int16', [7, 3, 2]);
   const { json } = extractExperts(answer(text));
@@ -102,7 +102,7 @@ test('they never reach the message, nor the parser, whatever they are', () => {
     expect(parseReply(answer(told)).message).toEqual(plain);
     expect(parseReply(answer(told, 'choice')).message).toEqual(plain);
   }
-  // A text that only mentions the key stays a text.
+  // A text that contains the key stays a text.
   const said = JSON.stringify({ choices: [{ message: { content: 'a "routed_experts": "nrlre1:x" b' } }] });
   expect(parseReply(Buffer.from(said)).message.content).toBe('a "routed_experts": "nrlre1:x" b');
 });
@@ -130,7 +130,7 @@ const TURNS: Lengths[] = [
   [1, 1],
 ];
 
-/** A rollout as a server answers it: each answer has a row for every token so far. */
+/** A rollout in which each answer has a row for every token so far. */
 function play(turns: readonly Lengths[], mode: ExpertMode, tell: (total: number) => string | undefined) {
   const ledger = openLedger();
   let seen = 0;
@@ -149,9 +149,9 @@ function play(turns: readonly Lengths[], mode: ExpertMode, tell: (total: number)
   });
 }
 
-describe('what is stored', () => {
+describe('stored rows', () => {
   const whole = (total: number) => nrlre(ids(total, 2, 2), 'int16', [total, 2, 2]);
-  test('are the rows that are new, and the one that replaces the padding of the last token', () => {
+  test('are the new rows and the row that replaces the padding of the last token', () => {
     const stored = play(TURNS, 'keep', whole);
     expect(stored.map((one) => [one?.start, one && one.rows.length / 8])).toEqual([
       [0, 7],
@@ -161,7 +161,7 @@ describe('what is stored', () => {
     const last = stored.at(-1);
     expect(Buffer.from(last?.rows ?? [])).toEqual(bytesOf(ids(3, 2, 2, 13)));
   });
-  test('a turn that is told none leaves a gap that the next one fills', () => {
+  test('a turn without experts leaves a gap that the next turn fills', () => {
     const stored = play(TURNS, 'keep', (total) => (total === 14 ? undefined : whole(total)));
     expect(stored.map((one) => one && [one.start, one.rows.length / 8])).toEqual([
       [0, 7],
@@ -169,7 +169,7 @@ describe('what is stored', () => {
       [6, 10],
     ]);
   });
-  test('nothing without the setting', () => {
+  test('are none without the setting', () => {
     expect(play([[5, 2]], 'drop', whole)).toEqual([undefined]);
     expect(play([[5, 2]], 'drop', () => 'rubbish')).toEqual([undefined]);
     expect(play([[5, 2]], 'keep', () => undefined)).toEqual([undefined]);
@@ -209,7 +209,7 @@ describe('what is stored', () => {
       ),
     ).toThrow(expect.objectContaining({ failureClass: 'policy_tokens' }));
   });
-  test('more than a rollout may have: said with both sizes, and nothing is decoded', () => {
+  test('more than a rollout may have throw with both sizes, and are not decoded', () => {
     const ledger = openLedger();
     const told: RoutedExperts = {
       ...{ dtype: 'int32' as const, rows: 70_000, layers: 100, top_k: 8 },

@@ -1,4 +1,4 @@
-/** One generated conversation in mode token-in, held to the server's own log and to the template's own words. */
+/** One generated conversation in mode token-in, compared with the server's log and the template's rendering. */
 import assert from 'node:assert/strict';
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import { PolicyConfig } from '@swefarm/shared';
@@ -24,11 +24,11 @@ export const TOOLS: ToolDefinition[] = [
   },
 ];
 
-/** `cut`: how many characters of the answer a token limit leaves; null: the model ends it. */
+/** `cut`: the characters of the answer that a token limit leaves; null: the model ends it. */
 export type Turn = Spoken & { cut: number | null; results: readonly string[] };
 export type Talk = { tools: boolean; turns: readonly Turn[] };
 
-/** Any text at all, words of markup among it. */
+/** Any text, with markup in it. */
 const anything = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: 'grapheme', maxLength: 40 }) },
   fc.constantFrom(
@@ -45,7 +45,7 @@ const anything = fc.oneof(
     '{{ x }}',
   ),
 );
-/** Sampled words are trimmed by templates, and hold no markup of their own. */
+/** Templates trim sampled text, so this text has no markup. */
 const words = fc
   .oneof(
     { weight: 3, arbitrary: fc.string({ unit: 'grapheme', maxLength: 30 }) },
@@ -73,7 +73,7 @@ export const talks = fc.record({
 
 type Last = { spoken: Spoken; sample: Sample; results: readonly string[] };
 
-/** Plays it; `reference` renders the whole chat as it was. */
+/** Runs the conversation; `reference` renders the whole chat. */
 export async function play(
   talk: Talk,
   family: Family,
@@ -131,12 +131,12 @@ export async function play(
 const readBack = ({ tool_calls: calls = [] }: Message): string[] =>
   calls.map(({ function: { arguments: text } }) => JSON.parse(text).command);
 
-/** Whole characters only: a token limit cuts between tokens. */
+/** Whole characters only, because a token limit cuts between tokens. */
 const cutOff = (text: string, characters: number): string => Array.from(text).slice(0, characters).join('');
 
 /**
- * What was appended is how the template's rendering of the whole chat ends, no more and no less: each result is in it, and
- * before it stands the last answer, with its end if the model sampled the one that the template writes.
+ * The appended text is the end of the template's rendering of the whole chat. It contains each result, and the last answer
+ * precedes it, with its end if the model sampled the end that the template writes.
  */
 function held(family: Family, suffix: string, { spoken, sample, results }: Last, whole: string): void {
   const called = spoken.commands.length > 0;
@@ -145,7 +145,7 @@ function held(family: Family, suffix: string, { spoken, sample, results }: Last,
     assert(suffix.includes(shown.trim()), `${JSON.stringify(shown)} is not in ${JSON.stringify(suffix)}`);
   }
   assert(whole.endsWith(suffix), `${JSON.stringify(whole)} does not end with ${JSON.stringify(suffix)}`);
-  // What a limit cut off, no template has written.
+  // No template has written the part that a limit cut off.
   if (sample.end === null) return;
   const before = whole.slice(0, whole.length - suffix.length);
   const { template } = called ? family.endOfCalls : family.end;
