@@ -9,7 +9,6 @@ import type { Engine } from '../engine/settings.ts';
 import type { FileChanges } from '../filechanges.ts';
 import { killCommand } from '../kill.ts';
 import { type MemoryGroup, readKills, readWasFull } from '../memorygroup.ts';
-import { heldBytes } from '../namespaces/heldfiles.ts';
 import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
 import type { Layer } from '../overlaypaths.ts';
 import type {
@@ -213,7 +212,7 @@ export class DockerContainer implements Container {
 
   async diskUse(): Promise<DiskUse | null> {
     const layer = await this.#layer();
-    return layer && diskUse(layer.upper, await heldBytes(await this.idlePid()));
+    return layer && diskUse(layer.upper, await this.idlePid());
   }
 
   /** The folders where the engine stores the container's changes and its image, if they can be read from here; else null. */

@@ -1,27 +1,28 @@
-/** Measures how much of the disk a folder takes, by its blocks and by the number of its files. */
+/** Measures the disk use of a folder, by blocks and by the number of files. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 60_000;
-/** An empty file takes no block but an inode: each file counts as at least one block of the usual size. */
+/** An empty file takes an inode and no block, so each file counts as at least one block of the usual size. */
 const LEAST_PER_FILE = 4_096;
 
-/** Bytes; null when it could not be measured at all. */
+/** Returns bytes; null when the folder cannot be measured. */
 export type Measure = (folder: string) => Promise<number | null>;
 
-/** Infinite for a folder that cannot be counted in time: it has too many files. */
+/** Infinite for a folder that cannot be measured in time: it has too many files. */
 export async function folderSize(folder: string, timeoutMs = TIMEOUT_MS): Promise<number | null> {
   const [bytes, files] = await Promise.all([
-    sum(folder, '--block-size=1', timeoutMs),
-    sum(folder, '--inodes', timeoutMs),
+    sumFolder(folder, '--block-size=1', timeoutMs),
+    sumFolder(folder, '--inodes', timeoutMs),
   ]);
   const known = [bytes, files === null ? null : files * LEAST_PER_FILE].filter((one) => one !== null);
   return known.length === 0 ? null : Math.max(...known);
 }
 
-async function sum(folder: string, unit: string, timeoutMs: number): Promise<number | null> {
-  // Without root, the model's code can close its folders to this user; root of a user namespace may still read them.
+/** The total that `du` prints for a folder; infinite when it takes too long, null when it fails. @param unit an option of `du` */
+export async function sumFolder(folder: string, unit: string, timeoutMs: number): Promise<number | null> {
+  // Without root, the model's code can make folders unreadable for this user; root of a user namespace may read them.
   const as = process.getuid?.() === 0 ? [] : ['unshare', '--user', '--map-root-user', '--'];
   const [program = '', ...line] = [...as, 'du', '-sx', unit, '--', folder];
   const begun = performance.now();
@@ -30,7 +31,7 @@ async function sum(folder: string, unit: string, timeoutMs: number): Promise<num
   } catch (error) {
     const { signal, stdout } = error as { signal?: string | null; stdout?: string };
     if (signal === 'SIGKILL' && performance.now() - begun >= timeoutMs) return Number.POSITIVE_INFINITY;
-    // Its exit code reports files that vanished meanwhile; the sum on the last line is valid all the same.
+    // The exit code reports files that vanished meanwhile; the sum is valid.
     return totalOf(stdout ?? '');
   }
 }
