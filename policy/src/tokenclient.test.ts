@@ -65,7 +65,7 @@ test('a call without markers is read although its arguments contain a marker of 
   ]);
 });
 
-test('an error of the template's endpoint does not lose a received answer', async () => {
+test("an error of the template's endpoint does not lose a received answer", async () => {
   const { post, asked } = endpoint(`I leave out [TOOL_CALLS].\n${CALL}`, [
     new Error('reset'),
     new Error('reset'),

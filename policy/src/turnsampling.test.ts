@@ -120,7 +120,7 @@ describe('in chat the server counts', () => {
   });
 });
 
-test('a request has the turn's own seed, and the reply reports the seed', async () => {
+test("a request has the turn's own seed, and the reply reports the seed", async () => {
   const { bodies, post } = endpoint();
   const reply = await ask({ sampling: { seed: 5 } }, { post });
   expect(reply.asked.seed).toBe(bodies[0]?.seed);

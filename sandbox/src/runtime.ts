@@ -5,7 +5,6 @@
  */
 import type { Duplex } from 'node:stream';
 import type { RuntimeName } from '@swefarm/shared';
-import type { DiskUse } from './diskuse.ts';
 import type { FileChanges } from './filechanges.ts';
 
 /** The worker for which a container runs: the reaper removes containers without a living owner. */
@@ -85,6 +84,9 @@ export type SandboxFile = { path: string; content: Uint8Array; mode?: number };
  * signal, an engine or a worker that stopped. `gone`: it was removed.
  */
 export type ContainerState = 'running' | 'exited' | 'killed' | 'own_limit' | 'gone';
+
+/** `share`: of the whole file system, by bytes or by inodes, whichever is more. */
+export type DiskUse = { bytes: number; share: number };
 
 export interface Container extends AsyncDisposable {
   readonly id: string;

@@ -3,7 +3,7 @@
  * retries. It sends bodies that are bytes already; the SDK's client would serialise them again from objects.
  */
 import { authorizationAt, type PolicyKey } from '@swefarm/shared';
-import { tryParseJson } from '../json.ts';
+import { tryParseJson } from '../toolcalls/json.ts';
 import { AnswerError, APIConnectionError, APIError } from './errors.ts';
 import { type AnswerHead, exchange, type HttpRequest, type TakeBytes } from './exchange.ts';
 import { type ListedModel, parseModels } from './models.ts';

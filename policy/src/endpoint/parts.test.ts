@@ -26,7 +26,7 @@ test('pictures become parts after the text, and the original message is unchange
   expect(body.messages).toEqual([system, wireMessage(user)]);
 });
 
-test('a message without the farm's own pictures is sent unchanged', () => {
+test("a message without the farm's own pictures is sent unchanged", () => {
   const said: Message = { role: 'assistant', content: 'Yes.', pictures: [{ address: 'a', file }] };
   expect(wireMessage(said)).toBe(said);
   const odd = { role: 'user', content: 'x', pictures: 'none' } as unknown as Message;

@@ -84,7 +84,7 @@ describe('a text completion', () => {
       }),
     );
   });
-  test("of SGLang has null fields, log-probabilities of new tokens, and prompt ids once", () => {
+  test('of SGLang has null fields, log-probabilities of new tokens, and prompt ids once', () => {
     const reader = new CompletionStream();
     const empty = { matched_stop: null, hidden_states: null, prompt_token_ids: null };
     give(

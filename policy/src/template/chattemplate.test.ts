@@ -57,7 +57,7 @@ test.each([
   expect(fault).toThrow(/leave --tokenizer out .* or give a chat_template in --extra-body/);
 });
 
-test('the head of the next answer is optional, and the template gets the run's variables', () => {
+test("the head of the next answer is optional, and the template gets the run's variables", () => {
   const source = "{{ bos_token }}{{ 'A:' if add_generation_prompt }}";
   expect([render(source, [], true), render(source, [], false)]).toEqual(['<s>A:', '<s>']);
 });

@@ -3,7 +3,7 @@ import { Template } from '@huggingface/jinja';
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import { errorMessage } from '@swefarm/shared';
 import { AnswerError } from '../endpoint/errors.ts';
-import { tryParseJson } from '../json.ts';
+import { tryParseJson } from '../toolcalls/json.ts';
 
 export type RenderChat = (
   messages: readonly Message[],

@@ -44,7 +44,7 @@ const user: Message = { role: 'user', content: 'next' };
 const tool = (id: string): Message => ({ role: 'tool', tool_call_id: id, content: `out ${id}` });
 
 describe('the text after an answer', () => {
-  test('is requested again after an error of the template's endpoint', async () => {
+  test("is requested again after an error of the template's endpoint", async () => {
     const whole = renderer(plain);
     let faults = 1;
     const failing: Renderer = {
@@ -68,7 +68,7 @@ describe('the text after an answer', () => {
       `\ntool:out 1${END}\ntool:out 2${END}\nA:`,
     );
   });
-  test('is the template's rendering of all new messages together', async () => {
+  test("is the template's rendering of all new messages together", async () => {
     const grouped: Write = (message, place, all) => {
       if (message.role !== 'tool') return plain(message, place, all);
       const first = all[place - 1]?.role !== 'tool' ? 'user:' : '';
@@ -160,7 +160,7 @@ describe('tool results', () => {
     const bare = refusing((message) => `${message.role}:${message.content}${callsOf(message)}`);
     expect(await after(bare, said('<call>{}</call>'), tool('1'))).toBe('tool:out 1A:');
   });
-  test('throw the template's error where no method finds the end of the calls', async () => {
+  test("throw the template's error where no method finds the end of the calls", async () => {
     const odd = refusing((message, place, all) =>
       place === all.length - 1 && message.tool_calls
         ? 'later'

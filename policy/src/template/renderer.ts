@@ -3,8 +3,8 @@
 import type { Message, PolicyConfig, ToolDefinition } from '@swefarm/shared';
 import { AnswerError } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
-import { tryParseJson } from '../json.ts';
 import { parseIds } from '../tokens/ids.ts';
+import { tryParseJson } from '../toolcalls/json.ts';
 
 export type Renderer = {
   /**

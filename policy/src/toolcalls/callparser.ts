@@ -1,5 +1,5 @@
 /** Common parts of the parsers of tool calls. Sampled text is hostile: parsers scan it once, for fixed texts. */
-import { tryParseJson } from '../json.ts';
+import { tryParseJson } from './json.ts';
 
 /** `id`: sampled by the model, in forms that have ids. */
 export type SampledCall = { name: string; arguments: string; id?: string };

@@ -10,7 +10,7 @@ import { EMPTY_CONFIG } from '../images/config.ts';
 import { evictUnpacked } from '../images/evict.ts';
 import { openImageStore } from '../images/store.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
-import { explainNamespaces, findProgram, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
+import { findProgram, makeBase } from '../namespaces/host.ts';
 import { unshareMounts } from '../namespaces/launch.ts';
 import { requireMountableFolder } from '../namespaces/mounts.ts';
 import {
@@ -20,8 +20,8 @@ import {
   type SetupLog,
   setUpRuntime,
 } from '../namespaces/setup.ts';
-import { tryContainer } from '../namespaces/trial.ts';
-import type { Container, Runtime, RuntimeCheck } from '../runtime.ts';
+import { checkRuntime, type Trial } from '../namespaces/trial.ts';
+import type { Runtime, RuntimeCheck } from '../runtime.ts';
 import type { Program } from './arguments.ts';
 import { canMountSif, SifImages } from './images.ts';
 import { inspectSifFiles } from './inspect.ts';
@@ -114,44 +114,33 @@ async function findInstallation(setup: RuntimeSetup, given: string | null): Prom
   return { program, command, problems };
 }
 
-async function checkApptainer(
+function checkApptainer(
   setup: RuntimeSetup,
-  { program, command, problems: known }: Installation,
+  { program, command, problems }: Installation,
   templates: readonly string[],
   signal: AbortSignal,
 ): Promise<RuntimeCheck> {
-  const { root, folder } = setup;
-  const limits = limitsOf(setup.cgroups, root);
-  const problems = [...known];
-  let version: string | null = null;
-  if (problems.length === 0) {
-    version = await versionOf(command, folder).catch((error: unknown) => {
-      problems.push(
-        `${program.path} does not run (${errorMessage(error)}): install it, or name it with apptainer_command`,
-      );
-      return null;
-    });
-  }
-  if (problems.length === 0) {
+  const { root, folder, scratchDir } = setup;
+  const trial: Trial = {
+    problems,
+    version: () =>
+      versionOf(command, folder).catch((error: unknown) => {
+        throw new Error(
+          `${program.path} does not run (${errorMessage(error)}): install it, or name it with apptainer_command`,
+        );
+      }),
     // A sandbox that contains only a shell.
-    const start = async (): Promise<Container> => {
+    start: async () => {
       const tree = join(folder, 'trial');
       await bareTree(tree, program.bash);
-      return await startApptainer(
-        setup,
-        program,
-        INTERNAL_SPEC,
-        { path: tree, config: EMPTY_CONFIG },
-        signal,
-      );
-    };
-    const script = 'echo works >/tmp/x && read -r word </tmp/x && [ "$word" = works ]';
-    const problem = await tryContainer(start, [program.bash, '-c', script], signal);
-    if (problem !== null) problems.push(explain(problem, root, setup.scratchDir));
-  }
-  const usable = problems.length === 0;
-  if (usable) problems.push(...warnings(limits, root), ...(await imageWarnings(root, templates)));
-  return { usable, version, limits, problems };
+      const image = { path: tree, config: EMPTY_CONFIG };
+      return await startApptainer(setup, program, INTERNAL_SPEC, image, signal);
+    },
+    argv: [program.bash, '-c', 'echo works >/tmp/x && read -r word </tmp/x && [ "$word" = works ]'],
+    explain: (message) => explain(message, scratchDir),
+    hints: () => imageWarnings(root, templates),
+  };
+  return checkRuntime(setup, trial, signal);
 }
 
 /** Reasons why images start slowly or are not found. */
@@ -181,12 +170,10 @@ async function versionOf(command: readonly string[], folder: string): Promise<st
   return stdout.trim();
 }
 
-function explain(message: string, root: boolean, scratchDir: string): string {
-  const namespaces = explainNamespaces(message, root);
-  if (namespaces) return namespaces;
+function explain(message: string, scratchDir: string): string | null {
   if (/capability set/i.test(message))
     return `Apptainer asks for more capabilities than root has here (${message}): set "root default capabilities = file" in apptainer.conf`;
   if (/overlay/i.test(message))
     return `overlays do not work in ${scratchDir} (${message}): put scratch_dir on a local ext4, xfs or tmpfs; without root Linux 5.11 is needed`;
-  return `a trial sandbox did not start: ${message}`;
+  return null;
 }

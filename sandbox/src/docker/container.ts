@@ -3,18 +3,19 @@ import type { Duplex, Readable } from 'node:stream';
 import { errorMessage, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
-import { type DiskUse, diskUse } from '../diskuse.ts';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
 import type { FileChanges } from '../filechanges.ts';
 import { killCommand } from '../kill.ts';
 import { type MemoryGroup, readKills, readWasFull } from '../memorygroup.ts';
+import { diskUse } from '../namespaces/diskuse.ts';
 import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
 import type { Layer } from '../overlaypaths.ts';
 import type {
   Container,
   ContainerSpec,
   ContainerState,
+  DiskUse,
   ExecOptions,
   ExecResult,
   SandboxFile,

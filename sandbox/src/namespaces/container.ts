@@ -6,13 +6,20 @@ import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
-import { type DiskUse, diskUse } from '../diskuse.ts';
 import type { FileChanges } from '../filechanges.ts';
 import { readKills, readWasFull } from '../memorygroup.ts';
 import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
 import type { Layer } from '../overlaypaths.ts';
-import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
+import type {
+  Container,
+  ContainerSpec,
+  ContainerState,
+  DiskUse,
+  ExecOptions,
+  ExecResult,
+} from '../runtime.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
+import { diskUse } from './diskuse.ts';
 import { type Entered, EnteredStream, enterSandbox, runEntered } from './enter.ts';
 import { killNamespace } from './processes.ts';
 import type { Entry, Starter } from './starter.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { folderSize } from './foldersize.ts';
+import { folderSize } from './diskuse.ts';
 import { readNamespace } from './processes.ts';
 import { startWatchdog, type WatchedSandbox } from './watchdog.ts';
 

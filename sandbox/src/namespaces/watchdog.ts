@@ -4,7 +4,7 @@
  */
 import { createSemaphore } from '@swefarm/shared';
 import { OWN_PROCESSES } from './cgroups.ts';
-import { folderSize, type Measure } from './foldersize.ts';
+import { folderSize, type Measure } from './diskuse.ts';
 import { killQuietly, membersBy, parentsOfDead, proportionalBytes, residentBytes } from './processes.ts';
 
 const TICK_MS = 1_000;

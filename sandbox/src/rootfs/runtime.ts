@@ -12,7 +12,7 @@ import { createFetch } from '../images/fetch.ts';
 import { openPulledImages } from '../images/pulledimages.ts';
 import { type ImageStore, openImageStore } from '../images/store.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
-import { explainNamespaces, isInUserNamespace, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
+import { isInUserNamespace, makeBase } from '../namespaces/host.ts';
 import { requireMountableFolder } from '../namespaces/mounts.ts';
 import {
   imagesInUse,
@@ -21,8 +21,8 @@ import {
   type SetupLog,
   setUpRuntime,
 } from '../namespaces/setup.ts';
-import { tryContainer } from '../namespaces/trial.ts';
-import type { Container, Runtime, RuntimeCheck } from '../runtime.ts';
+import { checkRuntime, type Trial } from '../namespaces/trial.ts';
+import type { Runtime, RuntimeCheck } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { ImageExporter } from './export.ts';
 import { refreshIndex, repositoryOf } from './gitindex.ts';
@@ -112,30 +112,26 @@ async function refreshIndexOf(setup: RuntimeSetup, host: Host, image: RootImage)
   }
 }
 
-async function checkRootfs(
+function checkRootfs(
   setup: RuntimeSetup,
   host: Host,
   store: ImageStore,
   signal: AbortSignal,
 ): Promise<RuntimeCheck> {
-  const limits = limitsOf(setup.cgroups, host.root);
-  const problems = [...setup.programs.problems];
-  let version: string | null = null;
-  if (problems.length === 0) {
-    version = await bubblewrapVersion(host.bwrap);
+  const trial: Trial = {
+    problems: setup.programs.problems,
+    version: () => bubblewrapVersion(host.bwrap),
     // A sandbox that shows the host's own system.
-    const start = async (): Promise<Container> => {
+    start: async () => {
       const below = await hostTree(store, signal);
       const folders = below.folders.map((at) => ({ at, lowers: [`/${at}`] }));
       const image = { config: EMPTY_CONFIG, lowers: [below.tree], folders };
       return await startRootfs(setup, host, INTERNAL_SPEC, image, signal);
-    };
-    const problem = await tryContainer(start, ['/bin/sh', '-c', 'echo works >/tmp/x && cat /tmp/x'], signal);
-    if (problem !== null) problems.push(explain(problem, host.root, setup.scratchDir));
-  }
-  const usable = problems.length === 0;
-  if (usable) problems.push(...warnings(limits, host.root));
-  return { usable, version, limits, problems };
+    },
+    argv: ['/bin/sh', '-c', 'echo works >/tmp/x && cat /tmp/x'],
+    explain: (message) => explain(message, setup.scratchDir),
+  };
+  return checkRuntime(setup, trial, signal);
 }
 
 const NEVER_ABORTED = new AbortController().signal;
@@ -145,12 +141,7 @@ async function bubblewrapVersion(path: string): Promise<string> {
   return stdout.trim();
 }
 
-/** The usual cause when a trial sandbox did not start. */
-function explain(message: string, root: boolean, scratchDir: string): string {
-  const namespaces = explainNamespaces(message, root);
-  if (namespaces) return namespaces;
-  if (/unknown filesystem type|wrong fs type|overlay/i.test(message)) {
-    return `overlay mounts do not work in ${scratchDir} (${message}): modprobe overlay, kernel 5.11 or later without root, and put scratch_dir on ext4, xfs or tmpfs rather than on an overlay or a network file system`;
-  }
-  return `a trial sandbox did not start: ${message}`;
+function explain(message: string, scratchDir: string): string | null {
+  if (!/unknown filesystem type|wrong fs type|overlay/i.test(message)) return null;
+  return `overlay mounts do not work in ${scratchDir} (${message}): modprobe overlay, kernel 5.11 or later without root, and put scratch_dir on ext4, xfs or tmpfs rather than on an overlay or a network file system`;
 }
