@@ -1,11 +1,10 @@
 /** A sandbox that is ready for an agent's first command. */
 import type { InstanceEnvironment } from '@swefarm/shared';
 import type { Shell } from './command.ts';
-import { type CleanPlans, removeHistory } from './history.ts';
 import type { Container, ContainerSpec, Runtime } from './runtime.ts';
 import { setUp } from './setup.ts';
 import { openPreparedShell, type ShellOptions } from './shell.ts';
-import { prepareTree, type Snapshot } from './snapshot.ts';
+import { prepareTree, pruneObjects, replaceHistory, type Snapshot } from './snapshot.ts';
 
 /** Disposing it ends the shell, then the container. */
 export type PreparedSandbox = AsyncDisposable & {
@@ -16,6 +15,12 @@ export type PreparedSandbox = AsyncDisposable & {
   /** Resolves when what the agent may not see of the history is gone; rejects with RolloutFailure `no_worktree` or `patch_take`. */
   pruned: Promise<void>;
 };
+
+/**
+ * Keys of plans whose repository has no unreachable objects: their next sandboxes skip the removal. An image alone is no key: its
+ * setup may reset the repository to an older commit, which leaves the newer ones unreachable.
+ */
+export type CleanPlans = Set<string>;
 
 type SandboxPlan = {
   spec: ContainerSpec;
@@ -53,8 +58,16 @@ export async function prepareSandbox(
   );
   stack.use(shell);
   const snapshot = tree.snapshot(prepared);
-  const known = { key: planKey(plan), clean: cleanPlans, history: environment?.history };
-  const pruned = removeHistory(container, snapshot, known, signal);
+  const removeHistory = async (): Promise<void> => {
+    if (environment?.history === 'replaced') return replaceHistory(container, snapshot, signal);
+    const key = planKey(plan);
+    if (cleanPlans.has(key)) return;
+    if ((await pruneObjects(container, snapshot, signal)) === 'clean') cleanPlans.add(key);
+  };
+  // Takes seconds, so it runs while the model writes its first answer.
+  const pruned = removeHistory();
+  // Without an agent's command nobody awaits it.
+  pruned.catch(() => undefined);
   const owned = stack.move();
   return { container, snapshot, shell, pruned, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

@@ -128,6 +128,8 @@ export interface Container extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+export type RuntimeLog = { warn(fields: Record<string, unknown>, message: string): void };
+
 export type RuntimeCheck = {
   usable: boolean;
   version: string | null;

@@ -46,9 +46,7 @@ export type ShellOptions = {
  * gone or the node is at fault, SandboxKilledError when its own limit killed it.
  */
 export async function openShell(container: Container, options: ShellOptions): Promise<Shell> {
-  const shell = new HeldShell(container, options);
-  await shell.open(options.signal ?? AbortSignal.timeout(OPEN_TIMEOUT_MS));
-  return shell;
+  return (await openPreparedShell(container, options, NO_PREPARATION)).shell;
 }
 
 /** As {@link openShell}, with a preparation. */

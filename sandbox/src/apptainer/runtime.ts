@@ -13,15 +13,9 @@ import { INTERNAL_SPEC } from '../internal.ts';
 import { findProgram, makeBase } from '../namespaces/host.ts';
 import { unshareMounts } from '../namespaces/launch.ts';
 import { requireMountableFolder } from '../namespaces/mounts.ts';
-import {
-  imagesInUse,
-  type RuntimeSetup,
-  runtimeParts,
-  type SetupLog,
-  setUpRuntime,
-} from '../namespaces/setup.ts';
+import { imagesInUse, type RuntimeSetup, runtimeParts, setUpRuntime } from '../namespaces/setup.ts';
 import { checkRuntime, type Trial } from '../namespaces/trial.ts';
-import type { Runtime, RuntimeCheck } from '../runtime.ts';
+import type { Runtime, RuntimeCheck, RuntimeLog } from '../runtime.ts';
 import type { Program } from './arguments.ts';
 import { canMountSif, SifImages } from './images.ts';
 import { inspectSifFiles } from './inspect.ts';
@@ -45,7 +39,7 @@ export type ApptainerRuntimeOptions = {
   cgroups?: boolean;
   /** False: .sif files are unpacked even where they could be mounted. Default true. */
   mountSif?: boolean;
-  log?: SetupLog;
+  log?: RuntimeLog;
 };
 
 /** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */

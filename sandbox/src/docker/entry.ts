@@ -1,4 +1,4 @@
-/** The entries of Docker, and of Podman behind its Docker-compatible socket, in the list of runtimes. */
+/** The entries of Docker and of Podman (by its Docker-compatible socket). */
 import { type Engine, engineSocket, imageSettings } from '../engine/settings.ts';
 import type { RuntimeEntry } from '../entry.ts';
 

@@ -1,4 +1,4 @@
-/** How a node's engines are reached, and how their images are pulled and evicted, from the worker's configuration. */
+/** Settings of a node's engines and of their images, from the worker's configuration. */
 import { join } from 'node:path';
 import type { WorkerConfig } from '@swefarm/shared';
 import { checkRegistryAuth } from '../images/credentials.ts';

@@ -17,6 +17,7 @@ import type {
   DiskUse,
   ExecOptions,
   ExecResult,
+  SandboxFile,
 } from '../runtime.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { diskUse } from './diskuse.ts';
@@ -37,15 +38,13 @@ const ARGUMENTS_BYTES = 512 * 1024;
 /** A file's modes, and the pointers to its arguments. */
 const ARGUMENT_OVERHEAD_BYTES = 64;
 
-type NewFile = Parameters<Container['putFiles']>[0][number];
-
 /** Whether the content can be an argument. */
-const isSmall = ({ content }: NewFile): boolean =>
+const isSmall = ({ content }: SandboxFile): boolean =>
   content.length <= SMALL_BYTES && !content.includes(0) && isUtf8(content);
 
 /** The files of a batch fit into one command line. */
-function batchesOf(files: readonly NewFile[]): NewFile[][] {
-  const batches: NewFile[][] = [];
+function batchesOf(files: readonly SandboxFile[]): SandboxFile[][] {
+  const batches: SandboxFile[][] = [];
   let left = 0;
   for (const file of files) {
     const bytes = file.content.length + Buffer.byteLength(file.path) + ARGUMENT_OVERHEAD_BYTES;
@@ -163,8 +162,8 @@ export class NamespaceContainer implements Container {
     }
   }
 
-  async putFiles(files: readonly NewFile[], signal: AbortSignal): Promise<void> {
-    const written: NewFile[] = [];
+  async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {
+    const written: SandboxFile[] = [];
     for (const small of batchesOf(files.filter(isSmall)))
       if (await this.#putSmall(small, signal)) written.push(...small);
     for (const { path, content, mode } of files) {
@@ -186,7 +185,7 @@ export class NamespaceContainer implements Container {
    * Writes all files by one exec, as its arguments. After a failure the caller writes each file by itself, which reports the
    * cause.
    */
-  async #putSmall(files: readonly NewFile[], signal: AbortSignal): Promise<boolean> {
+  async #putSmall(files: readonly SandboxFile[], signal: AbortSignal): Promise<boolean> {
     const parts = files.flatMap(({ path, content, mode }) => [
       path,
       (mode ?? 0o644).toString(8),

@@ -6,12 +6,11 @@ import { promisify } from 'node:util';
 import { isOurs, newId, poll } from '@swefarm/shared';
 import { z } from 'zod';
 import { isAbandoned } from '../images/temporary.ts';
-import type { OwnedContainer, Owner } from '../runtime.ts';
+import type { OwnedContainer, Owner, RuntimeLog } from '../runtime.ts';
 import { findOwners, killQuietly } from './processes.ts';
 import type { Starter } from './starter.ts';
 
 const run = promisify(execFile);
-export type RecordLog = { warn(fields: Record<string, unknown>, message: string): void };
 
 /** The first part of sandbox ids. */
 export type NamespaceRuntime = 'rootfs' | 'apptainer';
@@ -138,7 +137,7 @@ async function removeBy(starter: Starter, line: readonly string[], folder: strin
  * Removes leftovers of dead processes without a record: runtimes' own folders, incomplete and partly removed sandboxes. Another
  * process may remove the latter at the same time, which does no harm.
  */
-export async function removeUnowned(scratchDir: string, log?: RecordLog): Promise<void> {
+export async function removeUnowned(scratchDir: string, log?: RuntimeLog): Promise<void> {
   for (const name of await ownNames(scratchDir)) {
     const [, pid, started] = /^(?:runtime|making)-(\d+)-([\d@]+)-/.exec(name) ?? [];
     const path = join(scratchDir, name);

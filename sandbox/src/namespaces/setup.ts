@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { newId, ownFolder, ownStartMark } from '@swefarm/shared';
 import { diskFree } from '../disk.ts';
 import { keepFresh } from '../images/temporary.ts';
-import type { Container } from '../runtime.ts';
+import type { Container, RuntimeLog } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
 import { findPrograms, inheritedFiles, type Programs } from './host.ts';
@@ -24,8 +24,6 @@ import {
 import { seccompProgram } from './seccomp.ts';
 import { hostShell, openStarter, type Starter } from './starter.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
-
-export type SetupLog = { warn(fields: Record<string, unknown>, message: string): void };
 
 export type RuntimeSetup = AsyncDisposable & {
   readonly kind: NamespaceRuntime;
@@ -44,7 +42,7 @@ export type RuntimeSetup = AsyncDisposable & {
   readonly watchdog: Watchdog;
   /** Sandboxes of this process. */
   readonly containers: Map<string, Container>;
-  readonly log?: SetupLog | undefined;
+  readonly log?: RuntimeLog | undefined;
   remove(id: string): Promise<void>;
 };
 
@@ -53,7 +51,7 @@ type SetupOptions = {
   scratchDir: string;
   /** False: the watchdog enforces the limits even where control groups are possible. */
   cgroups: boolean;
-  log?: SetupLog | undefined;
+  log?: RuntimeLog | undefined;
 };
 
 /** Opens a runtime; closes its setup when the runtime cannot be opened. Throws UsageError for an unusable folder. */

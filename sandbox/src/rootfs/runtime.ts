@@ -14,15 +14,9 @@ import { type ImageStore, openImageStore } from '../images/store.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
 import { isInUserNamespace, makeBase } from '../namespaces/host.ts';
 import { requireMountableFolder } from '../namespaces/mounts.ts';
-import {
-  imagesInUse,
-  type RuntimeSetup,
-  runtimeParts,
-  type SetupLog,
-  setUpRuntime,
-} from '../namespaces/setup.ts';
+import { imagesInUse, type RuntimeSetup, runtimeParts, setUpRuntime } from '../namespaces/setup.ts';
 import { checkRuntime, type Trial } from '../namespaces/trial.ts';
-import type { Runtime, RuntimeCheck } from '../runtime.ts';
+import type { Runtime, RuntimeCheck, RuntimeLog } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { ImageExporter } from './export.ts';
 import { refreshIndex, repositoryOf } from './gitindex.ts';
@@ -41,7 +35,7 @@ export type RootfsRuntimeOptions = {
   images?: ImageSettings;
   /** False: the watchdog enforces the limits even where control groups could be made. Default true. */
   cgroups?: boolean;
-  log?: SetupLog;
+  log?: RuntimeLog;
 };
 
 /** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */

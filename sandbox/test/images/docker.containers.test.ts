@@ -7,7 +7,7 @@ import { ensureDocker, startRegistry } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { evictPulled } from '../../src/engine/evict.ts';
-import { createEngineImages } from '../../src/engine/images.ts';
+import { createEnsureImage } from '../../src/engine/images.ts';
 import { createFetch, type Fetch, readMirrors } from '../../src/images/fetch.ts';
 import { openPulledImages } from '../../src/images/pulledimages.ts';
 import { ImageExporter } from '../../src/rootfs/export.ts';
@@ -49,7 +49,7 @@ async function anImage(): Promise<string> {
 function aSource(mirrors: string[] = [], registryAuth: string[] = []) {
   const pulled = openPulledImages(join(folder, `${newId()}.json`));
   const fetch = createFetch({ atOnce: 2, mirrors: readMirrors(mirrors), registryAuth });
-  return { pulled, ensure: createEngineImages({ docker, fetch, pulled }).ensure };
+  return { pulled, ensure: createEnsureImage({ docker, fetch, pulled }) };
 }
 
 test('many ask, the registry refuses at first: one pull, waited for, and its digest is written down', async () => {
