@@ -1,6 +1,6 @@
 /**
- * Containers of Apptainer (or Singularity), for clusters where no engine is allowed. It mounts the image and makes the namespaces;
- * everything else works as in the rootfs runtime. What is isolated and limited, and how: docs/apptainer.md.
+ * Containers of Apptainer (or Singularity), for clusters without an engine. Apptainer mounts the image and makes the namespaces;
+ * the rest works as in the rootfs runtime. For isolation and limits see docs/apptainer.md.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -27,17 +27,17 @@ const run = promisify(execFile);
 export type ApptainerRuntimeOptions = {
   /** Paths of the instances' images, with `{instance_id}` or `{image}`. */
   templates: readonly string[];
-  /** Folder of unpacked images, where .sif files cannot be mounted; they are kept, and shared by the workers of this user on this node. */
+  /** Folder of unpacked images, for .sif files that cannot be mounted. The workers of this user on this node share it. */
   imagesDir: string;
   /** When unpacked images are evicted; default: never. */
   room?: { watermark: number; pins: readonly string[] };
-  /** Folders of running sandboxes; on a local file system that can be the upper layer of an overlay. */
+  /** Folder of running sandboxes; on a local file system that can be the upper layer of an overlay. */
   scratchDir: string;
-  /** Path of the program, when it is not in a usual folder. */
+  /** Path of the program, if it is not in a usual folder. */
   command?: string | null;
   /** False: the watchdog enforces the limits even where control groups could be made. Default true. */
   cgroups?: boolean;
-  /** False: .sif files are unpacked even where they could be mounted. Default true. */
+  /** False: .sif files are unpacked even where they can be mounted. Default true. */
   mountSif?: boolean;
   log?: RuntimeLog;
 };
@@ -51,10 +51,9 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
   );
 }
 
-/** What this node has of Apptainer. */
 type Installation = {
   program: Program;
-  /** The command line that runs it, without its arguments. */
+  /** The command line of Apptainer, without arguments. */
   command: readonly string[];
   problems: readonly string[];
 };
@@ -73,7 +72,7 @@ async function openApptainer(setup: RuntimeSetup, options: ApptainerRuntimeOptio
   return {
     ...runtimeParts(setup),
     name: 'apptainer',
-    // The images are on a file system that all nodes share.
+    // All nodes share the file system of the images.
     placesByImage: false,
     check: (signal) => checkApptainer(setup, installation, options.templates, signal),
     inspection: inspectSifFiles(options.templates),
@@ -103,7 +102,7 @@ async function findInstallation(setup: RuntimeSetup, given: string | null): Prom
       },
     );
   }
-  // Without root, as root of a user namespace: Apptainer refuses a user whom the node's accounts do not know.
+  // Without root, as root of a user namespace, because Apptainer refuses users without an account on the node.
   const command = [...(root ? [] : unshareMounts(root)), program.path];
   return { program, command, problems };
 }

@@ -1,4 +1,4 @@
-/** The rootfs runtime's entry in the list of runtimes. */
+/** The entry of the rootfs runtime. */
 import { engineSocket, imageSettings } from '../engine/settings.ts';
 import type { RuntimeEntry } from '../entry.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The rootfs runtime: an unpacked image below an overlay, in namespaces of its own, with bubblewrap around it; no daemon, and
- * no root where user namespaces are allowed. Names of images: see images.ts. What is isolated and how: docs/rootfs.md.
+ * The rootfs runtime: an unpacked image below an overlay, in its own namespaces, made by bubblewrap. It needs no daemon, and no
+ * root where user namespaces are allowed. For names of images see images.ts, for isolation docs/rootfs.md.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -25,13 +25,13 @@ import { type RootImage, RootImages } from './images.ts';
 import { startRootfs } from './start.ts';
 
 export type RootfsRuntimeOptions = {
-  /** Folder of unpacked images, which are kept and shared by the workers of this user on this node. */
+  /** Folder of unpacked images, which the workers of this user on this node share. */
   imagesDir: string;
   /** Folders of running sandboxes; on a file system that can be the upper layer of an overlay (not another overlay, not NFS). */
   scratchDir: string;
-  /** Engine from which images are exported; null or absent: no engine is asked. */
+  /** The engine from which images are exported; null or absent: none. */
   dockerSocket?: string | null;
-  /** How that engine pulls images, and when unpacked ones are evicted; default: two at once, no mirrors, none is removed. */
+  /** How that engine pulls images, and when images are evicted; default: two pulls at once, no mirrors, no evictions. */
   images?: ImageSettings;
   /** False: the watchdog enforces the limits even where control groups could be made. Default true. */
   cgroups?: boolean;
@@ -87,7 +87,7 @@ function engineOf({ dockerSocket, images }: RootfsRuntimeOptions): ImageExporter
   });
 }
 
-/** Prepares a freshly unpacked image; a failure only makes its containers slower. */
+/** Prepares a new image; a failure only makes its containers slower. */
 async function refreshIndexOf(setup: RuntimeSetup, host: Host, image: RootImage): Promise<void> {
   const tree = image.lowers[0] as string;
   const workdir = repositoryOf(tree, image.config.workdir);
@@ -115,7 +115,7 @@ function checkRootfs(
   const trial: Trial = {
     problems: setup.programs.problems,
     version: () => bubblewrapVersion(host.bwrap),
-    // A sandbox that shows the host's own system.
+    // A sandbox of the host's system.
     start: async () => {
       const below = await hostTree(store, signal);
       const folders = below.folders.map((at) => ({ at, lowers: [`/${at}`] }));
