@@ -12,7 +12,7 @@ export type PreparedSandbox = AsyncDisposable & {
   snapshot: Snapshot;
   /** The caller awaits `pruned` before the agent's first command. */
   shell: Shell;
-  /** Resolves when what the agent may not see of the history is gone; rejects with RolloutFailure `no_worktree` or `patch_take`. */
+  /** Resolves when the hidden part of the history is removed; rejects with RolloutFailure `no_worktree` or `patch_take`. */
   pruned: Promise<void>;
 };
 
@@ -24,7 +24,7 @@ export type CleanPlans = Set<string>;
 
 type SandboxPlan = {
   spec: ContainerSpec;
-  /** What the instance's record asks for: setup, hidden paths, history. */
+  /** From the instance's record: setup, hidden paths, history. */
   environment: InstanceEnvironment | undefined;
   /** Shell text that activates the environment. */
   activate: string;
@@ -38,8 +38,8 @@ type PreparationDeps = {
 };
 
 /**
- * Starts the container, sets it up, takes the snapshot of its tree and opens the shell; the history is removed meanwhile and after it.
- * Throws RolloutFailure as the runtime, the setup, the shell and the snapshot do.
+ * Starts the container, sets it up, takes the snapshot of its tree and opens the shell. The removal of the history may still
+ * run. Throws RolloutFailure as the runtime, the setup, the shell and the snapshot do.
  */
 export async function prepareSandbox(
   plan: SandboxPlan,
@@ -72,7 +72,7 @@ export async function prepareSandbox(
   return { container, snapshot, shell, pruned, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Equal for plans that differ only in the owner, or in whether the image had to be fetched. */
+/** Equal for plans that differ only in the owner, or in whether the image was fetched. */
 function planKey({ spec, ...rest }: SandboxPlan): string {
   const { owner: _owner, image, ...given } = spec;
   return JSON.stringify([{ ...image, pulled: undefined }, given, rest]);

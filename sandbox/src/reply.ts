@@ -1,4 +1,4 @@
-/** Reads the controller's replies off the stream: a begin line, the raw output, an end line that carries a nonce. */
+/** Reads the controller's replies: a begin line, the raw output, an end line with a nonce. */
 import type { Duplex } from 'node:stream';
 
 export type Reply = {
@@ -7,7 +7,7 @@ export type Reply = {
   fields: string[];
 };
 
-/** The stream ended, or carries more than any reply can: the shell behind it is lost. */
+/** The stream ended, or exceeds the size of a reply: the shell is lost. */
 export class ShellLostError extends Error {
   override readonly name = 'ShellLostError';
 }
@@ -69,7 +69,7 @@ export class ReplyReader {
     this.#scan();
   }
 
-  /** The end line, when the bytes so far end with it. It reads only the last bytes, so scanning stays linear. */
+  /** The end line, if the bytes so far end with one. Only the last bytes are read, so scanning stays linear. */
   #endLine(): string | null {
     let tail = this.#chunks.at(-1);
     for (let i = this.#chunks.length - 2; i >= 0 && tail && tail.length < END_LINE_BYTES; i--) {
@@ -98,7 +98,7 @@ export class ReplyReader {
     const at = all.indexOf(begin);
     const endAt = all.length - endLine.length;
     if (Number(seq) !== waiting.seq) {
-      // A late reply to a request that is no longer waited for. The one that is may have begun behind it.
+      // A late reply to an earlier request. The reply to the current one may have begun behind it.
       this.#keep(all.subarray(at < 0 ? endAt + lineEnd + 1 : at));
       return;
     }

@@ -1,4 +1,4 @@
-/** How the folder of running sandboxes is checked and made. */
+/** The folder of running sandboxes. */
 import type { OwnFolder } from '@swefarm/shared';
 
 export const SCRATCH: OwnFolder = { setting: 'scratch_dir', mayBeShared: true };

@@ -1,6 +1,6 @@
 /**
- * A bash that stays open in a container: the environment is activated once, and every command runs in a forked subshell of it. When a
- * command breaks the shell, a new one is opened, and the note of the result says so.
+ * A bash that stays open in a container. The environment is activated once, and every command runs in a forked subshell. When a
+ * command breaks the shell, a new one is opened, and the result's note reports it.
  */
 import { type Ending, errorMessage, newId, RolloutFailure, retry, waitAtMost } from '@swefarm/shared';
 import type { CommandResult, RunOptions, Shell } from './command.ts';
@@ -11,29 +11,29 @@ import { requireOwnKills } from './memorygroup.ts';
 import { type Reply, ShellLostError } from './reply.ts';
 import type { Container } from './runtime.ts';
 
-/** Includes the activation: a conda environment on a cold, loaded disk is slow. */
+/** Includes the activation; a conda environment is slow on a cold, loaded disk. */
 const OPEN_TIMEOUT_MS = 60_000;
-/** For the check whether bash runs at all. */
+/** For the check whether bash runs. */
 const PROBE_MS = 30_000;
 const REOPEN_TRIES = 5;
 const REOPEN_PAUSE_MS = 500;
-/** Time for the controller to answer after its command was killed. */
+/** Timeout of the controller's answer after its command was killed. */
 const AFTER_KILL_MS = 6_000;
 const NO_PREPARATION: Preparation = { argv: [], timeoutMs: 0 };
 
 /**
- * A command line that runs once, beside the activation and in the same exec, because another exec costs an engine more than most
+ * A command line that runs once, in parallel with the activation and in the same exec, because an exec costs more than most
  * commands. It ends before the first command of the shell begins.
  */
 export type Preparation = { argv: readonly string[]; timeoutMs: number };
 
-/** How a preparation ended, with up to 4 KiB of its output. */
+/** The exit code of a preparation, and up to 4 KiB of its output. */
 export type PreparationResult = { exitCode: number; output: Buffer };
 
 export type ShellOptions = {
-  /** Where every command starts. */
+  /** The folder of every command. */
   workdir: string;
-  /** Shell text run once in the controller, e.g. `source …/activate testbed`; '' for none. */
+  /** Shell text that runs once in the controller, e.g. `source …/activate testbed`; '' for none. */
   activate: string;
   /** Exported to every command. */
   env: Record<string, string>;
@@ -61,7 +61,7 @@ export async function openPreparedShell(
   return { shell, prepared };
 }
 
-/** Undefined when it takes longer than `ms`. */
+/** Undefined after `ms`. */
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
   const ending = await waitAtMost(promise, ms);
   return ending.by === 'itself' ? ending.value : undefined;
@@ -110,7 +110,7 @@ class HeldShell implements Shell {
     return { controller, prepared: ending.value };
   }
 
-  /** Where bash runs at all, the node was at fault and another try may help; else the image has no working bash. */
+  /** If bash runs, the node was the cause, and a retry may help; else the image has no working bash. */
   async #openFailure(message: string, cause?: unknown): Promise<RolloutFailure> {
     const options = { timeoutMs: PROBE_MS, maxOutputBytes: 1024, signal: AbortSignal.timeout(PROBE_MS) };
     const bashRuns = await this.#container.exec(['bash', '-c', 'exit 0'], options).then(
@@ -125,7 +125,7 @@ class HeldShell implements Shell {
     const turn = this.#queue
       .then(() => this.#run(command, options))
       .catch(async (error: unknown) => {
-        // When its own limit ended the sandbox, every failure is reported as that.
+        // When the sandbox's own limit ended it, that is reported instead of any failure.
         if (error instanceof RolloutFailure) await this.#throwIfDead();
         throw error;
       });
@@ -142,7 +142,7 @@ class HeldShell implements Shell {
     const keep = Math.max(1, Math.ceil(options.maxOutputBytes / 2));
     const startedAt = performance.now();
     const seconds = () => (performance.now() - startedAt) / 1000;
-    // A command line cannot contain NUL; bash itself drops it from a script.
+    // A command line cannot contain NUL; bash drops NUL from scripts too.
     const answer = controller.request('run', seq, keep, Buffer.from(command.replaceAll('\0', '')));
     const ended = await replyOrReason(answer, options);
     if (ended instanceof ShellLostError) {
@@ -158,25 +158,25 @@ class HeldShell implements Shell {
     const exitCode = Number(ended.fields[0]);
     const risen = await controller.account(ended);
     if (risen.oom) await requireOwnKills(this.#container);
-    // The memory limit killed something of this command, or the pids limit made it fail.
+    // The memory limit killed a process of this command, or the pids limit made it fail.
     const isLimited = risen.oom || (exitCode !== 0 && risen.forks);
     const note = isLimited ? 'killed_by_limit' : null;
     return { ...outputOf(ended, keep), exitCode, seconds: seconds(), note };
   }
 
-  /** Ends the running command from outside. Returns the controller's reply if it can still give one. */
+  /** Kills the running command from outside. Returns the controller's reply, or null when the controller does not answer. */
   async #kill(controller: Controller, seq: number, answer: Promise<Reply>): Promise<Reply | null> {
-    const quiet = answer.catch(() => null);
+    const replyOrNull = answer.catch(() => null);
     const isAlone = await this.#killCommand(controller, seq, controller.pids);
-    const reply = isAlone ? await within(quiet, AFTER_KILL_MS) : null;
+    const reply = isAlone ? await within(replyOrNull, AFTER_KILL_MS) : null;
     if (reply) return reply;
-    // The controller hangs, or was killed with everything else: the shell is opened anew.
+    // The controller hangs, or was killed with all processes.
     if (isAlone) await this.#container.killProcesses?.();
     controller.close();
     return null;
   }
 
-  /** True when only the command was ended, false when everything in the container was. */
+  /** True when only the command was killed, false when all processes were. */
   #killCommand({ nonce }: Controller, seq: number, keep: readonly number[]): Promise<boolean> {
     return killCommand(
       (argv, options) => this.#container.exec(argv, options),
@@ -185,7 +185,7 @@ class HeldShell implements Shell {
     );
   }
 
-  /** The shell died during its command: kills what the command left, keeps what it printed, opens a new shell. */
+  /** The shell died during its command: kills the command's leftovers, recovers its output, opens a new shell. */
   async #afterLoss(
     controller: Controller,
     seq: number,
@@ -226,13 +226,13 @@ class HeldShell implements Shell {
       this.#options.log?.debug({ seq: this.#seq }, 'shell reopened');
       return (await this.open(signal)).controller;
     };
-    // The kill that ends a fork bomb ends every process, a new shell too, so opening it may need several tries.
+    // The kill that ends a fork bomb also ends a new shell, so opening one may need several tries.
     const isPassing = (error: unknown): boolean =>
       !this.#isClosed && error instanceof RolloutFailure && error.failureClass === 'sandbox_lost';
     return await retry(reopen, { pauseMs: REOPEN_PAUSE_MS, tries: REOPEN_TRIES, isPassing, signal });
   }
 
-  /** A container that no longer runs was ended by the agent or lost by the farm; either way the rollout stops using it. */
+  /** Throws when the container does not run. */
   async #throwIfDead(): Promise<void> {
     const state = await this.#container.state();
     if (state === 'running') return;
