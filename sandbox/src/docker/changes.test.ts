@@ -35,6 +35,6 @@ test.each([
   '[{"Path":"/a","Kind":1},',
   '[{"Path":"/a',
   '{"message":"no"}',
-])('a list that was cut, or none: %j', (text) => {
-  expect(() => read(text, 3)).toThrow('cut');
+])('an incomplete list, or no list: %j', (text) => {
+  expect(() => read(text, 3)).toThrow('incomplete');
 });
