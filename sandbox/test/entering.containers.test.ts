@@ -1,4 +1,4 @@
-/** Many processes that enter sandboxes of the rootfs runtime at once, and much that is put into one. */
+/** Many concurrent entries into sandboxes of the rootfs runtime, and many files at once. */
 import { readdirSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ const start = async (): Promise<Container> =>
 const said = async (container: Container, script: string): Promise<string> =>
   (await sh(container, script)).output.toString();
 
-test('more files than the arguments of one command may hold are put at once', async () => {
+test('more files than one command line can pass are written', async () => {
   await using container = await start();
   const content = Buffer.from('a'.repeat(60 * 1024));
   const files = Array.from({ length: 40 }, (_, at) => ({ path: `/opt/many/${at}`, content }));
@@ -38,7 +38,7 @@ test('more files than the arguments of one command may hold are put at once', as
 
 const OPTIONS: ExecOptions = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
 
-/** The first ends by itself, the second at its time limit, the third by an abort, each while others enter. */
+/** The first ends by itself, the second at its time limit, the third by an abort, while others enter. */
 async function enterAndEnd(container: Container, at: number): Promise<void> {
   const waits = ['sleep', '600'];
   if (at % 3 === 0) {
@@ -52,7 +52,7 @@ async function enterAndEnd(container: Container, at: number): Promise<void> {
   }
 }
 
-test('a process that is killed while it enters is gone, and took nothing of its neighbours with it', async () => {
+test('killing an entering process leaves other processes unaffected', async () => {
   await using one = await start();
   await using other = await start();
   const files = (): number => readdirSync('/proc/self/fd').length;

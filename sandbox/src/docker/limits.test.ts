@@ -3,7 +3,7 @@ import { engineLimits } from './limits.ts';
 
 const able = { MemoryLimit: true, CpuCfsQuota: true, PidsLimit: true };
 
-it('believes an engine that runs as root', () => {
+it('trusts the report of an engine that runs as root', () => {
   expect(engineLimits({ ...able, CgroupVersion: '1' })).toEqual({
     cpu: 'enforced',
     memory: 'enforced',

@@ -21,7 +21,7 @@ it.each([
   ['registry.example/farmer/a', 'all'],
   ['registry.example:5000/a', null],
   ['ghcr.io/a/b', null],
-])('%s is asked for as %s', async (image, user) => {
+])('%s is requested as %s', async (image, user) => {
   const one = file('one.json', {
     'https://index.docker.io/v1/': auth('hub'),
     'registry.example/farm': auth('farm'),
@@ -31,7 +31,7 @@ it.each([
   expect(found).toEqual(user && expect.objectContaining({ username: user, password: 'se:cret' }));
 });
 
-it('a token, and a name and password of their own, are taken as they are', async () => {
+it('tokens, and separate names and passwords, are used unchanged', async () => {
   const path = file('forms.json', {
     'a.example': { identitytoken: 't' },
     'b.example': { username: 'u', password: 'p' },
@@ -43,14 +43,14 @@ it('a token, and a name and password of their own, are taken as they are', async
   expect(credentialsFor('b.example/x', [path])).toMatchObject({ username: 'u', password: 'p' });
 });
 
-it('a secret that changes is read again', async () => {
+it('a changed secret is read again', async () => {
   const path = file('turned.json', { 'a.example': auth('old') });
   credentialsFor('a.example/x', [path]);
   file('turned.json', { 'a.example': auth('new') });
   expect(credentialsFor('a.example/x', [path])).toMatchObject({ username: 'new' });
 });
 
-it('a file that is not there, or is none, is an error with its path', () => {
+it('a missing or invalid file throws an error with its path', () => {
   expect(() => checkRegistryAuth([join(folder, 'none.json')])).toThrow(/registry_auth: .*none.json.*ENOENT/);
   const path = join(folder, 'list.json');
   writeFileSync(path, '{"auths": []}');
