@@ -11,10 +11,10 @@ import { layerOf } from './images/layer.ts';
 
 const FILES = 30;
 const FILE_BYTES = 100_000;
-/** Side by side, so that writing is slower than sending. */
+/** In parallel, so that writing is slower than sending. */
 const AT_ONCE = 2;
 
-test('an export that the engine has sent before it is written is whole', async () => {
+test('an export that is sent faster than it is written is complete', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-export-'));
   const content = 'x'.repeat(FILE_BYTES);
   const body = await layerOf(Array.from({ length: FILES }, (_, i) => ({ name: `file${i}`, content })));
@@ -40,7 +40,7 @@ test('an export that the engine has sent before it is written is whole', async (
   }
 });
 
-/** An engine that sends one whole file and then nothing more: `asked` is its open answer. */
+/** An engine that sends one complete file and then nothing; `asked` is its open answer. */
 async function startStalledEngine() {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-export-'));
   const body = await layerOf([
@@ -70,7 +70,7 @@ async function startStalledEngine() {
   return { folder, asked: asked.promise, task };
 }
 
-test('an aborted unpacking has ended when its error is there', async () => {
+test('an aborted unpacking has ended when it throws', async () => {
   const { asked, task } = await startStalledEngine();
   const stop = new AbortController();
   const unpacking = unpackApart(task, stop.signal);
@@ -84,7 +84,7 @@ test('an aborted unpacking has ended when its error is there', async () => {
   await closed;
 }, 120_000);
 
-test('an unpacking ends with the worker that is killed', async () => {
+test('an unpacking ends with a killed worker', async () => {
   const { folder, asked, task } = await startStalledEngine();
   const program = join(folder, 'worker.mjs');
   const source = new URL('../src/rootfs/unpack.ts', import.meta.url).href;

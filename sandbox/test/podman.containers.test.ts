@@ -1,4 +1,4 @@
-/** The contract on a Podman of our own, behind its Docker API; as SWEFARM_TEST_PODMAN_USER when that is set. */
+/** The contract on a separate Podman, by its Docker API; as SWEFARM_TEST_PODMAN_USER when that is set. */
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { importTree, minimalImage, type PodmanEngine, startPodman } from '@swefarm/testkit';
@@ -10,7 +10,7 @@ import { sandboxContract } from './contract.ts';
 import { describeUnless, NEVER, sh, start, WHOLE } from './subject.ts';
 
 const user = process.env.SWEFARM_TEST_PODMAN_USER;
-/** Without root, control groups of version 1 are the kernel's no longer: then we watch. */
+/** Without root on control groups of version 1, the watchdog enforces the limits. */
 const watched = user !== undefined && !existsSync('/sys/fs/cgroup/cgroup.controllers');
 const held = watched ? 'watched' : 'enforced';
 let engine: PodmanEngine;
@@ -33,7 +33,7 @@ sandboxContract(
   { isolated: true, limits: { memory: held, pids: held }, whole: WHOLE },
 );
 
-it('says who holds its limits', async () => {
+it('reports who enforces its limits', async () => {
   await using runtime = await dockerRuntime({ engine: 'podman', socketPath: engine.socketPath });
   const check = await runtime.check(NEVER);
   expect(check.version).toContain('Podman');
@@ -45,7 +45,7 @@ describeUnless(
   process.getuid?.() === 0 && !user ? null : "needs root, as ending an engine's processes does",
   'a Podman whose service waits for what is in a container',
   () => {
-    it('is waited for only so long by a removal: nothing of it runs any more, and it goes when the service is let go', async () => {
+    it('is killed by a removal that times out, and removed when the service answers again', async () => {
       await using own = await startPodman();
       const { socketPath } = own;
       const { tree, version } = await minimalImage();
@@ -58,7 +58,7 @@ describeUnless(
       const container = await start(subject);
       await sh(container, 'mkfifo /p; ln -sf /p /etc/passwd');
 
-      // As when it was put there just after the worker had looked.
+      // As if the file appeared just after the worker's check.
       const docker = new Docker({ socketPath });
       const stuck = docker.getContainer(container.id);
       const found = (await stuck.inspect()) as unknown as { GraphDriver: { Data: { MergedDir: string } } };

@@ -1,4 +1,4 @@
-/** What the setup of an instance must hold in every runtime that isolates: checked steps, hidden paths, a history that tells nothing. */
+/** Requirements of the setup in every isolating runtime: checked steps, hidden paths, a replaced history. */
 import { InstanceEnvironment, newId, type Step } from '@swefarm/shared';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { prepareSandbox } from '../src/agentsandbox.ts';
@@ -30,7 +30,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
   });
   const said = async (script: string): Promise<string> =>
     (await sh(container, script)).output.toString().trim();
-  /** The tree made ready for an agent, as a rollout does it. */
+  /** Prepares the tree for an agent, as a rollout does. */
   const conceal = async (changes: Partial<Concealment>): Promise<Snapshot> => {
     const concealment = { hidden: [], history: 'pruned' as const, ...changes };
     const snapshot = await snapshotOf(container, concealment);
@@ -48,7 +48,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     expect(await said('cat /srv/said')).toBe(`north ${container.workdir} two`);
   });
 
-  it('names the step that failed, its exit code and its last words, and runs no other', async () => {
+  it('reports the failed step, its exit code and output, and runs no further step', async () => {
     const steps = [
       step('checkout', 'exit 3', { may_fail: true }),
       step('patch', 'echo "no such branch"; echo swefarm-x 0 0; exit 7'),
@@ -60,7 +60,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     expect(await said('ls /srv')).toBe('depot');
   });
 
-  it('ends a step that hangs, with all that it started', async () => {
+  it('kills a hanging step with all its processes', async () => {
     const hangs = 'sleep 1000 & (trap "" TERM; sleep 1000); touch /srv/on';
     const late = await runSteps(container, [step('fetch', hangs, { timeout: 1 })], NEVER);
     expect(late).toMatchObject({ step: 'fetch', how: 'did not end in 1 s' });
@@ -72,7 +72,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
   });
   if (options.whole === false) return;
 
-  it('a step that kills what runs it is a failure too', async () => {
+  it('a step that kills its runner is a failure', async () => {
     const failure = await runSteps(container, [step('kill', 'kill -9 $PPID'), step('never', 'true')], NEVER);
     expect(failure).toMatchObject({ step: 'kill, or never' });
   });
@@ -100,7 +100,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     });
   });
 
-  it('hides files, folders, links and what links point to', async () => {
+  it('hides files, folders, links and the targets of links', async () => {
     await sh(container, REPOSITORY);
     await sh(
       container,
@@ -115,25 +115,25 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     expect((await takePatch(container, snapshot, NEVER)).patch.toString()).toBe('');
   });
 
-  it('refuses to hide what cannot be hidden', async () => {
+  it('fails when a path cannot be hidden', async () => {
     await sh(container, REPOSITORY);
     const refused = (path: string) =>
       expect(conceal({ hidden: [path] })).rejects.toMatchObject({ failureClass: 'setup_failed' });
     await refused('/proc/version');
     await refused(container.workdir);
     await refused('/');
-    // Committed, gone since, and still told by the history.
+    // Committed and removed, but still in the history.
     await sh(container, 'git rm -qf pkg/b.py; git -c user.name=n -c user.email=e commit -qm rm');
     await refused(`${container.workdir}/pkg/b.py`);
     await conceal({ hidden: [`${container.workdir}/pkg/b.py`], history: 'replaced' });
   });
 
-  /** As much as anybody can look for: every object there is, whatever reaches it or not. */
+  /** Every object of the repository, reachable or not. */
   const EVERYTHING = `git log --all --format=%s%n%an%n%ad; git for-each-ref; git remote -v; git stash list; git reflog --all
     git fsck --lost-found --unreachable --no-reflogs; find / -xdev -path /proc -prune -o -name '*.pack' -print -o -name ORIG_HEAD -print
     for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o; done; grep -ra 'the secret' .git || true`;
 
-  it('a history that is replaced tells nothing, and the patch is taken as ever', async () => {
+  it('a replaced history reveals nothing, and the patch is unchanged', async () => {
     await sh(container, REPOSITORY);
     await sh(
       container,
@@ -172,7 +172,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     expect(patch.toString()).not.toMatch(/\+left by the setup|secret/);
   });
 
-  it('each instance of an image loses its own future, whichever of them was first', async () => {
+  it('each instance of an image loses its own later history, in any order', async () => {
     const git = 'git -c user.name=n -c user.email=e@x';
     const commits = `git init -q -b main .; echo 1 >a.py; git add -A; ${git} commit -qm one; echo 'the future' >>a.py; ${git} commit -qam two`;
     const given = spec(await subject().runtime.ensureImage(subject().image, NEVER));
@@ -191,7 +191,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     };
     const older = 'git reset -q --hard HEAD~1';
     expect([await seen(), await seen(older), await seen(older), await seen()]).toEqual(['1', '0', '0', '1']);
-    // The newer one alone is known to have nothing to remove.
+    // Only the newer one is known to have no unreachable objects.
     expect(cleanPlans.size).toBe(1);
   });
 
@@ -206,7 +206,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
       git -c user.name=n -c user.email=e commit -qm one; git rm -q x; git -c user.name=n -c user.email=e commit -qm two
       git config core.worktree WORK`,
     ],
-  ])('%s becomes a repository of its own', async (_what, script) => {
+  ])('%s becomes a separate repository', async (_what, script) => {
     await sh(container, script.replaceAll('WORK', container.workdir));
     await sh(container, 'echo here >here.txt');
     const snapshot = await conceal({ history: 'replaced' });
