@@ -5,7 +5,7 @@ import { openedThought, splitThinking } from './thinking.ts';
 const read = (text: string, { tools = true, opened = false, parser = 'auto' as const } = {}) =>
   parseAnswer(text, {
     withTools: tools,
-    ...{ parser, opened: opened && openedThought('<think>'), callId: (place: number) => `c${place}` },
+    ...{ parser, opened: opened && openedThought('<think>'), callId: (index: number) => `c${index}` },
   });
 
 describe('thinking', () => {

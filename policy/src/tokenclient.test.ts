@@ -19,12 +19,12 @@ const CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</t
 const write = ({ role, content, tool_calls: calls = [] }: Message): string =>
   `${role}:${content}${calls.map(({ function: { name, arguments: args } }) => `<tool_call>\n{"name": "${name}", "arguments": ${args}}\n</tool_call>`).join('')}${END}`;
 
-/** Answers every prompt with one text; throws `faults` in order when the template is asked to render a call. */
+/** Answers every prompt with one text; throws `faults` in order when the template is requested to render a call. */
 function endpoint(answer: string, faults: Error[] = [], writeMessage = write) {
   const ids = (text: string) => Array.from(text, (character) => character.charCodeAt(0));
-  const asked: string[] = [];
+  const routes: string[] = [];
   const post: Post = async (route, pieces) => {
-    asked.push(route);
+    routes.push(route);
     const body = JSON.parse(pieces.map(String).join(''));
     if (route === 'completions') {
       const token_ids = ids(answer + END);
@@ -39,7 +39,7 @@ function endpoint(answer: string, faults: Error[] = [], writeMessage = write) {
       tokens: ids(messages.map(writeMessage).join('') + (body.add_generation_prompt ? 'A:' : '')),
     });
   };
-  return { post, asked };
+  return { post, routes };
 }
 const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
@@ -66,7 +66,7 @@ test('a call without markers is read although its arguments contain a marker of 
 });
 
 test("an error of the template's endpoint does not lose a received answer", async () => {
-  const { post, asked } = endpoint(`I leave out [TOOL_CALLS].\n${CALL}`, [
+  const { post, routes } = endpoint(`I leave out [TOOL_CALLS].\n${CALL}`, [
     new Error('reset'),
     new Error('reset'),
   ]);
@@ -76,6 +76,6 @@ test("an error of the template's endpoint does not lose a received answer", asyn
   await expect(client.ask(CHAT, TOOLS, post)).rejects.toThrow('reset');
   const { message } = await client.ask(CHAT, TOOLS, post);
   expect(message.tool_calls).toHaveLength(1);
-  expect(asked.filter((route) => route === 'completions')).toHaveLength(1);
+  expect(routes.filter((route) => route === 'completions')).toHaveLength(1);
   expect(client.keptTokens()).toBe(0);
 });

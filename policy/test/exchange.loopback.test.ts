@@ -20,20 +20,20 @@ async function clientOf(answer: RequestListener) {
 }
 
 const signal = () => new AbortController().signal;
-const SAID = JSON.stringify({ said: 'ünï'.repeat(40_000) });
+const TEXT = JSON.stringify({ said: 'ünï'.repeat(40_000) });
 
 test.each([
   ['gzip', gzipSync],
   ['deflate', deflateSync],
   ['br', brotliCompressSync],
 ] as const)('an answer that a proxy compresses by %s unasked is read', async (encoding, compress) => {
-  const asked: (string | undefined)[] = [];
+  const encodings: (string | undefined)[] = [];
   const client = await clientOf((request, response) => {
-    asked.push(request.headers['accept-encoding'] as string);
-    response.writeHead(200, { 'content-encoding': encoding }).end(compress(SAID));
+    encodings.push(request.headers['accept-encoding'] as string);
+    response.writeHead(200, { 'content-encoding': encoding }).end(compress(TEXT));
   });
-  expect((await client.postWhole('chat', ['{}'], signal())).toString('utf8')).toBe(SAID);
-  expect(asked).toEqual(['identity']);
+  expect((await client.postWhole('chat', ['{}'], signal())).toString('utf8')).toBe(TEXT);
+  expect(encodings).toEqual(['identity']);
 });
 
 test('the pieces of a body arrive as one body with its length in bytes', async () => {

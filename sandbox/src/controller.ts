@@ -92,11 +92,11 @@ export class Controller {
 
   /**
    * `run` runs the text as a command, `recover` returns the output of command `seq` of a lost controller. Rejects with
-   * ShellLostError. @param keep bytes of the output's head, and of its tail
+   * ShellLostError. @param endBytes bytes of the output's head, and of its tail
    */
-  request(verb: 'run' | 'recover', seq: number, keep: number, text = Buffer.alloc(0)): Promise<Reply> {
-    const reply = this.#reader.next(seq, 2 * keep + PIPE_BYTES);
-    this.#write(`${verb} ${seq} ${text.length} ${keep}\n`, text);
+  request(verb: 'run' | 'recover', seq: number, endBytes: number, text = Buffer.alloc(0)): Promise<Reply> {
+    const reply = this.#reader.next(seq, 2 * endBytes + PIPE_BYTES);
+    this.#write(`${verb} ${seq} ${text.length} ${endBytes}\n`, text);
     return reply;
   }
 

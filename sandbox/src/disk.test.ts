@@ -36,13 +36,13 @@ if (process.getuid?.() === 0) {
       await rm(folder, { recursive: true });
     });
     const runtime = { diskFree: () => diskFree(folder) };
-    let asked = 0;
+    let checks = 0;
     using quiet = watchDisk(runtime, async () => false);
     expect(await quiet.wasFull()).toBe(false);
     using neighbour = watchDisk(runtime, async () => false);
-    using culprit = watchDisk(runtime, async () => ++asked > 0);
+    using culprit = watchDisk(runtime, async () => ++checks > 0);
     await writeFile(join(folder, 'filler'), Buffer.alloc(60 * 1024 ** 2));
-    while (asked === 0 || !(await neighbour.wasFull())) await sleep(20);
+    while (checks === 0 || !(await neighbour.wasFull())) await sleep(20);
     await rm(join(folder, 'filler'));
     expect(await diskIsFull(runtime)).toBe(false);
     expect(await neighbour.wasFull()).toBe(true);

@@ -81,7 +81,7 @@ export class ReplyReader {
     return at < 0 ? null : text.slice(at);
   }
 
-  #keep(bytes: Buffer): void {
+  #setBytes(bytes: Buffer): void {
     this.#chunks = bytes.length > 0 ? [bytes] : [];
     this.#bytes = bytes.length;
   }
@@ -99,10 +99,10 @@ export class ReplyReader {
     const endAt = all.length - endLine.length;
     if (Number(seq) !== waiting.seq) {
       // A late reply to an earlier request. The reply to the current one may have begun behind it.
-      this.#keep(all.subarray(at < 0 ? endAt + lineEnd + 1 : at));
+      this.#setBytes(all.subarray(at < 0 ? endAt + lineEnd + 1 : at));
       return;
     }
-    this.#keep(Buffer.alloc(0));
+    this.#setBytes(Buffer.alloc(0));
     this.#waiting = null;
     if (at < 0) waiting.reject(new ShellLostError('its reply has no beginning'));
     else waiting.resolve({ body: all.subarray(at + begin.length, endAt), fields });

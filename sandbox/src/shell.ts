@@ -55,7 +55,7 @@ export async function openPreparedShell(
   options: ShellOptions,
   preparation: Preparation,
 ): Promise<{ shell: Shell; prepared: PreparationResult }> {
-  const shell = new HeldShell(container, options);
+  const shell = new PersistentShell(container, options);
   const limit = AbortSignal.timeout(OPEN_TIMEOUT_MS + preparation.timeoutMs);
   const { prepared } = await shell.open(options.signal ?? limit, preparation);
   return { shell, prepared };
@@ -67,7 +67,7 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined
   return ending.by === 'itself' ? ending.value : undefined;
 }
 
-class HeldShell implements Shell {
+class PersistentShell implements Shell {
   readonly #container: Container;
   readonly #options: ShellOptions;
   readonly #scratch = `.sf-${newId()}`;
@@ -139,21 +139,21 @@ class HeldShell implements Shell {
     const open = this.#controller;
     const controller = open && !open.isLost ? open : await this.#reopen(options.signal);
     const seq = ++this.#seq;
-    const keep = Math.max(1, Math.ceil(options.maxOutputBytes / 2));
+    const endBytes = Math.max(1, Math.ceil(options.maxOutputBytes / 2));
     const startedAt = performance.now();
     const seconds = () => (performance.now() - startedAt) / 1000;
     // A command line cannot contain NUL; bash drops NUL from scripts too.
-    const answer = controller.request('run', seq, keep, Buffer.from(command.replaceAll('\0', '')));
+    const answer = controller.request('run', seq, endBytes, Buffer.from(command.replaceAll('\0', '')));
     const ended = await replyOrReason(answer, options);
     if (ended instanceof ShellLostError) {
-      return this.#afterLoss(controller, seq, keep, seconds(), 'shell_reopened', options);
+      return this.#afterLoss(controller, seq, endBytes, seconds(), 'shell_reopened', options);
     }
     if (ended === 'timeout' || ended === 'abort') {
       const late = await this.#kill(controller, seq, answer);
       options.signal.throwIfAborted();
-      if (!late) return this.#afterLoss(controller, seq, keep, seconds(), 'timed_out', options);
+      if (!late) return this.#afterLoss(controller, seq, endBytes, seconds(), 'timed_out', options);
       await controller.account(late);
-      return { ...outputOf(late, keep), exitCode: null, seconds: seconds(), note: 'timed_out' };
+      return { ...outputOf(late, endBytes), exitCode: null, seconds: seconds(), note: 'timed_out' };
     }
     const exitCode = Number(ended.fields[0]);
     const risen = await controller.account(ended);
@@ -161,7 +161,7 @@ class HeldShell implements Shell {
     // The memory limit killed a process of this command, or the pids limit made it fail.
     const isLimited = risen.oom || (exitCode !== 0 && risen.forks);
     const note = isLimited ? 'killed_by_limit' : null;
-    return { ...outputOf(ended, keep), exitCode, seconds: seconds(), note };
+    return { ...outputOf(ended, endBytes), exitCode, seconds: seconds(), note };
   }
 
   /** Kills the running command from outside. Returns the controller's reply, or null when the controller does not answer. */
@@ -177,10 +177,10 @@ class HeldShell implements Shell {
   }
 
   /** True when only the command was killed, false when all processes were. */
-  #killCommand({ nonce }: Controller, seq: number, keep: readonly number[]): Promise<boolean> {
+  #killCommand({ nonce }: Controller, seq: number, spared: readonly number[]): Promise<boolean> {
     return killCommand(
       (argv, options) => this.#container.exec(argv, options),
-      { mark: `${nonce}.${seq}`, keep, privatePids: this.#container.privatePids ?? false },
+      { mark: `${nonce}.${seq}`, keep: spared, privatePids: this.#container.privatePids ?? false },
       async () => this.#container.killProcesses?.(),
     );
   }
@@ -189,7 +189,7 @@ class HeldShell implements Shell {
   async #afterLoss(
     controller: Controller,
     seq: number,
-    keep: number,
+    endBytes: number,
     seconds: number,
     note: 'shell_reopened' | 'timed_out',
     options: RunOptions,
@@ -200,18 +200,18 @@ class HeldShell implements Shell {
     const fresh = await this.#reopen(options.signal);
     const isKilled = hasRisen(controller.oomKills, fresh.oomKills);
     if (isKilled) await requireOwnKills(this.#container);
-    const recovered = await this.#recover(fresh, seq, keep);
+    const recovered = await this.#recover(fresh, seq, endBytes);
     return {
-      ...(recovered ? outputOf(recovered, keep) : { head: Buffer.alloc(0), tail: null, outputBytes: 0 }),
+      ...(recovered ? outputOf(recovered, endBytes) : { head: Buffer.alloc(0), tail: null, outputBytes: 0 }),
       exitCode: null,
       seconds,
       note: isKilled && note === 'shell_reopened' ? 'killed_by_limit' : note,
     };
   }
 
-  async #recover(controller: Controller, seq: number, keep: number): Promise<Reply | null> {
+  async #recover(controller: Controller, seq: number, endBytes: number): Promise<Reply | null> {
     try {
-      return (await within(controller.request('recover', seq, keep), AFTER_KILL_MS)) ?? null;
+      return (await within(controller.request('recover', seq, endBytes), AFTER_KILL_MS)) ?? null;
     } catch (error) {
       this.#options.log?.debug({ error: errorMessage(error) }, 'output of a lost shell not recovered');
       return null;
@@ -267,12 +267,12 @@ async function replyOrReason(
   return ending.by === 'itself' ? ending.value : ending.by;
 }
 
-function outputOf(reply: Reply, keep: number): Pick<CommandResult, 'head' | 'tail' | 'outputBytes'> {
+function outputOf(reply: Reply, endBytes: number): Pick<CommandResult, 'head' | 'tail' | 'outputBytes'> {
   const { body, fields } = reply;
   const split = parseCount(fields[2]);
   const total = parseCount(fields[1]) ?? body.length;
   if (split !== null)
     return { head: body.subarray(0, split), tail: body.subarray(split), outputBytes: total };
-  if (body.length <= 2 * keep) return { head: body, tail: null, outputBytes: body.length };
-  return { head: body.subarray(0, keep), tail: body.subarray(-keep), outputBytes: body.length };
+  if (body.length <= 2 * endBytes) return { head: body, tail: null, outputBytes: body.length };
+  return { head: body.subarray(0, endBytes), tail: body.subarray(-endBytes), outputBytes: body.length };
 }

@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const start = async (): Promise<Container> =>
   runtime.start(spec(await runtime.ensureImage(`dir:${(await minimalImage()).tree}`, NEVER)), NEVER);
-const said = async (container: Container, script: string): Promise<string> =>
+const outputOf = async (container: Container, script: string): Promise<string> =>
   (await sh(container, script)).output.toString();
 
 test('more files than one command line can pass are written', async () => {
@@ -31,7 +31,7 @@ test('more files than one command line can pass are written', async () => {
   const content = Buffer.from('a'.repeat(60 * 1024));
   const files = Array.from({ length: 40 }, (_, at) => ({ path: `/opt/many/${at}`, content }));
   await container.putFiles(files, NEVER);
-  expect(await said(container, 'ls /opt/many | wc -l; cat /opt/many/* | wc -c')).toBe(
+  expect(await outputOf(container, 'ls /opt/many | wc -l; cat /opt/many/* | wc -c')).toBe(
     `40\n${40 * content.length}\n`,
   );
 });
@@ -56,11 +56,11 @@ test('killing an entering process leaves other processes unaffected', async () =
   await using one = await start();
   await using other = await start();
   const files = (): number => readdirSync('/proc/self/fd').length;
-  await said(one, 'true');
+  await outputOf(one, 'true');
   const before = files();
   for (let round = 0; round < 4; round++)
     await Promise.all(Array.from({ length: 20 }, (_, at) => enterAndEnd(at % 2 ? one : other, at)));
   for (const container of [one, other])
-    expect(await said(container, 'cat /proc/[0-9]*/comm | grep -c sleep || true')).toBe('0\n');
+    expect(await outputOf(container, 'cat /proc/[0-9]*/comm | grep -c sleep || true')).toBe('0\n');
   expect(await poll(() => files() <= before, { pauseMs: 50, withinMs: 60_000 })).toBe(true);
 });

@@ -16,10 +16,10 @@ const hog = (megabytes: number): string =>
   `python3 -c 'x = b"x" * ${megabytes * MEGABYTE}; import time; time.sleep(3600)'`;
 
 /**
- * @param held whether the kernel or the watchdog enforces the limit; the kernel's part is the same in every runtime and runs
+ * @param by whether the kernel or the watchdog enforces the limit; the kernel's part is the same in every runtime and runs
  * completely only in `npm run ci:full`
  */
-export function memoryContract(subject: () => Subject, held: 'enforced' | 'watched'): void {
+export function memoryContract(subject: () => Subject, by: 'enforced' | 'watched'): void {
   let container: Container;
   let shell: Shell;
   let neighbour: Container;
@@ -33,7 +33,7 @@ export function memoryContract(subject: () => Subject, held: 'enforced' | 'watch
     await shell[Symbol.asyncDispose]();
     await container[Symbol.asyncDispose]();
   };
-  const neighbourHolds = async (): Promise<void> => {
+  const neighbourWorks = async (): Promise<void> => {
     expect((await sh(neighbour, 'kill -0 $(cat /tmp/holds) && echo holds')).output.toString()).toBe(
       'holds\n',
     );
@@ -54,16 +54,16 @@ export function memoryContract(subject: () => Subject, held: 'enforced' | 'watch
     expect(await run(hog(400))).toMatchObject({ exitCode: 137, note: 'killed_by_limit' });
     expect(await run('echo "still $((6 * 7))"')).toMatchObject({ exitCode: 0, note: null });
     expect(await container.state()).toBe('running');
-    await neighbourHolds();
+    await neighbourWorks();
   });
 
-  describeIf(held === 'watched' || WHOLE, 'processes together and plain execs', () => {
+  describeIf(by === 'watched' || WHOLE, 'processes together and plain execs', () => {
     it('kills a process of many that exceed the limit together, and reports it', async () => {
       const together = `for i in 1 2 3 4; do ${hog(90)} & done; wait -n; echo "one ended with $?"; kill -9 $(jobs -p) 2>/dev/null; exit 5`;
       const result = await run(together);
       expect(result.head.toString()).toContain('one ended with 137');
       expect(result).toMatchObject({ exitCode: 5, note: 'killed_by_limit' });
-      await neighbourHolds();
+      await neighbourWorks();
     });
 
     it('counts the kill of a plain exec', async () => {
@@ -94,7 +94,7 @@ export function memoryContract(subject: () => Subject, held: 'enforced' | 'watch
         if ((await run('exit 4')).exitCode === 4) break;
       }
       expect(await run('exit 4')).toMatchObject({ exitCode: 4, note: null });
-      await neighbourHolds();
+      await neighbourWorks();
     });
   });
 }

@@ -12,7 +12,7 @@ import { describeUnless, NEVER, sh, start, WHOLE } from './subject.ts';
 const user = process.env.SWEFARM_TEST_PODMAN_USER;
 /** Without root on control groups of version 1, the watchdog enforces the limits. */
 const watched = user !== undefined && !existsSync('/sys/fs/cgroup/cgroup.controllers');
-const held = watched ? 'watched' : 'enforced';
+const limited = watched ? 'watched' : 'enforced';
 let engine: PodmanEngine;
 beforeAll(async () => {
   engine = await startPodman(user ? { user } : {});
@@ -30,14 +30,14 @@ sandboxContract(
     const runtime = await dockerRuntime({ engine: 'podman', socketPath: engine.socketPath });
     return { runtime, image, imageWithoutBash };
   },
-  { isolated: true, limits: { memory: held, pids: held }, whole: WHOLE },
+  { isolated: true, limits: { memory: limited, pids: limited }, whole: WHOLE },
 );
 
 it('reports who enforces its limits', async () => {
   await using runtime = await dockerRuntime({ engine: 'podman', socketPath: engine.socketPath });
   const check = await runtime.check(NEVER);
   expect(check.version).toContain('Podman');
-  expect(check.limits).toMatchObject({ memory: held, pids: held });
+  expect(check.limits).toMatchObject({ memory: limited, pids: limited });
   expect(check.problems.join().includes('once a second')).toBe(watched);
 });
 
@@ -51,8 +51,10 @@ describeUnless(
       const { tree, version } = await minimalImage();
       const image = `swefarm-test/minimal:${version}`;
       await importTree(socketPath, tree, image);
-      const said: string[] = [];
-      const log = { warn: (fields: object, message: string) => said.push(message + JSON.stringify(fields)) };
+      const warnings: string[] = [];
+      const log = {
+        warn: (fields: object, message: string) => warnings.push(message + JSON.stringify(fields)),
+      };
       await using runtime = await dockerRuntime({ engine: 'podman', socketPath, answerMs: 2_000, log });
       const subject = { runtime, image, imageWithoutBash: null };
       const container = await start(subject);
@@ -68,7 +70,7 @@ describeUnless(
       await expect.poll(late, { timeout: 30_000 }).toBe(true);
 
       await inTime(container[Symbol.asyncDispose]() as Promise<void>, 30_000);
-      expect(said).toEqual([
+      expect(warnings).toEqual([
         expect.stringMatching(`^container left for the reaper.*${container.id}.*did not answer`),
       ]);
       expect(await killWithoutEngine(container.id)).toBe(0);

@@ -12,26 +12,26 @@ async function silentEngine() {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-silent-'));
   const socketPath = join(folder, 'engine.sock');
   /** The requests by id. */
-  const asked: string[] = [];
-  const kept: ServerResponse[] = [];
-  let held = true;
+  const requested: string[] = [];
+  const waiting: ServerResponse[] = [];
+  let stalled = true;
   const server = createServer((request, answer) => {
     const id = /\/containers\/(\w+)\?/.exec(request.url ?? '')?.[1];
     if (request.method !== 'DELETE' || !id) answer.writeHead(500).end('{}');
-    else if (!held) answer.writeHead(404).end('{"message":"no such container"}');
+    else if (!stalled) answer.writeHead(404).end('{"message":"no such container"}');
     else {
-      asked.push(id);
-      kept.push(answer);
+      requested.push(id);
+      waiting.push(answer);
     }
   });
   await once(server.listen(socketPath), 'listening');
   return {
     socketPath,
-    asked,
+    requested,
     /** Answers all open and later requests. */
     letGo() {
-      held = false;
-      for (const answer of kept) answer.writeHead(204).end();
+      stalled = false;
+      for (const answer of waiting) answer.writeHead(204).end();
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
@@ -54,7 +54,7 @@ test('a late removal is requested once, takes no slot, and ends when the engine 
         message: expect.stringContaining('did not answer in 0.05 s'),
       });
   }
-  expect([...engine.asked].sort()).toEqual([...ids].sort());
+  expect([...engine.requested].sort()).toEqual([...ids].sort());
 
   engine.letGo();
   await expect

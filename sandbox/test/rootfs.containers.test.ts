@@ -48,7 +48,7 @@ describe('rootfs', () => {
   afterAll(() => runtime[Symbol.asyncDispose]());
   const start = async (image: string, changes = {}): Promise<Container> =>
     runtime.start(spec(await runtime.ensureImage(image, NEVER), changes), NEVER);
-  const said = async (container: Container, script: string): Promise<string> =>
+  const outputOf = async (container: Container, script: string): Promise<string> =>
     (await sh(container, script)).output.toString().trim();
 
   it('leaves nothing in the scratch folder when it cannot be opened', async () => {
@@ -71,7 +71,7 @@ describe('rootfs', () => {
       archive = await dockerArchive(tree);
     });
 
-    it('of an engine are exported once, with configuration and owners, without a leftover container', async () => {
+    it('of an engine are exported once, with configuration and owners', async () => {
       const { version } = await minimalImage();
       const docker = new Docker({ socketPath });
       await importTree(socketPath, tree, `swefarm-test/minimal:${version}`);
@@ -103,7 +103,7 @@ describe('rootfs', () => {
 
     it('of a docker-archive stay after the runtime was closed', async () => {
       await using container = await start(`docker-archive:${archive}`, { workdir: '/made/by/start' });
-      expect(await said(container, 'pwd; cat /layered; ls /testbed')).toBe('/made/by/start\nsecond');
+      expect(await outputOf(container, 'pwd; cat /layered; ls /testbed')).toBe('/made/by/start\nsecond');
       await using other = await rootfsRuntime(places);
       const image = await other.ensureImage(`docker-archive:${archive}`, NEVER);
       expect(image.digest).toBe(container.spec.image.digest);
@@ -146,16 +146,20 @@ describe('rootfs', () => {
 
     it('shows the system and the example, and no files of people', async () => {
       await using container = await start(`host+dir:${examples}`);
-      expect(await said(container, 'cat file; ls /opt; python3 -c "print(6*7)"')).toBe('example\nenv\n42');
-      const hidden = await said(
+      expect(await outputOf(container, 'cat file; ls /opt; python3 -c "print(6*7)"')).toBe(
+        'example\nenv\n42',
+      );
+      const hidden = await outputOf(
         container,
         `ls -A /root /home /run /srv /var/lib ${folder} 2>/dev/null | grep -v : || true`,
       );
       expect(hidden.trim()).toBe('');
       expect(
-        await said(container, 'ls /etc/shadow /etc/ssh /etc/sudoers /etc/docker 2>/dev/null | wc -l'),
+        await outputOf(container, 'ls /etc/shadow /etc/ssh /etc/sudoers /etc/docker 2>/dev/null | wc -l'),
       ).toBe('0');
-      expect(await said(container, 'awk -F: "\\$3 >= 1000 && \\$3 != 65534" /etc/passwd | wc -l')).toBe('0');
+      expect(await outputOf(container, 'awk -F: "\\$3 >= 1000 && \\$3 != 65534" /etc/passwd | wc -l')).toBe(
+        '0',
+      );
       await sh(container, 'echo changed > file; echo new > /etc/new; rm -rf /opt/env');
       expect(await readFile(join(examples, 'testbed/file'), 'utf8')).toBe('example\n');
       expect(existsSync('/etc/new')).toBe(false);
@@ -174,35 +178,38 @@ describe('rootfs', () => {
       const script = `import socket
 s = socket.socket(); s.bind(("localhost", 0)); s.listen()
 socket.create_connection(s.getsockname()); print("connected", socket.gethostname())`;
-      expect(await said(container, `python3 -c '${script}'`)).toBe('connected sandbox');
+      expect(await outputOf(container, `python3 -c '${script}'`)).toBe('connected sandbox');
     });
 
     it('cannot reach kernel settings and roots of other processes', async () => {
-      expect(await said(container, '(echo x > /proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"')).toBe(
-        '1',
-      );
       expect(
-        await said(container, 'ls /proc/1/root/ 2>&1 | grep -c denied; readlink /proc/1/exe || echo none'),
+        await outputOf(container, '(echo x > /proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"'),
+      ).toBe('1');
+      expect(
+        await outputOf(
+          container,
+          'ls /proc/1/root/ 2>&1 | grep -c denied; readlink /proc/1/exe || echo none',
+        ),
       ).toBe('1\nnone');
       const calls = `import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000000), ("ptrace", 0, 0, 0, 0)):
     print(getattr(libc, call[0])(*call[1:]), ctypes.get_errno())`;
-      expect(await said(container, `python3 -c '${calls}'`)).toBe('-1 1\n-1 1\n-1 1');
+      expect(await outputOf(container, `python3 -c '${calls}'`)).toBe('-1 1\n-1 1\n-1 1');
     });
 
     it('inherits only the standard streams, which can be reopened', async () => {
-      const files = (await said(container, 'for f in /proc/self/fd/*; do readlink $f || true; done')).split(
-        '\n',
-      );
+      const files = (
+        await outputOf(container, 'for f in /proc/self/fd/*; do readlink $f || true; done')
+      ).split('\n');
       expect(files.filter((file) => !/fifo|pipes|\/dev\/null|^pid:|\/fd$/.test(file))).toEqual([]);
       // The report of its end is a pipe too, and must not reach the inside.
-      const numbers = await said(
+      const numbers = await outputOf(
         container,
         'for f in /proc/self/fd/*; do if [ -p $f ]; then basename $f; fi; done',
       );
       expect(numbers.split('\n').filter((fd) => !['0', '1', '2'].includes(fd))).toEqual([]);
-      expect(await said(container, 'echo a > /dev/stdout; echo b > /dev/stderr')).toBe('a\nb');
+      expect(await outputOf(container, 'echo a > /dev/stdout; echo b > /dev/stderr')).toBe('a\nb');
     });
 
     it('changes of /dev, /proc and /sys affect no other process, and the masks stay', async () => {
@@ -217,10 +224,14 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
           'echo a >/dev/null && head -c 1 /dev/zero | wc -c; [ -c /dev/null ] && echo device',
         );
         expect(next.output.toString()).toBe('1\ndevice\n');
-        expect(await said(own, '(echo x >/proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"')).toBe('1');
+        expect(await outputOf(own, '(echo x >/proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"')).toBe(
+          '1',
+        );
         // The host's programs and procfs, which entering processes use, must be invisible.
-        expect(await said(own, 'cut -d" " -f5 /proc/self/mountinfo | grep -c "^/tree" || true')).toBe('0');
-        expect(await said(own, 'ls /proc | grep -c "^[0-9]*$" | awk "{ print (\\$1 < 10) }"')).toBe('1');
+        expect(await outputOf(own, 'cut -d" " -f5 /proc/self/mountinfo | grep -c "^/tree" || true')).toBe(
+          '0',
+        );
+        expect(await outputOf(own, 'ls /proc | grep -c "^[0-9]*$" | awk "{ print (\\$1 < 10) }"')).toBe('1');
       } finally {
         await own[Symbol.asyncDispose]();
       }
@@ -237,7 +248,7 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     });
   });
 
-  it('without control groups the watchdog kills the largest process and ends a full-disk sandbox', async () => {
+  it('without control groups the watchdog kills the largest process and limits the disk', async () => {
     await using bare = await rootfsRuntime({ ...places, cgroups: false });
     const image = await bare.ensureImage(`dir:${tree}`, NEVER);
     const limits = { ...LIMITS, memoryBytes: 200_000_000, diskBytes: 50_000_000 };
@@ -282,7 +293,7 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     expect(await lost.state()).toBe('killed');
     await expect(sh(lost, 'true')).rejects.toMatchObject({ failureClass: 'sandbox_lost' });
     await using next = await own.start(spec(image), NEVER);
-    expect(await said(next, 'echo alive')).toBe('alive');
+    expect(await outputOf(next, 'echo alive')).toBe('alive');
   });
 
   const root = process.getuid?.() === 0 ? null : 'only root can make what belongs to somebody else';

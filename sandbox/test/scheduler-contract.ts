@@ -37,9 +37,9 @@ export function schedulerContract(subject: () => Subject): void {
       );
       const isIn = async () => (await container.getFile('/tmp/in', 10, NEVER)) !== null || null;
       expect(await poll(isIn, { pauseMs: 50, withinMs: 60_000 })).toBe(true);
-      const told = (await descendants()).filter((pid) => !before.has(pid)).sort(order);
-      expect(told.length).toBeGreaterThan(2);
-      for (const pid of told) {
+      const signalled = (await descendants()).filter((pid) => !before.has(pid)).sort(order);
+      expect(signalled.length).toBeGreaterThan(2);
+      for (const pid of signalled) {
         try {
           process.kill(pid, 'SIGTERM');
         } catch {

@@ -28,7 +28,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
   afterEach(async () => {
     await container[Symbol.asyncDispose]();
   });
-  const said = async (script: string): Promise<string> =>
+  const outputOf = async (script: string): Promise<string> =>
     (await sh(container, script)).output.toString().trim();
   /** Prepares the tree for an agent, as a rollout does. */
   const conceal = async (changes: Partial<Concealment>): Promise<Snapshot> => {
@@ -45,7 +45,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
       step('two', 'cat; printf two >>/srv/said'),
     ];
     expect(await runSteps(container, steps, NEVER)).toBeNull();
-    expect(await said('cat /srv/said')).toBe(`north ${container.workdir} two`);
+    expect(await outputOf('cat /srv/said')).toBe(`north ${container.workdir} two`);
   });
 
   it('reports the failed step, its exit code and output, and runs no further step', async () => {
@@ -57,7 +57,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     expect(await runSteps(container, steps, NEVER)).toEqual({
       ...{ step: 'patch', how: 'ended with exit code 7', output: 'no such branch\nswefarm-x 0 0' },
     });
-    expect(await said('ls /srv')).toBe('depot');
+    expect(await outputOf('ls /srv')).toBe('depot');
   });
 
   it('kills a hanging step with all its processes', async () => {
@@ -66,9 +66,9 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     expect(late).toMatchObject({ step: 'fetch', how: 'did not end in 1 s' });
     const passed = [step('fetch', hangs, { timeout: 1, may_fail: true }), step('go on', 'touch /srv/next')];
     expect(await runSteps(container, passed, NEVER)).toBeNull();
-    expect(await said('ls /srv; for p in /proc/[0-9]*/cmdline; do tr "\\0" " " <$p; echo; done')).not.toMatch(
-      /sleep 1000|\bon\b/,
-    );
+    expect(
+      await outputOf('ls /srv; for p in /proc/[0-9]*/cmdline; do tr "\\0" " " <$p; echo; done'),
+    ).not.toMatch(/sleep 1000|\bon\b/);
   });
   if (options.whole === false) return;
 
@@ -87,7 +87,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
       ],
     });
     await setUp(container, environment, NEVER);
-    expect(await said('cat /srv/roles')).toBe('both\nagent');
+    expect(await outputOf('cat /srv/roles')).toBe('both\nagent');
     await using clean = await open({ role: 'evaluation' });
     await setUp(clean, environment, NEVER);
     expect((await sh(clean, 'cat /srv/roles')).output.toString()).toBe('both\nclean\n');
@@ -111,7 +111,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
       ...['/srv/tests', `${container.workdir}/linked`, '/srv/odd name', '/srv/broken', '/srv/never/there'],
     ];
     const snapshot = await conceal({ hidden });
-    expect(await said('ls /srv; ls -a')).not.toMatch(/tests|real|odd name|broken|linked/);
+    expect(await outputOf('ls /srv; ls -a')).not.toMatch(/tests|real|odd name|broken|linked/);
     expect((await takePatch(container, snapshot, NEVER)).patch.toString()).toBe('');
   });
 
@@ -149,15 +149,15 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
       mkdir pkg/built; echo built >pkg/built/x; echo 'left by the setup' >>pkg/a.py; rm -f /srv/hook`,
     );
     const snapshot = await conceal({ history: 'replaced' });
-    const found = await said(EVERYTHING);
+    const found = await outputOf(EVERYTHING);
     expect(found).not.toMatch(/secret|builder's commit|unreachable|dangling|stash|origin|side/);
     expect(found).toContain('Initial commit\nswefarm\n');
     expect(
-      await said(
+      await outputOf(
         'git rev-list --all --count; git branch; git status --porcelain; ls -d /srv/lender/objects /srv/hook 2>&1 | grep -v cannot || true',
       ),
     ).toBe('1\n* main');
-    expect(await said('git show HEAD:pkg/a.py HEAD:notes.txt')).toMatch(
+    expect(await outputOf('git show HEAD:pkg/a.py HEAD:notes.txt')).toMatch(
       /left by the setup\nuntracked at start/,
     );
     await sh(
@@ -210,8 +210,8 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     await sh(container, script.replaceAll('WORK', container.workdir));
     await sh(container, 'echo here >here.txt');
     const snapshot = await conceal({ history: 'replaced' });
-    expect(await said(EVERYTHING)).not.toMatch(/secret/);
-    expect(await said('test -d .git; git log --format=%s; git status --porcelain; git ls-files')).toMatch(
+    expect(await outputOf(EVERYTHING)).not.toMatch(/secret/);
+    expect(await outputOf('test -d .git; git log --format=%s; git status --porcelain; git ls-files')).toMatch(
       /^Initial commit\n(?:.*\n)*here\.txt/,
     );
     await sh(container, 'echo new >>here.txt');

@@ -179,8 +179,8 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       async (size) => {
         const result = await run(`head -c ${size} /dev/zero | tr '\\0' x`);
         expect(result).toMatchObject({ exitCode: 0, outputBytes: size, note: null });
-        const kept = result.head.length + (result.tail?.length ?? 0);
-        expect(kept).toBe(Math.min(size, 20_000));
+        const stored = result.head.length + (result.tail?.length ?? 0);
+        expect(stored).toBe(Math.min(size, 20_000));
         expect(result.tail === null).toBe(size <= 20_000);
       },
     );

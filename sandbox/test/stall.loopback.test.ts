@@ -15,15 +15,15 @@ const ID = 'c'.repeat(64);
 
 type Stage = 'stat' | 'create' | 'start';
 
-/** Does not answer requests of the stages `held`; `modeOf` gives the mode at each check of a path. */
-async function engine(held: readonly Stage[], modeOf: (path: string) => number) {
+/** Does not answer requests of the stages `stalled`; `modeOf` gives the mode at each check of a path. */
+async function engine(stalled: readonly Stage[], modeOf: (path: string) => number) {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-stall-'));
   const socketPath = join(folder, 'engine.sock');
   const server = createServer((request, answer) => {
     const url = new URL(request.url ?? '', 'http://engine');
     const stage: Stage =
       request.method === 'HEAD' ? 'stat' : url.pathname.endsWith('/start') ? 'start' : 'create';
-    if (held.includes(stage)) return;
+    if (stalled.includes(stage)) return;
     if (stage === 'create') return void answer.writeHead(201).end('{"Id":"e"}');
     const stat = { mode: modeOf(url.searchParams.get('path') ?? ''), size: 1, linkTarget: '' };
     const header = Buffer.from(JSON.stringify(stat)).toString('base64');

@@ -27,8 +27,8 @@ test('pictures become parts after the text, and the original message is unchange
 });
 
 test("a message without the farm's own pictures is sent unchanged", () => {
-  const said: Message = { role: 'assistant', content: 'Yes.', pictures: [{ address: 'a', file }] };
-  expect(wireMessage(said)).toBe(said);
+  const foreign: Message = { role: 'assistant', content: 'Yes.', pictures: [{ address: 'a', file }] };
+  expect(wireMessage(foreign)).toBe(foreign);
   const odd = { role: 'user', content: 'x', pictures: 'none' } as unknown as Message;
   expect(wireMessage(odd)).toBe(odd);
 });

@@ -73,11 +73,11 @@ test.each([
   [{ prompt_tokens: '3', completion_tokens: 2 }, null],
   [{ prompt_tokens: 3 }, null],
   ['a lot', null],
-])('usage %j is whole numbers or none: sums of it go into results', (told, read) => {
+])('usage %j is whole numbers or none: sums of it go into results', (reported, read) => {
   const choice = { message: { role: 'assistant', content: 'yes' } };
-  expect(parseReply(bytes({ choices: [choice], usage: told })).usage).toEqual(read);
+  expect(parseReply(bytes({ choices: [choice], usage: reported })).usage).toEqual(read);
   const text = { text: 'yes', token_ids: [7] };
-  expect(parseCompletion(bytes({ choices: [text], usage: told })).usage).toEqual(read);
+  expect(parseCompletion(bytes({ choices: [text], usage: reported })).usage).toEqual(read);
 });
 
 describe('text completions', () => {

@@ -13,10 +13,10 @@ const DONE = 'data: [DONE]\n\n';
 function give(
   sink: { take(bytes: Uint8Array): unknown },
   text: string,
-  places: readonly number[] = [],
+  positions: readonly number[] = [],
 ): void {
   const bytes = Buffer.from(text);
-  const ends = [...places.map((place) => place % bytes.length).sort((a, b) => a - b), bytes.length];
+  const ends = [...positions.map((position) => position % bytes.length).sort((a, b) => a - b), bytes.length];
   let from = 0;
   for (const end of ends) {
     sink.take(bytes.subarray(from, end));
@@ -25,17 +25,17 @@ function give(
 }
 
 describe('events', () => {
-  const read = (text: string, places: number[] = [], most?: number) => {
-    const heard: string[] = [];
-    const take = createEventReader((data) => heard.push(data.toString()), most);
-    give({ take }, text, places);
-    return heard;
+  const read = (text: string, positions: number[] = [], most?: number) => {
+    const received: string[] = [];
+    const take = createEventReader((data) => received.push(data.toString()), most);
+    give({ take }, text, positions);
+    return received;
   };
   test('are the same for any pieces of bytes', () => {
     const text = ': ping\n\nevent: x\nid: 7\ndata: {"a":"ü€😀"}\r\n\r\ndata:b\n\ndata: [DONE]\n';
     fc.assert(
-      fc.property(fc.array(fc.nat(text.length * 2)), (places) => {
-        expect(read(text, places)).toEqual(['{"a":"ü€😀"}', 'b', '[DONE]']);
+      fc.property(fc.array(fc.nat(text.length * 2)), (positions) => {
+        expect(read(text, positions)).toEqual(['{"a":"ü€😀"}', 'b', '[DONE]']);
       }),
     );
   });
@@ -76,9 +76,9 @@ describe('a text completion', () => {
       ),
     );
     fc.assert(
-      fc.property(fc.array(fc.nat(2000)), (places) => {
+      fc.property(fc.array(fc.nat(2000)), (positions) => {
         const reader = new CompletionStream();
-        give(reader, stream, places);
+        give(reader, stream, positions);
         expect(reader.end()).toEqual(whole);
         expect(reader.tokens).toBe(4);
       }),
@@ -111,9 +111,9 @@ describe('a text completion', () => {
     });
   });
   test('that is cut has only whole characters in its part', () => {
-    const held = new CompletionStream();
-    give(held, piece('one', [8]) + piece('', [9]));
-    expect(held.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
+    const partial = new CompletionStream();
+    give(partial, piece('one', [8]) + piece('', [9]));
+    expect(partial.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
     const torn = new CompletionStream();
     give(torn, piece('one', [8]) + piece('\ufffd', [9]));
     expect(torn.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
@@ -216,9 +216,9 @@ describe('a chat completion', () => {
       prompt_token_ids: [1, 2, 3],
     };
     fc.assert(
-      fc.property(fc.array(fc.nat(2000)), (places) => {
+      fc.property(fc.array(fc.nat(2000)), (positions) => {
         const reader = new ChatStream();
-        give(reader, stream, places);
+        give(reader, stream, positions);
         expect(reader.end()).toEqual(parseReply(Buffer.from(JSON.stringify(whole))));
       }),
     );

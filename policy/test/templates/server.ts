@@ -113,11 +113,11 @@ async function readAll(request: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString('utf8');
 }
 
-type Said = { content: string | null; tool_calls?: { function: { arguments: string } }[] };
+type ChatMessage = { content: string | null; tool_calls?: { function: { arguments: string } }[] };
 
 /** The chat as servers pass it to templates: content is never null, and arguments are objects. */
 export const withObjects = (messages: readonly object[]): object[] =>
-  (messages as Said[]).map(({ tool_calls: calls, ...message }) => ({
+  (messages as ChatMessage[]).map(({ tool_calls: calls, ...message }) => ({
     ...{ ...message, content: message.content ?? '' },
     ...(calls && {
       tool_calls: calls.map((call) => ({

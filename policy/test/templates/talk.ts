@@ -94,7 +94,7 @@ export async function play(
   const stored: ReturnType<typeof recordTokens>[] = [];
   server.log.length = 0;
   let last: Last | null = null;
-  for (const [place, { cut, results, ...wanted }] of talk.turns.entries()) {
+  for (const [index, { cut, results, ...wanted }] of talk.turns.entries()) {
     const spoken = { ...wanted, commands: withTools ? wanted.commands.slice(0, family.calls) : [] };
     const whole = family.thought(spoken.think) + family.speech(spoken);
     const end = spoken.commands.length > 0 ? family.endOfCalls : family.end;
@@ -102,10 +102,10 @@ export async function play(
     const sample: Sample = { text, end: cut === null || text === '' ? end.model : null };
     server.say(sample);
     const reply = await speaker.ask(messages, tools, server.post);
-    stored.push(recordTokens(ledger, reply, place + 1, true));
+    stored.push(recordTokens(ledger, reply, index + 1, true));
     if (last) {
       const suffix = decode(stored.at(-1)?.prompt_suffix ?? []);
-      held(family, suffix, last, await reference({ messages, tools, open: true }));
+      requireEnd(family, suffix, last, await reference({ messages, tools, open: true }));
     }
     const calls = reply.message.tool_calls ?? [];
     if (text === whole) {
@@ -114,18 +114,18 @@ export async function play(
       assert.equal(reply.message.reasoning_content ?? '', thought);
     }
     messages.push(reply.message);
-    const said = results.slice(0, Math.max(1, calls.length));
-    for (const [i, content] of said.entries()) {
+    const answered = results.slice(0, Math.max(1, calls.length));
+    for (const [i, content] of answered.entries()) {
       const id = calls[i]?.id;
       messages.push(
         id === undefined ? { role: 'user', content } : { role: 'tool', tool_call_id: id, content },
       );
     }
-    const heard = { ...spoken, say: text === '' ? '' : spoken.say, commands: readBack(reply.message) };
-    last = { spoken: heard, sample, results: said };
+    const repeated = { ...spoken, say: text === '' ? '' : spoken.say, commands: readBack(reply.message) };
+    last = { spoken: repeated, sample, results: answered };
   }
-  const asked = [...cumulative(stored)].map(({ prompt }) => Array.from(prompt));
-  assert.deepEqual(asked, server.log);
+  const prompts = [...cumulative(stored)].map(({ prompt }) => Array.from(prompt));
+  assert.deepEqual(prompts, server.log);
 }
 
 const readBack = ({ tool_calls: calls = [] }: Message): string[] =>
@@ -138,7 +138,7 @@ const cutOff = (text: string, characters: number): string => Array.from(text).sl
  * The appended text is the end of the template's rendering of the whole chat. It contains each result, and the last answer
  * precedes it, with its end if the model sampled the end that the template writes.
  */
-function held(family: Family, suffix: string, { spoken, sample, results }: Last, whole: string): void {
+function requireEnd(family: Family, suffix: string, { spoken, sample, results }: Last, whole: string): void {
   const called = spoken.commands.length > 0;
   for (const result of results) {
     const shown = called ? (family.result ?? String)(result) : result;

@@ -35,6 +35,6 @@ it('reports watched limits only where the processes of the engine are visible', 
   onTestFinished(() => void process.kill());
   await new Promise((resolve) => process.once('spawn', resolve));
   await expect.poll(() => watchedLimits(WATCHED)).toEqual(WATCHED);
-  const held: EngineLimits = { ...WATCHED, memory: 'enforced', pids: 'enforced' };
-  expect(await watchedLimits(held)).toEqual(held);
+  const enforced: EngineLimits = { ...WATCHED, memory: 'enforced', pids: 'enforced' };
+  expect(await watchedLimits(enforced)).toEqual(enforced);
 });

@@ -25,17 +25,17 @@ it('waits as the registry requests, else with backoff, and not for other errors'
 
 it('a request above the rate limit is repeated, and a failed mirror is skipped', async () => {
   const waits: number[] = [];
-  const asked: string[] = [];
+  const requested: string[] = [];
   const settings = { atOnce: 2, mirrors: readMirrors(['docker.io/=m.example/']) };
   const fetch = createFetch(settings, async (ms) => waits.push(ms));
   const got = await fetch('a/b', async (from) => {
-    asked.push(from);
+    requested.push(from);
     if (from.startsWith('m.')) throw new Error('404');
-    if (asked.length < 4) throw new Error('429 Too Many Requests');
+    if (requested.length < 4) throw new Error('429 Too Many Requests');
     return from;
   });
   expect(got).toBe('a/b');
-  expect(asked).toEqual(['m.example/a/b', 'a/b', 'a/b', 'a/b']);
+  expect(requested).toEqual(['m.example/a/b', 'a/b', 'a/b', 'a/b']);
   expect(waits).toHaveLength(2);
 });
 

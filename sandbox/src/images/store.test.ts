@@ -126,10 +126,10 @@ it('other users cannot reach set-id programs of images, even in a folder that wa
   const asNobody = spawnSync(program, ['-u'], { uid: 65534, gid: 65534, encoding: 'utf8' });
   expect({
     code: (asNobody.error as NodeJS.ErrnoException | undefined)?.code,
-    said: asNobody.stdout ?? null,
+    output: asNobody.stdout ?? null,
   }).toEqual({
     code: 'EACCES',
-    said: null,
+    output: null,
   });
 });
 

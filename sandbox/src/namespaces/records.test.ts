@@ -73,13 +73,13 @@ test('a truncated record is logged, and removed after ten minutes', async () => 
   const record = join(folder, 'rootfs-torn', 'owner.json');
   await writeFile(record, Buffer.alloc(120));
   expect((await readRecords(folder, 'rootfs')).map(({ id }) => id)).toEqual(['rootfs-whole']);
-  const told: unknown[] = [];
-  const log = { warn: (fields: Record<string, unknown>) => void told.push(fields) };
+  const warnings: unknown[] = [];
+  const log = { warn: (fields: Record<string, unknown>) => void warnings.push(fields) };
   await removeUnowned(folder, log);
   expect(await readdir(folder)).toContain('rootfs-torn');
   const old = (Date.now() - 3_600_000) / 1000;
   await utimes(record, old, old);
   await removeUnowned(folder, log);
   expect(await readdir(folder)).toEqual(['rootfs-whole']);
-  expect(told).toEqual([{ folder: join(folder, 'rootfs-torn') }]);
+  expect(warnings).toEqual([{ folder: join(folder, 'rootfs-torn') }]);
 });

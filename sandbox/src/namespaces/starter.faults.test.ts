@@ -20,9 +20,9 @@ afterAll(async () => {
 });
 
 async function starterId(starter: Starter): Promise<number> {
-  const asked = await starter.start(['sh', '-c', 'echo $PPID'], null, false);
-  const id = Number(await text(asked.output));
-  await asked.ended;
+  const started = await starter.start(['sh', '-c', 'echo $PPID'], null, false);
+  const id = Number(await text(started.output));
+  await started.ended;
   return id;
 }
 

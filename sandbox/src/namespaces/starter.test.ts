@@ -52,7 +52,7 @@ test('a process can be interrupted and has its own group', async () => {
 });
 
 /** This process's open files in the folder of the test. */
-const held = (): string[] =>
+const openFiles = (): string[] =>
   readdirSync('/proc/self/fd').filter((fd) => {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`).startsWith(folder);
@@ -62,11 +62,11 @@ const held = (): string[] =>
   });
 
 test('an ended process leaves no file open here, even without an end of its stdin', async () => {
-  const before = held().length;
+  const before = openFiles().length;
   const started = await starter.start(['true'], null, true);
   started.output.resume();
   await started.ended;
-  const areClosed = (): boolean => held().length <= before;
+  const areClosed = (): boolean => openFiles().length <= before;
   expect(await poll(areClosed, { pauseMs: 20, withinMs: 60_000 })).toBe(true);
 });
 

@@ -55,12 +55,12 @@ export const FIRST_PROCESS: readonly Attempt[] = [
       const ended = await shell
         .run('python3 /tmp/first.py', options)
         .catch((error: unknown) => String(error));
-      const said = typeof ended === 'string' ? ended : ended.head.toString();
+      const output = typeof ended === 'string' ? ended : ended.head.toString();
       // The effect appears only now, such as a refused fork.
       await container.exec(['true'], options).catch(() => undefined);
       const state = await container.state();
-      if (state !== 'running') return `${state}: ${said}`;
-      return said.includes('done') ? null : said;
+      if (state !== 'running') return `${state}: ${output}`;
+      return output.includes('done') ? null : output;
     },
   },
 ];

@@ -37,7 +37,7 @@ export function escapeSuite(name: string, makeSubject: () => Promise<Subject>): 
         const got = await attempt.run({ container, shell, host });
         const known = KNOWN[attempt.name]?.[subject.runtime.name];
         if (known === undefined) expect(got).toBeNull();
-        else expect(got, `held by now, so no longer to be listed: ${known}`).not.toBeNull();
+        else expect(got, `the attempt fails, so remove it from the list: ${known}`).not.toBeNull();
         const alive = await neighbourShell.run('echo alive', {
           timeoutMs: 30_000,
           maxOutputBytes: 100,

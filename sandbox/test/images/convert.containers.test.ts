@@ -106,8 +106,8 @@ exec sleep 600`;
     const image = await runtime.ensureImage(name, NEVER);
     await using container = await runtime.start(spec(image, { workdir: '/' }), NEVER);
     const options = { timeoutMs: 30_000, maxOutputBytes: 1_000, signal: NEVER };
-    const said = await container.exec(['/bin/bash', '-c', 'echo it runs'], options);
-    expect(said.output.toString()).toBe('it runs\n');
+    const result = await container.exec(['/bin/bash', '-c', 'echo it runs'], options);
+    expect(result.output.toString()).toBe('it runs\n');
   });
 
   it('checks files by their digests', async () => {
