@@ -24,9 +24,7 @@ export type CleanPlans = Set<string>;
 
 type SandboxPlan = {
   spec: ContainerSpec;
-  /** From the instance's record: setup, hidden paths, history. */
   environment: InstanceEnvironment | undefined;
-  /** Shell text that activates the environment. */
   activate: string;
 };
 

@@ -10,7 +10,6 @@ import { diskIsFull } from './disk.ts';
 import { requireOwnKills } from './memorygroup.ts';
 import type { Container, ContainerState, Runtime } from './runtime.ts';
 
-/** Failures that code in a sandbox can cause. */
 const BY_CODE: ReadonlySet<FailureClass> = new Set([
   'sandbox_lost',
   'evaluation_lost',
@@ -30,12 +29,10 @@ export type Suspect = {
   runtime: Pick<Runtime, 'diskFree'>;
   /** Starts a container of the same image without untrusted code. */
   fresh(): Promise<Container>;
-  /** The disk limit; null: none. */
   diskBytes: number | null;
   signal: AbortSignal;
 };
 
-/** Whether code in a prepared sandbox caused the failure. */
 export async function isCausedByCode(error: unknown, suspect: Suspect): Promise<boolean> {
   const { container, runtime, signal } = suspect;
   if (signal.aborted || !canBeCausedByCode(error)) return false;
@@ -55,7 +52,6 @@ function canBeCausedByCode(error: unknown): boolean {
   return BY_CODE.has(failureClass) || (failureClass === 'node_memory' && cause !== undefined);
 }
 
-/** The container runs, or its process 1 ended by itself. */
 const isLeftByOthers = (state: ContainerState | null): boolean => state === 'running' || state === 'exited';
 
 /** Whether the kernel killed a process because the node, and not the sandbox, lacked memory. */

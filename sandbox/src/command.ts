@@ -13,7 +13,6 @@ export type CommandResult = {
 
 export type RunOptions = {
   timeoutMs: number;
-  /** Bytes of head and tail together. */
   maxOutputBytes: number;
   signal: AbortSignal;
 };

@@ -16,9 +16,7 @@ const INIT_REPLY_BYTES = 65_536;
 
 export type ControllerOptions = {
   workdir: string;
-  /** Shell text that runs once before all commands. */
   activate: string;
-  /** Exported to every command. */
   env: Record<string, string>;
   /** Name of the folder for its files; equal for all controllers of a shell, so that output can be recovered. */
   scratch: string;
@@ -26,7 +24,6 @@ export type ControllerOptions = {
   preparation: readonly string[];
 };
 
-/** The kernel's counts; null where they are unreadable. */
 type Counters = { oomKills: number | null; forksRefused: number | null };
 
 /** A whole number in a reply; null for anything else. A command can forge a reply, and many digits would be Infinity. */

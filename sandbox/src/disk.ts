@@ -27,7 +27,6 @@ export const freeFiles = ({ files, ffree }: Pick<StatsFs, 'files' | 'ffree'>): n
 const LOOKS = 4;
 const BETWEEN_LOOKS_MS = 50;
 
-/** Whether the disk is full for all checks. False when the disk is invisible. */
 export async function diskIsFull(runtime: Pick<Runtime, 'diskFree'>): Promise<boolean> {
   for (let look = 1; ; look++) {
     const free = await runtime.diskFree?.().catch(() => null);

@@ -1,4 +1,4 @@
-/** A container of the worker itself: to check that sandboxes start on its node, or to prepare an image. */
+/** A container of the worker itself, to check its node or to prepare an image. */
 import { ownStartMark } from '@swefarm/shared';
 import type { ContainerSpec } from './runtime.ts';
 

@@ -2,7 +2,6 @@
 import type { ContainerSpec, Owner } from './runtime.ts';
 
 const PREFIX = 'swefarm.';
-/** Every container of the farm has it, and no other container. */
 export const FARM_LABEL = `${PREFIX}farm`;
 
 export function ownerLabels(spec: Pick<ContainerSpec, 'owner' | 'role'>): Record<string, string> {

@@ -5,7 +5,6 @@ import type { Limits } from './runtime.ts';
 /** The kernel's smallest quota is 1 ms in 100 ms. */
 const LEAST_CPUS = 0.01;
 const MOST_CPUS = 8_192;
-/** Engines refuse less. */
 const LEAST_MEMORY = 6 * 1024 ** 2;
 /** The kernel's highest process id (PID_MAX_LIMIT). */
 const MOST_PIDS = 4 * 1024 ** 2;

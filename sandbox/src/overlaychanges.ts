@@ -64,7 +64,6 @@ async function walk({ at, upper }: Layer, look: ChangeVisitor, signal: AbortSign
       signal.throwIfAborted();
       const inside = `${folder}/${entry.name}`;
       const path = below(at, inside.slice(1));
-      // A device node marks a removed path; code inside cannot make one.
       look.visit({ path, removed: entry.isCharacterDevice() });
       if (entry.isDirectory() && look.entersFolder(path)) todo.push(inside);
     }

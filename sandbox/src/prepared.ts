@@ -23,7 +23,6 @@ export class PreparedContainer implements AsyncDisposable {
     });
   }
 
-  /** The container started in advance, else a new one; the caller disposes of it. */
   async take(): Promise<Container> {
     const ahead = this.#ahead;
     this.#ahead = null;

@@ -3,7 +3,6 @@ import type { Duplex } from 'node:stream';
 
 export type Reply = {
   body: Buffer;
-  /** The words of the end line after nonce, `end` and sequence number. */
   fields: string[];
 };
 

@@ -23,11 +23,9 @@ export type Limits = {
   diskBytes: number | null;
 };
 
-/** An image that is ready on this node. */
 export type ReadyImage = {
   name: string;
   digest: string;
-  /** The runtime's own handle. */
   ref: string;
   /** True: the image was fetched or unpacked for this caller. */
   pulled?: boolean;
@@ -40,7 +38,6 @@ export type ContainerSpec = {
   network: 'none' | 'egress';
   limits: Limits;
   workdir: string;
-  /** Added to the image's own environment. */
   env: Record<string, string>;
 };
 
@@ -152,7 +149,6 @@ export type ImageLine = {
   error?: string;
 };
 
-/** For `swefarm images`. */
 export type ImageInspection = {
   /**
    * `verify`: compare with the digest that the farm recorded. `instances`: instances that use the image, for runtimes with image

@@ -1,4 +1,3 @@
-/** The folder of running sandboxes. */
 import type { OwnFolder } from '@swefarm/shared';
 
 export const SCRATCH: OwnFolder = { setting: 'scratch_dir', mayBeShared: true };

@@ -24,7 +24,6 @@ const HEAD_BYTES = 16 * 1024;
 export function withoutRepositories(patch: Buffer): Buffer {
   if (!patch.includes(' 160000\n')) return patch;
   const sections = patchSections(patch).map((section) => {
-    // The head ends before the first hunk or binary part.
     const [head = ''] = section
       .subarray(0, HEAD_BYTES)
       .toString('latin1')

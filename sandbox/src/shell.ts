@@ -13,7 +13,6 @@ import type { Container } from './runtime.ts';
 
 /** Includes the activation; a conda environment is slow on a cold, loaded disk. */
 const OPEN_TIMEOUT_MS = 60_000;
-/** For the check whether bash runs. */
 const PROBE_MS = 30_000;
 const REOPEN_TRIES = 5;
 const REOPEN_PAUSE_MS = 500;
@@ -31,11 +30,9 @@ export type Preparation = { argv: readonly string[]; timeoutMs: number };
 export type PreparationResult = { exitCode: number; output: Buffer };
 
 export type ShellOptions = {
-  /** The folder of every command. */
   workdir: string;
   /** Shell text that runs once in the controller, e.g. `source …/activate testbed`; '' for none. */
   activate: string;
-  /** Exported to every command. */
   env: Record<string, string>;
   log?: { debug(fields: Record<string, unknown>, message: string): void };
   signal?: AbortSignal;
@@ -61,7 +58,6 @@ export async function openPreparedShell(
   return { shell, prepared };
 }
 
-/** Undefined after `ms`. */
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
   const ending = await waitAtMost(promise, ms);
   return ending.by === 'itself' ? ending.value : undefined;
@@ -232,7 +228,6 @@ class PersistentShell implements Shell {
     return await retry(reopen, { pauseMs: REOPEN_PAUSE_MS, tries: REOPEN_TRIES, isPassing, signal });
   }
 
-  /** Throws when the container does not run. */
   async #throwIfDead(): Promise<void> {
     const state = await this.#container.state();
     if (state === 'running') return;
@@ -254,7 +249,6 @@ class PersistentShell implements Shell {
   }
 }
 
-/** The reply, or why the wait for it ended. */
 async function replyOrReason(
   answer: Promise<Reply>,
   options: RunOptions,

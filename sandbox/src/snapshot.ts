@@ -27,7 +27,6 @@ script "$2" prepare "$3" "$4" "$5"`;
 /** Exit code of the script when files are shown that were ignored at the start. */
 const SHOWN = 8;
 const TIMEOUT_MS = 180_000;
-/** A larger patch has its own row in the reward table. */
 export const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 /** When new and changed files together are larger, they are not hashed: their patch would almost surely be too large. */
 const MAX_CHANGED_BYTES = 25 * MAX_PATCH_BYTES;
@@ -46,13 +45,10 @@ const ENV = {
 
 export type Snapshot = {
   workdir: string;
-  /** Name of the farm's git folder beside the work tree. */
   folder: string;
-  /** Id of the tree at start. */
   tree: string;
 };
 
-/** The preparation of a repository before the agent's first command. */
 export type TreePreparation = Preparation & {
   /** Returns the snapshot. Throws RolloutFailure `no_worktree`, `setup_failed` or `patch_take`. */
   snapshot(prepared: PreparationResult): Snapshot;

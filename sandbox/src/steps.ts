@@ -5,7 +5,6 @@ import type { Container, ExecResult } from './runtime.ts';
 
 const STEPS = readFileSync(new URL('./steps.sh', import.meta.url), 'utf8');
 const OUTPUT_BYTES = 64 * 1024;
-/** Added to the limits of the steps. */
 const MARGIN_MS = 15_000;
 
 /** `how`: the exit code, or that the step took too long. `output`: head and tail of the steps' output. */

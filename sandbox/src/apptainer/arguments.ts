@@ -5,16 +5,13 @@ import { sharedMemoryMount } from '../namespaces/mounts.ts';
 import type { ContainerSpec } from '../runtime.ts';
 import { TOOLS_AT, toolLine } from './tools.ts';
 
-/** All capabilities of Linux, in the order of their numbers. */
 const ALL_CAPABILITIES =
   'CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE';
 
 export type Program = {
-  /** apptainer or singularity. */
   path: string;
   root: boolean;
   bash: string;
-  /** The folder of {@link gatherTools}. */
   tools: string;
   /** Folders with files of /etc, by network. */
   base: Record<ContainerSpec['network'], string>;

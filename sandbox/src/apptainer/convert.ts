@@ -59,7 +59,6 @@ export class Converter {
   readonly #program: string;
   readonly #slots: Semaphore;
   readonly #inspection: ImageInspection;
-  /** The image of each path. */
   readonly #images = new Map<string, string>();
 
   constructor(deps: ConvertDeps, template: string, program: string) {
@@ -139,7 +138,6 @@ async function requireProgram(given: string | null): Promise<string> {
   );
 }
 
-/** Removes the files of killed conversions. The caller has the lock. */
 async function removePartials(path: string): Promise<void> {
   const start = `${basename(path)}.`;
   for (const name of await readdir(dirname(path))) {

@@ -1,4 +1,3 @@
-/** The entry of the Apptainer runtime. */
 import type { RuntimeEntry } from '../entry.ts';
 
 export const apptainer: RuntimeEntry = {

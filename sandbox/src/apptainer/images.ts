@@ -28,11 +28,9 @@ const UNPACKED_GROWTH = 4;
 export type ApptainerImage = { path: string; config: ImageConfig };
 
 export type SifImageDeps = {
-  /** `apptainer_images`. */
   templates: readonly string[];
   /** For .sif files that cannot be mounted: without root, or without loop devices and FUSE. */
   store: ImageStore;
-  /** The command line of Apptainer, without arguments. */
   command: readonly string[];
   /** Whether .sif files can be mounted; else they are unpacked once. */
   mountable: boolean;
@@ -41,7 +39,6 @@ export type SifImageDeps = {
 export class SifImages {
   readonly #deps: SifImageDeps;
   readonly #preparing: SingleFlight<ReadyImage> = createSingleFlight();
-  /** By the `ref` of the ready image. */
   readonly #ready = new Map<string, ApptainerImage>();
 
   constructor(deps: SifImageDeps) {
@@ -86,7 +83,6 @@ function notFound(name: string, tried: readonly string[]): RolloutFailure {
   return new RolloutFailure('image_not_found', `image ${name}: no .sif file or unpacked folder; ${remedy}`);
 }
 
-/** The first existing path of an image. */
 export async function findSif(
   templates: readonly string[],
   name: string,
@@ -162,6 +158,5 @@ export async function environmentOf(init: number): Promise<Record<string, string
     .filter(([name, value]) => name !== '' && !OWN.test(name) && value !== '/.singularity.d/libs');
   return Object.fromEntries(entries);
 }
-/** Variables that Apptainer adds. */
 const OWN =
   /^(APPTAINER_|SINGULARITY_|PROMPT_COMMAND$|PS1$|PWD$|OLDPWD$|SHLVL$|TERM$|HOME$|USER_PATH$|LANG$|_$)/;

@@ -11,7 +11,6 @@ import { z } from 'zod';
 
 const Origin = z.object({
   image: z.string(),
-  /** Of the .sif file. */
   sha256: z.string(),
   bytes: z.number(),
   converted_at: z.string(),

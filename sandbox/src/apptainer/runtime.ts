@@ -72,7 +72,6 @@ async function openApptainer(setup: RuntimeSetup, options: ApptainerRuntimeOptio
   return {
     ...runtimeParts(setup),
     name: 'apptainer',
-    // All nodes share the file system of the images.
     placesByImage: false,
     check: (signal) => checkApptainer(setup, installation, options.templates, signal),
     inspection: inspectSifFiles(options.templates),
@@ -122,7 +121,6 @@ function checkApptainer(
           `${program.path} does not run (${errorMessage(error)}): install it, or name it with apptainer_command`,
         );
       }),
-    // A sandbox that contains only a shell.
     start: async () => {
       const tree = join(folder, 'trial');
       await bareTree(tree, program.bash);
@@ -136,7 +134,6 @@ function checkApptainer(
   return checkRuntime(setup, trial, signal);
 }
 
-/** Reasons why images start slowly or are not found. */
 async function imageWarnings(root: boolean, templates: readonly string[]): Promise<string[]> {
   const problems: string[] = [];
   if (!(await canMountSif(root))) {

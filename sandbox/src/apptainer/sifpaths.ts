@@ -39,7 +39,6 @@ function spellings(id: string): string[] {
   ];
 }
 
-/** The name without registry and tag. */
 function baseOf(image: string): string {
   const last = image.slice(image.lastIndexOf('/') + 1);
   return last.split(/[:@]/, 1)[0] ?? last;

@@ -52,7 +52,6 @@ export async function startApptainer(
   return launchSandbox(setup, id, spec, plan, signal);
 }
 
-/** Apptainer's own files are in the runtime's folder. */
 export const ownEnvironment = (folder: string): Record<string, string> => ({
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   HOME: folder,

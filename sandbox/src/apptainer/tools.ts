@@ -8,10 +8,8 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-/** The names of Apptainer, and its usual folders. */
 export const PROGRAMS = ['apptainer', 'singularity'] as const;
 export const FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/opt/apptainer/bin', '/opt/singularity/bin'];
-/** The folder's path inside. */
 export const TOOLS_AT = '/.swefarm';
 const LOADER = 'ld.so';
 
@@ -41,7 +39,6 @@ export async function bareTree(tree: string, program: string): Promise<void> {
   }
 }
 
-/** The command line of a copied program inside a sandbox. */
 export const toolLine = (name: string): string[] => [
   `${TOOLS_AT}/${LOADER}`,
   '--library-path',

@@ -41,7 +41,6 @@ export type DockerContainerDeps = {
 };
 
 const END_WAIT_MS = 30_000;
-/** 128 + SIGKILL. */
 const KILLED = 137;
 /** Exit codes of a container that was ended from outside, and of one whose end the engine missed (Docker, Podman). */
 const BY_OTHERS: ReadonlySet<number> = new Set([KILLED, 255, -1]);
@@ -56,9 +55,7 @@ export class DockerContainer implements Container {
   readonly #container: Docker.Container;
   readonly #deps: DockerContainerDeps;
   #disposed: Promise<void> | null = null;
-  /** No process is left. */
   #hasEnded = false;
-  /** The worker ended it. */
   #isEnded = false;
   /** The kernel's counts, read before the end. */
   #counts: { kills: number | null; wasFull: boolean | null } | null = null;
@@ -184,7 +181,6 @@ export class DockerContainer implements Container {
     };
   }
 
-  /** Resolves when no process is left. */
   async #stop(signal: AbortSignal): Promise<void> {
     try {
       await inTime(this.#container.kill({ signal: 'SIGKILL' })).then(
@@ -264,7 +260,6 @@ export class DockerContainer implements Container {
     return pid > 0 ? pid : null;
   }
 
-  /** Called by the watchdog. */
   countMemoryKill(): void {
     this.#watchedKills = (this.#watchedKills ?? 0) + 1;
   }

@@ -21,7 +21,6 @@ const ENTRYPOINT = [
   FIRST,
 ];
 
-/** Capabilities that package managers and test suites need as root. */
 const CAPABILITIES = [
   'CHOWN',
   'DAC_OVERRIDE',

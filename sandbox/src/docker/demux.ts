@@ -3,7 +3,6 @@ import { Duplex } from 'node:stream';
 
 const HEADER_BYTES = 8;
 
-/** Calls `onData` with slices of the payload. */
 export function createDemuxer(onData: (bytes: Buffer) => void): (chunk: Buffer) => void {
   const header = Buffer.alloc(HEADER_BYTES);
   let have = 0;

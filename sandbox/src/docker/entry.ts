@@ -1,4 +1,3 @@
-/** The entries of Docker and of Podman (by its Docker-compatible socket). */
 import { type Engine, engineSocket, imageSettings } from '../engine/settings.ts';
 import type { RuntimeEntry } from '../entry.ts';
 

@@ -15,19 +15,15 @@ import { MarkedOutput } from './marked.ts';
 const READY = 'swefarm first process\n';
 const NEVER_READY = 'swefarm no requests\n';
 const GREETING_BYTES = 64;
-/** Longer than the start on a loaded node. */
 const READY_MS = 60_000;
 const AFTER_KILL_MS = 5_000;
 /** For the end of a container after its first process, and for an answer of an idle first process. */
 const END_MS = 60_000;
-/** An archive is faster for more bytes. */
 const MOST_BYTES = 512 * 1024;
 
 /** Operations of the container that the first process does not have. */
 export type OfContainer = {
-  /** Kills every process but the first. */
   killOthers(): Promise<void>;
-  /** Kills every process. */
   kill(): Promise<void>;
   /** The exit code of the container. Rejects with RolloutFailure when the engine goes away meanwhile. */
   ended(): Promise<number>;
@@ -96,7 +92,6 @@ export class FirstProcess implements Disposable {
     await this.#ready;
   }
 
-  /** True: it takes a request. */
   async #isIdle(): Promise<boolean> {
     return (await this.#ready) && this.#isFree;
   }

@@ -5,7 +5,6 @@ import type Docker from 'dockerode';
 import type { Layer } from '../overlaypaths.ts';
 import { inTime } from './deadline.ts';
 
-/** The folders with the container's changes and with its image; null if they are not readable from here. */
 export const findLayer = (container: Docker.Container): Promise<Layer | null> =>
   inTime(container.inspect())
     .then(async (found) => {

@@ -1,4 +1,3 @@
-/** The limits that an engine enforces, by its own report. */
 import type { RuntimeCheck } from '../runtime.ts';
 
 export type EngineInfo = {
@@ -9,7 +8,6 @@ export type EngineInfo = {
   NCPU?: number;
 } & Partial<Record<'MemoryLimit' | 'SwapLimit' | 'CpuCfsQuota' | 'PidsLimit' | 'Rootless', boolean>>;
 
-/** Whether the engine can filter system calls. */
 export const hasFilter = ({ SecurityOptions }: EngineInfo): boolean =>
   SecurityOptions?.some((one) => /seccomp/.test(one)) ?? true;
 export const NO_FILTER =

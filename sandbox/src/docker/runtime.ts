@@ -39,9 +39,7 @@ import { profileFile, seccompProfile } from './seccomp.ts';
 import { type EngineLimits, watchContainer, watchedLimits } from './watch.ts';
 
 export type DockerRuntimeOptions = {
-  /** Default docker. */
   engine?: Engine;
-  /** The engine's socket, e.g. /var/run/docker.sock. */
   socketPath: string;
   /** Default: two pulls at once, no mirrors, no evictions. */
   images?: ImageSettings;
@@ -57,13 +55,11 @@ const ENGINE_SLOTS = 8;
 const START_TIMEOUT_MS = 120_000;
 const CHECK_TIMEOUT_MS = 10_000;
 
-/** Shared by the functions of the runtime. */
 type State = {
   docker: Docker;
   engine: Engine;
   creates: Semaphore;
   watchdog: Watchdog;
-  /** The system call filter in the engine's form. */
   profile: string;
   /** Removes by id. Throws RolloutFailure engine_unreachable. */
   remove(id: string): Promise<void>;
@@ -71,7 +67,6 @@ type State = {
   log: RuntimeLog | undefined;
 };
 
-/** The engine's report about itself. */
 type EngineFacts = {
   limits: EngineLimits;
   cpus: number | undefined;

@@ -86,7 +86,6 @@ function strangePersonalities(): Condition[] {
   }));
 }
 
-/** Rules that protect process 1 from the commands. */
 const firstProcessRules = (engine: Engine): Rule[] => [
   ...Object.entries(SPARES_FIRST).map(([name, { index }]) => refuse([name], EPERM, equal(index, 1))),
   ...Object.entries(engine === 'docker' ? TRACING : {}).map(([name, index]) =>

@@ -9,7 +9,6 @@ import type { Watchdog } from '../namespaces/watchdog.ts';
 import type { RuntimeCheck } from '../runtime.ts';
 import type { DockerContainer } from './container.ts';
 
-/** The limits by the engine's report. */
 export type EngineLimits = RuntimeCheck['limits'];
 
 /**

@@ -37,7 +37,6 @@ export function engineFailure(error: unknown, otherwise: FailureClass, doing: st
 /** Messages about limits that the kernel refuses, sometimes with status 500. */
 const REFUSED =
   /error setting cgroup config|cfs quota|memory limit|limit.*(?:too low|too small)|cannot unmarshal number|invalid argument.*(?:cgroup|\.max)/i;
-/** 4xx answers that may succeed later. */
 const PASSING = new Set([404, 408, 409, 429]);
 
 /** The failure of a container that the engine did not create or start: a refusal is the run's fault, unless its message means something else. */

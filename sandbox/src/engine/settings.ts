@@ -28,7 +28,6 @@ export function imageSettings(config: WorkerConfig, engine: Engine): ImageSettin
   };
 }
 
-/** DOCKER_HOST and CONTAINER_HOST are URLs; dockerode takes the path. */
 export function engineSocket(config: WorkerConfig, engine: Engine): string {
   const socket =
     engine === 'podman' ? config.podman_socket : (config.docker_socket ?? '/var/run/docker.sock');

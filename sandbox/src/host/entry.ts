@@ -1,4 +1,3 @@
-/** The entry of the `host` runtime. */
 import type { RuntimeEntry } from '../entry.ts';
 import { hostRuntime } from './runtime.ts';
 

@@ -4,7 +4,6 @@ import { errorMessage, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import { fullName } from './names.ts';
 
-/** For engines (`X-Registry-Auth`). */
 export type Credentials = { serveraddress: string } & (
   | { username: string; password: string }
   | { identitytoken: string }
@@ -19,7 +18,6 @@ const Entry = z.object({
 const File = z.object({ auths: z.record(z.string(), Entry).default({}) });
 type Entry = z.infer<typeof Entry>;
 
-/** The host names of Docker's registry in such files. */
 const HUB = /^(index|registry-1)\.docker\.io$/;
 
 /** Checks the files at the start of a worker. Throws UsageError with the file. */

@@ -12,9 +12,7 @@ export type EvictionLimits = {
   watermark: number;
   /** Names of images that are never removed; `*` stands for anything. */
   pins: readonly string[];
-  /** Share of the disk that is used now. */
   usedShare(): Promise<number>;
-  /** Milliseconds since the epoch; for tests. */
   now?: number;
 };
 
@@ -33,7 +31,6 @@ export async function evictImages<T extends UsedImage>(
   return count;
 }
 
-/** The removable images, in the order of removal. */
 export function longestUnused<T extends UsedImage>(
   images: readonly T[],
   pins: readonly string[],
@@ -69,7 +66,6 @@ export async function evictUnpacked(
   });
 }
 
-/** The used share of the disk below `folder`. Throws the error of the system call. */
 export async function usedShareOf(folder: string): Promise<number> {
   const { bavail, blocks } = await statfs(folder);
   return 1 - bavail / blocks;

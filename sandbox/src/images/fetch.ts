@@ -8,7 +8,6 @@ export type Mirror = { from: string; to: string };
 export type FetchSettings = {
   atOnce: number;
   mirrors: readonly Mirror[];
-  /** Files with credentials of registries. */
   registryAuth?: readonly string[];
 };
 

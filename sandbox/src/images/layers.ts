@@ -49,7 +49,6 @@ export async function unpacked(source: Readable): Promise<Readable> {
   return source.pipe(decoder);
 }
 
-/** Fails at the end of the stream when the digest differs. */
 function verifying(digest: string): Transform {
   const hash = createHash('sha256');
   return new Transform({

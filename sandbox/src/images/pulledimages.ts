@@ -6,7 +6,6 @@ import { z } from 'zod';
 import { withLock } from './lock.ts';
 
 const Entry = z.object({
-  /** The engine's id of the pulled image. */
   id: z.string(),
   digest: z.string(),
   bytes: z.number(),

@@ -50,9 +50,7 @@ export type ImageStore = {
   usage(): Promise<{ count: number; bytes: number }>;
   /** The removable images, without trees that take no space (the host's own). */
   kept(): Promise<KeptImage[]>;
-  /** Stamps an image as used now. */
   touch(digest: string): Promise<void>;
-  /** Removes the image. */
   drop(digest: string): Promise<void>;
 };
 

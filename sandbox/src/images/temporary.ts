@@ -3,7 +3,6 @@ import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isProcessAlive, newId, ownFolder, ownStartMark } from '@swefarm/shared';
 
-/** A name that no other process uses. */
 export const temporaryName = (): string => `${process.pid}-${ownStartMark()}-${newId()}`;
 
 const FRESH_EVERY_MS = 10 * 60_000;

@@ -53,7 +53,6 @@ export const ENTER_OPTIONS: readonly string[] = [
   ...CAPABILITIES.flatMap((name) => ['--cap-add', name]),
 ];
 
-/** @param tree the folder that contains the sandbox's /proc */
 export function procMasks(tree = ''): string[] {
   const present = (names: readonly string[]): string[] =>
     names.map((name) => `/proc/${name}`).filter(existsSync);

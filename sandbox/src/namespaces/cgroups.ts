@@ -13,7 +13,6 @@ const PERIOD_US = 100_000;
 export const OWN_PROCESSES = 8;
 /** Further processes for the farm's execs, so that they start when a command has reached the limit. */
 export const HEADROOM = 16;
-/** Groups within a sandbox's group: of the commands, and of everything else. */
 const SHELL = 'shell';
 const OTHER = 'other';
 
@@ -33,11 +32,9 @@ export type Cgroup = {
   joins: Record<'shell' | 'other', string[]>;
   /** Folders that the sandbox shows read-only, where programs look for their own limits. */
   views: { folder: string; at: string }[];
-  /** Null where memory has no control group. */
   memory: MemoryGroup | null;
 };
 
-/** A mounted hierarchy in which groups can be made. */
 type Hierarchy = { folder: string; controllers: Controller[] };
 
 /**

@@ -38,7 +38,6 @@ const ARGUMENTS_BYTES = 512 * 1024;
 /** A file's modes, and the pointers to its arguments. */
 const ARGUMENT_OVERHEAD_BYTES = 64;
 
-/** Whether the content can be an argument. */
 const isSmall = ({ content }: SandboxFile): boolean =>
   content.length <= SMALL_BYTES && !content.includes(0) && isUtf8(content);
 
@@ -58,7 +57,6 @@ function batchesOf(files: readonly SandboxFile[]): SandboxFile[][] {
   return batches;
 }
 
-/** The user of the processes. */
 export type Account = { uid: number; gid: number; home: string };
 
 export type NamespaceContainerDeps = {
@@ -73,11 +71,9 @@ export type NamespaceContainerDeps = {
    * where control groups limit the processes.
    */
   nproc: number | null;
-  /** The constant part of bubblewrap's arguments. */
   enter: readonly string[];
   /** Upper directories of its tree; the root's first. */
   layers: readonly [Layer, ...Layer[]];
-  /** Removes its files from the disk; never throws. */
   remove(): Promise<void>;
 };
 

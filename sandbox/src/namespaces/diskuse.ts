@@ -34,7 +34,6 @@ export async function diskUse(folder: string, init: number | null): Promise<Disk
   }
 }
 
-/** Returns bytes; null when the folder cannot be measured. */
 export type Measure = (folder: string) => Promise<number | null>;
 
 /** Infinite for a folder that cannot be measured in time: it has too many files. */

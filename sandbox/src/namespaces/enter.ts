@@ -15,7 +15,6 @@ const DRAIN_MS = 500;
 const AFTER_KILL_MS = 5_000;
 /** The limit of the wait for a process to be inside before it is killed. */
 const INSIDE_MS = 5_000;
-/** Attempts to kill the process, and the pause between them. */
 const MOST_TRIES = 20;
 const ENDING_MS = 50;
 
@@ -143,7 +142,6 @@ function notStarted(output: Buffer): number {
   return message.includes('No such file') ? 127 : 126;
 }
 
-/** The process's stdin and output as one stream. */
 export class EnteredStream extends Duplex {
   readonly #entered: Entered;
 

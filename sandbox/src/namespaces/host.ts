@@ -6,7 +6,6 @@ import { HOST_NAME } from './bubblewrap.ts';
 import type { Cgroups } from './cgroups.ts';
 
 const FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
-/** Programs and the Debian packages that contain them. */
 const PROGRAMS: Record<string, string> = {
   bwrap: 'bubblewrap',
   unshare: 'util-linux',

@@ -16,7 +16,6 @@ import { type Supervisor, type SupervisorOptions, startSupervisor } from './supe
 
 const script = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
 const START = script('./start.sh');
-/** The script of process 1. */
 export const INIT = script('./init.sh');
 /** The out-of-memory killer chooses process 1 last. */
 const INIT_OOM_SCORE = '-900';
@@ -34,7 +33,6 @@ export type LaunchPlan = {
   /** The command line that starts process 1 in the mount namespace. */
   command(cgroup: Cgroup | null): string[];
   supervisor: Omit<SupervisorOptions, 'root'>;
-  /** Environment of the image. @param init process 1 by its id on the host */
   env(init: number): Promise<Record<string, string>>;
   /** bubblewrap's part of the command line that enters the sandbox. */
   enter(): string[];
@@ -85,7 +83,6 @@ export async function launchSandbox(
 
 const mountTableOf = (scratchDir: string, id: string): string => join(scratchDir, id, 'mounts');
 
-/** Makes the files that the first process needs. */
 async function prepareSandbox(
   { scratchDir, cgroups }: RuntimeSetup,
   id: string,

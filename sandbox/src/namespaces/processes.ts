@@ -67,7 +67,6 @@ export function killQuietly(pid: number): boolean {
   }
 }
 
-/** The parents of zombies among these processes. */
 export function parentsOfDead(pids: readonly number[]): Set<number> {
   const parents = new Set<number>();
   for (const pid of pids) {

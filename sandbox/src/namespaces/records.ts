@@ -12,7 +12,6 @@ import type { Starter } from './starter.ts';
 
 const run = promisify(execFile);
 
-/** The first part of sandbox ids. */
 export type NamespaceRuntime = 'rootfs' | 'apptainer';
 const RECORD = 'owner.json';
 const SandboxRecord = z.object({
@@ -87,7 +86,6 @@ export async function readRecords(scratchDir: string, kind: NamespaceRuntime): P
   return owned;
 }
 
-/** The control groups in a sandbox's record; none without a record. */
 export async function readGroups(scratchDir: string, id: string): Promise<string[]> {
   if (!ID.test(id)) return [];
   const record = await recordOf(scratchDir, id);
@@ -124,7 +122,6 @@ export async function removeFolder(scratchDir: string, id: string, starter?: Sta
   }
 }
 
-/** True when the folder is gone. */
 async function removeBy(starter: Starter, line: readonly string[], folder: string): Promise<boolean> {
   const started = await starter.start(line, null, false).catch(() => null);
   if (!started) return false;

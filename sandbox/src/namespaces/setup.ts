@@ -28,11 +28,9 @@ import { startWatchdog, type Watchdog } from './watchdog.ts';
 export type RuntimeSetup = AsyncDisposable & {
   readonly kind: NamespaceRuntime;
   readonly scratchDir: string;
-  /** This runtime's folder in `scratchDir`. */
   readonly folder: string;
   readonly root: boolean;
   readonly programs: Programs;
-  /** File with the system call filter. */
   readonly filter: string;
   /** The command line that runs a script of the farm on the host. */
   shell(text: string): string[];
@@ -40,7 +38,6 @@ export type RuntimeSetup = AsyncDisposable & {
   readonly cgroups: Cgroups | null;
   readonly starter: Starter;
   readonly watchdog: Watchdog;
-  /** Sandboxes of this process. */
   readonly containers: Map<string, Container>;
   readonly log?: RuntimeLog | undefined;
   remove(id: string): Promise<void>;
@@ -135,7 +132,6 @@ async function openSetupIn(
   };
 }
 
-/** Image digests of the running sandboxes. */
 export const imagesInUse = ({ containers }: RuntimeSetup): string[] =>
   [...containers.values()].map(({ spec }) => spec.image.digest);
 

@@ -20,7 +20,6 @@ const START_TIMEOUT_MS = 30_000;
 const END_TIMEOUT_MS = 5_000;
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 
-/** The parameters of a process that enters a sandbox. */
 export type Entry = {
   /** Files to which the process writes its id to join the sandbox's control groups. */
   joins: readonly string[];
@@ -31,9 +30,7 @@ export type Entry = {
 };
 
 export type StartedProcess = {
-  /** Null when none was requested. */
   stdin: Socket | null;
-  /** Its stdout and stderr. */
   output: Socket;
   /**
    * The read end of its descriptor 3, which closes when the process and all heirs of the descriptor have ended. Its text so far:
@@ -51,7 +48,6 @@ export type StartedProcess = {
   kill(): void;
 };
 
-/** Its disposal waits for its end. */
 export type Starter = AsyncDisposable & {
   /** Starts a command line on the host. Rejects with the error of a system call. @param entry null: the process enters no sandbox */
   start(argv: readonly string[], entry: Entry | null, stdin: boolean): Promise<StartedProcess>;
@@ -151,7 +147,6 @@ class ShellStarter implements Starter {
     this.#shell = null;
     if (shell === null) return;
     const ended = once(shell, 'exit').catch(() => undefined);
-    // The worker waits for the shell's end.
     shell.ref();
     shell.stdin.end();
     const ending = await waitAtMost(ended, END_TIMEOUT_MS);
@@ -209,7 +204,6 @@ class Channel implements StartedProcess {
   #reportText = '';
   #hasEnded = false;
   #isKilled = false;
-  /** The process's id and start time. */
   #identity: { pid: number; started: string } | null = null;
   readonly cancel: () => void;
 

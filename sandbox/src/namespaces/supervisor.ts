@@ -13,7 +13,6 @@ const START_TIMEOUT_MS = 30_000;
 const END_TIMEOUT_MS = 10_000;
 const KILL_TIMEOUT_MS = 5_000;
 const LAST_WORDS_MS = 500;
-/** 128 + SIGKILL. */
 const KILLED = 137;
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
@@ -38,7 +37,6 @@ export type Supervisor = {
   hold(): Disposable;
   /** Kills every process inside but process 1. Rejects when process 1 does not answer. */
   killAll(): Promise<void>;
-  /** Resolves when every process inside has ended. */
   ended: Promise<void>;
   end(): Promise<void>;
 };
@@ -54,7 +52,6 @@ export type SupervisorOptions = {
   env?: Record<string, string>;
 };
 
-/** The supervisor's process and its output. */
 type Owner = {
   stdin: Writable;
   /** Answers of process 1, and error messages. */
@@ -77,7 +74,6 @@ export async function startSupervisor(
   const owner =
     options.id === null ? await startOwner(starter, argv) : spawnOwner(argv, options.id, options.env);
   const { ended } = owner;
-  // A write to a sandbox that has just ended fails.
   owner.stdin.on('error', () => undefined);
   const answers = readAnswers(owner.output);
   const silent = new Promise<void>((resolve) => owner.output.once('close', () => resolve()));
@@ -210,7 +206,6 @@ const OPTION: Record<string, string> = {
   user: 'user',
 };
 
-/** Opens the namespaces of process 1. */
 async function namespaceFiles(init: number, root: boolean): Promise<Map<string, number>> {
   const wanted = Object.keys(OPTION).filter((name) => name !== 'user' || !root);
   const files = new Map<string, number>();
@@ -240,7 +235,6 @@ function startFailure(stderr: string): RolloutFailure {
 }
 
 type Answers = {
-  /** Resolves with process 1's next answer. */
   next(): Promise<string>;
   /** The last of the other lines: error messages. */
   rest(): string;

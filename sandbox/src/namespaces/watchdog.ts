@@ -15,7 +15,6 @@ const BOMB = 2;
 /** After more consecutive ticks over a limit the sandbox is ended. */
 const MOST_KILLS = 20;
 const DISK_EVERY_MS = 10_000;
-/** Sandboxes measured at the same time. */
 const DISK_AT_ONCE = 4;
 
 export type WatchedSandbox = {
@@ -26,7 +25,6 @@ export type WatchedSandbox = {
   memoryBytes: number | null;
   pids: number | null;
   diskBytes: number | null;
-  /** Measured for the disk limit. */
   folder: string;
   onMemoryKill(): void;
   /** Kills all but process 1 in one system call. A fork bomb outruns single kills. */
@@ -36,7 +34,6 @@ export type WatchedSandbox = {
 };
 
 export type Watchdog = Disposable & {
-  /** Returns a function that ends the watch. */
   watch(sandbox: WatchedSandbox): () => void;
 };
 
@@ -112,7 +109,6 @@ class LimitsWatchdog implements Watchdog {
     }
     const times = (this.#over.get(one) ?? 0) + 1;
     this.#over.set(one, times);
-    // Killing single processes does not help.
     if (times > MOST_KILLS) one.end(excess);
   }
 
@@ -126,7 +122,6 @@ class LimitsWatchdog implements Watchdog {
         .then((used) => {
           if (used !== null && used > limit && this.#sandboxes.has(one)) one.end('disk');
         })
-        // A failed measurement is repeated.
         .catch(() => undefined)
         .finally(() => this.#measuring.delete(one));
     }

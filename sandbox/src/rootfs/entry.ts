@@ -1,4 +1,3 @@
-/** The entry of the rootfs runtime. */
 import { engineSocket, imageSettings } from '../engine/settings.ts';
 import type { RuntimeEntry } from '../entry.ts';
 

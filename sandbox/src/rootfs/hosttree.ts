@@ -12,7 +12,6 @@ import type { ImageStore } from '../images/store.ts';
 
 /** Mounted from the host where they are folders; links (/bin → usr/bin) are recreated. */
 const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
-/** Copied from /etc when present. */
 const ETC = [
   'alternatives',
   'bash.bashrc',
@@ -68,7 +67,6 @@ const FIRST_USER = 1000;
 const VERSION = 2;
 
 export type HostTree = {
-  /** The lowest layer. */
   tree: string;
   /** Folders of the host's root that are mounted above it. */
   folders: string[];
@@ -144,7 +142,6 @@ async function systemAccounts(path: string, root: string | null): Promise<string
     root === null
       ? lines
       : lines.map((line) => (line.startsWith('root:') ? `root:x:0:0:root:${root}` : line));
-  // Members of groups may be people.
   const shown = root === null ? made.map((line) => line.split(':').slice(0, 3).join(':').concat(':')) : made;
   return `${shown.join('\n')}\n`;
 }

@@ -31,7 +31,6 @@ import { unpackApart } from './unpack.ts';
 /** The layers and the configuration of a container. */
 export type RootImage = {
   config: ImageConfig;
-  /** Read-only layers, the topmost first. */
   lowers: string[];
   /** Folders mounted above the root (`usr`), with their layers. */
   folders: { at: string; lowers: string[] }[];
@@ -39,7 +38,6 @@ export type RootImage = {
 
 export type RootImageDeps = {
   store: ImageStore;
-  /** Null: no engine. */
   engine: ImageExporter | null;
   /** Called with each new tree before it becomes visible; a failure does not fail the image. */
   prepare(image: RootImage): Promise<void>;
@@ -55,7 +53,6 @@ export class RootImages {
   readonly #deps: RootImageDeps;
   readonly #unpacking: Semaphore = createSemaphore(UNPACK_AT_ONCE);
   readonly #preparing: SingleFlight<ReadyImage> = createSingleFlight();
-  /** By the `ref` of the ready image. */
   readonly #ready = new Map<string, RootImage>();
   readonly #trusted = new Map<string, { image: ReadyImage; until: number }>();
 

@@ -115,7 +115,6 @@ function checkRootfs(
   const trial: Trial = {
     problems: setup.programs.problems,
     version: () => bubblewrapVersion(host.bwrap),
-    // A sandbox of the host's system.
     start: async () => {
       const below = await hostTree(store, signal);
       const folders = below.folders.map((at) => ({ at, lowers: [`/${at}`] }));

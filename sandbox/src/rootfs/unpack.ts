@@ -15,7 +15,6 @@ export type UnpackTask = {
     | { kind: 'export'; socketPath: string; container: string; known: Pick<Unpacked, 'digest' | 'config'> };
   /** Folder of the partial image. The tree goes to `tree`; all other files are removed at the end. */
   partial: string;
-  /** Set the owners of the entries. */
   owners: boolean;
 };
 
