@@ -70,7 +70,6 @@ export class PartialAnswer {
     };
   }
 
-  /** The received part as an answer that its token limit ended. */
   cutAtLimit(prompt: Int32Array): CompletionReply {
     return {
       text: this.#texts.join(''),

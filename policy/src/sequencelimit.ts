@@ -17,7 +17,6 @@ export const NO_LIMITS: TokenLimits = {
   modelLength: async () => null,
 };
 
-/** The most tokens of prompt and answer, and the source of this limit. */
 export type SequenceLimit = { tokens: number; of: TokenLimit };
 
 /** @param first tokens of the first prompt; null: no limit */

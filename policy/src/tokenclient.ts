@@ -32,13 +32,11 @@ export class TokenTurnClient implements TurnClient {
   readonly #hasStop: boolean;
   #last: LastTurn | null = null;
   #incrementer: Incrementer | null = null;
-  /** The prompt of this turn, for its retries. */
   #prepared: { messages: number; prompt: Int32Array } | null = null;
   #partial = new PartialAnswer();
   #stream: CompletionStream | null = null;
   /** A complete answer that is not parsed yet, so that an error of the template's endpoint does not lose it. */
   #received: (CompletionReply & { asked: RequestedSampling }) | null = null;
-  /** By the ids at the end of a prompt. */
   readonly #openedThoughts = new Map<string, ThoughtTags | false>();
   #templateParser: AnswerSyntax['parser'] | null = null;
 
@@ -104,7 +102,6 @@ export class TokenTurnClient implements TurnClient {
     return prompt;
   }
 
-  /** The thought that the template opened at the end of the prompt. */
   async #openedThought(prompt: Int32Array, post: Post): Promise<ThoughtTags | false> {
     const end = prompt.subarray(-PROMPT_END_TOKENS);
     const key = end.join();

@@ -56,7 +56,6 @@ export async function sendWithinLimit<T>(
   }
 }
 
-/** Undefined when a smaller request is not possible. */
 function smallerMaxTokens(
   most: number | null | undefined,
   { overflow: { limit, room } }: ContextOverflowError,

@@ -1,5 +1,3 @@
-/** Messages in the form of Chat Completions: pictures become parts of the content, after the text. */
-
 import type { Message } from '@swefarm/shared';
 import { describePicture, type Picture } from '@swefarm/shared';
 import type { ChatCompletionContentPart } from 'openai/resources/chat/completions';

@@ -94,7 +94,6 @@ const TOKEN_FIELDS = [
   ...['routed_experts', 'prompt_routed_experts'],
 ];
 
-/** The message for later requests, without empty fields and token ids; unknown fields stay. */
 export function readMessage(raw: Choice['message']): Message {
   const { content, tool_calls: toolCalls, ...rest } = raw;
   const others = Object.entries(rest).filter(

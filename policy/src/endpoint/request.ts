@@ -47,7 +47,6 @@ export function chatBody(
 /** Fields of vLLM and SGLang that the SDK's types lack. */
 type ServerFields = { return_token_ids?: boolean; skip_special_tokens?: boolean };
 
-/** The sampling fields of the configuration, with the turn's own length and seed. */
 function samplingFields(
   config: PolicyConfig,
   { max_tokens: most, seed }: RequestedSampling,

@@ -41,12 +41,10 @@ export async function findCallBoundary(chat: Chat): Promise<CallBoundary> {
     return { markup: null, heading: plain.heading, cut: (ids) => ids };
   const why = 'refused' in plain ? plain.refused : null;
   if ('refused' in called) throw why ?? called.refused;
-  // The token that ends an answer without calls.
   const before = called.tail.subarray(0, called.heading);
   const [end] = await renderTail(chat, TEXT_PAIR, [{ role: 'user', content: 'and?' }]);
   const byEnd = before.indexOf(end ?? -1);
   if (byEnd !== -1) return boundaryAt(before, byEnd);
-  // The model may end calls with their own token.
   const byClosing = await closingAt(calls[0], before, chat);
   if (byClosing >= 0) return boundaryAt(before, byClosing);
   throw why ?? new AnswerError('template', 'no end of turn between an answer and its tool results');

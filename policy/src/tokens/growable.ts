@@ -3,7 +3,6 @@
 export type GrowableArray<T extends Int32Array | Float32Array> = {
   readonly length: number;
   push(items: T): void;
-  /** A copy of the filled part. */
   all(): T;
 };
 

@@ -106,7 +106,6 @@ function flawOf({
   return null;
 }
 
-/** The number of the ledger's tokens with which `prompt` begins. */
 function commonPrefix(ledger: TokenLedger, prompt: Int32Array): number {
   let at = 0;
   for (const piece of ledger.pieces) {

@@ -7,11 +7,9 @@ export type SampledCall = { name: string; arguments: string; id?: string };
 /** `content`: the text before the calls. `unread`: why a call is unreadable; the whole answer is text then. */
 export type ParsedCalls = { content: string; calls: SampledCall[] } | { unread: string };
 
-/** The parser of one family's call format. */
 export type CallParser = {
   /** Texts that open a call; empty where calls are plain text. */
   readonly markers: readonly string[];
-  /** Null when the text contains no call. */
   parse(text: string): ParsedCalls | null;
 };
 

@@ -125,7 +125,6 @@ export type UnreadCall = { marker: string; reason: string };
 
 const OTHER_FORM = 'its form is not the one that is read here';
 
-/** For the text of an answer without parsed calls. */
 export function unreadCallIn(text: string): UnreadCall | null {
   const first = firstMarker(text, [...MARKED.flatMap(({ markers }) => markers), ...FOREIGN]);
   if (first === null) return unmarkedCallIn(text);
@@ -136,7 +135,6 @@ export function unreadCallIn(text: string): UnreadCall | null {
     : null;
 }
 
-/** An answer that is only calls without any marker. */
 function unmarkedCallIn(text: string): UnreadCall | null {
   const found = UNMARKED.find((name) => {
     const parsed = PARSERS[name].parse(text);

@@ -38,7 +38,6 @@ function readSections(text: string, { section, open, middle, close, call }: Toke
   return calls.length > 0 ? { content, calls } : unreadable(`it holds no ${open}`);
 }
 
-/** The head is an id such as `functions.bash:0`. */
 export const kimi = sections({
   section: '<|tool_calls_section_begin|>',
   open: '<|tool_call_begin|>',
