@@ -5,7 +5,7 @@ import { openedThought, splitThinking } from './thinking.ts';
 const read = (text: string, { tools = true, opened = false, parser = 'auto' as const } = {}) =>
   parseAnswer(text, {
     withTools: tools,
-    ...{ parser, opened: opened && openedThought('<think>'), callId: (place: number) => `c${place}` },
+    ...{ parser, opened: opened && openedThought('<think>'), callId: (index: number) => `c${index}` },
   });
 
 describe('thinking', () => {
@@ -61,7 +61,7 @@ describe.each([
       reasoning_content: thought,
     });
   });
-  test('is closed by no other word', () => {
+  test('ends only at its own closing tag', () => {
     const other = open === '[THINK]' ? '</think>' : '[/THINK]';
     const apart = { reasoning: `${other} hm`, rest: 'yes' };
     expect(splitThinking(`${open}${other} hm${close}yes`, false)).toEqual(apart);
@@ -72,14 +72,14 @@ describe.each([
     expect(splitThinking(`${code}hm${close}yes`, null)).toEqual({ reasoning: `${code}hm`, rest: 'yes' });
     expect(splitThinking(code, null)).toEqual({ reasoning: null, rest: code });
   });
-  test('leaves a closed one, as templates write it for no thought, closed', () => {
+  test('stays closed where the template wrote an empty thought', () => {
     expect(openedThought(`A:${open}\n${close}\n`)).toBe(false);
   });
 });
 
 test('a long thought that the template opened, behind a chat server, is found in linear time', () => {
   const text = `${'- a line of thought\n'.repeat(100_000)}</think>yes`;
-  // Of this thread alone: other processes of the machine must not fail the test.
+  // CPU time of this thread, because other processes slow the machine down.
   const started = process.threadCpuUsage();
   expect(splitThinking(text, null).rest).toBe('yes');
   const { user, system } = process.threadCpuUsage(started);
@@ -103,7 +103,7 @@ describe('tool calls', () => {
       tool_calls: [call('c0', 'bash', '{"command":"ls"}'), call('c1', 'bash', '{"command":"pwd"}')],
     });
   });
-  test('of Qwen3-Coder: tags, with line breaks of the value kept', () => {
+  test('of Qwen3-Coder: tags, and values with line breaks', () => {
     const text =
       '<tool_call>\n<function=bash>\n<parameter=command>\ncat <<E\n</x>\nE\n\n</parameter>\n</function>\n</tool_call>';
     expect(read(text).tool_calls).toEqual([call('c0', 'bash', '{"command":"cat <<E\\n</x>\\nE\\n"}')]);
@@ -113,7 +113,7 @@ describe('tool calls', () => {
       call('c0', 'submit_solution', '{}'),
     ]);
   });
-  test('keep the ids that the model sampled, unless they cannot tell calls apart', () => {
+  test('have the ids that the model sampled, unless the ids are equal', () => {
     const kimi = (...ids: string[]) =>
       ids.map((id) => `<|tool_call_begin|>${id}<|tool_call_argument_begin|>{}<|tool_call_end|>`).join('');
     const idsOf = (text: string) => read(text).tool_calls?.map(({ id }) => id);
@@ -121,7 +121,7 @@ describe('tool calls', () => {
     expect(idsOf(kimi('functions.a:1', 'functions.a:1'))).toEqual(['c0', 'c1']);
     expect(idsOf(kimi(`functions.${'a'.repeat(100)}:1`))).toEqual(['c0']);
   });
-  test('words of a thought call nothing', () => {
+  test('a call in a thought is no call', () => {
     const text = '<think>or <tool_call>{"name":"rm"}</tool_call>?</think>no';
     expect(read(text)).toEqual({
       role: 'assistant',
@@ -143,7 +143,7 @@ describe('tool calls', () => {
     const text = '<tool_call>{"name":"bash"}</tool_call>';
     expect(read(text, { tools: false })).toEqual({ role: 'assistant', content: text });
   });
-  test('a hostile text of a megabyte is read at once', () => {
+  test('a hostile text of a megabyte is read in linear time', () => {
     const text = '<tool_call>'.repeat(100_000);
     expect(read(text).content).toBe(text);
   });
@@ -160,7 +160,7 @@ describe('channels of gpt-oss', () => {
       tool_calls: [call('c0', 'bash', '{"command":"ls"}')],
     });
   });
-  test('the recipient may stand before the channel, and the end of a call in the text', () => {
+  test('the recipient may precede the channel, and a call may contain an end token', () => {
     const text = ' to=functions.bash<|channel|>commentary json<|message|>{"command":"ls"}<|call|>';
     expect(read(text)).toEqual({
       role: 'assistant',
@@ -178,7 +178,7 @@ describe('channels of gpt-oss', () => {
       });
     }
   });
-  test('what cannot be read is shown as it is', () => {
+  test('an unreadable answer is text', () => {
     const text = `${ANALYSIS}<|channel|>commentary to=functions.bash`;
     expect(read(text)).toEqual({ role: 'assistant', content: text });
   });

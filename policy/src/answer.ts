@@ -1,4 +1,4 @@
-/** Turns sampled text into the assistant's message in mode `token-in`, where no server parses it. */
+/** Parses sampled text into the assistant's message in mode `token-in`, where the server does not parse it. */
 
 import type { Message, ToolParser } from '@swefarm/shared';
 import { splitThinking, type ThoughtTags } from './thinking.ts';
@@ -7,21 +7,21 @@ import { isHarmony, readHarmony } from './toolcalls/harmony.ts';
 import { parseToolCalls } from './toolcalls/registry.ts';
 
 export type AnswerSyntax = {
-  /** True when the request offered tools: calls are parsed. Otherwise the text stays whole, and the agent reads fenced commands from it. */
+  /** True when the request offered tools. Otherwise the text stays whole, and the agent finds fenced commands in it. */
   withTools: boolean;
-  /** A parser's name, or the parser found from the model's template. */
+  /** A parser's name, or the parser of the model's template. */
   parser: ToolParser | CallParser;
   /** Tags of the thought that the template opened; false when it opened none. */
   opened: ThoughtTags | false;
   /** Makes a call's id from its position, for models that sample no ids. */
-  callId: (place: number) => string;
+  callId: (index: number) => string;
 };
 
 export function parseAnswer(text: string, form: AnswerSyntax): Message {
   const mayBeHarmony = typeof form.parser !== 'string' || ['auto', 'harmony'].includes(form.parser);
   if (mayBeHarmony && isHarmony(text)) {
     const answer = readHarmony(text);
-    // An unreadable call stays text, so that the agent can tell the model what is wrong with it.
+    // An unreadable call stays text, so that the agent can tell the model the mistake.
     if (answer === null || 'unread' in answer) return { role: 'assistant', content: text };
     const { calls, content, reasoning } = answer;
     return toMessage(
@@ -43,10 +43,10 @@ function toMessage(
   { callId }: AnswerSyntax,
 ): Message {
   const own = called.map(({ id }) => id ?? '');
-  // Sampled ids are kept only when they are distinct within this answer.
+  // Sampled ids are used only when they are distinct within this answer.
   const usable = new Set(own).size === own.length && own.every((id) => /^[\w.:-]{1,80}$/.test(id));
-  const calls = called.map(({ name, arguments: args, id }, place) => ({
-    id: usable && id !== undefined ? id : callId(place),
+  const calls = called.map(({ name, arguments: args, id }, index) => ({
+    id: usable && id !== undefined ? id : callId(index),
     type: 'function' as const,
     function: { name, arguments: args },
   }));

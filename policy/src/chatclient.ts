@@ -1,4 +1,4 @@
-/** The turn client of the modes `text` and `echo`: it sends messages to the chat endpoint, which renders and parses them. */
+/** The turn client of modes `text` and `echo`: the chat endpoint renders the messages and parses the answers. */
 import type { PolicyConfig } from '@swefarm/shared';
 import { ChatStream } from './endpoint/chatstream.ts';
 import { encodeConversation } from './endpoint/conversation.ts';
@@ -10,24 +10,24 @@ import { sendWithinLimit, type TurnSampling } from './turnsampling.ts';
 
 export function createChatClient(initial: PolicyConfig, sampling: TurnSampling): TurnClient {
   let config = initial;
-  // Only mode `echo` needs the ids of the last answer; the trajectory stores its own copy.
+  // Only mode `echo` needs the ids of the last answer.
   let last: ModelReply | null = null;
   let stream: ChatStream | null = null;
   const encoded = encodeConversation();
   return {
     async ask(messages, tools, post) {
-      const send = async (asked: Parameters<typeof chatBody>[4]): Promise<ModelReply> => {
+      const send = async (sampling: Parameters<typeof chatBody>[4]): Promise<ModelReply> => {
         stream = new ChatStream();
-        const body = await post('chat', chatBody(config, messages, tools, last, asked, encoded), stream);
+        const body = await post('chat', chatBody(config, messages, tools, last, sampling, encoded), stream);
         if (isEventStream(body)) stream.take(body);
         return body.length === 0 || isEventStream(body) ? stream.end() : parseReply(body);
       };
       const [reply, asked] = await sendWithinLimit(sampling.forChat(messages), send, null);
       const streamedTokens = uncountedTokens(stream, reply);
-      // Token limits and speed need token counts: a server whose streams report none is asked for unstreamed answers.
+      // Token limits and speed need token counts. A server whose streams have none gets unstreamed requests.
       if (streamedTokens !== undefined && config.stream === 'auto') config = { ...config, stream: 'off' };
       stream = null;
-      // Drop the experts: they are a view that would keep the whole answer's bytes alive.
+      // The experts are a view that would retain the whole answer in memory.
       if (config.token_mode === 'echo') last = { ...reply, routed_experts: null };
       return { ...reply, asked, ...(streamedTokens === undefined ? {} : { streamedTokens }) };
     },

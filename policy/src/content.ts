@@ -1,9 +1,9 @@
-/** Separates an answer's text from its thoughts and calls, and finds a call in it that no parser could read. */
+/** Separates an answer's text from its thoughts, and finds a tool call that no parser could read. */
 import type { Message } from '@swefarm/shared';
 import { splitThinking } from './thinking.ts';
 import { type UnreadCall, unreadCallIn } from './toolcalls/registry.ts';
 
-/** @param apart the content is known to hold no thought that the template opened; otherwise it is searched for one */
+/** @param apart the content contains no thought that the template opened */
 export function contentWithoutThought(message: Message, apart: boolean): string {
   const opened = apart || message.reasoning_content ? false : null;
   return splitThinking(message.content ?? '', opened).rest;

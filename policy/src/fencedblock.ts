@@ -1,16 +1,16 @@
 /**
- * Finds the one fenced block of an answer that holds its command: for the agent that runs it and for the exports that show it.
- * The text is hostile and may be long: it is read once, line by line, without backtracking.
+ * Finds the fenced block of an answer that contains the command, for the agent and the exports. The text is hostile and may be
+ * long: one pass by lines, without backtracking.
  */
 
-/** `start` and `end`: where the block lies in the text, its fences included. */
+/** `start` and `end`: the block with its fences, as indices of the text. */
 export type FencedBlock = { command: string; start: number; end: number };
 
 const OPENERS = ['bash', 'mswea_bash_command'];
 
 /**
- * Exactly one block, opened by ```bash (or ```mswea_bash_command) and closed by at least as many backticks; both fences start
- * a line and stand alone on it. Blocks of other languages count as text. Returns why there is none as `malformed`.
+ * Exactly one block, opened by ```bash (or ```mswea_bash_command) and closed by at least as many backticks. Each fence is a line
+ * of its own. Blocks of other languages are text. `malformed`: why there is no block.
  */
 export function findFencedBlock(content: string): FencedBlock | { malformed: string } {
   let at = 0;

@@ -1,4 +1,3 @@
-/** Opens the turn client of a run's token mode. */
 import type { PolicyConfig } from '@swefarm/shared';
 import { createChatClient } from './chatclient.ts';
 import { openRenderer } from './template/renderer.ts';

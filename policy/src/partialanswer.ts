@@ -1,11 +1,11 @@
-/** The received part of an answer that broke off: mode `token-in` continues it instead of sampling it again. */
+/** The received part of an answer that broke off. Mode `token-in` continues it. */
 
 import type { PolicyConfig, RequestedSampling } from '@swefarm/shared';
 import { RolloutFailure } from '@swefarm/shared';
 import type { CompletionReply } from './endpoint/completion.ts';
 import type { PartialCompletion } from './endpoint/completionstream.ts';
 
-/** More pieces than any answer of a healthy engine has; later pieces are discarded. */
+/** Later pieces are discarded. No answer of a healthy engine has more. */
 const MOST_PARTS = 64;
 /** Upper bound of seeds: see turnSeed(). */
 const SEEDS = 2 ** 31;
@@ -16,12 +16,10 @@ export class PartialAnswer {
   #logProbs = new Float32Array(0);
   #parts = 0;
 
-  /** Number of tokens received so far. */
   get tokens(): number {
     return this.#ids.length;
   }
 
-  /** The received ids, to be appended to the prompt. */
   get ids(): Int32Array {
     return this.#ids;
   }
@@ -34,27 +32,27 @@ export class PartialAnswer {
     this.#logProbs = joinLogProbs(this.#logProbs, part.logProbs);
   }
 
-  /** The sampling of the request for the rest, reduced by the tokens received; null when the answer has reached its token limit. */
-  remaining(asked: RequestedSampling): RequestedSampling | null {
-    const { max_tokens: most, seed } = asked;
-    if (this.tokens === 0) return asked;
+  /** The sampling for the rest, without the tokens received; null when the answer has reached its token limit. */
+  remaining(whole: RequestedSampling): RequestedSampling | null {
+    const { max_tokens: most, seed } = whole;
+    if (this.tokens === 0) return whole;
     if (typeof most === 'number' && most <= this.tokens) return null;
     return {
-      ...asked,
+      ...whole,
       ...(typeof most === 'number' ? { max_tokens: most - this.tokens } : {}),
-      // The same seed would repeat for these tokens the draws of the first ones.
+      // With the same seed the engine would repeat the first tokens.
       ...(seed === undefined ? {} : { seed: (seed + this.tokens) % SEEDS }),
     };
   }
 
-  /** The configuration for the rest: the configured least length applies to the whole answer, so it shrinks too. */
+  /** The configuration for the rest: `min_tokens` applies to the whole answer. */
   configOf(whole: PolicyConfig): PolicyConfig {
     const { min_tokens: least } = whole.extra_body;
     if (this.tokens === 0 || typeof least !== 'number') return whole;
     return { ...whole, extra_body: { ...whole.extra_body, min_tokens: Math.max(0, least - this.tokens) } };
   }
 
-  /** The whole answer, built from the parts and its last piece. `prompt` is the turn's prompt. */
+  /** The whole answer: the parts and `last`. `prompt` is the turn's prompt. */
   complete(last: CompletionReply, prompt: Int32Array): CompletionReply {
     if (this.tokens === 0) return { ...last, prompt_token_ids: last.prompt_token_ids ?? prompt };
     const { usage } = last;
@@ -72,7 +70,6 @@ export class PartialAnswer {
     };
   }
 
-  /** The received part as the answer, ended by its token limit. */
   cutAtLimit(prompt: Int32Array): CompletionReply {
     return {
       text: this.#texts.join(''),
@@ -85,14 +82,14 @@ export class PartialAnswer {
   }
 }
 
-/** The prompt that the server returned ends with the received tokens of the answer; without them it is the turn's prompt. */
-function turnPrompt(served: Int32Array | null, kept: Int32Array): Int32Array | null {
+/** The turn's prompt: the prompt that the server returned, without the received tokens at its end. */
+function turnPrompt(served: Int32Array | null, received: Int32Array): Int32Array | null {
   if (served === null) return null;
-  const from = served.length - kept.length;
-  if (from < 0 || kept.some((id, at) => served[from + at] !== id))
+  const from = served.length - received.length;
+  if (from < 0 || received.some((id, at) => served[from + at] !== id))
     throw new RolloutFailure(
       'policy_tokens',
-      'the endpoint was asked to continue an answer, and its prompt ids do not end with it',
+      'the prompt ids of a continued answer do not end with its received part',
     );
   return served.slice(0, from);
 }

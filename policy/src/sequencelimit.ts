@@ -1,14 +1,13 @@
-/** Computes how many tokens one answer may have: the run's limit, bounded by what is left of the context. */
+/** Computes the token limit of one answer: the run's limit, bounded by the rest of the context. */
 import type { TokenLimit } from '@swefarm/shared';
 import { PromptTooLongError } from './endpoint/errors.ts';
 
-/** The sources of limits on a sequence. */
 export type TokenLimits = {
   /** The run's limit on tokens of prompt and answer; null: none. */
   contextLimit: number | null;
   /** The run's limit on tokens after the first prompt; null: none. */
   sequenceBudget: number | null;
-  /** The server's limit on prompt and answer (`max_model_len`), requested on demand; null when the server does not report it. */
+  /** The server's limit on prompt and answer (`max_model_len`); null when the server does not report it. */
   modelLength: () => Promise<number | null>;
 };
 
@@ -18,10 +17,9 @@ export const NO_LIMITS: TokenLimits = {
   modelLength: async () => null,
 };
 
-/** Most tokens of prompt and answer together, and which limit that is. */
 export type SequenceLimit = { tokens: number; of: TokenLimit };
 
-/** The smallest limit, for a first prompt of `first` tokens; null when there is none. */
+/** @param first tokens of the first prompt; null: no limit */
 export async function sequenceLimit(
   { contextLimit, sequenceBudget, modelLength }: TokenLimits,
   first: number,
@@ -38,11 +36,7 @@ export async function sequenceLimit(
   );
 }
 
-/**
- * The most tokens to ask for after a prompt of this many tokens; null when nothing limits it.
- *
- * @throws PromptTooLongError when the prompt leaves no token
- */
+/** The most tokens to request after a prompt of this many tokens; null: no limit. */
 export function maxTokensAfter(
   prompt: number,
   limit: SequenceLimit | null,

@@ -1,6 +1,5 @@
-/** Separates thinking from the answer as the reasoning parsers of servers do: one rule for call parsers and fenced commands. */
+/** Separates thinking from the answer, as the reasoning parsers of servers do. */
 
-/** The tags around the thinking of one family of models. */
 export type ThoughtTags = { readonly open: string; readonly close: string };
 
 /** Tags of most families, of Seed-OSS and of Magistral. */
@@ -11,12 +10,12 @@ const TAGS: readonly ThoughtTags[] = [
 ];
 
 /**
- * The thought is everything before the first `</think>` (or the closing tag of this thought), where the answer begins with
- * `<think>` or the template opened the thought. Elsewhere the tag is text, such as a command may write. A thought without a
- * closing tag extends to the end.
+ * The thought ends at the first `</think>` (or the closing tag of its own kind), if the answer begins with `<think>` or the
+ * template opened the thought. Otherwise the tag is text, such as a command may write. A thought without a closing tag extends
+ * to the end.
  *
- * @param opened the tags of the thought that the template opened, false for none; null where that is unknown, as behind a
- *   chat server: then a `</think>` inside a whole block of code is text, and any other closes a thought
+ * @param opened the tags of the thought that the template opened; false: none; null: unknown, as behind a chat server: a
+ * `</think>` inside a closed block of code is text, and any other closes a thought
  */
 export function splitThinking(
   text: string,
@@ -46,8 +45,8 @@ function stripped(thought: string, { open }: ThoughtTags): string {
 }
 
 /**
- * Scans the lines and the closing tags once each; lines of at least three backticks open and close blocks of code. A block that is not
- * closed before another one opens, or at all, was left open in the thought: the first tag in it closes the thought.
+ * One scan of the lines and the closing tags. Lines of at least three backticks open and close blocks of code. A block without
+ * an end, or with another opening fence in it, belongs to the thought: its first tag closes the thought.
  */
 function closeOutsideOfCode(text: string): { at: number; tags: ThoughtTags } | null {
   const closing = closings(text);

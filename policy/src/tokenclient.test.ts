@@ -19,12 +19,12 @@ const CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</t
 const write = ({ role, content, tool_calls: calls = [] }: Message): string =>
   `${role}:${content}${calls.map(({ function: { name, arguments: args } }) => `<tool_call>\n{"name": "${name}", "arguments": ${args}}\n</tool_call>`).join('')}${END}`;
 
-/** Answers every prompt with one text; throws `faults` in order when the template is asked to render a call. */
+/** Answers every prompt with one text; throws `faults` in order when the template is requested to render a call. */
 function endpoint(answer: string, faults: Error[] = [], writeMessage = write) {
   const ids = (text: string) => Array.from(text, (character) => character.charCodeAt(0));
-  const asked: string[] = [];
+  const routes: string[] = [];
   const post: Post = async (route, pieces) => {
-    asked.push(route);
+    routes.push(route);
     const body = JSON.parse(pieces.map(String).join(''));
     if (route === 'completions') {
       const token_ids = ids(answer + END);
@@ -39,13 +39,13 @@ function endpoint(answer: string, faults: Error[] = [], writeMessage = write) {
       tokens: ids(messages.map(writeMessage).join('') + (body.add_generation_prompt ? 'A:' : '')),
     });
   };
-  return { post, asked };
+  return { post, routes };
 }
 const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
 const open = () => openTurnClient(CONFIG, { rolloutId: 'run.one.0', limits: NO_LIMITS });
 
-test('the form of calls that the template writes wins over markers of others in the text', async () => {
+test('the form that the template writes has priority over markers of other families', async () => {
   const { post } = endpoint(`Other models write [TOOL_CALLS] or <|python_tag|>; here it is:\n${CALL}`);
   const { message } = await (await open()).ask(CHAT, TOOLS, post);
   expect(message).toMatchObject({
@@ -54,7 +54,7 @@ test('the form of calls that the template writes wins over markers of others in 
   });
 });
 
-test('a call without markers is one although its arguments hold a marker of another family', async () => {
+test('a call without markers is read although its arguments contain a marker of another family', async () => {
   const bare = ({ role, content, tool_calls: calls = [] }: Message): string =>
     `${role}:${content}${calls.map(({ function: { name, arguments: args } }) => `{"name": "${name}", "parameters": ${args}}`).join('')}${END}`;
   const command = 'grep -rn "<tool_call>" .';
@@ -65,8 +65,8 @@ test('a call without markers is one although its arguments hold a marker of anot
   ]);
 });
 
-test('a fault while the template is asked for its form does not lose the answer', async () => {
-  const { post, asked } = endpoint(`I leave out [TOOL_CALLS].\n${CALL}`, [
+test("an error of the template's endpoint does not lose a received answer", async () => {
+  const { post, routes } = endpoint(`I leave out [TOOL_CALLS].\n${CALL}`, [
     new Error('reset'),
     new Error('reset'),
   ]);
@@ -76,6 +76,6 @@ test('a fault while the template is asked for its form does not lose the answer'
   await expect(client.ask(CHAT, TOOLS, post)).rejects.toThrow('reset');
   const { message } = await client.ask(CHAT, TOOLS, post);
   expect(message.tool_calls).toHaveLength(1);
-  expect(asked.filter((route) => route === 'completions')).toHaveLength(1);
+  expect(routes.filter((route) => route === 'completions')).toHaveLength(1);
   expect(client.keptTokens()).toBe(0);
 });

@@ -1,4 +1,4 @@
-/** The turn client of mode `token-in`: it sends all earlier ids and the new ones to the completions endpoint, so the ids are contiguous. */
+/** The turn client of mode `token-in`: each request contains all earlier ids, so the ids are contiguous. */
 
 import type { Message, PolicyConfig, RequestedSampling, ToolDefinition } from '@swefarm/shared';
 import { effectiveSampling } from '@swefarm/shared';
@@ -19,27 +19,24 @@ import { isAmbiguous } from './toolcalls/registry.ts';
 import type { TurnClient, TurnReply } from './turnclient.ts';
 import { sendWithinLimit, type TurnSampling } from './turnsampling.ts';
 
-/** Length of the prompt's end that is searched: enough for `<think>`, however it is tokenised; longer tags are single tokens. */
+/** Enough for `<think>` in any tokenisation; longer tags are single tokens. */
 const PROMPT_END_TOKENS = 5;
 
-/** The last turn, which the next prompt continues. */
 type LastTurn = { ids: Int32Array; message: Message; turn: number; ended: boolean };
 
 export class TokenTurnClient implements TurnClient {
   #config: PolicyConfig;
   readonly #sampling: TurnSampling;
   readonly #renderer: Renderer;
-  /** With `stop` texts, the last token does not tell why the answer ended, and a `stop` text that begins in kept text would be missed. */
+  /** With `stop` texts, the last token does not show why the answer ended, and a `stop` text that begins in the received part would be missed. */
   readonly #hasStop: boolean;
   #last: LastTurn | null = null;
   #incrementer: Incrementer | null = null;
-  /** Rendered once a turn, however often the turn is requested. */
   #prepared: { messages: number; prompt: Int32Array } | null = null;
   #partial = new PartialAnswer();
   #stream: CompletionStream | null = null;
-  /** A complete answer that is not parsed yet: a fault of the template's endpoint must not lose it. */
+  /** A complete answer that is not parsed yet, so that an error of the template's endpoint does not lose it. */
   #received: (CompletionReply & { asked: RequestedSampling }) | null = null;
-  /** The thought that each end of a prompt opens. */
   readonly #openedThoughts = new Map<string, ThoughtTags | false>();
   #templateParser: AnswerSyntax['parser'] | null = null;
 
@@ -60,9 +57,9 @@ export class TokenTurnClient implements TurnClient {
       withTools: tools.length > 0,
       parser: await this.#parserFor(text, opened, tools, post),
       opened,
-      callId: (place) => nineLetters(turn, place),
+      callId: (index) => nineLetters(turn, index),
     });
-    // A server that returns no prompt ids was still sent exactly this prompt.
+    // Some servers return no prompt ids; the request contained exactly this prompt.
     const promptIds = reply.prompt_token_ids ?? prompt;
     const ended = reply.finish_reason !== 'length' && !this.#hasStop;
     this.#last = { ids: joinIds(promptIds, reply.generation_token_ids), message, turn, ended };
@@ -105,7 +102,6 @@ export class TokenTurnClient implements TurnClient {
     return prompt;
   }
 
-  /** Which thought the end of the prompt, as the template wrote it, opens; looked up once for each end. */
   async #openedThought(prompt: Int32Array, post: Post): Promise<ThoughtTags | false> {
     const end = prompt.subarray(-PROMPT_END_TOKENS);
     const key = end.join();
@@ -114,38 +110,37 @@ export class TokenTurnClient implements TurnClient {
     return opened;
   }
 
-  /** Requests the whole answer; returns it with the sampling of its request. */
   async #requestAnswer(messages: readonly Message[], turnPrompt: Int32Array, post: Post) {
-    const asked = await this.#sampling.forPrompt(messages, turnPrompt.length);
-    const remaining = this.#partial.remaining(asked);
-    if (remaining === null) return { ...this.#partial.cutAtLimit(turnPrompt), asked };
+    const whole = await this.#sampling.forPrompt(messages, turnPrompt.length);
+    const remaining = this.#partial.remaining(whole);
+    if (remaining === null) return { ...this.#partial.cutAtLimit(turnPrompt), asked: whole };
     const before = this.#partial.tokens;
     const prompt = joinIds(turnPrompt, this.#partial.ids);
     const send = (one: RequestedSampling) => this.#requestRest(prompt, one, post);
     const [rest, sent] = await sendWithinLimit(remaining, send, prompt.length);
     const most = typeof sent.max_tokens === 'number' ? { max_tokens: sent.max_tokens + before } : {};
-    return { ...this.#partial.complete(rest, turnPrompt), asked: { ...asked, ...most } };
+    return { ...this.#partial.complete(rest, turnPrompt), asked: { ...whole, ...most } };
   }
 
-  /** Requests the rest of the answer; when it breaks off, the received tokens are kept. */
-  async #requestRest(prompt: Int32Array, asked: RequestedSampling, post: Post): Promise<CompletionReply> {
+  /** Requests the rest of the answer; stores the received tokens when the request fails. */
+  async #requestRest(prompt: Int32Array, sampling: RequestedSampling, post: Post): Promise<CompletionReply> {
     const stream = new CompletionStream();
     this.#stream = stream;
     try {
-      const request = completionBody(this.#partial.configOf(this.#config), prompt, asked);
+      const request = completionBody(this.#partial.configOf(this.#config), prompt, sampling);
       const body = await post('completions', request, stream);
       if (isEventStream(body)) stream.take(body);
       const rest = body.length === 0 || isEventStream(body) ? stream.end() : parseCompletion(body);
       requireFinished(rest.finish_reason);
       return rest;
     } catch (error) {
-      if (!this.#hasStop && mayBeKept(error)) this.#partial.append(stream.part());
+      if (!this.#hasStop && arePartsReliable(error)) this.#partial.append(stream.part());
       this.#stream = null;
       throw error;
     }
   }
 
-  /** Where markers do not identify the form of the calls, the form that the template itself writes decides. */
+  /** When the markers are ambiguous, the form that the template writes decides. */
   async #parserFor(
     text: string,
     opened: ThoughtTags | false,
@@ -154,15 +149,15 @@ export class TokenTurnClient implements TurnClient {
   ): Promise<AnswerSyntax['parser']> {
     if (this.#config.tool_parser !== 'auto' || tools.length === 0) return this.#config.tool_parser;
     if (!isAmbiguous(splitThinking(text, opened).rest)) return 'auto';
-    this.#templateParser ??= await findTemplateParser(this.#renderer, tools, post);
+    this.#templateParser ??= await findTemplateParser({ renderer: this.#renderer, tools, post });
     return this.#templateParser;
   }
 }
 
 /** Mistral's templates accept only ids of nine letters and digits. */
-const nineLetters = (turn: number, place: number): string =>
-  `c${turn.toString(36).padStart(4, '0')}${place.toString(36).padStart(4, '0')}`;
+const nineLetters = (turn: number, index: number): string =>
+  `c${turn.toString(36).padStart(4, '0')}${index.toString(36).padStart(4, '0')}`;
 
-/** After an error in the stream, or garbage, the earlier tokens are not reliable. After an abort, a cut or a silence they are. */
-const mayBeKept = (error: unknown): boolean =>
+/** Whether the tokens before the error are reliable: not after garbage or an error in the stream. */
+const arePartsReliable = (error: unknown): boolean =>
   !(error instanceof AnswerError) || error.kind === 'cut_short' || error.kind === 'aborted';

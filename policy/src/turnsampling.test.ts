@@ -1,4 +1,4 @@
-/** What requests ask for, as a turn client sends them: through the real builder, to a fake endpoint. */
+/** The sampling of requests that a turn client sends to a fake endpoint. */
 
 import type { Message } from '@swefarm/shared';
 import { PolicyConfig } from '@swefarm/shared';
@@ -65,7 +65,7 @@ describe('token-in knows its prompt', () => {
     expect(reply.asked).toEqual({ max_tokens: sent });
   });
 
-  test('no room for one token is said before anything is sent', async () => {
+  test('a prompt that leaves no room for a token throws before a request is sent', async () => {
     const { bodies, post } = endpoint();
     await expect(ask(TOKEN_IN, { post, length: PROMPT })).rejects.toMatchObject({
       ...{ kind: 'no_room', of: 'endpoint' },
@@ -73,7 +73,7 @@ describe('token-in knows its prompt', () => {
     expect(bodies).toEqual([]);
   });
 
-  test('a server that reserves some of it says so, and is asked once more with that', async () => {
+  test('a server that reserves tokens gets one more request with the limit that it reports', async () => {
     const { bodies, post } = endpoint(
       refusal(
         "Requested token count exceeds the model's maximum context length of 100 tokens. You requested a total of 105 tokens: 15 tokens from the input messages and 90 tokens for the completion.",
@@ -84,7 +84,7 @@ describe('token-in knows its prompt', () => {
     expect(reply.asked).toEqual({ max_tokens: 85 });
   });
 
-  test('a length that only the refusal tells', async () => {
+  test('the length is taken from the refusal when the server does not list it', async () => {
     const { bodies, post } = endpoint(
       refusal('max_tokens=400cannot be greater than max_model_len=max_total_tokens=100.'),
     );
@@ -120,7 +120,7 @@ describe('in chat the server counts', () => {
   });
 });
 
-test('a seed goes out as the turn’s own and is told with the answer', async () => {
+test("a request has the turn's own seed, and the reply reports the seed", async () => {
   const { bodies, post } = endpoint();
   const reply = await ask({ sampling: { seed: 5 } }, { post });
   expect(reply.asked.seed).toBe(bodies[0]?.seed);

@@ -1,15 +1,15 @@
-/** The sampling of one request beside its messages: the most tokens of its answer, bounded by what is left of the context, and its seed. */
+/** The sampling of one request: the most tokens of its answer, bounded by the rest of the context, and its seed. */
 
 import type { Message, PolicyConfig, RequestedSampling } from '@swefarm/shared';
 import { effectiveSampling, turnSeed } from '@swefarm/shared';
 import { ContextOverflowError } from './endpoint/errors.ts';
 import { maxTokensAfter, sequenceLimit, type TokenLimits } from './sequencelimit.ts';
 
-/** The rollout whose id its seeds derive from, and what limits its tokens. */
+/** Seeds derive from the rollout's id. */
 export type TurnLimits = { rolloutId: string; limits: TokenLimits };
 
 export type TurnSampling = {
-  /** For chat requests: only the server knows the length of the prompt. */
+  /** For chat requests, where only the server knows the length of the prompt. */
   forChat(messages: readonly Message[]): RequestedSampling;
   /** Throws PromptTooLongError when the prompt leaves no token. */
   forPrompt(messages: readonly Message[], promptTokens: number): Promise<RequestedSampling>;
@@ -37,8 +37,8 @@ export function createTurnSampling(config: PolicyConfig, { rolloutId, limits }: 
 }
 
 /**
- * Sends a request, and repeats it once with fewer tokens when the endpoint reports that the requested answer does not fit.
- * `promptTokens`: null where unknown. When a server does not say how much is left, the repeat asks for all that is left, which it knows itself.
+ * Sends a request. Repeats it once with fewer tokens when the endpoint reports that the requested answer exceeds the context.
+ * `promptTokens`: null where unknown; the repeated request then has no limit if the server reports none.
  */
 export async function sendWithinLimit<T>(
   asked: RequestedSampling,
@@ -56,7 +56,6 @@ export async function sendWithinLimit<T>(
   }
 }
 
-/** Undefined: a smaller request is not possible. */
 function smallerMaxTokens(
   most: number | null | undefined,
   { overflow: { limit, room } }: ContextOverflowError,

@@ -20,23 +20,23 @@ async function clientOf(answer: RequestListener) {
 }
 
 const signal = () => new AbortController().signal;
-const SAID = JSON.stringify({ said: 'ünï'.repeat(40_000) });
+const TEXT = JSON.stringify({ said: 'ünï'.repeat(40_000) });
 
 test.each([
   ['gzip', gzipSync],
   ['deflate', deflateSync],
   ['br', brotliCompressSync],
 ] as const)('an answer that a proxy compresses by %s unasked is read', async (encoding, compress) => {
-  const asked: (string | undefined)[] = [];
+  const encodings: (string | undefined)[] = [];
   const client = await clientOf((request, response) => {
-    asked.push(request.headers['accept-encoding'] as string);
-    response.writeHead(200, { 'content-encoding': encoding }).end(compress(SAID));
+    encodings.push(request.headers['accept-encoding'] as string);
+    response.writeHead(200, { 'content-encoding': encoding }).end(compress(TEXT));
   });
-  expect((await client.postWhole('chat', ['{}'], signal())).toString('utf8')).toBe(SAID);
-  expect(asked).toEqual(['identity']);
+  expect((await client.postWhole('chat', ['{}'], signal())).toString('utf8')).toBe(TEXT);
+  expect(encodings).toEqual(['identity']);
 });
 
-test('the pieces of a body arrive as one, with their length in bytes', async () => {
+test('the pieces of a body arrive as one body with its length in bytes', async () => {
   const client = await clientOf((request, response) => {
     const pieces: Buffer[] = [];
     request.on('data', (piece: Buffer) => pieces.push(piece));
@@ -49,7 +49,7 @@ test('the pieces of a body arrive as one, with their length in bytes', async () 
   expect(JSON.parse(answer.toString())).toEqual(['16', 16, '{"a":"ü","b":1}']);
 });
 
-test('a reader that throws ends the exchange with its error, and the connection', async () => {
+test('an error of the reader ends the exchange and the connection', async () => {
   const gone = Promise.withResolvers<void>();
   const client = await clientOf((_request, response) => {
     response.once('close', () => gone.resolve());
@@ -62,7 +62,7 @@ test('a reader that throws ends the exchange with its error, and the connection'
   await gone.promise;
 });
 
-test('a refusal is an APIError with its status; a connection that closes unanswered is an APIConnectionError', async () => {
+test('a refusal is an APIError, a connection closed without an answer an APIConnectionError', async () => {
   const refusing = await clientOf((_request, response) => {
     response.writeHead(307, { location: 'http://elsewhere/' }).end('gone');
   });
@@ -74,7 +74,7 @@ test('a refusal is an APIError with its status; a connection that closes unanswe
   await expect(closing.postWhole('chat', ['{}'], signal())).rejects.toBeInstanceOf(APIConnectionError);
 });
 
-test('an abort ends the wait at once, with its reason, and closes the request at the server', async () => {
+test('an abort ends the wait with its reason and closes the request at the server', async () => {
   const stop = new AbortController();
   const gone = Promise.withResolvers<void>();
   const client = await clientOf((_request, response) => {

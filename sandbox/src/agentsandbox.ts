@@ -1,11 +1,10 @@
 /** A sandbox that is ready for an agent's first command. */
 import type { InstanceEnvironment } from '@swefarm/shared';
 import type { Shell } from './command.ts';
-import { type CleanPlans, removeHistory } from './history.ts';
 import type { Container, ContainerSpec, Runtime } from './runtime.ts';
 import { setUp } from './setup.ts';
 import { openPreparedShell, type ShellOptions } from './shell.ts';
-import { prepareTree, type Snapshot } from './snapshot.ts';
+import { prepareTree, pruneObjects, replaceHistory, type Snapshot } from './snapshot.ts';
 
 /** Disposing it ends the shell, then the container. */
 export type PreparedSandbox = AsyncDisposable & {
@@ -13,15 +12,19 @@ export type PreparedSandbox = AsyncDisposable & {
   snapshot: Snapshot;
   /** The caller awaits `pruned` before the agent's first command. */
   shell: Shell;
-  /** Resolves when what the agent may not see of the history is gone; rejects with RolloutFailure `no_worktree` or `patch_take`. */
+  /** Resolves when the hidden part of the history is removed; rejects with RolloutFailure `no_worktree` or `patch_take`. */
   pruned: Promise<void>;
 };
 
+/**
+ * Keys of plans whose repository has no unreachable objects: their next sandboxes skip the removal. An image alone is no key: its
+ * setup may reset the repository to an older commit, which leaves the newer ones unreachable.
+ */
+export type CleanPlans = Set<string>;
+
 type SandboxPlan = {
   spec: ContainerSpec;
-  /** What the instance's record asks for: setup, hidden paths, history. */
   environment: InstanceEnvironment | undefined;
-  /** Shell text that activates the environment. */
   activate: string;
 };
 
@@ -33,8 +36,8 @@ type PreparationDeps = {
 };
 
 /**
- * Starts the container, sets it up, takes the snapshot of its tree and opens the shell; the history is removed meanwhile and after it.
- * Throws RolloutFailure as the runtime, the setup, the shell and the snapshot do.
+ * Starts the container, sets it up, takes the snapshot of its tree and opens the shell. The removal of the history may still
+ * run. Throws RolloutFailure as the runtime, the setup, the shell and the snapshot do.
  */
 export async function prepareSandbox(
   plan: SandboxPlan,
@@ -53,13 +56,21 @@ export async function prepareSandbox(
   );
   stack.use(shell);
   const snapshot = tree.snapshot(prepared);
-  const known = { key: planKey(plan), clean: cleanPlans, history: environment?.history };
-  const pruned = removeHistory(container, snapshot, known, signal);
+  const removeHistory = async (): Promise<void> => {
+    if (environment?.history === 'replaced') return replaceHistory(container, snapshot, signal);
+    const key = planKey(plan);
+    if (cleanPlans.has(key)) return;
+    if ((await pruneObjects(container, snapshot, signal)) === 'clean') cleanPlans.add(key);
+  };
+  // Takes seconds, so it runs while the model writes its first answer.
+  const pruned = removeHistory();
+  // Without an agent's command nobody awaits it.
+  pruned.catch(() => undefined);
   const owned = stack.move();
   return { container, snapshot, shell, pruned, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Equal for plans that differ only in the owner, or in whether the image had to be fetched. */
+/** Equal for plans that differ only in the owner, or in whether the image was fetched. */
 function planKey({ spec, ...rest }: SandboxPlan): string {
   const { owner: _owner, image, ...given } = spec;
   return JSON.stringify([{ ...image, pulled: undefined }, given, rest]);

@@ -1,9 +1,9 @@
 /**
- * Decides whether the code in a sandbox or the node broke a sandbox that worked when it was prepared. The rule: an end that code in the
- * sandbox can bring about is the code's, unless there is evidence of infrastructure. Such evidence is an engine that is unreachable or
- * was restarted, a container that somebody outside killed or removed, a node without memory or disk, a control sandbox of the same image
- * that fails, and a worker that was told to stop. Code in a sandbox can make anything there fail or lie, so all evidence comes from
- * outside: from the runtime, from a fresh container of the same image, and from the disk.
+ * Decides whether the code in a sandbox, or the node, broke a sandbox that worked after its preparation. The code is the cause
+ * of every end that it can bring about, unless there is evidence of infrastructure: an engine that is unreachable or was
+ * restarted, a container that was killed or removed from outside, a node without memory or disk, a control sandbox of the same
+ * image that fails, and a worker that was told to stop. Code in a sandbox can make anything there fail or lie, so all evidence
+ * comes from outside: from the runtime, from a fresh container of the same image, and from the disk.
  */
 import { type FailureClass, RolloutFailure, sleepAtMost } from '@swefarm/shared';
 import { diskIsFull } from './disk.ts';
@@ -20,16 +20,16 @@ const BY_CODE: ReadonlySet<FailureClass> = new Set([
 ]);
 const CONTROL_MS = 60_000;
 const GOING_MS = 1_000;
-/** A sandbox without a disk limit has filled the disk when it alone wrote this much. */
+/** A sandbox without a disk limit counts as having filled the disk when it alone wrote this much. */
 const MOST_BYTES = 8 * 1024 ** 3;
 const MOST_SHARE = 0.25;
 
 export type Suspect = {
   container: Container;
   runtime: Pick<Runtime, 'diskFree'>;
-  /** Starts a container of the same image, in which nothing has run yet. */
+  /** Starts a container of the same image without untrusted code. */
   fresh(): Promise<Container>;
-  /** What it was allowed to write; null: no limit. */
+  /** The disk limit; null: none. */
   diskBytes: number | null;
   signal: AbortSignal;
 };
@@ -42,7 +42,7 @@ export async function isCausedByCode(error: unknown, suspect: Suspect): Promise<
   const state = await container.state().catch(() => null);
   if (state === 'own_limit') return true;
   if (!isLeftByOthers(state) || (await lackedMemory(container)) || !(await nodeWorks(suspect))) return false;
-  // When something kills this node's processes one by one, a stream of the container can break before the container itself ends.
+  // When the node's processes are killed one by one, a container's stream can break before the container ends.
   await sleepAtMost(GOING_MS, signal);
   return !signal.aborted && isLeftByOthers(await container.state().catch(() => null));
 }
@@ -62,7 +62,7 @@ export async function lossOr(
   return new RolloutFailure(lost, `somebody ended the container, which is ${state}`, { cause: error });
 }
 
-/** An engine that cannot start a command in a container without memory says what a node without memory would make it say. */
+/** A `node_memory` failure with a cause is an engine's error, which a container without memory causes too. */
 function canBeCausedByCode(error: unknown): boolean {
   if (!(error instanceof RolloutFailure)) return false;
   const { failureClass, cause } = error;
@@ -73,26 +73,29 @@ function canBeCausedByCode(error: unknown): boolean {
   );
 }
 
-/** It runs, or its process 1 ended by itself. */
+/** The container runs, or its process 1 ended by itself. */
 const isLeftByOthers = (state: ContainerState | null): boolean => state === 'running' || state === 'exited';
 
-/** Whether the node, and not the sandbox, lacked the memory for which a process in the sandbox was killed. */
+/** Whether the kernel killed a process because the node, and not the sandbox, lacked memory. */
 const lackedMemory = (container: Container): Promise<boolean> =>
   requireOwnKills(container).then(
     () => false,
     () => true,
   );
 
-/** Whether this sandbox filled the full disk, with its files and with deleted files that its processes held open. Ends the container. */
+/**
+ * Whether this sandbox filled the full disk, with its files and with deleted files that its processes have open. Ends the
+ * container.
+ */
 export async function hasFilledDisk({ container, runtime, diskBytes, signal }: Suspect): Promise<boolean> {
   const free = async (): Promise<number> => (await runtime.diskFree?.().catch(() => null)) ?? 0;
   const before = await free();
   await container.end?.(signal).catch(() => undefined);
-  const held = Math.max(0, (await free()) - before);
-  return occupiesDisk({ container, diskBytes }, held);
+  const released = Math.max(0, (await free()) - before);
+  return occupiesDisk({ container, diskBytes }, released);
 }
 
-/** The same without ending the sandbox, from the size of its files. @param more bytes that its processes held beside these */
+/** As {@link hasFilledDisk}, by the size of the files, without ending the sandbox. @param more bytes of deleted files */
 export async function occupiesDisk(
   { container, diskBytes }: Pick<Suspect, 'container' | 'diskBytes'>,
   more = 0,

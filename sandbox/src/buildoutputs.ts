@@ -1,4 +1,7 @@
-/** Patterns, as in .gitignore, of what tests and builds leave in a tree: never part of a patch unless tracked at the start. */
+/**
+ * Patterns, as in .gitignore, of files that tests and builds leave in a tree. A patch contains none of them unless tracked at
+ * the start.
+ */
 export const BUILD_OUTPUTS: readonly string[] = [
   // Python
   '__pycache__/',
@@ -15,7 +18,7 @@ export const BUILD_OUTPUTS: readonly string[] = [
   '.ipynb_checkpoints/',
   '.coverage',
   '.coverage.*',
-  // what pip, setuptools and compilers build
+  // pip, setuptools and compilers
   '/build/lib/',
   '/build/lib.*/',
   '/build/bdist.*/',

@@ -1,4 +1,4 @@
-/** Keeps the head and the tail of a byte stream and counts the rest, so that endless output costs a fixed amount of memory. */
+/** Stores the head and the tail of a byte stream and counts the rest, in bounded memory. */
 import type { ExecResult } from './runtime.ts';
 
 export class Capture {
@@ -10,7 +10,7 @@ export class Capture {
   readonly #headLimit: number;
   readonly #tailLimit: number;
 
-  /** @param maxBytes kept of head and tail together; the head gets the larger half. */
+  /** @param maxBytes of head and tail together; the head gets the larger half */
   constructor(maxBytes: number) {
     this.#headLimit = Math.ceil(maxBytes / 2);
     this.#tailLimit = Math.floor(maxBytes / 2);
@@ -28,22 +28,22 @@ export class Capture {
     }
     this.#tail.push(chunk);
     this.#tailBytes += chunk.length;
-    // Drops whole chunks only, and rarely: the exact cut is made once, at the end.
+    // Trims rarely; the exact cut is made at the end.
     if (this.#tailBytes > 2 * this.#tailLimit + 65_536) this.#trim();
   }
 
   #trim(): void {
     const all = Buffer.concat(this.#tail);
-    const kept = this.#tailLimit === 0 ? Buffer.alloc(0) : Buffer.from(all.subarray(-this.#tailLimit));
-    this.#tail = [kept];
-    this.#tailBytes = kept.length;
+    const tail = this.#tailLimit === 0 ? Buffer.alloc(0) : Buffer.from(all.subarray(-this.#tailLimit));
+    this.#tail = [tail];
+    this.#tailBytes = tail.length;
   }
 
   get totalBytes(): number {
     return this.#total;
   }
 
-  /** `tail` is null when nothing was dropped; then `head` is everything. */
+  /** `tail` is null when nothing was dropped; then `head` is the whole stream. */
   result(): { head: Buffer; tail: Buffer | null; totalBytes: number } {
     const head = Buffer.concat(this.#head);
     if (this.#total <= this.#headLimit + this.#tailLimit) {
@@ -54,7 +54,7 @@ export class Capture {
   }
 }
 
-/** The result of an exec, from what was captured. @param by what ended it @param exitCode if it ended by itself */
+/** @param by the cause of the end @param exitCode if the command ended by itself */
 export function execResult(
   capture: Capture,
   by: 'itself' | 'timeout' | 'abort',

@@ -1,30 +1,30 @@
-# Controller of a held-open shell: reads framed requests on stdin, answers on stdout, runs each command in a forked
-# subshell with its own process group. Needs nothing in the image but bash >= 4.1 and coreutils. Arguments: nonce, name of
-# the scratch folder, workdir, and a command line to run once beside the preparation, if any. Evaluated by the one line that shell.ts gives to `bash -c`, which then loops over
-# __sf_next, the command and __sf_finish: so bash's own messages say "bash: line 1" as they do for `bash -c command`.
-#
-# Output goes through a named pipe, not to a plain file: `echo x > /dev/stderr` would truncate a file. A command that ends
-# soon and prints under 64 KiB is read out of the pipe afterwards; for any other the watcher starts `__sf_spill`, which keeps
-# head and tail on disk and drops the middle, so that output without end costs neither disk nor worker.
+# Controller of a persistent shell: reads framed requests on stdin, answers on stdout, runs each command in a forked subshell
+# with its own process group. Needs bash >= 4.1 and coreutils in the image. Arguments: nonce, name of the scratch folder,
+# workdir, and a command line to run once in parallel with the preparation, if any. controller.ts evaluates this script in one
+# line of `bash -c`, which then loops over __sf_next, the command and __sf_finish: so bash's messages say "bash: line 1" as they
+# do for `bash -c command`.
+# Output goes through a named pipe, not to a file: `echo x > /dev/stderr` would truncate a file. The output of a command that
+# ends soon and prints under 64 KiB is read from the pipe after its end. For any other command the watcher starts `__sf_spill`,
+# which stores head and tail on disk and drops the middle, so that endless output fills neither disk nor worker.
 exec 2>/dev/null
 shift
 __sf_nonce=$1 __sf_work=$3 __sf_gen=0 __sf_slot=32
-# its own folder is removed at the end: it must never be anything but one of ours
+# the folder is removed at the end, so the name must be one of ours
 [[ $2 == .sf-?* && $2 != */* ]] || exit 1
 for __sf_base in "${TMPDIR:-/tmp}" /tmp /dev/shm /var/tmp "$HOME"; do
   __sf_dir=$__sf_base/$2
   __sf_old=$__sf_dir/$$.1
   mkdir -p -m 700 "$__sf_dir" "$__sf_old" && break
 done
-__sf_beside= __sf_said=
+__sf_beside= __sf_printed=
 if (($# > 3)); then
   "${@:4}" </dev/null >"$__sf_dir/beside" 2>&1 &
   __sf_beside=$!
 fi
 shift $#
 
-# A fresh set of named pipes; one fork for 32 commands. Pipes are never used twice: what a child of an earlier command
-# still prints must not show up in a later observation. Arguments: further pipes to make.
+# Makes new named pipes, with one fork for 32 commands. Each pipe is used once: later output of a command's children must not
+# appear in the next observation. Arguments: further pipes to make.
 __sf_pool() {
   __sf_gen=$((__sf_gen + 1)) __sf_slot=0
   if ((__sf_gen > 1)); then
@@ -48,7 +48,7 @@ __sf_segment() {
 __sf_spill() {
   local total=0 last=0 first=0 later=0 sizes=()
   printf '%s' "$BASHPID" >"$3.pid"
-  # The command may have ended meanwhile, and opening a pipe that nobody writes to would block: opened for both first.
+  # The command may have ended meanwhile, and opening a pipe without a writer would block, so it is first opened for both.
   exec 8<>"$2"
   exec <"$2" 8>&-
   while ((total < 2 * $4)); do
@@ -61,7 +61,7 @@ __sf_spill() {
     __sf_segment "$3.$last"
     total=$((total + __sf_n)) later=$((later + __sf_n))
     sizes[last]=$__sf_n
-    # the oldest segment goes when those after it are enough for the tail
+    # drop the oldest segment when the later ones are enough for the tail
     while ((first < last && later - sizes[first] >= $4)); do
       : >"$3.$first"
       later=$((later - sizes[first])) first=$((first + 1))
@@ -72,14 +72,14 @@ __sf_spill() {
   printf '%s\n' "$1" >&7
 }
 
-# Takes over the output of a command that lasts longer than 0.1 s (or is blocked on a full pipe): most end sooner, and it
-# costs as much as a small command. Whoever creates the claim file first, watcher or controller, owns the reading end.
+# Takes over the output of a command that lasts longer than 0.1 s (or is blocked on a full pipe). Most commands end sooner, and
+# the takeover costs as much as a small command. The creator of the claim file, watcher or controller, owns the reading end.
 __sf_watch() {
   local seq pipe base keep ended= newer a b c d
   exec >/dev/null 5>&- 6<&-
   while read -r seq pipe base keep; do
-    # A pause that reads no message: a read that runs out of time in the middle of a line would lose its beginning.
-    # All that has come is taken each time, so that a burst of short commands leaves no backlog.
+    # Pauses without reading a message, because a read that times out in the middle of a line would lose its beginning. Each time
+    # all messages are read, so that short commands leave no backlog.
     while :; do
       read -r -t 0.1 -u 9
       newer=
@@ -94,15 +94,15 @@ __sf_watch() {
       __sf_spill "$seq" "$pipe" "$base" "$keep" 4>&- &
     fi
     set +C
-    # end of file: the controller died under its command; what was printed is still wanted
+    # end of file: the controller died during its command; the output is still wanted
     [[ $ended ]] && exit 0
   done
 }
 
-# What the pipe holds, when no spill was started. Sets __sf_held when a child still has the writing end.
+# Prints the content of the pipe, when no spill was started. Sets __sf_child when a child still has the writing end open.
 __sf_drain() {
   local chunk i status
-  __sf_held=
+  __sf_child=
   for ((i = 0; ; i++)); do
     IFS= read -r -d '' -n 512 -t 0.01 -u 6 chunk
     status=$?
@@ -111,8 +111,8 @@ __sf_drain() {
     else
       printf '%s' "$chunk"
       ((status == 1)) && return
-      # out of time is not out of data, on a loaded machine
-      ((status > 128)) && ! read -t 0 -u 6 && { __sf_held=1; return; }
+      # on a loaded machine a timeout does not mean that the pipe is empty
+      ((status > 128)) && ! read -t 0 -u 6 && { __sf_child=1; return; }
     fi
     if [[ -z $__sf_dd ]]; then
       __sf_dd=no
@@ -121,18 +121,18 @@ __sf_drain() {
     if [[ $__sf_dd == yes ]]; then
       dd bs=65536 count=1 iflag=nonblock <&6
       IFS= read -r -d '' -n 1 -t 0.01 -u 6 chunk
-      (($? == 1)) && [[ ! $chunk ]] || __sf_held=1
+      (($? == 1)) && [[ ! $chunk ]] || __sf_child=1
       return
     fi
   done
 }
 
-# Prints head and tail of what a spill kept; sets __sf_total and __sf_head. $1 base name, $2 bytes to keep at each end
+# Prints head and tail of a spill; sets __sf_total and __sf_head. $1 base name, $2 bytes of each end
 __sf_emit() {
   local first=0 last=0 size=0 files=("$1.h") i
   __sf_total=0 __sf_head=
   read -r __sf_total first last <"$1.state"
-  if [[ $__sf_held && -e $1.$last ]]; then
+  if [[ $__sf_child && -e $1.$last ]]; then
     size=$(wc -c <"$1.$last") last=$((last + 1))
     __sf_total=$((__sf_total + size))
   fi
@@ -147,7 +147,7 @@ __sf_emit() {
   fi
 }
 
-# The kernel's counts of kills by the memory limit and forks refused by the pids limit, where they can be read.
+# The kernel's counts of kills for memory and of refused forks, where they are readable.
 __sf_limits() {
   local key value file
   __sf_oom=- __sf_pids=-
@@ -159,13 +159,13 @@ __sf_limits() {
   done
 }
 
-# Reads the next command and opens its pipe as fd 5 (writing end) and 6; answers requests that are none.
+# Reads the next command and opens its pipe as fd 5 (writing end) and 6; answers other requests.
 __sf_next() {
   while IFS=' ' read -r __sf_op __sf_seq __sf_len __sf_keep; do
     IFS= read -r -N "$__sf_len" __sf_text
     [[ $__sf_op == run ]] && break
-    # recover: what a command had printed when the shell before this one was lost
-    __sf_held=1
+    # recover: the output of a command whose shell was lost
+    __sf_child=1
     printf '\n%s begin %s\n' "$__sf_nonce" "$__sf_seq"
     __sf_emit "$__sf_dir/o$__sf_seq" "$__sf_keep"
     printf '\n%s end %s - %s %s - -\n' "$__sf_nonce" "$__sf_seq" "${__sf_total:-0}" "${__sf_head:--}"
@@ -196,9 +196,9 @@ __sf_enter() {
 # Waits for the subshell $1 and sends its reply.
 __sf_finish() {
   exec 5>&-
-  # Not `wait -f`: when the table of jobs is tidied meanwhile, bash 5.2 looks for the process in it for ever.
+  # Not `wait -f`: bash 5.2 may search for the process in its table of jobs for ever.
   while wait "$1"; __sf_code=$?; ((__sf_code > 128)) && kill -0 "$1"; do
-    # stopped, or only the wait was interrupted
+    # the command was stopped, or only the wait was interrupted
     read -r -t 0.05 -u 9
   done
   printf '\n%s begin %s\n' "$__sf_nonce" "$__sf_seq"
@@ -210,31 +210,32 @@ __sf_finish() {
   __sf_limits
   printf '\n%s end %s %s %s %s %s %s\n' \
     "$__sf_nonce" "$__sf_seq" "$__sf_code" "${__sf_total:--}" "${__sf_head:--}" "$__sf_oom" "$__sf_pids"
-  [[ ! $__sf_spilled && $__sf_held ]] && __sf_drain_on
+  [[ ! $__sf_spilled && $__sf_child ]] && __sf_drain_on
   exec 6<&-
   if [[ $__sf_spilled ]]; then rm -f "$__sf_out".*; elif ((__sf_seq % 32 == 0)); then rm -f "$__sf_dir"/o*; fi
 }
 
-# A child lives on with our pipe: it is drained for it, so that the child neither blocks nor dies of SIGPIPE.
+# A child still has the pipe open: drain it, so that the child neither blocks nor dies of SIGPIPE.
 __sf_drain_on() {
   cat <&6 >/dev/null 4>&- 7>&- 9>&- &
   disown
 }
 
-# The output that a spill took over. End of file comes at once, unless a child still holds the pipe: no reply waits for that.
+# Prints the output of a spill. The end of file comes at once, unless a child still has the pipe open; the reply does not wait
+# for the child.
 __sf_collect() {
   local seen pid round
-  __sf_held=1
-  # On a loaded machine the spill may be late: it is waited for while the pipe has something for it (data, or the end of
-  # file). An empty pipe without an end means a child. The rounds bound a child that prints without end.
+  __sf_child=1
+  # On a loaded machine the spill may be late: wait while its pipe is readable (data, or the end of file). An empty pipe without
+  # an end of file belongs to a child. The rounds limit a child that prints without end.
   for ((round = 0; round < 15; round++)); do
     if read -r -t 0.2 -u 7 seen; then
-      [[ $seen == "$__sf_seq" ]] && { __sf_held=; break; }
+      [[ $seen == "$__sf_seq" ]] && { __sf_child=; break; }
     else
       read -t 0 -u 6 || break
     fi
   done
-  if [[ $__sf_held ]]; then
+  if [[ $__sf_child ]]; then
     __sf_drain_on
     read -r pid <"$__sf_out.pid"
     kill -9 -- "-$pid" "$pid"
@@ -242,14 +243,14 @@ __sf_collect() {
   __sf_emit "$__sf_out" "$__sf_keep"
 }
 
-# After the preparation, which may have set what our own lines do not expect.
+# Runs after the preparation, which may have changed options of the shell.
 __sf_init() {
   set +euCfnm
   trap - EXIT ERR DEBUG
   __sf_lc=${LC_ALL-} __sf_lc_set=${LC_ALL+x}
   LC_ALL=C
   cd "$__sf_work"
-  # 7 carries the names of finished spills; nothing is ever written to 9, it is there to be waited on
+  # 7 receives the numbers of finished spills; 9 never receives data and serves as a timer
   __sf_pool "$__sf_dir/done.$$" "$__sf_dir/tick.$$"
   exec 7<>"$__sf_dir/done.$$" 9<>"$__sf_dir/tick.$$"
   exec 4> >(__sf_watch)
@@ -259,15 +260,15 @@ __sf_init() {
   if [[ $__sf_beside ]]; then
     wait "$__sf_beside"
     __sf_code=$?
-    IFS= read -r -N 4096 __sf_said <"$__sf_dir/beside"
+    IFS= read -r -N 4096 __sf_printed <"$__sf_dir/beside"
   fi
   set -m
   __sf_limits
   printf '\n%s begin 0\n%s\n%s end 0 %s %s %s %s %s %s\n' \
-    "$__sf_nonce" "$__sf_said" "$__sf_nonce" "$$" "$__sf_watcher" "$__sf_dir" "$__sf_oom" "$__sf_pids" "$__sf_code"
+    "$__sf_nonce" "$__sf_printed" "$__sf_nonce" "$$" "$__sf_watcher" "$__sf_dir" "$__sf_oom" "$__sf_pids" "$__sf_code"
 }
 
-# The first request is the preparation: environment and activation, run in the controller itself so that all inherit it.
+# The first request is the preparation: environment and activation, run in this shell so that all commands inherit it.
 IFS=' ' read -r __sf_op __sf_seq __sf_len __sf_keep
 LC_ALL=C IFS= read -r -N "$__sf_len" __sf_text
 eval "$__sf_text" </dev/null >/dev/null

@@ -1,4 +1,4 @@
-/** One bash process in a container that runs an agent's commands: the worker's end of the protocol. controller.sh is the other end. */
+/** The worker's end of the shell protocol: one bash in a container, which runs controller.sh. */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { newId } from '@swefarm/shared';
@@ -6,30 +6,27 @@ import { type Reply, ReplyReader } from './reply.ts';
 import type { Container } from './runtime.ts';
 import { quote } from './words.ts';
 
-/** The subshell evaluates the command on line 1, because bash's messages about the command name that line. */
+/** The subshell evaluates the command on line 1, because bash's error messages contain the line number. */
 const MAIN =
   'eval "$1"; while __sf_next; do ( __sf_enter; eval "$__sf_text" ) </dev/null >&5 2>&5 4>&- 5>&- 6<&- 7>&- 9>&- & __sf_finish $!; done';
 const CONTROLLER = readFileSync(new URL('./controller.sh', import.meta.url), 'utf8');
-/** Capacity of a pipe, added to the bytes that are kept. */
+/** Capacity of a pipe, added to the stored bytes. */
 const PIPE_BYTES = 131_072;
 const INIT_REPLY_BYTES = 65_536;
 
 export type ControllerOptions = {
   workdir: string;
-  /** Shell text run once, before any command. */
   activate: string;
-  /** Exported to every command. */
   env: Record<string, string>;
-  /** Name of the folder for its files; the same for every controller of a shell, so that output can be recovered. */
+  /** Name of the folder for its files; equal for all controllers of a shell, so that output can be recovered. */
   scratch: string;
-  /** A command line that runs once, beside the activation; empty: none. */
+  /** A command line that runs once, in parallel with the activation; empty: none. */
   preparation: readonly string[];
 };
 
-/** The kernel's counts for the container; null where they cannot be read. */
 type Counters = { oomKills: number | null; forksRefused: number | null };
 
-/** A whole number in a reply; null for anything else. A command can forge a reply, and many digits are Infinity. */
+/** A whole number in a reply; null for anything else. A command can forge a reply, and many digits would be Infinity. */
 export const parseCount = (word: string | undefined): number | null =>
   word && /^\d{1,15}$/.test(word) ? Number(word) : null;
 export const hasRisen = (before: number | null, after: number | null): boolean =>
@@ -51,7 +48,7 @@ export class Controller {
     this.#reader = new ReplyReader(stream, nonce);
   }
 
-  /** Starts bash; {@link ready} tells when it can take commands. Throws what the container's `open` throws. */
+  /** Starts bash. Throws errors of the container's `open`. */
   static async start(
     container: Container,
     { workdir, activate, env, scratch, preparation }: ControllerOptions,
@@ -67,7 +64,7 @@ export class Controller {
     return controller;
   }
 
-  /** Process ids inside the container: its own, and that of the process that stores the output of commands. */
+  /** Process ids inside the container: of bash, and of the process that stores the output of commands. */
   get pids(): readonly [pid: number, watcher: number] {
     return [this.#pid, this.#watcher];
   }
@@ -80,7 +77,7 @@ export class Controller {
     return this.#counters.oomKills;
   }
 
-  /** Resolves when it can take commands, with the result of the preparation. Rejects with ShellLostError. */
+  /** Resolves when bash takes commands, with the result of the preparation. Rejects with ShellLostError. */
   async ready(): Promise<{ exitCode: number; output: Buffer }> {
     const { fields, body } = await this.#reader.next(0, INIT_REPLY_BYTES);
     const [pid, watcher, , oomKills, forksRefused, exitCode] = fields;
@@ -91,16 +88,16 @@ export class Controller {
   }
 
   /**
-   * `run` runs the text as a command, `recover` asks for the output of command `seq` of a lost controller. Rejects with
-   * ShellLostError. @param keep bytes kept of the head, and of the tail, of the output
+   * `run` runs the text as a command, `recover` returns the output of command `seq` of a lost controller. Rejects with
+   * ShellLostError. @param endBytes bytes of the output's head, and of its tail
    */
-  request(verb: 'run' | 'recover', seq: number, keep: number, text = Buffer.alloc(0)): Promise<Reply> {
-    const reply = this.#reader.next(seq, 2 * keep + PIPE_BYTES);
-    this.#write(`${verb} ${seq} ${text.length} ${keep}\n`, text);
+  request(verb: 'run' | 'recover', seq: number, endBytes: number, text = Buffer.alloc(0)): Promise<Reply> {
+    const reply = this.#reader.next(seq, 2 * endBytes + PIPE_BYTES);
+    this.#write(`${verb} ${seq} ${text.length} ${endBytes}\n`, text);
     return reply;
   }
 
-  /** What the memory limit has killed and the pids limit has refused since the previous reply. */
+  /** Whether the memory limit killed and the pids limit refused processes since the previous reply. */
   async account(reply: Reply): Promise<{ oom: boolean; forks: boolean }> {
     const before = this.#counters;
     const now = await this.#readCounters(reply.fields[3], reply.fields[4]);
@@ -118,7 +115,7 @@ export class Controller {
     this.#stream.destroy();
   }
 
-  /** Takes the counts from the reply; asks the runtime for the kills where the container cannot read them. */
+  /** The counts of the reply, or of the runtime where the container cannot read the kills. */
   async #readCounters(kills: string | undefined, refused: string | undefined): Promise<Counters> {
     const { watched } = this.#container;
     const inside = watched ? null : parseCount(kills);

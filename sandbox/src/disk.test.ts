@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { diskFree, diskIsFull, freeFiles, watchDisk } from './disk.ts';
 
-test('a file system that does not count inodes never lacks them; a folder that cannot be seen is not full', async () => {
+test('a file system without inode counts has enough, and an invisible folder is not full', async () => {
   expect(freeFiles({ files: 0, ffree: 0 })).toBe(Number.POSITIVE_INFINITY);
   expect(await diskFree('/does/not/exist')).toBeNull();
   expect(await diskIsFull({ diskFree: () => diskFree('/does/not/exist') })).toBe(false);
@@ -14,7 +14,7 @@ test('a file system that does not count inodes never lacks them; a folder that c
 
 // Only root can mount.
 if (process.getuid?.() === 0) {
-  test('a disk without a free inode is full, however many bytes it has', async () => {
+  test('a disk without a free inode is full', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'swefarm-free-'));
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,nr_inodes=2000', 'swefarm-test', folder]);
     onTestFinished(async () => {
@@ -28,7 +28,7 @@ if (process.getuid?.() === 0) {
     expect(await diskIsFull(runtime)).toBe(true);
   });
 
-  test('a disk that was full in the middle is told when it is free again; one that the watched itself filled is not', async () => {
+  test('a temporarily full disk is reported, unless the watched sandbox filled it', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'swefarm-free-'));
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'swefarm-test', folder]);
     onTestFinished(async () => {
@@ -36,13 +36,13 @@ if (process.getuid?.() === 0) {
       await rm(folder, { recursive: true });
     });
     const runtime = { diskFree: () => diskFree(folder) };
-    let asked = 0;
+    let checks = 0;
     using quiet = watchDisk(runtime, async () => false);
     expect(await quiet.wasFull()).toBe(false);
     using neighbour = watchDisk(runtime, async () => false);
-    using culprit = watchDisk(runtime, async () => ++asked > 0);
+    using culprit = watchDisk(runtime, async () => ++checks > 0);
     await writeFile(join(folder, 'filler'), Buffer.alloc(60 * 1024 ** 2));
-    while (asked === 0 || !(await neighbour.wasFull())) await sleep(20);
+    while (checks === 0 || !(await neighbour.wasFull())) await sleep(20);
     await rm(join(folder, 'filler'));
     expect(await diskIsFull(runtime)).toBe(false);
     expect(await neighbour.wasFull()).toBe(true);

@@ -1,16 +1,16 @@
-/** Free space on a node's disk, where its sandboxes write: on a full disk, neither an agent's work nor tests mean anything. */
+/** Free space on the disk of the sandboxes. On a full disk, neither an agent's work nor tests are meaningful. */
 import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { sleep } from '@swefarm/shared';
 import type { Runtime } from './runtime.ts';
 
 const FULL_BYTES = 16 * 1024 ** 2;
-/** With fewer free inodes than this a disk counts as full, even if bytes are free: empty files can fill a disk too. */
+/** A disk with fewer free inodes counts as full: empty files can fill a disk too. */
 const FULL_FILES = 1_024;
 
 /**
- * Bytes that this user can still write below `folder`; 0 when no more files can be made there; null when the folder cannot be
- * seen (an engine on another machine).
+ * Bytes that this user can write below `folder`; 0 when no more files can be made there; null when the folder is invisible (an
+ * engine on another machine).
  */
 export async function diskFree(folder: string): Promise<number | null> {
   return statfs(folder).then(
@@ -23,11 +23,10 @@ export async function diskFree(folder: string): Promise<number | null> {
 export const freeFiles = ({ files, ffree }: Pick<StatsFs, 'files' | 'ffree'>): number =>
   files > 0 ? ffree : Number.POSITIVE_INFINITY;
 
-/** Looks that a full disk must outlast: code that fills it and frees it again at once is no evidence about the node. */
+/** Checks that must find the disk full. Code that fills the disk and frees it at once is no evidence about the node. */
 const LOOKS = 4;
 const BETWEEN_LOOKS_MS = 50;
 
-/** Whether it is full and stays so for a moment. False also when the disk cannot be seen. */
 export async function diskIsFull(runtime: Pick<Runtime, 'diskFree'>): Promise<boolean> {
   for (let look = 1; ; look++) {
     const free = await runtime.diskFree?.().catch(() => null);
@@ -40,13 +39,13 @@ export async function diskIsFull(runtime: Pick<Runtime, 'diskFree'>): Promise<bo
 const LOOK_MS = 250;
 
 export type DiskWatch = Disposable & {
-  /** Whether the disk was found full since the watch began, and the watched sandbox was not the cause. */
+  /** Whether the disk was full since the watch began, and the watched sandbox was not the cause. */
   wasFull(): Promise<boolean>;
 };
 
 /**
- * Checks the disk at intervals: commands fail on a disk that is full for a while, even if it is free again at the end. Calls
- * `isCausedBySandbox` each time the disk becomes full.
+ * Checks the disk at intervals, because commands fail on a disk that is full only for a while. Calls `isCausedBySandbox` each
+ * time the disk becomes full.
  */
 export function watchDisk(
   runtime: Pick<Runtime, 'diskFree'>,
@@ -59,7 +58,7 @@ export function watchDisk(
     const before = isFull;
     isFull = await diskIsFull(runtime);
     if (!isFull || before || (await isCausedBySandbox().catch(() => false))) return;
-    // A sandbox that has freed the disk meanwhile is measured too late; others that fill it do not depend on when it is measured.
+    // A sandbox that has freed the disk meanwhile was measured too late; then the disk is no longer full.
     byOthers = await diskIsFull(runtime);
   };
   let busy = false;

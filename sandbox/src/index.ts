@@ -1,4 +1,4 @@
-export { type PreparedSandbox, prepareSandbox } from './agentsandbox.ts';
+export { type CleanPlans, type PreparedSandbox, prepareSandbox } from './agentsandbox.ts';
 export { openConverter } from './apptainer/convert.ts';
 export { apptainer } from './apptainer/entry.ts';
 export { apptainerRuntime } from './apptainer/runtime.ts';
@@ -9,7 +9,6 @@ export { docker, podman } from './docker/entry.ts';
 export { dockerRuntime } from './docker/runtime.ts';
 export type { RuntimeEntry } from './entry.ts';
 export type { FileChanges } from './filechanges.ts';
-export type { CleanPlans } from './history.ts';
 export { host } from './host/entry.ts';
 export { hostRuntime } from './host/runtime.ts';
 export { INTERNAL_SPEC } from './internal.ts';

@@ -1,4 +1,4 @@
-/** The container that a worker starts for itself: to check that sandboxes work on its node, or to prepare an image. */
+/** A container of the worker itself, to check its node or to prepare an image. */
 import { ownStartMark } from '@swefarm/shared';
 import type { ContainerSpec } from './runtime.ts';
 

@@ -1,9 +1,10 @@
-# Ends every process of one command: its tree, its process groups, whatever carries its mark in the environment, and,
-# where the process table is the container's own ("private"), whatever started since it did. POSIX sh, mostly builtins.
-# Arguments: mark, keep (process ids to spare: the controller, whose children are the roots, and its watcher, whose children
-# are spared with it: they hold what the command printed), private (1 or 0). When the controller is dead, what its session has left without a mark (forked and never exec'ed) goes too.
+# Kills every process of one command: its tree, its process groups, processes with its mark in the environment, and, in the
+# container's own process table ("private"), processes that started later than the command. POSIX sh, mostly builtins. Arguments:
+# mark, spare (process ids to spare: the controller, whose children are the command's roots, and its watcher, whose children
+# store output and are spared too), private (1 or 0). When the controller is dead, the processes of its session without a mark
+# (forked without exec) are killed too.
 mark=$1 first=${2%% *} private=$3
-keep=" $2 $$ 1 "
+spare=" $2 $$ 1 "
 [ -n "$first" ] && kill -CONT "$first" 2>/dev/null
 read_stat() { # sets state parent group session started of process $1
   read -r line 2>/dev/null <"/proc/$1/stat" || return 1
@@ -12,7 +13,7 @@ read_stat() { # sets state parent group session started of process $1
   shift 19
   started=$1
 }
-is_alive() { # not one that its parent has not yet asked for
+is_alive() { # zombies are not alive
   read_stat "$1" && [ "$state" != Z ]
 }
 watcher=
@@ -20,7 +21,7 @@ case "$2" in *' '*) watcher=${2#* } ;; esac
 dead=
 tries=0
 if [ -n "$first" ]; then
-  # Without its watcher it is given when its streams were closed: it is about to end.
+  # The caller omits the watcher when the controller's streams were closed: the controller is about to end.
   while [ ! "$watcher" ] && is_alive "$first" && [ $tries -lt 50 ]; do
     tries=$((tries + 1))
     sleep 0.02
@@ -33,24 +34,24 @@ while [ $round -lt 40 ]; do
   round=$((round + 1)) victims=' ' grew=1
   marked=" $(grep -ls -- "SWEFARM_COMMAND=$mark" /proc/[0-9]*/environ 2>/dev/null | tr '\n' ' ')"
   while [ "$watcher" ] && [ ! "$dead" ]; do
-    grown=$keep
+    grown=$spare
     for dir in /proc/[0-9]*; do
       pid=${dir#/proc/}
-      case "$keep" in *" $pid "*) continue ;; esac
+      case "$spare" in *" $pid "*) continue ;; esac
       read_stat "$pid" || continue
-      case " $watcher$spared " in *" $parent "*) keep="$keep$pid " spared="$spared $pid" ;; esac
+      case " $watcher$spared " in *" $parent "*) spare="$spare$pid " spared="$spared $pid" ;; esac
     done
-    [ "$grown" = "$keep" ] && break
+    [ "$grown" = "$spare" ] && break
   done
   [ "$dead" ] && foreign=" $(grep -ls -- 'SWEFARM_COMMAND=' /proc/[0-9]*/environ 2>/dev/null | tr '\n' ' ')"
   while [ $grew = 1 ]; do
     grew=0
     for dir in /proc/[0-9]*; do
       pid=${dir#/proc/}
-      case "$keep$victims" in *" $pid "*) continue ;; esac
+      case "$spare$victims" in *" $pid "*) continue ;; esac
       read_stat "$pid" || continue
       [ "$state" = Z ] && continue
-      case "$keep" in *" $parent "*) [ "$parent" = "$first" ] && { [ -z "$since" ] || [ "$started" -lt "$since" ]; } && since=$started ;; esac
+      case "$spare" in *" $parent "*) [ "$parent" = "$first" ] && { [ -z "$since" ] || [ "$started" -lt "$since" ]; } && since=$started ;; esac
       hit=0
       [ "$parent" = "$first" ] && hit=1
       case "$marked" in *"/proc/$pid/"*) hit=1 ;; esac

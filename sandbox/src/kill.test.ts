@@ -8,7 +8,7 @@ import { INTERNAL_SPEC } from './internal.ts';
 import type { Container } from './runtime.ts';
 import { openShell } from './shell.ts';
 
-/** As with a full process table: open shells go on, and no new process can start. */
+/** Like a full process table: open shells work, and no new process can start. */
 const withoutExec = (container: Container): Container =>
   new Proxy(container, {
     get(target, name) {
@@ -18,7 +18,7 @@ const withoutExec = (container: Container): Container =>
     },
   });
 
-test('what a lost shell leaves is ended also where no process can be started to end it', async () => {
+test('leftovers of a lost shell are killed even if no process can be started', async () => {
   const scratchDir = await mkdtemp(join(tmpdir(), 'swefarm-kill-'));
   try {
     await using runtime = await hostRuntime({ scratchDir });

@@ -1,4 +1,4 @@
-/** Ends the processes of one command from outside the shell that runs it. */
+/** Kills the processes of one command from outside its shell. */
 import { readFileSync } from 'node:fs';
 import type { ExecOptions, ExecResult } from './runtime.ts';
 
@@ -9,15 +9,15 @@ const KILL_TIMEOUT_MS = 10_000;
 export type KillTarget = {
   /** Value of SWEFARM_COMMAND in the environment of the processes. */
   mark: string;
-  /** Processes to spare; the children of the first are the roots of the tree to end. */
+  /** Processes to spare; the children of the first are the command's roots. */
   keep: readonly number[];
-  /** The process table is the container's own, so a process that started later than the command belongs to it. */
+  /** The container has its own process table, so a process that started later than the command belongs to the command. */
   privatePids: boolean;
 };
 
 /**
- * Kills by tree, process group, environment mark and, when the process table is the container's own, by start time. Where no process
- * can be started for that (full process table, dead container) it calls `killAll` and returns false. Throws what `killAll` throws.
+ * Kills by tree, process group, environment mark and, in a private process table, by start time. When no process can be started
+ * for that (full process table, dead container) it calls `killAll` and returns false. Throws errors of `killAll`.
  */
 export async function killCommand(
   exec: (argv: readonly string[], options: ExecOptions) => Promise<ExecResult>,

@@ -1,8 +1,7 @@
-/** Labels on an engine's containers, which tell the reaper their owner. */
+/** Labels of an engine's containers, by which the reaper finds the owner. */
 import type { ContainerSpec, Owner } from './runtime.ts';
 
 const PREFIX = 'swefarm.';
-/** On every container of the farm and on no other. */
 export const FARM_LABEL = `${PREFIX}farm`;
 
 export function ownerLabels(spec: Pick<ContainerSpec, 'owner' | 'role'>): Record<string, string> {
@@ -18,7 +17,7 @@ export function ownerLabels(spec: Pick<ContainerSpec, 'owner' | 'role'>): Record
   };
 }
 
-/** Null when the labels are not the farm's or not complete: such a container is never removed. */
+/** Null for labels that are incomplete or not the farm's: such a container is never removed. */
 export function readOwner(labels: Record<string, string>): Owner | null {
   const farm = labels[FARM_LABEL];
   const worker = labels[`${PREFIX}worker`];

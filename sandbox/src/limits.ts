@@ -1,13 +1,12 @@
-/** Refuses limits that no sandbox can have before anything is fetched or made: they are the run's fault, not the node's. */
+/** Refuses impossible limits before anything is fetched or made. They are an error of the run, not of the node. */
 import { RolloutFailure } from '@swefarm/shared';
 import type { Limits } from './runtime.ts';
 
 /** The kernel's smallest quota is 1 ms in 100 ms. */
 const LEAST_CPUS = 0.01;
 const MOST_CPUS = 8_192;
-/** Engines refuse less: a shell alone needs this much. */
 const LEAST_MEMORY = 6 * 1024 ** 2;
-/** The kernel gives no process a higher id (PID_MAX_LIMIT). */
+/** The kernel's highest process id (PID_MAX_LIMIT). */
 const MOST_PIDS = 4 * 1024 ** 2;
 
 /** @param most CPUs that the node can give; null: any number. Throws RolloutFailure sandbox_refused. */

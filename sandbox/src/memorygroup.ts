@@ -1,8 +1,9 @@
 /**
- * What the kernel counts of a control group's memory: processes that its memory killer took there, and how often the group itself was
- * at its limit. The kernel counts a kill in the group of the victim whoever had no memory left: this group, the job or pod
- * around it, or the machine. Only the group that was full counts that it was full.
- * Sources: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.events) and cgroup-v1/memory.rst (memory.oom_control, memory.max_usage_in_bytes).
+ * The kernel's memory counts of a control group: processes that the out-of-memory killer took there, and how often the group was
+ * at its limit. The kernel counts a kill in the victim's group, also when the job or pod around it, or the machine, had no
+ * memory left. Only the full group counts that it was full.
+ * Sources: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.events) and cgroup-v1/memory.rst (memory.oom_control,
+ * memory.max_usage_in_bytes).
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ import type { Container } from './runtime.ts';
 
 export type MemoryGroup = { folder: string; version: 1 | 2 };
 
-/** The kernel charges several pages at once, so that a full group may lack some. */
+/** The kernel charges several pages at once, so a full group may lack some. */
 const NEARLY = 0.99;
 
 const read = (path: string): Promise<string> => readFile(path, 'latin1').catch(() => '');
@@ -27,13 +28,16 @@ export const readKills = async ({ folder, version }: MemoryGroup): Promise<numbe
     await read(join(folder, version === 2 ? 'memory.events' : 'memory.oom_control')),
   );
 
-/** Whether the group was ever at its own limit, be it only until files were dropped from memory; null where that is not counted. */
+/**
+ * Whether the group was ever at its own limit, even if only until the kernel dropped cached files; null where the kernel does
+ * not count it.
+ */
 export async function readWasFull({ folder, version }: MemoryGroup): Promise<boolean | null> {
   if (version === 2) {
     const times = count(/^max (\d+)$/m, await read(join(folder, 'memory.events')));
     return times === null ? null : times > 0;
   }
-  // memory.failcnt stays 0 where memory with swap has a limit too, which the kernel asks first and does not count.
+  // memory.failcnt stays 0 where memory with swap has a limit too: the kernel checks that limit first and does not count it.
   const [peak, limit] = await Promise.all(
     ['memory.max_usage_in_bytes', 'memory.limit_in_bytes'].map(async (file) =>
       count(/^(\d+)$/m, await read(join(folder, file))),
@@ -43,8 +47,8 @@ export async function readWasFull({ folder, version }: MemoryGroup): Promise<boo
 }
 
 /**
- * Throws RolloutFailure `node_memory` when a process in the sandbox was killed for memory and the sandbox was never at its own limit: the
- * job or pod of this worker, or the machine, had none left, which is nothing that the code in the sandbox is judged by.
+ * Throws RolloutFailure `node_memory` when a process in the sandbox was killed for memory and the sandbox was never at its own
+ * limit: the worker's job or pod, or the machine, had none left. The code in the sandbox is not judged by that.
  */
 export async function requireOwnKills(container: Pick<Container, 'oomKills' | 'wasFull'>): Promise<void> {
   if (!(await container.oomKills().catch(() => null))) return;

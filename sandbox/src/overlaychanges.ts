@@ -1,4 +1,4 @@
-/** Reads the changes in the upper directories of a sandbox's overlays after its processes have ended. It follows no link in them. */
+/** Reads the changes in the upper directories of an ended sandbox, without following links in them. */
 import { constants, type Dir } from 'node:fs';
 import { chmod, lstat, open, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -40,8 +40,8 @@ async function readChanged(layers: readonly Layer[], path: string, maxBytes: num
 }
 
 /**
- * A stamp that changes whenever the file is written, linked, renamed or its mode changes; code inside cannot set it back, because the
- * kernel sets the inode's time. Null when the file is not in the upper directory, or cannot be seen.
+ * A stamp that changes whenever the file is written, linked, renamed or its mode changes. Code inside cannot restore it, because
+ * the kernel sets the inode's change time. Null when the file is not in the upper directory, or is unreadable.
  */
 export async function readFileStamp(upper: string, path: string): Promise<string | null> {
   const found = await locate([{ at: '/', upper }], path).catch(() => null);
@@ -57,21 +57,20 @@ async function walk({ at, upper }: Layer, look: ChangeVisitor, signal: AbortSign
   for (let folder = todo.pop(); folder !== undefined; folder = todo.pop()) {
     const entries = await openFolder(join(upper, folder));
     if (entries === null) {
-      if (folder === '') throw new Error('what changed in the sandbox is gone');
+      if (folder === '') throw new Error('the upper directory of the sandbox is gone');
       continue;
     }
     for await (const entry of entries) {
       signal.throwIfAborted();
       const inside = `${folder}/${entry.name}`;
       const path = below(at, inside.slice(1));
-      // An overlay marks a removed path with a device node, which nothing inside can make.
       look.visit({ path, removed: entry.isCharacterDevice() });
       if (entry.isDirectory() && look.entersFolder(path)) todo.push(inside);
     }
   }
 }
 
-/** Null when it is out of reach. Without root, a folder that code made unreadable is made readable again: this user owns it. */
+/** Null when the folder is absent. Without root, a folder that code made unreadable is made readable again: this user owns it. */
 async function openFolder(path: string): Promise<Dir | null> {
   const attempt = () => opendir(path, { bufferSize: ENTRIES_AT_ONCE });
   try {

@@ -1,6 +1,6 @@
 /**
- * Finds paths of an ended sandbox in the layers of its overlays, from outside. No component of a path is ever followed by the kernel: a
- * link of the sandbox would lead to the host's files.
+ * Finds paths of an ended sandbox in the layers of its overlays, from outside. The kernel never follows a component of a path,
+ * because a link of the sandbox would lead to the host's files.
  */
 import type { Stats } from 'node:fs';
 import { lstat, readlink } from 'node:fs/promises';
@@ -8,23 +8,23 @@ import { join } from 'node:path';
 import type { FileKind } from './filechanges.ts';
 import { splitPath } from './images/treepath.ts';
 
-/** An overlay: where it is mounted in the sandbox, what holds its changes, and what lies below, the uppermost first, as far as it can be read. */
+/** An overlay: its mount point in the sandbox, its upper directory, and its readable lower directories, the uppermost first. */
 export type Layer = { at: string; upper: string; lowers?: readonly string[] };
 
-/** A folder whose name is not UTF-8, or whose path is too long, holds nothing that the farm looks for. */
+/** Errors of a folder whose name is not UTF-8, or whose path is too long: it contains nothing that the farm looks for. */
 export const OUT_OF_REACH: ReadonlySet<string> = new Set(['ENOENT', 'ENAMETOOLONG']);
 const MOST_LINKS = 40;
 
 type Found = { path: string; stats: Stats };
 
-/** The overlay that a path is in, with the path's components below its root. */
+/** The overlay of a path, and the path's components below the mount point. */
 function layerOf(layers: readonly Layer[], path: string): { layer: Layer; parts: string[] } | null {
-  const holds = ({ at }: Layer): boolean => at === '/' || path.startsWith(`${at}/`);
-  const layer = layers.filter(holds).toSorted((a, b) => b.at.length - a.at.length)[0];
+  const contains = ({ at }: Layer): boolean => at === '/' || path.startsWith(`${at}/`);
+  const layer = layers.filter(contains).toSorted((a, b) => b.at.length - a.at.length)[0];
   return layer ? { layer, parts: path.slice(layer.at.length).split('/').filter(Boolean) } : null;
 }
 
-/** `hidden`: something else is there, so that what lies below is not seen. `missing`: this folder says nothing about the path. */
+/** `hidden`: another entry hides the path in lower directories. `missing`: this directory has no entry for the path. */
 async function findIn(root: string, parts: readonly string[]): Promise<Found | 'hidden' | 'missing'> {
   let path = root;
   for (const [index, part] of parts.entries()) {
@@ -41,7 +41,7 @@ async function findIn(root: string, parts: readonly string[]): Promise<Found | '
   return { path, stats: await lstat(path) };
 }
 
-/** The path outside for a path of the sandbox; null when it, or a folder on the way to it, is not in an upper directory. */
+/** The host's path for a path of the sandbox; null when the path, or one of its folders, is not in an upper directory. */
 export async function locate(
   layers: readonly Layer[],
   path: string,
@@ -54,7 +54,7 @@ export async function locate(
   return { path: found.path, kind: stats.isFile() ? 'file' : stats.isDirectory() ? 'folder' : 'other' };
 }
 
-/** What is at a path whose folders are no links, in the uppermost directory that has it; null when none has. */
+/** The entry at a path without links, in the uppermost directory that has it; null when none has. */
 async function lookUp(layers: readonly Layer[], path: string): Promise<Found | null> {
   const own = layerOf(layers, path);
   for (const root of own ? [own.layer.upper, ...(own.layer.lowers ?? [])] : []) {
@@ -65,7 +65,7 @@ async function lookUp(layers: readonly Layer[], path: string): Promise<Found | n
   return null;
 }
 
-/** The path with the links among its folders resolved as inside the sandbox; a link at its end stays one. Null for a circle of links. */
+/** The path with the links of its folders resolved inside the sandbox; a link at its end stays. Null for a circle of links. */
 export async function resolveLinks(layers: readonly Layer[], path: string): Promise<string | null> {
   const todo = splitPath(path).reverse();
   let done: string[] = [];

@@ -16,7 +16,7 @@ function counting(failures = 0) {
   return { seen, start };
 }
 
-test('what was started ahead is taken first, later ones are fresh', async () => {
+test('the container started in advance is taken first, later ones are new', async () => {
   const { seen, start } = counting();
   await using prepared = new PreparedContainer(start);
   prepared.begin();
@@ -26,7 +26,7 @@ test('what was started ahead is taken first, later ones are fresh', async () => 
   expect(seen.started).toBe(2);
 });
 
-test('what was never taken is removed, also while it still starts', async () => {
+test('a container that was never taken is removed, even while it starts', async () => {
   const { seen, start } = counting();
   {
     await using prepared = new PreparedContainer(start);
@@ -35,7 +35,7 @@ test('what was never taken is removed, also while it still starts', async () => 
   expect(seen).toEqual({ started: 1, disposed: 1 });
 });
 
-test('a failure ahead is not the end: taking tries again and reports', async () => {
+test('after a failed start in advance, taking tries again and throws the second error', async () => {
   const once = counting(1);
   await using prepared = new PreparedContainer(once.start);
   prepared.begin();

@@ -1,4 +1,4 @@
-/** A container started before it is needed, beside other work; an unused one is removed. */
+/** A container that is started in advance; an unused one is removed. */
 import { RolloutFailure } from '@swefarm/shared';
 import type { Container } from './runtime.ts';
 
@@ -7,14 +7,14 @@ export class PreparedContainer implements AsyncDisposable {
   #ahead: Promise<Container | null> | null = null;
   #unusable: RolloutFailure | null = null;
 
-  /** `start` is called once in advance by {@link begin}, and again by each later {@link take}. */
+  /** @param start called once by {@link begin}, and again by each later {@link take} */
   constructor(start: () => Promise<Container>) {
     this.#start = start;
   }
 
   /**
-   * Starts the first container in the background. A failure is not lost: `take` reports that of a setup, which may have taken minutes,
-   * and tries again after any other.
+   * Starts the first container in the background. After a failed setup, which may have taken minutes, `take` throws its error;
+   * after any other failure `take` tries again.
    */
   begin(): void {
     this.#ahead ??= this.#start().catch((error: unknown) => {
@@ -23,7 +23,6 @@ export class PreparedContainer implements AsyncDisposable {
     });
   }
 
-  /** The container started ahead when there is one, else a new one; the caller disposes of it. */
   async take(): Promise<Container> {
     const ahead = this.#ahead;
     this.#ahead = null;

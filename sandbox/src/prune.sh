@@ -1,9 +1,11 @@
-# Takes the future out of a repository. Run in a clean environment; exit codes as in snapshot.sh.
-#   refs WORKDIR                 every ref that is not in the history of HEAD goes, all remotes, stashes, notes, reflogs and
-#                                heads left over by fetch and merge. HEAD, its branch and what they reach stay.
-#   objects WORKDIR NAME TREE ISOLATED   objects that nothing reaches go, and are borrowed no more; prints `clean` when there
-#                                were none. NAME and TREE: our snapshot's folder and tree, whose objects stay. The lender's
-#                                are removed only where ISOLATED is yes: in the host dry run they are somebody's repository.
+# Removes later history from a repository. Run in a clean environment; exit codes as in snapshot.sh.
+#   refs WORKDIR                 removes refs outside the history of HEAD, all remotes, stashes, notes, reflogs and heads left by
+#                                fetch and merge. HEAD, its branch and the objects that they reach stay.
+#   objects WORKDIR NAME TREE ISOLATED   removes unreachable objects and the links to borrowed ones; prints `clean` when there
+# were
+#                                none. NAME and TREE: our snapshot's folder and tree, whose objects stay. The lender's objects
+# are
+#                                removed only if ISOLATED is yes: in the host dry run they are another repository.
 mode=$1 work=$2
 command -v git >/dev/null 2>&1 || exit 4
 cd "$work" 2>/dev/null || exit 3
@@ -34,7 +36,7 @@ drop() { # all refs but the current branch and those in the history of HEAD
   done | git $hookless update-ref --no-deref --stdin || exit 5
 }
 
-branch() { # sets current to the branch that HEAD names; a read costs less than git
+branch() { # sets current to the branch of HEAD; `read` is faster than git
   current=
   [ -L "$own/HEAD" ] || read -r current <"$own/HEAD"
   case $current in
@@ -45,7 +47,7 @@ branch() { # sets current to the branch that HEAD names; a read costs less than 
   esac
 }
 
-names_remotes() { # the configuration, or a file that it includes, may
+names_remotes() { # whether the configuration, or an included file, may name remotes
   while read -r line || [ "$line" ]; do
     case $line in
     *[Rr][Ee][Mm][Oo][Tt][Ee]* | *[Ii][Nn][Cc][Ll][Uu][Dd][Ee]*) return 0 ;;
@@ -58,7 +60,7 @@ refs() {
   branch
   all=$(git for-each-ref --format='%(refname)') || exit 5
   [ "$all" = "$current" ] || drop
-  # A linked work tree has siblings whose heads are roots of their own.
+  # The heads of other linked work trees are roots too.
   set --
   if [ "$own" != "$common" ]; then
     for other in "$common"/worktrees/*; do [ "$other" = "$own" ] || set -- "$@" "$other"; done
@@ -74,7 +76,7 @@ refs() {
       set -- "$@" "$dir/$name"
     done
   done
-  # One `rm`, and none when there is nothing: each program that is started here costs as much as a command of the model.
+  # One `rm`, or none: starting a program costs as much as a command of the model.
   set -- "$@" "$common/objects/info/commit-graph" "$common/objects/info/commit-graphs" "$common/info/grafts"
   for path in "$@"; do
     shift
@@ -84,24 +86,24 @@ refs() {
   if names_remotes; then
     git remote | while read -r remote; do git config --remove-section "remote.$remote"; done
   fi
-  # Nothing above touches a branch but `drop`.
+  # Only `drop` changes branches.
   case $current in refs/heads/*) [ "$all" = "$current" ] && return ;; esac
   [ "$(git rev-parse -q --verify HEAD)" = "$head" ] || exit 5
 }
 
 objects() {
   reached=$(git rev-list --objects --all --indexed-objects HEAD | wc -l) || exit 5
-  held=$(git cat-file --batch-all-objects --batch-check='%(objectname)' | wc -l) || exit 5
-  [ "$held" -le "$reached" ] && [ ! -s "$common/objects/info/alternates" ] && echo clean && return
+  stored=$(git cat-file --batch-all-objects --batch-check='%(objectname)' | wc -l) || exit 5
+  [ "$stored" -le "$reached" ] && [ ! -s "$common/objects/info/alternates" ] && echo clean && return
   for base in "$(dirname "$work")" /var/tmp /tmp; do
     snapshot=${base%/}/$1
     [ -d "$snapshot/objects" ] && break
   done
-  # What the snapshot found in the tree may lie among the unreached: a ref holds it while the rest goes.
+  # Unreachable objects may belong to the snapshot: a temporary ref protects them.
   export GIT_ALTERNATE_OBJECT_DIRECTORIES="$snapshot/objects"
   git $hookless update-ref refs/swefarm/keep "$2" || exit 5
   rm -f "$common"/objects/pack/*.keep "$common"/objects/pack/*.bitmap "$common"/objects/pack/multi-pack-index*
-  # No search for new deltas: what is packed is copied as it is.
+  # No search for new deltas: packed objects are copied.
   git $hookless -c pack.window=0 -c pack.threads=1 -c pack.writeReverseIndex=false -c repack.writeBitmaps=false \
     -c gc.writeCommitGraph=false repack -q -a -d 2>&1 || exit 5
   if [ -f "$common/objects/info/alternates" ]; then

@@ -9,7 +9,7 @@ function slowContainer() {
   return { container: { [Symbol.asyncDispose]: () => gone }, finish: () => finish() };
 }
 
-test('a removal holds nobody up, and is waited for at the end', async () => {
+test('a removal runs in the background, and finished() waits for it', async () => {
   const leaving = createRemovals();
   const { container, finish } = slowContainer();
   await leaving.remove(container);
@@ -24,7 +24,7 @@ test('a removal holds nobody up, and is waited for at the end', async () => {
   expect(settled).toBe(true);
 });
 
-test('beyond the limit one waits for another to be gone', async () => {
+test('above the limit a removal waits for an earlier one', async () => {
   const leaving = createRemovals(1);
   const [first, second] = [slowContainer(), slowContainer()];
   await leaving.remove(first.container);
@@ -40,7 +40,7 @@ test('beyond the limit one waits for another to be gone', async () => {
   second.finish();
 });
 
-test('a removal that fails ends too', async () => {
+test('a failed removal counts as ended', async () => {
   const leaving = createRemovals();
   await leaving.remove({ [Symbol.asyncDispose]: () => Promise.reject(new Error('engine away')) });
   await leaving.finished();

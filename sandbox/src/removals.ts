@@ -1,15 +1,15 @@
-/** Removes containers in the background: no rollout waits for a removal, and the worker exits only after the last one. */
+/** Removes containers in the background. The worker exits after the last removal. */
 
 export type Removals = {
-  /** Starts the removal; waits only when so many are under way that unused containers would fill the node. */
+  /** Starts the removal; waits only when too many are under way, because unused containers would fill the node. */
   remove(container: AsyncDisposable): Promise<void>;
-  /** Resolves when every removal so far has ended. */
+  /** Resolves when all removals so far have ended. */
   finished(): Promise<void>;
 };
 
 const MOST_UNDER_WAY = 16;
 
-/** The runtime logs what it cannot remove, and the reaper tries again. */
+/** The runtime logs failed removals, and the reaper repeats them. */
 export function createRemovals(most = MOST_UNDER_WAY): Removals {
   const underWay = new Set<Promise<unknown>>();
   return {

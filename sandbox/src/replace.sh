@@ -1,6 +1,6 @@
-# Replaces a repository by one that has a single commit of the snapshot's tree on the branch main, and nothing else: no other commit,
-# ref, reflog, remote, hook or borrowed object. What the old one consisted of is removed, wherever it lies.
-# Run in a clean environment. Arguments: work tree, name of our git folder, the snapshot's tree. Exit codes as in snapshot.sh.
+# Replaces a repository by one with a single commit of the snapshot's tree on the branch main: without other commits, refs,
+# reflogs, remotes, hooks and borrowed objects. All parts of the old repository are removed. Run in a clean environment.
+# Arguments: work tree, name of our git folder, the snapshot's tree. Exit codes as in snapshot.sh.
 work=$1 name=$2 tree=$3
 command -v git >/dev/null 2>&1 || exit 4
 cd "$work" 2>/dev/null || exit 3
@@ -40,7 +40,7 @@ for file in exclude attributes sparse-checkout; do
   done
 done
 
-# New objects are read from our folder, and through it from the old repository; what the commit reaches is packed as it is.
+# Objects are read from our folder, and through it from the old repository. Packed objects are copied.
 export GIT_DIR="$new"
 commit=$(printf 'Initial commit\n' | GIT_ALTERNATE_OBJECT_DIRECTORIES="$snapshot/objects" \
   GIT_AUTHOR_NAME=swefarm GIT_AUTHOR_EMAIL=swefarm@localhost GIT_AUTHOR_DATE='946684800 +0000' \
@@ -52,7 +52,7 @@ rm -rf "$new"/objects/??
 printf '%s\n' "$commit" >"$new/refs/heads/main"
 cp "$snapshot/index" "$new/index" || exit 5
 git rev-list --objects HEAD >/dev/null || exit 5
-# Our folder keeps the objects itself: the agent may do with its repository what it likes.
+# Our folder needs its own copies of the objects, because the agent may change its repository.
 for file in "$new/objects/pack/pack-$pack".*; do
   ln "$file" "$snapshot/objects/pack/" 2>/dev/null || cp "$file" "$snapshot/objects/pack/" || exit 5
 done
@@ -61,7 +61,7 @@ unset GIT_DIR
 
 lenders=$(cat "$common/objects/info/alternates" 2>/dev/null)
 if [ -d "$common/modules" ]; then mv "$common/modules" "$new/modules" || exit 5; fi
-remove() { # never what the work tree lies in
+remove() { # never a folder that contains the work tree
   case $work/ in "${1%/}"/*) return ;; esac
   rm -rf "$1"
   [ ! -e "$1" ] || { printf '%s cannot be removed' "$1"; exit 5; }

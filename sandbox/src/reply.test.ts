@@ -5,7 +5,7 @@ import { ReplyReader, ShellLostError } from './reply.ts';
 const reply = (seq: number, body: string) => `\nn0 begin ${seq}\n${body}\nn0 end ${seq} 0 - - 1 2\n`;
 
 describe('ReplyReader', () => {
-  it('reads a reply however it is cut', async () => {
+  it('reads a reply in pieces of any size', async () => {
     const bytes = Buffer.from(reply(1, 'a\n\nn0 end\n\0é'));
     for (let size = 1; size <= bytes.length; size++) {
       const stream = new PassThrough();
@@ -18,7 +18,7 @@ describe('ReplyReader', () => {
     }
   });
 
-  it('passes over a late reply to a request that was given up', async () => {
+  it('ignores a late reply to an abandoned request', async () => {
     const stream = new PassThrough();
     const reader = new ReplyReader(stream, 'n0');
     const next = reader.next(2, 1000);
@@ -28,7 +28,7 @@ describe('ReplyReader', () => {
     expect((await next).body.toString()).toBe('mine');
   });
 
-  it('reads a reply that begins behind a late one, wherever the stream paused', async () => {
+  it('reads a reply after a late one, at any pause of the stream', async () => {
     const bytes = Buffer.from(`${reply(1, 'late')}${reply(2, 'mine\n\nn0 end 1 x\n')}`);
     for (let cut = 1; cut < bytes.length; cut++) {
       const stream = new PassThrough();
@@ -43,7 +43,7 @@ describe('ReplyReader', () => {
     }
   });
 
-  it('is lost when the stream ends, or carries more than a reply can', async () => {
+  it('is lost when the stream ends or exceeds the size of a reply', async () => {
     const ended = new PassThrough();
     const first = new ReplyReader(ended, 'n0').next(1, 10);
     ended.end('half');

@@ -1,13 +1,12 @@
-/** Reads the controller's replies off the stream: a begin line, the raw output, an end line that carries a nonce. */
+/** Reads the controller's replies: a begin line, the raw output, an end line with a nonce. */
 import type { Duplex } from 'node:stream';
 
 export type Reply = {
   body: Buffer;
-  /** The words of the end line after nonce, `end` and sequence number. */
   fields: string[];
 };
 
-/** The stream ended, or carries more than any reply can: the shell behind it is lost. */
+/** The stream ended, or exceeds the size of a reply: the shell is lost. */
 export class ShellLostError extends Error {
   override readonly name = 'ShellLostError';
 }
@@ -69,7 +68,7 @@ export class ReplyReader {
     this.#scan();
   }
 
-  /** The end line, when the bytes so far end with it. It reads only the last bytes, so scanning stays linear. */
+  /** The end line, if the bytes so far end with one. Only the last bytes are read, so scanning stays linear. */
   #endLine(): string | null {
     let tail = this.#chunks.at(-1);
     for (let i = this.#chunks.length - 2; i >= 0 && tail && tail.length < END_LINE_BYTES; i--) {
@@ -81,7 +80,7 @@ export class ReplyReader {
     return at < 0 ? null : text.slice(at);
   }
 
-  #keep(bytes: Buffer): void {
+  #setBytes(bytes: Buffer): void {
     this.#chunks = bytes.length > 0 ? [bytes] : [];
     this.#bytes = bytes.length;
   }
@@ -98,11 +97,11 @@ export class ReplyReader {
     const at = all.indexOf(begin);
     const endAt = all.length - endLine.length;
     if (Number(seq) !== waiting.seq) {
-      // A late reply to a request that is no longer waited for. The one that is may have begun behind it.
-      this.#keep(all.subarray(at < 0 ? endAt + lineEnd + 1 : at));
+      // A late reply to an earlier request. The reply to the current one may have begun behind it.
+      this.#setBytes(all.subarray(at < 0 ? endAt + lineEnd + 1 : at));
       return;
     }
-    this.#keep(Buffer.alloc(0));
+    this.#setBytes(Buffer.alloc(0));
     this.#waiting = null;
     if (at < 0) waiting.reject(new ShellLostError('its reply has no beginning'));
     else waiting.resolve({ body: all.subarray(at + begin.length, endAt), fields });

@@ -1,19 +1,14 @@
-/**
- * The interface between the farm and what runs containers. A runtime makes an image ready, starts a container,
- * opens a bash in it on a duplex stream, runs one plain exec, copies files, kills, and lists what it owns.
- * Everything else (the shell protocol, the patch, the evaluation) is written once on top of this.
- */
+/** The interface of container runtimes. The shell protocol, the patch and the evaluation are written once on top of it. */
 import type { Duplex } from 'node:stream';
 import type { RuntimeName } from '@swefarm/shared';
-import type { DiskUse } from './diskuse.ts';
 import type { FileChanges } from './filechanges.ts';
 
 /** The worker for which a container runs: the reaper removes containers without a living owner. */
 export type Owner = {
-  /** Identity of the farm (its Redis), so that two farms on one host keep apart. */
+  /** Identity of the farm (its Redis), for hosts with two farms. */
   farm: string;
   worker: string;
-  /** Process id of the worker on this host, with its start time: shows without Redis whether the owner is dead. */
+  /** The worker's process id on this host. With its start time it shows without Redis whether the owner is dead. */
   pid: number;
   pid_started: string;
   rollout_id: string;
@@ -24,17 +19,15 @@ export type Limits = {
   cpus: number;
   memoryBytes: number;
   pids: number;
-  /** null: no limit. Runtimes that cannot limit disk say so in `check`. */
+  /** Null: no limit. `check` reports runtimes that cannot limit disk. */
   diskBytes: number | null;
 };
 
-/** An image that is ready on this node. */
 export type ReadyImage = {
   name: string;
   digest: string;
-  /** The runtime's own handle. */
   ref: string;
-  /** True: it was not on the node and was fetched or unpacked for this caller. */
+  /** True: the image was fetched or unpacked for this caller. */
   pulled?: boolean;
 };
 
@@ -45,95 +38,102 @@ export type ContainerSpec = {
   network: 'none' | 'egress';
   limits: Limits;
   workdir: string;
-  /** Added to the image's own environment. */
   env: Record<string, string>;
 };
 
 export type ExecOptions = {
-  /** Replaces the whole environment when given, so that nothing of the agent's shell is inherited. */
+  /** Replaces the whole environment, so that nothing of the agent's shell is inherited. */
   env?: Record<string, string>;
   cwd?: string;
   stdin?: Uint8Array;
   timeoutMs: number;
-  /** Bytes kept of stdout and stderr, head and tail; the middle is dropped as it arrives, not buffered. */
+  /** Bytes of head and tail of stdout and stderr; the middle is dropped as it arrives. */
   maxOutputBytes: number;
   /**
-   * What lets a runtime spare the engine an exec. `clean`: no code has run in the container yet that would lie about an exit code. `last`:
-   * besides, nothing is run there after it, and the container may end with it.
+   * Allows a runtime to avoid an exec by the engine. `clean`: no untrusted code has run in the container, so an exit code cannot
+   * be forged. `last`: also, the command is the container's last, and the container may end with it.
    */
   standing?: 'clean' | 'last';
   signal: AbortSignal;
 };
 
 export type ExecResult = {
-  /** Null when the time limit or a signal ended it before it could exit. */
+  /** Null when the time limit or a signal ended the command. */
   exitCode: number | null;
   timedOut: boolean;
-  /** stdout and stderr merged in the order they came. */
+  /** stdout and stderr, merged in order. */
   output: Buffer;
   outputBytes: number;
   truncated: boolean;
-  /** Of a `last` command that the container ended with: whether the container was there until the command had ended by itself. */
+  /** After a `last` command with which the container ended: whether the container ran until the command had ended by itself. */
   survived?: boolean;
 };
 
 export type SandboxFile = { path: string; content: Uint8Array; mode?: number };
 
 /**
- * Whether a container runs, and why not. `own_limit`: its own memory, process or disk limit ended it. `exited`: its process 1 ended
- * by itself, or the worker ended it with {@link Container.end}. `killed`: somebody outside ended it, which no code inside can do: a
- * signal, an engine or a worker that stopped. `gone`: it was removed.
+ * `own_limit`: the container's own memory, process or disk limit ended it. `exited`: process 1 ended by itself, or the worker
+ * ended it with {@link Container.end}. `killed`: it was ended from outside, which code inside cannot do: by a signal, or because
+ * the engine or the worker stopped. `gone`: it was removed.
  */
 export type ContainerState = 'running' | 'exited' | 'killed' | 'own_limit' | 'gone';
+
+/** `share`: of the whole file system, by bytes or by inodes, whichever is more. */
+export type DiskUse = { bytes: number; share: number };
 
 export interface Container extends AsyncDisposable {
   readonly id: string;
   readonly spec: ContainerSpec;
-  /** True: the process table is the container's own, so a process that started after a command belongs to the command. Absent: no. */
+  /**
+   * True: the container has its own process table, so a process that started after a command belongs to the command. Absent:
+   * false.
+   */
   readonly privatePids?: boolean;
-  /** Where `spec.workdir` really is: the same path in every container, a folder of its own in the `host` dry run. */
+  /** The real path of `spec.workdir`. It differs only in the `host` dry run. */
   readonly workdir: string;
-  /** A process behind a duplex stream: writes go to its stdin, reads return its merged stdout and stderr. By exec, never attach. */
+  /** Starts a process: writes go to its stdin, reads return its merged stdout and stderr. */
   open(argv: readonly string[], signal: AbortSignal): Promise<Duplex>;
-  /** One command in a clean environment; the exit code comes from the runtime, never from what was printed. */
+  /** Runs one command in a clean environment; the exit code comes from the runtime, never from the output. */
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
-  /** Writes files (absolute paths, parents are made). */
+  /** Writes files to absolute paths, and makes their folders. */
   putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void>;
-  /** A regular file; null when there is none or it is a symlink, folder or device; SwefarmError file_too_large. */
+  /** A regular file; null for anything else. Throws SwefarmError file_too_large. */
   getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null>;
   state(): Promise<ContainerState>;
-  /** Number of processes killed for memory so far, where the runtime can tell; else null. */
+  /** The number of processes killed for memory so far; null where the runtime cannot count them. */
   oomKills(): Promise<number | null>;
-  /** Whether its memory was ever at its own limit, where the runtime can tell; else null. */
+  /** Whether the memory was ever at its own limit; null where the runtime cannot tell. */
   wasFull(): Promise<boolean | null>;
-  /** True: the worker enforces the limits, not the kernel, and the counters readable inside are those of other processes. */
+  /** True: the worker enforces the limits, and the counters that are readable inside belong to other processes. */
   readonly watched?: boolean;
   /**
-   * Ends every process but the container's idle one, from outside, without needing a free process slot inside: the last
-   * resort against a fork bomb. Shells must be reopened after it.
+   * Kills every process but the idle one, from outside, without a free process slot inside: the last resort against a fork bomb.
+   * Shells must be reopened after it.
    */
   killProcesses?(): Promise<void>;
   /**
-   * Ends every process, the idle one too. Afterwards nothing can run in it; its files can be read from outside until it is disposed of.
-   * Throws RolloutFailure when it cannot make sure of that. Absent: the files are not a container's own.
+   * Ends every process. The files stay readable from outside until the disposal. Throws RolloutFailure when processes may
+   * remain. Absent: the files are not the container's own.
    */
   end?(signal: AbortSignal): Promise<FileChanges>;
-  /** A stamp, read from outside, that changes with every write of the file, even one that code hides; null where it cannot be seen. */
+  /** A stamp, read from outside, that changes with every write of the file; null where the file is invisible. */
   fileStamp?(path: string): Promise<string | null>;
-  /** What it has written to the disk, measured from outside; null where that cannot be seen. */
+  /** The disk use, measured from outside; null where it is invisible. */
   diskUse?(): Promise<DiskUse | null>;
-  /** Ends every process and removes all traces; never throws, idempotent. */
+  /** Removes the container; never throws, idempotent. */
   [Symbol.asyncDispose](): Promise<void>;
 }
+
+export type RuntimeLog = { warn(fields: Record<string, unknown>, message: string): void };
 
 export type RuntimeCheck = {
   usable: boolean;
   version: string | null;
-  /** How each resource is limited: `enforced` (by the kernel), `watched` (by a watchdog), `none`. */
+  /** How each resource is limited: `enforced` (by the kernel), `watched` (by the watchdog), `none`. */
   limits: Record<'cpu' | 'memory' | 'pids' | 'disk', 'enforced' | 'watched' | 'none'>;
-  /** One line each: what is wrong, and what to do. */
+  /** One line each: the problem and the remedy. */
   problems: string[];
-  /** Set when it is unusable now and perhaps usable soon: its engine has no socket, or does not answer there. */
+  /** Set when the runtime may become usable soon: its engine has no socket, or does not answer. */
   away?: 'no_socket' | 'no_answer';
 };
 
@@ -141,7 +141,7 @@ export type OwnedContainer = { id: string; owner: Owner };
 
 export type ImageLine = {
   image: string;
-  /** `kept`: in use, pinned or used just now. `changed`: not what the farm pulled under this name. */
+  /** `kept`: in use, pinned or used recently. `changed`: differs from the image that the farm pulled under this name. */
   status: 'present' | 'absent' | 'pulled' | 'converted' | 'removed' | 'kept' | 'changed' | 'failed';
   digest?: string;
   bytes?: number;
@@ -149,48 +149,49 @@ export type ImageLine = {
   error?: string;
 };
 
-/** For `swefarm images`. */
 export type ImageInspection = {
   /**
-   * `verify`: compare with the digest recorded when the farm pulled it. `instances`: those that use the image, for runtimes whose
-   * image files are named after them.
+   * `verify`: compare with the digest that the farm recorded. `instances`: instances that use the image, for runtimes with image
+   * files named after them.
    */
   look(image: string, verify: boolean, instances: readonly string[]): Promise<ImageLine>;
-  /** Removes images that the farm pulled, that are not in use and not in `keep`. */
+  /** Removes unused images that the farm pulled and that are not in `keep`. */
   prune(keep: ReadonlySet<string>): Promise<ImageLine[]>;
 };
 
 export interface Runtime extends AsyncDisposable {
-  /** `fake`: the runtime of a simulated worker, which starts nothing. */
+  /** `fake`: the runtime of a simulated worker, without containers. */
   readonly name: RuntimeName | 'fake';
-  /** True: the model's commands are kept apart from this machine; false: a rollout is a dry run. */
+  /** True: the model's commands are isolated from this machine. False: a rollout is a dry run. */
   readonly isolates: boolean;
-  /** True: images are fetched to each node, so a rollout best runs where its image is. False: all nodes share them, or there are none. */
+  /**
+   * True: images are fetched to each node, so a rollout should run where its image is. False: all nodes share them, or there are
+   * none.
+   */
   readonly placesByImage: boolean;
-  /** Facts for `doctor`; does not throw when the runtime is unusable. */
+  /** For `doctor`; does not throw when the runtime is unusable. */
   check(signal: AbortSignal): Promise<RuntimeCheck>;
   /**
-   * Makes the image ready on this node: local first, then pulled or unpacked; single-flight per image.
-   * `instanceId` helps runtimes whose image files are named after it.
+   * Makes the image ready on this node, once for all callers. `instanceId` is for runtimes with image files named after it.
    * Throws RolloutFailure image_not_found / image_pull / engine_unreachable / node_disk.
    */
   ensureImage(image: string, signal: AbortSignal, instanceId?: string): Promise<ReadyImage>;
-  /** The most that one sandbox may have here; absent or null: the kernel accepts any request. */
+  /** The maximum for one sandbox; absent or null: the kernel accepts any request. */
   most?(): Promise<{ cpus: number } | null>;
   /** Throws RolloutFailure sandbox_start / sandbox_refused / engine_unreachable / node_disk / node_memory. */
   start(spec: ContainerSpec, signal: AbortSignal): Promise<Container>;
-  /** Every container of the farm on this host, of this and other workers. */
+  /** The farm's containers on this host, of all workers. */
   listOwned(): Promise<OwnedContainer[]>;
-  /** Images on this node, ready to start; absent where the runtime keeps none. */
+  /** Ready images on this node; absent where the runtime stores none. */
   images?(): Promise<{ count: number; bytes: number }>;
-  /** Free bytes where sandboxes write; null or absent: unknown from here. */
+  /** Free bytes on the disk of the sandboxes; null or absent: unknown. */
   diskFree?(): Promise<number | null>;
-  /** Removes unused images that the farm pulled, while the disk is too full; returns how many. */
+  /** Removes unused images that the farm pulled, while the disk is too full; returns their number. */
   evictImages?(): Promise<number>;
-  /** Absent where neither an engine nor .sif files hold the images. */
+  /** Absent where images are neither in an engine nor in .sif files. */
   readonly inspection?: ImageInspection;
-  /** Removes leftovers of dead processes that have no record, where a runtime has such leftovers. */
+  /** Removes leftovers of dead processes without a record, where a runtime has any. */
   sweep?(): Promise<void>;
-  /** Removes a container by its id from `listOwned`; no error when it is already gone. */
+  /** Removes a container by its id from `listOwned`; no error when it is gone. */
   remove(id: string): Promise<void>;
 }

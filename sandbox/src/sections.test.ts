@@ -8,7 +8,7 @@ describe('patchSections', () => {
     expect(patchSections(Buffer.from(a + b)).map(String)).toEqual([a, b]);
   });
 
-  it('has nothing of an empty patch', () => {
+  it('returns no part of an empty patch', () => {
     expect(patchSections(Buffer.alloc(0))).toEqual([]);
   });
 });
@@ -34,15 +34,15 @@ describe('withoutRepositories', () => {
   const inside = of('sub dir/x', 'new file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n');
 
   it.each([
-    ['one that is new', of('sub dir', 'new file mode 160000\n'), true],
-    ['one with another commit', of('sub dir', 'index 1..2 160000\n'), true],
-    ['one that is gone, and the files below it', of('sub dir', 'deleted file mode 160000\n'), false],
-  ])('%s is left out', (_name, link, keepsInside) => {
+    ['a new repository', of('sub dir', 'new file mode 160000\n'), true],
+    ['a repository with another commit', of('sub dir', 'index 1..2 160000\n'), true],
+    ['a removed repository and the files below it', of('sub dir', 'deleted file mode 160000\n'), false],
+  ])('omits %s', (_name, link, keepsInside) => {
     const patch = withoutRepositories(Buffer.from(rest + link + inside));
     expect(patch.toString()).toBe(rest + (keepsInside ? inside : ''));
   });
 
-  it('many of them cost little time, with the folders of each other inside', () => {
+  it('the time for many nested repositories does not grow with their product', () => {
     const links = Array.from({ length: 100_000 }, (_, n) => of(`r${n}`, 'deleted file mode 160000\n')).join(
       '',
     );

@@ -1,8 +1,8 @@
-/** Splits a patch into the parts of its files, and makes the attribute line by which git treats one of them as binary. */
+/** Splits a patch into the parts of its files, and makes the attribute line by which git treats a file as binary. */
 
 const HEADER = Buffer.from('diff --git ');
 
-/** The parts in order; each begins with its `diff --git` line. No other line of a patch can begin like that. */
+/** The parts in order. Each begins with a `diff --git` line; no other line of a patch begins like that. */
 export function patchSections(patch: Buffer): Buffer[] {
   const starts: number[] = [];
   for (let at = 0; at >= 0 && at < patch.length; ) {
@@ -18,13 +18,12 @@ const REMOVED_REPOSITORY = /^(?:deleted file mode|old mode) 160000$/m;
 const HEAD_BYTES = 16 * 1024;
 
 /**
- * The patch without other repositories in the tree: their commits are no files, and where the agent removes the `.git` of one that was there at the
- * start, the clean tree has the files below it already.
+ * The patch without other repositories in the tree. Their commits are no files. Where the agent removed the `.git` of an
+ * existing repository, the clean tree already has the files below it.
  */
 export function withoutRepositories(patch: Buffer): Buffer {
   if (!patch.includes(' 160000\n')) return patch;
   const sections = patchSections(patch).map((section) => {
-    // Hunks begin behind it, and a binary part too.
     const [head = ''] = section
       .subarray(0, HEAD_BYTES)
       .toString('latin1')
@@ -42,13 +41,16 @@ export function withoutRepositories(patch: Buffer): Buffer {
   );
 }
 
-/** Whether a path is below one of these folders. Code that replaces git can name hundreds of thousands: the time must not grow with their product. */
+/**
+ * Whether a path is below one of these folders. Code that replaces git can name hundreds of thousands of folders, so the lookup
+ * is a binary search.
+ */
 function below(folders: readonly string[]): (path: string) => boolean {
   const outer: string[] = [];
   for (const folder of folders.map((path) => `${path}/`).sort())
     if (!outer.length || !folder.startsWith(outer.at(-1) ?? '')) outer.push(folder);
   return (path) => {
-    // None of them is below another: a folder that the path is below is the last that does not sort behind it.
+    // No folder is below another, so the only candidate is the last one that sorts before the path.
     let [from, to] = [0, outer.length];
     while (from < to) {
       const middle = (from + to) >> 1;
@@ -60,7 +62,7 @@ function below(folders: readonly string[]): (path: string) => boolean {
   };
 }
 
-/** As git quotes it. Both names of a part are the same, because renames are a deletion and an addition. */
+/** The path as git quotes it. Both names of a part are equal, because renames are a deletion and an addition. */
 function pathIn(head: string): string | null {
   const [line = ''] = head.split('\n', 1);
   const names = line.slice(HEADER.length);

@@ -1,4 +1,4 @@
-/** Sets up a sandbox as its instance's record says. The agent's and the clean one are set up by this one code. */
+/** Sets up the agent's and the clean sandbox by the instance's record. */
 import { type InstanceEnvironment, RolloutFailure, type Step } from '@swefarm/shared';
 import type { Container } from './runtime.ts';
 import { runSteps, type StepFailure } from './steps.ts';
@@ -6,8 +6,8 @@ import { runSteps, type StepFailure } from './steps.ts';
 const SHOWN = 240;
 
 /**
- * Runs the setup of the container's role. Throws RolloutFailure `setup_failed` when a step that must not fail does, or the setup breaks
- * the container's own limits, and whatever the runtime throws.
+ * Runs the setup steps of the container's role. Throws RolloutFailure `setup_failed` when a required step fails, or the setup
+ * exceeds the container's own limits, and errors of the runtime.
  */
 export async function setUp(
   container: Container,
@@ -16,14 +16,14 @@ export async function setUp(
 ): Promise<void> {
   const { role } = container.spec;
   const steps: Step[] = environment?.setup.filter(({ roles }) => roles.includes(role)) ?? [];
-  // The shell itself goes on without what it was to activate.
+  // The shell ignores a failed activation, so it is checked here.
   if (role === 'agent' && environment?.activate) steps.push({ ...ACTIVATION, script: environment.activate });
   await requireSteps(container, 'setup', steps, signal);
 }
 
 const ACTIVATION = { name: 'activate', may_fail: false, timeout: 60 };
 
-/** As {@link setUp}, for any steps that no patch can have made fail. */
+/** As {@link setUp}, for steps that no patch can make fail. */
 export async function requireSteps(
   container: Container,
   part: 'setup' | 'before',
@@ -50,7 +50,7 @@ export async function requireSteps(
 
 const KILLED = 'it was killed by its own limit';
 
-/** One line: which step, how it ended, and the tail of what was printed. */
+/** One line: the step, how it ended, and the tail of its output. */
 export function describeStep(part: string, role: string, { step, how, output }: StepFailure): string {
   const tail = output.slice(-SHOWN).trim().replace(/\s+/g, ' ');
   return `${part} step "${step}" in the ${role} sandbox ${how}${tail === '' ? '' : `: ${tail}`}`;

@@ -1,6 +1,6 @@
 /**
- * A bash that stays open in a container: the environment is activated once, and every command runs in a forked subshell of it. When a
- * command breaks the shell, a new one is opened, and the note of the result says so.
+ * A bash that stays open in a container. The environment is activated once, and every command runs in a forked subshell. When a
+ * command breaks the shell, a new one is opened, and the result's note reports it.
  */
 import { type Ending, errorMessage, newId, RolloutFailure, retry, waitAtMost } from '@swefarm/shared';
 import type { CommandResult, RunOptions, Shell } from './command.ts';
@@ -11,31 +11,28 @@ import { requireOwnKills } from './memorygroup.ts';
 import { type Reply, ShellLostError } from './reply.ts';
 import type { Container } from './runtime.ts';
 
-/** Includes the activation: a conda environment on a cold, loaded disk is slow. */
+/** Includes the activation; a conda environment is slow on a cold, loaded disk. */
 const OPEN_TIMEOUT_MS = 60_000;
-/** For the check whether bash runs at all. */
 const PROBE_MS = 30_000;
 const REOPEN_TRIES = 5;
 const REOPEN_PAUSE_MS = 500;
-/** Time for the controller to answer after its command was killed. */
+/** Timeout of the controller's answer after its command was killed. */
 const AFTER_KILL_MS = 6_000;
 const NO_PREPARATION: Preparation = { argv: [], timeoutMs: 0 };
 
 /**
- * A command line that runs once, beside the activation and in the same exec, because another exec costs an engine more than most
+ * A command line that runs once, in parallel with the activation and in the same exec, because an exec costs more than most
  * commands. It ends before the first command of the shell begins.
  */
 export type Preparation = { argv: readonly string[]; timeoutMs: number };
 
-/** How a preparation ended, with up to 4 KiB of its output. */
+/** The exit code of a preparation, and up to 4 KiB of its output. */
 export type PreparationResult = { exitCode: number; output: Buffer };
 
 export type ShellOptions = {
-  /** Where every command starts. */
   workdir: string;
-  /** Shell text run once in the controller, e.g. `source …/activate testbed`; '' for none. */
+  /** Shell text that runs once in the controller, e.g. `source …/activate testbed`; '' for none. */
   activate: string;
-  /** Exported to every command. */
   env: Record<string, string>;
   log?: { debug(fields: Record<string, unknown>, message: string): void };
   signal?: AbortSignal;
@@ -46,9 +43,7 @@ export type ShellOptions = {
  * gone or the node is at fault, SandboxKilledError when its own limit killed it.
  */
 export async function openShell(container: Container, options: ShellOptions): Promise<Shell> {
-  const shell = new HeldShell(container, options);
-  await shell.open(options.signal ?? AbortSignal.timeout(OPEN_TIMEOUT_MS));
-  return shell;
+  return (await openPreparedShell(container, options, NO_PREPARATION)).shell;
 }
 
 /** As {@link openShell}, with a preparation. */
@@ -57,19 +52,18 @@ export async function openPreparedShell(
   options: ShellOptions,
   preparation: Preparation,
 ): Promise<{ shell: Shell; prepared: PreparationResult }> {
-  const shell = new HeldShell(container, options);
+  const shell = new PersistentShell(container, options);
   const limit = AbortSignal.timeout(OPEN_TIMEOUT_MS + preparation.timeoutMs);
   const { prepared } = await shell.open(options.signal ?? limit, preparation);
   return { shell, prepared };
 }
 
-/** Undefined when it takes longer than `ms`. */
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
   const ending = await waitAtMost(promise, ms);
   return ending.by === 'itself' ? ending.value : undefined;
 }
 
-class HeldShell implements Shell {
+class PersistentShell implements Shell {
   readonly #container: Container;
   readonly #options: ShellOptions;
   readonly #scratch = `.sf-${newId()}`;
@@ -112,7 +106,7 @@ class HeldShell implements Shell {
     return { controller, prepared: ending.value };
   }
 
-  /** Where bash runs at all, the node was at fault and another try may help; else the image has no working bash. */
+  /** If bash runs, the node was the cause, and a retry may help; else the image has no working bash. */
   async #openFailure(message: string, cause?: unknown): Promise<RolloutFailure> {
     const options = { timeoutMs: PROBE_MS, maxOutputBytes: 1024, signal: AbortSignal.timeout(PROBE_MS) };
     const bashRuns = await this.#container.exec(['bash', '-c', 'exit 0'], options).then(
@@ -127,7 +121,7 @@ class HeldShell implements Shell {
     const turn = this.#queue
       .then(() => this.#run(command, options))
       .catch(async (error: unknown) => {
-        // When its own limit ended the sandbox, every failure is reported as that.
+        // When the sandbox's own limit ended it, that is reported instead of any failure.
         if (error instanceof RolloutFailure) await this.#throwIfDead();
         throw error;
       });
@@ -141,57 +135,57 @@ class HeldShell implements Shell {
     const open = this.#controller;
     const controller = open && !open.isLost ? open : await this.#reopen(options.signal);
     const seq = ++this.#seq;
-    const keep = Math.max(1, Math.ceil(options.maxOutputBytes / 2));
+    const endBytes = Math.max(1, Math.ceil(options.maxOutputBytes / 2));
     const startedAt = performance.now();
     const seconds = () => (performance.now() - startedAt) / 1000;
-    // A command line cannot contain NUL; bash itself drops it from a script.
-    const answer = controller.request('run', seq, keep, Buffer.from(command.replaceAll('\0', '')));
+    // A command line cannot contain NUL; bash drops NUL from scripts too.
+    const answer = controller.request('run', seq, endBytes, Buffer.from(command.replaceAll('\0', '')));
     const ended = await replyOrReason(answer, options);
     if (ended instanceof ShellLostError) {
-      return this.#afterLoss(controller, seq, keep, seconds(), 'shell_reopened', options);
+      return this.#afterLoss(controller, seq, endBytes, seconds(), 'shell_reopened', options);
     }
     if (ended === 'timeout' || ended === 'abort') {
       const late = await this.#kill(controller, seq, answer);
       options.signal.throwIfAborted();
-      if (!late) return this.#afterLoss(controller, seq, keep, seconds(), 'timed_out', options);
+      if (!late) return this.#afterLoss(controller, seq, endBytes, seconds(), 'timed_out', options);
       await controller.account(late);
-      return { ...outputOf(late, keep), exitCode: null, seconds: seconds(), note: 'timed_out' };
+      return { ...outputOf(late, endBytes), exitCode: null, seconds: seconds(), note: 'timed_out' };
     }
     const exitCode = Number(ended.fields[0]);
     const risen = await controller.account(ended);
     if (risen.oom) await requireOwnKills(this.#container);
-    // The memory limit killed something of this command, or the pids limit made it fail.
+    // The memory limit killed a process of this command, or the pids limit made it fail.
     const isLimited = risen.oom || (exitCode !== 0 && risen.forks);
     const note = isLimited ? 'killed_by_limit' : null;
-    return { ...outputOf(ended, keep), exitCode, seconds: seconds(), note };
+    return { ...outputOf(ended, endBytes), exitCode, seconds: seconds(), note };
   }
 
-  /** Ends the running command from outside. Returns the controller's reply if it can still give one. */
+  /** Kills the running command from outside. Returns the controller's reply, or null when the controller does not answer. */
   async #kill(controller: Controller, seq: number, answer: Promise<Reply>): Promise<Reply | null> {
-    const quiet = answer.catch(() => null);
+    const replyOrNull = answer.catch(() => null);
     const isAlone = await this.#killCommand(controller, seq, controller.pids);
-    const reply = isAlone ? await within(quiet, AFTER_KILL_MS) : null;
+    const reply = isAlone ? await within(replyOrNull, AFTER_KILL_MS) : null;
     if (reply) return reply;
-    // The controller hangs, or was killed with everything else: the shell is opened anew.
+    // The controller hangs, or was killed with all processes.
     if (isAlone) await this.#container.killProcesses?.();
     controller.close();
     return null;
   }
 
-  /** True when only the command was ended, false when everything in the container was. */
-  #killCommand({ nonce }: Controller, seq: number, keep: readonly number[]): Promise<boolean> {
+  /** True when only the command was killed, false when all processes were. */
+  #killCommand({ nonce }: Controller, seq: number, spared: readonly number[]): Promise<boolean> {
     return killCommand(
       (argv, options) => this.#container.exec(argv, options),
-      { mark: `${nonce}.${seq}`, keep, privatePids: this.#container.privatePids ?? false },
+      { mark: `${nonce}.${seq}`, keep: spared, privatePids: this.#container.privatePids ?? false },
       async () => this.#container.killProcesses?.(),
     );
   }
 
-  /** The shell died during its command: kills what the command left, keeps what it printed, opens a new shell. */
+  /** The shell died during its command: kills the command's leftovers, recovers its output, opens a new shell. */
   async #afterLoss(
     controller: Controller,
     seq: number,
-    keep: number,
+    endBytes: number,
     seconds: number,
     note: 'shell_reopened' | 'timed_out',
     options: RunOptions,
@@ -202,18 +196,18 @@ class HeldShell implements Shell {
     const fresh = await this.#reopen(options.signal);
     const isKilled = hasRisen(controller.oomKills, fresh.oomKills);
     if (isKilled) await requireOwnKills(this.#container);
-    const recovered = await this.#recover(fresh, seq, keep);
+    const recovered = await this.#recover(fresh, seq, endBytes);
     return {
-      ...(recovered ? outputOf(recovered, keep) : { head: Buffer.alloc(0), tail: null, outputBytes: 0 }),
+      ...(recovered ? outputOf(recovered, endBytes) : { head: Buffer.alloc(0), tail: null, outputBytes: 0 }),
       exitCode: null,
       seconds,
       note: isKilled && note === 'shell_reopened' ? 'killed_by_limit' : note,
     };
   }
 
-  async #recover(controller: Controller, seq: number, keep: number): Promise<Reply | null> {
+  async #recover(controller: Controller, seq: number, endBytes: number): Promise<Reply | null> {
     try {
-      return (await within(controller.request('recover', seq, keep), AFTER_KILL_MS)) ?? null;
+      return (await within(controller.request('recover', seq, endBytes), AFTER_KILL_MS)) ?? null;
     } catch (error) {
       this.#options.log?.debug({ error: errorMessage(error) }, 'output of a lost shell not recovered');
       return null;
@@ -228,13 +222,12 @@ class HeldShell implements Shell {
       this.#options.log?.debug({ seq: this.#seq }, 'shell reopened');
       return (await this.open(signal)).controller;
     };
-    // The kill that ends a fork bomb ends every process, a new shell too, so opening it may need several tries.
+    // The kill that ends a fork bomb also ends a new shell, so opening one may need several tries.
     const isPassing = (error: unknown): boolean =>
       !this.#isClosed && error instanceof RolloutFailure && error.failureClass === 'sandbox_lost';
     return await retry(reopen, { pauseMs: REOPEN_PAUSE_MS, tries: REOPEN_TRIES, isPassing, signal });
   }
 
-  /** A container that no longer runs was ended by the agent or lost by the farm; either way the rollout stops using it. */
   async #throwIfDead(): Promise<void> {
     const state = await this.#container.state();
     if (state === 'running') return;
@@ -256,7 +249,6 @@ class HeldShell implements Shell {
   }
 }
 
-/** The reply, or why the wait for it ended. */
 async function replyOrReason(
   answer: Promise<Reply>,
   options: RunOptions,
@@ -269,12 +261,12 @@ async function replyOrReason(
   return ending.by === 'itself' ? ending.value : ending.by;
 }
 
-function outputOf(reply: Reply, keep: number): Pick<CommandResult, 'head' | 'tail' | 'outputBytes'> {
+function outputOf(reply: Reply, endBytes: number): Pick<CommandResult, 'head' | 'tail' | 'outputBytes'> {
   const { body, fields } = reply;
   const split = parseCount(fields[2]);
   const total = parseCount(fields[1]) ?? body.length;
   if (split !== null)
     return { head: body.subarray(0, split), tail: body.subarray(split), outputBytes: total };
-  if (body.length <= 2 * keep) return { head: body, tail: null, outputBytes: body.length };
-  return { head: body.subarray(0, keep), tail: body.subarray(-keep), outputBytes: body.length };
+  if (body.length <= 2 * endBytes) return { head: body, tail: null, outputBytes: body.length };
+  return { head: body.subarray(0, endBytes), tail: body.subarray(-endBytes), outputBytes: body.length };
 }

@@ -8,10 +8,10 @@ const left = (ignored: string, shown: string, old: string): string[] =>
     .split('\0')
     .slice(0, -1);
 
-test('ignored files are left out, and a folder made in place of one is not', () => {
+test('ignored files are omitted, a folder made in place of one is not', () => {
   expect(left(list('a', 'b', 'c\xe9'), list('a', 'b/x/y', 'c\xe9', 'd'), '')).toEqual(['a', 'c\xe9']);
 });
 
-test('of a folder that was ignored, what nobody touched is left out', () => {
+test('unchanged files of an ignored folder are omitted', () => {
   expect(left(list('made/'), list('made/new', 'made/old'), list('./made/old'))).toEqual(['made/old']);
 });

@@ -1,14 +1,20 @@
-/** Files that git ignored at the start of a rollout and shows at its end, because the agent changed what is ignored: the clean tree has them already. */
+/**
+ * Files that git ignored at the start of a rollout and shows at its end, because the agent changed the ignore rules. The clean
+ * tree already has them.
+ */
 
-/** `ignored`: what git ignored at the start, folders with a slash; `shown`: what it shows of that now; `old`: those that nobody has touched since. */
+/**
+ * `ignored`: the ignored paths at the start, folders with a slash; `shown`: those of them that git shows now; `old`: those of
+ * them that are unchanged since.
+ */
 type Listing = { ignored: string[]; shown: string[]; old: string[] };
 
 /**
- * Names, each ended by NUL, of the shown files that the patch leaves out: files that were ignored by themselves, and in folders that were ignored as a
- * whole the files that nobody has touched since. A file that the agent adds to such a folder, or to a folder that it makes in place of
- * an ignored file, and shows is its work.
+ * The names, each ended by NUL, of the shown files that the patch omits: files that were ignored by themselves, and unchanged
+ * files in folders that were ignored as a whole. A file that the agent adds to such a folder, or to a folder in place of an
+ * ignored file, is its work.
  *
- * @param output the three lists, whose names end in NUL, with an empty name between two of them
+ * @param output the three lists; each name ends in NUL, and an empty name separates the lists
  */
 export function leftAsTheyWere(output: Buffer): Buffer {
   const { ignored, shown, old } = listingIn(output.toString('latin1'));

@@ -1,8 +1,8 @@
-# Tree snapshots and patches with a git folder of our own: no configuration, hooks, filters or attributes of the
-# repository's or the agent's are read. POSIX sh and git >= 2.11. Run in a clean environment;
-# all but prepare by plain exec.
-# Arguments: prepare|take|names|diff, workdir, name of our folder, then by mode. Exit codes: 3 no work tree, 4 no git,
-# 5 git failed, 6 too large, 8 files are shown that git ignored at the start. A program that is started costs as much as a command of the model, so the shell does what it can.
+# Tree snapshots and patches with a separate git folder, without configuration, hooks, filters and attributes of the repository
+# or the agent. POSIX sh and git >= 2.11. Run in a clean environment; all modes but prepare by plain exec. Arguments:
+# prepare|take|names|diff, workdir, name of our folder, then by mode. Exit codes: 3 no work tree, 4 no git, 5 git failed, 6 too
+# large, 8 files are shown that git ignored at the start. Starting a program costs as much as a command of the model, so the
+# shell does most of the work.
 mode=$1 work=$2 name=$3
 command -v git >/dev/null 2>&1 || exit 4
 beside=${work%/}
@@ -12,13 +12,13 @@ for base in "${beside%/*}" /var/tmp /tmp; do
   [ "$mode" = prepare ] && mkdir -p -m 700 "$dir/objects/info" "$dir/refs/heads" "$dir/info" 2>/dev/null && break
 done
 export GIT_DIR="$dir" GIT_WORK_TREE="$work"
-if [ "$mode" != prepare ]; then # a pipe that the agent put there blocks whoever opens it
+if [ "$mode" != prepare ]; then # opening a pipe that the agent put there would block
   for file in config HEAD index log new sizes ignored shown left info/attributes; do
     if [ -p "$dir/$file" ]; then rm -f "$dir/$file"; fi
   done
 fi
 
-settle() { # writes what decides how git reads the tree; again before each use, since the agent could reach it
+configure() { # writes our git configuration; before each use, because the agent can change it
   version=0 extension=
   [ -f "$dir/sha256" ] && version=1 extension='[extensions]
 	objectFormat = sha256'
@@ -49,7 +49,7 @@ $extension" >"$dir/config"
   if [ -e "$dir/index.lock" ] || [ -L "$dir/index.lock" ]; then rm -f "$dir/index.lock"; fi
 }
 
-has_long_names() { # objects of the repository whose configuration is $1 are named by SHA-256
+has_long_names() { # whether the repository with the configuration $1 uses SHA-256
   while read -r line || [ "$line" ]; do
     case $line in
     *[Oo][Bb][Jj][Ee][Cc][Tt][Ff][Oo][Rr][Mm][Aa][Tt]*=*[Ss][Hh][Aa]256*) return 0 ;;
@@ -58,7 +58,7 @@ has_long_names() { # objects of the repository whose configuration is $1 are nam
   return 1
 }
 
-add() { # brings our index up to the tree; what cannot be read is left out
+add() { # updates our index from the tree, without unreadable files
   git add -A --ignore-errors . >"$dir/log" 2>&1
 }
 
@@ -81,17 +81,17 @@ prepare)
   [ -d "$common/objects" ] || exit 3
   [ -r "$common/config" ] && has_long_names "$common/config" && : >"$dir/sha256"
   printf '%s\n' "$common/objects" >"$dir/objects/info/alternates"
-  # ours, the repository's own after it: the last match decides
+  # our patterns, then the repository's: the last match decides
   {
     printf '%s\n' "$4"
     [ -r "$common/info/exclude" ] && while IFS= read -r line || [ "$line" ]; do
       printf '%s\n' "$line"
     done <"$common/info/exclude"
   } >"$dir/info/exclude"
-  settle
-  # The repository's index knows content by size and time, so that git need not read every file again.
+  configure
+  # The repository's index has the sizes and times of the files, so that git need not read them.
   cp "$git/index" "$dir/index" 2>/dev/null
-  # The patch leaves these out, also when the agent's rules show them; beside the other call, because each reads all folders.
+  # The patch omits these files even if the agent changes the rules. In parallel with `add`, because each reads all folders.
   git ls-files -z -o -i --exclude-standard --directory >"$dir/ignored" 2>/dev/null &
   add
   wait
@@ -106,7 +106,7 @@ take)
   tree=$4 limit=$5 # with a sixth argument, stdin names files that stay as they were at the start
   [ -d "$work" ] || mkdir -p "$work"
   cd "$work" || exit 3
-  settle
+  configure
   if [ "$6" ]; then
     cat >"$dir/left"
     xargs -0 printf "100644 $6 0\t%s\0" <"$dir/left" | git update-index -z --index-info
@@ -114,7 +114,7 @@ take)
   elif [ -s "$dir/ignored" ]; then
     GIT_LITERAL_PATHSPECS=1 xargs -0 git ls-files -z -o --exclude-standard -- <"$dir/ignored" >"$dir/shown" 2>/dev/null
     if [ -s "$dir/shown" ]; then
-      # Inode changes date the files of folders that were ignored as a whole: nobody can set those dates.
+      # The inode change times show which files of ignored folders are unchanged: code cannot set these times.
       cat "$dir/ignored"
       printf '\0'
       cat "$dir/shown"
@@ -124,7 +124,7 @@ take)
     fi
   fi
   if git ls-files -z -o -m --exclude-standard >"$dir/new" 2>/dev/null; then
-    # Whatever is new and far over the limit is not even read.
+    # New files far over the limit are not read.
     sum=0
     if [ -s "$dir/new" ]; then
       xargs -0 stat -c %s -- <"$dir/new" >"$dir/sizes" 2>/dev/null

@@ -1,6 +1,6 @@
 /**
- * The patch of a rollout: the difference between the tree at the start and now. It is taken by plain exec with a git
- * folder of the farm's own, so that nothing the agent did to its repository or its shell can change it.
+ * The patch of a rollout: the difference between the tree at the start and now. Plain execs take it with a separate git folder
+ * of the farm, so that changes to the repository or the shell have no influence.
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
@@ -16,22 +16,21 @@ const PRUNE = readFileSync(new URL('./prune.sh', import.meta.url), 'utf8');
 const REPLACE = readFileSync(new URL('./replace.sh', import.meta.url), 'utf8');
 const HIDE = readFileSync(new URL('./hide.sh', import.meta.url), 'utf8');
 /**
- * Arguments: prune.sh, snapshot.sh, workdir, name of the farm's git folder, build outputs, hide.sh, what becomes of the history, hidden
- * paths. The scripts run in this shell or a copy of it; what a script prints is printed when it fails.
+ * Arguments: prune.sh, snapshot.sh, workdir, name of the farm's git folder, build outputs, hide.sh, handling of the history,
+ * hidden paths. The scripts run in this shell or a copy of it; the output of a script is printed when it fails.
  */
 const PREPARE = `script() { script=$1; shift; eval "$script"; }
-try() { said=$(script "$@" 2>&1) || { code=$?; printf '%s' "$said"; exit $code; }; }
+try() { output=$(script "$@" 2>&1) || { code=$?; printf '%s' "$output"; exit $code; }; }
 [ -z "$8" ] || try "$6" "$3" "$7" "$8"
 [ "$7" = replaced ] || try "$1" refs "$3"
 script "$2" prepare "$3" "$4" "$5"`;
-/** Exit code of the script where files are shown that were ignored at the start. */
+/** Exit code of the script when files are shown that were ignored at the start. */
 const SHOWN = 8;
 const TIMEOUT_MS = 180_000;
-/** A larger patch is the agent's fault and has its own row in the reward table. */
 export const MAX_PATCH_BYTES = 10 * 1024 * 1024;
-/** When new and changed files together are larger than this they are not even hashed: their patch would almost surely be too large. */
+/** When new and changed files together are larger, they are not hashed: their patch would almost surely be too large. */
 const MAX_CHANGED_BYTES = 25 * MAX_PATCH_BYTES;
-/** The exit code of hide.sh; code of the agent cannot have run yet. */
+/** The exit code of hide.sh, which runs before untrusted code. */
 const HIDING_FAILED = 7;
 const ENV = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/miniconda3/bin',
@@ -46,25 +45,21 @@ const ENV = {
 
 export type Snapshot = {
   workdir: string;
-  /** Name of the farm's git folder beside the work tree. */
   folder: string;
-  /** Id of the tree at start. */
   tree: string;
 };
 
-/** What is done to a repository before the agent's first command. */
 export type TreePreparation = Preparation & {
-  /** The snapshot it took. Throws RolloutFailure `no_worktree`, `setup_failed` or `patch_take`. */
+  /** Returns the snapshot. Throws RolloutFailure `no_worktree`, `setup_failed` or `patch_take`. */
   snapshot(prepared: PreparationResult): Snapshot;
 };
 
-/** What an instance's record hides of its sandbox. */
 export type Concealment = Pick<InstanceEnvironment, 'hidden' | 'history'>;
 
 /**
- * One command line for the exec that opens the shell, before any code of the model can have run. It removes the hidden paths, then what
- * points to the future (refs outside HEAD's history, remotes, stashes, reflogs; not yet the objects they reached), and records the
- * tree as it is. A history that is to be replaced stays until {@link replaceHistory}.
+ * One command line for the exec that opens the shell, before untrusted code runs. It removes the hidden paths and all references
+ * to later history (refs outside HEAD's history, remotes, stashes, reflogs; not yet the objects), and records the tree. A
+ * history that is to be replaced stays until {@link replaceHistory}.
  */
 export function prepareTree(
   workdir: string,
@@ -80,7 +75,7 @@ export function prepareTree(
     snapshot(prepared) {
       const tree = prepared.output.toString('latin1').trim();
       if (prepared.exitCode === HIDING_FAILED)
-        throw new RolloutFailure('setup_failed', `what the agent may not see: ${tailOf(prepared)}`);
+        throw new RolloutFailure('setup_failed', `hiding paths from the agent: ${tailOf(prepared)}`);
       if (prepared.exitCode !== 0 || !/^[0-9a-f]{40,64}$/.test(tree)) throw refused(prepared, workdir);
       return { workdir, folder, tree };
     },
@@ -88,8 +83,9 @@ export function prepareTree(
 }
 
 /**
- * The difference to the snapshot as a patch for `git apply`: valid UTF-8, binary where it must be, renames as deletion and
- * addition; without what git ignored at the start and without other repositories in the tree. Throws RolloutFailure `patch_take`.
+ * The difference to the snapshot as a patch for `git apply`: valid UTF-8, binary where necessary, renames as deletion and
+ * addition; without files that git ignored at the start and without other repositories in the tree. Throws RolloutFailure
+ * `patch_take`.
  */
 export async function takePatch(
   container: Container,
@@ -101,7 +97,7 @@ export async function takePatch(
   const args = ['take', workdir, folder, tree, String(MAX_CHANGED_BYTES)];
   let first = await git(container, SNAPSHOT, args, { signal });
   if (first.exitCode === SHOWN && !first.truncated) {
-    // An object that no index entry needs: those entries go before the difference is taken.
+    // An object id that no index entry has; the entries with it are removed before the difference is taken.
     const object = '1'.repeat(tree.length);
     const stdin = leftAsTheyWere(first.output);
     first = await git(container, SNAPSHOT, [...args, object], { stdin, signal });
@@ -121,14 +117,17 @@ export async function takePatch(
   if (second.exitCode !== 0) throw refused(second, workdir);
   if (second.truncated) return tooLarge;
   if (!isText(second.output)) {
-    throw new RolloutFailure('patch_take', 'the patch is not valid UTF-8 even with its odd files as binary');
+    throw new RolloutFailure(
+      'patch_take',
+      'the patch is not valid UTF-8 even with its non-text files as binary',
+    );
   }
   return { patch: withoutRepositories(second.output), tooLarge: false };
 }
 
 /**
- * Removes the objects that are unreachable after {@link prepareTree}; `clean` when there were none. What the snapshot
- * needs stays. Throws RolloutFailure `no_worktree` or `patch_take`.
+ * Removes the objects that are unreachable after {@link prepareTree}, except those of the snapshot; `clean` when there were
+ * none. Throws RolloutFailure `no_worktree` or `patch_take`.
  */
 export async function pruneObjects(
   container: Container,
@@ -142,8 +141,8 @@ export async function pruneObjects(
 }
 
 /**
- * Gives the repository one commit of the snapshot's tree in place of its history, before the agent's first command. Throws
- * RolloutFailure `no_worktree` or `patch_take`.
+ * Replaces the history by one commit of the snapshot's tree, before the agent's first command. Throws RolloutFailure
+ * `no_worktree` or `patch_take`.
  */
 export async function replaceHistory(
   container: Container,
@@ -156,7 +155,7 @@ export async function replaceHistory(
 
 const isText = (patch: Buffer): boolean => isUtf8(patch) && !patch.includes(0);
 
-/** One line for each file whose part of the patch is not text. The names come in the order of the parts. */
+/** One attribute line for each file whose part of the patch is not text. The names are in the order of the parts. */
 function binaryAttributes(patch: Buffer, names: Buffer): Buffer {
   const paths: Buffer[] = [];
   for (let at = 0, end = names.indexOf(0); end >= 0; at = end + 1, end = names.indexOf(0, at)) {

@@ -1,13 +1,12 @@
-# Runs the steps of a setup one after another, each in a bash and a process group of its own, with its own time limit.
-# Argument: a mark. Standard input, each part ended by NUL: for each step its seconds, `must` or `may` (fail), and its script.
-# The first step that must not fail and does ends it: the last line is then `MARK INDEX CODE`, where CODE is `late` for one that took
-# too long, and the exit code is 1.
+# Runs the steps of a setup in order, each in its own bash and process group, with its own time limit. Argument: a mark. Standard
+# input, each part ended by NUL: for each step its seconds, `must` or `may` (fail), and its script. After the first failed step
+# that must not fail, the last line is `MARK INDEX CODE`, where CODE is `late` for a timeout, and the exit code is 1.
 mark=$1 index=0
-# What bash itself says of processes that were killed is nobody's output.
+# bash's messages about killed processes are not output of a step.
 exec 3>&2 2>/dev/null
 set -m
 while IFS= read -r -d '' seconds && IFS= read -r -d '' rule && IFS= read -r -d '' script; do
-  # A script may be longer than an argument may be.
+  # A script may be longer than an argument.
   from=$SECONDS
   bash <(printf '%s' "$script") </dev/null 2>&3 3>&- &
   step=$!
@@ -17,7 +16,7 @@ while IFS= read -r -d '' seconds && IFS= read -r -d '' rule && IFS= read -r -d '
   code=$?
   kill -KILL -- "-$clock"
   wait "$clock"
-  # Whoever is killed says 137; only the clock waits until then.
+  # A killed step exits with 137; only the clock kills it after that time.
   [ "$code" = 137 ] && [ $((SECONDS - from)) -ge "$seconds" ] && code=late
   if [ "$code" != 0 ] && [ "$rule" = must ]; then
     printf '\n%s %s %s\n' "$mark" "$index" "$code"

@@ -1,19 +1,18 @@
-/** Runs steps that an instance's record names, by one plain exec: an exec costs an engine more than most steps. */
+/** Runs the steps of an instance's record by one plain exec, which costs more than most steps. */
 import { readFileSync } from 'node:fs';
 import { MOST, newId, type Step } from '@swefarm/shared';
 import type { Container, ExecResult } from './runtime.ts';
 
 const STEPS = readFileSync(new URL('./steps.sh', import.meta.url), 'utf8');
 const OUTPUT_BYTES = 64 * 1024;
-/** Beyond the limits of the steps themselves. */
 const MARGIN_MS = 15_000;
 
-/** `how`: `exit code 3`, or that it took too long. `output`: what the steps printed, head and tail of it. */
+/** `how`: the exit code, or that the step took too long. `output`: head and tail of the steps' output. */
 export type StepFailure = { step: string; how: string; output: string };
 
 /**
- * Runs them in order in the container's working folder, with the image's environment and the container's own. Null when each ended
- * well, or may fail; else the first that did not, and what comes after it has not run. Throws what the runtime throws.
+ * Runs the steps in order in the working folder, with the environments of the image and the container. Null when each succeeded,
+ * or may fail; else the first failed step, after which none runs. Throws errors of the runtime.
  */
 export async function runSteps(
   container: Container,
@@ -48,13 +47,13 @@ function failureIn(
 ): StepFailure {
   const text = output.toString('utf8');
   const [line = '', index, code] = new RegExp(`\\n${mark} (\\d+) (\\w+)\\n$`).exec(text) ?? [];
-  const said = text.slice(0, text.length - line.length).trimEnd();
+  const printed = text.slice(0, text.length - line.length).trimEnd();
   const step = steps[Number(index ?? Number.NaN)];
   if (step) {
     const how = code === 'late' ? `did not end in ${step.timeout} s` : `ended with exit code ${code}`;
-    return { step: step.name, how, output: said };
+    return { step: step.name, how, output: printed };
   }
-  // A step ended what runs the steps.
+  // A step ended the script that runs the steps.
   const how = timedOut ? 'did not end' : `ended with exit code ${exitCode}`;
-  return { step: steps.map(({ name }) => name).join(', or '), how, output: said };
+  return { step: steps.map(({ name }) => name).join(', or '), how, output: printed };
 }

@@ -1,4 +1,2 @@
-/** Words of a shell's command line. */
-
-/** The text as one word, whatever is in it but NUL, which no command line can hold. */
+/** The text as one word of a shell's command line. It must not contain NUL. */
 export const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

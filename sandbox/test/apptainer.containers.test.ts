@@ -1,6 +1,6 @@
 /**
- * The contract on Apptainer, and what is its own: where images are looked for, limits without control groups, life without
- * root. Where setup could not install it, that is said and nothing else is run.
+ * The contract on Apptainer, and its own features: the search for images, limits without control groups, life without root.
+ * Where setup could not install Apptainer, the test reports that and skips the rest.
  */
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -24,7 +24,7 @@ await chmod(folder, 0o755);
 const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-it('is installed, or said to be missing', async () => {
+it('is installed, or reported missing', async () => {
   await using runtime = await apptainerRuntime({
     ...places,
     templates: [],
@@ -53,7 +53,7 @@ describeUnless(missing, 'apptainer', () => {
     { isolated: true, children: true, limits: { memory: 'enforced', pids: 'enforced' }, whole: WHOLE },
   );
 
-  it('finds an image by the id of its instance, and names every path it tried for one that is not there', async () => {
+  it('finds an image by the id of its instance, and names every path of a missing image', async () => {
     await using runtime = await apptainerRuntime({
       ...places,
       templates: [join(folder, 'sif/{instance_id}.sif'), '/nowhere/{image}'],
@@ -73,13 +73,13 @@ describeUnless(missing, 'apptainer', () => {
     });
     afterAll(() => runtime[Symbol.asyncDispose]());
 
-    it('says that it watches', async () => {
+    it('reports watched limits', async () => {
       expect((await runtime.check(NEVER)).limits).toMatchObject({ memory: 'watched', disk: 'watched' });
     });
     memoryContract(() => ({ runtime, image: sif, imageWithoutBash: null }), 'watched');
   });
 
-  it('an environment of the image reaches its processes, and none of the host', async () => {
+  it('processes get the environment of the image, and not that of the host', async () => {
     const copy = join(folder, 'with-environment');
     await cp(tree, copy, { recursive: true, verbatimSymlinks: true });
     await mkdir(join(copy, '.singularity.d/env'), { recursive: true });
@@ -93,6 +93,6 @@ describeUnless(missing, 'apptainer', () => {
   });
 
   describeUnless(cannotBeAnother(CHILD), 'without root', () => {
-    it('starts, limits processes, and leaves nothing', () => tryAsUser(CHILD, folder, tree));
+    it('starts, limits processes, and leaves nothing behind', () => tryAsUser(CHILD, folder, tree));
   });
 });

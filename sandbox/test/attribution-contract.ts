@@ -1,4 +1,4 @@
-/** What code in a sandbox breaks must be known as its own doing in every isolating runtime, and what the node breaks must not. */
+/** Damage by code in a sandbox is attributed to the code in every isolating runtime, damage by the node is not. */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,21 +12,21 @@ import { takePatch } from '../src/snapshot.ts';
 import { REPOSITORY } from './patch-contract.ts';
 import { describeUnless, NEVER, type Subject, sh, snapshotOf, start, TEST_IMAGE_MARKER } from './subject.ts';
 
-/** Nothing of it would be survived by a machine that is no sandbox. */
+/** Harmful outside a sandbox. */
 const ONLY = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99;`;
 
-/** Who has opened it by then can be let go under no name any more. */
+/** A process that has opened it can then be released by no name. */
 const LATE_PIPE =
   'mkfifo /tmp/p; ln -sf /tmp/p /etc/passwd; (sleep 2; rm /tmp/p; sleep 600) >/dev/null 2>&1 &';
 
-/** Fails with what it was waited for, long before the test's own time is over. */
+/** Fails with a message before the test's own timeout. */
 async function within<T>(seconds: number, work: Promise<T>): Promise<T> {
   const ending = await waitAtMost(work, seconds * 1000);
   if (ending.by !== 'itself') throw new Error(`not done after ${seconds} s`);
   return ending.value;
 }
 
-/** Process 1 of a container by its id on the host: the process 1 of the namespace of a command that runs there. */
+/** Process 1 of a container by its id on the host: process 1 of the namespace of a command there. */
 async function firstProcessOf(container: Container): Promise<number> {
   const mark = newId();
   await sh(container, `sh -c 'sleep 300; : ${mark}' >/dev/null 2>&1 &`);
@@ -49,7 +49,7 @@ async function firstProcessOf(container: Container): Promise<number> {
   return found;
 }
 
-/** Overwrites what a process executes, so that it ends by itself. From outside: no command may, and one may find another way. */
+/** Overwrites the code of a process from outside, so that it ends by itself. No command inside may do this. */
 function breakCode(pid: number): void {
   const maps = readFileSync(`/proc/${pid}/maps`, 'latin1').matchAll(
     /^([0-9a-f]+)-([0-9a-f]+) r-xp .*\/.*$/gm,
@@ -97,18 +97,18 @@ export function blameContract(subject: () => Subject): void {
     ],
     ['the shell is gone', 'rm -f /bin/sh /usr/bin/sh'],
     ['nothing can be loaded', 'rm -rf /usr/lib/*'],
-  ])('%s: no patch can be taken, by its own doing', async (_what, script) => {
+  ])('%s: the failed patch is attributed to the code', async (_what, script) => {
     await using container = await start(subject());
     await sh(container, REPOSITORY);
     const snapshot = await snapshotOf(container);
-    // Its end may have no shell left to tell of it.
+    // The end may leave no shell to report it.
     await sh(container, `${ONLY} echo work >>pkg/a.py; ${script}`).catch(() => undefined);
     const error = await errorOf(takePatch(container, snapshot, NEVER));
     expect(error).toBeInstanceOf(RolloutFailure);
     expect(await isCausedByCode(error, suspect(container))).toBe(true);
   });
 
-  it('bash is gone, and the shell with it: its own doing', async () => {
+  it('a removed bash is attributed to the code', async () => {
     await using container = await start(subject());
     await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
     const options = { timeoutMs: 20_000, maxOutputBytes: 1_000, signal: NEVER };
@@ -124,13 +124,13 @@ export function blameContract(subject: () => Subject): void {
     ['the groups have no end', 'ln -sf /dev/zero /etc/group'],
     ['the groups are a thousand gigabytes', 'truncate -s 1000G /etc/group'],
     ['a link to a pipe where an engine does not look', 'mkfifo /dev/shm/p; ln -sf /dev/shm/p /etc/group'],
-  ])('%s: no call of ours waits for ever, and nothing stays', async (_what, script) => {
+  ])('%s: all calls end, and nothing is left', async (_what, script) => {
     const { runtime } = subject();
     const container = await start(subject());
     await sh(container, REPOSITORY);
     const snapshot = await snapshotOf(container);
     await sh(container, `${ONLY} ${script}`);
-    // An engine that reads them fails, by the agent's doing; where nobody does, nothing is to be judged.
+    // An engine that reads them fails, which is attributed to the agent; other engines have nothing to judge.
     const error = await within(90, errorOf(takePatch(container, snapshot, NEVER)));
     if (error !== null) expect(await within(90, isCausedByCode(error, suspect(container)))).toBe(true);
     expect(
@@ -139,7 +139,7 @@ export function blameContract(subject: () => Subject): void {
         container.getFile('/etc/passwd', 1e6, NEVER).catch(() => null),
       ),
     ).toBeDefined();
-    // Removed in the middle of another one.
+    // Removed during another removal.
     const options = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
     const last = errorOf(container.exec(['true'], options));
     await sleep(1_000);
@@ -148,7 +148,7 @@ export function blameContract(subject: () => Subject): void {
     expect((await runtime.listOwned()).map(({ id }) => id)).not.toContain(container.id);
   });
 
-  it('no sleep is left: the container goes on', async () => {
+  it('without `sleep` the container runs on', async () => {
     await using container = await start(subject());
     const ends =
       'rm -f /bin/sleep /usr/bin/sleep; for p in $(grep -lx sleep /proc/[0-9]*/comm | cut -d/ -f3); do kill -9 $p; done; true';
@@ -171,7 +171,7 @@ export function blameContract(subject: () => Subject): void {
   describeUnless(root, 'the end of process 1', () => {
     const failure = new RolloutFailure('evaluation_lost', 'the container has ended');
 
-    it('somebody outside killed it: infrastructure', async () => {
+    it('a kill from outside is infrastructure', async () => {
       await using container = await start(subject());
       process.kill(await firstProcessOf(container), 'SIGKILL');
       await ended(container);
@@ -179,7 +179,7 @@ export function blameContract(subject: () => Subject): void {
       expect(await isCausedByCode(failure, suspect(container))).toBe(false);
     });
 
-    it('it ended by itself: the doing of the code, unless the node starts no other', async () => {
+    it('an end by itself is attributed to the code, unless the node starts no container', async () => {
       await using container = await start(subject());
       const first = await firstProcessOf(container);
       breakCode(first);
@@ -192,7 +192,7 @@ export function blameContract(subject: () => Subject): void {
     });
   });
 
-  it('a container that has no memory for a command: its own doing', async () => {
+  it('a container without memory for a command is attributed to the code', async () => {
     const container = await start(subject());
     const starved = new RolloutFailure('node_memory', 'x', { cause: new Error('cannot allocate memory') });
     expect(await isCausedByCode(starved, suspect(container))).toBe(true);
@@ -200,7 +200,7 @@ export function blameContract(subject: () => Subject): void {
     await container[Symbol.asyncDispose]();
   });
 
-  it('a container that was removed, a node where none starts, a caller who left: not its doing', async () => {
+  it('a removal, a node without starts, and an abort are not attributed to the code', async () => {
     await using container = await start(subject());
     const failure = new RolloutFailure('sandbox_lost', 'the stream broke');
     expect(await isCausedByCode(failure, suspect(container))).toBe(true);

@@ -1,4 +1,4 @@
-/** What every isolating runtime must tell from outside of a container that has ended, whatever ran in it. */
+/** Requirements of every isolating runtime for the changed files of an ended container. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Change, FileChanges } from '../src/filechanges.ts';
 import type { Container } from '../src/runtime.ts';
@@ -7,7 +7,7 @@ import { NEVER, type Subject, sh, start } from './subject.ts';
 const SCRIPT = '/script';
 const CONTENT = Buffer.from('one\n');
 
-/** Of the image: a folder that a link takes the place of, files that are written, removed, and written as they were. */
+/** Of the image: a folder that a link replaces, and files that are written, removed, and rewritten unchanged. */
 const CHANGES = `
 rmdir /var/tmp && ln -s /tmp /var/tmp
 printf x >>/usr/bin/nohup; rm /usr/bin/nl; mv /usr/bin/nproc /usr/bin/renamed
@@ -31,7 +31,7 @@ export function remainsContract(subject: () => Subject): void {
     before = await container.fileStamp?.(SCRIPT);
     expect(await container.fileStamp?.(SCRIPT)).toBe(before);
     await sh(container, CHANGES);
-    // What is alive at the end and would change what it is asked about.
+    // Processes that are alive at the end and would change the reported files.
     await sh(
       container,
       'setsid sh -c "while :; do echo more >>/etc/more; rm -f /etc/link; done" >/dev/null 2>&1 &',
@@ -52,7 +52,7 @@ export function remainsContract(subject: () => Subject): void {
     return all;
   }
 
-  it('tells what was written, be it with the same bytes and times, made and removed', () => {
+  it('reports files that were made, removed or written, even with the same bytes and times', () => {
     for (const path of [
       '/usr/bin/nohup',
       '/usr/bin/od',
@@ -69,7 +69,7 @@ export function remainsContract(subject: () => Subject): void {
       expect.soft(seen.has(path), path).toBe(false);
   });
 
-  it('tells folders from what took the place of one', async () => {
+  it('distinguishes folders from entries that replace them', async () => {
     expect(seen.get('/usr/bin')).toEqual({ path: '/usr/bin', removed: false });
     expect(await remains.kindOf('/usr/bin')).toBe('folder');
     expect(await remains.kindOf('/var/tmp')).toBe('other');
@@ -77,14 +77,14 @@ export function remainsContract(subject: () => Subject): void {
     expect(await remains.kindOf('/usr/bin/nl')).toBe('missing');
   });
 
-  it('reads files and follows no link', async () => {
+  it('reads files without following links', async () => {
     expect((await remains.getFile(SCRIPT, 100, NEVER))?.toString()).toBe('one\n');
     expect(await remains.getFile('/etc/other', 100, NEVER)).toBeNull();
     expect(await remains.getFile('/usr/bin', 100, NEVER)).toBeNull();
     await expect(remains.getFile(SCRIPT, 3, NEVER)).rejects.toMatchObject({ code: 'file_too_large' });
   });
 
-  it('reads files behind links inside, whatever the modes of their folders', async () => {
+  it('reads files behind links inside, for any modes of their folders', async () => {
     const read = async (path: string) => (await remains.getLinkedFile(path, 100, NEVER))?.toString() ?? null;
     for (const folder of ['/opt/real/below', '/opt/relative', '/opt/absolute', '/opt/../opt/absolute'])
       expect.soft(await read(`${folder}/outcomes`), folder).toBe('found\n');
@@ -95,13 +95,13 @@ export function remainsContract(subject: () => Subject): void {
     });
   });
 
-  it('tells of a file that was put back as it had been, where it can be seen at all', async () => {
+  it('reports a file that was restored, where its stamp is visible', async () => {
     const after = await container.fileStamp?.(SCRIPT);
     if (before !== null) expect(after).not.toBe(before);
     expect(after).toBe(await container.fileStamp?.(SCRIPT));
   });
 
-  it('is of a container in which nothing runs or can be run any more', async () => {
+  it('leaves no process and allows no new one', async () => {
     expect(await container.state()).not.toBe('running');
     const options = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
     await expect(container.exec(['/bin/sh', '-c', 'echo x'], options)).rejects.toMatchObject({

@@ -1,12 +1,12 @@
 /**
- * What a process of its own does for the tests of runtimes that need no engine: starts a sandbox and stays until it is killed, or
- * runs one as whatever user it is; answers one line of JSON.
+ * A separate process for the tests of runtimes without an engine: starts a sandbox and stays until it is killed, or runs one as
+ * any user. Prints one line of JSON.
  */
 import type { Runtime } from '../src/runtime.ts';
 import { openShell } from '../src/shell.ts';
 import { LIMITS, NEVER, spec } from './subject.ts';
 
-/** @param seconds how long its processes sleep that stay, by which a test knows them among all of the machine */
+/** @param seconds the sleep of its remaining processes, by which a test identifies them on the machine */
 export async function child(
   runtime: Runtime,
   image: string,
@@ -23,7 +23,7 @@ export async function child(
     const options = { timeoutMs: 120_000, maxOutputBytes: 4_000, signal: NEVER };
     return (await container.exec(['/bin/sh', '-c', script], options)).output.toString().trim();
   };
-  /** As the model's commands run: with fewer processes than our own execs may have. */
+  /** Like the model's commands, with fewer processes than the farm's execs. */
   const byShell = async (script: string): Promise<string> => {
     const stream = await container.open(['/bin/sh', '-c', script], NEVER);
     const chunks: Buffer[] = [];
@@ -31,7 +31,7 @@ export async function child(
     return Buffer.concat(chunks).toString();
   };
 
-  /** What the model is told of a command that takes more memory than there is. */
+  /** The note of a command that exceeds the memory limit. */
   const byHog = async (): Promise<string> => {
     await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
     const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
@@ -55,7 +55,7 @@ export async function child(
       file: await sh(
         'echo written > /testbed/file; cat /testbed/file; chmod 000 /testbed; mkdir -p /tmp/a/b',
       ),
-      // pip does so; it takes an overlay that can mark folders.
+      // As pip does; the overlay must be able to mark folders.
       folders: await sh('cd /usr/lib/python3*/json/.. && mv json a && mkdir json && rm -rf a && ls json'),
       forks: await byShell('for i in $(seq 100); do sleep 30 >/dev/null 2>&1 & done; echo end'),
       after: await sh('echo alive'),

@@ -1,4 +1,4 @@
-/** What every runtime must hold under plain execs, files, isolation and removal. */
+/** Requirements of every runtime for execs, files, isolation and removal. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Container } from '../src/runtime.ts';
 import {
@@ -14,7 +14,7 @@ import {
   TEST_IMAGE_MARKER,
 } from './subject.ts';
 
-/** Far below what is not to be waited for, far above what a busy machine takes. */
+/** Far below the waits that must not happen, far above the delays of a busy machine. */
 const PROMPT_MS = 90_000;
 
 export function containerContract(subject: () => Subject, options: ContractOptions): void {
@@ -46,7 +46,7 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       expect(result).toMatchObject({ outputBytes: 6, truncated: false });
     });
 
-    it('has exactly the environment it is given, and the working directory', async () => {
+    it('has exactly the given environment and working directory', async () => {
       const lines = (await exec('/usr/bin/env; pwd')).output.toString().trim().split('\n');
       expect(lines.at(-1)).toBe(container.workdir);
       const names = lines.slice(0, -1).map((line) => line.split('=')[0]);
@@ -55,19 +55,19 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       ).toEqual([]);
     });
 
-    it('has the environment of the container when none is given', async () => {
+    it('has the container environment when none is given', async () => {
       const result = await exec('echo "$FROM_SPEC"', { env: undefined });
       expect(result.output.toString()).toBe('yes\n');
     });
 
-    it('passes stdin whole', async () => {
+    it('passes stdin completely', async () => {
       const stdin = Buffer.alloc(300_000, 'é');
       const result = await exec('wc -c; exit 3', { stdin });
       expect(result.output.toString().trim()).toBe('300000');
       expect(result.exitCode).toBe(3);
     });
 
-    it('caps what it keeps of a large output', async () => {
+    it('limits the stored part of a large output', async () => {
       const result = await exec('echo HEAD; head -c 50000000 /dev/zero; echo TAIL', {
         maxOutputBytes: 1_000,
       });
@@ -77,7 +77,7 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       expect(result.output.subarray(-5).toString()).toBe('TAIL\n');
     });
 
-    it('ends at its time limit with all of its processes', async () => {
+    it('is killed at its time limit with all its processes', async () => {
       const startedAt = performance.now();
       const result = await exec('echo started; setsid sleep 55551 & sleep 55552', { timeoutMs: 3_000 });
       expect(result).toMatchObject({ exitCode: null, timedOut: true });
@@ -90,13 +90,13 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       ).toBe('0\n');
     });
 
-    it('ends when the caller leaves', async () => {
+    it('is killed when the caller aborts', async () => {
       const abort = new AbortController();
       setTimeout(() => abort.abort(new Error('left')), 200);
       await expect(exec('sleep 600', { timeoutMs: 600_000, signal: abort.signal })).rejects.toThrow('left');
     });
 
-    it('does not wait for a child that holds its output', async () => {
+    it('does not wait for a child with its output open', async () => {
       const startedAt = performance.now();
       expect((await exec('sleep 600 & echo done', { timeoutMs: 600_000 })).output.toString()).toBe('done\n');
       expect(performance.now() - startedAt).toBeLessThan(PROMPT_MS);
@@ -104,7 +104,7 @@ export function containerContract(subject: () => Subject, options: ContractOptio
   });
 
   describe('files', () => {
-    it('writes with parents and modes, and reads back', async () => {
+    it('are written with folders and modes, and read back', async () => {
       const path = `${container.workdir}/new/deep/file.bin`;
       const content = Buffer.from([0, 255, 10, 0, 128]);
       await container.putFiles(
@@ -118,7 +118,7 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       expect((await exec('./run.sh')).output.toString()).toBe('ran\n');
     });
 
-    it('puts files of every kind at once, with their modes, in place of what stands there', async () => {
+    it('of every kind are written together, with their modes, over existing entries', async () => {
       const at = (name: string): string => `${container.workdir}/put/${name}`;
       await exec('mkdir put; echo kept > kept; ln -s ../kept put/link; echo old > put/old; chmod 0 put/old');
       const contents: Record<string, Buffer> = {
@@ -143,16 +143,16 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       );
     });
 
-    it('renames folders of the image, and makes them again', async () => {
+    it('renames and recreates folders of the image', async () => {
       if (!options.isolated) return;
-      // pip does both when it installs anew what the image has; an overlay that cannot mark folders answers EIO.
+      // pip does both when it reinstalls a package of the image; an overlay that cannot mark folders answers EIO.
       const script = `cd "$(dirname "$(python3 -c 'import json; print(json.__path__[0])')")"
         touch json/new && mv json json.old && mkdir json && ls -A json && rm -rf json.old json && mkdir json && ls -A json`;
       await using other = await start(subject());
       expect((await sh(other, script)).output.toString()).toBe('');
     });
 
-    it('reads 5 MB', async () => {
+    it('of 5 MB are read', async () => {
       await sh(container, 'head -c 5000000 /dev/zero > large');
       expect((await container.getFile(`${container.workdir}/large`, 6_000_000, NEVER))?.length).toBe(
         5_000_000,
@@ -162,14 +162,14 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       });
     });
 
-    it('has null for what is not there, and for what is no regular file', async () => {
+    it('that are missing or no regular file read as null', async () => {
       await sh(container, 'ln -sf /etc/passwd link; mkdir -p folder; mkfifo pipe 2>/dev/null || true');
       for (const name of ['absent', 'absent/deeper', 'link', 'folder']) {
         expect(await container.getFile(`${container.workdir}/${name}`, 1000, NEVER)).toBeNull();
       }
     });
 
-    it('does not follow a link out of the sandbox when writing', async () => {
+    it('are not written through a link out of the sandbox', async () => {
       if (!options.isolated) return;
       await sh(container, 'ln -sfn /tmp/outside escape; mkdir -p /tmp/outside');
       await container
@@ -189,7 +189,7 @@ except OSError: print("refused")`;
       expect((await exec('grep -vc "lo:" /proc/net/dev')).output.toString().trim()).toBe('2');
     });
 
-    it('sees only its own processes, and no capabilities that matter', async () => {
+    it('sees only its own processes and has no dangerous capabilities', async () => {
       expect(Number((await exec('ls -d /proc/[0-9]* | wc -l')).output.toString())).toBeLessThan(12);
       const status = (
         await exec('grep -E "^(CapEff|NoNewPrivs|Seccomp):" /proc/self/status')
@@ -199,10 +199,10 @@ except OSError: print("refused")`;
       expect(status).toMatch(/NoNewPrivs:\s*1/);
     });
 
-    it('cannot end its container, and reaps orphans', async () => {
+    it('cannot end its container, and orphans are reaped', async () => {
       await exec(`[ -e ${TEST_IMAGE_MARKER} ] && { kill -9 -1; kill -9 1; }`, { timeoutMs: 30_000 });
       expect(await container.state()).toBe('running');
-      // Under a name of their own: the container's first process may have a `sleep`.
+      // With a unique name, because the first process may have a `sleep`.
       await exec(
         'cp "$(command -v sleep)" /tmp/orphan; for i in 1 2 3; do (sh -c "/tmp/orphan 0.05 &") ; done',
       );
@@ -214,9 +214,9 @@ except OSError: print("refused")`;
   });
 
   describe('life', () => {
-    it('is listed with its owner, and leaves nothing', async () => {
+    it('is listed with its owner and leaves nothing behind', async () => {
       const other = await start(subject());
-      // Another file's container runs this very case beside ours, and its processes are the host's too.
+      // Other test files run this case at the same time, and their processes are visible on the host.
       const seconds = `${1_000_000 + process.pid}`;
       await other.exec(['/bin/sh', '-c', `setsid sleep ${seconds} >/dev/null 2>&1 &`], {
         timeoutMs: 60_000,
@@ -244,7 +244,7 @@ except OSError: print("refused")`;
       await other[Symbol.asyncDispose]();
     });
 
-    it('starts many at once', async () => {
+    it('starts many concurrently', async () => {
       const many = await Promise.all(Array.from({ length: 12 }, () => start(subject())));
       expect(new Set(many.map((one) => one.id)).size).toBe(12);
       await Promise.all(many.map((one) => one[Symbol.asyncDispose]()));
@@ -256,18 +256,18 @@ except OSError: print("refused")`;
     ['too many CPUs', { cpus: 100_000 }],
     ['too little memory', { memoryBytes: 1_000_000 }],
     ['more processes than the kernel has numbers', { pids: 1_000_000_000 }],
-  ])('%s are refused as the wish of the run, and nothing is left', async (_, wish) => {
+  ])('%s are refused as an error of the run, and nothing is left', async (_, limits) => {
     if (!options.isolated) return;
     const ours = async (): Promise<string[]> =>
       (await subject().runtime.listOwned()).filter(({ owner }) => owner.farm === FARM).map(({ id }) => id);
     const before = await ours();
-    await expect(start(subject(), { limits: { ...LIMITS, ...wish } })).rejects.toMatchObject({
+    await expect(start(subject(), { limits: { ...LIMITS, ...limits } })).rejects.toMatchObject({
       failureClass: 'sandbox_refused',
     });
     expect(await ours()).toEqual(before);
   });
 
-  it('an unknown image is a failure of the image', async () => {
+  it('an unknown image is image_not_found', async () => {
     if (!options.isolated) return;
     await expect(subject().runtime.ensureImage('swefarm-test/does-not-exist:1', NEVER)).rejects.toMatchObject(
       {

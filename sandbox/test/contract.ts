@@ -1,4 +1,3 @@
-/** The whole contract of a runtime, part by part. */
 import { afterAll, beforeAll, describe } from 'vitest';
 import { blameContract } from './attribution-contract.ts';
 import { remainsContract } from './changes-contract.ts';
@@ -11,7 +10,7 @@ import { shellContract } from './shell-contract.ts';
 import { standingContract } from './standing-contract.ts';
 import { type ContractOptions, describeIf, type Subject } from './subject.ts';
 
-/** Runs the whole suite; `makeSubject` is called once and its runtime disposed at the end. */
+/** Runs all contract suites. `makeSubject` is called once, and its runtime is disposed at the end. */
 export function sandboxContract(
   name: string,
   makeSubject: () => Promise<Subject>,

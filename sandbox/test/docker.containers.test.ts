@@ -25,7 +25,7 @@ sandboxContract(
   { isolated: true, limits: { memory: 'enforced', pids: 'enforced' } },
 );
 
-it("tells what changed by the engine's own list, where its files cannot be seen", async () => {
+it("reads changes from the engine's list where its files are not readable", async () => {
   const { version } = await minimalImage();
   await using runtime = await dockerRuntime({ socketPath });
   const subject = { runtime, image: `swefarm-test/minimal:${version}`, imageWithoutBash: null };
@@ -58,12 +58,12 @@ it("tells what changed by the engine's own list, where its files cannot be seen"
   await expect(listChanges(docker, container.id, look, NEVER)).rejects.toThrow(/no such container/i);
 });
 
-it('a command that writes requests to the first process has none carried out', async () => {
+it('the first process executes no requests of a command', async () => {
   const { version } = await minimalImage();
   await using runtime = await dockerRuntime({ socketPath });
   const subject = { runtime, image: `swefarm-test/minimal:${version}`, imageWithoutBash: null };
   await using container = await start(subject);
-  // No shell is open, so the first process still takes requests.
+  // No shell is open, so the first process takes requests.
   await container.putFiles([{ path: '/tmp/x', content: Buffer.from('x') }], NEVER);
   const request = 'run n 13\\n; exit 137  \\n';
   const write = `for first in '' '\\n' 'x '; do printf "\${first}${request}" >/proc/1/fd/0; done; sleep 1`;
@@ -75,7 +75,7 @@ describeUnless(
   process.getuid?.() === 0 ? null : "needs root, as ending an engine's processes does",
   'an engine that waits for what is in a container',
   () => {
-    it('is let go from outside', async () => {
+    it('is removed from outside', async () => {
       const docker = new Docker({ socketPath });
       const Image = `swefarm-test/minimal:${(await minimalImage()).version}`;
       const watchless = { Image, Cmd: ['/bin/sh', '-c', 'mkfifo /p; ln -sf /p /etc/passwd; exec sleep 600'] };
@@ -83,7 +83,7 @@ describeUnless(
       try {
         await container.start();
         const { State } = await container.inspect();
-        // Until the pipe is there.
+        // Until the pipe exists.
         await expect.poll(() => existsSync(`/proc/${State.Pid}/root/p`), { timeout: 30_000 }).toBe(true);
         await expect
           .poll(() => readFileSync(`/proc/${State.Pid}/comm`, 'latin1').trim(), { timeout: 30_000 })

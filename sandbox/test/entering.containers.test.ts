@@ -1,4 +1,4 @@
-/** Many processes that enter sandboxes of the rootfs runtime at once, and much that is put into one. */
+/** Many concurrent entries into sandboxes of the rootfs runtime, and many files at once. */
 import { readdirSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,22 +23,22 @@ afterAll(async () => {
 
 const start = async (): Promise<Container> =>
   runtime.start(spec(await runtime.ensureImage(`dir:${(await minimalImage()).tree}`, NEVER)), NEVER);
-const said = async (container: Container, script: string): Promise<string> =>
+const outputOf = async (container: Container, script: string): Promise<string> =>
   (await sh(container, script)).output.toString();
 
-test('more files than the arguments of one command may hold are put at once', async () => {
+test('more files than one command line can pass are written', async () => {
   await using container = await start();
   const content = Buffer.from('a'.repeat(60 * 1024));
   const files = Array.from({ length: 40 }, (_, at) => ({ path: `/opt/many/${at}`, content }));
   await container.putFiles(files, NEVER);
-  expect(await said(container, 'ls /opt/many | wc -l; cat /opt/many/* | wc -c')).toBe(
+  expect(await outputOf(container, 'ls /opt/many | wc -l; cat /opt/many/* | wc -c')).toBe(
     `40\n${40 * content.length}\n`,
   );
 });
 
 const OPTIONS: ExecOptions = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
 
-/** The first ends by itself, the second at its time limit, the third by an abort, each while others enter. */
+/** The first ends by itself, the second at its time limit, the third by an abort, while others enter. */
 async function enterAndEnd(container: Container, at: number): Promise<void> {
   const waits = ['sleep', '600'];
   if (at % 3 === 0) {
@@ -52,15 +52,15 @@ async function enterAndEnd(container: Container, at: number): Promise<void> {
   }
 }
 
-test('a process that is killed while it enters is gone, and took nothing of its neighbours with it', async () => {
+test('killing an entering process leaves other processes unaffected', async () => {
   await using one = await start();
   await using other = await start();
   const files = (): number => readdirSync('/proc/self/fd').length;
-  await said(one, 'true');
+  await outputOf(one, 'true');
   const before = files();
   for (let round = 0; round < 4; round++)
     await Promise.all(Array.from({ length: 20 }, (_, at) => enterAndEnd(at % 2 ? one : other, at)));
   for (const container of [one, other])
-    expect(await said(container, 'cat /proc/[0-9]*/comm | grep -c sleep || true')).toBe('0\n');
+    expect(await outputOf(container, 'cat /proc/[0-9]*/comm | grep -c sleep || true')).toBe('0\n');
   expect(await poll(() => files() <= before, { pauseMs: 50, withinMs: 60_000 })).toBe(true);
 });

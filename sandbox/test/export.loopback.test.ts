@@ -11,10 +11,10 @@ import { layerOf } from './images/layer.ts';
 
 const FILES = 30;
 const FILE_BYTES = 100_000;
-/** Side by side, so that writing is slower than sending. */
+/** In parallel, so that writing is slower than sending. */
 const AT_ONCE = 2;
 
-test('an export that the engine has sent before it is written is whole', async () => {
+test('an export that is sent faster than it is written is complete', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-export-'));
   const content = 'x'.repeat(FILE_BYTES);
   const body = await layerOf(Array.from({ length: FILES }, (_, i) => ({ name: `file${i}`, content })));
@@ -40,17 +40,17 @@ test('an export that the engine has sent before it is written is whole', async (
   }
 });
 
-/** An engine that sends one whole file and then nothing more: `asked` is its open answer. */
+/** An engine that sends one complete file and then nothing; `openAnswer` is its open answer. */
 async function startStalledEngine() {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-export-'));
   const body = await layerOf([
     { name: 'file', content: 'x' },
     { name: 'more', content: 'x'.repeat(FILE_BYTES) },
   ]);
-  const asked = Promise.withResolvers<ServerResponse>();
+  const openAnswer = Promise.withResolvers<ServerResponse>();
   const engine = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'application/x-tar' }).write(body.subarray(0, 2000));
-    asked.resolve(response);
+    openAnswer.resolve(response);
   });
   const socketPath = join(folder, 'engine.sock');
   engine.listen(socketPath);
@@ -67,14 +67,14 @@ async function startStalledEngine() {
     known: { digest: 'd', config: EMPTY_CONFIG },
   } as const;
   const task = { source, partial: join(folder, 'partial'), owners: false };
-  return { folder, asked: asked.promise, task };
+  return { folder, openAnswer: openAnswer.promise, task };
 }
 
-test('an aborted unpacking has ended when its error is there', async () => {
-  const { asked, task } = await startStalledEngine();
+test('an aborted unpacking has ended when it throws', async () => {
+  const { openAnswer, task } = await startStalledEngine();
   const stop = new AbortController();
   const unpacking = unpackApart(task, stop.signal);
-  const answer = await asked;
+  const answer = await openAnswer;
   const closed = once(answer, 'close');
   await expect
     .poll(() => readdir(join(task.partial, 'tree')).catch(() => []), { timeout: 60_000 })
@@ -84,8 +84,8 @@ test('an aborted unpacking has ended when its error is there', async () => {
   await closed;
 }, 120_000);
 
-test('an unpacking ends with the worker that is killed', async () => {
-  const { folder, asked, task } = await startStalledEngine();
+test('an unpacking ends with a killed worker', async () => {
+  const { folder, openAnswer, task } = await startStalledEngine();
   const program = join(folder, 'worker.mjs');
   const source = new URL('../src/rootfs/unpack.ts', import.meta.url).href;
   await writeFile(
@@ -95,7 +95,7 @@ await unpackApart(${JSON.stringify(task)}, new AbortController().signal);`,
   );
   const worker = spawn(process.execPath, [program], { stdio: 'inherit' });
   onTestFinished(() => void worker.kill('SIGKILL'));
-  const closed = once(await asked, 'close');
+  const closed = once(await openAnswer, 'close');
   worker.kill('SIGKILL');
   await closed;
 }, 120_000);

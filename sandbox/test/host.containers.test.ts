@@ -1,4 +1,4 @@
-/** The contract, as far as it can hold, on the host itself. */
+/** The contract on the host, as far as it applies. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,13 +15,13 @@ sandboxContract(
   { isolated: false, limits: {} },
 );
 
-it('says loudly that it isolates nothing', async () => {
+it('reports that it has no isolation', async () => {
   const check = await (await hostRuntime({ scratchDir })).check(NEVER);
   expect(check.usable).toBe(true);
   expect(check.problems[0]).toContain('NO ISOLATION');
 });
 
-it('ends also a process that has no environment', async () => {
+it('kills a process without an environment', async () => {
   const runtime = await hostRuntime({ scratchDir });
   const container = await start({ runtime, image: 'any', imageWithoutBash: null });
   const { output } = await container.exec(

@@ -1,4 +1,4 @@
-/** An engine of Docker that is restarted and keeps its containers (`live-restore`): what ran in them is lost by the node, not by the code there. */
+/** A Docker engine that is restarted without ending its containers (`live-restore`): the node, not the code, lost their commands. */
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,8 +14,8 @@ import { describeUnless, NEVER, spec } from './subject.ts';
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-liverestore-'));
 const socketPath = join(folder, 'docker.sock');
 /**
- * $1: its folder. RESTART ends the engine of that folder, if there is one, starts it, and waits until it answers. An engine that is to
- * have no bridge removes the bridge of every other one, hence the network of its own.
+ * $1: the engine's folder. RESTART ends the engine of this folder, if any, starts it, and waits for its answer. An engine
+ * without a bridge removes the bridges of other engines, hence its own network.
  */
 const STOP = `
 if [ -s "$1/pid" ]; then
@@ -29,10 +29,10 @@ for _ in $(seq 600); do
   sleep 0.1
 done
 tail -5 "$1/log" >&2; exit 1`;
-/** Blocks this process too, so that it sees only what is there after the restart. */
+/** Blocks this process, so that it sees only the state after the restart. */
 const restart = (): void => void execFileSync('/bin/sh', ['-c', RESTART, 'sh', folder]);
 
-/** Why there is no second engine here; null when there is one. */
+/** Why a second engine is impossible here; null when it is possible. */
 function started(): string | null {
   try {
     restart();
@@ -54,14 +54,14 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await runtime?.[Symbol.asyncDispose]();
-  // With live-restore it leaves its own mounts.
+  // With live-restore the engine leaves its mounts.
   const unmount = 'grep -o " $1/[^ ]*" /proc/mounts | sort -r | xargs -r umount -l';
   execFileSync('/bin/sh', ['-c', `${STOP}\n${unmount}`, 'sh', folder]);
   await rm(folder, { recursive: true, force: true });
 });
 
 describeUnless(missing, 'an engine that keeps its containers', () => {
-  it('a command that a restarted engine has forgotten is not the doing of the code that ran', async () => {
+  it('a command lost by a restarted engine is not attributed to the code', async () => {
     const engine = runtime as Runtime;
     const start = async (): Promise<Container> =>
       engine.start(spec(await engine.ensureImage(image, NEVER)), NEVER);
@@ -73,7 +73,7 @@ describeUnless(missing, 'an engine that keeps its containers', () => {
     );
     await sleep(1_500);
     restart();
-    // Connections of before may still be used once.
+    // Earlier connections may be used once more.
     await expect.poll(() => container.state().catch(() => null)).toBe('running');
     const error = await command;
     expect(error).toMatchObject({ failureClass: 'engine_unreachable' });

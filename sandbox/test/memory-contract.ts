@@ -1,4 +1,7 @@
-/** What every runtime must hold under its memory limit, be it the kernel's or our watchdog's: who takes too much is killed and named, nobody else is. */
+/**
+ * Requirements of every runtime for its memory limit, by the kernel or by the watchdog: the largest consumer is killed and
+ * reported, other processes are not.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type CommandResult, SandboxKilledError, type Shell } from '../src/command.ts';
@@ -8,12 +11,15 @@ import { describeIf, LIMITS, NEVER, PATH, type Subject, sh, start, WHOLE } from 
 
 const MEGABYTE = 1_000_000;
 const limits = { ...LIMITS, memoryBytes: 200 * MEGABYTE };
-/** Takes so many megabytes and keeps them: what is measured once a second must be there for a second. */
+/** Allocates megabytes for more than a second, because the watchdog measures once a second. */
 const hog = (megabytes: number): string =>
   `python3 -c 'x = b"x" * ${megabytes * MEGABYTE}; import time; time.sleep(3600)'`;
 
-/** @param held by whom; of what the kernel does for every runtime alike, all is shown in `npm run ci:full` only */
-export function memoryContract(subject: () => Subject, held: 'enforced' | 'watched'): void {
+/**
+ * @param by whether the kernel or the watchdog enforces the limit; the kernel's part is the same in every runtime and runs
+ * completely only in `npm run ci:full`
+ */
+export function memoryContract(subject: () => Subject, by: 'enforced' | 'watched'): void {
   let container: Container;
   let shell: Shell;
   let neighbour: Container;
@@ -27,7 +33,7 @@ export function memoryContract(subject: () => Subject, held: 'enforced' | 'watch
     await shell[Symbol.asyncDispose]();
     await container[Symbol.asyncDispose]();
   };
-  const neighbourHolds = async (): Promise<void> => {
+  const neighbourWorks = async (): Promise<void> => {
     expect((await sh(neighbour, 'kill -0 $(cat /tmp/holds) && echo holds')).output.toString()).toBe(
       'holds\n',
     );
@@ -35,7 +41,7 @@ export function memoryContract(subject: () => Subject, held: 'enforced' | 'watch
 
   beforeAll(async () => {
     await open();
-    // As much as it may have, so that a limit that is everybody's would kill it.
+    // The whole limit, so that a limit for all processes would kill it.
     neighbour = await start(subject(), { limits });
     await sh(neighbour, `${hog(120)} >/dev/null 2>&1 & echo $! >/tmp/holds`);
   });
@@ -44,20 +50,20 @@ export function memoryContract(subject: () => Subject, held: 'enforced' | 'watch
     await neighbour[Symbol.asyncDispose]();
   });
 
-  it('kills a command that takes too much, and says so', async () => {
+  it('kills a command above the limit and reports it', async () => {
     expect(await run(hog(400))).toMatchObject({ exitCode: 137, note: 'killed_by_limit' });
     expect(await run('echo "still $((6 * 7))"')).toMatchObject({ exitCode: 0, note: null });
     expect(await container.state()).toBe('running');
-    await neighbourHolds();
+    await neighbourWorks();
   });
 
-  describeIf(held === 'watched' || WHOLE, 'processes together and plain execs', () => {
-    it('kills what many processes take together, and says so although the command ends of itself', async () => {
+  describeIf(by === 'watched' || WHOLE, 'processes together and plain execs', () => {
+    it('kills a process of many that exceed the limit together, and reports it', async () => {
       const together = `for i in 1 2 3 4; do ${hog(90)} & done; wait -n; echo "one ended with $?"; kill -9 $(jobs -p) 2>/dev/null; exit 5`;
       const result = await run(together);
       expect(result.head.toString()).toContain('one ended with 137');
       expect(result).toMatchObject({ exitCode: 5, note: 'killed_by_limit' });
-      await neighbourHolds();
+      await neighbourWorks();
     });
 
     it('counts the kill of a plain exec', async () => {
@@ -71,7 +77,7 @@ export function memoryContract(subject: () => Subject, held: 'enforced' | 'watch
   });
 
   describeIf(WHOLE, 'hogs without end', () => {
-    it('are outlasted, or end the sandbox as one that its own limit killed', async () => {
+    it('are survived, or end the sandbox by its own limit', async () => {
       const storm = `for i in $(seq 12); do (while :; do ${hog(60)} 2>/dev/null; done) & done; wait`;
       const ended = await run(storm, 6_000).catch((error: unknown) => error);
       if (ended instanceof SandboxKilledError) {
@@ -88,7 +94,7 @@ export function memoryContract(subject: () => Subject, held: 'enforced' | 'watch
         if ((await run('exit 4')).exitCode === 4) break;
       }
       expect(await run('exit 4')).toMatchObject({ exitCode: 4, note: null });
-      await neighbourHolds();
+      await neighbourWorks();
     });
   });
 }

@@ -1,4 +1,4 @@
-/** Being somebody without root, for the tests of what that changes. */
+/** Runs tests as a user without root. */
 import { execFile, spawnSync } from 'node:child_process';
 import { chown, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,11 +6,14 @@ import { promisify } from 'node:util';
 import { expect } from 'vitest';
 
 const run = promisify(execFile);
-/** One for each test process: limits on processes count all that a user has. */
+/** One for each test process, because process limits count all processes of a user. */
 const USER = 100_000 + process.pid;
 const LINE = ['--reuid', String(USER), '--regid', String(USER), '--clear-groups'];
 
-/** Why nobody else can be tried here; null when it can: root becomes somebody who can read this checkout and may have user namespaces. */
+/**
+ * Why no other user can be used here; null when possible: root becomes a user who can read this checkout and may have user
+ * namespaces.
+ */
 export function cannotBeAnother(program: string): string | null {
   if (process.getuid?.() !== 0) return 'only root can become another user';
   const read = `require('fs').accessSync(${JSON.stringify(program)})`;
@@ -27,13 +30,16 @@ export function cannotBeAnother(program: string): string | null {
   return namespaces.status === 0 ? null : 'this kernel gives users without root no user namespaces';
 }
 
-/** Runs a program of ours as that user; its last line, which is JSON. */
+/** Runs a program as that user; returns its last line, which is JSON. */
 async function runAsUser(program: string, args: readonly string[]): Promise<Record<string, unknown>> {
   const { stdout } = await run('setpriv', [...LINE, process.execPath, program, ...args]);
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
 }
 
-/** A sandbox over a copy of `tree` that is that user's: it starts, limits its processes, and leaves nothing in `folder`. */
+/**
+ * Runs a sandbox over a copy of `tree` that belongs to that user: it starts, limits its processes, and leaves nothing in
+ * `folder`.
+ */
 export async function tryAsUser(program: string, folder: string, tree: string): Promise<void> {
   const own = join(folder, 'user');
   const copy = join(own, 'tree');

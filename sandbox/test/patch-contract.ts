@@ -1,4 +1,4 @@
-/** What the patch must hold in every runtime: the tree at start plus the patch is the tree at the end, whatever came between. */
+/** Requirements of the patch in every runtime: the tree at start plus the patch is the tree at the end. */
 import { isUtf8 } from 'node:buffer';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Container } from '../src/runtime.ts';
@@ -6,7 +6,7 @@ import { pruneObjects, type Snapshot, takePatch } from '../src/snapshot.ts';
 import { type ContractOptions, NEVER, type Subject, sh, snapshotOf, start } from './subject.ts';
 
 const IDENTITY = 'export GIT_CONFIG_GLOBAL=/dev/null; gitc() { git -c user.name=n -c user.email=e@x "$@"; };';
-/** A repository with a base commit, a builder's commit on top, and edits that were never committed. */
+/** A repository with a base commit, a builder's commit on top, and uncommitted edits. */
 export const REPOSITORY = `${IDENTITY}
 git init -q -b main .
 mkdir -p pkg bin 'odd dir'
@@ -36,7 +36,7 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
     await container[Symbol.asyncDispose]();
   });
 
-  /** Does something as the agent, takes the patch, applies it to a fresh copy, compares both trees. */
+  /** Runs a script as the agent, takes the patch, applies it to a fresh copy, compares both trees. */
   async function roundTrip(script: string, litter = ''): Promise<string> {
     await sh(container, `${IDENTITY}\n${script}`);
     const { patch, tooLarge } = await takePatch(container, snapshot, NEVER);
@@ -55,11 +55,11 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
     return patch.toString();
   }
 
-  it('is empty when nothing was done', async () => {
+  it('is empty without changes', async () => {
     expect(await roundTrip('true')).toBe('');
   });
 
-  it('has edits, new, deleted and moved files, modes, links and odd names', async () => {
+  it('has edits, new, deleted and moved files, modes, links and unusual names', async () => {
     const patch = await roundTrip(`
       sed -i s/two/2/ pkg/a.py
       printf 'no newline at end' > 'new file ü.py'
@@ -74,13 +74,13 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
   });
   if (options.whole === false) return;
 
-  it("leaves out what was there at the start: a builder's commit, dirty edits, untracked files", async () => {
+  it("omits changes before the start: a builder's commit, dirty edits, untracked files", async () => {
     const patch = await roundTrip('printf more >> pkg/a.py');
     expect(patch).toContain('pkg/a.py');
     for (const absent of ['builder', 'dirty', 'notes']) expect(patch).not.toContain(absent);
   });
 
-  it('has binary files, and text that is no UTF-8 as binary', async () => {
+  it('has binary files, and text that is not UTF-8 as binary', async () => {
     const patch = await roundTrip(`
       printf 'caf\\351 changed\\n' > pkg/latin1.txt
       printf '\\000new\\377' > data.bin
@@ -91,7 +91,7 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
     expect(patch).toContain('+plain\n');
   });
 
-  it('sees what the agent committed, staged, stashed, reset, or put on another branch', async () => {
+  it('has changes that were committed, staged, stashed, reset, or put on another branch', async () => {
     expect(await roundTrip('printf c > c.py; git add -A; gitc commit -qm mine')).toContain('c.py');
     expect(
       await roundTrip('git checkout -q -b other; printf d > d.py; git add d.py; git reset -q'),
@@ -101,7 +101,7 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
     );
   });
 
-  it('is not misled by configuration, filters, attributes, hooks and flags of the agent', async () => {
+  it('ignores configuration, filters, attributes, hooks and flags of the agent', async () => {
     const patch = await roundTrip(`
       git config filter.evil.clean 'echo filtered'; git config filter.evil.required true
       git config core.autocrlf true; git config core.fileMode false; git config diff.external false
@@ -116,7 +116,7 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
     expect(patch).not.toContain('filtered');
   });
 
-  it('leaves out build litter and ignored files', async () => {
+  it('omits build outputs and ignored files', async () => {
     const script = `mkdir -p pkg/__pycache__ x.egg-info node_modules/m .pytest_cache build/lib ignored
       for f in pkg/__pycache__/a.pyc x.egg-info/P node_modules/m/i.js .pytest_cache/c build/lib/a.py ignored/x run.log; do echo x > $f; done
       printf 'real\\n' > real.py`;
@@ -127,11 +127,11 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
     expect(patch.match(/^diff --git/gm)).toHaveLength(1);
   });
 
-  it('has a change that keeps size, and files edited within the same second', async () => {
+  it('has changes of equal size, and files edited within the same second', async () => {
     expect(await roundTrip("sed -i 's/two/owt/' pkg/a.py")).toContain('+owt');
   });
 
-  it('leaves out a repository that the agent cloned into the tree', async () => {
+  it('omits a repository that the agent cloned into the tree', async () => {
     await sh(
       container,
       `${IDENTITY} mkdir sub empty; git -C empty init -q; cd sub; git init -q; echo x > x; git add x; gitc commit -qm x; cd ..; echo y > y.py`,
@@ -140,14 +140,14 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
     expect(patch.toString().match(/^diff --git.*/gm)).toEqual(['diff --git a/y.py b/y.py']);
   });
 
-  it('is too large over 10 MB, and says so without reading what is far over', async () => {
+  it('is too large over 10 MB, without reading files far over the limit', async () => {
     await sh(container, 'head -c 12000000 /dev/urandom > big.bin');
     expect(await takePatch(container, snapshot, NEVER)).toEqual({ patch: Buffer.alloc(0), tooLarge: true });
     await sh(container, 'rm big.bin; truncate -s 50G huge.bin');
     expect(await takePatch(container, snapshot, NEVER)).toEqual({ patch: Buffer.alloc(0), tooLarge: true });
   });
 
-  it('is taken although the agent broke its index, config and HEAD', async () => {
+  it('is taken after the agent broke index, config and HEAD', async () => {
     await sh(
       container,
       'echo junk > .git/index; echo junk > .git/HEAD; echo "[junk" > .git/config; echo z > z.py',
@@ -156,14 +156,14 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
     expect(patch.toString().match(/^diff --git.*/gm)).toEqual(['diff --git a/z.py b/z.py']);
   });
 
-  it('is a failure of the instance where there is no work tree', async () => {
+  it('fails with no_worktree without a work tree', async () => {
     await sh(container, 'rm -rf .git');
     await expect(snapshotOf(container)).rejects.toMatchObject({
       failureClass: 'no_worktree',
     });
   });
 
-  it('history is pruned of all but HEAD and what it reaches', async () => {
+  it('history is pruned of all but HEAD and the objects that it reaches', async () => {
     await sh(
       container,
       `${IDENTITY}
@@ -189,7 +189,7 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
     await sh(container, 'git status && git fsck --connectivity-only');
   });
 
-  it('objects that nothing reaches go: loose, packed, borrowed; what HEAD, index and snapshot need stays', async () => {
+  it('unreachable objects are removed; those of HEAD, index and snapshot stay', async () => {
     await sh(
       container,
       `${IDENTITY}
@@ -211,7 +211,7 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
       `git rev-parse HEAD; test ! -e .git/objects/info/alternates
       for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o; done | grep -a -e 'the fix' -e future -e lent || true`,
     );
-    // The tree at start holds one of the fixes: that blob is no secret, and the snapshot needs it.
+    // The tree at start contains one of the fixes: this blob is visible, and the snapshot needs it.
     expect(left.output.toString()).toBe(`${head}the fix, packed\n`);
     await sh(
       container,
@@ -224,7 +224,7 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
     expect(patch.toString()).toContain(' the fix, packed\n');
   });
 
-  it('a repository that holds only what HEAD reaches is told to be clean', async () => {
+  it('a repository with only reachable objects is clean', async () => {
     await sh(
       container,
       'git checkout -q -- .; rm notes.txt; git reflog expire --expire=now --all; git prune --expire=now',

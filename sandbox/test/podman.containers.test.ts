@@ -1,4 +1,4 @@
-/** The contract on a Podman of our own, behind its Docker API; as SWEFARM_TEST_PODMAN_USER when that is set. */
+/** The contract on a separate Podman, by its Docker API; as SWEFARM_TEST_PODMAN_USER when that is set. */
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { importTree, minimalImage, type PodmanEngine, startPodman } from '@swefarm/testkit';
@@ -10,9 +10,9 @@ import { sandboxContract } from './contract.ts';
 import { describeUnless, NEVER, sh, start, WHOLE } from './subject.ts';
 
 const user = process.env.SWEFARM_TEST_PODMAN_USER;
-/** Without root, control groups of version 1 are the kernel's no longer: then we watch. */
+/** Without root on control groups of version 1, the watchdog enforces the limits. */
 const watched = user !== undefined && !existsSync('/sys/fs/cgroup/cgroup.controllers');
-const held = watched ? 'watched' : 'enforced';
+const limited = watched ? 'watched' : 'enforced';
 let engine: PodmanEngine;
 beforeAll(async () => {
   engine = await startPodman(user ? { user } : {});
@@ -30,14 +30,14 @@ sandboxContract(
     const runtime = await dockerRuntime({ engine: 'podman', socketPath: engine.socketPath });
     return { runtime, image, imageWithoutBash };
   },
-  { isolated: true, limits: { memory: held, pids: held }, whole: WHOLE },
+  { isolated: true, limits: { memory: limited, pids: limited }, whole: WHOLE },
 );
 
-it('says who holds its limits', async () => {
+it('reports who enforces its limits', async () => {
   await using runtime = await dockerRuntime({ engine: 'podman', socketPath: engine.socketPath });
   const check = await runtime.check(NEVER);
   expect(check.version).toContain('Podman');
-  expect(check.limits).toMatchObject({ memory: held, pids: held });
+  expect(check.limits).toMatchObject({ memory: limited, pids: limited });
   expect(check.problems.join().includes('once a second')).toBe(watched);
 });
 
@@ -45,20 +45,22 @@ describeUnless(
   process.getuid?.() === 0 && !user ? null : "needs root, as ending an engine's processes does",
   'a Podman whose service waits for what is in a container',
   () => {
-    it('is waited for only so long by a removal: nothing of it runs any more, and it goes when the service is let go', async () => {
+    it('is killed by a removal that times out, and removed when the service answers again', async () => {
       await using own = await startPodman();
       const { socketPath } = own;
       const { tree, version } = await minimalImage();
       const image = `swefarm-test/minimal:${version}`;
       await importTree(socketPath, tree, image);
-      const said: string[] = [];
-      const log = { warn: (fields: object, message: string) => said.push(message + JSON.stringify(fields)) };
+      const warnings: string[] = [];
+      const log = {
+        warn: (fields: object, message: string) => warnings.push(message + JSON.stringify(fields)),
+      };
       await using runtime = await dockerRuntime({ engine: 'podman', socketPath, answerMs: 2_000, log });
       const subject = { runtime, image, imageWithoutBash: null };
       const container = await start(subject);
       await sh(container, 'mkfifo /p; ln -sf /p /etc/passwd');
 
-      // As when it was put there just after the worker had looked.
+      // As if the file appeared just after the worker's check.
       const docker = new Docker({ socketPath });
       const stuck = docker.getContainer(container.id);
       const found = (await stuck.inspect()) as unknown as { GraphDriver: { Data: { MergedDir: string } } };
@@ -68,7 +70,7 @@ describeUnless(
       await expect.poll(late, { timeout: 30_000 }).toBe(true);
 
       await inTime(container[Symbol.asyncDispose]() as Promise<void>, 30_000);
-      expect(said).toEqual([
+      expect(warnings).toEqual([
         expect.stringMatching(`^container left for the reaper.*${container.id}.*did not answer`),
       ]);
       expect(await killWithoutEngine(container.id)).toBe(0);

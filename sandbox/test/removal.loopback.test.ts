@@ -1,4 +1,4 @@
-/** Removals by an engine that does not answer: a socket that takes requests and keeps them. */
+/** Removals by an engine that accepts requests and does not answer. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -11,27 +11,27 @@ import { dockerRuntime } from '../src/docker/runtime.ts';
 async function silentEngine() {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-silent-'));
   const socketPath = join(folder, 'engine.sock');
-  /** By id, what was asked for. */
-  const asked: string[] = [];
-  const kept: ServerResponse[] = [];
-  let held = true;
+  /** The requests by id. */
+  const requested: string[] = [];
+  const waiting: ServerResponse[] = [];
+  let stalled = true;
   const server = createServer((request, answer) => {
     const id = /\/containers\/(\w+)\?/.exec(request.url ?? '')?.[1];
     if (request.method !== 'DELETE' || !id) answer.writeHead(500).end('{}');
-    else if (!held) answer.writeHead(404).end('{"message":"no such container"}');
+    else if (!stalled) answer.writeHead(404).end('{"message":"no such container"}');
     else {
-      asked.push(id);
-      kept.push(answer);
+      requested.push(id);
+      waiting.push(answer);
     }
   });
   await once(server.listen(socketPath), 'listening');
   return {
     socketPath,
-    asked,
-    /** Answers what was asked, and from now on everything. */
+    requested,
+    /** Answers all open and later requests. */
     letGo() {
-      held = false;
-      for (const answer of kept) answer.writeHead(204).end();
+      stalled = false;
+      for (const answer of waiting) answer.writeHead(204).end();
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
@@ -41,10 +41,10 @@ async function silentEngine() {
   };
 }
 
-test('a removal is asked for once however often it is late, keeps no place, and ends when the engine is let go', async () => {
+test('a late removal is requested once, takes no slot, and ends when the engine answers', async () => {
   await using engine = await silentEngine();
   await using runtime = await dockerRuntime({ socketPath: engine.socketPath, answerMs: 50 });
-  // Whole ids, and nobody's: what is late is killed by its id.
+  // Complete ids without containers, because a late container is killed by its id.
   const ids = Array.from({ length: 20 }, () => randomBytes(32).toString('hex'));
   const errorOf = (id: string) => runtime.remove(id).catch((error: unknown) => error);
   for (const _sweep of [1, 2]) {
@@ -54,7 +54,7 @@ test('a removal is asked for once however often it is late, keeps no place, and 
         message: expect.stringContaining('did not answer in 0.05 s'),
       });
   }
-  expect([...engine.asked].sort()).toEqual([...ids].sort());
+  expect([...engine.requested].sort()).toEqual([...ids].sort());
 
   engine.letGo();
   await expect

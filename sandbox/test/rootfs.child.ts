@@ -1,4 +1,4 @@
-/** A process with the runtime of its name; see child.ts. Arguments: folder, image, what to do, for how many seconds. */
+/** A process with the rootfs runtime; see child.ts. Arguments: folder, image, action, seconds. */
 import { join } from 'node:path';
 import { rootfsRuntime } from '../src/rootfs/runtime.ts';
 import { child } from './child.ts';

@@ -1,4 +1,4 @@
-/** The contract on the light runtime, and what is its own: sources of images, the host's tree, limits without control groups. */
+/** The contract on the rootfs runtime, and its own features: sources of images, the host's tree, limits without control groups. */
 
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -48,7 +48,7 @@ describe('rootfs', () => {
   afterAll(() => runtime[Symbol.asyncDispose]());
   const start = async (image: string, changes = {}): Promise<Container> =>
     runtime.start(spec(await runtime.ensureImage(image, NEVER), changes), NEVER);
-  const said = async (container: Container, script: string): Promise<string> =>
+  const outputOf = async (container: Container, script: string): Promise<string> =>
     (await sh(container, script)).output.toString().trim();
 
   it('leaves nothing in the scratch folder when it cannot be opened', async () => {
@@ -59,7 +59,7 @@ describe('rootfs', () => {
     expect((await readdir(scratchDir)).filter((name) => name.startsWith('runtime-'))).toEqual([]);
   });
 
-  it('says that it works, and what it limits how', async () => {
+  it('reports that it works and how it limits resources', async () => {
     const check = await runtime.check(NEVER);
     expect(check).toMatchObject({ usable: true, limits: { disk: 'watched' } });
     expect(check.version).toContain('bubblewrap');
@@ -71,7 +71,7 @@ describe('rootfs', () => {
       archive = await dockerArchive(tree);
     });
 
-    it('of an engine: exported once, with configuration and owners, and no container is left', async () => {
+    it('of an engine are exported once, with configuration and owners', async () => {
       const { version } = await minimalImage();
       const docker = new Docker({ socketPath });
       await importTree(socketPath, tree, `swefarm-test/minimal:${version}`);
@@ -101,9 +101,9 @@ describe('rootfs', () => {
       }
     });
 
-    it('of a docker-archive, kept when the file has gone from the page cache and the runtime was closed', async () => {
+    it('of a docker-archive stay after the runtime was closed', async () => {
       await using container = await start(`docker-archive:${archive}`, { workdir: '/made/by/start' });
-      expect(await said(container, 'pwd; cat /layered; ls /testbed')).toBe('/made/by/start\nsecond');
+      expect(await outputOf(container, 'pwd; cat /layered; ls /testbed')).toBe('/made/by/start\nsecond');
       await using other = await rootfsRuntime(places);
       const image = await other.ensureImage(`docker-archive:${archive}`, NEVER);
       expect(image.digest).toBe(container.spec.image.digest);
@@ -119,15 +119,15 @@ describe('rootfs', () => {
       await expect(runtime.ensureImage(image, NEVER)).rejects.toMatchObject({ failureClass });
     });
 
-    it('have a user of their own', async () => {
-      // A tree of its own: other files start sandboxes from the shared one meanwhile.
+    it('have their own user', async () => {
+      // A separate tree, because other test files use the shared one at the same time.
       const own = join(folder, 'owned');
       await run('cp', ['-al', tree, own]);
       await writeFile(`${own}.json`, JSON.stringify({ User: '1234:5678', Env: ['X=1'] }));
       {
         await using container = await start(`dir:${own}`);
         const options = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: NEVER };
-        // The tree has no setpriv: who asks for a user is told, rather than run as root.
+        // The tree has no setpriv: a start with another user fails, rather than run as root.
         const result = await container.exec(['id', '-u'], options);
         expect([0, 127]).toContain(result.exitCode);
         expect(result.output.toString()).not.toBe('0\n');
@@ -144,18 +144,22 @@ describe('rootfs', () => {
       await writeFile(join(examples, 'testbed/file'), 'example\n');
     });
 
-    it("shows the system and the example, and nothing that is somebody's", async () => {
+    it('shows the system and the example, and no files of people', async () => {
       await using container = await start(`host+dir:${examples}`);
-      expect(await said(container, 'cat file; ls /opt; python3 -c "print(6*7)"')).toBe('example\nenv\n42');
-      const hidden = await said(
+      expect(await outputOf(container, 'cat file; ls /opt; python3 -c "print(6*7)"')).toBe(
+        'example\nenv\n42',
+      );
+      const hidden = await outputOf(
         container,
         `ls -A /root /home /run /srv /var/lib ${folder} 2>/dev/null | grep -v : || true`,
       );
       expect(hidden.trim()).toBe('');
       expect(
-        await said(container, 'ls /etc/shadow /etc/ssh /etc/sudoers /etc/docker 2>/dev/null | wc -l'),
+        await outputOf(container, 'ls /etc/shadow /etc/ssh /etc/sudoers /etc/docker 2>/dev/null | wc -l'),
       ).toBe('0');
-      expect(await said(container, 'awk -F: "\\$3 >= 1000 && \\$3 != 65534" /etc/passwd | wc -l')).toBe('0');
+      expect(await outputOf(container, 'awk -F: "\\$3 >= 1000 && \\$3 != 65534" /etc/passwd | wc -l')).toBe(
+        '0',
+      );
       await sh(container, 'echo changed > file; echo new > /etc/new; rm -rf /opt/env');
       expect(await readFile(join(examples, 'testbed/file'), 'utf8')).toBe('example\n');
       expect(existsSync('/etc/new')).toBe(false);
@@ -170,42 +174,45 @@ describe('rootfs', () => {
     });
     afterAll(() => container[Symbol.asyncDispose]());
 
-    it('has a loopback, and a name for it', async () => {
+    it('has a loopback and a host name', async () => {
       const script = `import socket
 s = socket.socket(); s.bind(("localhost", 0)); s.listen()
 socket.create_connection(s.getsockname()); print("connected", socket.gethostname())`;
-      expect(await said(container, `python3 -c '${script}'`)).toBe('connected sandbox');
+      expect(await outputOf(container, `python3 -c '${script}'`)).toBe('connected sandbox');
     });
 
-    it("settings of the kernel and other processes' roots are out of reach", async () => {
-      expect(await said(container, '(echo x > /proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"')).toBe(
-        '1',
-      );
+    it('cannot reach kernel settings and roots of other processes', async () => {
       expect(
-        await said(container, 'ls /proc/1/root/ 2>&1 | grep -c denied; readlink /proc/1/exe || echo none'),
+        await outputOf(container, '(echo x > /proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"'),
+      ).toBe('1');
+      expect(
+        await outputOf(
+          container,
+          'ls /proc/1/root/ 2>&1 | grep -c denied; readlink /proc/1/exe || echo none',
+        ),
       ).toBe('1\nnone');
       const calls = `import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000000), ("ptrace", 0, 0, 0, 0)):
     print(getattr(libc, call[0])(*call[1:]), ctypes.get_errno())`;
-      expect(await said(container, `python3 -c '${calls}'`)).toBe('-1 1\n-1 1\n-1 1');
+      expect(await outputOf(container, `python3 -c '${calls}'`)).toBe('-1 1\n-1 1\n-1 1');
     });
 
-    it('hands on no files but the standard streams, which can be opened again', async () => {
-      const files = (await said(container, 'for f in /proc/self/fd/*; do readlink $f || true; done')).split(
-        '\n',
-      );
+    it('inherits only the standard streams, which can be reopened', async () => {
+      const files = (
+        await outputOf(container, 'for f in /proc/self/fd/*; do readlink $f || true; done')
+      ).split('\n');
       expect(files.filter((file) => !/fifo|pipes|\/dev\/null|^pid:|\/fd$/.test(file))).toEqual([]);
-      // The report of how it ends is a pipe too, and no business of what runs inside.
-      const numbers = await said(
+      // The report of its end is a pipe too, and must not reach the inside.
+      const numbers = await outputOf(
         container,
         'for f in /proc/self/fd/*; do if [ -p $f ]; then basename $f; fi; done',
       );
       expect(numbers.split('\n').filter((fd) => !['0', '1', '2'].includes(fd))).toEqual([]);
-      expect(await said(container, 'echo a > /dev/stdout; echo b > /dev/stderr')).toBe('a\nb');
+      expect(await outputOf(container, 'echo a > /dev/stdout; echo b > /dev/stderr')).toBe('a\nb');
     });
 
-    it("what a process does to /dev, /proc and /sys spoils nobody else's, and the masks stay", async () => {
+    it('changes of /dev, /proc and /sys affect no other process, and the masks stay', async () => {
       const own = await start(`dir:${tree}`);
       try {
         await sh(
@@ -217,16 +224,20 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
           'echo a >/dev/null && head -c 1 /dev/zero | wc -c; [ -c /dev/null ] && echo device',
         );
         expect(next.output.toString()).toBe('1\ndevice\n');
-        expect(await said(own, '(echo x >/proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"')).toBe('1');
-        // The host's programs and procfs, which entering processes pass through, are not there.
-        expect(await said(own, 'cut -d" " -f5 /proc/self/mountinfo | grep -c "^/tree" || true')).toBe('0');
-        expect(await said(own, 'ls /proc | grep -c "^[0-9]*$" | awk "{ print (\\$1 < 10) }"')).toBe('1');
+        expect(await outputOf(own, '(echo x >/proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"')).toBe(
+          '1',
+        );
+        // The host's programs and procfs, which entering processes use, must be invisible.
+        expect(await outputOf(own, 'cut -d" " -f5 /proc/self/mountinfo | grep -c "^/tree" || true')).toBe(
+          '0',
+        );
+        expect(await outputOf(own, 'ls /proc | grep -c "^[0-9]*$" | awk "{ print (\\$1 < 10) }"')).toBe('1');
       } finally {
         await own[Symbol.asyncDispose]();
       }
     });
 
-    it('a folder deeper than a path may be long is removed', async () => {
+    it('removes a folder deeper than the longest path', async () => {
       const deep = await start(`dir:${tree}`);
       await sh(
         deep,
@@ -237,7 +248,7 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     });
   });
 
-  it('without control groups, the largest process is killed by the watchdog, and what fills the disk ends', async () => {
+  it('without control groups the watchdog kills the largest process and limits the disk', async () => {
     await using bare = await rootfsRuntime({ ...places, cgroups: false });
     const image = await bare.ensureImage(`dir:${tree}`, NEVER);
     const limits = { ...LIMITS, memoryBytes: 200_000_000, diskBytes: 50_000_000 };
@@ -256,7 +267,7 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     expect(await container.state()).toBe('own_limit');
   });
 
-  it('dies with its worker, and what is left is found and removed by another', async () => {
+  it('dies with its worker, and another worker removes the leftovers', async () => {
     const seconds = `${2_000_000 + process.pid}`;
     const child = spawn(process.execPath, [CHILD, folder, `dir:${tree}`, 'stay', seconds], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -272,7 +283,7 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     expect(existsSync(join(places.scratchDir, id))).toBe(false);
   });
 
-  it('its starter killed, sandboxes end as the farm lost them, and the next one starts', async () => {
+  it('after the death of the starter sandboxes count as killed, and the next one starts', async () => {
     await using own = await rootfsRuntime(places);
     const image = await own.ensureImage(`dir:${tree}`, NEVER);
     await using lost = await own.start(spec(image), NEVER);
@@ -282,14 +293,14 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     expect(await lost.state()).toBe('killed');
     await expect(sh(lost, 'true')).rejects.toMatchObject({ failureClass: 'sandbox_lost' });
     await using next = await own.start(spec(image), NEVER);
-    expect(await said(next, 'echo alive')).toBe('alive');
+    expect(await outputOf(next, 'echo alive')).toBe('alive');
   });
 
   const root = process.getuid?.() === 0 ? null : 'only root can make what belongs to somebody else';
   describeUnless(root, 'a scratch folder of somebody else', () => {
     const STRANGER = 54_321;
 
-    it('is refused at the start, and at each sandbox when it took the place of ours', async () => {
+    it('is refused at the start, and when it replaces our folder later', async () => {
       const scratchDir = join(folder, 'swapped');
       await mkdir(scratchDir);
       await chown(scratchDir, STRANGER, STRANGER);
@@ -312,11 +323,11 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
   });
 
   describeUnless(cannotBeAnother(CHILD), 'without root', () => {
-    it('starts, limits processes, and leaves nothing', () => tryAsUser(CHILD, folder, tree));
+    it('starts, limits processes, and leaves nothing behind', () => tryAsUser(CHILD, folder, tree));
   });
 });
 
-/** The parent of the process that owns a sandbox, by the sandbox's id; null when there is none. */
+/** The parent of a sandbox's owner process; null when there is none. */
 async function starterOf(id: string): Promise<number | null> {
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const line = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '');
@@ -342,7 +353,7 @@ async function waitForProcesses(commandLine: string, enough: (count: number) => 
   return count;
 }
 
-/** Two layers over the tree, the second replacing a file of the first and whiting one out. */
+/** Two layers over the tree. The second replaces a file of the first and whites one out. */
 async function dockerArchive(tree: string): Promise<string> {
   const work = join(folder, 'archive');
   await mkdir(join(work, 'a'), { recursive: true });

@@ -1,11 +1,11 @@
-/** A scheduler that ends a job sends TERM to its processes one after the other: workers, and sandboxes that are their children. */
+/** A scheduler that ends a job sends TERM to its processes one by one: to workers, and to sandboxes that are their children. */
 import { readdir } from 'node:fs/promises';
 import { poll, readProcessStat } from '@swefarm/shared';
 import { expect, it } from 'vitest';
 import { isCausedByCode } from '../src/attribution.ts';
 import { NEVER, type Subject, start } from './subject.ts';
 
-/** Processes that this one started, and theirs. */
+/** Descendants of this process. */
 async function descendants(): Promise<number[]> {
   const parents = new Map<number, number>();
   for (const pid of (await readdir('/proc')).map(Number).filter(Number.isInteger)) {
@@ -37,17 +37,17 @@ export function schedulerContract(subject: () => Subject): void {
       );
       const isIn = async () => (await container.getFile('/tmp/in', 10, NEVER)) !== null || null;
       expect(await poll(isIn, { pauseMs: 50, withinMs: 60_000 })).toBe(true);
-      const told = (await descendants()).filter((pid) => !before.has(pid)).sort(order);
-      expect(told.length).toBeGreaterThan(2);
-      for (const pid of told) {
+      const signalled = (await descendants()).filter((pid) => !before.has(pid)).sort(order);
+      expect(signalled.length).toBeGreaterThan(2);
+      for (const pid of signalled) {
         try {
           process.kill(pid, 'SIGTERM');
         } catch {
-          // Its parent's end ended it.
+          // It ended with its parent.
         }
       }
       const end = await command;
-      // A program that died of it and was said to have is judged by the container's end, which follows.
+      // A program that TERM killed is judged by the container's end, which follows.
       if (end !== 143) {
         const fresh = () => start(subject());
         expect(await isCausedByCode(end, { container, runtime, fresh, diskBytes: null, signal: NEVER })).toBe(
@@ -58,7 +58,7 @@ export function schedulerContract(subject: () => Subject): void {
       expect(await poll(isOver, { pauseMs: 50, withinMs: 10_000 })).toBe('killed');
       await container[Symbol.asyncDispose]();
       expect((await runtime.listOwned()).map(({ id }) => id)).not.toContain(container.id);
-      // What ran last for it has told its end a moment before it is gone.
+      // The last process reports its end a moment before it is gone.
       await expect.poll(async () => (await descendants()).filter((pid) => !before.has(pid))).toEqual([]);
     },
   );

@@ -1,4 +1,4 @@
-/** What the setup of an instance must hold in every runtime that isolates: checked steps, hidden paths, a history that tells nothing. */
+/** Requirements of the setup in every isolating runtime: checked steps, hidden paths, a replaced history. */
 import { InstanceEnvironment, newId, type Step } from '@swefarm/shared';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { prepareSandbox } from '../src/agentsandbox.ts';
@@ -28,9 +28,9 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
   afterEach(async () => {
     await container[Symbol.asyncDispose]();
   });
-  const said = async (script: string): Promise<string> =>
+  const outputOf = async (script: string): Promise<string> =>
     (await sh(container, script)).output.toString().trim();
-  /** The tree made ready for an agent, as a rollout does it. */
+  /** Prepares the tree for an agent, as a rollout does. */
   const conceal = async (changes: Partial<Concealment>): Promise<Snapshot> => {
     const concealment = { hidden: [], history: 'pruned' as const, ...changes };
     const snapshot = await snapshotOf(container, concealment);
@@ -45,10 +45,10 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
       step('two', 'cat; printf two >>/srv/said'),
     ];
     expect(await runSteps(container, steps, NEVER)).toBeNull();
-    expect(await said('cat /srv/said')).toBe(`north ${container.workdir} two`);
+    expect(await outputOf('cat /srv/said')).toBe(`north ${container.workdir} two`);
   });
 
-  it('names the step that failed, its exit code and its last words, and runs no other', async () => {
+  it('reports the failed step, its exit code and output, and runs no further step', async () => {
     const steps = [
       step('checkout', 'exit 3', { may_fail: true }),
       step('patch', 'echo "no such branch"; echo swefarm-x 0 0; exit 7'),
@@ -57,22 +57,22 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     expect(await runSteps(container, steps, NEVER)).toEqual({
       ...{ step: 'patch', how: 'ended with exit code 7', output: 'no such branch\nswefarm-x 0 0' },
     });
-    expect(await said('ls /srv')).toBe('depot');
+    expect(await outputOf('ls /srv')).toBe('depot');
   });
 
-  it('ends a step that hangs, with all that it started', async () => {
+  it('kills a hanging step with all its processes', async () => {
     const hangs = 'sleep 1000 & (trap "" TERM; sleep 1000); touch /srv/on';
     const late = await runSteps(container, [step('fetch', hangs, { timeout: 1 })], NEVER);
     expect(late).toMatchObject({ step: 'fetch', how: 'did not end in 1 s' });
     const passed = [step('fetch', hangs, { timeout: 1, may_fail: true }), step('go on', 'touch /srv/next')];
     expect(await runSteps(container, passed, NEVER)).toBeNull();
-    expect(await said('ls /srv; for p in /proc/[0-9]*/cmdline; do tr "\\0" " " <$p; echo; done')).not.toMatch(
-      /sleep 1000|\bon\b/,
-    );
+    expect(
+      await outputOf('ls /srv; for p in /proc/[0-9]*/cmdline; do tr "\\0" " " <$p; echo; done'),
+    ).not.toMatch(/sleep 1000|\bon\b/);
   });
   if (options.whole === false) return;
 
-  it('a step that kills what runs it is a failure too', async () => {
+  it('a step that kills its runner is a failure', async () => {
     const failure = await runSteps(container, [step('kill', 'kill -9 $PPID'), step('never', 'true')], NEVER);
     expect(failure).toMatchObject({ step: 'kill, or never' });
   });
@@ -87,7 +87,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
       ],
     });
     await setUp(container, environment, NEVER);
-    expect(await said('cat /srv/roles')).toBe('both\nagent');
+    expect(await outputOf('cat /srv/roles')).toBe('both\nagent');
     await using clean = await open({ role: 'evaluation' });
     await setUp(clean, environment, NEVER);
     expect((await sh(clean, 'cat /srv/roles')).output.toString()).toBe('both\nclean\n');
@@ -100,7 +100,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     });
   });
 
-  it('hides files, folders, links and what links point to', async () => {
+  it('hides files, folders, links and the targets of links', async () => {
     await sh(container, REPOSITORY);
     await sh(
       container,
@@ -111,29 +111,29 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
       ...['/srv/tests', `${container.workdir}/linked`, '/srv/odd name', '/srv/broken', '/srv/never/there'],
     ];
     const snapshot = await conceal({ hidden });
-    expect(await said('ls /srv; ls -a')).not.toMatch(/tests|real|odd name|broken|linked/);
+    expect(await outputOf('ls /srv; ls -a')).not.toMatch(/tests|real|odd name|broken|linked/);
     expect((await takePatch(container, snapshot, NEVER)).patch.toString()).toBe('');
   });
 
-  it('refuses to hide what cannot be hidden', async () => {
+  it('fails when a path cannot be hidden', async () => {
     await sh(container, REPOSITORY);
     const refused = (path: string) =>
       expect(conceal({ hidden: [path] })).rejects.toMatchObject({ failureClass: 'setup_failed' });
     await refused('/proc/version');
     await refused(container.workdir);
     await refused('/');
-    // Committed, gone since, and still told by the history.
+    // Committed and removed, but still in the history.
     await sh(container, 'git rm -qf pkg/b.py; git -c user.name=n -c user.email=e commit -qm rm');
     await refused(`${container.workdir}/pkg/b.py`);
     await conceal({ hidden: [`${container.workdir}/pkg/b.py`], history: 'replaced' });
   });
 
-  /** As much as anybody can look for: every object there is, whatever reaches it or not. */
+  /** Every object of the repository, reachable or not. */
   const EVERYTHING = `git log --all --format=%s%n%an%n%ad; git for-each-ref; git remote -v; git stash list; git reflog --all
     git fsck --lost-found --unreachable --no-reflogs; find / -xdev -path /proc -prune -o -name '*.pack' -print -o -name ORIG_HEAD -print
     for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o; done; grep -ra 'the secret' .git || true`;
 
-  it('a history that is replaced tells nothing, and the patch is taken as ever', async () => {
+  it('a replaced history reveals nothing, and the patch is unchanged', async () => {
     await sh(container, REPOSITORY);
     await sh(
       container,
@@ -149,15 +149,15 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
       mkdir pkg/built; echo built >pkg/built/x; echo 'left by the setup' >>pkg/a.py; rm -f /srv/hook`,
     );
     const snapshot = await conceal({ history: 'replaced' });
-    const found = await said(EVERYTHING);
+    const found = await outputOf(EVERYTHING);
     expect(found).not.toMatch(/secret|builder's commit|unreachable|dangling|stash|origin|side/);
     expect(found).toContain('Initial commit\nswefarm\n');
     expect(
-      await said(
+      await outputOf(
         'git rev-list --all --count; git branch; git status --porcelain; ls -d /srv/lender/objects /srv/hook 2>&1 | grep -v cannot || true',
       ),
     ).toBe('1\n* main');
-    expect(await said('git show HEAD:pkg/a.py HEAD:notes.txt')).toMatch(
+    expect(await outputOf('git show HEAD:pkg/a.py HEAD:notes.txt')).toMatch(
       /left by the setup\nuntracked at start/,
     );
     await sh(
@@ -172,7 +172,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     expect(patch.toString()).not.toMatch(/\+left by the setup|secret/);
   });
 
-  it('each instance of an image loses its own future, whichever of them was first', async () => {
+  it('each instance of an image loses its own later history, in any order', async () => {
     const git = 'git -c user.name=n -c user.email=e@x';
     const commits = `git init -q -b main .; echo 1 >a.py; git add -A; ${git} commit -qm one; echo 'the future' >>a.py; ${git} commit -qam two`;
     const given = spec(await subject().runtime.ensureImage(subject().image, NEVER));
@@ -191,7 +191,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     };
     const older = 'git reset -q --hard HEAD~1';
     expect([await seen(), await seen(older), await seen(older), await seen()]).toEqual(['1', '0', '0', '1']);
-    // The newer one alone is known to have nothing to remove.
+    // Only the newer one is known to have no unreachable objects.
     expect(cleanPlans.size).toBe(1);
   });
 
@@ -206,12 +206,12 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
       git -c user.name=n -c user.email=e commit -qm one; git rm -q x; git -c user.name=n -c user.email=e commit -qm two
       git config core.worktree WORK`,
     ],
-  ])('%s becomes a repository of its own', async (_what, script) => {
+  ])('%s becomes a separate repository', async (_what, script) => {
     await sh(container, script.replaceAll('WORK', container.workdir));
     await sh(container, 'echo here >here.txt');
     const snapshot = await conceal({ history: 'replaced' });
-    expect(await said(EVERYTHING)).not.toMatch(/secret/);
-    expect(await said('test -d .git; git log --format=%s; git status --porcelain; git ls-files')).toMatch(
+    expect(await outputOf(EVERYTHING)).not.toMatch(/secret/);
+    expect(await outputOf('test -d .git; git log --format=%s; git status --porcelain; git ls-files')).toMatch(
       /^Initial commit\n(?:.*\n)*here\.txt/,
     );
     await sh(container, 'echo new >>here.txt');

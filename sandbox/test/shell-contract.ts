@@ -1,4 +1,4 @@
-/** What every runtime must hold under the shell: the nasty cases, each followed by an ordinary command that must work. */
+/** Requirements of every runtime for the shell: hostile commands, each followed by an ordinary one that must work. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CommandResult, SandboxKilledError, type Shell } from '../src/command.ts';
 import type { Container } from '../src/runtime.ts';
@@ -22,7 +22,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
   let shell: Shell;
   const run = (command: string, timeoutMs = 60_000, maxOutputBytes = 20_000) =>
     shell.run(command, { timeoutMs, maxOutputBytes, signal: NEVER });
-  /** Whatever the case did, the next command is an ordinary one. */
+  /** The next command works after any case. */
   const expectAlive = async () => {
     expect(await run('echo "$MARK in $PWD"')).toMatchObject({ exitCode: 0, tail: null, note: null });
     expect(text(await run('echo "$MARK in $PWD"'))).toBe(`activated in ${container.workdir}\n`);
@@ -63,21 +63,21 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       });
     });
 
-    it('keeps nothing of one command for the next', async () => {
+    it('start without state of an earlier command', async () => {
       await run('cd /; export LEAK=1; leak=1; set -f; umask 0; alias x=y; ulimit -n 64');
       expect(
         text(await run('echo "[$LEAK$leak]" $PWD $(umask); echo /usr/bi*; ulimit -n | grep -c "^64$"')),
       ).toBe(`[] ${container.workdir} 0022\n/usr/bin\n0\n`);
     });
 
-    it('reports a syntax error as bash does', async () => {
+    it('report a syntax error as bash does', async () => {
       const result = await run('if true; then');
       expect(result.exitCode).toBe(2);
       expect(text(result)).toContain('syntax error');
       await expectAlive();
     });
 
-    it('runs many in a row', async () => {
+    it('run many in a row', async () => {
       for (let i = 0; i < 100; i++) expect(text(await run(`echo ${i}`))).toBe(`${i}\n`);
     });
   });
@@ -107,7 +107,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       await expectAlive();
     });
 
-    it('is reopened after kill -9 $$, and keeps what was printed', async () => {
+    it('is reopened after kill -9 $$, with the output so far', async () => {
       const result = await run('echo before; sleep 0.2; kill -9 $$; sleep 300');
       expect(result).toMatchObject({ exitCode: null, note: 'shell_reopened' });
       expect(text(result)).toContain('before');
@@ -122,9 +122,9 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
         ).toBe('0\n');
     });
 
-    it('leaves nothing of a lost command, nor of what never ran a program', async () => {
+    it('leaves no process of a lost command, even without exec', async () => {
       await run('(echo $BASHPID >stray; while :; do :; done) & sleep 0.3; kill -9 $$; sleep 300');
-      // A machine's init may take its time to forget what has ended.
+      // The machine's init may reap an ended process late.
       const isGone = `for i in {1..100}; do
         read -r _ _ state _ 2>/dev/null </proc/$(cat stray)/stat && [[ $state != Z ]] || exit 7
         sleep 0.1
@@ -139,7 +139,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       await expectAlive();
     });
 
-    // What destroys more than its own process group: run in a sandbox only, and even there only where the test image's marker is.
+    // Commands that destroy more than their process group run only in a sandbox with the test image's marker.
     describeIf(options.isolated, 'destructive ones', () => {
       const only = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99;`;
 
@@ -150,7 +150,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       });
 
       it('survives an emptied /tmp', async () => {
-        // Twice: the shell itself may write into what is being removed.
+        // Twice, because the shell may write into the folder during its removal.
         const empty = 'rm -rf /tmp/.sf-* /tmp/*';
         expect((await run(`${only} ${empty} || ${empty}`)).exitCode).toBe(0);
         await expectAlive();
@@ -160,17 +160,17 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
   });
 
   describeIf(whole, 'sizes and bytes', () => {
-    it('takes commands of 120 KB', async () => {
+    it('accepts commands of 120 KB', async () => {
       const body = 'x'.repeat(120_000);
       expect(text(await run(`v='${body}'; echo \${#v}`))).toBe('120000\n');
     });
 
-    it('keeps NUL and bytes that are no UTF-8', async () => {
+    it('returns NUL and bytes that are not UTF-8', async () => {
       const result = await run(String.raw`printf 'a\0b\377\376\0\0c\n\r'`);
       expect(result.head).toEqual(Buffer.from('a\0b\xff\xfe\0\0c\n\r', 'latin1'));
     });
 
-    it('takes commands in UTF-8 and drops NUL as bash does', async () => {
+    it('accepts commands in UTF-8 and drops NUL as bash does', async () => {
       expect(text(await run('echo "größe \0→ 漢字"'))).toBe('größe → 漢字\n');
     });
 
@@ -179,13 +179,13 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       async (size) => {
         const result = await run(`head -c ${size} /dev/zero | tr '\\0' x`);
         expect(result).toMatchObject({ exitCode: 0, outputBytes: size, note: null });
-        const kept = result.head.length + (result.tail?.length ?? 0);
-        expect(kept).toBe(Math.min(size, 20_000));
+        const stored = result.head.length + (result.tail?.length ?? 0);
+        expect(stored).toBe(Math.min(size, 20_000));
         expect(result.tail === null).toBe(size <= 20_000);
       },
     );
 
-    it('keeps head and tail of output that comes slowly', async () => {
+    it('returns head and tail of slow output', async () => {
       const result = await run(
         'for i in 1 2 3; do echo start$i; sleep 0.05; done; seq 1 20000; echo end',
         20_000,
@@ -195,9 +195,9 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       expect(result.tail?.toString().endsWith('20000\nend\n')).toBe(true);
     });
 
-    it('1 GB of output costs neither worker nor disk', async () => {
+    it('1 GB of output fills neither worker nor disk', async () => {
       const before = process.memoryUsage.rss();
-      // Not what the file system has in use: other processes of the machine write there too.
+      // Not the used bytes of the file system, because other processes of the machine write there.
       const used = 'du -skx $(dirname "$(mktemp -u)") | cut -f1';
       const usedBefore = Number(text(await run(used)));
       const result = await run('yes 0123456789abcde | head -c 1000000000; echo; echo END', 120_000);
@@ -210,24 +210,24 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
   });
 
   describeIf(whole, 'children', () => {
-    it('does not wait for one that holds stdout, and lets it live', async () => {
+    it('does not wait for a child with stdout open, and does not kill it', async () => {
       const child = 'until [ -e asked ]; do sleep 0.1; done; echo late; echo late >&2; touch alive';
       const result = await run(`rm -f alive asked; (${child}) & echo now`);
       expect(result).toMatchObject({ exitCode: 0, note: null });
       expect(text(result)).toBe('now\n');
-      // It waits until this test has seen the reply.
+      // It waits for this test's reply.
       await run('touch asked');
       const deadline = Date.now() + 60_000;
       while ((await run('test -e alive')).exitCode !== 0 && Date.now() < deadline) await run('sleep 0.1');
       expect(text(await run('ls alive'))).toBe('alive\n');
     });
 
-    it('keeps the output of an earlier command out of a later observation', async () => {
+    it('late output of an earlier command is not in a later observation', async () => {
       await run('(for i in $(seq 60); do echo noise; sleep 0.02; done) & sleep 0.1; echo x');
       expect(text(await run('sleep 0.2; echo quiet'))).toBe('quiet\n');
     });
 
-    it('replies although a child prints without end', async () => {
+    it('replies while a child prints endlessly', async () => {
       const result = await run('yes > /dev/stdout & echo $! > pid; sleep 0.1; echo done');
       expect(result).toMatchObject({ exitCode: 0, note: null });
       expect((await run('kill -9 $(cat pid); rm pid')).exitCode).toBe(0);
@@ -236,7 +236,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
   });
 
   describe('time limits', () => {
-    it('ends the whole tree, with what was printed', async () => {
+    it('kill the whole tree and return the output', async () => {
       const result = await run('echo before; (sleep 77771 & sleep 77772) | cat & sleep 77773', 3_000);
       expect(result).toMatchObject({ exitCode: null, note: 'timed_out' });
       expect(text(result)).toBe('before\n');
@@ -245,7 +245,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       await expectAlive();
     });
 
-    it('ends what escaped into sessions of its own', async () => {
+    it('kill processes in other sessions', async () => {
       const result = await run(
         'setsid sleep 88881 & (setsid nohup sleep 88882 >/dev/null 2>&1 &); set -m; (while :; do sleep 88883; done) & sleep 88884',
         500,
@@ -255,7 +255,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       await expectAlive();
     });
 
-    it('ends one that ignores signals and one that stopped itself', async () => {
+    it('kill commands that ignore signals or stop themselves', async () => {
       expect((await run('trap "" TERM INT HUP QUIT; while :; do sleep 0.1; done', 300)).note).toBe(
         'timed_out',
       );
@@ -263,13 +263,13 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       await expectAlive();
     });
 
-    it('leaves a server of an earlier command alone', async () => {
+    it('spare a server of an earlier command', async () => {
       await run('sleep 99991 >/dev/null 2>&1 & echo $! > server');
       expect((await run('sleep 60', 300)).note).toBe('timed_out');
       expect((await run('kill -0 $(cat server) && kill -9 $(cat server); rm server')).exitCode).toBe(0);
     });
 
-    it('ends the command when the caller leaves', async () => {
+    it('an abort kills the command', async () => {
       const abort = new AbortController();
       const running = shell.run('sleep 66661', {
         timeoutMs: 60_000,
@@ -283,14 +283,14 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
     });
   });
 
-  /** Nothing that runs in the sandbox has this command line. */
+  /** No process in the sandbox has this command line. */
   async function expectGone(pattern: string): Promise<void> {
     const count = `n=0; for f in /proc/[0-9]*/cmdline; do { tr '\\0' ' ' < $f | grep -q '^${pattern}'; } 2>/dev/null && n=$((n+1)); done; echo $n`;
     expect(text(await run(count))).toBe('0\n');
   }
 
   describeIf(options.limits.pids === 'enforced', 'pids limit', () => {
-    it('makes one command fail and says so', async () => {
+    it('makes one command fail and reports it', async () => {
       const result = await run('for i in $(seq 400); do sleep 20 & done; wait', 8_000);
       expect(['killed_by_limit', 'timed_out', 'shell_reopened']).toContain(result.note);
       await run('sleep 1');
@@ -299,7 +299,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
   });
 
   describeIf(options.limits.pids === 'watched', 'pids limit, watched', () => {
-    it('kills what is too many', async () => {
+    it('kills the excess processes', async () => {
       await run('for i in $(seq 400); do sleep 66662 >/dev/null 2>&1 & echo $! >>many; done', 60_000);
       const alive = `cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep 6666[2]' | wc -l`;
       const left = async (): Promise<number> => Number(text(await run(alive)));
@@ -312,7 +312,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
   });
 
   describeIf(options.limits.pids !== undefined, 'a fork bomb', () => {
-    it('ends with its time limit, and the sandbox goes on', async () => {
+    it('ends at its time limit, and the sandbox runs on', async () => {
       const result = await run('bomb() { bomb | bomb & bomb; }; bomb', 1_000);
       expect(result.note).not.toBeNull();
       await run('sleep 1');
@@ -320,7 +320,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
     });
   });
 
-  it('a container that is gone is an infrastructure failure', async () => {
+  it('a missing container is an infrastructure failure', async () => {
     const other = await start(subject());
     const lost = await openShell(other, { workdir: other.workdir, activate: '', env: {} });
     await other[Symbol.asyncDispose]();

@@ -1,4 +1,4 @@
-/** An engine that stands still for a while, as one does on a loaded disk, and one that is held by what is in a container. */
+/** An engine that does not answer for a while, as on a loaded disk, or because of a file in a container. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -9,21 +9,21 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startExec } from '../src/docker/exec.ts';
 
 const FILE = 0o644;
-/** As Go writes the mode of a named pipe. */
+/** Go's mode of a named pipe. */
 const PIPE = 0x02000000 + 0o644;
 const ID = 'c'.repeat(64);
 
 type Stage = 'stat' | 'create' | 'start';
 
-/** Answers nothing of the stages `held`; `modeOf` is asked at each look at a path. */
-async function engine(held: readonly Stage[], modeOf: (path: string) => number) {
+/** Does not answer requests of the stages `stalled`; `modeOf` gives the mode at each check of a path. */
+async function engine(stalled: readonly Stage[], modeOf: (path: string) => number) {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-stall-'));
   const socketPath = join(folder, 'engine.sock');
   const server = createServer((request, answer) => {
     const url = new URL(request.url ?? '', 'http://engine');
     const stage: Stage =
       request.method === 'HEAD' ? 'stat' : url.pathname.endsWith('/start') ? 'start' : 'create';
-    if (held.includes(stage)) return;
+    if (stalled.includes(stage)) return;
     if (stage === 'create') return void answer.writeHead(201).end('{"Id":"e"}');
     const stat = { mode: modeOf(url.searchParams.get('path') ?? ''), size: 1, linkTarget: '' };
     const header = Buffer.from(JSON.stringify(stat)).toString('base64');
@@ -54,9 +54,9 @@ test.each<Stage>(['stat', 'create', 'start'])(
   },
 );
 
-test('an engine that is late while something stands where it reads was held by the container', async () => {
+test('a late engine is attributed to the container when a special file blocks its reads', async () => {
   let looks = 0;
-  // Not there at the first look, and from then on by turns.
+  // Absent at the first check, then present at every second one.
   const docker = await engine(['start'], (path) =>
     path === '/etc/passwd' && ++looks > 1 && looks % 2 === 1 ? PIPE : FILE,
   );

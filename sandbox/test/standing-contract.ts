@@ -1,4 +1,4 @@
-/** What a command that spares the engine an exec has in common with one that does not: everything that a caller sees. */
+/** Commands by the first process and by an exec give the same results. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
 import type { Container, ExecOptions, ExecResult } from '../src/runtime.ts';
@@ -36,7 +36,7 @@ export function standingContract(subject: () => Subject): void {
       ...changes,
     });
 
-  /** What each of the three ways gives. */
+  /** The result of each of the three methods. */
   async function each(script: string, changes: Partial<ExecOptions> = {}) {
     const results = [];
     for (const standing of STANDINGS) {
@@ -62,7 +62,7 @@ export function standingContract(subject: () => Subject): void {
     ['its folder and environment', 'pwd; env | grep -vE "^(SWEFARM_COMMAND|HOSTNAME|_|OLDPWD)=" | sort'],
     ['more than is kept', 'echo HEAD; head -c 3000000 /dev/zero; echo TAIL'],
     ['what is passed on after its end', 'exec > >(sleep 0.3; cat); echo late; exit 4'],
-  ])('gives the same by each way: %s', async (_what, script) => {
+  ])('gives the same result by each method: %s', async (_what, script) => {
     const [plain, clean, last] = await each(script, { maxOutputBytes: 100_000 });
     expect(clean).toEqual(plain);
     expect(last).toEqual(plain);
@@ -88,7 +88,7 @@ export function standingContract(subject: () => Subject): void {
     },
   );
 
-  it('counts what memory killed before a time limit, by each way', async () => {
+  it('counts kills for memory before a time limit, by each method', async () => {
     const counts: (number | null)[] = [];
     for (const standing of STANDINGS) {
       const container = await fresh();
@@ -99,7 +99,7 @@ export function standingContract(subject: () => Subject): void {
     expect(counts).toEqual(STANDINGS.map(() => counts[0]));
   });
 
-  it('takes commands whatever the environment says of bash, and passes it on', async () => {
+  it('runs commands under any bash variables of the environment, and passes them on', async () => {
     for (const standing of STANDINGS) {
       const container = await start(subject(), { role: 'evaluation', env: { TMOUT: '1' } });
       open.push(container);
@@ -109,14 +109,14 @@ export function standingContract(subject: () => Subject): void {
     }
   });
 
-  it.each(['clean', 'last'] as const)('ends a %s command when the caller leaves', async (standing) => {
+  it.each(['clean', 'last'] as const)('kills a %s command when the caller aborts', async (standing) => {
     const abort = new AbortController();
     setTimeout(() => abort.abort(new Error('left')), 500);
     const options = { timeoutMs: 600_000, signal: abort.signal };
     await expect(run('sleep 600', standing, options)).rejects.toThrow('left');
   });
 
-  it('runs one clean command after another, and a last one, in one container', async () => {
+  it('runs several clean commands and a last one in one container', async () => {
     const container = await fresh();
     const files = [
       { path: '/tmp/new/deep/a b.txt', content: Buffer.from("it's\n") },
@@ -141,7 +141,7 @@ export function standingContract(subject: () => Subject): void {
     expect(last.output.toString()).toBe("it's\nmore\n-rwxr-xr-x\n");
   });
 
-  it('keeps what a last command wrote, to be read from outside', async () => {
+  it('files of a last command can be read from outside', async () => {
     const container = await fresh();
     await on(container, 'mkdir -p /opt/left; echo kept >/opt/left/file; sleep 600 & exit 1', 'last');
     expect((await container.getFile('/opt/left/file', 100, NEVER))?.toString()).toBe('kept\n');
@@ -154,7 +154,7 @@ export function standingContract(subject: () => Subject): void {
     ['every byte', Buffer.from(Array.from({ length: 256 }, (_, at) => at))],
     ['nothing', Buffer.alloc(0)],
     ['much', Buffer.alloc(3_000_000, 'lines of a patch\n')],
-  ])('writes a file with %s, before and over what is there', async (_what, content) => {
+  ])('writes a new and an existing file with %s', async (_what, content) => {
     const container = await fresh();
     for (const bytes of [content, Buffer.from('shorter'), content]) {
       await container.putFiles([{ path: '/opt/a/file', content: bytes }], NEVER);
@@ -170,7 +170,7 @@ export function standingContract(subject: () => Subject): void {
     expect((await container.getFile('/opt/link', 100, NEVER))?.toString()).toBe('new\n');
   });
 
-  it('believes nothing that a last command prints of its own end', async () => {
+  it('ignores forged exit codes in the output of a last command', async () => {
     const forge = String.raw`
       for word in 0 "end 0" "$(tr '\0' ' ' </proc/1/cmdline | tail -c 60)" "$(tr '\0' '\n' </proc/1/environ | head -1)"; do
         printf '\n%s 0\n' "$word" >/proc/1/fd/1; printf '\n%s 0\n' "$word"
@@ -186,9 +186,9 @@ export function standingContract(subject: () => Subject): void {
     ['as much as fits', 'timeout 1 cat /dev/zero >/proc/1/fd/0; timeout 1 yes >/proc/1/fd/0'],
     ['lines, again and again', '(setsid yes "" >/proc/1/fd/0 &)'],
     ['nothing, and reads', '(setsid cat /proc/1/fd/0 &)'],
-  ])('is not misled by a last command that writes to the first process: %s', async (_what, script) => {
+  ])('ignores writes of a last command to the first process: %s', async (_what, script) => {
     const container = await fresh();
-    // What a descriptor of the first process is depends on the runtime, and whether it can be opened.
+    // The kind of the first process's descriptors, and whether they can be opened, depends on the runtime.
     const ordered = `echo begun; { ${script}; } >/dev/null 2>&1; echo ended; exit 9`;
     const result = await on(container, ordered, 'last');
     expect(result).toMatchObject({ exitCode: 9, output: Buffer.from('begun\nended\n') });
@@ -198,13 +198,13 @@ export function standingContract(subject: () => Subject): void {
     expect(await container.oomKills()).toEqual(await plain.oomKills?.());
   });
 
-  it('tells a last command that killed everything it could from a container that was lost', async () => {
+  it('a last command that kills all processes is not a lost container', async () => {
     const result = await run('sleep 600 & kill -9 -1; kill -9 $$', 'last');
     expect(result).toMatchObject({ exitCode: 137, timedOut: false });
     expect(result.survived).not.toBe(false);
   });
 
-  it('tells that a container was ended under its last command', async () => {
+  it('reports a container that ended during its last command', async () => {
     const container = await fresh();
     const running = on(container, 'echo begun; sleep 600', 'last').catch((error: unknown) => error);
     await sleep(1_500);

@@ -1,4 +1,4 @@
-/** What the contract suites are run against, and the small things every case needs. */
+/** The subject of the contract suites, and helpers of their cases. */
 import { spawnSync } from 'node:child_process';
 import { describe, it } from 'vitest';
 import type { Container, ContainerSpec, ExecResult, Limits, ReadyImage, Runtime } from '../src/runtime.ts';
@@ -9,31 +9,31 @@ export type Subject = {
   runtime: Runtime;
   /** An image with bash, coreutils, git and python3, and an empty /testbed. */
   image: string;
-  /** The same without bash; null where the runtime takes no image. */
+  /** An image without bash; null where the runtime has no images. */
   imageWithoutBash: string | null;
 };
 
 export type ContractOptions = {
-  /** The runtime keeps processes, network and files apart from the host's. */
+  /** The runtime isolates processes, network and files. */
   isolated: boolean;
-  /** Its sandboxes are children of the worker, so that whoever ends a whole job ends these too. */
+  /** The sandboxes are children of the worker, so that a signal to the job reaches them. */
   children?: boolean;
-  /** Limits that hold, and by whom: the kernel, or our watchdog. */
+  /** The enforced limits, by the kernel or the watchdog. */
   limits: Partial<Record<'memory' | 'pids', 'enforced' | 'watched'>>;
-  /** False: a core of the suite, for runtimes that share their code with one that runs all of it. Default true. */
+  /** False: only the core of the suite, for runtimes that share their code with a fully tested one. Default true. */
   whole?: boolean;
 };
 
-/** Of runtimes whose whole contract is too long for every submission: `npm run ci:full` sets it. */
+/** Runs long contracts completely: `npm run ci:full` sets it. */
 export const WHOLE = process.env.SWEFARM_TEST_WHOLE_CONTRACT === '1';
 
-/** In the test image and nowhere else: cases that would harm a real machine look for it before they do anything. */
+/** A marker of the test image. Cases that would harm a real machine require it. */
 export const TEST_IMAGE_MARKER = '/swefarm-test-image';
 export const NEVER = new AbortController().signal;
 export const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 export const LIMITS: Limits = { cpus: 2, memoryBytes: 512 * 1024 * 1024, pids: 256, diskBytes: null };
 
-/** Distinguishes this test process's containers from those of others on the machine. */
+/** Identifies this test process's containers. */
 export const FARM = `contract-${process.pid}`;
 
 export function spec(image: ReadyImage, changes: Partial<ContainerSpec> = {}): ContainerSpec {
@@ -53,24 +53,24 @@ export async function start(subject: Subject, changes: Partial<ContainerSpec> = 
   return subject.runtime.start(spec(await subject.runtime.ensureImage(subject.image, NEVER), changes), NEVER);
 }
 
-/** Cases that a runtime does not claim to hold are not registered, rather than shown as skipped. */
+/** Cases outside a runtime's claims are not registered, rather than skipped. */
 export function describeIf(holds: boolean, name: string, cases: () => void): void {
   if (holds) describe(name, cases);
 }
 
-/** Cases that a machine may be unable to run: `why` says what it lacks, and the closing lines of `npm test` say it again. */
+/** Cases that a machine may be unable to run. `npm test` prints the reason `why`. */
 export function describeUnless(why: string | null, name: string, cases: () => void): void {
   if (why === null) describe(name, cases);
   else it(name, ({ skip }) => skip(why));
 }
 
-/** Why nothing can be run on Apptainer here; null when it can. */
+/** Why Apptainer cannot run here; null when it can. */
 export const noApptainer = (): string | null =>
   spawnSync('apptainer', ['--version']).status === 0
     ? null
     : 'there is no Apptainer: bash testkit/setup/setup.sh apptainer';
 
-/** What a rollout does to the tree of a container before its first command. */
+/** Prepares the tree of a container as a rollout does. */
 export async function snapshotOf(container: Container, concealment?: Concealment): Promise<Snapshot> {
   const tree = prepareTree(container.workdir, concealment);
   const options = { workdir: container.workdir, activate: '', env: {} };
@@ -79,7 +79,7 @@ export async function snapshotOf(container: Container, concealment?: Concealment
   return tree.snapshot(prepared);
 }
 
-/** A shell script by plain exec in the work tree; throws when it fails. */
+/** Runs a shell script by plain exec in the work tree; throws when it fails. */
 export async function sh(container: Container, script: string): Promise<ExecResult> {
   const result = await container.exec(['/bin/sh', '-ec', script], {
     env: { PATH, HOME: '/tmp' },

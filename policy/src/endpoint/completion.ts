@@ -1,4 +1,4 @@
-/** Parses the bytes of a text completion into text and tokens: vLLM's form, and SGLang's with `meta_info`. */
+/** Parses the bytes of a text completion of vLLM, or of SGLang (`meta_info`). */
 
 import { RolloutFailure } from '@swefarm/shared';
 import { z } from 'zod';
@@ -32,12 +32,12 @@ export type CompletionReply = Omit<ModelReply, 'message'> & {
 export const missingIdsFailure = (): RolloutFailure =>
   new RolloutFailure(
     'policy_tokens',
-    'the completions endpoint returned no token ids (return_token_ids): token-in cannot go on without them',
+    'the completions endpoint returned no token ids (return_token_ids): token mode token-in needs them',
   );
 
 /**
- * @throws AnswerError when the bytes are not a completion, or the engine broke it off; RolloutFailure `policy_tokens` when it
- *   has no token ids, because the next prompt could not be built
+ * @throws AnswerError when the bytes are not a completion, or the engine aborted it; RolloutFailure `policy_tokens` when it
+ * has no token ids, from which the next prompt is built
  */
 export function parseCompletion(body: Buffer): CompletionReply {
   const { json: bytes, experts } = extractExperts(body);

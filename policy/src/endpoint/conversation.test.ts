@@ -6,7 +6,7 @@ import { wireMessage } from './parts.ts';
 const plain = (messages: readonly Message[]): string =>
   `{"messages":${JSON.stringify(messages.map(wireMessage))}`.slice(0, -1);
 
-const said = (at: number): Message[] => [
+const messagesOf = (at: number): Message[] => [
   {
     role: 'assistant',
     content: at % 3 === 0 ? null : `say ${at} "ünï" 😀 \ud800`,
@@ -23,33 +23,33 @@ const FIRST: Message[] = [
   } as unknown as Message,
 ];
 
-test('a conversation that grows has the bytes that its messages have at once', () => {
+test('a growing conversation has the bytes of all messages encoded together', () => {
   const encoded = encodeConversation();
   const messages = [...FIRST];
   for (let at = 0; at < 60; at++) {
     expect(encoded.opening(messages).toString('utf8')).toBe(plain(messages));
-    // A request that is asked again.
+    // A repeated request.
     expect(encoded.opening(messages).toString('utf8')).toBe(plain(messages));
-    messages.push(...said(at));
+    messages.push(...messagesOf(at));
   }
 });
 
-test('bytes that are still being sent stay what they were', () => {
+test('a later call does not change returned bytes', () => {
   const encoded = encodeConversation();
   const messages = [...FIRST];
   const sent: { bytes: Buffer; text: string }[] = [];
   for (let at = 0; at < 30; at++) {
     sent.push({ bytes: encoded.opening(messages), text: plain(messages) });
-    messages.push(...said(at));
+    messages.push(...messagesOf(at));
   }
   for (const { bytes, text } of sent) expect(bytes.toString('utf8')).toBe(text);
 });
 
-test('a conversation that does not continue the last one is encoded anew', () => {
+test('a conversation that does not continue the previous one is encoded again', () => {
   const encoded = encodeConversation();
-  encoded.opening([...FIRST, ...said(1)]);
+  encoded.opening([...FIRST, ...messagesOf(1)]);
   expect(encoded.opening(FIRST).toString('utf8')).toBe(plain(FIRST));
-  const other = [...FIRST, ...said(2), ...said(3)];
+  const other = [...FIRST, ...messagesOf(2), ...messagesOf(3)];
   expect(encoded.opening(other).toString('utf8')).toBe(plain(other));
   expect(encoded.opening([]).toString('utf8')).toBe('{"messages":[');
   expect(encoded.opening(other).toString('utf8')).toBe(plain(other));

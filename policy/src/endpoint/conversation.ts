@@ -1,4 +1,4 @@
-/** The messages of a conversation as the bytes of a request, extended from turn to turn: each message becomes JSON once. */
+/** The messages of a conversation as the bytes of a request. Each message is encoded once. */
 import type { Message } from '@swefarm/shared';
 import { wireMessage } from './parts.ts';
 
@@ -7,9 +7,9 @@ const FIRST_BYTES = 16 * 1024;
 
 export type EncodedConversation = {
   /**
-   * The body of a request up to its last message, without the bracket behind it. The bytes of an earlier call stay what they were.
+   * The body of a request up to its last message, without the closing bracket. Later calls do not change the returned bytes.
    *
-   * @param messages those of the call before, unchanged, and any that were added; others are encoded anew
+   * @param messages those of the previous call, unchanged, and any added ones; otherwise all are encoded again
    */
   opening(messages: readonly Message[]): Buffer;
 };
@@ -22,7 +22,7 @@ export function encodeConversation(): EncodedConversation {
   const append = (text: string): void => {
     const needed = length + Buffer.byteLength(text);
     if (needed > bytes.length) {
-      // A request may still be sending the old ones.
+      // A request may still be sending the bytes of the smaller buffer.
       const larger = Buffer.allocUnsafeSlow(Math.max(needed, Math.ceil(bytes.length * 1.5)));
       bytes.copy(larger, 0, 0, length);
       bytes = larger;

@@ -1,17 +1,16 @@
-/** The errors of an endpoint, before the retry policy decides whether to ask again. */
+/** The errors of an endpoint. The caller decides which of them it retries. */
 
 import type { TokenLimit } from '@swefarm/shared';
 import { APIConnectionError, APIError } from 'openai/error';
 import type { Overflow } from './refusal.ts';
 
-/** APIError: a refused request (has `status`). A request without an answer has no `status` and is an APIConnectionError. */
+/** APIError is a refused request (it has `status`). APIConnectionError is a request without an answer (no `status`). */
 export { APIConnectionError, APIError };
 
 /** The endpoint reports that prompt and answer do not fit its context. */
 export class ContextOverflowError extends Error {
   override readonly name = 'ContextOverflowError';
   readonly overflow: Overflow;
-  /** Which limit was exceeded. */
   readonly of: TokenLimit;
 
   constructor(
@@ -29,9 +28,9 @@ export class ContextOverflowError extends Error {
 export class AnswerError extends Error {
   override readonly name: string = 'AnswerError';
   /**
-   * `garbage`: not the protocol. `broken_off`: an error in the engine. `aborted`: the engine stopped the answer for another reason.
-   * `cut_short`: the stream ended before the answer.
-   * `template`: the model's chat template cannot be continued by appending. `no_room`: the prompt fills the context.
+   * `garbage`: not the protocol. `broken_off`: an error in the engine. `aborted`: the engine stopped the answer for another
+   * reason. `cut_short`: the stream ended before the answer. `template`: the model's chat template cannot be continued by
+   * appending. `no_room`: the prompt fills the context.
    */
   readonly kind: 'garbage' | 'broken_off' | 'aborted' | 'cut_short' | 'template' | 'no_room';
 
@@ -53,8 +52,8 @@ export class PromptTooLongError extends AnswerError {
 }
 
 /**
- * Whether the chat was understood but cannot be rendered, by the template here or by the endpoint (HTTP 400, 422), also as the cause
- * of another error. The same chat would be refused again; all other errors may pass.
+ * Whether a chat cannot be rendered, by the template here or by the endpoint (HTTP 400, 422). The error may be the cause of
+ * another one. A retry of the same chat fails again.
  */
 export function isRefusal(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {

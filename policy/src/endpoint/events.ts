@@ -1,4 +1,4 @@
-/** Parses server-sent events from bytes as they arrive. Each byte is scanned once, and the length of a line is bounded. */
+/** Parses server-sent events incrementally. Each byte is scanned once, and the length of a line is bounded. */
 import { AnswerError } from './errors.ts';
 
 /** Ten times the size of a million prompt ids. */
@@ -7,10 +7,10 @@ const [LINE_FEED, RETURN, BLANK] = [0x0a, 0x0d, 0x20];
 const DATA = Buffer.from('data:');
 
 /**
- * A reader of one stream: feed it the bytes in pieces of any size. It passes on what follows `data:` in a line, and skips other
- * fields and comments, which proxies send to keep connections open.
+ * Creates a reader of one stream, which takes bytes in pieces of any size. It passes on the value of each `data:` line and
+ * skips other fields and comments, which proxies send to avoid timeouts.
  *
- * @throws AnswerError `garbage` for a line above the limit; and what `onData` throws
+ * @throws AnswerError `garbage` for a line above the limit; and errors of `onData`
  */
 export function createEventReader(
   onData: (data: Buffer) => void,
@@ -46,6 +46,6 @@ export function createEventReader(
   };
 }
 
-/** Whether these bytes are an event stream, whatever the answer's content type says. */
+/** Whether the bytes are an event stream. The content type of an answer is not reliable. */
 export const isEventStream = (body: Buffer): boolean =>
   /^\s*(data|event|id|retry)?:/.test(body.toString('latin1', 0, 64));

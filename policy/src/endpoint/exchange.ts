@@ -1,38 +1,38 @@
 /**
- * One HTTP exchange through the connection pool of the process. The bytes of an answer go to their reader as they arrive: streams and
- * promises for each piece would cost more than a token's own work.
+ * One HTTP exchange through the connection pool of the process. The reader of an answer gets its bytes by a plain call: a
+ * stream or a promise for each piece would cost more than the work on its tokens.
  */
 import { createRequire } from 'node:module';
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Agent, Dispatcher } from 'undici';
 
-// The bundle replaces this line: see slurm/bundle.mjs.
+// slurm/bundle.mjs replaces this line.
 const require = createRequire(import.meta.url);
 
-/** More than the rollouts of one node: a lower number would queue requests here, where no metric shows them. */
+/** More than the rollouts of one node. With a lower number requests would wait here, where no metric shows them. */
 const CONNECTIONS = 4096;
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** The head of an answer. `header` gives null for one that is absent; names are in lower case. */
+/** `header` returns null for an absent header; names are in lower case. */
 export type AnswerHead = { status: number; header(name: string): string | null; headers(): Headers };
 
-/** Takes the bytes of an answer as they arrive. What it throws ends the exchange. */
+/** Takes the bytes of an answer as they arrive. An error that it throws ends the exchange. */
 export type TakeBytes = (bytes: Buffer) => void;
 
 export type HttpRequest = {
   address: URL;
   method: 'GET' | 'POST';
   headers: Record<string, string>;
-  /** Its pieces are taken when the connection writes them, and not held afterwards. `length` is in bytes. */
+  /** The connection releases each piece once it is written. `length` is in bytes. */
   body?: { length: number; pieces: Buffer[] };
 };
 
 /**
- * Resolves when the whole answer was taken; redirections are answers like all others.
+ * Resolves when the whole answer was read. Redirections are not followed.
  *
- * @param onHead called once, when the head of the answer is there; returns who takes its bytes
- * @throws what the connection, `onHead` or the reader throws, or the signal's reason when aborted
+ * @param onHead called once with the head of the answer; returns the reader of its bytes
+ * @throws errors of the connection, of `onHead` and of the reader, or the signal's reason when aborted
  */
 export function exchange(
   { address, method, headers, body }: HttpRequest,
@@ -45,15 +45,15 @@ export function exchange(
   let take: TakeBytes | null = null;
   let decoder: Transform | null = null;
   const onAbort = (): void => fail(signal.reason as Error);
-  const over = (): void => signal.removeEventListener('abort', onAbort);
+  const unlisten = (): void => signal.removeEventListener('abort', onAbort);
   const fail = (error: Error): void => {
-    over();
+    unlisten();
     reject(error);
     controller?.abort(error);
     decoder?.destroy();
   };
   const end = (): void => {
-    over();
+    unlisten();
     resolve();
   };
   signal.addEventListener('abort', onAbort, { once: true });
@@ -71,7 +71,7 @@ export function exchange(
         if (signal.aborted) started.abort(signal.reason as Error);
       },
       onResponseStart(_controller, status, fields) {
-        // Interim answers come before the answer.
+        // An interim answer (1xx) precedes the answer.
         if (status < 200) return;
         take = onHead({ status, ...readerOf(fields) });
         decoder = decoderOf(fields)?.on('data', guarded(take, fail)).on('end', end).on('error', fail) ?? null;
@@ -91,7 +91,7 @@ const DECODERS: Record<string, (() => Transform) | undefined> = {
   br: createBrotliDecompress,
 };
 
-/** No compression is asked for, but some proxies compress every answer. */
+/** Requests do not accept compression, but some proxies compress every answer. */
 function decoderOf({ 'content-encoding': encoding }: Fields): Transform | undefined {
   return typeof encoding === 'string' ? DECODERS[encoding.toLowerCase()]?.() : undefined;
 }
@@ -121,7 +121,10 @@ const readerOf = (fields: Fields): Pick<AnswerHead, 'header' | 'headers'> => ({
   },
 });
 
-/** With bytes in its place, the request would hold them until the answer ends: 0.3 MB a rollout at 60,000 tokens. */
+/**
+ * Yields the pieces and forgets them. A plain array would stay in memory until the answer ends: 0.3 MB for each rollout at
+ * 60,000 tokens.
+ */
 function* released(pieces: Buffer[]): Generator<Buffer> {
   for (let piece = pieces.shift(); piece; piece = pieces.shift()) yield piece;
 }
@@ -129,8 +132,8 @@ function* released(pieces: Buffer[]): Generator<Buffer> {
 let pool: Agent | null = null;
 
 /**
- * The connection pool of the whole process. It has no time limits of its own: a long turn, or a full queue at the server, is
- * silent for many minutes. It is loaded at the first request, because most commands send none and loading takes 0.1 s.
+ * The connection pool of the process. It has no timeouts for answers: a server with a full queue, or a long turn, sends
+ * nothing for many minutes. undici is loaded at the first request, because most commands send none and loading takes 0.1 s.
  */
 function openPool(): Agent {
   if (pool) return pool;
@@ -144,7 +147,7 @@ function openPool(): Agent {
   return pool;
 }
 
-/** Loads what a first request needs, for a process that will send one and has nothing else to do now. */
+/** Loads undici before the first request, in a process that will send one. */
 export function preparePolicyConnections(): void {
   openPool();
 }

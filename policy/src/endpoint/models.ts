@@ -1,4 +1,4 @@
-/** Reads from an endpoint's /models which version of a model it serves, and how long its sequences may be. */
+/** Reads the answer of an endpoint's /models: the version of a model and the length of its sequences. */
 import type { Model } from 'openai/resources/models';
 import { z } from 'zod';
 
@@ -6,7 +6,7 @@ import { z } from 'zod';
 export type ListedModel = Pick<Model, 'id'> & {
   version?: string | null | undefined;
   root?: string | null | undefined;
-  /** For an adapter: the model that it belongs to. */
+  /** The base model of an adapter. */
   parent?: string | null | undefined;
   max_model_len?: number | null | undefined;
 };
@@ -21,7 +21,7 @@ const Listed: z.ZodType<ListedModel> = z.object({
 const Models = z.object({ data: z.array(Listed) });
 
 export type ServedModel = {
-  /** `version` of the model's entry, else its `root` (vLLM: the path the weights came from); null when it has neither. */
+  /** `version` of the model's entry, else its `root` (vLLM: the path of the weights); null when it has neither. */
   version: string | null;
   /** Most tokens of prompt and answer together (`max_model_len`); null when the endpoint does not report it. */
   length: number | null;
@@ -31,7 +31,6 @@ export const UNKNOWN_MODEL: ServedModel = { version: null, length: null };
 /** Null when the parsed answer `body` is not a list of models. */
 export const parseModels = (body: unknown): ListedModel[] | null => Models.safeParse(body).data?.data ?? null;
 
-/** What the list reports about one model. */
 export function servedModelIn(list: readonly ListedModel[], model: string): ServedModel {
   const entry = list.find(({ id }) => id === model);
   if (!entry) return UNKNOWN_MODEL;

@@ -11,7 +11,7 @@ const shown: Message = {
   pictures: [{ address: 'https://x.example/a.png', file }, { address: 'https://x.example/lost.png' }],
 };
 
-test('pictures become parts behind the text, and the message of the farm stays as it was', () => {
+test('pictures become parts after the text, and the original message is unchanged', () => {
   expect(wireMessage(shown)).toEqual({
     role: 'user',
     content: [
@@ -26,14 +26,14 @@ test('pictures become parts behind the text, and the message of the farm stays a
   expect(body.messages).toEqual([system, wireMessage(user)]);
 });
 
-test('messages without pictures are sent as they are, and a field of this name from an endpoint shows none', () => {
-  const said: Message = { role: 'assistant', content: 'Yes.', pictures: [{ address: 'a', file }] };
-  expect(wireMessage(said)).toBe(said);
+test("a message without the farm's own pictures is sent unchanged", () => {
+  const foreign: Message = { role: 'assistant', content: 'Yes.', pictures: [{ address: 'a', file }] };
+  expect(wireMessage(foreign)).toBe(foreign);
   const odd = { role: 'user', content: 'x', pictures: 'none' } as unknown as Message;
   expect(wireMessage(odd)).toBe(odd);
 });
 
-test('whoever reads text is told of each picture', () => {
+test('the text form of a message names each picture', () => {
   expect(withNamedPictures(shown)).toEqual({
     role: 'user',
     content: 'It breaks.\n[picture image/png, 3 bytes: https://x.example/a.png]',

@@ -1,4 +1,4 @@
-/** What the turn client needs from its caller: a function that posts a body and returns the bytes of the answer. */
+/** The transport that the turn client gets from its caller. */
 import { withoutSlash } from '@swefarm/shared';
 import type { AnswerSink } from './stream.ts';
 
@@ -8,9 +8,11 @@ export type BodyPiece = string | Buffer;
 export type Route = 'chat' | 'completions' | 'tokenize' | 'detokenize';
 
 /**
- * Returns the answer's bytes. It may pass the bytes of an event stream to `sink` as they arrive; the result is then empty.
- * Throws ContextOverflowError when the endpoint reports that prompt and answer do not fit, else whatever
- * the caller's transport throws for anything but HTTP 200; a refusal has an APIError as its cause.
+ * Posts a body and returns the bytes of the answer. The caller may pass the bytes of an event stream to `sink`; the result is
+ * then empty.
+ *
+ * @throws ContextOverflowError when prompt and answer exceed the context, else the caller's error for any status but 200; an
+ * APIError is the cause of a refusal
  */
 export type Post = (route: Route, body: BodyPiece[], sink?: AnswerSink) => Promise<Buffer>;
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseOverflow, refusedSamplingKey } from './refusal.ts';
 
-/** Complete texts of current servers, with the context length they name and the tokens left for an answer. */
+/** Messages of current servers, with the context length that they name and the tokens left for an answer. */
 test.each<[string, string, number | null, number | null]>([
   [
     'vLLM, the answer alone is too large (the space is missing there too)',
@@ -87,7 +87,7 @@ test.each<[string, string, number | null, number | null]>([
   expect(refusedSamplingKey(text)).toBeNull();
 });
 
-test('the code alone is enough, and other refusals are none', () => {
+test('the error code identifies an overflow, and other refusals are none', () => {
   expect(parseOverflow('Your input is large.', 'context_length_exceeded')).toEqual({
     limit: null,
     room: null,

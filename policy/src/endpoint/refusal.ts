@@ -1,13 +1,13 @@
-/** Interprets a server's refusal (HTTP 400, 413, 422) that concerns sizes or sampling, by the texts of current servers. */
+/** Interprets a server's refusal (HTTP 400, 413, 422) of sizes or sampling, by the messages of current servers. */
 import { SAMPLING_KEYS, type SamplingKey } from '@swefarm/shared';
 
 /**
- * Prompt and requested answer do not fit together. `limit`: tokens of both; `room`: tokens left for an answer. Null where the
+ * Prompt and requested answer exceed the context. `limit`: tokens of both; `room`: tokens left for an answer. Null where the
  * server gives no exact number.
  */
 export type Overflow = { limit: number | null; room: number | null };
 
-/** How vLLM, SGLang, OpenAI, TGI and their proxies report that prompt and answer are too long. */
+/** Messages of vLLM, SGLang, OpenAI, TGI and their proxies. */
 const OVERFLOW = [
   /maximum (context|model|sequence|input) length/i,
   /context[ _](length|window)/i,
@@ -18,53 +18,40 @@ const OVERFLOW = [
   /max_(completion_)?tokens\b[^.]{0,60} too large/i,
 ];
 
-/** Null when the text is about something else. `code`: the error's own code, as OpenAI sends it. */
+/** Null for any other refusal. `code`: the error's own code, as OpenAI sends it. */
 export function parseOverflow(text: string, code: unknown = null): Overflow | null {
   const shown = text.slice(0, 2000);
   if (code !== 'context_length_exceeded' && !OVERFLOW.some((pattern) => pattern.test(shown))) return null;
   return { limit: limitIn(shown), room: roomIn(shown) };
 }
 
-/**
- * Each names the lengths of the context and of the prompt. vLLM truncates a long text before it counts it, so its "You passed N
- * input tokens" may be less than the prompt: it is exact only where N is not the first number that does not fit.
- */
-const COUNTED: readonly { pattern: RegExp; limit: number; prompt: number }[] = [
+/** Each finds the length of the context and of the prompt. */
+const COUNTED: readonly RegExp[] = [
   // SGLang: … maximum context length of 4096 tokens. You requested a total of 5000 tokens: 1000 tokens from the input messages and …
-  {
-    pattern: /maximum context length of (\d+) tokens.{0,80}?(\d+) tokens from the input/is,
-    limit: 1,
-    prompt: 2,
-  },
+  /maximum context length of (\d+) tokens.{0,80}?(\d+) tokens from the input/is,
   // vLLM to 0.9, OpenAI: maximum context length is 4096 tokens. However, you requested 5000 tokens (1000 in the messages, 4000 in the completion)
-  {
-    pattern:
-      /maximum context length is (\d+) tokens.{0,80}?\((\d+) (?:tokens )?in the (?:messages|prompt|input)/is,
-    limit: 1,
-    prompt: 2,
-  },
+  /maximum context length is (\d+) tokens.{0,80}?\((\d+) (?:tokens )?in the (?:messages|prompt|input)/is,
   // vLLM 0.10 to 0.15: … is too large: 4000. This model's maximum context length is 4096 tokens and your request has 1000 input tokens
-  {
-    pattern: /maximum context length is (\d+) tokens and your request has (\d+) input tokens/i,
-    limit: 1,
-    prompt: 2,
-  },
+  /maximum context length is (\d+) tokens and your request has (\d+) input tokens/i,
 ];
-/** vLLM since 0.16. */
+/**
+ * vLLM since 0.16. It truncates a long text before it counts tokens, so N of "You passed N input tokens" may be less than the
+ * prompt. N is exact only where N is not the first number above the limit.
+ */
 const PASSED =
   /You passed (\d+) input tokens and requested \d+ output tokens.{0,80}?context length is only (\d+) tokens, resulting in a maximum input length of (\d+)/is;
 
 function roomIn(text: string): number | null {
-  for (const { pattern, limit, prompt } of COUNTED) {
+  for (const pattern of COUNTED) {
     const found = pattern.exec(text);
-    if (found) return Number(found[limit]) - Number(found[prompt]);
+    if (found) return Number(found[1]) - Number(found[2]);
   }
   const [, passed, limit, most] = (PASSED.exec(text) ?? []).map(Number);
   if (passed === undefined || limit === undefined || most === undefined || passed === most + 1) return null;
   return limit - passed;
 }
 
-/** Finds the context's length in any of the texts. */
+/** The length of the context, in any of the messages. */
 const LIMIT =
   /(?:context length (?:is only|is|of)|context length \(|max_model_len=(?:max_total_tokens=)?|max_total_tokens=)\s?(\d+)/i;
 
@@ -73,7 +60,7 @@ function limitIn(text: string): number | null {
   return limit === undefined ? null : Number(limit);
 }
 
-/** How OpenAI, pydantic and the proxies in front of them report an unknown field. */
+/** Messages of OpenAI, pydantic and proxies about an unknown field. */
 const UNKNOWN_FIELD =
   /unknown|unrecognized|unrecognised|unexpected|unsupported|not supported|not permitted|not allowed|extra inputs|extra fields|extra_forbidden|additional propert/i;
 
@@ -84,6 +71,6 @@ export function refusedSamplingKey(text: string): SamplingKey | null {
   return SAMPLING_KEYS.find((key) => new RegExp(`\\b${key}\\b`).test(shown)) ?? null;
 }
 
-/** What the user can do about an endpoint that refuses a sampling key. */
+/** Remedy for an endpoint that refuses a sampling key. */
 export const samplingKeyRemedy = (key: SamplingKey): string =>
   `the endpoint does not take "${key}": training (--require-tokens) always sends it, because a server fills in its own where it is left out; use one that takes it (vLLM, SGLang), or run without --require-tokens and without --${key.replaceAll('_', '-')}`;

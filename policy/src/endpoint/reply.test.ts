@@ -73,11 +73,11 @@ test.each([
   [{ prompt_tokens: '3', completion_tokens: 2 }, null],
   [{ prompt_tokens: 3 }, null],
   ['a lot', null],
-])('usage %j is whole numbers or none: sums of it go into results', (told, read) => {
+])('usage %j is whole numbers or none: sums of it go into results', (reported, read) => {
   const choice = { message: { role: 'assistant', content: 'yes' } };
-  expect(parseReply(bytes({ choices: [choice], usage: told })).usage).toEqual(read);
+  expect(parseReply(bytes({ choices: [choice], usage: reported })).usage).toEqual(read);
   const text = { text: 'yes', token_ids: [7] };
-  expect(parseCompletion(bytes({ choices: [text], usage: told })).usage).toEqual(read);
+  expect(parseCompletion(bytes({ choices: [text], usage: reported })).usage).toEqual(read);
 });
 
 describe('text completions', () => {
@@ -108,7 +108,7 @@ describe('text completions', () => {
       ...tokens,
     });
   });
-  test('what is no completion, was broken off, or tells no ids', () => {
+  test('refuses text that is no completion, an aborted answer, and an answer without ids', () => {
     expect(() => parseCompletion(bytes({ choices: [] }))).toThrow(AnswerError);
     expect(() => parseCompletion(Buffer.from('<html>'))).toThrow(AnswerError);
     const aborted = { text: '', meta_info: { ...meta, finish_reason: { type: 'abort' } } };

@@ -1,4 +1,4 @@
-/** Parses and validates the bytes of a chat completion; nothing after it checks the endpoint's answer again. */
+/** Parses and validates the bytes of a chat completion. Later code trusts the result. */
 
 import type { Message } from '@swefarm/shared';
 import { z } from 'zod';
@@ -9,7 +9,6 @@ import { AnswerError } from './errors.ts';
 import { parseSglangMeta } from './sglang.ts';
 import { parseUsage } from './usage.ts';
 
-/** One answer in one form for all endpoints. */
 export type ModelReply = ReplyTokens & { message: Message; finish_reason: string | null };
 
 const ToolCall = z.object({
@@ -17,7 +16,7 @@ const ToolCall = z.object({
   function: z.object({ name: z.string(), arguments: z.unknown().optional() }),
 });
 
-/** Token lists stay `unknown` in the schema because they are long; the code below parses them by hand. */
+/** Token lists are `unknown` here because they are long: parseIds() and parseLogProbs() parse them faster than a schema. */
 const Completion = z.object({
   choices: z
     .array(
@@ -41,7 +40,7 @@ const Completion = z.object({
 });
 type Choice = z.infer<typeof Completion>['choices'][number];
 
-/** Throws AnswerError when the bytes are not a chat completion, or when the engine broke it off. */
+/** @throws AnswerError when the bytes are not a chat completion, or the engine aborted it */
 export function parseReply(body: Buffer): ModelReply {
   const { json, experts } = extractExperts(body);
   const { text, ids } = extractPromptIds(json);
@@ -60,7 +59,7 @@ export function parseReply(body: Buffer): ModelReply {
     message: readMessage(message),
     finish_reason: finishReason,
     usage: parseUsage(parsed.data.usage),
-    // Three forms: vLLM's own; NeMo Gym's, with all three fields on the message; SGLang's meta_info.
+    // Three forms: vLLM's; NeMo Gym's, with all three fields on the message; SGLang's meta_info.
     prompt_token_ids:
       ids ?? parseIds(message.prompt_token_ids ?? choice.prompt_token_ids ?? parsed.data.prompt_token_ids),
     generation_token_ids: parseIds(
@@ -72,7 +71,7 @@ export function parseReply(body: Buffer): ModelReply {
 }
 
 /**
- * Rejects an answer that the engine stopped for its own reasons (paused for new weights, shut down), not the model's.
+ * Rejects an answer that the engine aborted (it paused for new weights, or shut down).
  *
  * @throws AnswerError `aborted` or `broken_off`
  */
@@ -95,10 +94,9 @@ const TOKEN_FIELDS = [
   ...['routed_experts', 'prompt_routed_experts'],
 ];
 
-/** The message as it will be sent back: empty fields are dropped, unknown fields are kept, token ids are stored apart. */
 export function readMessage(raw: Choice['message']): Message {
   const { content, tool_calls: toolCalls, ...rest } = raw;
-  const kept = Object.entries(rest).filter(
+  const others = Object.entries(rest).filter(
     ([key, value]) =>
       value !== null &&
       value !== undefined &&
@@ -112,7 +110,7 @@ export function readMessage(raw: Choice['message']): Message {
   }));
   const reasoning = raw.reasoning_content ?? raw.reasoning;
   return {
-    ...Object.fromEntries(kept),
+    ...Object.fromEntries(others),
     role: 'assistant',
     // Templates print a null as text; null content is usual only beside tool calls.
     content: content ?? (calls.length > 0 ? null : ''),
@@ -127,7 +125,7 @@ const argumentsText = (value: unknown): string =>
 const logProbsOf = (choice: Choice): unknown =>
   choice.logprobs?.content?.map((entry) => (entry as { logprob?: unknown } | null)?.logprob);
 
-/** vLLM's `return_tokens_as_token_ids` puts ids where the tokens' text would be. */
+/** vLLM's `return_tokens_as_token_ids` puts ids in place of the tokens' texts. */
 function idsInLogProbs(choice: Choice): unknown {
   return choice.logprobs?.content?.map((entry) => {
     const token = (entry as { token?: unknown } | null)?.token;

@@ -1,4 +1,4 @@
-/** Builds the body of one request, with the token ids that go back to the server. */
+/** Builds the bodies of requests, with the token ids that the server needs. */
 
 import type { Message, PolicyConfig, RequestedSampling, ToolDefinition } from '@swefarm/shared';
 import { effectiveSampling, otherFields } from '@swefarm/shared';
@@ -13,18 +13,18 @@ import { streamFields } from './stream.ts';
 /**
  * JSON of a Chat Completions request, in pieces.
  *
- * In mode `echo` only the last answer carries ids. They hold the whole sequence so far, prompt and generation, and a server
- * that pins the prefix reads them from the last message that has them. Ids on every answer would make the request
- * quadratic in turns (16 MB at 88 turns of 60,000 tokens).
+ * In mode `echo` only the last answer carries ids. They cover the whole sequence so far, and a server that pins the prefix
+ * reads them from the last message that has them. Ids on every answer would make requests quadratic in turns (16 MB at 88
+ * turns of 60,000 tokens).
  *
- * @param encoded the same for all turns of a conversation: it then encodes each message once
+ * @param encoded the same for all turns of a conversation, so that each message is encoded once
  */
 export function chatBody(
   config: PolicyConfig,
   messages: readonly Message[],
   tools: readonly ToolDefinition[],
   last: ModelReply | null,
-  asked: RequestedSampling,
+  sampling: RequestedSampling,
   encoded: EncodedConversation = encodeConversation(),
 ): BodyPiece[] {
   const wantsTokens = config.token_mode === 'echo' || config.require_tokens;
@@ -37,7 +37,7 @@ export function chatBody(
   const rest = JSON.stringify({
     ...own,
     ...otherFields(config.extra_body),
-    ...samplingFields(config, asked),
+    ...samplingFields(config, sampling),
   });
   if (config.token_mode === 'echo' && last)
     return ['{"messages":', ...withTokens(messages, last), ',', rest.slice(1)];
@@ -47,7 +47,6 @@ export function chatBody(
 /** Fields of vLLM and SGLang that the SDK's types lack. */
 type ServerFields = { return_token_ids?: boolean; skip_special_tokens?: boolean };
 
-/** Sampling fields: the same in each turn except for the turn's own length and seed. */
 function samplingFields(
   config: PolicyConfig,
   { max_tokens: most, seed }: RequestedSampling,
@@ -55,13 +54,13 @@ function samplingFields(
   const { max_tokens: _most, seed: _seed, ...shape } = effectiveSampling(config);
   return {
     ...shape,
-    // In chat, no `max_tokens` means "as many as fit".
+    // A chat request without `max_tokens` means "as many as fit".
     ...(most === undefined || most === null ? {} : { max_tokens: most }),
     ...(seed === undefined ? {} : { seed }),
   };
 }
 
-/** The messages as JSON, with the ids inserted into the last answer; the ids become text only here and the text is not kept. */
+/** The messages as JSON, with the ids inserted into the last answer. */
 function withTokens(messages: readonly Message[], last: ModelReply): BodyPiece[] {
   const { prompt_token_ids: prompt, generation_token_ids: generation, generation_log_probs: logProbs } = last;
   const at = messages.lastIndexOf(last.message);
@@ -80,7 +79,7 @@ function withTokens(messages: readonly Message[], last: ModelReply): BodyPiece[]
   ];
 }
 
-/** Fields that only chat endpoints know: some servers refuse unknown fields at the completions endpoint. */
+/** Fields of chat endpoints only: some servers refuse unknown fields at the completions endpoint. */
 const CHAT_ONLY = new Set([
   'chat_template',
   'chat_template_kwargs',
@@ -92,14 +91,14 @@ const CHAT_ONLY = new Set([
 ]);
 
 /**
- * JSON of a completions request for a prompt of ids. `skip_special_tokens: false` asks for markup, because calls and
- * thinking are parsed here. `max_tokens` is always present: its default would be 16. It is a number wherever one is known; null
- * means "as many as fit" to vLLM. SGLang refuses null, and its refusal gives the number (`max_model_len`).
+ * JSON of a completions request for a prompt of ids. `skip_special_tokens: false` asks for markup, because calls and thinking
+ * are parsed here. `max_tokens` is always sent, because its default is 16. Null means "as many as fit" to vLLM; SGLang
+ * refuses null, and its refusal contains the number (`max_model_len`).
  */
 export function completionBody(
   config: PolicyConfig,
   prompt: Int32Array,
-  asked: RequestedSampling,
+  sampling: RequestedSampling,
 ): BodyPiece[] {
   const extra = Object.entries(otherFields(config.extra_body)).filter(([key]) => !CHAT_ONLY.has(key));
   const own = {
@@ -113,7 +112,7 @@ export function completionBody(
   const rest = JSON.stringify({
     ...own,
     ...Object.fromEntries(extra),
-    ...samplingFields(config, asked),
+    ...samplingFields(config, sampling),
   });
   return ['{"prompt":', renderIds(prompt), ',', rest.slice(1)];
 }

@@ -13,10 +13,10 @@ const DONE = 'data: [DONE]\n\n';
 function give(
   sink: { take(bytes: Uint8Array): unknown },
   text: string,
-  places: readonly number[] = [],
+  positions: readonly number[] = [],
 ): void {
   const bytes = Buffer.from(text);
-  const ends = [...places.map((place) => place % bytes.length).sort((a, b) => a - b), bytes.length];
+  const ends = [...positions.map((position) => position % bytes.length).sort((a, b) => a - b), bytes.length];
   let from = 0;
   for (const end of ends) {
     sink.take(bytes.subarray(from, end));
@@ -25,21 +25,21 @@ function give(
 }
 
 describe('events', () => {
-  const read = (text: string, places: number[] = [], most?: number) => {
-    const heard: string[] = [];
-    const take = createEventReader((data) => heard.push(data.toString()), most);
-    give({ take }, text, places);
-    return heard;
+  const read = (text: string, positions: number[] = [], most?: number) => {
+    const received: string[] = [];
+    const take = createEventReader((data) => received.push(data.toString()), most);
+    give({ take }, text, positions);
+    return received;
   };
-  test('the same whatever pieces they come in', () => {
+  test('are the same for any pieces of bytes', () => {
     const text = ': ping\n\nevent: x\nid: 7\ndata: {"a":"ü€😀"}\r\n\r\ndata:b\n\ndata: [DONE]\n';
     fc.assert(
-      fc.property(fc.array(fc.nat(text.length * 2)), (places) => {
-        expect(read(text, places)).toEqual(['{"a":"ü€😀"}', 'b', '[DONE]']);
+      fc.property(fc.array(fc.nat(text.length * 2)), (positions) => {
+        expect(read(text, positions)).toEqual(['{"a":"ü€😀"}', 'b', '[DONE]']);
       }),
     );
   });
-  test('a line without an end is refused before it fills the memory', () => {
+  test('a line above the limit is refused', () => {
     expect(() => read(`data: ${'x'.repeat(200)}`, [50, 100, 150], 100)).toThrow(/over 100 bytes/);
     expect(read(`data: ${'x'.repeat(200)}\n`, [], 100)).toHaveLength(1);
   });
@@ -66,7 +66,7 @@ describe('a text completion', () => {
     ENDED,
   ].join('');
 
-  test('is what the same answer is in one piece', () => {
+  test('equals the unstreamed answer', () => {
     const whole = parseCompletion(
       Buffer.from(
         JSON.stringify({
@@ -76,15 +76,15 @@ describe('a text completion', () => {
       ),
     );
     fc.assert(
-      fc.property(fc.array(fc.nat(2000)), (places) => {
+      fc.property(fc.array(fc.nat(2000)), (positions) => {
         const reader = new CompletionStream();
-        give(reader, stream, places);
+        give(reader, stream, positions);
         expect(reader.end()).toEqual(whole);
         expect(reader.tokens).toBe(4);
       }),
     );
   });
-  test("SGLang's: fields that are null, log-probabilities of what is new, prompt ids once", () => {
+  test('of SGLang has null fields, log-probabilities of new tokens, and prompt ids once', () => {
     const reader = new CompletionStream();
     const empty = { matched_stop: null, hidden_states: null, prompt_token_ids: null };
     give(
@@ -99,7 +99,7 @@ describe('a text completion', () => {
       usage: { prompt_tokens: 1, completion_tokens: 3 },
     });
   });
-  test('that is cut is no answer, and its part is what came', () => {
+  test('that is cut throws, and its part has the received tokens', () => {
     const reader = new CompletionStream();
     expect(reader.part()).toBeNull();
     give(reader, piece('one', [8]) + piece(' two', [9]));
@@ -110,10 +110,10 @@ describe('a text completion', () => {
       logProbs: Float32Array.of(-1, -1.125),
     });
   });
-  test('and no more than whole characters of it: what the server holds back could not be read', () => {
-    const held = new CompletionStream();
-    give(held, piece('one', [8]) + piece('', [9]));
-    expect(held.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
+  test('that is cut has only whole characters in its part', () => {
+    const partial = new CompletionStream();
+    give(partial, piece('one', [8]) + piece('', [9]));
+    expect(partial.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
     const torn = new CompletionStream();
     give(torn, piece('one', [8]) + piece('\ufffd', [9]));
     expect(torn.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
@@ -155,7 +155,7 @@ describe('a text completion', () => {
     give(reader, piece('one', [8]) + bad);
     expect(reader.part()).toBeNull();
   });
-  test('an error in its midst, a chunk that is none, a stream without ids', () => {
+  test('throws for an error event, a chunk that is no object, and missing ids', () => {
     const broken = event({ error: { message: 'the engine is dead', code: 500 } });
     expect(() => give(new CompletionStream(), piece('a', [1]) + broken)).toThrow(/the engine is dead/);
     expect(() => give(new CompletionStream(), 'data: {"choices\n\n')).toThrow(/not JSON/);
@@ -165,7 +165,7 @@ describe('a text completion', () => {
     give(silent, event({ choices: [{ text: 'a', finish_reason: 'stop' }] }) + DONE);
     expect(() => silent.end()).toThrow(/no token ids/);
   });
-  test('comments are no sign of life', () => {
+  test('comments do not count as events', () => {
     const reader = new CompletionStream();
     expect(reader.take(Buffer.from(': ping\n\n'))).toBe(false);
     expect(reader.take(Buffer.from(piece('a', [1])))).toBe(true);
@@ -188,7 +188,7 @@ describe('a text completion', () => {
 describe('a chat completion', () => {
   const delta = (change: object, more: object = {}) =>
     event({ choices: [{ index: 0, delta: change, finish_reason: null, ...more }] });
-  test('text, thinking, unknown fields, ids: the message that the whole answer has', () => {
+  test('has the text, thinking, unknown fields and ids of the unstreamed answer', () => {
     const scored = (ids: number[]) => ({
       token_ids: ids,
       logprobs: { content: ids.map((id) => ({ token: String(id), logprob: -id / 8 })) },
@@ -216,9 +216,9 @@ describe('a chat completion', () => {
       prompt_token_ids: [1, 2, 3],
     };
     fc.assert(
-      fc.property(fc.array(fc.nat(2000)), (places) => {
+      fc.property(fc.array(fc.nat(2000)), (positions) => {
         const reader = new ChatStream();
-        give(reader, stream, places);
+        give(reader, stream, positions);
         expect(reader.end()).toEqual(parseReply(Buffer.from(JSON.stringify(whole))));
       }),
     );
@@ -245,7 +245,7 @@ describe('a chat completion', () => {
       generation_log_probs: null,
     });
   });
-  test('that is cut, or broken off, is no answer', () => {
+  test('that is cut or aborted throws', () => {
     const cut = new ChatStream();
     give(cut, delta({ content: 'a' }));
     expect(() => cut.end()).toThrow(/ended before/);

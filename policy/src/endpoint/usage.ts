@@ -1,11 +1,11 @@
-/** The token counts that an endpoint reports. They are untrusted and summed into results, so odd counts are rounded or dropped. */
+/** The token counts of an answer. They are untrusted and summed into results, so odd counts are rounded or dropped. */
 
 export type Usage = { prompt_tokens: number; completion_tokens: number };
 
-/** More tokens than any prompt has; a higher count is meaningless. */
+/** A higher count is meaningless. */
 const MOST_TOKENS = 1e12;
 
-/** Null when the value is missing or is not a pair of counts. */
+/** Null for anything but a pair of counts. */
 export function parseUsage(value: unknown): Usage | null {
   const counts = value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : {};
   const prompt_tokens = count(counts.prompt_tokens);

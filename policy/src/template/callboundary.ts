@@ -1,13 +1,13 @@
 /**
- * Finds where the markup of tool calls ends and where the template's text after an answer begins. The placeholder of an answer
- * that calls tools must carry calls where templates expect them. The model sampled the markup that follows the last value,
- * so exactly that markup must be cut from the rendered text: writing it again or cutting more would corrupt the prompt.
+ * Finds where the markup of tool calls ends and the template's text after an answer begins. Where templates expect calls before
+ * results, the placeholder answers have calls. The model has already sampled the markup that follows the last value, so exactly
+ * this markup is cut from the rendered text: to write it twice or to cut more would corrupt the prompt.
  */
-import type { Message, ToolDefinition } from '@swefarm/shared';
+import type { Message } from '@swefarm/shared';
 import { AnswerError, isRefusal } from '../endpoint/errors.ts';
-import type { Post } from '../endpoint/post.ts';
 import {
   type AnswerPair,
+  type Chat,
   callPair,
   commonPrefix,
   commonSuffix,
@@ -15,7 +15,6 @@ import {
   renderTail,
   TEXT_PAIR,
 } from './placeholders.ts';
-import type { Renderer } from './renderer.ts';
 
 export type CallBoundary = {
   /** The call markup after the last value; null: the template lets results follow an answer without calls. */
@@ -26,13 +25,11 @@ export type CallBoundary = {
   cut(tail: Int32Array): Int32Array;
 };
 
-type Chat = { renderer: Renderer; tools: readonly ToolDefinition[]; post: Post };
-
 const result = (content: string): Message[] => [{ role: 'tool', tool_call_id: 'call00000', content }];
 
 /**
- * Tries three ways on a short chat and takes the first that works. The cut must lie before the first token that depends on
- * the tool result: after it, a result would be missing from the prompt.
+ * Tries three methods on a short chat and takes the first that works. The cut must lie before the first token that depends on
+ * the tool result; otherwise a part of the result would be missing from the prompt.
  *
  * @throws AnswerError `template` when none works, or what the renderer throws
  */
@@ -44,27 +41,21 @@ export async function findCallBoundary(chat: Chat): Promise<CallBoundary> {
     return { markup: null, heading: plain.heading, cut: (ids) => ids };
   const why = 'refused' in plain ? plain.refused : null;
   if ('refused' in called) throw why ?? called.refused;
-  // The token that ends an answer without calls.
   const before = called.tail.subarray(0, called.heading);
-  const { renderer, tools, post } = chat;
-  const [end] = await renderTail(renderer, TEXT_PAIR, [{ role: 'user', content: 'and?' }], tools, post);
+  const [end] = await renderTail(chat, TEXT_PAIR, [{ role: 'user', content: 'and?' }]);
   const byEnd = before.indexOf(end ?? -1);
   if (byEnd !== -1) return boundaryAt(before, byEnd);
-  // The model may end calls with their own token.
   const byClosing = await closingAt(calls[0], before, chat);
   if (byClosing >= 0) return boundaryAt(before, byClosing);
   throw why ?? new AnswerError('template', 'no end of turn between an answer and its tool results');
 }
 
-/** What the template writes after an answer that a tool result follows; `heading`: its tokens before the result's text. */
+/** The template's text between an answer and the end of a tool result; `heading`: its tokens before the result's text. */
 type Tail = { tail: Int32Array; heading: number };
 
-/** `refused`: the template cannot render it. Throws the faults of the rendering endpoint: they say nothing about the template. */
-async function resultAfter(
-  answers: AnswerPair,
-  { renderer, tools, post }: Chat,
-): Promise<Tail | { refused: unknown }> {
-  const after = (content: string) => renderTail(renderer, answers, result(content), tools, post);
+/** `refused`: the template cannot render the chat. Throws other errors of the rendering endpoint. */
+async function resultAfter(answers: AnswerPair, chat: Chat): Promise<Tail | { refused: unknown }> {
+  const after = (content: string) => renderTail(chat, answers, result(content));
   try {
     const [tail, other] = await Promise.all([after('out'), after('different')]);
     const heading = commonPrefix(tail, other);
@@ -79,9 +70,9 @@ async function resultAfter(
 const isMarkupBefore = (plain: Int32Array, { tail, heading }: Tail): boolean =>
   endsWith(tail, plain) && tail.length - plain.length <= heading;
 
-/** Where the end of a turn begins in `tail`. Chats that end with the answer show its length: that of an answer without calls. */
-async function closingAt(call: Message, tail: Int32Array, { renderer, tools, post }: Chat): Promise<number> {
-  const closings = [call, ...TEXT_PAIR].map((answer) => renderClosed(renderer, answer, tools, post));
+/** The index in `tail` at which the end of a turn begins; -1 when unknown. Chats that end with the answer show its length. */
+async function closingAt(call: Message, tail: Int32Array, chat: Chat): Promise<number> {
+  const closings = [call, ...TEXT_PAIR].map((answer) => renderClosed(chat, answer));
   const [called = tail, yes = tail, no = tail] = await Promise.all(closings);
   for (let length = tail.length; length > 0; length--) {
     if (endsWith(called, tail.subarray(0, length))) return length - commonSuffix(yes, no);
@@ -96,7 +87,7 @@ function boundaryAt(before: Int32Array, length: number): CallBoundary {
     heading: before.length - length,
     cut(tail) {
       if (markup.every((id, at) => tail[at] === id)) return tail.subarray(markup.length);
-      throw new AnswerError('template', 'the chat template writes the end of calls now one way, now another');
+      throw new AnswerError('template', 'the chat template does not always write the same end of calls');
     },
   };
 }

@@ -23,11 +23,11 @@ describe('arguments of calls', () => {
       expect(render(source, calling('{"command":"ls","n":2}'))).toBe('command=ls;n=2;');
     },
   );
-  test('are text for a template that takes nothing else', () => {
+  test('are text for a template that accepts only text', () => {
     const source = OF_CALL("{{ c.function.arguments.strip() + '|' }}");
     expect(render(source, calling(' {"command":"ls"} '))).toBe('{"command":"ls"}|');
   });
-  test('are text for a template that joins them to other text, whatever else is said', () => {
+  test('are text for a template that joins them to other text', () => {
     const source = `{{ messages[0].content }}${OF_CALL("{{ '<' + c.function.arguments + '>' }}")}`;
     for (const content of ['go', '[object Map]']) {
       const messages: Message[] = [{ role: 'user', content }, ...calling('{"command":"ls"}').slice(1)];
@@ -40,7 +40,7 @@ describe('arguments of calls', () => {
     ];
     expect(render(walks, messages)).toBe('[object Map]command=ls');
   });
-  test('that are no JSON stay what they are', () => {
+  test('that are not JSON stay text', () => {
     const source = OF_CALL('{{ c.function.arguments if c.function.arguments is string else 1 }}');
     expect(render(source, calling('{"command"'))).toBe('{"command"');
   });
@@ -57,7 +57,7 @@ test.each([
   expect(fault).toThrow(/leave --tokenizer out .* or give a chat_template in --extra-body/);
 });
 
-test('the head of the next answer is written or left out; the tokens and switches of the run are there', () => {
+test("the head of the next answer is optional, and the template gets the run's variables", () => {
   const source = "{{ bos_token }}{{ 'A:' if add_generation_prompt }}";
   expect([render(source, [], true), render(source, [], false)]).toEqual(['<s>A:', '<s>']);
 });

@@ -1,8 +1,9 @@
-/** Renders a model's chat template from the same values as servers do, with errors that name the remedy. */
+/** Renders a model's chat template with the same values as servers. */
 import { Template } from '@huggingface/jinja';
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import { errorMessage } from '@swefarm/shared';
 import { AnswerError } from '../endpoint/errors.ts';
+import { tryParseJson } from '../toolcalls/json.ts';
 
 export type RenderChat = (
   messages: readonly Message[],
@@ -11,7 +12,7 @@ export type RenderChat = (
 ) => string;
 
 /**
- * @param variables values for the template beside the chat: its tokens and its own switches
+ * @param variables further values for the template: its special tokens and switches
  * @returns a function that throws AnswerError `template` when the template fails
  */
 export function createChatTemplate(source: string, variables: Readonly<Record<string, unknown>>): RenderChat {
@@ -31,7 +32,7 @@ export function createChatTemplate(source: string, variables: Readonly<Record<st
       const written = render(asObjects);
       const joined = hasCalls ? mapsIn(written) : 0;
       const text = joined > 0 ? attempt(() => render(messages)) : null;
-      // A `[object Map]` that a person or a tool wrote is in both renderings.
+      // Both renderings contain an `[object Map]` of a person or a tool.
       return text !== null && mapsIn(text) < joined ? text : written;
     } catch (error) {
       // Some templates join the arguments to other text and need them as a string.
@@ -47,7 +48,7 @@ export function createChatTemplate(source: string, variables: Readonly<Record<st
   };
 }
 
-/** Counts objects that were joined to other text, which the engine does without an error. */
+/** Counts objects that the engine concatenated with text without an error. */
 const mapsIn = (written: string): number => written.split('[object Map]').length - 1;
 
 function attempt(render: () => string): string | null {
@@ -58,7 +59,7 @@ function attempt(render: () => string): string | null {
   }
 }
 
-/** Parses arguments of calls to objects, which templates iterate over and servers pass; arguments that are not JSON stay text. */
+/** Parses the arguments of calls, because templates iterate over objects and servers pass objects; other arguments stay text. */
 function withObjects(messages: readonly Message[]): [messages: object[], hasCalls: boolean] {
   let hasCalls = false;
   const given = messages.map((message) => {
@@ -74,11 +75,6 @@ function withObjects(messages: readonly Message[]): [messages: object[], hasCall
 }
 
 function objectOf(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? value : text;
-  } catch (error) {
-    if (error instanceof SyntaxError) return text;
-    throw error;
-  }
+  const value = tryParseJson(text);
+  return typeof value === 'object' && value !== null ? value : text;
 }

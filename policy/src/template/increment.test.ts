@@ -11,7 +11,7 @@ const never = () => Promise.reject(new Error('nothing is sent here'));
 const encode = (text: string): Int32Array => Int32Array.from(text, (character) => character.charCodeAt(0));
 const decode = (ids: Int32Array): string => String.fromCharCode(...ids);
 
-type Write = (message: Message, place: number, all: readonly Message[]) => string;
+type Write = (message: Message, index: number, all: readonly Message[]) => string;
 
 const renderer = (write: Write, head = 'A:'): Renderer => ({
   render: async (messages, _tools, _post, how = { open: true }) =>
@@ -19,7 +19,7 @@ const renderer = (write: Write, head = 'A:'): Renderer => ({
   decode: async (ids) => decode(ids),
 });
 /** An answer that ends with this text; `ended`: the model stopped by itself. */
-const said = (sampled: string, { ended = false, name = 'bash' } = {}): PreviousAnswer => ({
+const previous = (sampled: string, { ended = false, name = 'bash' } = {}): PreviousAnswer => ({
   lastId: encode(sampled).at(-1),
   ended,
   message: {
@@ -37,14 +37,14 @@ const after = async (
   ...messages: Message[]
 ): Promise<string> => {
   const increments = createIncrementer(renderer(write), []);
-  const answered = typeof sampled === 'string' ? said(sampled) : sampled;
+  const answered = typeof sampled === 'string' ? previous(sampled) : sampled;
   return decode(await increments.after(answered, messages, never));
 };
 const user: Message = { role: 'user', content: 'next' };
 const tool = (id: string): Message => ({ role: 'tool', tool_call_id: id, content: `out ${id}` });
 
-describe('what follows an answer', () => {
-  test('is not guessed when a fault keeps the template from being asked: it is asked again', async () => {
+describe('the text after an answer', () => {
+  test("is requested again after an error of the template's endpoint", async () => {
     const whole = renderer(plain);
     let faults = 1;
     const failing: Renderer = {
@@ -55,34 +55,34 @@ describe('what follows an answer', () => {
       },
     };
     const increments = createIncrementer(failing, []);
-    const next = () => increments.after(said(`<call>{}</call>${END}`), [tool('1')], never);
+    const next = () => increments.after(previous(`<call>{}</call>${END}`), [tool('1')], never);
     await expect(next()).rejects.toThrow('reset');
     expect(decode(await next())).toBe(`\ntool:out 1${END}\nA:`);
   });
-  test('begins behind the end of the turn when that was sampled, and with it when it was not', async () => {
+  test('contains the end of the turn only when the model did not sample it', async () => {
     expect(await after(plain, `yes${END}`, user)).toBe(`\nuser:next${END}\nA:`);
     expect(await after(plain, 'cut of', user)).toBe(`${END}\nuser:next${END}\nA:`);
   });
-  test('after tool calls leaves their markup to the model', async () => {
+  test('after tool calls does not repeat their markup', async () => {
     expect(await after(plain, `<call>{}</call>${END}`, tool('1'), tool('2'))).toBe(
       `\ntool:out 1${END}\ntool:out 2${END}\nA:`,
     );
   });
-  test('is what the template makes of all new messages together', async () => {
-    const grouped: Write = (message, place, all) => {
-      if (message.role !== 'tool') return plain(message, place, all);
-      const first = all[place - 1]?.role !== 'tool' ? 'user:' : '';
-      const last = all[place + 1]?.role !== 'tool' ? `${END}\n` : '';
+  test("is the template's rendering of all new messages together", async () => {
+    const grouped: Write = (message, index, all) => {
+      if (message.role !== 'tool') return plain(message, index, all);
+      const first = all[index - 1]?.role !== 'tool' ? 'user:' : '';
+      const last = all[index + 1]?.role !== 'tool' ? `${END}\n` : '';
       return `${first}[${message.content}]${last}`;
     };
     expect(await after(grouped, END, tool('1'), tool('2'))).toBe(`\nuser:[out 1][out 2]${END}\nA:`);
   });
-  test('is refused where a template leaves earlier answers out', async () => {
-    const forgetful: Write = (message, place, all) =>
-      message.role === 'assistant' ? `assistant:(said)${END}\n` : plain(message, place, all);
+  test('throws for a template that omits earlier answers', async () => {
+    const forgetful: Write = (message, index, all) =>
+      message.role === 'assistant' ? `assistant:(previous)${END}\n` : plain(message, index, all);
     await expect(after(forgetful, END, user)).rejects.toMatchObject({ kind: 'template' });
   });
-  test('is refused where it depends on the answer', async () => {
+  test('throws for a template whose text depends on the answer', async () => {
     const quoting = createIncrementer(
       {
         render: async (messages) =>
@@ -91,24 +91,24 @@ describe('what follows an answer', () => {
       },
       [],
     );
-    await expect(quoting.after(said(''), [user], never)).rejects.toMatchObject({ kind: 'template' });
+    await expect(quoting.after(previous(''), [user], never)).rejects.toMatchObject({ kind: 'template' });
   });
-  test('leaves out white space before the end that the model sampled, and no word of an answer that was cut', async () => {
+  test('omits white space before a sampled end, and no text of an answer that was cut', async () => {
     const spaced: Write = ({ role, content }) => `${role}\n${content}\n${END}\n`;
-    expect(await after(spaced, said(END, { ended: true }), user)).toBe(`\nuser\nnext\n${END}\nA:`);
-    expect(await after(spaced, said(END, { ended: true }), tool('1'))).toBe(`\ntool\nout 1\n${END}\nA:`);
-    // A line break at the end of the answer itself is not the end of the turn.
-    expect(await after(plain, said('a\n'), user)).toBe(`${END}\nuser:next${END}\nA:`);
-    expect(await after(plain, said('\u0009', { ended: true }), user)).toBe(`${END}\nuser:next${END}\nA:`);
+    expect(await after(spaced, previous(END, { ended: true }), user)).toBe(`\nuser\nnext\n${END}\nA:`);
+    expect(await after(spaced, previous(END, { ended: true }), tool('1'))).toBe(`\ntool\nout 1\n${END}\nA:`);
+    // A line break that ends the answer is not the end of the turn.
+    expect(await after(plain, previous('a\n'), user)).toBe(`${END}\nuser:next${END}\nA:`);
+    expect(await after(plain, previous('\u0009', { ended: true }), user)).toBe(`${END}\nuser:next${END}\nA:`);
   });
 });
 
 const [CALL, TOOL, USER] = ['\u0002', '\u0003', '\u0004'];
 const refusing = (write: Write): Write => {
-  return (message, place, all) => {
-    if (message.role === 'tool' && !all[place - 1]?.tool_calls && all[place - 1]?.role !== 'tool')
+  return (message, index, all) => {
+    if (message.role === 'tool' && !all[index - 1]?.tool_calls && all[index - 1]?.role !== 'tool')
       throw new AnswerError('template', 'no previous assistant message with a tool call');
-    return write(message, place, all);
+    return write(message, index, all);
   };
 };
 
@@ -118,51 +118,51 @@ describe('tool results', () => {
     if (message.tool_calls) return `to=bash:${callsOf(message)}${CALL}`;
     return `${message.role}:${message.content}${END}`;
   });
-  test('are all there where calls end with another token than answers', async () => {
-    expect(await after(channels, said(`<call>{}</call>${CALL}`), tool('1'), tool('2'))).toBe(
+  test('are complete where calls and answers end with different tokens', async () => {
+    expect(await after(channels, previous(`<call>{}</call>${CALL}`), tool('1'), tool('2'))).toBe(
       `tool:out 1${END}tool:out 2${END}A:`,
     );
-    expect(await after(channels, said('<call>{}</call>'), tool('1'))).toBe(`${CALL}tool:out 1${END}A:`);
+    expect(await after(channels, previous('<call>{}</call>'), tool('1'))).toBe(`${CALL}tool:out 1${END}A:`);
   });
   /** Like GLM: only the next role ends a turn. */
   const roles: Write = (message) =>
     `${message.role === 'tool' ? TOOL : USER}${message.content}${callsOf(message)}`;
-  test('are all there where the next role ends the turn', async () => {
+  test('are complete where the next role ends the turn', async () => {
     for (const sampled of [TOOL, '']) {
-      expect(await after(roles, said(`<call>{}</call>${sampled}`), tool('1'))).toBe(
+      expect(await after(roles, previous(`<call>{}</call>${sampled}`), tool('1'))).toBe(
         `${sampled === '' ? TOOL : ''}out 1A:`,
       );
     }
   });
-  test('come under the names of the calls', async () => {
-    const named = refusing((message, place, all) => {
-      const call = all[place - 1]?.tool_calls?.[0];
+  test('have the names of the calls', async () => {
+    const named = refusing((message, index, all) => {
+      const call = all[index - 1]?.tool_calls?.[0];
       return `${call ? `${call.function.name}:` : ''}${message.content}${callsOf(message)}${END}`;
     });
-    const sampled = (name: string) => said(END, { name });
+    const sampled = (name: string) => previous(END, { name });
     expect(await after(named, sampled('submit_solution'), tool('1'))).toBe(`submit_solution:out 1${END}A:`);
     expect(await after(named, sampled(`x${END}\n`), tool('1'))).toBe(`bash:out 1${END}A:`);
   });
-  test('may hold whatever ends a turn or a call', async () => {
+  test('may contain the text that ends a turn or a call', async () => {
     const results: Message[] = [{ role: 'tool', tool_call_id: '1', content: `a${END}b</call>${CALL}` }];
     for (const write of [plain, channels, roles]) {
-      expect(await after(write, said('<call>{}</call>'), ...results)).toContain(`a${END}b</call>${CALL}`);
+      expect(await after(write, previous('<call>{}</call>'), ...results)).toContain(`a${END}b</call>${CALL}`);
     }
   });
-  test('are refused where the template leaves them out', async () => {
-    const deaf: Write = (message, place, all) => (message.role === 'tool' ? '' : plain(message, place, all));
+  test('throw for a template that omits them', async () => {
+    const deaf: Write = (message, index, all) => (message.role === 'tool' ? '' : plain(message, index, all));
     await expect(after(deaf, END, tool('1'))).rejects.toMatchObject({
       kind: 'template',
       message: expect.stringMatching(/leaves tool results out/),
     });
   });
-  test('follow calls that nothing ends, even where they may not follow anything else', async () => {
+  test('follow calls without an end, even where they may follow nothing else', async () => {
     const bare = refusing((message) => `${message.role}:${message.content}${callsOf(message)}`);
-    expect(await after(bare, said('<call>{}</call>'), tool('1'))).toBe('tool:out 1A:');
+    expect(await after(bare, previous('<call>{}</call>'), tool('1'))).toBe('tool:out 1A:');
   });
-  test('are refused, with what the template says, where no way shows the end of the calls', async () => {
-    const odd = refusing((message, place, all) =>
-      place === all.length - 1 && message.tool_calls
+  test("throw the template's error where no method finds the end of the calls", async () => {
+    const odd = refusing((message, index, all) =>
+      index === all.length - 1 && message.tool_calls
         ? 'later'
         : `${message.role}${callsOf(message)}${message.content}`,
     );

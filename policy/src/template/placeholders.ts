@@ -1,8 +1,11 @@
-/** Placeholder chats that stand for the real one: short answers, and what two renderings of them have in common. */
+/** Short placeholder answers, and the comparison of two renderings with them. */
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import { AnswerError } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
 import type { Renderer } from './renderer.ts';
+
+/** The model's chat template with its tools, and the transport to the endpoint that renders it. */
+export type Chat = { renderer: Renderer; tools: readonly ToolDefinition[]; post: Post };
 
 /** Two different answers: the common end of the renderings after them contains no part of either answer. */
 export type AnswerPair = readonly [Message, Message];
@@ -14,36 +17,30 @@ export const TEXT_PAIR: AnswerPair = [
 
 const QUESTION: Message = { role: 'user', content: 'well?' };
 
-/** What the template writes after either answer. */
+/** The template's text after either answer. Throws AnswerError `template` when it cannot be found. */
 export async function renderTail(
-  renderer: Renderer,
-  sides: AnswerPair,
+  { renderer, tools, post }: Chat,
+  answers: AnswerPair,
   messages: readonly Message[],
-  tools: readonly ToolDefinition[],
-  post: Post,
 ): Promise<Int32Array> {
   const [one, other] = await Promise.all(
-    sides.map((answer) => renderer.render([QUESTION, answer, ...messages], tools, post)),
+    answers.map((answer) => renderer.render([QUESTION, answer, ...messages], tools, post)),
   );
   const length = commonSuffix(one ?? [], other ?? []);
-  // Equal from the first token on: the template leaves the answer out, so its end cannot be found.
+  // Renderings that are equal as a whole do not contain the answer, so the end of the answer cannot be found.
   if (one && other && length > 0 && length < Math.min(one.length, other.length))
     return one.subarray(one.length - length);
   throw new AnswerError(
     'template',
-    'what the chat template writes after an answer cannot be told from the answer',
+    "the chat template's text after an answer cannot be separated from the answer",
   );
 }
 
 /** Renders a chat that ends with the answer, without the head of a next one. */
-export const renderClosed = (
-  renderer: Renderer,
-  answer: Message,
-  tools: readonly ToolDefinition[],
-  post: Post,
-) => renderer.render([QUESTION, answer], tools, post, { open: false });
+export const renderClosed = ({ renderer, tools, post }: Chat, answer: Message): Promise<Int32Array> =>
+  renderer.render([QUESTION, answer], tools, post, { open: false });
 
-/** Answers with one call for each tool result of `messages`, under the real calls' names. */
+/** Two answers with one call for each tool result of `messages`, with the names of the real calls. */
 export function callPair(messages: readonly Message[], answered: Message | null): AnswerPair {
   const nameOf = (id: string | undefined): string => {
     const name = answered?.tool_calls?.find((call) => call.id === id)?.function.name ?? '';
@@ -54,8 +51,8 @@ export function callPair(messages: readonly Message[], answered: Message | null)
     content: '',
     tool_calls: messages
       .filter(({ role }) => role === 'tool')
-      .map(({ tool_call_id: id }, place) => ({
-        id: id ?? `call${String(place).padStart(5, '0')}`,
+      .map(({ tool_call_id: id }, index) => ({
+        id: id ?? `call${String(index).padStart(5, '0')}`,
         type: 'function' as const,
         function: { name: nameOf(id), arguments: JSON.stringify({ command }) },
       })),
@@ -66,16 +63,16 @@ export function callPair(messages: readonly Message[], answered: Message | null)
 type Ids = Int32Array | readonly number[];
 
 /** Counts equal tokens from one end on. */
-export function alike(one: Ids, other: Ids, at: (ids: Ids, place: number) => number | undefined): number {
+function countEqual(one: Ids, other: Ids, at: (ids: Ids, index: number) => number | undefined): number {
   let length = 0;
   while (length < one.length && length < other.length && at(one, length) === at(other, length)) length++;
   return length;
 }
 
-/** How many tokens the common end of two renderings has. */
+/** The number of tokens in the common end of two renderings. */
 export const commonSuffix = (one: Ids, other: Ids): number =>
-  alike(one, other, (ids, place) => ids.at(-1 - place));
+  countEqual(one, other, (ids, index) => ids.at(-1 - index));
 
-/** How many tokens the common start of two tails has; what follows it comes from the messages. */
+/** The number of tokens in the common start of two tails; the tokens after it come from the messages. */
 export const commonPrefix = (one: Int32Array, other: Int32Array): number =>
-  alike(one, other, (ids, place) => ids[place]);
+  countEqual(one, other, (ids, index) => ids[index]);

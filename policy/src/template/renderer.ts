@@ -4,11 +4,12 @@ import type { Message, PolicyConfig, ToolDefinition } from '@swefarm/shared';
 import { AnswerError } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
 import { parseIds } from '../tokens/ids.ts';
+import { tryParseJson } from '../toolcalls/json.ts';
 
 export type Renderer = {
   /**
    * Renders the chat with the head of the next answer, or without it (`open: false`).
-   * Throws what `post` throws, or AnswerError `template` where the template cannot render it.
+   * Throws errors of `post`, or AnswerError `template` where the template cannot render the chat.
    */
   render(
     messages: readonly Message[],
@@ -16,7 +17,7 @@ export type Renderer = {
     post: Post,
     how?: { open: boolean },
   ): Promise<Int32Array>;
-  /** The text of these ids. Throws what `post` throws, or AnswerError. */
+  /** Throws errors of `post`, or AnswerError. */
   decode(ids: Int32Array, post: Post): Promise<string>;
 };
 
@@ -61,11 +62,5 @@ function serverRenderer(model: string, template: Readonly<Record<string, unknown
   };
 }
 
-function fieldOf(answer: string, field: string): unknown {
-  try {
-    return (JSON.parse(answer) as Record<string, unknown> | null)?.[field];
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
-}
+const fieldOf = (answer: string, field: string): unknown =>
+  (tryParseJson(answer) as Record<string, unknown> | null | undefined)?.[field];

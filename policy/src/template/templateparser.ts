@@ -1,26 +1,20 @@
-/** Finds the parser of a model's tool calls from how its own chat template writes a call. */
-import type { ToolDefinition } from '@swefarm/shared';
+/** Finds the parser of a model's tool calls: the one that reads a call as the chat template writes it. */
 import { isRefusal } from '../endpoint/errors.ts';
-import type { Post } from '../endpoint/post.ts';
 import type { CallParser } from '../toolcalls/callparser.ts';
 import { parserOfCall } from '../toolcalls/registry.ts';
-import { callPair, commonPrefix, renderClosed, TEXT_PAIR } from './placeholders.ts';
-import type { Renderer } from './renderer.ts';
+import { type Chat, callPair, commonPrefix, renderClosed, TEXT_PAIR } from './placeholders.ts';
 
-/** Returns `auto` where the template writes no call of a known form. Throws the faults of `post`, but not its refusals. */
-export async function findTemplateParser(
-  renderer: Renderer,
-  tools: readonly ToolDefinition[],
-  post: Post,
-): Promise<CallParser | 'auto'> {
+/** Returns `auto` where the template writes no call of a known form. Throws the errors of `post` except refusals. */
+export async function findTemplateParser(chat: Chat): Promise<CallParser | 'auto'> {
   const [called] = callPair([{ role: 'tool', content: '', tool_call_id: 'call00000' }], null);
   const call = called.tool_calls?.[0]?.function;
   try {
     const [withCall, withText] = await Promise.all(
-      [called, TEXT_PAIR[0]].map((answer) => renderClosed(renderer, answer, tools, post)),
+      [called, TEXT_PAIR[0]].map((answer) => renderClosed(chat, answer)),
     );
     if (!withCall || !withText || !call) return 'auto';
-    const written = await renderer.decode(withCall.subarray(commonPrefix(withCall, withText)), post);
+    const ids = withCall.subarray(commonPrefix(withCall, withText));
+    const written = await chat.renderer.decode(ids, chat.post);
     return parserOfCall(written, call) ?? 'auto';
   } catch (error) {
     if (isRefusal(error)) return 'auto';

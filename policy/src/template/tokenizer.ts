@@ -1,4 +1,4 @@
-/** A renderer from a local tokenizer folder, for endpoints without /tokenize. It is loaded only when a run names one. */
+/** A renderer from a local tokenizer folder, for endpoints without /tokenize. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';

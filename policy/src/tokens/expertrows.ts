@@ -15,16 +15,15 @@ import {
 /** `keep`: store them where the endpoint sends them; `require`: fail a turn without them. */
 export type ExpertMode = 'drop' | 'keep' | 'require';
 
-/** The mode that follows from a run's settings. */
 export function expertModeOf(policy: Pick<PolicyConfig, 'routed_experts' | 'require_tokens'>): ExpertMode {
   if (policy.routed_experts !== 'auto') return policy.routed_experts;
   return policy.require_tokens ? 'keep' : 'drop';
 }
 
-/** What earlier turns of a rollout stored: rows of the tokens below `known`, without the last token of an answer. */
+/** The rows that earlier turns stored: of the tokens below `known`, without the last token of an answer. */
 export type ExpertLedger = ExpertShape & { known: number; bytes: number };
 
-type Place = {
+type TurnPosition = {
   /** Number of the turn, from 1, for messages. */
   turn: number;
   /** Tokens of prompt and answer. */
@@ -34,7 +33,7 @@ type Place = {
 };
 
 /**
- * The new rows of one turn and the ledger that includes them; null when none are kept.
+ * The new rows of one turn and the ledger that includes them; null when no rows are stored.
  *
  * @throws RolloutFailure `policy_tokens` for required rows that are missing, and for unusable rows
  */
@@ -42,54 +41,54 @@ export function recordExperts(
   before: ExpertLedger | null,
   found: ExpertsFound | null,
   mode: ExpertMode,
-  place: Place,
+  position: TurnPosition,
 ): { kept: TurnExperts; ledger: ExpertLedger } | null {
   if (mode === 'drop') return null;
   if (found === null) {
     if (mode === 'keep') return null;
     throw unusable(
-      place,
+      position,
       'there are none; the server must be started to return them (vLLM: --enable-return-routed-experts)',
     );
   }
-  if (found.flaw !== undefined) throw unusable(place, found.flaw);
-  requireUsable(before, found, place);
-  // The row of an answer's last token is padding, or missing, until the next prompt is read.
-  const start = Math.max(0, Math.min(before?.known ?? 0, place.prefix - 1));
+  if (found.flaw !== undefined) throw unusable(position, found.flaw);
+  requireUsable(before, found, position);
+  // The row of an answer's last token is padding or missing until the server reads the next prompt.
+  const start = Math.max(0, Math.min(before?.known ?? 0, position.prefix - 1));
   const { dtype, layers, top_k } = found;
   const size = (found.rows - start) * layers * top_k * ID_BYTES[dtype];
   const bytes = (before?.bytes ?? 0) + size;
   if (bytes > MOST.expertBytes) {
     throw unusable(
-      place,
+      position,
       `with them the rollout has ${bytes} bytes of experts, and kept are ${MOST.expertBytes}: shorten it (--max-sequence-tokens)`,
     );
   }
-  const kept = { dtype, layers, top_k, start, rows: decoded(found, start, place) };
-  return { kept, ledger: { dtype, layers, top_k, known: place.total - 1, bytes } };
+  const kept = { dtype, layers, top_k, start, rows: decoded(found, start, position) };
+  return { kept, ledger: { dtype, layers, top_k, known: position.total - 1, bytes } };
 }
 
-function decoded(found: RoutedExperts, start: number, place: Place): Int8Array {
+function decoded(found: RoutedExperts, start: number, position: TurnPosition): Int8Array {
   try {
     return found.decode(start, found.rows);
   } catch (error) {
-    throw error instanceof ExpertFormatError ? unusable(place, error.message) : error;
+    throw error instanceof ExpertFormatError ? unusable(position, error.message) : error;
   }
 }
 
-function requireUsable(before: ExpertLedger | null, found: RoutedExperts, place: Place): void {
+function requireUsable(before: ExpertLedger | null, found: RoutedExperts, position: TurnPosition): void {
   const { rows } = found;
-  const { total } = place;
-  // The last sampled token went through no layer: some servers omit its row, others pad it.
+  const { total } = position;
+  // The last sampled token passed no layer: some servers omit its row, others pad it.
   if (rows !== total && rows !== total - 1) {
     const less =
       rows < total - 1 ? ' (a server that leaves out the rows of a cached prefix cannot be used)' : '';
-    throw unusable(place, `${rows} rows for ${total} tokens, expected one a token or one less${less}`);
+    throw unusable(position, `${rows} rows for ${total} tokens, expected one a token or one less${less}`);
   }
   if (before && !isSameShape(before, found)) {
-    throw unusable(place, `${describeShape(found)}, and earlier turns had ${describeShape(before)}`);
+    throw unusable(position, `${describeShape(found)}, and earlier turns had ${describeShape(before)}`);
   }
 }
 
-const unusable = ({ turn }: Place, why: string): RolloutFailure =>
+const unusable = ({ turn }: TurnPosition, why: string): RolloutFailure =>
   new RolloutFailure('policy_tokens', `turn ${turn}: routed_experts: ${why}`);

@@ -1,4 +1,4 @@
-/** The experts of a mixture-of-experts model, in every server's form: cut out of the answer, checked against the tokens, stored once. */
+/** The experts of a mixture-of-experts model in every server's form. */
 
 import { MOST } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
@@ -48,9 +48,9 @@ const answer = (experts: unknown, where: 'message' | 'choice' = 'message', more:
   );
 
 const readable = (body: Buffer): RoutedExperts => {
-  const { routed_experts: told } = parseReply(body);
-  if (!told || told.flaw !== undefined) throw new Error(`not read: ${told?.flaw}`);
-  return told;
+  const { routed_experts: experts } = parseReply(body);
+  if (!experts || experts.flaw !== undefined) throw new Error(`not read: ${experts?.flaw}`);
+  return experts;
 };
 
 describe('forms', () => {
@@ -65,11 +65,11 @@ describe('forms', () => {
       }),
     ],
   ])('%s', (_, body) => {
-    const told = readable(body);
-    expect(told).toMatchObject({ dtype: 'int16', rows: 7, layers: 3, top_k: 2 });
+    const experts = readable(body);
+    expect(experts).toMatchObject({ dtype: 'int16', rows: 7, layers: 3, top_k: 2 });
     for (let from = 0; from < 7; from++) {
       for (let to = from + 1; to <= 7; to++) {
-        expect(Buffer.from(told.decode(from, to))).toEqual(bytesOf(values.slice(from * 6, to * 6)));
+        expect(Buffer.from(experts.decode(from, to))).toEqual(bytesOf(values.slice(from * 6, to * 6)));
       }
     }
   });
@@ -80,31 +80,33 @@ describe('forms', () => {
     ['int32', '<i4', Int32Array],
   ] as const)('%s', (dtype, descr, of) => {
     const values = new of(ids(5, 3, 1).map((id) => id * 7));
-    const told = readable(answer(npy(values, descr, [5, 3, 1]), 'choice'));
-    expect(told).toMatchObject({ dtype, rows: 5 });
-    expect(Buffer.from(told.decode(0, 5))).toEqual(bytesOf(values));
+    const experts = readable(answer(npy(values, descr, [5, 3, 1]), 'choice'));
+    expect(experts).toMatchObject({ dtype, rows: 5 });
+    expect(Buffer.from(experts.decode(0, 5))).toEqual(bytesOf(values));
   });
 });
 
 test('from the completions endpoint', () => {
   const choice = { text: 'x', token_ids: [1], routed_experts: npy(ids(7, 3, 2), '<i2', [7, 3, 2]) };
-  const { routed_experts: told } = parseCompletion(Buffer.from(JSON.stringify({ choices: [choice] })));
-  expect(told).toMatchObject({ dtype: 'int16', rows: 7, layers: 3, top_k: 2 });
+  const { routed_experts: experts } = parseCompletion(Buffer.from(JSON.stringify({ choices: [choice] })));
+  expect(experts).toMatchObject({ dtype: 'int16', rows: 7, layers: 3, top_k: 2 });
 });
 
-test('they never reach the message, nor the parser, whatever they are', () => {
+test('experts reach neither the message nor the JSON parser', () => {
   const plain = parseReply(answer(undefined)).message;
   const text = nrlre(ids(7, 3, 2), 'int16', [7, 3, 2]);
   const { json } = extractExperts(answer(text));
   expect(json.toString()).not.toContain('nrlre1');
   expect(json.length).toBeLessThan(answer(undefined).length + 40);
-  for (const told of [text, 'no base64 at all', '"\\"quoted', [[[1, 2]]], { a: 1 }, null, 7]) {
-    expect(parseReply(answer(told)).message).toEqual(plain);
-    expect(parseReply(answer(told, 'choice')).message).toEqual(plain);
+  for (const experts of [text, 'no base64 at all', '"\\"quoted', [[[1, 2]]], { a: 1 }, null, 7]) {
+    expect(parseReply(answer(experts)).message).toEqual(plain);
+    expect(parseReply(answer(experts, 'choice')).message).toEqual(plain);
   }
-  // A text that only mentions the key stays a text.
-  const said = JSON.stringify({ choices: [{ message: { content: 'a "routed_experts": "nrlre1:x" b' } }] });
-  expect(parseReply(Buffer.from(said)).message.content).toBe('a "routed_experts": "nrlre1:x" b');
+  // A text that contains the key stays a text.
+  const mentioned = JSON.stringify({
+    choices: [{ message: { content: 'a "routed_experts": "nrlre1:x" b' } }],
+  });
+  expect(parseReply(Buffer.from(mentioned)).message.content).toBe('a "routed_experts": "nrlre1:x" b');
 });
 
 test.each<[string, unknown, RegExp]>([
@@ -115,12 +117,16 @@ test.each<[string, unknown, RegExp]>([
   ['floats', npy(ids(2, 1, 1), '<f2', [2, 1, 1]), /it is <f2/],
   ['two dimensions', npy(ids(2, 1, 1), '<i2', [2, 1]), /\[2, 1\]/],
   ['columns first', npy(ids(2, 1, 1), '<i2', [2, 1, 1], 'True'), /fortran_order/],
-  ['fewer bytes than told', nrlre(ids(2, 1, 1), 'int16', [3, 1, 1]), /4 bytes, and 3 rows .* have 6/],
-  ['more bytes than told', nrlre(ids(4, 1, 1), 'int16', [3, 1, 1]), /8 bytes/],
+  [
+    'fewer bytes than the header requires',
+    nrlre(ids(2, 1, 1), 'int16', [3, 1, 1]),
+    /4 bytes, and 3 rows .* have 6/,
+  ],
+  ['more bytes than the header requires', nrlre(ids(4, 1, 1), 'int16', [3, 1, 1]), /8 bytes/],
   ['a giant', 'nrlre1:int32:999999999x999999999x999999999:AAAA', /3 bytes/],
   ['no rows', 'nrlre1:int8:0x1x1:', /expected are integers/],
-])('%s: not read, and said why', (_, told, why) => {
-  expect(parseReply(answer(told)).routed_experts).toEqual({ flaw: expect.stringMatching(why) });
+])('%s: not read, and mentioned why', (_, experts, why) => {
+  expect(parseReply(answer(experts)).routed_experts).toEqual({ flaw: expect.stringMatching(why) });
 });
 
 type Lengths = [prompt: number, answer: number];
@@ -130,16 +136,16 @@ const TURNS: Lengths[] = [
   [1, 1],
 ];
 
-/** A rollout as a server answers it: each answer has a row for every token so far. */
-function play(turns: readonly Lengths[], mode: ExpertMode, tell: (total: number) => string | undefined) {
+/** A rollout in which each answer has a row for every token so far. */
+function play(turns: readonly Lengths[], mode: ExpertMode, expertsOf: (total: number) => string | undefined) {
   const ledger = openLedger();
   let seen = 0;
   return turns.map(([prompt, generated], at) => {
     const total = seen + prompt + generated;
     const all = Int32Array.from({ length: total }, (_, id) => id);
-    const told = tell(total);
+    const experts = expertsOf(total);
     const reply = {
-      ...parseReply(answer(told)),
+      ...parseReply(answer(experts)),
       prompt_token_ids: all.slice(0, seen + prompt),
       generation_token_ids: all.slice(seen + prompt),
       generation_log_probs: new Float32Array(generated),
@@ -149,9 +155,9 @@ function play(turns: readonly Lengths[], mode: ExpertMode, tell: (total: number)
   });
 }
 
-describe('what is stored', () => {
+describe('stored rows', () => {
   const whole = (total: number) => nrlre(ids(total, 2, 2), 'int16', [total, 2, 2]);
-  test('are the rows that are new, and the one that replaces the padding of the last token', () => {
+  test('are the new rows and the row that replaces the padding of the last token', () => {
     const stored = play(TURNS, 'keep', whole);
     expect(stored.map((one) => [one?.start, one && one.rows.length / 8])).toEqual([
       [0, 7],
@@ -161,7 +167,7 @@ describe('what is stored', () => {
     const last = stored.at(-1);
     expect(Buffer.from(last?.rows ?? [])).toEqual(bytesOf(ids(3, 2, 2, 13)));
   });
-  test('a turn that is told none leaves a gap that the next one fills', () => {
+  test('a turn without experts leaves a gap that the next turn fills', () => {
     const stored = play(TURNS, 'keep', (total) => (total === 14 ? undefined : whole(total)));
     expect(stored.map((one) => one && [one.start, one.rows.length / 8])).toEqual([
       [0, 7],
@@ -169,7 +175,7 @@ describe('what is stored', () => {
       [6, 10],
     ]);
   });
-  test('nothing without the setting', () => {
+  test('are none without the setting', () => {
     expect(play([[5, 2]], 'drop', whole)).toEqual([undefined]);
     expect(play([[5, 2]], 'drop', () => 'rubbish')).toEqual([undefined]);
     expect(play([[5, 2]], 'keep', () => undefined)).toEqual([undefined]);
@@ -187,7 +193,7 @@ describe('what is stored', () => {
       (total) => (total > 7 ? nrlre(ids(total, 1, 4), 'int16', [total, 1, 4]) : whole(total)),
       /turn 2: .*int16 of 1 layers x 4, and earlier turns had int16 of 2 layers x 2/,
     ],
-  ])('%s: the rollout fails by name', (_, mode, tell, why) => {
+  ])('%s: the rollout fails by name', (_, mode, expertsOf, why) => {
     expect(() =>
       play(
         [
@@ -195,7 +201,7 @@ describe('what is stored', () => {
           [3, 4],
         ],
         mode,
-        tell,
+        expertsOf,
       ),
     ).toThrow(why);
     expect(() =>
@@ -205,13 +211,13 @@ describe('what is stored', () => {
           [3, 4],
         ],
         mode,
-        tell,
+        expertsOf,
       ),
     ).toThrow(expect.objectContaining({ failureClass: 'policy_tokens' }));
   });
-  test('more than a rollout may have: said with both sizes, and nothing is decoded', () => {
+  test('more than a rollout may have throw with both sizes, and are not decoded', () => {
     const ledger = openLedger();
-    const told: RoutedExperts = {
+    const experts: RoutedExperts = {
       ...{ dtype: 'int32' as const, rows: 70_000, layers: 100, top_k: 8 },
       decode: () => {
         throw new Error('decoded');
@@ -222,7 +228,7 @@ describe('what is stored', () => {
       generation_token_ids: new Int32Array(1),
       generation_log_probs: new Float32Array(1),
       usage: null,
-      routed_experts: told,
+      routed_experts: experts,
     };
     expect(() => recordTokens(ledger, reply, 1, true, 'keep')).toThrow(
       `224000000 bytes of experts, and kept are ${MOST.expertBytes}`,

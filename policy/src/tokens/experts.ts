@@ -1,10 +1,11 @@
 /**
- * Reads the experts that a mixture-of-experts model chose for each token: servers send one base64 text of megabytes. It is cut out of
- * the answer's bytes before they are parsed, and only new rows are ever decoded.
+ * Reads the experts that a mixture-of-experts model chose for each token. Servers send them as one base64 text of megabytes. It
+ * is cut out of the answer's bytes before the JSON is parsed, and only new rows are decoded.
  */
 import type { ExpertType } from '@swefarm/shared';
+import { skipBlanks } from './ids.ts';
 
-/** The rows of one answer, one per token of its whole prompt and its generation. `flaw`: why they cannot be read. */
+/** The rows of one answer, one for each token of its prompt and generation. `flaw`: why they are unreadable. */
 export type RoutedExperts = ExpertShape & {
   rows: number;
   flaw?: undefined;
@@ -14,12 +15,11 @@ export type RoutedExperts = ExpertShape & {
 export type ExpertShape = { dtype: ExpertType; layers: number; top_k: number };
 export type ExpertsFound = RoutedExperts | { flaw: string };
 
-/** The experts of an answer cannot be read; the message says why. */
+/** The message says why the experts of an answer are unreadable. */
 export class ExpertFormatError extends Error {
   override readonly name = 'ExpertFlaw';
 }
 
-/** Size of one id. */
 export const ID_BYTES: Readonly<Record<ExpertType, number>> = {
   int8: 1,
   uint8: 1,
@@ -34,8 +34,8 @@ const KEY = Buffer.from('"routed_experts"');
 const [COLON, QUOTE, BACKSLASH, NULL] = [0x3a, 0x22, 0x5c, 0x6e];
 
 /**
- * Cuts the experts out of an answer's JSON and leaves `null` in their place. The key's bytes can only be a key: inside a text the quotes
- * would be escaped. Null when the answer has none.
+ * Cuts the experts out of an answer's JSON and leaves `null` in their place. The bytes of the key are always a key: the quotes
+ * would be escaped inside a text. Null when the answer has none.
  */
 export function extractExperts(json: Buffer): { json: Buffer; experts: ExpertsFound | null } {
   const prompt = findValue(json, PROMPT_KEY);
@@ -71,17 +71,11 @@ function findValue(json: Buffer, key: Buffer): Value | null {
     if (json[start] !== QUOTE) return { flaw: 'it is no text of base64' };
     const end = json.indexOf(QUOTE, start + 1);
     const text = json.subarray(start + 1, end);
-    // Base64 needs no escapes: a text with one is left to the parser.
+    // Base64 needs no escapes.
     if (end === -1 || text.includes(BACKSLASH)) return { flaw: 'it is no text of base64' };
     return { start, end: end + 1, text };
   }
   return null;
-}
-
-function skipBlanks(json: Buffer, from: number): number {
-  let at = from;
-  while (json[at] === 0x20 || json[at] === 0x0a || json[at] === 0x0d || json[at] === 0x09) at++;
-  return at;
 }
 
 function without(json: Buffer, cuts: readonly Value[]): Buffer {
@@ -128,7 +122,7 @@ export const describeShape = ({ dtype, layers, top_k }: ExpertShape): string =>
 
 type Header = ExpertShape & {
   rows: number;
-  /** Where the array's bytes begin: in characters of the text, and in bytes after them. */
+  /** The start of the array: characters of the text, and decoded bytes behind them. */
   skip: [chars: number, bytes: number];
 };
 
@@ -202,7 +196,7 @@ function headerOf(dtype: string, shape: readonly number[], skip: Header['skip'])
   return { dtype: dtype as ExpertType, rows, layers, top_k, skip };
 }
 
-/** Characters decoded at once: decoding the whole text would make megabytes of garbage. */
+/** The text is decoded in pieces of this many characters: all at once would make megabytes of garbage. */
 const CHARS = 64 * 1024;
 
 /** Bytes `from` to `to` of what a base64 text encodes. */

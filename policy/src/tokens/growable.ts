@@ -1,9 +1,8 @@
-/** Typed arrays that double when full, so that appending a token costs the same at any length. */
+/** Typed arrays that double when full: to append a token has constant amortised cost. */
 
 export type GrowableArray<T extends Int32Array | Float32Array> = {
   readonly length: number;
   push(items: T): void;
-  /** A copy of the filled part. */
   all(): T;
 };
 

@@ -6,14 +6,14 @@ const cut = (json: string) => {
   return { text, ids: ids && Array.from(ids) };
 };
 
-test('the list leaves the text, which is JSON still', () => {
+test('the list is cut out, and the text stays JSON', () => {
   expect(cut('{"a":"é","prompt_token_ids": [1, 22,\n333 ] ,"b":[4]}')).toEqual({
     text: '{"a":"é","prompt_token_ids": null ,"b":[4]}',
     ids: [1, 22, 333],
   });
   expect(cut('{"prompt_token_ids":[2147483647]}').ids).toEqual([2147483647]);
 });
-test('only a key counts, not a text that looks like one', () => {
+test('only a key is cut out, not a text that looks like one', () => {
   const json = JSON.stringify({ content: 'say "prompt_token_ids":[6,6,6]', prompt_token_ids: [1, 2] });
   const { text, ids } = cut(json);
   expect(ids).toEqual([1, 2]);

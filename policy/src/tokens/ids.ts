@@ -1,6 +1,6 @@
 /**
- * Converts token ids between JSON and typed arrays without a list of numbers in between: each turn sends and receives
- * a prompt of 60,000 tokens, and as JavaScript lists these alone would be a megabyte of garbage a turn.
+ * Converts token ids between JSON and typed arrays without a list of numbers in between. Each turn sends and receives a prompt
+ * of up to 60,000 tokens; as JavaScript lists the ids would be a megabyte of garbage each turn.
  */
 
 const KEY = Buffer.from('"prompt_token_ids"');
@@ -8,8 +8,8 @@ const MAX_ID = 2 ** 31 - 1;
 const [COLON, OPEN, CLOSE, COMMA, ZERO, NINE] = [0x3a, 0x5b, 0x5d, 0x2c, 0x30, 0x39];
 
 /**
- * Cuts the first list of prompt ids out of an answer's JSON and leaves `null` in its place. The key's bytes can only be a
- * key: inside a text the quotes would be escaped. An empty list, or a list of anything but ids, stays in place.
+ * Cuts the first list of prompt ids out of an answer's JSON and leaves `null` in its place. The bytes of the key are always a
+ * key: the quotes would be escaped inside a text. A list that is empty or contains anything but ids stays.
  */
 export function extractPromptIds(json: Buffer): { text: string; ids: Int32Array | null } {
   const key = json.indexOf(KEY);
@@ -20,7 +20,7 @@ export function extractPromptIds(json: Buffer): { text: string; ids: Int32Array 
   return { text: `${json.toString('utf8', 0, start)}null${json.toString('utf8', end + 1)}`, ids };
 }
 
-/** Where the list after a key begins; -1 when its value is not a list. */
+/** The index of the list after a key; -1 when its value is not a list. */
 function openingOf(json: Buffer, from: number): number {
   let at = skipBlanks(json, from);
   if (json[at] !== COLON) return -1;
@@ -49,13 +49,14 @@ function parseIdBytes(json: Buffer, from: number, end: number): Int32Array | nul
   return ids.slice(0, count);
 }
 
-function skipBlanks(json: Buffer, from: number): number {
+/** The index of the next byte that is not JSON white space. */
+export function skipBlanks(json: Buffer, from: number): number {
   let at = from;
   while (json[at] === 0x20 || json[at] === 0x0a || json[at] === 0x0d || json[at] === 0x09) at++;
   return at;
 }
 
-/** Writes a JSON list of ids digit by digit: a join would first make a string of each number. */
+/** Writes a JSON list of ids, digit by digit: join() would make a string of each number. */
 export function renderIds(ids: Int32Array): Buffer {
   const bytes = Buffer.allocUnsafe(ids.length * (String(MAX_ID).length + 1) + 2);
   let at = 0;
@@ -65,8 +66,8 @@ export function renderIds(ids: Int32Array): Buffer {
     let digits = 1;
     for (let rest = id; rest > 9; rest = Math.floor(rest / 10)) digits++;
     let rest = id;
-    for (let place = at + digits - 1; place >= at; place--) {
-      bytes[place] = ZERO + (rest % 10);
+    for (let index = at + digits - 1; index >= at; index--) {
+      bytes[index] = ZERO + (rest % 10);
       rest = Math.floor(rest / 10);
     }
     at += digits;
@@ -75,7 +76,7 @@ export function renderIds(ids: Int32Array): Buffer {
   return bytes.subarray(0, at);
 }
 
-/** Null for anything but a list of token ids; NeMo Gym's server sometimes sends them as strings. */
+/** Null for anything but a list of token ids. NeMo Gym's server sometimes sends ids as strings. */
 export function parseIds(value: unknown): Int32Array | null {
   if (!Array.isArray(value)) return null;
   const ids = new Int32Array(value.length);

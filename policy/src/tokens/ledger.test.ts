@@ -13,7 +13,7 @@ const reply = (prompt: number[] | null, generation: number[] | null, more: Recor
 const rebuilt = (turns: (TurnTokens | null)[]) =>
   [...cumulative(turns)].map(({ prompt, generation }) => [Array.from(prompt), Array.from(generation)]);
 
-test('only what is new is stored, and the whole comes back', () => {
+test('only new tokens are stored, and whole prompts are restored', () => {
   const ledger = openLedger();
   const turns = [
     recordTokens(ledger, reply([1, 2, 3], [10, 11]), 1, true),
@@ -36,7 +36,7 @@ test('only what is new is stored, and the whole comes back', () => {
   expect(ledger.contiguous).toBe(true);
 });
 
-describe('a prompt that does not continue what was seen', () => {
+describe('a prompt that does not continue the earlier tokens', () => {
   const first = reply([1, 2, 3], [10, 11]);
   test.each([
     ['in the prompt', [1, 9, 3, 10, 11, 4], /turn 2: .* token 1 of 5 was 2, is 9/],
@@ -50,7 +50,7 @@ describe('a prompt that does not continue what was seen', () => {
     expect(second).toThrow(message);
     expect(second).toThrow(expect.objectContaining({ failureClass: 'policy_tokens' }));
   });
-  test('where tokens are not required it is stored from where it parts, and said', () => {
+  test('is stored from the first difference when tokens are not required', () => {
     const ledger = openLedger();
     const turns = [
       recordTokens(ledger, first, 1, false),
@@ -90,7 +90,7 @@ describe('tokens that cannot be used', () => {
     expect(() => recordTokens(openLedger(), bad, 3, true)).toThrow(/^turn 3: /);
     expect(() => recordTokens(openLedger(), bad, 3, false)).not.toThrow();
   });
-  test('a turn without tokens leaves no gap: the next prompt carries it', () => {
+  test('a turn without tokens leaves no gap: the next prompt contains them', () => {
     const ledger = openLedger();
     const turns = [
       recordTokens(ledger, reply([1, 2], [10]), 1, false),
@@ -106,7 +106,7 @@ describe('tokens that cannot be used', () => {
   });
 });
 
-test('storage is linear: 88 turns to 60,000 tokens keep under 1 MB', () => {
+test('storage is linear: 88 turns to 60,000 tokens need under 1 MB', () => {
   const ledger = openLedger();
   const all: number[] = [];
   let bytes = 0;

@@ -1,6 +1,6 @@
 /**
- * Stores the server's token ids once: per turn, the new suffix of the prompt and the generation.
- * The trainer's rule applies: each prompt begins with all earlier tokens, prompts and generations.
+ * Stores the server's token ids once: for each turn, the new suffix of the prompt and the generation. By the trainer's rule each
+ * prompt begins with all earlier prompts and generations.
  */
 
 import type { Turn, TurnTokens } from '@swefarm/shared';
@@ -10,7 +10,7 @@ import type { ExpertsFound } from './experts.ts';
 
 /** A prompt that does not continue the earlier tokens. */
 export class TokenBreak extends RolloutFailure {
-  /** The expected token, and the one in its place; null where the prompt ends. */
+  /** The expected token, and the received one; null where the prompt ends. */
   readonly seen: number;
   readonly got: number | null;
 
@@ -37,17 +37,17 @@ export type ReplyTokens = {
   generation_token_ids: Int32Array | null;
   generation_log_probs: Float32Array | null;
   usage: Turn['usage'];
-  /** A view into the answer's bytes: delete it from a reply that is kept. */
+  /** A view into the answer's bytes: delete it from a stored reply. */
   routed_experts?: ExpertsFound | null;
 };
 
 /**
- * Adds one answer's tokens to the ledger and returns what to store of them; null when the server sent no usable
- * tokens. A prompt that does not continue the earlier tokens is stored from where it differs, and the ledger records that.
+ * Adds one answer's tokens to the ledger and returns the tokens to store; null when the server sent no usable tokens. A prompt
+ * that does not continue the earlier tokens is stored from the first difference, and the ledger records the break.
  *
  * @param turn number of the turn, from 1, for messages
- * @throws RolloutFailure `policy_tokens` when `required` and the tokens are missing, of unequal lengths, at odds with
- *   usage, or not contiguous; and for experts that `experts` requires or that cannot be used
+ * @throws RolloutFailure `policy_tokens` when `required` and the tokens are missing, of unequal lengths, at odds with usage, or
+ * not contiguous; and for experts that are required or unusable
  */
 export function recordTokens(
   ledger: TokenLedger,
@@ -72,12 +72,12 @@ export function recordTokens(
     ledger.contiguous = false;
     truncate(ledger, prefix);
   }
-  // Copies, because a view would keep the whole prompt of each turn alive.
+  // A copy: a view would retain the whole prompt of each turn in memory.
   const suffix = prompt.slice(prefix);
   ledger.pieces.push(suffix, generation);
   ledger.length += suffix.length + generation.length;
-  const place = { turn, total: ledger.length, prefix };
-  const routed = recordExperts(ledger.experts, reply.routed_experts ?? null, experts, place);
+  const position = { turn, total: ledger.length, prefix };
+  const routed = recordExperts(ledger.experts, reply.routed_experts ?? null, experts, position);
   if (routed) ledger.experts = routed.ledger;
   return {
     ...{ prefix_length: prefix, prompt_suffix: suffix, generation, log_probs: logProbs },
@@ -85,19 +85,18 @@ export function recordTokens(
   };
 }
 
-function flawOf(reply: ReplyTokens): string | null {
-  const {
-    prompt_token_ids: prompt,
-    generation_token_ids: generation,
-    generation_log_probs: logProbs,
-  } = reply;
+function flawOf({
+  prompt_token_ids: prompt,
+  generation_token_ids: generation,
+  generation_log_probs: logProbs,
+  usage,
+}: ReplyTokens): string | null {
   if (!prompt?.length) return 'the endpoint returned no prompt token ids';
   if (!generation?.length) return 'the endpoint returned no generated token ids';
   if (!logProbs) return 'the endpoint returned no usable log-probabilities';
   if (generation.length !== logProbs.length) {
     return `${generation.length} generated tokens but ${logProbs.length} log-probabilities`;
   }
-  const { usage } = reply;
   if (usage && usage.completion_tokens !== generation.length) {
     return `${generation.length} generated tokens but usage says ${usage.completion_tokens}`;
   }
@@ -107,7 +106,6 @@ function flawOf(reply: ReplyTokens): string | null {
   return null;
 }
 
-/** How many of the ledger's tokens `prompt` begins with. */
 function commonPrefix(ledger: TokenLedger, prompt: Int32Array): number {
   let at = 0;
   for (const piece of ledger.pieces) {
@@ -150,7 +148,7 @@ function truncate(ledger: TokenLedger, length: number): void {
   if (ledger.experts && ledger.experts.known > length) ledger.experts = { ...ledger.experts, known: length };
 }
 
-/** Reverses the storage: yields whole prompt and generation of each turn that has tokens, one at a time. */
+/** Yields the whole prompt and generation of each turn that has tokens. */
 export function* cumulative(
   turns: Iterable<TurnTokens | null>,
 ): Generator<{ prompt: Int32Array; generation: Int32Array; logProbs: Float32Array }> {

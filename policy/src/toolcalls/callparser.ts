@@ -1,20 +1,19 @@
-/** What the parsers of tool calls share. Sampled text is hostile, so parsers scan it once, for fixed texts. */
+/** Common parts of the parsers of tool calls. Sampled text is hostile: parsers scan it once, for fixed texts. */
+import { tryParseJson } from './json.ts';
 
-/** `id`: as the model sampled it, where its form has one. */
+/** `id`: sampled by the model, in forms that have ids. */
 export type SampledCall = { name: string; arguments: string; id?: string };
 
-/** `content`: the text before the calls. `unread`: why a call that began could not be read; the whole answer is text then. */
+/** `content`: the text before the calls. `unread`: why a call is unreadable; the whole answer is text then. */
 export type ParsedCalls = { content: string; calls: SampledCall[] } | { unread: string };
 
-/** The parser of one family's call format. */
 export type CallParser = {
   /** Texts that open a call; empty where calls are plain text. */
   readonly markers: readonly string[];
-  /** `text` holds a marker unless the form has none. Null when it holds no call. */
   parse(text: string): ParsedCalls | null;
 };
 
-/** Parsers throw it and {@link catchUnreadable} catches it: after a broken call the rest of the answer is not read. */
+/** Thrown by parsers for a broken call, and caught by {@link catchUnreadable}. */
 export class UnreadableCall extends Error {
   override readonly name = 'UnreadableCall';
 }
@@ -23,15 +22,53 @@ export function unreadable(reason: string): never {
   throw new UnreadableCall(reason);
 }
 
-/** Runs a parser and returns its UnreadableCall, or values too deep to be written again, as `unread`. */
+/** Runs a parser; an UnreadableCall, or values too deep for JSON.stringify(), become `unread`. */
 export function catchUnreadable(read: () => ParsedCalls | null): ParsedCalls | null {
   try {
     return read();
   } catch (error) {
     if (error instanceof UnreadableCall) return { unread: error.message };
-    // Of JSON.stringify(): the model can nest values as it likes.
     if (error instanceof RangeError) return { unread: 'its values are nested too deeply' };
     throw error;
+  }
+}
+
+/**
+ * A parser of calls behind a marker.
+ *
+ * @param read returns the calls from index `from` on, which is behind the first marker
+ */
+export const marked = (marker: string, read: (text: string, from: number) => SampledCall[]): CallParser => ({
+  markers: [marker],
+  parse(text) {
+    const at = text.indexOf(marker);
+    if (at === -1) return null;
+    return catchUnreadable(() => ({
+      content: text.slice(0, at).trimEnd(),
+      calls: read(text, at + marker.length),
+    }));
+  },
+});
+
+/**
+ * The texts between tags, one after another.
+ *
+ * @param mayStayOpen whether the last text may lack its closing tag
+ * @throws UnreadableCall for another text that is not closed
+ */
+export function* between(
+  text: string,
+  open: string,
+  close: string,
+  mayStayOpen = (_rest: string): boolean => false,
+): Generator<string, void> {
+  for (let at = text.indexOf(open); at !== -1; at = text.indexOf(open, at)) {
+    const end = text.indexOf(close, at);
+    const inner = text.slice(at + open.length, end === -1 ? undefined : end);
+    if (end === -1 && !mayStayOpen(inner)) unreadable(`it is not closed by ${close}`);
+    yield inner;
+    if (end === -1) return;
+    at = end + close.length;
   }
 }
 
@@ -41,30 +78,20 @@ export function requireName(value: unknown): string {
   return /^[\w.:-]{1,64}$/.test(name) ? name : unreadable('it names no function');
 }
 
-/** Parses JSON; throws with a reason that the model can act on. */
+/** Parses JSON; the error's message tells the model what to change. */
 export function requireJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     if (text.trim() === '') return unreadable('it is empty');
-    if (isJson(blankControls(text)))
+    if (tryParseJson(blankControls(text)) !== undefined)
       return unreadable('a line break or tab stands as it is inside a JSON string; write it as \\n or \\t');
     return unreadable(`it is not valid JSON: ${error.message.slice(0, 120)}`);
   }
 }
 
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch (error) {
-    if (error instanceof SyntaxError) return false;
-    throw error;
-  }
-}
-
-/** Blanks control characters inside strings: if the text is JSON then, nothing else was wrong with it. */
+/** Blanks control characters inside strings. If the result is JSON, they are the only mistake. */
 function blankControls(text: string): string {
   const pieces: string[] = [];
   let inside = false;
@@ -94,33 +121,32 @@ export function callFromJson(value: unknown): SampledCall {
   };
 }
 
-/** Where the JSON object or list that begins at `at` ends; -1 when it has no end. */
+/** The index behind the JSON object or list that begins at `at`; -1 when it has no end. */
 export function endOfJson(text: string, at: number): number {
   let depth = 0;
-  for (let place = at; place < text.length; place++) {
-    const character = text[place];
+  for (let index = at; index < text.length; index++) {
+    const character = text[index];
     if (character === '"') {
-      place = endOfString(text, place);
-      if (place === -1) return -1;
+      index = endOfString(text, index);
+      if (index === -1) return -1;
     } else if (character === '{' || character === '[') depth++;
     else if (character === '}' || character === ']') {
       depth--;
-      if (depth === 0) return place + 1;
+      if (depth === 0) return index + 1;
     }
   }
   return -1;
 }
 
-/** Where the quote is that closes the one at `at`. */
 function endOfString(text: string, at: number): number {
-  for (let place = at + 1; place < text.length; place++) {
-    if (text[place] === '\\') place++;
-    else if (text[place] === '"') return place;
+  for (let index = at + 1; index < text.length; index++) {
+    if (text[index] === '\\') index++;
+    else if (text[index] === '"') return index;
   }
   return -1;
 }
 
-/** Consecutive JSON values, separated by white space, commas and semicolons; ignores what follows them. */
+/** Consecutive JSON values, separated by white space, commas and semicolons; ignores the text after them. */
 export function jsonValues(text: string): unknown[] {
   const values: unknown[] = [];
   for (let at = 0; ; ) {
@@ -132,5 +158,5 @@ export function jsonValues(text: string): unknown[] {
   }
 }
 
-/** Strips one line break at each end of a value between tags: it belongs to the markup. */
+/** Strips one line break at each end of a value between tags, which belongs to the markup. */
 export const withoutBreaks = (value: string): string => value.replace(/^\n|\n$/g, '');

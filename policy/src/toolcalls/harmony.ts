@@ -1,6 +1,6 @@
 /**
- * Parses an answer of gpt-oss: messages of several channels in one text. `analysis` is thinking, `final` the answer, and a message
- * with a recipient is a call in any channel. The template writes the head of the first message.
+ * Parses an answer of gpt-oss: messages of several channels in one text. `analysis` is thinking, `final` the answer. A message
+ * with a recipient is a call in any channel. The chat template writes the head of the first message.
  */
 import { type CallParser, catchUnreadable, type SampledCall, unreadable } from './callparser.ts';
 
@@ -11,11 +11,9 @@ const ENDS = ['<|end|>', '<|call|>', '<|return|>'];
 
 export type HarmonyAnswer = { reasoning: string | null; content: string; calls: SampledCall[] };
 
-/** Whether the text begins as a gpt-oss answer does. */
 export const isHarmony = (text: string): boolean =>
   /^\s*(?:<\|start\|>assistant\s*)?(?:to=\S{1,100}\s*)?<\|channel\|>/.test(text.slice(0, 300));
 
-/** Null when the text is not a gpt-oss answer. */
 export function readHarmony(text: string): HarmonyAnswer | { unread: string } | null {
   if (!isHarmony(text)) return null;
   const texts: Record<'analysis' | 'content', string[]> = { analysis: [], content: [] };

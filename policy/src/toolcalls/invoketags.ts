@@ -3,9 +3,9 @@
  * prefix and mark for each value whether it is a string.
  */
 import {
+  between,
   type CallParser,
-  catchUnreadable,
-  type ParsedCalls,
+  marked,
   requireJson,
   requireName,
   type SampledCall,
@@ -13,31 +13,31 @@ import {
   withoutBreaks,
 } from './callparser.ts';
 
+/** `asIs`: line breaks at the ends of a value belong to the value. */
 type Tags = { block: string; prefix: string; asIs: boolean };
 
-function invoking(tags: readonly Tags[]): CallParser {
-  const opening = ({ prefix, block }: Tags) => `<${prefix}${block}>`;
+/** The first of these tags that the text contains decides. */
+function invoking(variants: readonly Tags[]): CallParser {
+  const parsers = variants.map((tags) => {
+    const open = `<${tags.prefix}${tags.block}>`;
+    const readBlock = (block: string): SampledCall[] => {
+      const found = readInvokes(block, tags);
+      return found.length > 0 ? found : unreadable('it invokes nothing');
+    };
+    return marked(open, (text) =>
+      between(text, open, `</${open.slice(1)}`)
+        .flatMap(readBlock)
+        .toArray(),
+    );
+  });
   return {
-    markers: tags.map(opening),
-    parse(text) {
-      const used = tags.find((one) => text.includes(opening(one)));
-      return used ? catchUnreadable(() => readBlocks(text, opening(used), used)) : null;
-    },
+    markers: parsers.flatMap(({ markers }) => markers),
+    parse: (text) =>
+      parsers
+        .values()
+        .map((parser) => parser.parse(text))
+        .find((parsed) => parsed !== null) ?? null,
   };
-}
-
-function readBlocks(text: string, open: string, tags: Tags): ParsedCalls {
-  const close = `</${open.slice(1)}`;
-  const first = text.indexOf(open);
-  const calls: SampledCall[] = [];
-  for (let at = first; at !== -1; at = text.indexOf(open, at)) {
-    const end = text.indexOf(close, at);
-    if (end === -1) unreadable(`it is not closed by ${close}`);
-    const found = readInvokes(text.slice(at + open.length, end), tags);
-    calls.push(...(found.length > 0 ? found : unreadable('it invokes nothing')));
-    at = end + close.length;
-  }
-  return { content: text.slice(0, first).trimEnd(), calls };
 }
 
 /** MiniMax writes the outer tag with its prefix and the inner tags without it. */

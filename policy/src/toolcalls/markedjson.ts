@@ -8,70 +8,42 @@ import {
   catchUnreadable,
   endOfJson,
   jsonValues,
-  type ParsedCalls,
+  marked,
   requireJson,
   requireName,
   type SampledCall,
   unreadable,
 } from './callparser.ts';
 
-/** All JSON values after the marker, with lists flattened. */
-function callsAfter(text: string, at: number): SampledCall[] {
+/** All JSON values from `at` on, with lists flattened. */
+function callsFrom(text: string, at: number): SampledCall[] {
   const calls = jsonValues(text.slice(at)).flat().map(callFromJson);
   return calls.length > 0 ? calls : unreadable('it is not JSON');
 }
 
-const marked = (marker: string): CallParser => ({
-  markers: [marker],
-  parse(text) {
-    const at = text.indexOf(marker);
-    if (at === -1) return null;
-    return catchUnreadable(() => ({
-      content: text.slice(0, at).trimEnd(),
-      calls: callsAfter(text, at + marker.length),
-    }));
-  },
-});
+export const nemotron = marked('<TOOLCALL>', callsFrom);
+export const minimaxLines = marked('<tool_calls>', callsFrom);
 
-export const nemotron = marked('<TOOLCALL>');
-export const minimaxLines = marked('<tool_calls>');
-
-const PYTHON_TAG = '<|python_tag|>';
-const llamaTagged = marked(PYTHON_TAG);
+const llamaTagged = marked('<|python_tag|>', callsFrom);
 
 /** Calls after the tag, or an answer that is only calls: without a marker a call looks like any JSON text. */
 export const llama: CallParser = {
-  markers: [PYTHON_TAG],
+  markers: llamaTagged.markers,
   parse(text) {
-    if (text.includes(PYTHON_TAG)) return llamaTagged.parse(text);
+    const tagged = llamaTagged.parse(text);
     const bare = text.trimStart();
-    return bare.startsWith('{') ? catchUnreadable(() => ({ content: '', calls: callsAfter(bare, 0) })) : null;
+    if (tagged !== null || !bare.startsWith('{')) return tagged;
+    return catchUnreadable(() => ({ content: '', calls: callsFrom(bare, 0) }));
   },
 };
 
 const MISTRAL = '[TOOL_CALLS]';
 
-export const mistral: CallParser = {
-  markers: [MISTRAL],
-  parse(text) {
-    const at = text.indexOf(MISTRAL);
-    return at === -1 ? null : catchUnreadable(() => readMistral(text, at));
-  },
-};
-
 /** Repetitions of `[TOOL_CALLS]` NAME, `[CALL_ID]` ID where the model has ids, `[ARGS]` and JSON; or one list of all calls. */
-function readMistral(text: string, first: number): ParsedCalls {
-  const content = text.slice(0, first).trimEnd();
-  if (
-    text
-      .slice(first + MISTRAL.length)
-      .trimStart()
-      .startsWith('[')
-  )
-    return { content, calls: callsAfter(text, first + MISTRAL.length) };
+export const mistral = marked(MISTRAL, (text, first) => {
+  if (text.slice(first).trimStart().startsWith('[')) return callsFrom(text, first);
   const calls: SampledCall[] = [];
-  for (let at = first; at !== -1; ) {
-    const from = at + MISTRAL.length;
+  for (let from = first; ; ) {
     const brace = text.indexOf('{', from);
     const end = brace === -1 ? -1 : endOfJson(text, brace);
     if (end === -1) unreadable('a name without a whole JSON object behind it');
@@ -82,7 +54,8 @@ function readMistral(text: string, first: number): ParsedCalls {
     const args = text.slice(brace, end);
     requireJson(args);
     calls.push({ name: requireName(head), arguments: args, ...(id === undefined ? {} : { id: id.trim() }) });
-    at = text.indexOf(MISTRAL, end);
+    const next = text.indexOf(MISTRAL, end);
+    if (next === -1) return calls;
+    from = next + MISTRAL.length;
   }
-  return { content, calls };
-}
+});

@@ -1,13 +1,7 @@
 /** Calls as Python writes them, `[bash(command="ls")]`: Llama 3.2 and 4, Olmo; LFM2 puts its own tokens around them. */
-import {
-  type CallParser,
-  catchUnreadable,
-  type ParsedCalls,
-  type SampledCall,
-  unreadable,
-} from './callparser.ts';
+import { type CallParser, catchUnreadable, marked, type SampledCall, unreadable } from './callparser.ts';
 
-/** Walks over a text; every method first skips white space. */
+/** A position in a text; every method first skips white space. */
 class Cursor {
   readonly text: string;
   at: number;
@@ -162,27 +156,17 @@ function callsAt(text: string, at: number): SampledCall[] {
   return calls.length > 0 ? calls : unreadable('it calls nothing');
 }
 
-const marked = (text: string, marker: string): ParsedCalls | null => {
-  const at = text.indexOf(marker);
-  if (at === -1) return null;
-  return catchUnreadable(() => ({
-    content: text.slice(0, at).trimEnd(),
-    calls: callsAt(text, at + marker.length),
-  }));
-};
+export const lfm = marked('<|tool_call_start|>', callsAt);
 
-const LFM = '<|tool_call_start|>';
-const LLAMA4 = '<|python_start|>';
-
-export const lfm: CallParser = { markers: [LFM], parse: (text) => marked(text, LFM) };
+const llama4 = marked('<|python_start|>', callsAt);
 
 /** The answer is only calls, or the model puts them between tags. */
 export const pythonic: CallParser = {
-  markers: [LLAMA4],
+  markers: llama4.markers,
   parse(text) {
-    if (text.includes(LLAMA4)) return marked(text, LLAMA4);
-    return /^\s*\[\s*[A-Za-z_][\w.]*\s*\(/.test(text.slice(0, 300))
-      ? catchUnreadable(() => ({ content: '', calls: callsAt(text, 0) }))
-      : null;
+    const isBare = /^\s*\[\s*[A-Za-z_][\w.]*\s*\(/.test(text.slice(0, 300));
+    const tagged = llama4.parse(text);
+    if (tagged !== null || !isBare) return tagged;
+    return catchUnreadable(() => ({ content: '', calls: callsAt(text, 0) }));
   },
 };

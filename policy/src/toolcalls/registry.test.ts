@@ -90,7 +90,7 @@ describe.each(WRITTEN)('%s', (parser, text, ids) => {
     });
     expect(read?.calls).toHaveLength(2);
   });
-  test('in the middle of the call it is text, and it is known that a call was begun', () => {
+  test('a call that is cut off is text and is reported as unread', () => {
     const half = `I look.${text.slice(0, text.indexOf('</y>'))}`;
     expect(parseToolCalls(half)).toBeNull();
     expect(unreadCallIn(half)?.reason).toMatch(/not closed|no closed|not valid JSON|whole JSON/);
@@ -176,13 +176,13 @@ test.each(['I am done.', '', '{"a": 1}', '[1, 2]', 'a [link](x)', '<|channel|>fi
   (text) => expect(unreadCallIn(text)).toBeNull(),
 );
 
-test('every parser that a run may name reads calls as its family writes them', () => {
+test('every parser that a run can name is tested with calls of its family', () => {
   // Harmony's calls are channels, which answer.test.ts tests.
   const written = new Set([...WRITTEN.map(([parser]) => parser), 'auto', 'harmony']);
   expect(TOOL_PARSERS.filter((name) => !written.has(name))).toEqual([]);
 });
 
-test('a reader that is named reads nothing of other forms', () => {
+test('a named parser reads no other forms', () => {
   const glm = '<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n</tool_call>';
   expect(parseToolCalls(glm, 'hermes')).toBeNull();
   expect(parseToolCalls(glm, 'kimi_k2')).toBeNull();
@@ -212,9 +212,9 @@ const MARKERS = [
   '<|channel|>commentary to=',
   '```bash\n</think>',
 ];
-test.each(MARKERS)('two megabytes of %s are read at once', (piece) => {
+test.each(MARKERS)('two megabytes of %s are read in linear time', (piece) => {
   const text = piece.repeat(Math.ceil((2 * 1024 ** 2) / piece.length));
-  // Of this thread alone: other processes of the machine must not fail the test.
+  // CPU time of this thread, because other processes slow the machine down.
   const started = process.threadCpuUsage();
   parseToolCalls(text);
   unreadCallIn(text);

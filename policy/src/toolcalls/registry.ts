@@ -1,8 +1,9 @@
-/** The parsers of tool calls in sampled text, one for each family of models, and the reason when none reads a call. */
+/** The parsers of tool calls, one for each family of models, and the reasons for unread calls. */
 import type { ToolParser } from '@swefarm/shared';
 import type { CallParser, ParsedCalls, SampledCall } from './callparser.ts';
 import { harmony } from './harmony.ts';
 import { dsml, minimax } from './invoketags.ts';
+import { tryParseJson } from './json.ts';
 import { llama, minimaxLines, mistral, nemotron } from './markedjson.ts';
 import { lfm, pythonic } from './pythonic.ts';
 import { deepseek, kimi } from './specialtokens.ts';
@@ -40,7 +41,7 @@ const UNTAGGED: readonly CallParser[] = [
 const MARKED: readonly CallParser[] = [harmony, tagged, qwenCoder, ...UNTAGGED];
 const FAMILIES: readonly CallParser[] = [harmony, anyTagged, ...UNTAGGED];
 
-/** Parsers whose calls may be plain text; only a model's template tells which of them it uses. */
+/** Parsers whose calls may be plain text; only the model's template shows which of them applies. */
 const UNMARKED = ['llama3_json', 'pythonic'] as const;
 
 /** Markers of call formats that no parser here reads. */
@@ -56,13 +57,11 @@ const FOREIGN = [
   'functools[',
 ];
 
-/** The first marker in the text. */
 function firstMarker(text: string, markers: readonly string[]): { marker: string; at: number } | null {
   const found = markers.map((marker) => ({ marker, at: text.indexOf(marker) })).filter(({ at }) => at !== -1);
   return found.sort((one, other) => one.at - other.at)[0] ?? null;
 }
 
-/** Parses with the parser of the first marker. */
 function parseMarked(text: string): ParsedCalls | null {
   const found = MARKED.flatMap((parser) => {
     const first = firstMarker(text, parser.markers);
@@ -76,9 +75,9 @@ function parseMarked(text: string): ParsedCalls | null {
 }
 
 /**
- * Null when there are no calls, or one cannot be read: the whole answer is text then, as servers treat it.
+ * Null when there are no calls, or one is unreadable: servers treat the whole answer as text then.
  *
- * @param parser a name; or the parser of the model's template, which wins over parsers whose markers are in the text
+ * @param parser a name; or the parser of the model's template, which has priority over parsers whose markers are in the text
  */
 export function parseToolCalls(
   text: string,
@@ -94,13 +93,13 @@ export function parseBy(text: string, parser: ToolParser | CallParser): ParsedCa
   return typeof parser === 'string' ? PARSERS[parser].parse(text) : (parser.parse(text) ?? parseMarked(text));
 }
 
-/** Whether the text alone does not identify its form: it has markers of several families, or is a call without markers whose arguments may hold some. */
+/** Whether the text does not identify its form: it has markers of several families, or is a call without markers. */
 export function isAmbiguous(text: string): boolean {
   const families = FAMILIES.filter(({ markers }) => firstMarker(text, markers) !== null);
   return families.length > 1 || unmarkedCallIn(text) !== null;
 }
 
-/** The parser that reads this text as exactly the one wanted call; null when none does. */
+/** The parser that reads the text as exactly the wanted call; null when none does. */
 export function parserOfCall(text: string, wanted: SampledCall): CallParser | null {
   const found = FAMILIES.find((parser) => {
     const parsed = parser.parse(text);
@@ -113,19 +112,19 @@ export function parserOfCall(text: string, wanted: SampledCall): CallParser | nu
 
 function normalized(json: string): string {
   try {
-    return JSON.stringify(JSON.parse(json));
+    return JSON.stringify(tryParseJson(json)) ?? json;
   } catch (error) {
-    if (error instanceof SyntaxError || error instanceof RangeError) return json;
+    // JSON.stringify() on values that are nested too deeply.
+    if (error instanceof RangeError) return json;
     throw error;
   }
 }
 
-/** A call that began in a text and that no parser read: its marker, and what is wrong with it. */
+/** A call that no parser could read: its marker, and its mistake. */
 export type UnreadCall = { marker: string; reason: string };
 
 const OTHER_FORM = 'its form is not the one that is read here';
 
-/** For the text of an answer without parsed calls. */
 export function unreadCallIn(text: string): UnreadCall | null {
   const first = firstMarker(text, [...MARKED.flatMap(({ markers }) => markers), ...FOREIGN]);
   if (first === null) return unmarkedCallIn(text);
@@ -136,7 +135,6 @@ export function unreadCallIn(text: string): UnreadCall | null {
     : null;
 }
 
-/** An answer that is only calls without any marker. */
 function unmarkedCallIn(text: string): UnreadCall | null {
   const found = UNMARKED.find((name) => {
     const parsed = PARSERS[name].parse(text);

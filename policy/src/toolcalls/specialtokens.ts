@@ -1,5 +1,6 @@
 /** Calls between special tokens: Kimi K2, whose calls carry their ids, and DeepSeek V3, R1 and V3.1. */
 import {
+  between,
   type CallParser,
   catchUnreadable,
   type ParsedCalls,
@@ -17,35 +18,26 @@ type Tokens = {
   call: (head: string, body: string) => SampledCall;
 };
 
-function sections(tokens: Tokens): CallParser {
-  return {
-    markers: [tokens.section, tokens.open],
-    parse: (text) =>
-      text.includes(tokens.section) || text.includes(tokens.open)
-        ? catchUnreadable(() => readSections(text, tokens))
-        : null,
-  };
-}
+const sections = (tokens: Tokens): CallParser => ({
+  markers: [tokens.section, tokens.open],
+  parse: (text) =>
+    text.includes(tokens.section) || text.includes(tokens.open)
+      ? catchUnreadable(() => readSections(text, tokens))
+      : null,
+});
 
 function readSections(text: string, { section, open, middle, close, call }: Tokens): ParsedCalls {
   const begin = text.indexOf(section);
-  const calls: SampledCall[] = [];
-  let at = text.indexOf(open);
-  const content = text.slice(0, begin === -1 ? at : begin).trimEnd();
-  if (at === -1) unreadable(`it holds no ${open}`);
-  for (; at !== -1; at = text.indexOf(open, at)) {
-    const end = text.indexOf(close, at);
-    if (end === -1) unreadable(`it is not closed by ${close}`);
-    const inner = text.slice(at + open.length, end);
+  const content = text.slice(0, begin === -1 ? text.indexOf(open) : begin).trimEnd();
+  const readCall = (inner: string): SampledCall => {
     const cut = inner.indexOf(middle);
     if (cut === -1) unreadable(`it has no ${middle} before its arguments`);
-    calls.push(call(inner.slice(0, cut).trim(), inner.slice(cut + middle.length)));
-    at = end + close.length;
-  }
-  return { content, calls };
+    return call(inner.slice(0, cut).trim(), inner.slice(cut + middle.length));
+  };
+  const calls = between(text, open, close).map(readCall).toArray();
+  return calls.length > 0 ? { content, calls } : unreadable(`it holds no ${open}`);
 }
 
-/** The head is an id such as `functions.bash:0`. */
 export const kimi = sections({
   section: '<|tool_calls_section_begin|>',
   open: '<|tool_call_begin|>',

@@ -3,10 +3,10 @@
  * `<parameter=…>` (Qwen3-Coder, Qwen3.5, Nemotron 3; Seed-OSS with tags of its own), and the name with `<arg_key>` pairs (GLM).
  */
 import {
+  between,
   type CallParser,
   callFromJson,
-  catchUnreadable,
-  type ParsedCalls,
+  marked,
   requireJson,
   requireName,
   type SampledCall,
@@ -16,28 +16,15 @@ import {
 
 type ReadBlock = (inner: string) => SampledCall[];
 
-/** Reads each block between the tags. The last closing tag is optional, because JSON shows its own end and servers accept that. */
-function blocks(open: string, close: string, read: ReadBlock): CallParser {
-  const readAll = (text: string): ParsedCalls => {
-    const first = text.indexOf(open);
-    const calls: SampledCall[] = [];
-    for (let at = first; at !== -1; at = text.indexOf(open, at)) {
-      const end = text.indexOf(close, at);
-      const inner = text.slice(at + open.length, end === -1 ? undefined : end).trim();
-      if (end === -1 && !isJsonLike(inner)) unreadable(`it is not closed by ${close}`);
-      calls.push(...read(inner));
-      if (end === -1) break;
-      at = end + close.length;
-    }
-    return { content: text.slice(0, first).trimEnd(), calls };
-  };
-  return {
-    markers: [open],
-    parse: (text) => (text.includes(open) ? catchUnreadable(() => readAll(text)) : null),
-  };
-}
+/** Reads each block between the tags. JSON shows its own end, so the last closing tag is optional there, as in servers. */
+const blocks = (open: string, close: string, read: ReadBlock): CallParser =>
+  marked(open, (text) =>
+    between(text, open, close, isJsonLike)
+      .flatMap((inner) => read(inner.trim()))
+      .toArray(),
+  );
 
-const isJsonLike = (inner: string): boolean => inner.startsWith('{') || inner.startsWith('[');
+const isJsonLike = (inner: string): boolean => /^\s*[{[]/.test(inner);
 
 const jsonCall: ReadBlock = (inner) => {
   const value = requireJson(inner);
@@ -63,7 +50,7 @@ const taggedCalls: ReadBlock = (inner) => {
   return calls.length > 0 ? calls : unreadable(`it holds no ${FUNCTION}`);
 };
 
-/** Parses what is between the name and `</function>`; Llama's variant of these tags has JSON there. */
+/** Parses the text between the name and `</function>`; Llama's variant of these tags has JSON there. */
 function parametersAt(inner: string, from: number): { args: string; end: number } {
   const values: Record<string, string> = {};
   let end = inner.indexOf(FUNCTION_END, from);
@@ -119,21 +106,14 @@ export const glm = blocks(OPEN, CLOSE, pairedCall);
 export const seed = blocks('<seed:tool_call>', '</seed:tool_call>', taggedCalls);
 
 const coder = blocks(OPEN, CLOSE, taggedCalls);
+const bareCoder = marked(FUNCTION, taggedCalls);
 /** The model sometimes omits the outer tags, and servers accept that. */
 export const qwenCoder: CallParser = {
   markers: [OPEN, FUNCTION],
-  parse(text) {
-    const read = coder.parse(text);
-    const first = text.indexOf(FUNCTION);
-    if (read !== null || first === -1) return read;
-    return catchUnreadable(() => ({
-      content: text.slice(0, first).trimEnd(),
-      calls: taggedCalls(text.slice(first)),
-    }));
-  },
+  parse: (text) => coder.parse(text) ?? bareCoder.parse(text),
 };
 
-/** Any of the three forms, chosen by how the inner text begins. */
+/** Any of the three forms, chosen by the beginning of the inner text. */
 export const tagged = blocks(OPEN, CLOSE, (inner) => {
   if (inner.startsWith(FUNCTION)) return taggedCalls(inner);
   return isJsonLike(inner) ? jsonCall(inner) : anyOther(inner);

@@ -1,4 +1,4 @@
-/** Eight families of models: how each writes its answers, beside a chat template in its structure (chats/NAME.jinja). */
+/** Eight families of models: the form of their answers, with a chat template of the same structure (chats/NAME.jinja). */
 
 export type Spoken = {
   think: string;
@@ -8,26 +8,26 @@ export type Spoken = {
 
 export type Family = {
   name: string;
-  /** Tokens of its own, each one id. */
+  /** Special tokens, each one id. */
   tokens: readonly string[];
   /** Most calls of one answer. */
   calls: number;
-  /** What the model samples to end an answer, and what its template writes there. */
+  /** The end of an answer, as the model samples it and as its template writes it. */
   end: { model: string; template: string };
   endOfCalls: { model: string; template: string };
-  /** The thought as it is sampled; the template may have opened it. */
+  /** The sampled thought; the template may have opened it. */
   thought: (think: string) => string;
-  /** What is said and called, without end. */
+  /** The sampled text and calls, without the end. */
   speech: (spoken: Spoken) => string;
-  /** Its template cannot do without tools. */
+  /** Its template requires tools. */
   onlyTools?: boolean;
-  /** A result as it stands in the prompt. */
+  /** A tool result as the prompt contains it. */
   result?: (text: string) => string;
 };
 
 const think = (thought: string): string => (thought === '' ? '' : `<think>\n${thought}\n</think>\n\n`);
 const args = (command: string): string => JSON.stringify({ command });
-/** As Python's templates write JSON, with blanks. */
+/** JSON with blanks, as Python's templates write it. */
 const spaced = (command: string): string => `{"command": ${JSON.stringify(command)}}`;
 const same = (token: string) => ({ model: token, template: token });
 const [END, OVER] = ['<|im_end|>', '<｜end▁of▁sentence｜>'];
@@ -157,7 +157,7 @@ const [hermes, coder, nemotron] = FAMILIES as unknown as [Family, Family, Family
 const MINIMAX = '[e~[';
 const SPECIAL = '<SPECIAL_12>';
 
-/** Families whose real templates alone are tried. */
+/** Families with real templates only. */
 export const MORE: readonly Family[] = [
   { ...hermes, name: 'qwen2.5' },
   { ...hermes, name: 'hermes-3', onlyTools: true },

@@ -90,7 +90,7 @@ function startJinja(python: string): Disposable & { render: (template: string) =
   return {
     render: (template) => async (chat) => {
       const line = JSON.stringify({ template, ...chat, messages: withObjects(chat.messages) });
-      const answer = new Promise<string>((told) => waiting.push(told));
+      const answer = new Promise<string>((resolve) => waiting.push(resolve));
       child.stdin.write(`${line}\n`);
       const { text, error } = JSON.parse(await answer);
       if (error !== undefined) throw new Error(error);
@@ -104,10 +104,10 @@ async function check(family: Family, source: string, render: Render, folder: boo
   await using made = await familyFolder(family.tokens, source);
   await using server = await startSamplingServer(made.tokenizer, render);
   const decode = (ids: Iterable<number>) => made.tokenizer.decode(ids);
-  const held = fc.asyncProperty(talks, (talk) =>
+  const property = fc.asyncProperty(talks, (talk) =>
     play(talk, family, server, folder ? made.folder : null, decode, render),
   );
-  await fc.assert(held, { numRuns, seed: 14 });
+  await fc.assert(property, { numRuns, seed: 14 });
 }
 
 const { values } = parseArgs({

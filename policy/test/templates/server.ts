@@ -1,4 +1,4 @@
-/** A completions server that says what it is told, token by token, and keeps a log of what it was asked. Renders with an engine of the test's choice. */
+/** A scripted completions server that returns single tokens and logs its requests. The test chooses the rendering engine. */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -16,12 +16,12 @@ export type Render = (chat: {
   open: boolean;
 }) => string | Promise<string>;
 
-/** What is sampled next: a text, and the token that ends it, if nothing cut it. */
+/** The next sampled text, and the token that ends it unless a limit cut it. */
 export type Sample = { text: string; end: string | null };
 
 const FIXTURES = new URL('../../../testkit/fixtures/tokenizer/', import.meta.url);
 
-/** A folder with the family's chat template and a tokenizer that knows its tokens; dispose it. */
+/** A folder with the family's chat template and a tokenizer of its tokens; dispose it. */
 export async function familyFolder(
   tokens: readonly string[],
   template: string,
@@ -49,7 +49,7 @@ export async function familyFolder(
 
 export type SamplingServer = AsyncDisposable & {
   post: Post;
-  /** Prompts in the order in which they were asked. */
+  /** Prompts in the order of the requests. */
   log: number[][];
   say(sample: Sample): void;
 };
@@ -113,11 +113,11 @@ async function readAll(request: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString('utf8');
 }
 
-type Said = { content: string | null; tool_calls?: { function: { arguments: string } }[] };
+type ChatMessage = { content: string | null; tool_calls?: { function: { arguments: string } }[] };
 
-/** As servers give chats to templates: no content is an empty one, and arguments are objects. */
+/** The chat as servers pass it to templates: content is never null, and arguments are objects. */
 export const withObjects = (messages: readonly object[]): object[] =>
-  (messages as Said[]).map(({ tool_calls: calls, ...message }) => ({
+  (messages as ChatMessage[]).map(({ tool_calls: calls, ...message }) => ({
     ...{ ...message, content: message.content ?? '' },
     ...(calls && {
       tool_calls: calls.map((call) => ({

@@ -1,4 +1,4 @@
-/** One generated conversation in mode token-in, held to the server's own log and to the template's own words. */
+/** One generated conversation in mode token-in, compared with the server's log and the template's rendering. */
 import assert from 'node:assert/strict';
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import { PolicyConfig } from '@swefarm/shared';
@@ -24,11 +24,11 @@ export const TOOLS: ToolDefinition[] = [
   },
 ];
 
-/** `cut`: how many characters of the answer a token limit leaves; null: the model ends it. */
+/** `cut`: the characters of the answer that a token limit leaves; null: the model ends it. */
 export type Turn = Spoken & { cut: number | null; results: readonly string[] };
 export type Talk = { tools: boolean; turns: readonly Turn[] };
 
-/** Any text at all, words of markup among it. */
+/** Any text, with markup in it. */
 const anything = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: 'grapheme', maxLength: 40 }) },
   fc.constantFrom(
@@ -45,7 +45,7 @@ const anything = fc.oneof(
     '{{ x }}',
   ),
 );
-/** Sampled words are trimmed by templates, and hold no markup of their own. */
+/** Templates trim sampled text, so this text has no markup. */
 const words = fc
   .oneof(
     { weight: 3, arbitrary: fc.string({ unit: 'grapheme', maxLength: 30 }) },
@@ -73,7 +73,7 @@ export const talks = fc.record({
 
 type Last = { spoken: Spoken; sample: Sample; results: readonly string[] };
 
-/** Plays it; `reference` renders the whole chat as it was. */
+/** Runs the conversation; `reference` renders the whole chat. */
 export async function play(
   talk: Talk,
   family: Family,
@@ -94,7 +94,7 @@ export async function play(
   const stored: ReturnType<typeof recordTokens>[] = [];
   server.log.length = 0;
   let last: Last | null = null;
-  for (const [place, { cut, results, ...wanted }] of talk.turns.entries()) {
+  for (const [index, { cut, results, ...wanted }] of talk.turns.entries()) {
     const spoken = { ...wanted, commands: withTools ? wanted.commands.slice(0, family.calls) : [] };
     const whole = family.thought(spoken.think) + family.speech(spoken);
     const end = spoken.commands.length > 0 ? family.endOfCalls : family.end;
@@ -102,10 +102,10 @@ export async function play(
     const sample: Sample = { text, end: cut === null || text === '' ? end.model : null };
     server.say(sample);
     const reply = await speaker.ask(messages, tools, server.post);
-    stored.push(recordTokens(ledger, reply, place + 1, true));
+    stored.push(recordTokens(ledger, reply, index + 1, true));
     if (last) {
       const suffix = decode(stored.at(-1)?.prompt_suffix ?? []);
-      held(family, suffix, last, await reference({ messages, tools, open: true }));
+      requireEnd(family, suffix, last, await reference({ messages, tools, open: true }));
     }
     const calls = reply.message.tool_calls ?? [];
     if (text === whole) {
@@ -114,38 +114,38 @@ export async function play(
       assert.equal(reply.message.reasoning_content ?? '', thought);
     }
     messages.push(reply.message);
-    const said = results.slice(0, Math.max(1, calls.length));
-    for (const [i, content] of said.entries()) {
+    const answered = results.slice(0, Math.max(1, calls.length));
+    for (const [i, content] of answered.entries()) {
       const id = calls[i]?.id;
       messages.push(
         id === undefined ? { role: 'user', content } : { role: 'tool', tool_call_id: id, content },
       );
     }
-    const heard = { ...spoken, say: text === '' ? '' : spoken.say, commands: readBack(reply.message) };
-    last = { spoken: heard, sample, results: said };
+    const repeated = { ...spoken, say: text === '' ? '' : spoken.say, commands: readBack(reply.message) };
+    last = { spoken: repeated, sample, results: answered };
   }
-  const asked = [...cumulative(stored)].map(({ prompt }) => Array.from(prompt));
-  assert.deepEqual(asked, server.log);
+  const prompts = [...cumulative(stored)].map(({ prompt }) => Array.from(prompt));
+  assert.deepEqual(prompts, server.log);
 }
 
 const readBack = ({ tool_calls: calls = [] }: Message): string[] =>
   calls.map(({ function: { arguments: text } }) => JSON.parse(text).command);
 
-/** Whole characters only: a token limit cuts between tokens. */
+/** Whole characters only, because a token limit cuts between tokens. */
 const cutOff = (text: string, characters: number): string => Array.from(text).slice(0, characters).join('');
 
 /**
- * What was appended is how the template's rendering of the whole chat ends, no more and no less: each result is in it, and
- * before it stands the last answer, with its end if the model sampled the one that the template writes.
+ * The appended text is the end of the template's rendering of the whole chat. It contains each result, and the last answer
+ * precedes it, with its end if the model sampled the end that the template writes.
  */
-function held(family: Family, suffix: string, { spoken, sample, results }: Last, whole: string): void {
+function requireEnd(family: Family, suffix: string, { spoken, sample, results }: Last, whole: string): void {
   const called = spoken.commands.length > 0;
   for (const result of results) {
     const shown = called ? (family.result ?? String)(result) : result;
     assert(suffix.includes(shown.trim()), `${JSON.stringify(shown)} is not in ${JSON.stringify(suffix)}`);
   }
   assert(whole.endsWith(suffix), `${JSON.stringify(whole)} does not end with ${JSON.stringify(suffix)}`);
-  // What a limit cut off, no template has written.
+  // No template has written the part that a limit cut off.
   if (sample.end === null) return;
   const before = whole.slice(0, whole.length - suffix.length);
   const { template } = called ? family.endOfCalls : family.end;

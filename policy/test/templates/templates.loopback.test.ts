@@ -1,6 +1,6 @@
 /**
- * Chat templates of eight families in both renderers: what is stored is what the server was asked, and what is appended is
- * what the template's engine makes of the whole chat. run.ts does the same with ten thousand conversations and the real templates.
+ * Chat templates of eight families in both renderers. The stored tokens are those that the server got, and the appended text is
+ * the template's rendering of the whole chat. run.ts does the same with ten thousand conversations and the real templates.
  */
 import { readFileSync } from 'node:fs';
 import { Template } from '@huggingface/jinja';
@@ -43,7 +43,7 @@ describe.each(FAMILIES)('$name', (family) => {
 const never = () => Promise.reject(new Error('nothing is sent here'));
 const QUESTION = [{ role: 'user' as const, content: 'hi' }];
 
-test("a chat template of the run's own wins over the folder's, and its switches reach it", async () => {
+test("a chat template of the run replaces the folder's and gets the run's switches", async () => {
   await using made = await familyFolder([], "{{ 'folder' }}");
   const render = async (extra_body: object): Promise<string> => {
     const config = { urls: [], model: 'm', token_mode: 'token-in', tokenizer: made.folder, extra_body };

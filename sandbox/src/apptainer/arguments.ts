@@ -1,26 +1,23 @@
-/** Command lines of Apptainer's sandboxes: what Apptainer isolates, and what surrounds every process that enters. */
+/** Command lines of Apptainer's sandboxes, and of the processes that enter them. */
 import { join } from 'node:path';
 import { ENTER_OPTIONS, HOST_NAME, INIT_CAPABILITIES, procMasks } from '../namespaces/bubblewrap.ts';
 import { sharedMemoryMount } from '../namespaces/mounts.ts';
 import type { ContainerSpec } from '../runtime.ts';
 import { TOOLS_AT, toolLine } from './tools.ts';
 
-/** All capabilities of Linux so far, in the order of their numbers. */
 const ALL_CAPABILITIES =
   'CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE';
 
 export type Program = {
-  /** apptainer or singularity. */
   path: string;
   root: boolean;
   bash: string;
-  /** The folder of {@link gatherTools}. */
   tools: string;
-  /** Files of /etc, one folder for each kind of network. */
+  /** Folders with files of /etc, by network. */
   base: Record<ContainerSpec['network'], string>;
 };
 
-/** Copied for each sandbox, because they can be written inside. */
+/** Copied for each sandbox, because the sandbox may change them. */
 export const OWN_FILES = ['hosts', 'resolv.conf'];
 
 type ApptainerPaths = {
@@ -51,9 +48,9 @@ export const foldersOf = ({ overlay, merged, etc, shm }: ApptainerPaths): string
 ];
 
 /**
- * Mounted before Apptainer starts: shared memory is bounded, everything else of a sandbox is on its overlay. Without root the farm mounts
- * the overlay too: Apptainer mounts its own without `userxattr`, and then renaming a folder of the image, or making a removed one
- * again, fails with EIO (pip does both). Its mount points are a layer of it, as nothing else is laid above.
+ * The mounts before Apptainer starts: shared memory of limited size. Without root the farm mounts the overlay too: Apptainer
+ * mounts its own without `userxattr`, where renaming a folder of the image, or making a removed one again, fails with EIO (pip
+ * does both). The mount points are a layer of the overlay.
  */
 export function mountTable(
   { overlay, merged, shm }: ApptainerPaths,
@@ -75,7 +72,7 @@ export function mountTable(
   return `${shared}overlay ${merged} overlay ${options.join(',')} 0 0\n`;
 }
 
-/** One `exec` per sandbox. Its process 1 is the farm's, and the only process that Apptainer itself starts in it. */
+/** One `exec` for each sandbox. Its process 1 is the farm's, and Apptainer starts no other process in it. */
 export function execArguments(
   program: Program,
   paths: ApptainerPaths,
@@ -90,7 +87,7 @@ export function execArguments(
     .filter((name) => !INIT_CAPABILITIES.includes(name));
   const files = OWN_FILES.map((name) => `${join(paths.etc, name)}:/etc/${name}`);
   return [
-    // Not left to Apptainer, which without root would not own the namespace.
+    // By `unshare`, because without root Apptainer would not own the namespace.
     'unshare',
     '--cgroup',
     '--',
@@ -101,7 +98,7 @@ export function execArguments(
     '--cleanenv',
     '--no-home',
     '--pid',
-    // Apptainer's own process 1 would stand between the farm's and the sandbox's orphans.
+    // Apptainer's own process 1 would adopt the sandbox's orphans.
     '--no-init',
     '--ipc',
     '--uts',
@@ -115,7 +112,7 @@ export function execArguments(
     dropped.join(','),
     ...(program.root ? ['--overlay', paths.overlay] : ['--writable']),
     ...[
-      // For bubblewrap, which is outside of the process namespace; the processes that it starts get their own /proc above this one.
+      // For bubblewrap, which is outside of the process namespace. The processes that it starts get their own /proc.
       '/proc',
       `${program.tools}:${TOOLS_AT}:ro`,
       `${paths.shm}:/dev/shm`,
@@ -134,7 +131,10 @@ export function execArguments(
   ];
 }
 
-/** bubblewrap inside the sandbox's own mounts and outside of its processes: it drops nsenter's privileges, and hides the farm's programs. */
+/**
+ * bubblewrap runs inside the sandbox's mounts and outside of its process namespace. It drops nsenter's privileges and hides the
+ * farm's programs.
+ */
 export function enterArguments(root: boolean, workdir: string): string[] {
   return [
     ...toolLine('bwrap'),

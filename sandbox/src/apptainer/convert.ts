@@ -1,6 +1,6 @@
 /**
- * Engine or Docker archive → .sif, by `apptainer build`. An existing .sif is complete: it is built under another name and
- * appears by one rename, after the file that says what it was made of. The next conversion removes the rest of a killed one.
+ * Converts an engine's image or an archive to .sif, by `apptainer build`. The file is built under another name and appears by
+ * one rename, after the record of its origin. The next conversion removes the leftovers of a killed one.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -30,11 +30,11 @@ const run = promisify(execFile);
 const CONVERT_TIMEOUT_MS = 3_600_000;
 
 export type ConvertDeps = {
-  /** `apptainer_images`: files are written to the first. */
+  /** `apptainer_images`; files are written to the first. */
   templates: readonly string[];
-  /** Null: any name of Apptainer that is found. */
+  /** Null: apptainer or singularity. */
   command: string | null;
-  /** Images are unpacked here during the conversion: it needs room for `atOnce` of them. */
+  /** Images are unpacked here during a conversion; it needs space for `atOnce` images. */
   folder: string;
   atOnce: number;
   /** Makes an image ready on an engine and returns the engine's socket. Throws RolloutFailure, UnusableError. */
@@ -59,7 +59,6 @@ export class Converter {
   readonly #program: string;
   readonly #slots: Semaphore;
   readonly #inspection: ImageInspection;
-  /** The image that each path is for. */
   readonly #images = new Map<string, string>();
 
   constructor(deps: ConvertDeps, template: string, program: string) {
@@ -70,7 +69,7 @@ export class Converter {
     this.#inspection = inspectSifFiles([template]);
   }
 
-  /** The result line of the image: converted now, or present already. Throws RolloutFailure image_pull / node_disk. */
+  /** Converts an image unless its file exists. Throws RolloutFailure image_pull / node_disk. */
   async convert(image: string): Promise<ImageLine> {
     const [path = ''] = candidatePaths([this.#template], image, undefined);
     const other = this.#images.get(path);
@@ -86,7 +85,7 @@ export class Converter {
     await mkdir(dirname(path), { recursive: true });
     return await withLock(`${path}.lock`, signal, async () => {
       await removePartials(path);
-      // Another process may have made it while this one waited for the lock.
+      // Another process may have converted it during the wait for the lock.
       const found = await this.#inspection.look(image, false, []);
       if (found.status !== 'absent') return found;
       const partial = `${path}.${temporaryName()}.partial`;
@@ -139,7 +138,6 @@ async function requireProgram(given: string | null): Promise<string> {
   );
 }
 
-/** Removes the files of killed conversions. The caller has the lock. */
 async function removePartials(path: string): Promise<void> {
   const start = `${basename(path)}.`;
   for (const name of await readdir(dirname(path))) {
@@ -148,7 +146,7 @@ async function removePartials(path: string): Promise<void> {
   }
 }
 
-/** The failure, with Apptainer's last line without its colours and its level. */
+/** The failure with Apptainer's last line, without colours and level. */
 function buildFailure(error: unknown, image: string): RolloutFailure {
   const { stderr = '', killed } = error as { stderr?: string; killed?: boolean };
   const lines = stripVTControlCharacters(stderr)

@@ -1,8 +1,7 @@
-/** Apptainer's entry in the list of runtimes. */
 import type { RuntimeEntry } from '../entry.ts';
 
 export const apptainer: RuntimeEntry = {
-  // Without a folder for its images it finds none.
+  // Without apptainer_images it finds no images.
   isAutomatic: (config) => config.apptainer_images.length > 0,
   open: async (config, log) => {
     const { apptainerRuntime } = await import('./runtime.ts');

@@ -1,6 +1,6 @@
 /**
- * Names of images, as Apptainer's runtime reads them:
- *   NAME[:TAG]           searched at the paths of `apptainer_images`, by the instance's id or by the name itself
+ * Forms of image names in the Apptainer runtime:
+ *   NAME[:TAG]           searched at the paths of `apptainer_images`, by the instance's id or by the name
  *   sif:/FILE, /FILE     a .sif file
  *   dir:/DIR, /DIR       an unpacked image, used in place and never written
  * Environment and folder come from the image; a file `PATH.json` beside it, in the format of `docker inspect`, adds to them.
@@ -28,20 +28,17 @@ const UNPACKED_GROWTH = 4;
 export type ApptainerImage = { path: string; config: ImageConfig };
 
 export type SifImageDeps = {
-  /** `apptainer_images`. */
   templates: readonly string[];
-  /** For .sif files where they cannot be mounted: without root, or without loop devices and FUSE. */
+  /** For .sif files that cannot be mounted: without root, or without loop devices and FUSE. */
   store: ImageStore;
-  /** The command line that runs Apptainer on this host, without its arguments. */
   command: readonly string[];
-  /** Whether .sif files can be mounted here; else they are unpacked once. */
+  /** Whether .sif files can be mounted; else they are unpacked once. */
   mountable: boolean;
 };
 
 export class SifImages {
   readonly #deps: SifImageDeps;
   readonly #preparing: SingleFlight<ReadyImage> = createSingleFlight();
-  /** By the `ref` of the ready image. */
   readonly #ready = new Map<string, ApptainerImage>();
 
   constructor(deps: SifImageDeps) {
@@ -86,7 +83,6 @@ function notFound(name: string, tried: readonly string[]): RolloutFailure {
   return new RolloutFailure('image_not_found', `image ${name}: no .sif file or unpacked folder; ${remedy}`);
 }
 
-/** The first of the possible paths of an image at which it exists. */
 export async function findSif(
   templates: readonly string[],
   name: string,
@@ -131,18 +127,18 @@ async function unsquash(command: readonly string[], path: string, tree: string):
   );
 }
 
-/** Only root can make device nodes, and a sandbox has its own /dev. Throws any other complaint of unsquashfs, in one line. */
+/** Ignores missing device nodes: only root can make them, and a sandbox has its own /dev. Throws unsquashfs's other errors. */
 function allowMissingDevices(error: { code?: number | string; stderr?: string }): void {
   const complaints = (error.stderr ?? '').split('\n').filter((line) => line.trim() !== '');
   const others = complaints.filter(
     (line) => !/could not create (character|block) device .* because you're not superuser/.test(line),
   );
-  // 2: it reached the end, but left out what it complained about.
+  // 2: unsquashfs reached the end, and skipped the files of its messages.
   if (error.code === 2 && complaints.length > 0 && others.length === 0) return;
   throw new Error(others[0] ?? errorMessage(error), { cause: error });
 }
 
-/** Only root's Apptainer mounts an overlay over a .sif file in which folders can be renamed: see `mountTable`. */
+/** Only root's Apptainer mounts an overlay over a .sif file that allows renaming folders: see `mountTable`. */
 export async function canMountSif(root: boolean): Promise<boolean> {
   if (!root) return false;
   const usable = (path: string): Promise<boolean> =>
@@ -153,7 +149,7 @@ export async function canMountSif(root: boolean): Promise<boolean> {
   return (await usable('/dev/loop-control')) || (await usable('/dev/fuse'));
 }
 
-/** The image's environment as Apptainer's start scripts set it; process 1 was started with it. */
+/** The image's environment: Apptainer's start scripts set it for process 1. */
 export async function environmentOf(init: number): Promise<Record<string, string>> {
   const text = await readFile(`/proc/${init}/environ`, 'utf8').catch(() => '');
   const entries = text
@@ -162,6 +158,5 @@ export async function environmentOf(init: number): Promise<Record<string, string
     .filter(([name, value]) => name !== '' && !OWN.test(name) && value !== '/.singularity.d/libs');
   return Object.fromEntries(entries);
 }
-/** Variables that Apptainer adds by itself. */
 const OWN =
   /^(APPTAINER_|SINGULARITY_|PROMPT_COMMAND$|PS1$|PWD$|OLDPWD$|SHLVL$|TERM$|HOME$|USER_PATH$|LANG$|_$)/;

@@ -1,4 +1,4 @@
-/** For `swefarm images`: which of given images exist where `apptainer_images` says, and whether they are still what was converted. */
+/** For `swefarm images`: reports which images exist at `apptainer_images`, and whether they are unchanged since their conversion. */
 import { UsageError } from '@swefarm/shared';
 import { withTag } from '../images/names.ts';
 import type { ImageInspection, ImageLine } from '../runtime.ts';
@@ -8,12 +8,12 @@ import { candidatePaths } from './sifpaths.ts';
 
 export function inspectSifFiles(templates: readonly string[]): ImageInspection {
   const one = async (image: string, verify: boolean, instance: string | undefined): Promise<ImageLine> => {
-    const lying = await findSif(templates, image, instance);
-    if (!lying) {
+    const existing = await findSif(templates, image, instance);
+    if (!existing) {
       const [path] = candidatePaths(templates, image, undefined);
       return { image, status: 'absent', ...(path ? { path } : { error: 'apptainer_images is not set' }) };
     }
-    const { path, found } = lying;
+    const { path, found } = existing;
     const line = { image, path, ...(found.isFile() ? { bytes: found.size } : {}) };
     const origin = found.isFile() ? await readOrigin(path) : null;
     if (!origin) return { ...line, status: 'present' };

@@ -1,6 +1,6 @@
 /**
- * Records what a .sif file was made of: a file `PATH.origin.json` beside it, written by `swefarm images convert` before the image appears.
- * .sif files from elsewhere have none.
+ * Records the origin of a .sif file in `PATH.origin.json` beside it. `swefarm images convert` writes it before the image
+ * appears. Other .sif files have no record.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -11,7 +11,6 @@ import { z } from 'zod';
 
 const Origin = z.object({
   image: z.string(),
-  /** Of the .sif file. */
   sha256: z.string(),
   bytes: z.number(),
   converted_at: z.string(),
@@ -20,7 +19,7 @@ export type Origin = z.infer<typeof Origin>;
 
 const fileOf = (path: string): string => `${path}.origin.json`;
 
-/** Null when there is none. Throws RolloutFailure image_pull for one that cannot be read as such. */
+/** Null without a record. Throws RolloutFailure image_pull for an invalid one. */
 export async function readOrigin(path: string): Promise<Origin | null> {
   const text = await readFile(fileOf(path), 'utf8').catch(() => null);
   if (text === null) return null;

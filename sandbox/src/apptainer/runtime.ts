@@ -1,6 +1,6 @@
 /**
- * Containers of Apptainer (or Singularity), for clusters where no engine is allowed. It mounts the image and makes the namespaces;
- * everything else works as in the rootfs runtime. What is isolated and limited, and how: docs/apptainer.md.
+ * Containers of Apptainer (or Singularity), for clusters without an engine. Apptainer mounts the image and makes the namespaces;
+ * the rest works as in the rootfs runtime. For isolation and limits see docs/apptainer.md.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -10,18 +10,12 @@ import { EMPTY_CONFIG } from '../images/config.ts';
 import { evictUnpacked } from '../images/evict.ts';
 import { openImageStore } from '../images/store.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
-import { explainNamespaces, findProgram, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
+import { findProgram, makeBase } from '../namespaces/host.ts';
 import { unshareMounts } from '../namespaces/launch.ts';
 import { requireMountableFolder } from '../namespaces/mounts.ts';
-import {
-  imagesInUse,
-  type RuntimeSetup,
-  runtimeParts,
-  type SetupLog,
-  setUpRuntime,
-} from '../namespaces/setup.ts';
-import { tryContainer } from '../namespaces/trial.ts';
-import type { Container, Runtime, RuntimeCheck } from '../runtime.ts';
+import { imagesInUse, type RuntimeSetup, runtimeParts, setUpRuntime } from '../namespaces/setup.ts';
+import { checkRuntime, type Trial } from '../namespaces/trial.ts';
+import type { Runtime, RuntimeCheck, RuntimeLog } from '../runtime.ts';
 import type { Program } from './arguments.ts';
 import { canMountSif, SifImages } from './images.ts';
 import { inspectSifFiles } from './inspect.ts';
@@ -33,19 +27,19 @@ const run = promisify(execFile);
 export type ApptainerRuntimeOptions = {
   /** Paths of the instances' images, with `{instance_id}` or `{image}`. */
   templates: readonly string[];
-  /** Folder of unpacked images, where .sif files cannot be mounted; they are kept, and shared by the workers of this user on this node. */
+  /** Folder of unpacked images, for .sif files that cannot be mounted. The workers of this user on this node share it. */
   imagesDir: string;
   /** When unpacked images are evicted; default: never. */
   room?: { watermark: number; pins: readonly string[] };
-  /** Folders of running sandboxes; on a local file system that can be the upper layer of an overlay. */
+  /** Folder of running sandboxes; on a local file system that can be the upper layer of an overlay. */
   scratchDir: string;
-  /** Path of the program, when it is not in a usual folder. */
+  /** Path of the program, if it is not in a usual folder. */
   command?: string | null;
   /** False: the watchdog enforces the limits even where control groups could be made. Default true. */
   cgroups?: boolean;
-  /** False: .sif files are unpacked even where they could be mounted. Default true. */
+  /** False: .sif files are unpacked even where they can be mounted. Default true. */
   mountSif?: boolean;
-  log?: SetupLog;
+  log?: RuntimeLog;
 };
 
 /** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */
@@ -57,10 +51,9 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
   );
 }
 
-/** What this node has of Apptainer. */
 type Installation = {
   program: Program;
-  /** The command line that runs it, without its arguments. */
+  /** The command line of Apptainer, without arguments. */
   command: readonly string[];
   problems: readonly string[];
 };
@@ -79,7 +72,6 @@ async function openApptainer(setup: RuntimeSetup, options: ApptainerRuntimeOptio
   return {
     ...runtimeParts(setup),
     name: 'apptainer',
-    // The images are on a file system that all nodes share.
     placesByImage: false,
     check: (signal) => checkApptainer(setup, installation, options.templates, signal),
     inspection: inspectSifFiles(options.templates),
@@ -109,52 +101,39 @@ async function findInstallation(setup: RuntimeSetup, given: string | null): Prom
       },
     );
   }
-  // Without root, as root of a user namespace: Apptainer refuses a user whom the node's accounts do not know.
+  // Without root, as root of a user namespace, because Apptainer refuses users without an account on the node.
   const command = [...(root ? [] : unshareMounts(root)), program.path];
   return { program, command, problems };
 }
 
-async function checkApptainer(
+function checkApptainer(
   setup: RuntimeSetup,
-  { program, command, problems: known }: Installation,
+  { program, command, problems }: Installation,
   templates: readonly string[],
   signal: AbortSignal,
 ): Promise<RuntimeCheck> {
-  const { root, folder } = setup;
-  const limits = limitsOf(setup.cgroups, root);
-  const problems = [...known];
-  let version: string | null = null;
-  if (problems.length === 0) {
-    version = await versionOf(command, folder).catch((error: unknown) => {
-      problems.push(
-        `${program.path} does not run (${errorMessage(error)}): install it, or name it with apptainer_command`,
-      );
-      return null;
-    });
-  }
-  if (problems.length === 0) {
-    // A sandbox that contains only a shell.
-    const start = async (): Promise<Container> => {
+  const { root, folder, scratchDir } = setup;
+  const trial: Trial = {
+    problems,
+    version: () =>
+      versionOf(command, folder).catch((error: unknown) => {
+        throw new Error(
+          `${program.path} does not run (${errorMessage(error)}): install it, or name it with apptainer_command`,
+        );
+      }),
+    start: async () => {
       const tree = join(folder, 'trial');
       await bareTree(tree, program.bash);
-      return await startApptainer(
-        setup,
-        program,
-        INTERNAL_SPEC,
-        { path: tree, config: EMPTY_CONFIG },
-        signal,
-      );
-    };
-    const script = 'echo works >/tmp/x && read -r word </tmp/x && [ "$word" = works ]';
-    const problem = await tryContainer(start, [program.bash, '-c', script], signal);
-    if (problem !== null) problems.push(explain(problem, root, setup.scratchDir));
-  }
-  const usable = problems.length === 0;
-  if (usable) problems.push(...warnings(limits, root), ...(await imageWarnings(root, templates)));
-  return { usable, version, limits, problems };
+      const image = { path: tree, config: EMPTY_CONFIG };
+      return await startApptainer(setup, program, INTERNAL_SPEC, image, signal);
+    },
+    argv: [program.bash, '-c', 'echo works >/tmp/x && read -r word </tmp/x && [ "$word" = works ]'],
+    explain: (message) => explain(message, scratchDir),
+    hints: () => imageWarnings(root, templates),
+  };
+  return checkRuntime(setup, trial, signal);
 }
 
-/** Reasons why images start slowly or are not found. */
 async function imageWarnings(root: boolean, templates: readonly string[]): Promise<string[]> {
   const problems: string[] = [];
   if (!(await canMountSif(root))) {
@@ -181,12 +160,10 @@ async function versionOf(command: readonly string[], folder: string): Promise<st
   return stdout.trim();
 }
 
-function explain(message: string, root: boolean, scratchDir: string): string {
-  const namespaces = explainNamespaces(message, root);
-  if (namespaces) return namespaces;
+function explain(message: string, scratchDir: string): string | null {
   if (/capability set/i.test(message))
     return `Apptainer asks for more capabilities than root has here (${message}): set "root default capabilities = file" in apptainer.conf`;
   if (/overlay/i.test(message))
     return `overlays do not work in ${scratchDir} (${message}): put scratch_dir on a local ext4, xfs or tmpfs; without root Linux 5.11 is needed`;
-  return `a trial sandbox did not start: ${message}`;
+  return null;
 }

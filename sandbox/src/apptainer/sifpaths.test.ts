@@ -10,7 +10,7 @@ it.each([
   expect(instanceOfImage(image)).toBe(id);
 });
 
-it('tries the id in every spelling, then the name of the image, as .sif and unpacked', () => {
+it('lists every spelling of the id, then the name of the image, as .sif and as folder', () => {
   const paths = candidatePaths(['/s/{instance_id}.sif'], 'ghcr.io/a/b.img:v2', 'Py__Me-1');
   const stems = [
     'Py__Me-1',
@@ -26,7 +26,7 @@ it('tries the id in every spelling, then the name of the image, as .sif and unpa
   expect(paths).toEqual([...stems.map((stem) => `/s/${stem}.sif`), ...stems.map((stem) => `/s/${stem}`)]);
 });
 
-it('takes the id from the name of the image when nobody says it, and no template beyond it', () => {
+it('takes the id from the name of the image when the caller has none', () => {
   const image = 'swebench/sweb.eval.x86_64.django_1776_django-11099:latest';
   expect(candidatePaths(['/a/{instance_id}', '/b/{image}'], image, undefined)).toEqual(
     expect.arrayContaining([
@@ -38,6 +38,6 @@ it('takes the id from the name of the image when nobody says it, and no template
   );
 });
 
-it.each(['/x/y.sif', 'sif:/x/y.sif', 'dir:/x/y.sif'])('%s is itself and nothing else', (image) => {
+it.each(['/x/y.sif', 'sif:/x/y.sif', 'dir:/x/y.sif'])('%s is an explicit path', (image) => {
   expect(candidatePaths(['/s/{instance_id}.sif'], image, 'a__b-1')).toEqual(['/x/y.sif']);
 });

@@ -1,4 +1,4 @@
-/** Where the .sif file of an instance may be: sites name files by the instance's id in one of several spellings, or by the image. */
+/** Possible paths of an instance's .sif file. Sites name files by the instance's id in one of several spellings, or by the image. */
 
 /** `swebench/sweb.eval.x86_64.django_1776_django-11099:latest` → `django__django-11099`; null when it is no name of the harness. */
 export function instanceOfImage(image: string): string | null {
@@ -8,9 +8,9 @@ export function instanceOfImage(image: string): string | null {
 }
 
 /**
- * Paths in the order they are tried, without duplicates. `{instance_id}` in a template stands for the id unchanged, in lower case, with
- * `__` as `_s_` and as `_1776_`, and for the image's own name; `{image}` for the latter alone. A path that ends in .sif is also tried
- * without that ending, as an unpacked folder. @param instanceId when the caller knows it.
+ * Paths in the order of the search. `{instance_id}` in a template stands for the id unchanged, in lower case, with `__` as `_s_`
+ * and as `_1776_`, and for the image's name; `{image}` for the image's name alone. A path that ends in .sif is also tried
+ * without this ending, as an unpacked folder. @param instanceId when the caller knows it.
  */
 export function candidatePaths(
   templates: readonly string[],
@@ -39,13 +39,12 @@ function spellings(id: string): string[] {
   ];
 }
 
-/** The name without registry and tag. */
 function baseOf(image: string): string {
   const last = image.slice(image.lastIndexOf('/') + 1);
   return last.split(/[:@]/, 1)[0] ?? last;
 }
 
-/** By its last part, and with its folders and tag as one word, as `apptainer pull` names files. */
+/** The last part of the name, and the name with folders and tag as one word, as `apptainer pull` names files. */
 function imageNames(image: string): string[] {
   const tag = /:([^:/@]+)$/.exec(image)?.[1] ?? 'latest';
   return [baseOf(image), `${baseOf(image)}_${tag}`, image.split(/[:@]/, 1)[0]?.replaceAll('/', '_') ?? image];

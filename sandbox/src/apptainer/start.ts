@@ -1,4 +1,4 @@
-/** Starts one sandbox of Apptainer: one `exec` with the farm's own process 1, whose namespaces every later process enters. */
+/** Starts one sandbox: one `apptainer exec` with the farm's process 1, whose namespaces later processes enter. */
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { INIT, type LaunchPlan, launchSandbox } from '../namespaces/launch.ts';
@@ -16,7 +16,7 @@ import {
 } from './arguments.ts';
 import { type ApptainerImage, environmentOf } from './images.ts';
 
-/** The work tree may belong to another user than root, the only one inside. */
+/** The work tree may belong to another user than root, which is the only user inside. */
 const SAFE_DIRECTORY = {
   GIT_CONFIG_COUNT: '1',
   GIT_CONFIG_KEY_0: 'safe.directory',
@@ -52,7 +52,6 @@ export async function startApptainer(
   return launchSandbox(setup, id, spec, plan, signal);
 }
 
-/** Apptainer keeps its own files in the runtime's folder. */
 export const ownEnvironment = (folder: string): Record<string, string> => ({
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   HOME: folder,

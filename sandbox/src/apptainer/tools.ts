@@ -1,6 +1,6 @@
 /**
- * Brings the farm's own programs into a sandbox, which may have none that work: bubblewrap and bash, with the libraries and the
- * loader of this host, in one folder that is mounted read-only and hidden from the code inside.
+ * Provides the farm's own programs in a sandbox, whose own may not work: bubblewrap and bash, with this host's libraries and
+ * loader, in one folder. It is mounted read-only and hidden from the code inside.
  */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir } from 'node:fs/promises';
@@ -8,16 +8,14 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-/** Apptainer under either of its names, and where it may be installed. */
 export const PROGRAMS = ['apptainer', 'singularity'] as const;
 export const FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/opt/apptainer/bin', '/opt/singularity/bin'];
-/** Where the folder is mounted inside. */
 export const TOOLS_AT = '/.swefarm';
 const LOADER = 'ld.so';
 
 type Linked = { loader: string; libraries: string[] };
 
-/** Copies programs into `folder`, each startable by {@link toolLine}. Throws when one is not linked like a glibc program. */
+/** Copies programs into `folder`; {@link toolLine} starts them. Throws for a program that is not linked to glibc. */
 export async function gatherTools(folder: string, programs: readonly string[]): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o755 });
   const copies = new Map<string, string>();
@@ -29,7 +27,7 @@ export async function gatherTools(folder: string, programs: readonly string[]): 
   await Promise.all([...copies].map(([name, path]) => copyFile(path, join(folder, name))));
 }
 
-/** A tree that contains only what the given program needs to run by its own path: for a trial of the runtime. */
+/** Makes a tree that contains only a program and its libraries, for a trial of the runtime. */
 export async function bareTree(tree: string, program: string): Promise<void> {
   const { loader, libraries } = await linkedWith(program);
   for (const path of [program, loader, ...libraries]) {
@@ -41,7 +39,6 @@ export async function bareTree(tree: string, program: string): Promise<void> {
   }
 }
 
-/** The command line of a gathered program inside a sandbox. */
 export const toolLine = (name: string): string[] => [
   `${TOOLS_AT}/${LOADER}`,
   '--library-path',

@@ -1,4 +1,4 @@
-/** Archives that a hostile sandbox could produce. */
+/** Archives that a hostile sandbox could cause. */
 import { Readable } from 'node:stream';
 import tar, { type Header } from 'tar-stream';
 import { expect, test } from 'vitest';
@@ -11,14 +11,14 @@ function archive(...entries: (Partial<Header> & { name: string; content?: string
   return pack as unknown as Readable;
 }
 
-test('a regular file is read whole, whatever its name claims to be', async () => {
+test('a regular file is read completely under any name', async () => {
   for (const name of ['log', '../../etc/passwd', '/etc/passwd']) {
     const read = await readSingleFile(archive({ name, content: 'inside' }), '/testbed/log', 100);
     expect(read?.toString()).toBe('inside');
   }
 });
 
-test('links, folders and devices are no files, also when a file follows', async () => {
+test('links, folders and devices are no files, even if a file follows', async () => {
   const after = { name: 'log', content: 'second' };
   for (const header of [
     { name: 'log', type: 'symlink', linkname: '/etc/passwd' },
@@ -32,15 +32,15 @@ test('links, folders and devices are no files, also when a file follows', async 
   expect(await readSingleFile(archive(), '/testbed/log', 100)).toBeNull();
 });
 
-test('a size over the bound is refused by the header, before the content came', async () => {
+test('a size above the limit is refused by the header, before the content', async () => {
   const pack = tar.pack();
   pack.entry({ name: 'log', size: 1e12 });
-  // The content never comes, so the size can only be known from the header.
+  // The content never comes, so only the header has the size.
   const reading = readSingleFile(pack as unknown as Readable, '/testbed/log', 1000);
   await expect(reading).rejects.toMatchObject({ code: 'file_too_large' });
 });
 
-test('an archive that breaks off is an error, not a shorter file', async () => {
+test('an incomplete archive throws', async () => {
   const whole = await Array.fromAsync(archive({ name: 'log', content: 'x'.repeat(5000) }));
   const cut = Buffer.concat(whole as Buffer[]).subarray(0, 2000);
   await expect(readSingleFile(Readable.from([cut]), '/testbed/log', 10_000)).rejects.toThrow();

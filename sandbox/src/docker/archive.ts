@@ -1,11 +1,12 @@
-/** Reads files out of a container: the archive is made from what hostile code left there. */
+/** Reads files of a container from an archive. Hostile code may have written them. */
 import type { Duplex } from 'node:stream';
 import { SwefarmError } from '@swefarm/shared';
 import tar from 'tar-stream';
 
 /**
- * The archive's one entry when it is a regular file; nothing of it is ever written to a path. Null for anything else. Throws
- * SwefarmError `file_too_large` by the size in the header, before it stores a byte.
+ * Returns the content of the archive's first entry; null if the entry is no regular file. Nothing is written to a path.
+ *
+ * @throws SwefarmError `file_too_large` by the size in the header, before the content is read
  */
 export async function readSingleFile(
   archive: NodeJS.ReadableStream,

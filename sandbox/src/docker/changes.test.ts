@@ -17,7 +17,7 @@ const LIST = [
   { Path: '/é\u2028\n', Kind: 1 },
 ];
 
-test.each([1, 2, 7, 10_000])('a list that comes in pieces of %i characters', (bytes) => {
+test.each([1, 2, 7, 10_000])('a list in pieces of %i characters', (bytes) => {
   const expected = LIST.map(({ Path, Kind }) => ({ path: Path, removed: Kind === 2 }));
   expect(read(JSON.stringify(LIST), bytes)).toEqual(expected);
   const swapped = LIST.map(({ Path, Kind }) => ({ Kind, Path }));
@@ -35,6 +35,6 @@ test.each([
   '[{"Path":"/a","Kind":1},',
   '[{"Path":"/a',
   '{"message":"no"}',
-])('a list that was cut, or none: %j', (text) => {
-  expect(() => read(text, 3)).toThrow('cut');
+])('an incomplete list, or no list: %j', (text) => {
+  expect(() => read(text, 3)).toThrow('incomplete');
 });

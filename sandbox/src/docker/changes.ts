@@ -1,4 +1,4 @@
-/** Reads an engine's list of the changed files of a stopped container as a stream, because the list can be long. */
+/** Reads an engine's list of the changed files of a stopped container. The list can be long, so it is read as a stream. */
 import type { Readable } from 'node:stream';
 import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
@@ -6,10 +6,10 @@ import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Change, ChangeVisitor, FileKind } from '../filechanges.ts';
 import { answerAbout } from './stoppedstarts.ts';
 
-/** Keys come in either order; a quotation mark inside a path is always escaped. */
+/** The keys come in either order; quotation marks inside a path are always escaped. */
 const ENTRY = /\{(?:"Kind":(\d),)?"Path":("(?:[^"\\]|\\.)*")(?:,"Kind":(\d))?\}/g;
 const REMOVED = '2';
-/** Bits of Go's file modes: a folder, a link, and all the bits that mark anything but a regular file. */
+/** Bits of Go's file modes: a folder, a link, and all bits of special files. */
 const GO_MODE_FOLDER = 0x80000000n;
 const GO_MODE_LINK = 0x08000000n;
 export const GO_MODE_TYPE = 0x8f280000n;
@@ -47,8 +47,8 @@ export async function listChanges(
   }
 }
 
-/** Reads a JSON list of changes in pieces; `end` throws when the list was cut. */
-export function changesReader(see: (change: Change) => void): { push(text: string): void; end(): void } {
+/** Parses a JSON list of changes in pieces; `end` throws when the list is incomplete. */
+export function changesReader(onChange: (change: Change) => void): { push(text: string): void; end(): void } {
   let rest = '';
   return {
     push(text) {
@@ -57,14 +57,14 @@ export function changesReader(see: (change: Change) => void): { push(text: strin
       for (const match of rest.matchAll(ENTRY)) {
         const [whole, before, path = '""', after] = match;
         read = match.index + whole.length;
-        see({ path: JSON.parse(path) as string, removed: (before ?? after) === REMOVED });
+        onChange({ path: JSON.parse(path) as string, removed: (before ?? after) === REMOVED });
       }
       rest = rest.slice(read);
     },
     end() {
       const last = rest.trim().replace(/^,/, '');
-      // The rest of `[…]`, of an empty list, or of no list.
-      if (!['[]', ']', 'null'].includes(last)) throw new Error('the list of changes is cut');
+      // The end of `[…]`, an empty list, or no list.
+      if (!['[]', ']', 'null'].includes(last)) throw new Error('the list of changes is incomplete');
     },
   };
 }
@@ -72,11 +72,11 @@ export function changesReader(see: (change: Change) => void): { push(text: strin
 type PathStat = {
   kind: FileKind;
   bytes: number;
-  /** Where a link ends, after all links on the way; null: the path is no link. */
+  /** The end of a link, after all links; null: the path is no link. */
   target: string | null;
 };
 
-/** What an engine reports about one path in a container, without following a link. Throws the engine's own error. */
+/** The engine's report about a path, without following a link. Throws the engine's own error. */
 export async function pathStat(
   container: Docker.Container,
   path: string,

@@ -1,21 +1,21 @@
-/** One container of an engine: exec streams, plain execs, files, state, and its removal without grace. */
+/** One container of an engine. */
 import type { Duplex, Readable } from 'node:stream';
 import { errorMessage, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
-import { type DiskUse, diskUse } from '../diskuse.ts';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
 import type { FileChanges } from '../filechanges.ts';
 import { killCommand } from '../kill.ts';
 import { type MemoryGroup, readKills, readWasFull } from '../memorygroup.ts';
-import { heldBytes } from '../namespaces/heldfiles.ts';
+import { diskUse } from '../namespaces/diskuse.ts';
 import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
 import type { Layer } from '../overlaypaths.ts';
 import type {
   Container,
   ContainerSpec,
   ContainerState,
+  DiskUse,
   ExecOptions,
   ExecResult,
   SandboxFile,
@@ -35,16 +35,15 @@ import { answerAbout } from './stoppedstarts.ts';
 export type DockerContainerDeps = {
   docker: Docker;
   engine: Engine;
-  /** Null where it takes no requests. */
+  /** Null where the first process takes no requests. */
   first: FirstProcess | null;
   /** Removes by id; never throws. */
   remove(id: string): Promise<void>;
 };
 
 const END_WAIT_MS = 30_000;
-/** 128 + SIGKILL. */
 const KILLED = 137;
-/** Exit codes of a container that somebody outside ended, and of one whose end the engine has not seen (Docker, Podman). */
+/** Exit codes of a container that was ended from outside, and of one whose end the engine missed (Docker, Podman). */
 const BY_OTHERS: ReadonlySet<number> = new Set([KILLED, 255, -1]);
 /** While an engine ends a container for somebody. Podman reports exit code 0 then. */
 const ENDING: ReadonlySet<string> = new Set(['stopping', 'removing']);
@@ -59,16 +58,14 @@ export class DockerContainer implements Container {
   readonly #container: Docker.Container;
   readonly #deps: DockerContainerDeps;
   #disposed: Promise<void> | null = null;
-  /** It has no process any more. */
   #hasEnded = false;
-  /** The worker has ended it. */
   #isEnded = false;
-  /** What the kernel had counted before it ended. */
+  /** The kernel's counts, read before the end. */
   #counts: { kills: number | null; wasFull: boolean | null } | null = null;
   #memory: Promise<MemoryGroup | null> | null = null;
   #layers: Promise<Layer | null> | null = null;
   #killedByLimit = false;
-  /** Null: without a watchdog the kernel counts. */
+  /** Null: the kernel counts, not the watchdog. */
   #watchedKills: number | null = null;
 
   constructor(id: string, spec: ContainerSpec, deps: DockerContainerDeps) {
@@ -154,8 +151,8 @@ export class DockerContainer implements Container {
     let archive: NodeJS.ReadableStream;
     try {
       await requireReadable(this.#container);
-      // Podman archives the target of a link, but reports the kind of the link itself. Only the words of the archive's error say whether
-      // the path or the container is missing.
+      // Podman archives the target of a link, but reports the kind of the link. Only the text of the archive's error shows
+      // whether the path or the container is missing.
       if (
         this.#deps.engine === 'podman' &&
         ['folder', 'other'].includes(await pathKind(this.#container, path))
@@ -177,20 +174,19 @@ export class DockerContainer implements Container {
   async end(signal: AbortSignal): Promise<FileChanges> {
     if (!this.#hasEnded) await this.#stop(signal);
     const { docker } = this.#deps;
-    // The engine's list is used only when the upper directory cannot be read from here: an engine compares sizes and times, which the code
-    // that writes a file can put back, and it reads the whole image to do so.
+    // The engine's list is used only when the upper directory is not readable from here. An engine compares sizes and times,
+    // which code in the container can restore, and reads the whole image.
     const layer = await this.#layer();
     if (layer !== null) return overlayChanges([layer]);
     return {
       changes: (look, until) => listChanges(docker, this.id, look, until),
       kindOf: (path) => pathKind(this.#container, path),
       getFile: (path, maxBytes, until) => this.getFile(path, maxBytes, until),
-      // An engine follows links inside.
+      // The engine follows links inside the container.
       getLinkedFile: (path, maxBytes, until) => this.getFile(path, maxBytes, until),
     };
   }
 
-  /** Returns when none of its processes is left. */
   async #stop(signal: AbortSignal): Promise<void> {
     try {
       await answerAbout(this.#container, this.#container.kill({ signal: 'SIGKILL' })).then(
@@ -199,7 +195,7 @@ export class DockerContainer implements Container {
         },
         async (error: unknown) => {
           if (isLate(error)) await killWithoutEngine(this.id);
-          // It may have stopped by itself, for which each engine has its own code: `wait` shows it.
+          // It may have stopped by itself, for which engines have different codes; `wait` shows it.
           else if (![409, 500].includes(statusCode(error) ?? 0)) throw error;
         },
       );
@@ -219,10 +215,10 @@ export class DockerContainer implements Container {
 
   async diskUse(): Promise<DiskUse | null> {
     const layer = await this.#layer();
-    return layer && diskUse(layer.upper, await heldBytes(await this.idlePid()));
+    return layer && diskUse(layer.upper, await this.idlePid());
   }
 
-  /** The folders where the engine stores the container's changes and its image, if they can be read from here; else null. */
+  /** The engine's folders with the container's changes and its image; null if they are not readable from here. */
   #layer(): Promise<Layer | null> {
     this.#layers ??= findLayer(this.#container);
     return this.#layers;
@@ -243,7 +239,7 @@ export class DockerContainer implements Container {
     }
   }
 
-  /** From the control group's file where this process shares the host with the engine, or from the watchdog's count; else null. */
+  /** From the watchdog, or from the control group where this process shares the host with the engine; else null. */
   async oomKills(): Promise<number | null> {
     if (this.#watchedKills !== null) return this.#watchedKills;
     if (this.#counts) return this.#counts.kills;
@@ -263,7 +259,7 @@ export class DockerContainer implements Container {
     return this.#memory;
   }
 
-  /** The container's first process by its id on the host; null when it has none. */
+  /** The first process by its id on the host; null when there is none. */
   async idlePid(): Promise<number | null> {
     const pid = await answerAbout(this.#container, this.#container.inspect()).then(
       ({ State }) => State.Pid,
@@ -272,12 +268,11 @@ export class DockerContainer implements Container {
     return pid > 0 ? pid : null;
   }
 
-  /** Called by the watchdog, where there is one. */
   countMemoryKill(): void {
     this.#watchedKills = (this.#watchedKills ?? 0) + 1;
   }
 
-  /** From here on the watchdog, not the kernel, counts what is killed for its memory. */
+  /** From now on the watchdog, not the kernel, counts kills for memory. */
   watch(): void {
     this.#watchedKills ??= 0;
   }
@@ -286,7 +281,7 @@ export class DockerContainer implements Container {
     return this.#watchedKills !== null;
   }
 
-  /** The watchdog's last resort: its own limit ends the container. */
+  /** Called by the watchdog when killing processes does not help. */
   endByLimit(): void {
     this.#killedByLimit = true;
     this.#container.kill({ signal: 'SIGKILL' }).catch((error: unknown) => errorMessage(error));

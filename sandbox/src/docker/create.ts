@@ -1,17 +1,17 @@
-/** The options of a container: an idle first process that cannot be killed from inside, limits, no privileges. */
+/** The options of a container: an idle first process that code inside cannot kill, limits, no privileges. */
 import { readFileSync } from 'node:fs';
 import type Docker from 'dockerode';
 import type { Engine } from '../engine/settings.ts';
 import { ownerLabels } from '../labels.ts';
 import type { ContainerSpec } from '../runtime.ts';
 
-/** Without bash nothing can be asked of it. It goes on when code in the container removes `sleep`. */
+/** The first process of an image without bash, which takes no requests. It continues when code removes `sleep`. */
 const IDLE = `sleep 0 || exit 127; trap 'kill -9 -1' USR1; while :; do sleep 86400 & wait $!; done`;
-/** Without its comments, which everybody in the container would read beside the process. */
+/** Without comments, because the script is visible in the process list. */
 const FIRST = readFileSync(new URL('./first.sh', import.meta.url), 'utf8').replaceAll(/^ *#.*\n/gm, '');
 /**
- * bash retries a fork that the process limit refuses; dash would exit. As process 1 it is immune to signals from inside (`kill -9 -1` of
- * the model's code); behind an extra init it could be killed.
+ * bash retries a fork that the process limit refuses; dash would exit. Signals from inside (`kill -9 -1`) do not reach process
+ * 1. Behind an extra init the process would not be process 1.
  */
 const ENTRYPOINT = [
   '/bin/sh',
@@ -21,7 +21,6 @@ const ENTRYPOINT = [
   FIRST,
 ];
 
-/** Capabilities that package managers and test suites plausibly need as root; all others are dropped. */
 const CAPABILITIES = [
   'CHOWN',
   'DAC_OVERRIDE',
@@ -34,24 +33,25 @@ const CAPABILITIES = [
   'NET_BIND_SERVICE',
 ];
 
-/** In procfs, what engines hide by default. A list of one's own replaces theirs. */
+/** The parts of procfs that engines hide by default; our list replaces the engine's. */
 const HIDDEN = [
   ...['acpi', 'asound', 'interrupts', 'kcore', 'keys', 'latency_stats', 'sched_debug', 'scsi'],
   ...['timer_list', 'timer_stats'],
 ].map((name) => `/proc/${name}`);
-/** The memory of process 1: who writes there decides how the container ends. */
+/** The memory of process 1: a write there could change the exit code of the container. */
 const FIRST_MEMORY = ['/proc/1/mem', '/proc/1/task/1/mem'];
 const MASKED = [...HIDDEN, '/sys/firmware', '/sys/devices/virtual/powercap', ...FIRST_MEMORY];
 
 /**
- * @param isAsked whether its first process takes requests, see {@link FirstProcess}
- * @param profile system call filter that replaces the engine's own: the text for Docker, a file for Podman; null: the engine has none
+ * @param takesRequests see {@link FirstProcess}
+ * @param profile system call filter that replaces the engine's own: the text for Docker, a file for Podman; null: the engine has
+ * none
  */
 export function createOptions(
   spec: ContainerSpec,
   engine: Engine,
   profile: string | null,
-  isAsked: boolean,
+  takesRequests: boolean,
 ): Docker.ContainerCreateOptions {
   const { limits } = spec;
   return {
@@ -60,9 +60,9 @@ export function createOptions(
     Cmd: [],
     Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
     Labels: ownerLabels(spec),
-    OpenStdin: isAsked,
-    // As for a command of its own: it ends with the worker's stream.
-    StdinOnce: isAsked,
+    OpenStdin: takesRequests,
+    // Standard input ends with the worker's stream.
+    StdinOnce: takesRequests,
     Tty: false,
     NetworkDisabled: spec.network === 'none',
     Healthcheck: { Test: ['NONE'] },
@@ -84,7 +84,7 @@ export function createOptions(
       ...(engine === 'docker' ? { MaskedPaths: MASKED } : {}),
       IpcMode: 'private',
       LogConfig: { Type: 'none', Config: {} },
-      // The node's out-of-memory killer should choose the sandboxes before the worker.
+      // The node's out-of-memory killer should choose sandboxes before the worker.
       OomScoreAdj: 500,
       ...(limits.diskBytes === null ? {} : { StorageOpt: { size: String(limits.diskBytes) } }),
     },

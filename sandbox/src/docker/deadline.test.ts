@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { engineFailure } from '../engine/errors.ts';
 import { inTime } from './deadline.ts';
 
-test('a call is waited for only so long, and its own end is passed on', async () => {
+test('a call has a timeout, and its own result or error is passed on', async () => {
   const late = await inTime(new Promise(() => undefined), 10).catch((error: unknown) => error);
   expect(engineFailure(late, 'sandbox_lost', 'removing x')).toMatchObject({
     failureClass: 'engine_unreachable',

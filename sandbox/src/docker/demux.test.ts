@@ -9,7 +9,7 @@ const frame = (type: number, text: string) => {
 };
 
 describe('createDemuxer', () => {
-  it('yields the payload however the frames are cut', () => {
+  it('yields the payload for any cut of the frames', () => {
     const bytes = Buffer.concat([
       frame(1, 'out'),
       frame(2, ''),

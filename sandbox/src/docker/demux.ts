@@ -1,9 +1,8 @@
-/** Turns Docker's framed exec stream into a plain duplex: stdout and stderr merged in the order they arrived. */
+/** Turns Docker's framed exec stream into a duplex: stdout and stderr merged in order. */
 import { Duplex } from 'node:stream';
 
 const HEADER_BYTES = 8;
 
-/** Calls `onData` with the payload bytes; slices, never copies. */
 export function createDemuxer(onData: (bytes: Buffer) => void): (chunk: Buffer) => void {
   const header = Buffer.alloc(HEADER_BYTES);
   let have = 0;
@@ -30,7 +29,7 @@ export function createDemuxer(onData: (bytes: Buffer) => void): (chunk: Buffer) 
   };
 }
 
-/** @param listen passes on each payload, and that there comes no more although the socket stays open. */
+/** @param listen passes on each payload, and the end of the output although the socket stays open */
 export function demuxedDuplex(
   socket: Duplex,
   listen = (see: (bytes: Buffer) => void, _end: () => void): void =>

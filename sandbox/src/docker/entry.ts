@@ -1,4 +1,3 @@
-/** The entries of Docker, and of Podman behind its Docker-compatible socket, in the list of runtimes. */
 import { type Engine, engineSocket, imageSettings } from '../engine/settings.ts';
 import type { RuntimeEntry } from '../entry.ts';
 

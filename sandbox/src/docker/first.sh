@@ -1,13 +1,13 @@
-# The first process of a container. It cannot be killed from inside, reaps orphans, and on USR1 ends everything else. It takes
-# requests on standard input from firstprocess.ts, until that ends: `SECRET VERB NONCE BYTES`, then shell words of so many bytes, and
-# sometimes more. The first line is the secret. A line that does not begin with it was written by a command, and ends the requests.
-# Each answer is a byte 1, `NONCE CODE` and an end of line, after whatever a command printed. Afterwards it idles, without `sleep` if
-# that was removed.
-#   put   files: after the words, for each a line `BYTES MODE PATH` and its content
+# The first process of a container. Code inside cannot kill it. It reaps orphans, and kills all other processes on USR1. It takes
+# requests on standard input from firstprocess.ts: `SECRET VERB NONCE BYTES`, then shell words of BYTES bytes, and for `put`
+# more. The first line is the secret. A line without the secret was written by a command, and ends the requests. An answer is a
+# byte 1, `NONCE CODE` and an end of line, after the output of the command. After the requests it idles, without `sleep` if
+# `sleep` was removed.
+#   put   writes files: after the words, for each a line `BYTES MODE PATH` and its content
 #   run   runs the words in the folder that the first of them names
-#   last  the same behind a key; then ends all that the command left, waits for a line with the key, and ends with the command's exit
-#         code, which ends the container. Before, the command can write lines for us to our standard input, and none of them is the key.
-#   open  runs the words with these very streams, and idles afterwards: engines do not tell that nobody writes to them any more
+#   last  the same behind a key; then kills the command's leftovers, waits for a line with the key, and exits with the command's
+#         code, which ends the container. The command may write lines to our standard input, and none of them is the key.
+#   open  runs the words with these very streams, and idles afterwards: engines do not report the end of the writers
 sleep 0 || exit 127
 trap '__sf_hit=1; kill -9 -1' USR1
 exec 2>/dev/null
@@ -16,23 +16,23 @@ __sf_idle() {
   exec </dev/null >/dev/null 9>&-
   while :; do sleep 86400 & wait $!; done
 }
-# Older ones read a request byte by byte, or not at all.
+# Older versions of bash read a request byte by byte, or not at all.
 ((BASH_VERSINFO[0] >= 5)) || { printf 'swefarm no requests\n'; __sf_idle; }
-# The engine gives a command no such variables.
+# An engine sets no such variables for a command.
 export -n OLDPWD PWD SHLVL
 __sf_home=$PWD
-# An image may set it for its commands. Here it would end the wait for a request.
+# An image may set TMOUT for its commands; here it would end the wait for a request.
 [[ ${TMOUT+set} ]] && __sf_tmout=$TMOUT
 unset TMOUT
 
-# Waits on a pipe to which nothing is written. After a command has begun nothing is forked: a copy of this process has its memory, with the
-# secret, the nonce and the key, and a command can read the memory of every process but process 1.
+# Waits on a pipe to which nothing is written. After a command has begun this process does not fork: a copy would have the
+# secret, the nonce and the key in its memory, and a command can read the memory of every process but process 1.
 exec 9<> <(:)
 __sf_sleep() {
   read -r -t 0.02 -u 9
 }
 
-# $1 bytes, $2 mode, $3 path. Only where nothing is yet: an image may have a link there.
+# $1 bytes, $2 mode, $3 path. Only for unused paths: an image may have a link there.
 __sf_put() {
   local content folder=${3%/*}
   LC_ALL=C IFS= read -r -N "$1" content
@@ -54,13 +54,14 @@ __sf_wait() {
   done
 }
 
-# Waits for those who still print after the command that began them (`exec > >(tee log)`), as long as the engine watches an exec.
+# Waits for processes that still print after the command that began them (`exec > >(tee log)`), as long as the engine watches an
+# exec.
 __sf_drain() {
   local until=$((${EPOCHREALTIME/[.,]/} + 1250000))
   while __sf_prints && ((${EPOCHREALTIME/[.,]/} < until)); do __sf_sleep; done
 }
 
-# Whether another process has our standard output.
+# Whether another process has our standard output open.
 __sf_prints() {
   local stream
   for stream in /proc/[0-9]*/fd/*; do
@@ -69,13 +70,14 @@ __sf_prints() {
   return 1
 }
 
-# Ends all other processes. `kill` fails when there is none.
+# Kills all other processes. `kill` fails when there is none.
 __sf_end_others() {
   local until=$((${EPOCHREALTIME/[.,]/} + 2000000))
   while kill -9 -1 && ((${EPOCHREALTIME/[.,]/} < until)); do __sf_sleep; done
 }
 
-# Job control while it starts: without, a background command would ignore INT. Not later: `wait` would end for a stopped one.
+# Job control only while the command starts. Without it, a background command would ignore INT. With it, `wait` would end for a
+# stopped command.
 __sf_run() {
   __sf_code=126
   [[ ${__sf_tmout+set} ]] && local -x TMOUT=$__sf_tmout
@@ -89,7 +91,7 @@ __sf_run() {
   cd -- "$__sf_home" || :
 }
 
-# In a session of its own, as the engine gives one to an exec: by it is found what a shell has left that died.
+# In a new session, as an engine does for an exec: the processes of a dead shell are found by the session.
 __sf_open() {
   [[ ${__sf_tmout+set} ]] && local -x TMOUT=$__sf_tmout
   if type -P setsid >/dev/null; then

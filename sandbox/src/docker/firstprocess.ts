@@ -1,6 +1,6 @@
 /**
- * Asks the first process of a container to run commands, which costs the engine nothing: an exec costs it 80 ms of CPU, and writing
- * files as much. `first.sh` is the other end. What it says of a command is believed only before code runs in the container that may lie.
+ * Asks the first process of a container (`first.sh`) to run commands and write files. An exec by the engine costs 80 ms of CPU,
+ * and so does an archive. An answer is trusted only before untrusted code runs in the container.
  */
 import type { Duplex } from 'node:stream';
 import { newId, RolloutFailure, waitAtMost } from '@swefarm/shared';
@@ -14,24 +14,20 @@ import { MarkedOutput } from './marked.ts';
 
 const READY = 'swefarm first process\n';
 const NEVER_READY = 'swefarm no requests\n';
-const SAID_BYTES = 64;
-/** An engine on a loaded node has started it long before. */
+const GREETING_BYTES = 64;
 const READY_MS = 60_000;
 const AFTER_KILL_MS = 5_000;
-/** For a container to end when its first process has, and for a first process to answer that has nothing else to do. */
+/** For the end of a container after its first process, and for an answer of an idle first process. */
 const END_MS = 60_000;
-/** More is written faster as an archive. */
 const MOST_BYTES = 512 * 1024;
 
-/** What a first process is not able to do itself. */
+/** Operations of the container that the first process does not have. */
 export type OfContainer = {
-  /** Ends every process but the first. */
   killOthers(): Promise<void>;
-  /** Ends all. */
   kill(): Promise<void>;
-  /** Its exit code, once it has ended. Rejects with RolloutFailure when the engine goes away meanwhile. */
+  /** The exit code of the container. Rejects with RolloutFailure when the engine goes away meanwhile. */
   ended(): Promise<number>;
-  /** Reads what is gone when it has ended. */
+  /** Reads counters that disappear with the container. */
   beforeEnd(): Promise<void>;
 };
 
@@ -39,9 +35,9 @@ export class FirstProcess implements Disposable {
   readonly #socket: Duplex;
   readonly #ready: Promise<boolean>;
   readonly #ended: Promise<void>;
-  /** Begins each request. Code in the container can write to the input of the first process, and cannot read it from there. */
+  /** Begins each request. Code in the container can write to the input of the first process, but not read from it. */
   readonly #secret = newId() + newId();
-  /** What reads its output now; null: nothing is asked. */
+  /** The reader of its output; null: no request is open. */
   #see: ((bytes: Buffer) => void) | null = null;
   #isFree = false;
 
@@ -60,14 +56,14 @@ export class FirstProcess implements Disposable {
     );
   }
 
-  /** Before the container starts, so that nothing it says is missed. Null where the engine refuses: there is still the exec. */
+  /** Call it before the container starts, so that no output is lost. Null where the engine refuses; execs work without it. */
   static async attach(container: Docker.Container): Promise<FirstProcess | null> {
     const options = { stream: true, stdin: true, stdout: true, stderr: true, hijack: true };
     const attaching = container.attach(options);
     return inTime(attaching).then(
       (socket) => new FirstProcess(socket as Duplex),
       () => {
-        // A stream that arrives too late is destroyed.
+        // A late stream is destroyed.
         attaching.then((late) => (late as Duplex).destroy()).catch(() => undefined);
         return null;
       },
@@ -76,11 +72,11 @@ export class FirstProcess implements Disposable {
 
   async #untilReady(): Promise<boolean> {
     const greeted = new Promise<boolean>((resolve) => {
-      let said = '';
+      let greeting = '';
       this.#see = (bytes) => {
-        said = (said + bytes.toString('latin1')).slice(-SAID_BYTES);
-        if (said.endsWith(READY)) resolve(true);
-        if (said.endsWith(NEVER_READY)) resolve(false);
+        greeting = (greeting + bytes.toString('latin1')).slice(-GREETING_BYTES);
+        if (greeting.endsWith(READY)) resolve(true);
+        if (greeting.endsWith(NEVER_READY)) resolve(false);
       };
       void this.#ended.then(() => resolve(false));
     });
@@ -91,17 +87,16 @@ export class FirstProcess implements Disposable {
     return this.#isFree;
   }
 
-  /** Resolves when it has the secret, or takes no requests: code that runs earlier could read the secret from its input. */
+  /** Resolves when it has the secret, or takes no requests. Code that runs earlier could read the secret from its input. */
   async hasStarted(): Promise<void> {
     await this.#ready;
   }
 
-  /** True: it does nothing, and takes a request. */
   async #isIdle(): Promise<boolean> {
     return (await this.#ready) && this.#isFree;
   }
 
-  /** Hands its streams over to a command, for as long as that lives; null when it takes no request. */
+  /** Gives its streams to a command until the command ends; null when it takes no request. */
   async open(argv: readonly string[]): Promise<Duplex | null> {
     if (!(await this.#isIdle())) return null;
     this.#isFree = false;
@@ -116,7 +111,7 @@ export class FirstProcess implements Disposable {
     return duplex;
   }
 
-  /** Files where nothing is yet. False when it cannot: some of them may be there. */
+  /** Writes files to unused paths. False when it cannot: some files may exist then. */
   async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<boolean> {
     const contents = files.map(({ content }) => Buffer.from(content));
     const isFit = (content: Buffer, at: number): boolean =>
@@ -127,12 +122,12 @@ export class FirstProcess implements Disposable {
       Buffer.from(`${contents[at]?.length} ${mode.toString(8)} ${path}\n`),
       contents[at] ?? Buffer.alloc(0),
     ]);
-    const answer = this.#ask('put', [String(files.length)], new Capture(0), parts);
+    const answer = this.#request('put', [String(files.length)], new Capture(0), parts);
     const ending = await waitAtMost(answer, END_MS, signal);
     return ending.by === 'itself' && ending.value === 0;
   }
 
-  /** Null when it cannot run this one. As `exec` of the container, and the exit code is what it says. */
+  /** Null when it cannot run the command. The exit code is the first process's answer. */
   async run(
     argv: readonly string[],
     options: ExecOptions,
@@ -140,7 +135,7 @@ export class FirstProcess implements Disposable {
   ): Promise<ExecResult | null> {
     if (!(await this.#takes(options))) return null;
     const capture = new Capture(options.maxOutputBytes);
-    const answer = this.#ask('run', [options.cwd ?? '/', ...argv], capture);
+    const answer = this.#request('run', [options.cwd ?? '/', ...argv], capture);
     const ending = await waitAtMost(answer, options.timeoutMs, options.signal);
     if (ending.by !== 'itself') {
       await container.killOthers();
@@ -153,8 +148,8 @@ export class FirstProcess implements Disposable {
   }
 
   /**
-   * As {@link run}, with the exit code that the engine tells when the container has ended with the command. `survived`: the container
-   * was there until then.
+   * As {@link run}, with the engine's exit code: the container ends with the command. `survived`: the container ran until the
+   * command had ended by itself.
    */
   async last(
     argv: readonly string[],
@@ -163,11 +158,11 @@ export class FirstProcess implements Disposable {
   ): Promise<ExecResult | null> {
     if (!(await this.#takes(options))) return null;
     const capture = new Capture(options.maxOutputBytes);
-    // Asked before the command begins: an engine that was restarted meanwhile has broken this too, which no code in the container can do.
+    // Begins before the command: a restart of the engine breaks this request, which no code in the container can do.
     const ended = container.ended();
     ended.catch(() => undefined);
     const key = newId() + newId();
-    const answer = this.#ask('last', [key, options.cwd ?? '/', ...argv], capture);
+    const answer = this.#request('last', [key, options.cwd ?? '/', ...argv], capture);
     const ending = await waitAtMost(answer, options.timeoutMs, options.signal);
     this.#isFree = false;
     if (ending.by !== 'itself') {
@@ -180,7 +175,7 @@ export class FirstProcess implements Disposable {
     const survived = ending.value !== null;
     if (survived) {
       await container.beforeEnd();
-      // Ends first what the command may have written there, to be taken for a part of this.
+      // The line feed ends a line that the command may have begun in this input.
       this.#socket.write(`\n${key}\n`);
     }
     const code = survived
@@ -194,8 +189,8 @@ export class FirstProcess implements Disposable {
     return env === undefined && !stdin?.length && (await this.#isIdle());
   }
 
-  /** The code in its answer; null when its output ends without one. */
-  #ask(
+  /** The exit code of the answer; null when the output ends without an answer. */
+  #request(
     verb: string,
     words: readonly string[],
     capture: Capture,
@@ -233,12 +228,12 @@ export class FirstProcess implements Disposable {
 }
 
 /**
- * The exit code that the engine reports; the one in the answer when the container has not ended in {@link END_MS}, as on a disk that stalls.
- * Nothing runs there then that could have forged the answer: every process but the first was killed before it.
+ * The engine's exit code; the code of the answer when the container has not ended in {@link END_MS}, as on a disk that stalls.
+ * No code could have forged the answer: every process but the first was killed before it.
  */
 async function codeAfterAnswer(
   ended: Promise<number>,
-  said: number,
+  answered: number,
   signal: AbortSignal,
   container: OfContainer,
 ): Promise<number> {
@@ -246,16 +241,16 @@ async function codeAfterAnswer(
   signal.throwIfAborted();
   if (ending.by === 'itself') return ending.value;
   await container.kill().catch(() => undefined);
-  return said;
+  return answered;
 }
 
-/** Throws RolloutFailure `sandbox_lost` when the container goes on without an answer of its first process. */
+/** Throws RolloutFailure `sandbox_lost` when the container runs on without an answer of its first process. */
 async function codeOf(ended: Promise<number>, signal: AbortSignal): Promise<number> {
   const ending = await waitAtMost(ended, END_MS, signal);
   signal.throwIfAborted();
   if (ending.by === 'itself') return ending.value;
   throw new RolloutFailure(
     'sandbox_lost',
-    'the first process of a container said its last, and the container goes on',
+    'the output of the first process ended, and its container still runs',
   );
 }

@@ -1,11 +1,11 @@
-/** Finds what the kernel counts for a container, where this process shares the host with the engine. */
+/** Finds a container's control group, where this process shares the host with the engine. */
 import { readFile } from 'node:fs/promises';
 import type { MemoryGroup } from '../memorygroup.ts';
 
-/** A container's control group of memory; null when this process does not see the engine's processes. */
+/** The memory control group; null when this process does not see the engine's processes. */
 export async function findGroup(pid: number, id: string): Promise<MemoryGroup | null> {
   const lines = (await readFile(`/proc/${pid}/cgroup`, 'latin1').catch(() => '')).split('\n');
-  // A process with the same id in another process table would not have this container's id in its group.
+  // A process with the same pid in another process namespace lacks this container's id in its group.
   if (!lines.some((line) => line.includes(id))) return null;
   const version1 = lines.find((line) => /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:/.test(line));
   if (version1)

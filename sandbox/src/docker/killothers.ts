@@ -1,4 +1,4 @@
-/** Ends every process of a container but the first, from outside. */
+/** Kills every process of a container but the first, from outside. */
 import { poll } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { engineFailure, statusCode } from '../engine/errors.ts';
@@ -8,8 +8,8 @@ import { answerAbout } from './stoppedstarts.ts';
 const KILL_WAIT_MS = 5_000;
 
 /**
- * On USR1 the first process kills everything else, which needs no free process slot. Returns when the processes that ran before are
- * gone: a late kill would hit the shell that is opened next. Throws RolloutFailure `engine_unreachable`.
+ * The first process kills all others on USR1, which needs no free process slot. Resolves when the earlier processes are gone,
+ * because a late kill would hit the next shell. Throws RolloutFailure `engine_unreachable`.
  */
 export async function killOthers(container: Docker.Container, engine: Engine): Promise<void> {
   try {
@@ -22,14 +22,14 @@ export async function killOthers(container: Docker.Container, engine: Engine): P
     };
     await poll(areGone, { pauseMs: 20, withinMs: KILL_WAIT_MS });
   } catch (error) {
-    // A container that has stopped has no processes left.
+    // A stopped container has no processes.
     if (statusCode(error) === null) throw engineFailure(error, 'engine_unreachable', 'killing processes');
   }
 }
 
-/** Ids on the host; null while the engine cannot list them (Podman, when processes come and go too fast). */
+/** Ids on the host; null when the engine cannot list them (Podman, when processes come and go too fast). */
 async function listPids(container: Docker.Container, engine: Engine): Promise<string[] | null> {
-  // For `ps` options Podman runs a `ps` inside, where no process slot may be free; its own format words are answered from outside.
+  // For `ps` options Podman runs `ps` inside, where no process slot may be free. It answers its own format names from outside.
   const [options, title] = engine === 'podman' ? ['hpid', 'HPID'] : ['-eo pid', 'PID'];
   const top: { Titles?: string[]; Processes?: string[][] } = await answerAbout(
     container,

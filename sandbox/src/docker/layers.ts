@@ -1,11 +1,10 @@
-/** Finds where an engine stores a container's files, where this process shares the host with the engine. */
+/** Finds a container's files, where this process shares the host with the engine. */
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import type Docker from 'dockerode';
 import type { Layer } from '../overlaypaths.ts';
 import { answerAbout } from './stoppedstarts.ts';
 
-/** The folders with the container's changes and with its image; null where they cannot be read from here. */
 export const findLayer = (container: Docker.Container): Promise<Layer | null> =>
   answerAbout(container, container.inspect())
     .then(async (found) => {

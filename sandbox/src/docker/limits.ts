@@ -1,4 +1,3 @@
-/** What an engine limits on this node, by its own report. */
 import type { RuntimeCheck } from '../runtime.ts';
 
 export type EngineInfo = {
@@ -9,19 +8,18 @@ export type EngineInfo = {
   NCPU?: number;
 } & Partial<Record<'MemoryLimit' | 'SwapLimit' | 'CpuCfsQuota' | 'PidsLimit' | 'Rootless', boolean>>;
 
-/** Whether it can filter system calls. */
 export const hasFilter = ({ SecurityOptions }: EngineInfo): boolean =>
   SecurityOptions?.some((one) => /seccomp/.test(one)) ?? true;
 export const NO_FILTER =
   'the engine filters no system calls: commands can end their own sandbox, which then counts as lost (build the kernel and the engine with seccomp)';
 
-/** Without root on control groups of version 1 there are no limits, whatever the engine reports. */
+/** Without root there are no limits on control groups of version 1, although the engine may report some. */
 export function engineLimits(info: EngineInfo): RuntimeCheck['limits'] {
   const rootless =
     info.Rootless === true || (info.SecurityOptions ?? []).some((one) => /name=rootless/.test(one));
   const powerless = rootless && info.CgroupVersion !== '2';
-  const how = (held: boolean | undefined, otherwise: 'none' | 'watched') =>
-    held && !powerless ? 'enforced' : otherwise;
+  const how = (isSupported: boolean | undefined, otherwise: 'none' | 'watched') =>
+    isSupported && !powerless ? 'enforced' : otherwise;
   return {
     cpu: how(info.CpuCfsQuota, 'none'),
     memory: how(info.MemoryLimit, 'watched'),
@@ -30,7 +28,7 @@ export function engineLimits(info: EngineInfo): RuntimeCheck['limits'] {
   };
 }
 
-/** overlay2 limits disk only on xfs mounted with project quotas; elsewhere a disk limit makes every create fail. */
+/** overlay2 limits disk only on xfs with project quotas; elsewhere a disk limit makes every create fail. */
 function hasDiskQuota(info: EngineInfo): boolean {
   if (['btrfs', 'zfs', 'devicemapper'].includes(info.Driver ?? '')) return true;
   const status = new Map(info.DriverStatus ?? []);

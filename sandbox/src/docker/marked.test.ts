@@ -4,7 +4,7 @@ import { MarkedOutput } from './marked.ts';
 const NONCE = 'abc123';
 const TEXT = `one\x01abc12 \x01\nabc123 7\n${'\x01abc'}`;
 
-/** What is printed, and the code, when the bytes come in pieces of this size. */
+/** The output and the code for bytes in pieces of this size. */
 function read(all: string, size: number): { printed: string; code: number | null } {
   let printed = '';
   let code: number | null = null;
@@ -26,7 +26,7 @@ test.each([1, 2, 3, 7, 1000])(
   },
 );
 
-test('output that cannot be the beginning of an answer waits for nothing', () => {
+test('output that cannot begin an answer is printed at once', () => {
   const printed: string[] = [];
   const output = new MarkedOutput(NONCE, (bytes) => void printed.push(bytes.toString('latin1')));
   output.push(Buffer.from('a line\n'));

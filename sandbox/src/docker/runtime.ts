@@ -1,4 +1,4 @@
-/** Containers of Docker, or of Podman behind its Docker-compatible socket. */
+/** Containers of Docker, or of Podman by its Docker-compatible socket. */
 import { access, constants } from 'node:fs/promises';
 import {
   createLazy,
@@ -13,7 +13,7 @@ import { diskFree } from '../disk.ts';
 import { openEngine } from '../engine/client.ts';
 import { createFailure, engineFailure } from '../engine/errors.ts';
 import { evictPulled } from '../engine/evict.ts';
-import { createEngineImages } from '../engine/images.ts';
+import { createEnsureImage } from '../engine/images.ts';
 import { inspectEngineImages } from '../engine/inspect.ts';
 import type { Engine, ImageSettings } from '../engine/settings.ts';
 import { createFetch } from '../images/fetch.ts';
@@ -21,7 +21,14 @@ import { openPulledImages } from '../images/pulledimages.ts';
 import { FARM_LABEL, readOwner } from '../labels.ts';
 import { requirePossible } from '../limits.ts';
 import { startWatchdog, type Watchdog } from '../namespaces/watchdog.ts';
-import type { Container, ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../runtime.ts';
+import type {
+  Container,
+  ContainerSpec,
+  OwnedContainer,
+  Runtime,
+  RuntimeCheck,
+  RuntimeLog,
+} from '../runtime.ts';
 import { DockerContainer } from './container.ts';
 import { createOptions } from './create.ts';
 import { inTime } from './deadline.ts';
@@ -32,48 +39,42 @@ import { profileFile, seccompProfile } from './seccomp.ts';
 import { type EngineLimits, watchContainer, watchedLimits } from './watch.ts';
 
 export type DockerRuntimeOptions = {
-  /** Which engine answers at the socket; default docker. */
   engine?: Engine;
-  /** The engine's socket, e.g. /var/run/docker.sock. */
   socketPath: string;
-  /** How images are pulled and evicted; default: two at once, no mirrors, none is removed. */
+  /** Default: two pulls at once, no mirrors, no evictions. */
   images?: ImageSettings;
   /** Least milliseconds between two creates; default 0. */
   gapMs?: number;
-  /** The longest wait for a removal; default two minutes. */
+  /** The timeout of a removal; default two minutes. */
   answerMs?: number;
-  log?: { warn(fields: Record<string, unknown>, message: string): void };
+  log?: RuntimeLog;
 };
 
-/** Creates, starts and removals in flight: an engine saturates far below what a worker could request. */
+/** Concurrent creates, starts and removals. An engine saturates far below a worker's demand. */
 const ENGINE_SLOTS = 8;
 const START_TIMEOUT_MS = 120_000;
 const CHECK_TIMEOUT_MS = 10_000;
 
-/** What the functions of the runtime share. */
 type State = {
   docker: Docker;
   engine: Engine;
   creates: Semaphore;
   watchdog: Watchdog;
-  /** The system call filter, as the engine takes it. */
   profile: string;
   /** Removes by id. Throws RolloutFailure engine_unreachable. */
   remove(id: string): Promise<void>;
   facts: Lazy<EngineFacts>;
-  log: DockerRuntimeOptions['log'];
+  log: RuntimeLog | undefined;
 };
 
-/** What an engine reports about itself. */
 type EngineFacts = {
   limits: EngineLimits;
   cpus: number | undefined;
   rootDir: string | undefined;
-  /** Whether it can filter system calls. */
   filters: boolean;
 };
 
-/** Does not throw when the engine is unusable: `check` reports that, and so does the first call that needs the engine. */
+/** Does not throw when the engine is unusable; `check` and the first call to the engine report it. */
 export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
   const { socketPath, images } = options;
   const engine = options.engine ?? 'docker';
@@ -98,7 +99,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
     isolates: true,
     placesByImage: true,
     check: (signal) => checkEngine(docker, engine, socketPath, signal),
-    ensureImage: createEngineImages({ docker, fetch, pulled }).ensure,
+    ensureImage: createEnsureImage({ docker, fetch, pulled }),
     ...(images && pulled
       ? {
           evictImages: () => evictPulled({ docker, pulled, ...images }),
@@ -106,7 +107,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
         }
       : {}),
     start: (spec, signal) => startWatched(state, spec, signal),
-    // Podman accepts more CPUs than there are, as the kernel does; Docker refuses them.
+    // Podman accepts more CPUs than the node has, as the kernel does; Docker refuses them.
     most: async () => {
       const cpus = engine === 'docker' ? (await factsOf(state))?.cpus : undefined;
       return cpus ? { cpus } : null;
@@ -138,13 +139,13 @@ async function readFacts(docker: Docker): Promise<EngineFacts> {
 const factsOf = ({ facts }: State): Promise<EngineFacts | null> => facts.get().catch(() => null);
 
 /** Starts a container, with a watchdog for the limits that the engine does not enforce. */
-async function startWatched(state: State, asked: ContainerSpec, signal: AbortSignal): Promise<Container> {
-  requirePossible(asked.limits, null);
+async function startWatched(state: State, requested: ContainerSpec, signal: AbortSignal): Promise<Container> {
+  requirePossible(requested.limits, null);
   const facts = await factsOf(state);
   const limits = facts?.limits;
   const profile = facts?.filters === false ? null : state.profile;
-  const diskBytes = limits?.disk === 'enforced' ? asked.limits.diskBytes : null;
-  const spec: ContainerSpec = { ...asked, limits: { ...asked.limits, diskBytes } };
+  const diskBytes = limits?.disk === 'enforced' ? requested.limits.diskBytes : null;
+  const spec: ContainerSpec = { ...requested, limits: { ...requested.limits, diskBytes } };
   let unwatch = (): void => undefined;
   const remove = async (id: string): Promise<void> => {
     unwatch();
@@ -166,21 +167,21 @@ async function startContainer(
 ): Promise<DockerContainer> {
   signal.throwIfAborted();
   const limit = AbortSignal.any([signal, AbortSignal.timeout(START_TIMEOUT_MS)]);
-  // Podman loses the first bytes of such a stream.
-  const isAsked = engine === 'docker';
+  // Podman loses the first bytes of an attached stream.
+  const takesRequests = engine === 'docker';
   let id: string | null = null;
   let first: FirstProcess | null = null;
   try {
-    // Not aborted midway: the engine would go on and leave a container whose id is unknown.
-    const created = await docker.createContainer(createOptions(spec, engine, profile, isAsked));
+    // Not aborted: the engine would still create a container, whose id would be unknown.
+    const created = await docker.createContainer(createOptions(spec, engine, profile, takesRequests));
     id = created.id;
     limit.throwIfAborted();
-    if (isAsked) first = await FirstProcess.attach(created);
+    if (takesRequests) first = await FirstProcess.attach(created);
     await created.start({ abortSignal: limit });
     return new DockerContainer(id, spec, { docker, engine, first, remove });
   } catch (error) {
     first?.[Symbol.dispose]();
-    // Not awaited inside the slot: the removal needs its own slot.
+    // Not awaited, because the removal needs its own slot.
     if (id) void remove(id);
     signal.throwIfAborted();
     throw createFailure(error, id !== null, `starting a container of ${spec.image.name}`);
@@ -253,7 +254,7 @@ async function checkEngine(
   }
 }
 
-/** The limits that the engine does not enforce, and what to do about it. */
+/** Names the limits that the engine does not enforce, with the remedy. */
 function weaknesses(limits: EngineLimits): string[] {
   const by = (how: 'none' | 'watched') =>
     (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] === how);

@@ -26,14 +26,14 @@ const refusedBy = (engine: Engine, name: string, ...args: number[]): boolean =>
 
 const refused = (name: string, ...args: number[]): boolean => refusedBy('podman', name, ...args);
 
-test.each(['docker', 'podman'] as const)('%s: process 1 is spared, others may be limited', (engine) => {
+test.each(['docker', 'podman'] as const)('%s: process 1 is protected, others may be limited', (engine) => {
   expect([1, 0, 2, 0x1_0000_0001].map((pid) => refusedBy(engine, 'prlimit64', pid))).toEqual([
     ...[true, false, false, true],
   ]);
   expect(refusedBy(engine, 'io_setup', 128)).toBe(true);
 });
 
-test("what Docker's own filter lets through stays open on Docker, except against process 1", () => {
+test("calls that Docker's own filter allows stay allowed on Docker, except on process 1", () => {
   expect([refusedBy('docker', 'ptrace', 16, 1), refusedBy('docker', 'ptrace', 16, 2)]).toEqual([true, false]);
   expect([refusedBy('docker', 'process_vm_writev', 1), refusedBy('docker', 'process_vm_writev', 2)]).toEqual([
     ...[true, false],
@@ -42,7 +42,7 @@ test("what Docker's own filter lets through stays open on Docker, except against
   expect([refused('ptrace', 16, 2), refused('vmsplice')]).toEqual([true, true]);
 });
 
-test('the conditions are those of the light runtime', () => {
+test('the conditions equal those of the rootfs runtime', () => {
   expect([refused('socket', 40, 1, 0), refused('socketpair', 38, 1, 0), refused('socket', 16, 3, 9)]).toEqual(
     [true, true, true],
   );
@@ -61,7 +61,7 @@ test('the conditions are those of the light runtime', () => {
 
 const PODMANS = '/usr/share/containers/seccomp.json';
 if (existsSync(PODMANS)) {
-  test("what Podman's own list denies a container without privileges is denied by ours", () => {
+  test("our list denies all calls that Podman's own list denies an unprivileged container", () => {
     const groups = (JSON.parse(readFileSync(PODMANS, 'utf8')) as { syscalls: Group[] }).syscalls;
     const given = (group: Group): boolean =>
       group.action === 'SCMP_ACT_ALLOW' &&
@@ -69,7 +69,7 @@ if (existsSync(PODMANS)) {
       (!group.includes?.arches?.length || group.includes.arches.includes('amd64'));
     const allowed = new Set(groups.filter(given).flatMap(({ names }) => names));
     const denied = new Set(groups.flatMap(({ names }) => names).filter((name) => !allowed.has(name)));
-    // Calls of other machines, or of 32 bits: the number means nothing here.
+    // Calls of other machines, or of 32 bits, whose numbers mean nothing here.
     const elsewhere =
       /^(bdflush|nice|old\w+|pciconfig_\w+|[sg]{1,2}etmask|swapcontext|vm86(old)?|s390_\w+|stime|\w+64|sync_file_range2|arm_\w+|breakpoint|cacheflush|set_tls|riscv_\w+|spu_\w+|subpage_prot|multiplexer|rtas|switch_endian|socketcall|ipc|idle|sigreturn|chown32|ssetmask)$/;
     const open = [...denied].filter(

@@ -1,6 +1,6 @@
 /**
- * The rootfs runtime's system call filter in the format of engines. Podman's own filter lets any process make user namespaces, and with
- * them mounts. Both engines' own filters let a command limit the memory of process 1, which ends the container.
+ * The rootfs runtime's system call filter in the engines' format. Podman's own filter allows user namespaces, and with them
+ * mounts. Both engines' own filters allow a limit on the memory of process 1, which ends the container.
  */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ type Condition = {
 };
 type Rule = { names: string[]; action: 'SCMP_ACT_ERRNO'; errnoRet: number; args?: Condition[] };
 
-/** Compares the lower half, which is all that the kernel reads of such a value. */
+/** Compares the lower half; the kernel reads no more of such a value. */
 const equal = (index: number, value: number): Condition => ({
   ...{ index, value: 0xffffffff, valueTwo: value, op: 'SCMP_CMP_MASKED_EQ' },
 });
@@ -41,11 +41,11 @@ const refuse = (names: string[], errnoRet: number, ...conditions: Condition[]): 
   ...(conditions.length > 0 ? { args: conditions } : {}),
 });
 
-/** One rule for each namespace that clone could make: a condition compares the masked bits with one value. */
+/** One rule for each kind of namespace, because a condition compares the masked bits with one value. */
 const namespaceBits = (): number[] =>
   Array.from({ length: 31 }, (_, bit) => 2 ** bit).filter((value) => (NEW_NAMESPACES & value) !== 0);
 
-/** What Docker's own filter lets through for commands like ours, and gold may need: there only process 1 is out of their reach. */
+/** Calls that Docker's own filter allows and that a gold patch may need. Only process 1 is protected from them. */
 const TRACING = { ptrace: 1, process_vm_readv: 0, process_vm_writev: 0 } as const;
 const HARMLESS = new Set([
   'adjtimex',
@@ -58,7 +58,7 @@ const HARMLESS = new Set([
 const isLeftTo = (engine: Engine, name: string): boolean =>
   engine === 'docker' && (name in TRACING || HARMLESS.has(name));
 
-/** Docker runs programs of 32 bits too, whose calls have the same names. */
+/** Docker also runs 32-bit programs; their calls have the same names. */
 const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Record<Engine, string[]>>> = {
   x64: { docker: ['SCMP_ARCH_X86_64', 'SCMP_ARCH_X86'], podman: ['SCMP_ARCH_X86_64'] },
   arm64: { docker: ['SCMP_ARCH_AARCH64', 'SCMP_ARCH_ARM'], podman: ['SCMP_ARCH_AARCH64'] },
@@ -67,7 +67,7 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Record<Engine, string[]
 const SOCKETS = ['socket', 'socketpair'];
 
 /**
- * Matches all but {@link PERSONALITIES}. The bits that none of them has may be set all together, with the rest, or not at all. A rule
+ * Matches all but {@link PERSONALITIES}. The bits that none of them sets must be all set, with the rest, or all unset. A rule
  * has one condition on one value, so each bit is compared with the next.
  */
 function strangePersonalities(): Condition[] {
@@ -86,7 +86,6 @@ function strangePersonalities(): Condition[] {
   }));
 }
 
-/** Rules that keep process 1 out of the commands' reach. */
 const firstProcessRules = (engine: Engine): Rule[] => [
   ...Object.entries(SPARES_FIRST).map(([name, { index }]) => refuse([name], EPERM, equal(index, 1))),
   ...Object.entries(engine === 'docker' ? TRACING : {}).map(([name, index]) =>
@@ -116,7 +115,7 @@ export function seccompProfile(engine: Engine, arch: NodeJS.Architecture = proce
   };
 }
 
-/** Writes Podman's profile to a file, which is how Podman takes it; disposing of the handle removes it. */
+/** Writes Podman's profile to a file, as Podman requires; disposing of the handle removes the file. */
 export async function profileFile(): Promise<AsyncDisposable & { path: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-seccomp-'));
   const path = join(folder, 'profile.json');

@@ -9,7 +9,7 @@ import { type EngineLimits, watchContainer, watchedLimits } from './watch.ts';
 
 const WATCHED: EngineLimits = { cpu: 'none', memory: 'watched', pids: 'watched', disk: 'none' };
 
-it('never takes a process or a thread of the worker itself for that of a sandbox, whose engine counts in another process namespace', async () => {
+it('does not watch an engine in another process namespace, whose pids denote other processes', async () => {
   using watchdog = startWatchdog();
   for (const id of await readdir('/proc/self/task')) {
     let isWatched = false;
@@ -26,7 +26,7 @@ it('never takes a process or a thread of the worker itself for that of a sandbox
   }
 });
 
-it('says that limits are watched where processes of the engine are seen, and leaves alone those that the engine holds', async () => {
+it('reports watched limits only where the processes of the engine are visible', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-watch-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const engine = join(folder, 'podman');
@@ -35,6 +35,6 @@ it('says that limits are watched where processes of the engine are seen, and lea
   onTestFinished(() => void process.kill());
   await new Promise((resolve) => process.once('spawn', resolve));
   await expect.poll(() => watchedLimits(WATCHED)).toEqual(WATCHED);
-  const held: EngineLimits = { ...WATCHED, memory: 'enforced', pids: 'enforced' };
-  expect(await watchedLimits(held)).toEqual(held);
+  const enforced: EngineLimits = { ...WATCHED, memory: 'enforced', pids: 'enforced' };
+  expect(await watchedLimits(enforced)).toEqual(enforced);
 });

@@ -1,5 +1,5 @@
 /**
- * Limits for engines that accept them but do not enforce them (Podman without root on control groups of version 1): the worker
+ * Limits for engines that accept but do not enforce them (Podman without root on control groups of version 1). The worker
  * measures the processes of each container once a second, as for the rootfs runtime.
  */
 
@@ -9,11 +9,11 @@ import type { Watchdog } from '../namespaces/watchdog.ts';
 import type { RuntimeCheck } from '../runtime.ts';
 import type { DockerContainer } from './container.ts';
 
-/** Which limits the engine itself enforces. */
 export type EngineLimits = RuntimeCheck['limits'];
 
 /**
- * What is limited here: nothing is watched where the engine's processes cannot be seen, as with an engine in a container beside the worker's.
+ * The effective limits: nothing is watched where the engine's processes are invisible, as with an engine in a container beside
+ * the worker's.
  */
 export async function watchedLimits(limits: EngineLimits): Promise<EngineLimits> {
   if (![limits.memory, limits.pids].includes('watched') || (await seesPodman())) return limits;
@@ -21,14 +21,14 @@ export async function watchedLimits(limits: EngineLimits): Promise<EngineLimits>
   return { ...limits, memory: unwatched(limits.memory), pids: unwatched(limits.pids) };
 }
 
-/** While it answers, a process of it runs. */
+/** A Podman that answers has a running process. */
 async function seesPodman(): Promise<boolean> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const names = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/comm`, 'latin1').catch(() => '')));
   return names.includes('podman\n');
 }
 
-/** Returns a function that ends the watch. Watches nothing where the engine's processes cannot be seen from here. */
+/** Returns a function that ends the watch. Watches nothing where the engine's processes are invisible from here. */
 export async function watchContainer(
   watchdog: Watchdog,
   container: DockerContainer,
@@ -42,7 +42,7 @@ export async function watchContainer(
   if (wanted.memoryBytes === null && wanted.pids === null) return () => undefined;
   const init = await container.idlePid();
   const namespace = init === null ? null : await readNamespace(init, 'pid');
-  // An engine in another process namespace (a container beside the worker's) has its own ids: the same one is a thread of the worker here.
+  // An engine in another process namespace has its own pids, which denote other processes here.
   const isSeen = namespace !== null && namespace !== (await readNamespace(process.pid, 'pid'));
   if (init === null || !isSeen) return () => undefined;
   container.watch();
@@ -53,7 +53,7 @@ export async function watchContainer(
     diskBytes: null,
     folder: '/',
     onMemoryKill: () => container.countMemoryKill(),
-    // Signals without the engine, which would have to start a process for it.
+    // Signals directly, because the engine would start a process for it.
     killAll: async () => void process.kill(init, 'SIGUSR1'),
     end: () => container.endByLimit(),
   });

@@ -1,13 +1,16 @@
-/** Opens clients of container engines. Loads no more of the library than what speaks over a socket, and that at the first use. */
+/**
+ * Opens clients of container engines. The library is loaded at the first use, without the packages that it needs only for ssh
+ * and BuildKit.
+ */
 import { createRequire } from 'node:module';
 import type Docker from 'dockerode';
 
-// The bundle replaces this line: see slurm/bundle.mjs.
+// slurm/bundle.mjs replaces this line.
 const require = createRequire(import.meta.url);
 
 /**
- * What the library loads at once for its sessions of BuildKit and for engines over ssh; the farm asks for neither. Without them a
- * worker starts 70 ms of CPU earlier and takes 19 MB less. By the package that loads each.
+ * Packages for sessions of BuildKit and for engines over ssh, by the package that loads each. Without them a worker saves 70 ms
+ * of CPU at its start and 19 MB.
  */
 const UNUSED: readonly (readonly [by: string, name: string])[] = [
   ['dockerode', '@grpc/grpc-js'],
@@ -17,7 +20,7 @@ const UNUSED: readonly (readonly [by: string, name: string])[] = [
 
 let library: typeof Docker | null = null;
 
-/** @param socketPath the engine's unix socket; it is opened by the first request. */
+/** @param socketPath the engine's unix socket, which the first request opens */
 export function openEngine(socketPath: string): Docker {
   library ??= loadLibrary();
   return new library({ socketPath });
@@ -28,7 +31,7 @@ function loadLibrary(): typeof Docker {
   return require('dockerode') as typeof Docker;
 }
 
-/** Puts an empty module where the package would be. A bundle leaves it out when it is made, and has nothing to resolve. */
+/** Replaces a package by an empty module. A bundle does not contain the package. */
 function leaveOut(by: string, name: string): void {
   try {
     const library = createRequire(require.resolve('dockerode'));

@@ -58,7 +58,7 @@ describe('engine errors', () => {
     expect(createFailure(engineError(message, { statusCode }), false, 'x')).toMatchObject({ failureClass });
   });
 
-  it('leaves failures and aborts as they are', () => {
+  it('returns failures and aborts unchanged', () => {
     const failure = new RolloutFailure('node_disk', 'full');
     expect(engineFailure(failure, 'sandbox_start', 'x')).toBe(failure);
     const abort = new DOMException('left', 'AbortError');

@@ -1,10 +1,10 @@
-/** Maps an engine's error to a failure class: one table of messages and codes. */
+/** Maps an engine's error to a failure class. */
 import { errorMessage, type FailureClass, RolloutFailure } from '@swefarm/shared';
 
 const UNREACHABLE = /ECONNREFUSED|ENOENT|EACCES|EPERM|ECONNRESET|EPIPE|ETIMEDOUT|socket hang up/;
 const WORDS: readonly [RegExp, FailureClass][] = [
   [/no space left on device|disk quota exceeded/i, 'node_disk'],
-  // A name in the form of another runtime, such as dir:/path: no engine will ever have it.
+  // A name of another runtime, such as dir:/path.
   [/invalid reference format/i, 'image_not_found'],
   [/cannot allocate memory|out of memory/i, 'node_memory'],
   [
@@ -38,20 +38,19 @@ export function engineFailure(error: unknown, otherwise: FailureClass, doing: st
   return new RolloutFailure(failureClass, `${doing}: ${message.trim()}`.slice(0, 400), { cause: error });
 }
 
-/** How engines report limits that their kernel refuses, sometimes with status 500. */
+/** Messages about limits that the kernel refuses, sometimes with status 500. */
 const REFUSED =
   /error setting cgroup config|cfs quota|memory limit|limit.*(?:too low|too small)|cannot unmarshal number|invalid argument.*(?:cgroup|\.max)/i;
-/** These 4xx answers depend on the moment, not on the request. */
 const PASSING = new Set([404, 408, 409, 429]);
 
 /** The failure of a container that the engine did not create or start: a refusal is the run's fault, unless its message means something else. */
 export function createFailure(error: unknown, created: boolean, doing: string): unknown {
   const status = statusCode(error);
   if (status === 404 && !created) return engineFailure(error, 'image_not_found', doing);
-  const asked =
+  const isRefused =
     (status !== null && status >= 400 && status < 500 && !PASSING.has(status)) ||
     (status !== null && REFUSED.test(errorMessage(error)));
-  return engineFailure(error, asked ? 'sandbox_refused' : 'sandbox_start', doing);
+  return engineFailure(error, isRefused ? 'sandbox_refused' : 'sandbox_start', doing);
 }
 
 export function pullFailure(error: unknown, image: string): unknown {

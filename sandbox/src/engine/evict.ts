@@ -1,4 +1,4 @@
-/** Makes room on an engine's disk by removing images that the farm itself pulled, and no others. */
+/** Frees an engine's disk by removing images that the farm pulled, and no others. */
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { type EvictionLimits, evictImages, usedShareOf } from '../images/evict.ts';
@@ -9,7 +9,7 @@ import { statusCode } from './errors.ts';
 export type EngineEviction = { docker: Docker; pulled: PulledImages } & Omit<EvictionLimits, 'usedShare'> &
   Partial<Pick<EvictionLimits, 'usedShare'>>;
 
-/** Returns how many images were removed. The engine keeps an image that a container uses, or that has another name. */
+/** Returns the number of removed images. The engine does not remove an image that a container uses, or that has another name. */
 export async function evictPulled({ docker, pulled, ...limits }: EngineEviction): Promise<number> {
   const list = async () =>
     [...(await pulled.list())].map(([name, { used_at }]) => ({ names: [name], name, usedAt: used_at }));
@@ -33,7 +33,7 @@ export async function removeImage(docker: Docker, name: string): Promise<'remove
   }
 }
 
-/** Of the engine's own folder; 0 when the engine is on another machine. */
+/** The used share of the disk with the engine's folder; 0 when the engine is on another machine. */
 async function engineUsedShare(docker: Docker): Promise<number> {
   const { DockerRootDir } = (await docker.info()) as { DockerRootDir?: string };
   return DockerRootDir ? await usedShareOf(DockerRootDir).catch(() => 0) : 0;

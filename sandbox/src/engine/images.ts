@@ -1,4 +1,4 @@
-/** Images of an engine: local first, pulled otherwise, with one pull at a time per image for all callers. */
+/** Images of an engine: a missing image is pulled, once for all callers. */
 import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import type { Credentials } from '../images/credentials.ts';
@@ -13,29 +13,24 @@ const PULL_TIMEOUT_MS = 3_600_000;
 export type EngineImageDeps = {
   docker: Docker;
   fetch: Fetch;
-  /** Records what the farm pulls; null: nothing is recorded. */
   pulled: PulledImages | null;
 };
 
-export type EngineImages = {
-  /** Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
-  ensure(image: string, signal: AbortSignal): Promise<ReadyImage>;
-};
-
-export function createEngineImages(deps: EngineImageDeps): EngineImages {
+/** Returns a function that throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
+export function createEnsureImage(
+  deps: EngineImageDeps,
+): (image: string, signal: AbortSignal) => Promise<ReadyImage> {
   const pulls = createSingleFlight<void>();
-  return {
-    async ensure(image, signal) {
-      const present = await findImage(deps.docker, image);
-      if (present) {
-        await deps.pulled?.used(image);
-        return present;
-      }
-      await pulls.run(image, () => pullImage(deps, image), signal);
-      const found = await findImage(deps.docker, image);
-      if (!found) throw new RolloutFailure('image_pull', `${image} was pulled and is not there`);
-      return { ...found, pulled: true };
-    },
+  return async (image, signal) => {
+    const present = await findImage(deps.docker, image);
+    if (present) {
+      await deps.pulled?.used(image);
+      return present;
+    }
+    await pulls.run(image, () => pullImage(deps, image), signal);
+    const found = await findImage(deps.docker, image);
+    if (!found) throw new RolloutFailure('image_pull', `${image} is missing after its pull`);
+    return { ...found, pulled: true };
   };
 }
 
@@ -73,7 +68,7 @@ async function pullAs(docker: Docker, name: string, credentials: Credentials | n
   });
   await new Promise<void>((resolve, reject) => {
     docker.modem.followProgress(stream, (error, lines: { error?: string }[] | null) => {
-      // Podman reports a failure in a line of a stream that ends normally.
+      // Podman reports a failure in a line of a stream that ends without an error.
       const problem = lines?.find((line) => line.error)?.error;
       if (error ?? problem) reject(error ?? new Error(problem));
       else resolve();

@@ -1,4 +1,4 @@
-/** For `swefarm images`: reports whether an engine has given images, unchanged since the farm pulled them, and removes unused ones. */
+/** For `swefarm images`: reports the state of images in an engine, and removes unused ones. */
 import type Docker from 'dockerode';
 import { longestUnused } from '../images/evict.ts';
 import { withTag } from '../images/names.ts';

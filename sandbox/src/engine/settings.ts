@@ -1,4 +1,4 @@
-/** How a node's engines are reached, and how their images are pulled and evicted, from the worker's configuration. */
+/** Settings of a node's engines and of their images, from the worker's configuration. */
 import { join } from 'node:path';
 import type { WorkerConfig } from '@swefarm/shared';
 import { checkRegistryAuth } from '../images/credentials.ts';
@@ -28,7 +28,6 @@ export function imageSettings(config: WorkerConfig, engine: Engine): ImageSettin
   };
 }
 
-/** DOCKER_HOST and CONTAINER_HOST are URLs; dockerode takes the path. */
 export function engineSocket(config: WorkerConfig, engine: Engine): string {
   const socket =
     engine === 'podman' ? config.podman_socket : (config.docker_socket ?? '/var/run/docker.sock');

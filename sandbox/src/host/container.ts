@@ -1,4 +1,4 @@
-/** A folder and the processes started in it, behind the same interface as a container. */
+/** A folder and the processes started in it, with the interface of a container. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { mkdir, open, rm, stat, writeFile } from 'node:fs/promises';
@@ -7,11 +7,18 @@ import { Duplex } from 'node:stream';
 import { newId, RolloutFailure, SwefarmError, waitAtMost } from '@swefarm/shared';
 import { Capture, execResult } from '../capture.ts';
 import { killCommand } from '../kill.ts';
-import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
+import type {
+  Container,
+  ContainerSpec,
+  ContainerState,
+  ExecOptions,
+  ExecResult,
+  SandboxFile,
+} from '../runtime.ts';
 import { CONTAINER_MARK, killMarked } from './processes.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** Time, after the process has ended, to read output from a pipe that a child holds open. */
+/** The wait for output after the process has ended, if a child has its pipe open. */
 const LAST_OUTPUT_MS = 250;
 const AFTER_KILL_MS = 2_000;
 
@@ -42,7 +49,7 @@ export class HostContainer implements Container {
       throw new RolloutFailure('sandbox_lost', 'a process was started without its pipes');
     stdin.on('error', () => stdout.destroy());
     const duplex = Duplex.from({ readable: stdout, writable: stdin });
-    // A stream that is no longer read may fail; its reader has a listener of its own.
+    // A stream may fail when its reader is gone.
     duplex.on('error', () => undefined);
     return duplex;
   }
@@ -87,15 +94,12 @@ export class HostContainer implements Container {
     return execResult(capture, by, child.exitCode ?? (child.signalCode !== null ? 128 + 9 : null));
   }
 
-  async putFiles(
-    files: readonly { path: string; content: Uint8Array; mode?: number }[],
-    signal: AbortSignal,
-  ): Promise<void> {
+  async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {
     for (const { path, content, mode } of files) {
       signal.throwIfAborted();
       const target = this.#inside(path);
       await mkdir(dirname(target), { recursive: true });
-      // What stands there is replaced, not written through.
+      // An existing file or link is replaced, not written through.
       await rm(target, { force: true });
       await writeFile(target, content, { mode: mode ?? 0o644 });
       if (target !== path) this.#put.set(path, target);
@@ -143,10 +147,10 @@ export class HostContainer implements Container {
     return this.#disposed;
   }
 
-  /** Where a file goes: paths in the container's own folder stay as they are, all others go to a folder that stands for the root. */
+  /** The host's path: unchanged in the container's folder, otherwise below a folder that stands for the root. */
   #inside(path: string): string {
-    const way = relative(this.#folder, path);
-    return way.startsWith('..') ? join(this.#folder, 'root', path) : path;
+    const fromFolder = relative(this.#folder, path);
+    return fromFolder.startsWith('..') ? join(this.#folder, 'root', path) : path;
   }
 
   #ownEnv(): Record<string, string> {
@@ -160,7 +164,7 @@ export class HostContainer implements Container {
     cwd: string,
     stdin: 'pipe' | 'ignore',
   ): ChildProcess {
-    // An argument that names a file stored outside the folder is replaced by the path of the stand-in.
+    // An argument that names a file below the substitute root is replaced by its real path.
     const line = argv.map((argument) => this.#put.get(argument) ?? argument);
     return spawn('/bin/sh', ['-c', 'exec "$@" 2>&1', 'sh', ...line], {
       cwd,

@@ -1,9 +1,8 @@
-/** The dry run's entry in the list of runtimes. */
 import type { RuntimeEntry } from '../entry.ts';
 import { hostRuntime } from './runtime.ts';
 
 export const host: RuntimeEntry = {
-  // It isolates nothing, so it is never chosen automatically.
+  // It has no isolation, so it is never chosen automatically.
   isAutomatic: () => false,
   open: (config, log) => hostRuntime({ scratchDir: config.scratch_dir, log }),
 };

@@ -1,4 +1,4 @@
-/** Finds and ends the processes of a dry run by a mark in their environment, since nothing else groups them. */
+/** Ends the processes of a dry run. They have a mark in their environment; nothing else groups them. */
 
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { linearBackoff, poll } from '@swefarm/shared';
@@ -8,8 +8,8 @@ export const CONTAINER_MARK = 'SWEFARM_CONTAINER';
 const ROUNDS = 20;
 
 /**
- * Kills every process with the mark of container `id`, repeatedly until none is left that could have forked meanwhile.
- * @param folder the container's folder: a process without an environment is the container's when it works in there
+ * Kills the processes with the mark of container `id` until none is left.
+ * @param folder the container's folder: a process without an environment belongs to the container if it works there
  */
 export async function killMarked(id: string, folder: string): Promise<void> {
   const home = await realpath(folder).catch(() => folder);
@@ -22,8 +22,8 @@ export async function killMarked(id: string, folder: string): Promise<void> {
 }
 
 /**
- * A process has no environment while the kernel replaces its program (exec), and when it was started without one (`env -i`): then its
- * working folder decides. A zombie has neither.
+ * A process has no environment during exec, and when it was started without one (`env -i`); then its working folder decides. A
+ * zombie has neither.
  */
 async function marked(id: string, folder: string): Promise<number[]> {
   const mark = `${CONTAINER_MARK}=${id}\0`;

@@ -1,6 +1,6 @@
 /**
- * A dry run on the host itself: commands run as children of the worker, in a copy of a folder. It isolates nothing and limits nothing;
- * `check` says so, and its results carry no reward unless it is requested.
+ * A dry run on the host: commands run as children of the worker, in a copy of a folder, without isolation and limits. Its
+ * results have no reward unless the run requests it.
  */
 import { execFile } from 'node:child_process';
 import { lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -8,7 +8,15 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorMessage, isOurs, newId, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { diskFree } from '../disk.ts';
-import type { ContainerSpec, OwnedContainer, Owner, ReadyImage, Runtime, RuntimeCheck } from '../runtime.ts';
+import type {
+  ContainerSpec,
+  OwnedContainer,
+  Owner,
+  ReadyImage,
+  Runtime,
+  RuntimeCheck,
+  RuntimeLog,
+} from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { HostContainer } from './container.ts';
 import { killMarked } from './processes.ts';
@@ -18,12 +26,12 @@ const PREFIX = 'host-';
 const COPY_TIMEOUT_MS = 300_000;
 
 export type HostRuntimeOptions = {
-  /** Where the copies live; made when missing. */
+  /** The folder of the copies; made when missing. */
   scratchDir: string;
-  log?: { warn(fields: Record<string, unknown>, message: string): void };
+  log?: RuntimeLog;
 };
 
-/** Images are `dir:PATH` (a work tree, or a root that has the work tree in it); any other name is an empty folder. */
+/** Images are `dir:PATH` (a work tree, or a root that contains the work tree). Any other name is an empty folder. */
 export async function hostRuntime(options: HostRuntimeOptions): Promise<Runtime> {
   const { scratchDir } = options;
 
@@ -132,7 +140,7 @@ async function listOwned(scratchDir: string): Promise<OwnedContainer[]> {
   return owned;
 }
 
-/** Null for a file that a power cut left half written. */
+/** Null for a file that a power cut truncated. */
 function readOwner(text: string): { owner: Owner; started_at: number } | null {
   try {
     return JSON.parse(text) as { owner: Owner; started_at: number };

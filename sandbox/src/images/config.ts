@@ -1,4 +1,4 @@
-/** What an image says about the processes that run in it: the part of its configuration that the rootfs and Apptainer runtimes use. */
+/** The part of an image's configuration that the rootfs and Apptainer runtimes use. */
 import { readFile } from 'node:fs/promises';
 import { errorMessage, RolloutFailure } from '@swefarm/shared';
 import { z } from 'zod';
@@ -32,8 +32,8 @@ export function readConfig(foreign: unknown): ImageConfig {
 }
 
 /**
- * The configuration of an image that cannot contain one itself: a file `PATH.json` beside it, in the format of `docker inspect`. Null
- * when there is none. Throws RolloutFailure image_pull for one that cannot be read.
+ * The configuration beside an image that contains none: a file `PATH.json` in the format of `docker inspect`. Null when there is
+ * none. Throws RolloutFailure image_pull for an invalid file.
  */
 export async function configBeside(path: string): Promise<ImageConfig | null> {
   const file = `${path}.json`;

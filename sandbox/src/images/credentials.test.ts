@@ -21,38 +21,38 @@ it.each([
   ['registry.example/farmer/a', 'all'],
   ['registry.example:5000/a', null],
   ['ghcr.io/a/b', null],
-])('%s is asked for as %s', async (image, user) => {
+])('%s is requested as %s', async (image, user) => {
   const one = file('one.json', {
     'https://index.docker.io/v1/': auth('hub'),
     'registry.example/farm': auth('farm'),
   });
   const two = file('two.json', { 'https://registry.example': auth('all'), 'ghcr.io': {} });
-  const found = await credentialsFor(image, [one, two]);
+  const found = credentialsFor(image, [one, two]);
   expect(found).toEqual(user && expect.objectContaining({ username: user, password: 'se:cret' }));
 });
 
-it('a token, and a name and password of their own, are taken as they are', async () => {
+it('tokens, and separate names and passwords, are used unchanged', async () => {
   const path = file('forms.json', {
     'a.example': { identitytoken: 't' },
     'b.example': { username: 'u', password: 'p' },
   });
-  expect(await credentialsFor('a.example/x', [path])).toEqual({
+  expect(credentialsFor('a.example/x', [path])).toEqual({
     serveraddress: 'a.example',
     identitytoken: 't',
   });
-  expect(await credentialsFor('b.example/x', [path])).toMatchObject({ username: 'u', password: 'p' });
+  expect(credentialsFor('b.example/x', [path])).toMatchObject({ username: 'u', password: 'p' });
 });
 
-it('a secret that changes is read again', async () => {
+it('a changed secret is read again', async () => {
   const path = file('turned.json', { 'a.example': auth('old') });
-  await credentialsFor('a.example/x', [path]);
+  credentialsFor('a.example/x', [path]);
   file('turned.json', { 'a.example': auth('new') });
-  expect(await credentialsFor('a.example/x', [path])).toMatchObject({ username: 'new' });
+  expect(credentialsFor('a.example/x', [path])).toMatchObject({ username: 'new' });
 });
 
-it('a file that is not there, or is none, is an error with its path', () => {
+it('a missing or invalid file throws an error with its path', () => {
   expect(() => checkRegistryAuth([join(folder, 'none.json')])).toThrow(/registry_auth: .*none.json.*ENOENT/);
   const path = join(folder, 'list.json');
   writeFileSync(path, '{"auths": []}');
-  expect(() => checkRegistryAuth([path])).toThrow(/list.json is no file as docker login writes it/);
+  expect(() => checkRegistryAuth([path])).toThrow(/list.json is no file of docker login/);
 });

@@ -1,11 +1,9 @@
-/** Credentials of registries, from files as `docker login` and `kubectl create secret docker-registry` write them. */
+/** Credentials of registries, from files of `docker login` and `kubectl create secret docker-registry`. */
 import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { errorMessage, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import { fullName } from './names.ts';
 
-/** As engines take them (`X-Registry-Auth`). */
 export type Credentials = { serveraddress: string } & (
   | { username: string; password: string }
   | { identitytoken: string }
@@ -20,60 +18,53 @@ const Entry = z.object({
 const File = z.object({ auths: z.record(z.string(), Entry).default({}) });
 type Entry = z.infer<typeof Entry>;
 
-/** Where Docker's own registry is in such files, and in names. */
 const HUB = /^(index|registry-1)\.docker\.io$/;
 
-/** Fails at the start of a worker for files that cannot be read. Throws UsageError with the file. */
+/** Checks the files at the start of a worker. Throws UsageError with the file. */
 export function checkRegistryAuth(files: readonly string[]): void {
-  for (const file of files) entriesOf(file, () => readFileSync(file, 'utf8'));
+  for (const file of files) entriesOf(file);
 }
 
 /**
- * What the files know of the registry of an image; of several entries the one whose path fits longest. Null: nothing, which is how public
- * images are asked for. The files are read each time, for a secret changes while the worker runs. Throws UsageError with the file.
+ * The credentials for an image; of several entries, those with the longest matching path. Null: no credentials, for public
+ * images. The files are read each time, because a secret can change while the worker runs. Throws UsageError with the file.
  */
-export async function credentialsFor(image: string, files: readonly string[]): Promise<Credentials | null> {
+export function credentialsFor(image: string, files: readonly string[]): Credentials | null {
   const name = fullName(image);
   let credentials: Credentials | null = null;
   let longest = 0;
   for (const file of files) {
-    const text = await readFile(file, 'utf8').catch((error: Error) => error);
-    for (const [server, entry] of entriesOf(file, () => textOf(text))) {
-      const place = placeOf(server);
-      if (!name.startsWith(`${place}/`) || place.length <= longest) continue;
+    for (const [server, entry] of entriesOf(file)) {
+      const registry = registryOf(server);
+      if (!name.startsWith(`${registry}/`) || registry.length <= longest) continue;
       const found = readEntry(server, entry);
       if (found === null) continue;
-      longest = place.length;
+      longest = registry.length;
       credentials = found;
     }
   }
   return credentials;
 }
 
-function textOf(text: string | Error): string {
-  if (text instanceof Error) throw text;
-  return text;
-}
-
-function entriesOf(file: string, read: () => string): [server: string, entry: Entry][] {
+function entriesOf(file: string): [server: string, entry: Entry][] {
   try {
-    return Object.entries(File.parse(JSON.parse(read())).auths);
+    return Object.entries(File.parse(JSON.parse(readFileSync(file, 'utf8'))).auths);
   } catch (error) {
     const why = error instanceof z.ZodError ? z.prettifyError(error) : errorMessage(error);
     throw new UsageError(
-      `registry_auth: ${file} is no file as docker login writes it, {"auths": {"REGISTRY": {"auth": …}}}: ${why}`,
+      `registry_auth: ${file} is no file of docker login, {"auths": {"REGISTRY": {"auth": …}}}: ${why}`,
     );
   }
 }
 
-/** `https://index.docker.io/v1/` is `docker.io`, as names have it. */
-function placeOf(server: string): string {
+/** `https://index.docker.io/v1/` becomes `docker.io`, as in names of images. */
+function registryOf(server: string): string {
   const [host = '', ...path] = server.replace(/^https?:\/\//, '').split('/');
   const below = path.filter((part, at) => part !== '' && !(at === 0 && /^v[12]$/.test(part)));
   return [host.replace(HUB, 'docker.io'), ...below].join('/');
 }
 
-/** Null for an entry without a secret, such as one whose password a program keeps. */
+/** Null for an entry without a secret, such as one of a credential helper. */
 function readEntry(server: string, { auth, username, password, identitytoken }: Entry): Credentials | null {
   if (identitytoken) return { serveraddress: server, identitytoken };
   if (username && password) return { serveraddress: server, username, password };

@@ -30,7 +30,7 @@ async function unpacked(letter: string, name: string | null, bytes = 1): Promise
 const left = async (): Promise<string[]> => (await store.kept()).map(({ digest }) => digest.charAt(7)).sort();
 const HOUR_MS = 3_600_000;
 
-it('nothing goes below the watermark, nor what was used just now', async () => {
+it('evicts nothing below the watermark, and no recently used image', async () => {
   await unpacked('a', 'some/a:latest');
   const limits = { watermark: 0.8, pins: [] };
   const later = Date.now() + HOUR_MS;
@@ -39,14 +39,14 @@ it('nothing goes below the watermark, nor what was used just now', async () => {
   expect(await left()).toEqual(['a']);
 });
 
-it('the longest unused go until there is room; what is pinned, in use or of no size stays', async () => {
+it('evicts the longest unused images, and none that is pinned, in use or without size', async () => {
   await unpacked('a', 'some/a:latest');
   await unpacked('b', 'pinned/b:latest');
   await unpacked('c', 'some/c:latest');
   await unpacked('d', null);
   await unpacked('e', 'some/e:latest');
   await unpacked('f', 'host', 0);
-  // Used last in this order; `c` has a running sandbox, whose stamp is renewed.
+  // Last used in this order; `c` has a running sandbox, which renews its stamp.
   const now = Date.now() + HOUR_MS;
   const touched: string[] = [];
   const usedAt = (digest: string): number =>
@@ -68,7 +68,7 @@ it('the longest unused go until there is room; what is pinned, in use or of no s
   expect(readdirSync(join(store.root, 'partial'))).toEqual([]);
 });
 
-it('the longest unused goes first; pinned and just used ones stay', () => {
+it('orders images by their last use, without pinned and recently used ones', () => {
   const image = (name: string, usedAt: number) => ({ names: [name], usedAt });
   const images = [image('late', 2), image('early', 1), image('base/pinned:1', 0), image('now', HOUR_MS)];
   const names = longestUnused(images, ['base/*'], HOUR_MS).map((one) => one.names[0]);

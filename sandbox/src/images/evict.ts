@@ -1,8 +1,8 @@
-/** Makes room on a disk: while it is too full, images that are not in use are removed, longest unused first. */
+/** Frees disk space: while the disk is too full, images that are not in use are removed, longest unused first. */
 import { statfs } from 'node:fs/promises';
 import type { ImageStore } from './store.ts';
 
-/** An image that was used recently is still needed: a container of it may be about to start, and other rollouts of it follow. */
+/** A recently used image is not removed: a container of it may be about to start, and other rollouts follow. */
 const REST_MS = 10 * 60_000;
 
 export type UsedImage = { names: readonly string[]; usedAt: number };
@@ -12,13 +12,11 @@ export type EvictionLimits = {
   watermark: number;
   /** Names of images that are never removed; `*` stands for anything. */
   pins: readonly string[];
-  /** Share of the disk that is used now. */
   usedShare(): Promise<number>;
-  /** Milliseconds since the epoch; for tests. */
   now?: number;
 };
 
-/** Returns how many images were removed. @param remove returns false when the image had to stay, or was gone */
+/** Returns the number of removed images. @param remove returns false when the image was in use or absent */
 export async function evictImages<T extends UsedImage>(
   list: () => Promise<readonly T[]>,
   remove: (image: T) => Promise<boolean>,
@@ -33,7 +31,6 @@ export async function evictImages<T extends UsedImage>(
   return count;
 }
 
-/** The images that may be removed, in the order of removal. */
 export function longestUnused<T extends UsedImage>(
   images: readonly T[],
   pins: readonly string[],
@@ -51,13 +48,13 @@ export function longestUnused<T extends UsedImage>(
     .sort((a, b) => a.usedAt - b.usedAt);
 }
 
-/** Evicts from the unpacked images of a node. @param inUse digests of the images whose sandboxes this process runs */
+/** Evicts unpacked images of a node. @param inUse digests of the images of this process's sandboxes */
 export async function evictUnpacked(
   store: ImageStore,
   inUse: Iterable<string>,
   limits: Omit<EvictionLimits, 'usedShare'> & Partial<Pick<EvictionLimits, 'usedShare'>>,
 ): Promise<number> {
-  // The stamps tell the node's other workers that these images are in use.
+  // The stamps show the node's other workers that these images are in use.
   for (const digest of new Set(inUse)) await store.touch(digest);
   const remove = async ({ digest }: { digest: string }): Promise<boolean> => {
     await store.drop(digest);
@@ -69,7 +66,6 @@ export async function evictUnpacked(
   });
 }
 
-/** Share of the disk below `folder` that is used. Throws the error of the system call. */
 export async function usedShareOf(folder: string): Promise<number> {
   const { bavail, blocks } = await statfs(folder);
   return 1 - bavail / blocks;

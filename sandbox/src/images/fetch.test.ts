@@ -9,37 +9,37 @@ it.each([
   ['127.0.0.1:5000/x', '127.0.0.1:5000/x'],
 ])('%s is %s', (image, full) => expect(fullName(image)).toBe(full));
 
-it('mirrors rewrite prefixes, and the image itself comes last', () => {
+it("mirrors replace prefixes, and the image's own name is last", () => {
   const mirrors = readMirrors(['docker.io/=mirror.example/hub/', 'ghcr.io/=mirror.example/gh/']);
   expect(sourcesOf('a/b:1', mirrors)).toEqual(['mirror.example/hub/a/b:1', 'a/b:1']);
   expect(sourcesOf('quay.io/a/b', mirrors)).toEqual(['quay.io/a/b']);
   expect(() => readMirrors(['docker.io/'])).toThrow('PREFIX=PREFIX');
 });
 
-it('waits what the registry says, else longer each time; other errors are not waited for', () => {
+it('waits as the registry requests, else with backoff, and not for other errors', () => {
   expect(waitAfter(new Error('toomanyrequests: Retry-After: 17'), 3)).toBe(17_000);
   expect(waitAfter(new Error('toomanyrequests: slow down'), 0)).toBe(5_000);
   expect(waitAfter(new Error('toomanyrequests: slow down'), 2)).toBe(20_000);
   expect(waitAfter(new Error('no such host'), 0)).toBeNull();
 });
 
-it('a counting registry is asked again, and a mirror that fails is passed over', async () => {
+it('a request above the rate limit is repeated, and a failed mirror is skipped', async () => {
   const waits: number[] = [];
-  const asked: string[] = [];
+  const requested: string[] = [];
   const settings = { atOnce: 2, mirrors: readMirrors(['docker.io/=m.example/']) };
   const fetch = createFetch(settings, async (ms) => waits.push(ms));
   const got = await fetch('a/b', async (from) => {
-    asked.push(from);
+    requested.push(from);
     if (from.startsWith('m.')) throw new Error('404');
-    if (asked.length < 4) throw new Error('429 Too Many Requests');
+    if (requested.length < 4) throw new Error('429 Too Many Requests');
     return from;
   });
   expect(got).toBe('a/b');
-  expect(asked).toEqual(['m.example/a/b', 'a/b', 'a/b', 'a/b']);
+  expect(requested).toEqual(['m.example/a/b', 'a/b', 'a/b', 'a/b']);
   expect(waits).toHaveLength(2);
 });
 
-it('no more than so many at once', async () => {
+it('limits concurrent pulls', async () => {
   const fetch = createFetch({ atOnce: 2, mirrors: [] });
   let now = 0;
   let most = 0;

@@ -1,4 +1,4 @@
-/** Fetches images on a node: few at a time, from mirrors first, and with waits where a registry limits the rate. */
+/** Fetches images: few at a time, from mirrors first, and with backoff when a registry limits the rate. */
 import { createSemaphore, errorMessage, exponentialBackoff, sleep, UsageError } from '@swefarm/shared';
 import { type Credentials, credentialsFor } from './credentials.ts';
 import { fullName } from './names.ts';
@@ -8,15 +8,14 @@ export type Mirror = { from: string; to: string };
 export type FetchSettings = {
   atOnce: number;
   mirrors: readonly Mirror[];
-  /** Files with credentials of registries. */
   registryAuth?: readonly string[];
 };
 
 type Pull<T> = (from: string, credentials: Credentials | null) => Promise<T>;
-/** `pull` gets the name under which to request the image, and who asks; throws the last error of `pull`. */
+/** `pull` gets the name to request, and credentials; throws the last error of `pull`. */
 export type Fetch = <T>(image: string, pull: Pull<T>) => Promise<T>;
 
-/** Each `PREFIX=PREFIX`. Throws UsageError. */
+/** Parses `PREFIX=PREFIX`. Throws UsageError. */
 export function readMirrors(given: readonly string[]): Mirror[] {
   return given.map((text) => {
     const [from, to, more] = text.split('=');
@@ -29,7 +28,7 @@ export function readMirrors(given: readonly string[]): Mirror[] {
   });
 }
 
-/** The names under which to request an image: at the mirrors whose prefix it has, then its own. */
+/** The names to request: at the matching mirrors, then the image's own. */
 export function sourcesOf(image: string, mirrors: readonly Mirror[]): string[] {
   const full = fullName(image);
   const rewritten = mirrors
@@ -44,8 +43,8 @@ const LONGEST_WAIT_MS = 300_000;
 const backoffMs = exponentialBackoff(5_000, LONGEST_WAIT_MS);
 
 /**
- * How long to wait after a "too many requests" answer: the registry's `Retry-After`, if the engine passes it on, else twice as
- * long each time. Null: it is another error.
+ * The wait in ms after a "too many requests" answer: the registry's `Retry-After`, if the engine passes it on, else exponential
+ * backoff. Null for other errors.
  */
 export function waitAfter(error: unknown, waits: number): number | null {
   const text = errorMessage(error);
@@ -54,14 +53,14 @@ export function waitAfter(error: unknown, waits: number): number | null {
   return Math.min(seconds ? Number(seconds) * 1000 : backoffMs(waits + 1), LONGEST_WAIT_MS);
 }
 
-/** `wait`: milliseconds, for tests. */
+/** @param wait takes milliseconds; for tests */
 export function createFetch(
   { atOnce, mirrors, registryAuth = [] }: FetchSettings,
   wait: (ms: number) => Promise<unknown> = sleep,
 ): Fetch {
   const slots = createSemaphore(atOnce);
   const once = <T>(from: string, pull: Pull<T>): Promise<T> =>
-    slots.run(async () => pull(from, await credentialsFor(from, registryAuth)));
+    slots.run(async () => pull(from, credentialsFor(from, registryAuth)));
   const patiently = async <T>(from: string, pull: Pull<T>): Promise<T> => {
     for (let waits = 0; ; waits++) {
       try {
@@ -69,7 +68,7 @@ export function createFetch(
       } catch (error) {
         const ms = waits < MOST_WAITS ? waitAfter(error, waits) : null;
         if (ms === null) throw error;
-        // Without a slot: an image of another registry need not wait for this one.
+        // Waits without a slot, so that images of other registries are fetched meanwhile.
         await wait(ms * (1 + Math.random() / 4));
       }
     }
@@ -80,7 +79,7 @@ export function createFetch(
       try {
         return await once(mirror, pull);
       } catch {
-        // A mirror that does not have it, or does not answer, is skipped.
+        // A mirror that lacks the image or does not answer is skipped.
       }
     }
     return await patiently(sources.at(-1) ?? image, pull);

@@ -62,7 +62,7 @@ it.each(['plain', 'compressed'])(
   },
 );
 
-it('a tar that is no docker-archive is refused', async () => {
+it('a tar that is no docker-archive throws', async () => {
   writeFileSync(join(folder, 'x.tar'), await layerOf([{ name: 'file', content: '' }]));
   await expect(readDockerArchive(join(folder, 'x.tar'), join(folder, 'spool'))).rejects.toThrow(
     'no manifest.json',
@@ -87,7 +87,7 @@ function ociLayout(blobs: Buffer[], damage = false): { layout: string } {
   return { layout };
 }
 
-it('an OCI layout: nested index, platform, name, and layers however compressed', async () => {
+it('reads OCI layouts: nested index, platform, name, and layers of any compression', async () => {
   const layers = await Promise.all(
     ['one', 'two', 'three'].map((content) => layerOf([{ name: 'file', content }])),
   );
@@ -100,7 +100,7 @@ it('an OCI layout: nested index, platform, name, and layers however compressed',
   expect(() => readOciLayout(layout, 'v2')).toThrow('named v2');
 });
 
-it('a damaged layer is noticed', async () => {
+it('a damaged layer throws', async () => {
   const layers = await Promise.all(['one', 'two'].map((content) => layerOf([{ name: 'file', content }])));
   const { layout } = ociLayout(layers, true);
   await expect(bytesOf(readOciLayout(layout, null))).rejects.toThrow('digest');

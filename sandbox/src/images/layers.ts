@@ -1,4 +1,4 @@
-/** Reads images on disk: docker-archive files (`docker save`) and OCI layouts. Returns a configuration and layers. */
+/** Reads images on disk: docker-archive files (`docker save`) and OCI layouts. */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream, existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -11,10 +11,10 @@ import { z } from 'zod';
 import { type ImageConfig, readConfig } from './config.ts';
 
 export type LayeredImage = {
-  /** Digest of the configuration: what engines call the image's id. */
+  /** Digest of the configuration, which is the engines' image id. */
   digest: string;
   config: ImageConfig;
-  /** Opens the layers from the lowest up; compressed ones are decompressed, digests are checked at the end of each. */
+  /** Opens the layers, the lowest first. Each is decompressed, and its digest is checked at its end. */
   layers: (() => Promise<Readable>)[];
 };
 
@@ -32,7 +32,7 @@ const Configuration = z.object({ config: z.unknown() });
 
 const sha256 = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
-/** Decided by the first bytes, because names and media types can be wrong. */
+/** Decompresses a stream according to its first bytes, because names and media types can be wrong. */
 export async function unpacked(source: Readable): Promise<Readable> {
   const first = await new Promise<Buffer>((resolve, reject) => {
     source.once('error', reject);
@@ -42,17 +42,13 @@ export async function unpacked(source: Readable): Promise<Readable> {
     });
   });
   if (first.length > 0) source.unshift(first);
-  const decoder =
-    first[0] === 0x1f && first[1] === 0x8b
-      ? createGunzip()
-      : first.readUInt32LE?.call(first.length >= 4 ? first : Buffer.alloc(4), 0) === 0xfd2fb528
-        ? createZstdDecompress()
-        : new PassThrough();
+  const magic = first.toString('hex', 0, 4);
+  const unzip = magic.startsWith('1f8b') ? createGunzip : magic === '28b52ffd' ? createZstdDecompress : null;
+  const decoder = unzip?.() ?? new PassThrough();
   source.once('error', (error) => decoder.destroy(error));
   return source.pipe(decoder);
 }
 
-/** Fails at the end of the stream when the data has another digest. */
 function verifying(digest: string): Transform {
   const hash = createHash('sha256');
   return new Transform({
@@ -68,8 +64,8 @@ function verifying(digest: string): Transform {
 }
 
 /**
- * A file of `docker save`, plain or compressed. Its parts are in no useful order, so they are first written to `spool`
- * (a folder that the caller removes). Throws when it is no such file.
+ * A file of `docker save`, plain or compressed. Its parts are in no useful order, so they are first written to the folder
+ * `spool`, which the caller removes. Throws for any other file.
  */
 export async function readDockerArchive(path: string, spool: string): Promise<LayeredImage> {
   await mkdir(spool, { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * A lock between processes of one node: a file with its owner, made in one step. The lock is taken from an owner that died, or that
- * has not renewed it for long (it may be in another process table).
+ * A lock between processes of one node: a file with its owner, made in one step. Another process takes the lock from an owner
+ * that died or has not renewed it. The owner may be in another process namespace.
  */
 import { link, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises';
 import { isProcessAlive, newId, ownStartMark, sleep } from '@swefarm/shared';
@@ -9,7 +9,7 @@ const RENEW_MS = 2_000;
 const STALE_MS = 30_000;
 const POLL_MS = 100;
 
-/** Waits for the lock, then runs `work` while holding it. Rejects with the signal's reason when aborted while waiting. */
+/** Runs `work` under the lock. Rejects with the signal's reason when aborted while waiting. */
 export async function withLock<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const mine = `${path}.${newId()}`;
   await writeFile(mine, JSON.stringify({ pid: process.pid, pid_started: ownStartMark() }));
@@ -23,7 +23,7 @@ export async function withLock<T>(path: string, signal: AbortSignal, work: () =>
   }
   const renewal = setInterval(() => {
     const now = new Date();
-    // A lock that is gone cannot be renewed; the work goes on, as its result appears in one step anyway.
+    // Without the lock file the work goes on, because its result appears in one step.
     utimes(path, now, now).catch(() => undefined);
   }, RENEW_MS);
   try {
@@ -34,7 +34,7 @@ export async function withLock<T>(path: string, signal: AbortSignal, work: () =>
   }
 }
 
-/** link(2) fails when the name exists: unlike with open-then-write, a lock always contains its owner. */
+/** link(2) fails when the name exists, so a lock always contains its owner. */
 async function taken(mine: string, path: string): Promise<boolean> {
   try {
     const now = new Date();
@@ -52,9 +52,9 @@ async function dropStale(path: string): Promise<void> {
     const [text, { mtimeMs }] = await Promise.all([readFile(path, 'utf8'), stat(path)]);
     const owner = ownerIn(text);
     const silent = Date.now() - mtimeMs;
-    // A process that cannot be seen from here is judged only by when it last renewed the lock.
+    // A process in another namespace is judged only by its last renewal.
     const alive = owner === null ? null : isProcessAlive(owner);
-    // A dead pid alone is no proof while the lock is renewed: the owner may be in another container on this node.
+    // While the lock is renewed, a dead pid is no proof: the owner may be in another container on this node.
     if (silent < STALE_MS && (alive !== false || silent < 3 * RENEW_MS)) return;
     const doomed = `${path}.${newId()}`;
     await rename(path, doomed);
@@ -64,7 +64,7 @@ async function dropStale(path: string): Promise<void> {
   }
 }
 
-/** Null for a file that a power cut left half written. */
+/** Null for a file that a power cut truncated. */
 function ownerIn(text: string): { pid: number; pid_started: string } | null {
   try {
     const { pid, pid_started } = JSON.parse(text) as { pid: number; pid_started: string };

@@ -1,12 +1,10 @@
-/** Names of images, as registries and engines write them. */
-
-/** Adds the tag: without one an engine would pull every tag. */
+/** Adds the tag `latest`. Without a tag an engine would pull every tag. */
 export function withTag(image: string): string {
   const last = image.slice(image.lastIndexOf('/') + 1);
   return image.includes('@') || last.includes(':') || image.startsWith('sha256:') ? image : `${image}:latest`;
 }
 
-/** Adds registry and folder, for the comparison of prefixes: `bash` is `docker.io/library/bash`. */
+/** Adds registry and folder: `bash` becomes `docker.io/library/bash`. */
 export function fullName(image: string): string {
   const [first = '', ...rest] = image.split('/');
   const hasRegistry = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');

@@ -6,7 +6,7 @@ import { openPulledImages } from './pulledimages.ts';
 
 const entry = { id: 'sha256:1', digest: 'sha256:2', bytes: 10 };
 
-it('each worker knows what the other pulled, and what was never pulled is not in the list', async () => {
+it('workers share the list of pulled images, which has no other images', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'swefarm-pulled-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const [one, two] = [openPulledImages(join(folder, 'b.json')), openPulledImages(join(folder, 'b.json'))];

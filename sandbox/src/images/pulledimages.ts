@@ -1,4 +1,4 @@
-/** Records the images that the farm itself pulled to an engine of this node: it may remove only these. The node's workers share one file. */
+/** Records the images that the farm pulled into an engine of this node; it removes only these. The node's workers share one file. */
 import { lstat, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isTrusted, ownFolder, replaceFile } from '@swefarm/shared';
@@ -6,7 +6,6 @@ import { z } from 'zod';
 import { withLock } from './lock.ts';
 
 const Entry = z.object({
-  /** The engine's id of the image that was pulled under the name. */
   id: z.string(),
   digest: z.string(),
   bytes: z.number(),
@@ -19,7 +18,7 @@ const File = z.record(z.string(), Entry);
 export type PulledImages = {
   list(): Promise<Map<string, PulledImage>>;
   add(name: string, image: Omit<PulledImage, 'pulled_at' | 'used_at'>): Promise<void>;
-  /** Cheap to call at every use: it writes at most once per {@link USE_MS}. */
+  /** Records a use. It writes at most once in {@link USE_MS}. */
   used(name: string): Promise<void>;
   drop(names: readonly string[]): Promise<void>;
 };
@@ -30,7 +29,7 @@ export function openPulledImages(file: string): PulledImages {
   const written = new Map<string, number>();
   const read = async (): Promise<Record<string, PulledImage>> => {
     const found = await lstat(file).catch(() => null);
-    // In a world-writable folder, another user's list could name images to remove.
+    // In a world-writable folder, the list of another user could name images to remove.
     const text = found?.isFile() && isTrusted(found) ? await readFile(file, 'utf8').catch(() => null) : null;
     return text === null ? {} : File.parse(JSON.parse(text));
   };

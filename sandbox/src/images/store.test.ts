@@ -38,7 +38,7 @@ const unpacking = (counted: { times: number }, then: () => Promise<void> = async
   };
 };
 
-it('unpacks once, whoever asks, and finds it again', async () => {
+it('unpacks once for all callers, and finds the image again', async () => {
   const counted = { times: 0 };
   const [one, two] = [await openImageStore(folder), await openImageStore(folder)];
   const unpack = unpacking(counted, () => sleep(50));
@@ -49,7 +49,7 @@ it('unpacks once, whoever asks, and finds it again', async () => {
   expect(await (await openImageStore(folder)).find(DIGEST)).toEqual(images[0]);
 });
 
-it('never shows an image that is not whole, and leaves nothing of a failed one', async () => {
+it('shows only complete images, and leaves nothing of a failed one', async () => {
   const store = await openImageStore(folder);
   const failing = unpacking({ times: 0 }, async () => {
     expect(await store.find(DIGEST)).toBeNull();
@@ -60,7 +60,7 @@ it('never shows an image that is not whole, and leaves nothing of a failed one',
   for (const name of ['images', 'partial', 'locks']) expect(readdirSync(join(store.root, name))).toEqual([]);
 });
 
-it("a full disk is the node's failure", async () => {
+it('a full disk is a failure of the node', async () => {
   const store = await openImageStore(folder);
   const full = unpacking({ times: 0 }, () =>
     Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })),
@@ -68,14 +68,14 @@ it("a full disk is the node's failure", async () => {
   await expect(store.ensure(DIGEST, full, NEVER)).rejects.toMatchObject({ failureClass: 'node_disk' });
 });
 
-it('remembers names', async () => {
+it('stores names', async () => {
   const store = await openImageStore(folder);
   expect(await store.digestOf('a/b:latest')).toBeNull();
   await store.name('a/b:latest', DIGEST);
   expect(await store.digestOf('a/b:latest')).toBe(DIGEST);
 });
 
-it('takes over the lock of a dead process, removes what it had begun, and waits for a living one', async () => {
+it('takes the lock of a dead process, removes its partial image, and waits for a living one', async () => {
   const store = await openImageStore(folder);
   const counted = { times: 0 };
   await store.ensure(DIGEST, unpacking(counted), NEVER);
@@ -99,9 +99,7 @@ it('takes over the lock of a dead process, removes what it had begun, and waits 
   expect(readdirSync(join(store.root, 'partial'))).toEqual([]);
 });
 
-it('nobody else reaches the set-id programs of an image, nor those that an older version left open', async ({
-  skip,
-}) => {
+it('other users cannot reach set-id programs of images, even in a folder that was open', async ({ skip }) => {
   chmodSync(folder, 0o755);
   const store = await openImageStore(folder);
   const image = await store.ensure(
@@ -121,21 +119,21 @@ it('nobody else reaches the set-id programs of an image, nor those that an older
   chmodSync(store.root, 0o755);
   await openImageStore(folder);
   expect(new Set(modes())).toEqual(new Set([0o700]));
-  // With the owner kept, every user who may start the program would run it as root.
+  // With the original owner, every user with access would run the program as root.
   const program = join(image.tree, 'bin/id');
   expect(statSync(program).mode & 0o7777).toBe(isRoot ? 0o4755 : 0o755);
   skip(!isRoot, 'the program was not tried: only root can become another user');
   const asNobody = spawnSync(program, ['-u'], { uid: 65534, gid: 65534, encoding: 'utf8' });
   expect({
     code: (asNobody.error as NodeJS.ErrnoException | undefined)?.code,
-    said: asNobody.stdout ?? null,
+    output: asNobody.stdout ?? null,
   }).toEqual({
     code: 'EACCES',
-    said: null,
+    output: null,
   });
 });
 
-it('a half written record is no image and stops nobody; what another namespace unpacks stays', async () => {
+it('a truncated record is no image; partial images of other namespaces stay', async () => {
   const store = await openImageStore(folder);
   const counted = { times: 0 };
   const { tree } = await store.ensure(DIGEST, unpacking(counted), NEVER);

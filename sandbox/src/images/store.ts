@@ -1,8 +1,8 @@
 /**
- * Unpacked images of this node, by digest. Layout under `<imagesDir>/v1[.uid<N>]`:
+ * The unpacked images of this node, by digest. Layout under `<imagesDir>/v1[.uid<N>]`:
  *   images/<digest>/{tree/, image.json, used, synced}   names/<hash of name>.json   partial/<id>/   locks/<hash>
- * No other user may look into it: images contain set-id programs, owned by the user who unpacked them.
- * An image appears by one rename and is complete; `used` is stamped at each use, so that the longest unused can be removed first.
+ * Other users have no access: images contain set-id programs of the user who unpacked them. An image appears by one rename and
+ * is complete. Each use stamps `used`, so that the longest unused image can be removed first.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -24,50 +24,46 @@ const ImageRecord = z.object({
   size_bytes: z.number(),
   unpacked_at: z.string(),
   unpack_seconds: z.number(),
-  /** Until its files are known to be on the disk, an image is complete only within the boot that unpacked it. */
+  /** Until its files are synced to the disk, an image counts as complete only within the boot that unpacked it. */
   boot_id: z.string(),
 });
 const NameRecord = z.object({ name: z.string(), digest: z.string() });
 export type ImageRecord = z.infer<typeof ImageRecord>;
-/** An image of the store as the eviction sees it. */
 export type KeptImage = { digest: string; names: string[]; bytes: number; usedAt: number };
 export type StoredImage = { digest: string; tree: string; config: ImageConfig };
 
-/** The result of an unpacking; the files are in the folder `tree` of the partial image. */
+/** The files are in the folder `tree` of the partial image. */
 export type Unpacked = { digest: string; config: ImageConfig; bytes: number };
 export type Unpack = (partial: string) => Promise<Unpacked>;
 
 export type ImageStore = {
   readonly root: string;
   find(digest: string): Promise<StoredImage | null>;
-  /** The digest that a name meant when it was last unpacked. */
+  /** The digest of a name when it was last unpacked. */
   digestOf(name: string): Promise<string | null>;
   name(name: string, digest: string): Promise<void>;
   /**
-   * The image of that digest (or of a name, when only the unpacking finds the digest), unpacked by `unpack` unless another
-   * caller or process has just done it. Throws RolloutFailure node_disk / image_pull; RolloutFailures and aborts of `unpack` pass unchanged.
+   * The image of a digest (or of a name, if only the unpacking finds the digest). `unpack` runs unless another caller or process
+   * has unpacked the image. Throws RolloutFailure node_disk / image_pull; RolloutFailures and aborts of `unpack` pass unchanged.
    */
   ensure(key: string, unpack: Unpack, signal: AbortSignal): Promise<StoredImage>;
-  /** Images in the store and the bytes of their files. */
   usage(): Promise<{ count: number; bytes: number }>;
-  /** Images that could be removed, without trees that take no space (the host's own). */
+  /** The removable images, without trees that take no space (the host's own). */
   kept(): Promise<KeptImage[]>;
-  /** Renews the stamp of an image in use, from which its age is known. */
   touch(digest: string): Promise<void>;
-  /** Hides the image in one step, then removes it. */
   drop(digest: string): Promise<void>;
 };
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
 const BOOT_ID = bootId();
 
-/** For this user alone; other users may have images in the same folder. */
+/** The folder of this user's images; other users may have images in the same `imagesDir`. */
 export function storeFolder(imagesDir: string): string {
   const uid = process.getuid?.() ?? 0;
   return join(imagesDir, uid === 0 ? 'v1' : `v1.uid${uid}`);
 }
 
-/** Opens the store, making its folders; removes partial images whose process is dead. */
+/** Makes the store's folders; removes partial images of dead processes. */
 export async function openImageStore(imagesDir: string): Promise<ImageStore> {
   const root = storeFolder(imagesDir);
   await ownFolder(root, { setting: 'images_dir', closed: true });
@@ -95,7 +91,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
       return (await readAs(NameRecord, nameFile(name)))?.digest ?? null;
     },
     async name(name, digest) {
-      // Below `partial/`, where later workers remove the remains of a crash.
+      // Below `partial/`, where later workers remove leftovers.
       const aside = join(root, 'partial', `name-${newId()}`);
       await replaceFile(nameFile(name), JSON.stringify({ name, digest }), { aside });
     },
@@ -114,7 +110,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
       const costly = records.filter(({ size_bytes }) => size_bytes > 0);
       return await Promise.all(
         costly.map(async ({ digest, size_bytes: bytes }) => {
-          // Removed meanwhile: treated as just used.
+          // An image that is removed meanwhile counts as just used.
           const used = await stat(join(folderOf(digest), 'used')).catch(() => null);
           return { digest, names: names.get(digest) ?? [], bytes, usedAt: used?.mtimeMs ?? Date.now() };
         }),
@@ -126,7 +122,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
   return store;
 }
 
-/** An image that is being removed has no stamp; the start of a container from it reports that. */
+/** An image that is being removed has no stamp file; the start of a container from it will fail. */
 async function stamp(folder: string): Promise<void> {
   const now = new Date();
   await utimes(join(folder, 'used'), now, now).catch((error: NodeJS.ErrnoException) => {
@@ -137,14 +133,14 @@ async function stamp(folder: string): Promise<void> {
 async function recordsOf(root: string): Promise<ImageRecord[]> {
   const records = await Promise.all(
     (await readdir(join(root, 'images'))).map((folder) =>
-      // Another worker may be removing it.
+      // Null when another worker is removing the image.
       readAs(ImageRecord, join(root, 'images', folder, 'image.json')),
     ),
   );
   return records.filter((record) => record !== null);
 }
 
-/** Null for a file that does not exist, or that a power cut left half written. */
+/** Null for a file that is absent, or that a power cut truncated. */
 async function readAs<T>(schema: z.ZodType<T>, path: string): Promise<T | null> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
@@ -157,7 +153,7 @@ async function readAs<T>(schema: z.ZodType<T>, path: string): Promise<T | null> 
   }
 }
 
-/** Names by digest; names of removed images stay, at the cost of a line each. */
+/** Names by digest. Names of removed images stay, at the cost of a line each. */
 async function namesOf(root: string): Promise<Map<string, string[]>> {
   const names = new Map<string, string[]>();
   for (const file of await readdir(join(root, 'names'))) {
@@ -188,7 +184,7 @@ async function unpackInto(
     await writeFile(join(partial, 'image.json'), JSON.stringify(record));
     await writeFile(join(partial, 'used'), '');
     const folder = folderOf(digest);
-    // Only an image of the same digest, unpacked under another name, can exist already: either will do.
+    // An existing folder is an image of the same digest, unpacked under another name.
     await rename(partial, folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
     });
@@ -201,11 +197,11 @@ async function unpackInto(
   }
 }
 
-/** In the background: within this boot the image can be used without a sync, and after another boot only the mark counts. */
+/** Runs in the background: within this boot the image is usable without the mark. */
 function markSynced(folder: string): void {
   execFile('sync', ['-f', folder], (error) => {
     if (error) return;
-    // The image may have been removed meanwhile; without the mark it is only unpacked again after the next boot.
+    // Without the mark, for example of a removed image, the image is unpacked again after the next boot.
     writeFile(join(folder, 'synced'), '').catch(() => undefined);
   }).unref();
 }
@@ -218,14 +214,13 @@ function storeFailure(error: unknown, root: string): unknown {
   return new RolloutFailure(full ? 'node_disk' : 'image_pull', message, { cause: error });
 }
 
-/** Hides the folder in one step, then removes it. */
 async function discard(root: string, folder: string): Promise<void> {
   const doomed = join(root, 'partial', temporaryName());
   await rename(folder, doomed).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
   });
   await rm(doomed, { recursive: true, force: true }).catch(async () => {
-    // Without root, folders of an image may be closed to their owner.
+    // Without root, an image may contain folders that their owner cannot read.
     await run('chmod', ['-R', 'u+rwX', '--', doomed]).catch(() => undefined);
     await rm(doomed, { recursive: true, force: true });
   });

@@ -1,18 +1,17 @@
-/** Temporary files and folders, named after the process that made them, so that a later process can remove those of dead ones. */
+/** Temporary files and folders, named after their process, so that later processes can remove those of dead ones. */
 import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isProcessAlive, newId, ownFolder, ownStartMark } from '@swefarm/shared';
 
-/** A name that no other process uses. */
 export const temporaryName = (): string => `${process.pid}-${ownStartMark()}-${newId()}`;
 
 const FRESH_EVERY_MS = 10 * 60_000;
-/** Longer than any unpacking takes, and than a worker may be suspended. */
+/** Longer than any unpacking, and than the suspension of a worker. */
 const STALE_MS = 2 * 3_600_000;
 
 /**
- * Whether the process after which a folder is named is gone. A process of another process namespace (a container that shares the folder)
- * cannot be seen: it counts as gone when the folder was not touched for hours.
+ * Whether the process of a folder has ended. A process in another namespace (a container that shares the folder) is not visible;
+ * it counts as ended when the folder was not touched for hours.
  */
 export async function isAbandoned(path: string, pid: string, started: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
@@ -25,11 +24,11 @@ export function isOwnerGone(pid: string, started: string, touchedAt: number): bo
   return alive === null ? Date.now() - touchedAt > STALE_MS : !alive;
 }
 
-/** Touches a folder as long as its process lives, for processes that cannot see that process. */
+/** Touches a folder regularly, for processes that cannot see this process. */
 export function keepFresh(path: string): Disposable {
   const touch = (): void => {
     const now = new Date();
-    // The folder was removed: there is nothing to touch.
+    // The folder may have been removed.
     utimes(path, now, now).catch(() => undefined);
   };
   const timer = setInterval(touch, FRESH_EVERY_MS);
@@ -37,7 +36,7 @@ export function keepFresh(path: string): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Names of another form belong to others and stay. */
+/** Removes the entries of dead processes. Other names stay. */
 export async function removeAbandoned(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const [, pid, started] = /^(\d+)-(\d+(?:@\d+)?)-/.exec(name) ?? [];
@@ -47,7 +46,7 @@ export async function removeAbandoned(folder: string): Promise<void> {
   }
 }
 
-/** A folder below `parent` for one piece of work; first removes what dead processes left there. */
+/** Makes a folder below `parent`; first removes leftovers of dead processes there. */
 export async function openTemporaryFolder(
   parent: string,
 ): Promise<AsyncDisposable & { readonly path: string }> {

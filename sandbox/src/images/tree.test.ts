@@ -48,7 +48,7 @@ it('writes files with modes and times, folders and links', async () => {
 });
 
 describe('layers', () => {
-  it('replaces files, folders and links by whatever comes later', async () => {
+  it('replaces files, folders and links by later entries', async () => {
     await unpack(
       [
         { name: 'a/b', content: 'old' },
@@ -68,7 +68,7 @@ describe('layers', () => {
     ]);
   });
 
-  it('removes what a whiteout names, and the content of an opaque folder, of lower layers only', async () => {
+  it('whiteouts and opaque folders remove entries of lower layers only', async () => {
     await unpack(
       [
         { name: 'gone', content: '1' },
@@ -92,7 +92,7 @@ describe('layers', () => {
 });
 
 describe('hostile layers stay in the tree', () => {
-  it('through absolute links, links upwards and names upwards', async () => {
+  it('with absolute links, links upwards and names upwards', async () => {
     writeFileSync(join(folder, 'outside'), 'untouched');
     await unpack(
       [
@@ -116,7 +116,7 @@ describe('hostile layers stay in the tree', () => {
     expect(read('file')).toBe('written');
   });
 
-  it('and links in a circle end it', async () => {
+  it('throw for a circle of links', async () => {
     const circle: LayerEntry[] = [
       { name: 'a', type: 'symlink', linkname: 'b' },
       { name: 'b', type: 'symlink', linkname: 'a' },
@@ -126,7 +126,7 @@ describe('hostile layers stay in the tree', () => {
   });
 });
 
-it('a layer whose stream breaks off without an error is not taken for whole', async () => {
+it('a layer whose stream ends early without an error throws', async () => {
   const bytes = await layerOf([{ name: 'file', content: 'x'.repeat(100_000) }]);
   const source = new Readable({ read: () => undefined });
   source.push(bytes.subarray(0, 50_000));

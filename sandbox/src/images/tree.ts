@@ -1,6 +1,6 @@
 /**
- * Writes the entries of image layers into one tree. The layers are untrusted and the writer may be root: every
- * parent folder is resolved inside the tree, and nothing is ever opened through a symlink.
+ * Writes the entries of image layers into one tree. The layers are untrusted and the writer may be root: each parent folder is
+ * resolved inside the tree, and nothing is opened through a symlink.
  */
 import {
   chmodSync,
@@ -30,17 +30,17 @@ const WHITEOUT = '.wh.';
 const OPAQUE = '.wh..wh..opq';
 const MOST_LINKS = 40;
 
-/** Synchronous on purpose: it runs in its own process, where 30,000 small files are written twice as fast that way. */
+/** Synchronous, because it runs in its own process and writes 30,000 small files twice as fast that way. */
 export class TreeWriter {
   readonly #root: string;
   readonly #owners: boolean;
-  /** Folders as named → where they are in the tree, as parts; cleared whenever something is removed. */
+  /** Named folder → its real path, as parts; cleared by each removal. */
   #folders = new Map<string, string[]>();
-  /** What this layer made: the layer's own whiteouts do not apply to it. */
+  /** Entries of this layer, to which its own whiteouts do not apply. */
   #made = new Set<string>();
   #bytes = 0;
 
-  /** @param owners keep the owners of the entries; only root can. */
+  /** @param owners set the owners of the entries; requires root */
   constructor(root: string, owners: boolean) {
     this.#root = root;
     this.#owners = owners;
@@ -82,7 +82,7 @@ export class TreeWriter {
     else if (header.type === 'directory') this.#directory(path, header);
     else if (header.type === 'symlink') this.#symlink(path, header);
     else if (header.type === 'link') this.#hardLink(path, header);
-    // Devices and fifos are left out: /dev is the sandbox's own, and only root could make them.
+    // Devices and fifos are skipped: the sandbox has its own /dev, and only root can make devices.
     for (let end = key.length; end > 0; end = key.lastIndexOf('/', end - 1))
       this.#made.add(key.slice(0, end));
     body.resume();
@@ -97,7 +97,7 @@ export class TreeWriter {
         this.#bytes += (chunk as Buffer).length;
       }
       if (this.#owners) fchownSync(fd, header.uid ?? 0, header.gid ?? 0);
-      // Set-id bits are kept only with the owner. The owner can always read the file, or an overlay could not copy it.
+      // Set-id bits require the original owner. The owner needs read access, because an overlay copies the file.
       fchmodSync(
         fd,
         this.#owners ? (header.mode ?? 0o644) & 0o7777 : ((header.mode ?? 0o644) & 0o777) | 0o400,
@@ -138,7 +138,7 @@ export class TreeWriter {
     linkSync(target, path);
   }
 
-  /** Where a folder really is; makes it when missing. `..` and absolute links end at the root of the tree. */
+  /** The real path of a folder, which is made when missing. `..` and absolute links end at the root of the tree. */
   #folder(parts: readonly string[], depth: number): string[] {
     const key = parts.join('/');
     const known = this.#folders.get(key);
@@ -173,7 +173,7 @@ export class TreeWriter {
     if (name === '' || name === '.' || name === '..') return;
     const path = [...folder, name];
     if (this.#made.has(path.join('/'))) {
-      // This layer made it anew: only the content of lower layers is removed.
+      // This layer has the path too, so only content of lower layers is removed.
       if (lstatSync(join(this.#root, ...path)).isDirectory()) this.#clear(path);
       return;
     }
@@ -181,7 +181,7 @@ export class TreeWriter {
     this.#folders.clear();
   }
 
-  /** Removes what lower layers put into a folder, and keeps what this layer put there. */
+  /** Removes a folder's entries of lower layers. */
   #clear(folder: string[]): void {
     const at = join(this.#root, ...folder);
     for (const entry of readdirSync(at, { withFileTypes: true })) {

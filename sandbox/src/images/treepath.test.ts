@@ -27,10 +27,10 @@ it.each([
   expect(resolveInside(root, path)).toBe(join(root, found));
 });
 
-it.each(['/absent', '/usr/bin/bash/x', '/etc/passwd'])('%s is not there', (path) => {
+it.each(['/absent', '/usr/bin/bash/x', '/etc/passwd'])('%s is missing', (path) => {
   expect(resolveInside(root, path)).toBeNull();
 });
 
-it('a circle is an error', () => {
+it('a circle of links throws', () => {
   expect(() => resolveInside(root, '/circle')).toThrow('symlinks');
 });

@@ -1,7 +1,4 @@
-/**
- * Paths inside an untrusted tree: symlinks are resolved as a process rooted in the tree would see
- * them, so that nothing outside the tree is ever read or written through them.
- */
+/** Paths inside an untrusted tree. Symlinks are resolved relative to the tree's root, so no path leads out of the tree. */
 import { lstatSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -11,8 +8,8 @@ export const splitPath = (path: string): string[] =>
   path.split('/').filter((part) => part !== '' && part !== '.');
 
 /**
- * The path outside of what `path` names inside `root`, all symlinks resolved; null when a component is missing or is
- * no folder. For trees that do not change meanwhile. Throws Error with code ELOOP.
+ * The host's path of `path` inside `root`, with all symlinks resolved; null when a component is missing or is no folder. The
+ * tree must not change meanwhile. Throws Error with code ELOOP.
  */
 export function resolveInside(root: string, path: string): string | null {
   const todo = splitPath(path).reverse();

@@ -1,7 +1,7 @@
-/** Options of bubblewrap for every process of a sandbox, whichever runtime made its tree: its privileges and its procfs. */
+/** bubblewrap's options for the processes of a sandbox: privileges and procfs. */
 import { existsSync } from 'node:fs';
 
-/** Capabilities of root that package tests need inside; the engines' list without devices, raw sockets and chroot. */
+/** Capabilities that package tests need as root: the engines' list without devices, raw sockets and chroot. */
 const CAPABILITIES = [
   'CAP_CHOWN',
   'CAP_DAC_OVERRIDE',
@@ -13,9 +13,12 @@ const CAPABILITIES = [
   'CAP_SETPCAP',
   'CAP_SETUID',
 ];
-/** Process 1 does not use the first one; it has it because a process with fewer capabilities may not look into it (its root, files, memory). */
+/**
+ * Process 1 does not use CAP_AUDIT_READ. A process with fewer capabilities than process 1 may not read its root, files or
+ * memory.
+ */
 export const INIT_CAPABILITIES = ['CAP_AUDIT_READ', 'CAP_KILL'];
-/** Root inside is the host's root by number, so these parts of procfs, which root may write or read, are closed; bubblewrap closes irq and bus. */
+/** Root inside has the host root's uid and could read or write these parts of procfs. bubblewrap itself closes irq and bus. */
 const READ_ONLY_PROC = ['sys', 'sysrq-trigger', 'fs', 'mtrr', 'asound'];
 const HIDDEN_PROC_FILES = [
   'kcore',
@@ -28,14 +31,14 @@ const HIDDEN_PROC_FILES = [
 ];
 const HIDDEN_PROC_FOLDERS = ['acpi', 'scsi'];
 export const HOST_NAME = 'sandbox';
-/** Files that a process inherits when it enters a sandbox, besides its standard streams; `starter.sh` opens the last two. */
+/** Descriptors that an entering process inherits besides its standard streams; `starter.sh` opens the last two. */
 export const STATUS_FD = '3';
 const PIDNS_FD = '7';
 const FILTER_FD = '8';
 
 /**
- * For every process that enters a sandbox. Without --die-with-parent: its parent is the process that only steps into the namespace
- * and exits, on a loaded machine after the command has started. The death of process 1 ends the command in any case.
+ * For every process that enters a sandbox. --die-with-parent is absent because the parent only steps into the namespace and
+ * exits, on a loaded machine after the command has started. The death of process 1 ends the command.
  */
 export const ENTER_OPTIONS: readonly string[] = [
   '--pidns',
@@ -50,7 +53,6 @@ export const ENTER_OPTIONS: readonly string[] = [
   ...CAPABILITIES.flatMap((name) => ['--cap-add', name]),
 ];
 
-/** Closes the parts of procfs that root could use. @param tree folder in which the sandbox's /proc is */
 export function procMasks(tree = ''): string[] {
   const present = (names: readonly string[]): string[] =>
     names.map((name) => `/proc/${name}`).filter(existsSync);

@@ -25,7 +25,7 @@ const folder = (path: string, files: Record<string, string>): void => {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(root, path, name), text);
 };
 
-it('version 1: groups below the own one of each controller', async () => {
+it("version 1: makes groups below this process's group of each controller", async () => {
   folder('memory/job/7', { 'cgroup.procs': '' });
   folder('pids', { 'cgroup.procs': '' });
   writeFileSync(self, '4:memory:/job/7\n3:pids:/elsewhere\n2:cpu,cpuacct:/\n0::/\n');
@@ -54,7 +54,7 @@ it('version 1: groups below the own one of each controller', async () => {
   expect(await requireOwnKills(killed(counted))).toBeUndefined();
 });
 
-it('one that is closed takes the groups of this process from no other', async () => {
+it('closing one runtime leaves the groups of the others', async () => {
   folder('memory', { 'cgroup.procs': '' });
   writeFileSync(self, '4:memory:/\n');
   const [first, second] = [await openCgroups(root, self), await openCgroups(root, self)];
@@ -65,17 +65,17 @@ it('one that is closed takes the groups of this process from no other', async ()
   expect(existsSync(join(root, 'memory', OWN))).toBe(false);
 });
 
-it('the groups of a worker have a name that its pid alone does not give: a pod that starts it again gives the same pid', () => {
+it("the name of a worker's groups does not depend on its pid alone", () => {
   expect(OWN).toMatch(new RegExp(`^swefarm-${process.pid}-[0-9a-z]{8,}$`));
 });
 
-it('version 2: groups below the own one, where controllers are handed down', async () => {
+it("version 2: makes groups below this process's group, with controllers enabled", async () => {
   folder('user/worker', {
     'cgroup.controllers': 'cpu memory pids',
     'cgroup.subtree_control': 'cpu memory pids',
     'cgroup.procs': '',
   });
-  // The kernel fills a new group; here the files exist beforehand.
+  // The kernel fills a new group; here the files already exist.
   folder(`user/worker/${OWN}`, {
     'cgroup.controllers': 'cpu memory pids',
     'cgroup.subtree_control': 'cpu memory pids',
@@ -101,7 +101,7 @@ it('version 2: groups below the own one, where controllers are handed down', asy
   expect(await requireOwnKills(killed(counted))).toBeUndefined();
 });
 
-it('nothing where nothing can be made', async () => {
+it('returns null where no group can be made', async () => {
   writeFileSync(self, '0::/\n');
   expect(await openCgroups(root, self)).toBeNull();
   folder('', { 'cgroup.controllers': 'cpu memory', 'cgroup.subtree_control': '' });

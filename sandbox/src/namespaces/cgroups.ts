@@ -1,4 +1,4 @@
-/** Limits that the kernel enforces: one control group per sandbox, on version 1 and version 2, where this process may make groups. */
+/** Limits that the kernel enforces: one control group for each sandbox, on version 1 and 2, where this process may make groups. */
 
 import { access, constants, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,11 +9,10 @@ import type { Limits } from '../runtime.ts';
 export type Controller = 'cpu' | 'memory' | 'pids';
 const CONTROLLERS: readonly Controller[] = ['cpu', 'memory', 'pids'];
 const PERIOD_US = 100_000;
-/** Processes of the sandbox itself: its init, the two that watch it, and those that an exec needs until it has started. */
+/** The sandbox's own processes: its init, the two that watch it, and those of a starting exec. */
 export const OWN_PROCESSES = 8;
-/** More processes for execs of the farm, so that they start although a command has used up its own. */
+/** Further processes for the farm's execs, so that they start when a command has reached the limit. */
 export const HEADROOM = 16;
-/** The group of the commands within a sandbox's group, and the group of everything else. */
 const SHELL = 'shell';
 const OTHER = 'other';
 
@@ -22,27 +21,25 @@ export type Cgroups = {
   controllers: ReadonlySet<Controller>;
   /** Throws the error of the system call that failed. */
   create(id: string, limits: Limits): Promise<Cgroup>;
-  /** Folders that {@link create} makes for a sandbox, children first, as {@link removeGroups} takes them. */
+  /** The folders of {@link create}, children first, as {@link removeGroups} takes them. */
   folders(id: string): string[];
-  /** Removes the parent of the sandboxes' groups, unless others still use it. */
+  /** Removes the parent of the sandboxes' groups, unless other runtimes use it. */
   close(): Promise<void>;
 };
 
 export type Cgroup = {
-  /** Files to which a process writes its id to join: a process of the model's commands, or one of the farm. */
+  /** Files to which a process writes its id to join the group of the commands or of the farm. */
   joins: Record<'shell' | 'other', string[]>;
-  /** Folders to show read-only in the sandbox, where programs look for their own limits. */
+  /** Folders that the sandbox shows read-only, where programs look for their own limits. */
   views: { folder: string; at: string }[];
-  /** Where the kernel counts its memory; null where memory is not limited here. */
   memory: MemoryGroup | null;
 };
 
-/** A mounted hierarchy below which groups can be made. */
 type Hierarchy = { folder: string; controllers: Controller[] };
 
 /**
- * Finds where groups can be made: below this process's own group, so that the limits of its job hold for the sandboxes too.
- * Null when nowhere. @param root and `self` are parameters for tests.
+ * Opens the hierarchies below this process's own group, so that the limits of its job also apply to the sandboxes. Null when no
+ * group can be made. @param root and `self` are parameters for tests.
  */
 export async function openCgroups(
   root = '/sys/fs/cgroup',
@@ -50,7 +47,7 @@ export async function openCgroups(
 ): Promise<Cgroups | null> {
   const own = parseSelf(await readFile(self, 'utf8').catch(() => ''));
   const hierarchies = [...(await version1(root, own)), ...(await version2(root, own))];
-  // A controller is in one hierarchy only; on hybrid machines version 1 has it.
+  // A controller is in one hierarchy only; on hybrid machines in version 1.
   const controllers = new Set(hierarchies.flatMap((one) => one.controllers));
   if (controllers.size === 0) return null;
   const version = (await exists(join(root, 'cgroup.controllers'))) ? 2 : 1;
@@ -70,7 +67,7 @@ export async function openCgroups(
   };
 }
 
-/** How many users each parent has within this process: closing one must not remove it for the others. */
+/** The number of this process's runtimes that use each parent. */
 const opened = new Map<string, number>();
 
 async function leave(folder: string): Promise<void> {
@@ -83,8 +80,8 @@ async function leave(folder: string): Promise<void> {
 }
 
 /**
- * For this process alone, so that no other process removes or limits it. The pid is not enough: the workers of two pods that are shown one
- * hierarchy, and a worker that a pod starts again, have the same pid.
+ * Unique for this process. The pid is not unique: the workers of two pods that see one hierarchy, or a restarted worker of a
+ * pod, may have the same pid.
  */
 export const PARENT = `swefarm-${process.pid}-${newId()}`;
 
@@ -94,7 +91,7 @@ const parts = (version: 1 | 2, { controllers }: Hierarchy): string[] => {
   return controllers.includes('pids') ? [SHELL] : [];
 };
 
-/** Controller (or '' for version 2) → path of this process in its hierarchy. */
+/** Controller (or '' for version 2) → this process's path in its hierarchy. */
 function parseSelf(text: string): Map<string, string> {
   const own = new Map<string, string>();
   for (const line of text.split('\n')) {
@@ -116,7 +113,7 @@ async function version1(root: string, own: Map<string, string>): Promise<Hierarc
   for (const controller of CONTROLLERS) {
     const path = own.get(controller);
     if (path === undefined) continue;
-    // Inside a container the path may be the host's, while the mount has the container's own group as its root.
+    // Inside a container the path may be the host's, and the mount's root the container's own group.
     for (const base of [join(root, controller, path), join(root, controller)]) {
       const folder = join(base, PARENT);
       if (!(await exists(join(base, 'cgroup.procs'))) || !(await writable(folder))) continue;
@@ -130,8 +127,8 @@ async function version1(root: string, own: Map<string, string>): Promise<Hierarc
 }
 
 /**
- * A group of version 2 that enables controllers for its children may hold no processes itself, so this process moves into a leaf when
- * it is alone in its group; where others share it, root makes the parent at the top instead, as engines do.
+ * A group of version 2 that enables controllers for its children may contain no processes. If this process is alone in its
+ * group, it moves into a leaf. If others share the group, root makes the parent at the top instead, as engines do.
  */
 async function version2(root: string, own: Map<string, string>): Promise<Hierarchy[]> {
   if (!(await exists(join(root, 'cgroup.controllers')))) return [];
@@ -141,7 +138,12 @@ async function version2(root: string, own: Map<string, string>): Promise<Hierarc
     [root, null],
   ] as const) {
     const folder = join(at, PARENT);
-    if (!(await handDown(at, leaf)) || !(await writable(folder)) || !(await handDown(folder, null))) continue;
+    if (
+      !(await enableForChildren(at, leaf)) ||
+      !(await writable(folder)) ||
+      !(await enableForChildren(folder, null))
+    )
+      continue;
     const active = (await readFile(join(folder, 'cgroup.subtree_control'), 'utf8')).trim().split(/\s+/);
     const controllers = CONTROLLERS.filter((name) => active.includes(name));
     if (controllers.length > 0) return [{ folder, controllers }];
@@ -149,8 +151,8 @@ async function version2(root: string, own: Map<string, string>): Promise<Hierarc
   return [];
 }
 
-/** Enables controllers for the children of a group; true when they have at least the memory controller. */
-async function handDown(group: string, leaf: string | null): Promise<boolean> {
+/** Enables controllers for the children of a group; returns whether the memory controller is enabled. */
+async function enableForChildren(group: string, leaf: string | null): Promise<boolean> {
   const file = join(group, 'cgroup.subtree_control');
   const offered = (await readFile(join(group, 'cgroup.controllers'), 'utf8').catch(() => ''))
     .trim()
@@ -174,7 +176,7 @@ async function handDown(group: string, leaf: string | null): Promise<boolean> {
   return !wanted.includes('memory') && (await active()).includes('memory');
 }
 
-/** Errors are ignored: the caller checks afterwards what exists. */
+/** The caller checks the result instead of the error. */
 const ignore = (_error: unknown): void => undefined;
 
 async function writable(folder: string): Promise<boolean> {
@@ -221,7 +223,7 @@ async function create(version: 1 | 2, hierarchies: Hierarchy[], id: string, limi
   };
 }
 
-/** On version 1 the processes that belong to no command are in the sandbox's group itself. */
+/** On version 1 the farm's processes are in the sandbox's group itself. */
 function joins(version: 1 | 2, hierarchies: readonly Hierarchy[], id: string, part: string): string[] {
   return hierarchies.map((one) =>
     join(one.folder, id, parts(version, one).includes(part) ? part : '', 'cgroup.procs'),
@@ -249,7 +251,7 @@ function settings(version: 1 | 2, controllers: readonly Controller[], limits: Li
             ['cpu.cfs_period_us', String(PERIOD_US)],
             ['cpu.cfs_quota_us', quota],
           ],
-          // Memory with swap cannot be set below memory alone, hence this order.
+          // The limit of memory with swap cannot be lower than that of memory alone, hence this order.
           memory: [
             ['memory.limit_in_bytes', memory],
             ['memory.memsw.limit_in_bytes', memory, true],
@@ -259,12 +261,12 @@ function settings(version: 1 | 2, controllers: readonly Controller[], limits: Li
   return controllers.flatMap((name) => all[name]);
 }
 
-/** Removes the groups of a dead sandbox, children first; no error when there are none. Throws when one still has processes. */
+/** Removes the groups of a dead sandbox; no error when there are none. Throws when one still has processes. */
 export async function removeGroups(folders: readonly string[]): Promise<void> {
   for (const folder of folders) await removeGroup(folder);
 }
 
-/** The kernel releases the last process a moment after its death. */
+/** A dead process leaves its group after a moment. */
 async function removeGroup(group: string): Promise<void> {
   const remove = async (): Promise<void> => {
     await rmdir(group).catch((error: NodeJS.ErrnoException) => {

@@ -1,20 +1,27 @@
 /**
- * A container of the rootfs or Apptainer runtime, whose processes are started from the host. Processes inside write and read its files:
- * no path of it is ever resolved on the host.
+ * A container of the rootfs or Apptainer runtime. Code inside can change its files at any time, so no path of the container is
+ * resolved on the host.
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
-import { type DiskUse, diskUse } from '../diskuse.ts';
 import type { FileChanges } from '../filechanges.ts';
 import { readKills, readWasFull } from '../memorygroup.ts';
 import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
 import type { Layer } from '../overlaypaths.ts';
-import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
+import type {
+  Container,
+  ContainerSpec,
+  ContainerState,
+  DiskUse,
+  ExecOptions,
+  ExecResult,
+  SandboxFile,
+} from '../runtime.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
+import { diskUse } from './diskuse.ts';
 import { type Entered, EnteredStream, enterSandbox, runEntered } from './enter.ts';
-import { heldBytes } from './heldfiles.ts';
 import { killNamespace } from './processes.ts';
 import type { Entry, Starter } from './starter.ts';
 import type { Supervisor } from './supervisor.ts';
@@ -24,22 +31,19 @@ const FILE_TIMEOUT_MS = 60_000;
 const NO_FILE = 40;
 const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
 const PUT_SMALL = readFileSync(new URL('./putsmall.sh', import.meta.url), 'utf8');
-/** The kernel takes arguments of up to 128 KiB. */
+/** The kernel accepts arguments of up to 128 KiB. */
 const SMALL_BYTES = 64 * 1024;
-/** All of a command's together may have a quarter of what its stack may, which is 2 MiB mostly. */
+/** All arguments of a command may take a quarter of its stack limit, which is usually 2 MiB. */
 const ARGUMENTS_BYTES = 512 * 1024;
-/** Of a file's modes, and of where its arguments are. */
+/** A file's modes, and the pointers to its arguments. */
 const ARGUMENT_OVERHEAD_BYTES = 64;
 
-type NewFile = Parameters<Container['putFiles']>[0][number];
-
-/** Whether its content can be an argument. */
-const isSmall = ({ content }: NewFile): boolean =>
+const isSmall = ({ content }: SandboxFile): boolean =>
   content.length <= SMALL_BYTES && !content.includes(0) && isUtf8(content);
 
-/** Those of each batch can be arguments together. */
-function batchesOf(files: readonly NewFile[]): NewFile[][] {
-  const batches: NewFile[][] = [];
+/** The files of a batch fit into one command line. */
+function batchesOf(files: readonly SandboxFile[]): SandboxFile[][] {
+  const batches: SandboxFile[][] = [];
   let left = 0;
   for (const file of files) {
     const bytes = file.content.length + Buffer.byteLength(file.path) + ARGUMENT_OVERHEAD_BYTES;
@@ -53,7 +57,6 @@ function batchesOf(files: readonly NewFile[]): NewFile[][] {
   return batches;
 }
 
-/** The user whom processes run as. */
 export type Account = { uid: number; gid: number; home: string };
 
 export type NamespaceContainerDeps = {
@@ -61,19 +64,16 @@ export type NamespaceContainerDeps = {
   starter: Starter;
   cgroup: Cgroup | null;
   account: Account;
-  /** Environment of the image and of the container itself. */
   env: Record<string, string>;
   filter: string;
   /**
-   * Process limit set on the processes themselves: in a user namespace of its own the kernel counts it per sandbox, but it does not
-   * hold root. Null where control groups limit the processes.
+   * RLIMIT_NPROC for the processes: the kernel counts it for each sandbox in its own user namespace, but not for root. Null
+   * where control groups limit the processes.
    */
   nproc: number | null;
-  /** The constant part of bubblewrap's command line. */
   enter: readonly string[];
   /** Upper directories of its tree; the root's first. */
   layers: readonly [Layer, ...Layer[]];
-  /** Removes its files from the disk; never throws. */
   remove(): Promise<void>;
 };
 
@@ -85,7 +85,6 @@ export class NamespaceContainer implements Container {
   readonly #deps: NamespaceContainerDeps;
   #disposed: Promise<void> | null = null;
   #killedByLimit = false;
-  /** By {@link end}. */
   #isEnded = false;
   #watchedKills = 0;
 
@@ -105,11 +104,11 @@ export class NamespaceContainer implements Container {
 
   async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
     options.signal.throwIfAborted();
-    const place = {
+    const context = {
       cwd: options.cwd ?? this.workdir,
       env: options.env ? { PATH: DEFAULT_PATH, ...options.env } : this.#environment(),
     };
-    const entered = await this.#enter(argv, place, options.stdin !== undefined);
+    const entered = await this.#enter(argv, context, options.stdin !== undefined);
     return runEntered(entered, options, () => this.killProcesses());
   }
 
@@ -147,20 +146,20 @@ export class NamespaceContainer implements Container {
       ...as,
       ...argv,
     ];
-    // From before the wait for a pipe: the sandbox may end meanwhile.
-    const held = supervisor.hold();
+    // Acquired before the wait for a pipe, because the sandbox may end during it.
+    const files = supervisor.hold();
     try {
       const entered = await enterSandbox(starter, line, entry, supervisor, stdin);
-      void entered.inside.then(() => held[Symbol.dispose]());
+      void entered.inside.then(() => files[Symbol.dispose]());
       return entered;
     } catch (error) {
-      held[Symbol.dispose]();
+      files[Symbol.dispose]();
       throw error;
     }
   }
 
-  async putFiles(files: readonly NewFile[], signal: AbortSignal): Promise<void> {
-    const written: NewFile[] = [];
+  async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {
+    const written: SandboxFile[] = [];
     for (const small of batchesOf(files.filter(isSmall)))
       if (await this.#putSmall(small, signal)) written.push(...small);
     for (const { path, content, mode } of files) {
@@ -178,8 +177,11 @@ export class NamespaceContainer implements Container {
     }
   }
 
-  /** All by one exec, as its arguments. False when that failed: the other way says why. */
-  async #putSmall(files: readonly NewFile[], signal: AbortSignal): Promise<boolean> {
+  /**
+   * Writes all files by one exec, as its arguments. After a failure the caller writes each file by itself, which reports the
+   * cause.
+   */
+  async #putSmall(files: readonly SandboxFile[], signal: AbortSignal): Promise<boolean> {
     const parts = files.flatMap(({ path, content, mode }) => [
       path,
       (mode ?? 0o644).toString(8),
@@ -214,15 +216,15 @@ export class NamespaceContainer implements Container {
     stdin?: Uint8Array,
   ): Promise<ExecResult> {
     signal.throwIfAborted();
-    const place = { cwd: '/', env: { PATH: DEFAULT_PATH, LC_ALL: 'C' } };
-    const entered = await this.#enter(argv, place, stdin !== undefined, { asRoot: true });
+    const context = { cwd: '/', env: { PATH: DEFAULT_PATH, LC_ALL: 'C' } };
+    const entered = await this.#enter(argv, context, stdin !== undefined, { asRoot: true });
     const options = { timeoutMs: FILE_TIMEOUT_MS, maxOutputBytes, signal, ...(stdin ? { stdin } : {}) };
     return runEntered(entered, options, () => this.killProcesses());
   }
 
   async state(): Promise<ContainerState> {
     if (this.#disposed) return 'gone';
-    // Holds as soon as it is decided: a failure while the container dies must not count as a loss.
+    // Set before the container dies: a failure meanwhile must not count as a loss.
     if (this.#killedByLimit) return 'own_limit';
     if (this.#deps.supervisor.alive()) return 'running';
     if (this.#isEnded || this.#deps.supervisor.endedByItself()) return 'exited';
@@ -265,11 +267,11 @@ export class NamespaceContainer implements Container {
   }
 
   async diskUse(): Promise<DiskUse | null> {
-    // Shared memory and the runtime's own files are in other folders, or negligible.
+    // Shared memory and the runtime's own files are not measured.
     const { layers, supervisor } = this.#deps;
-    const held = supervisor.alive() ? await heldBytes(supervisor.init) : 0;
-    // Which of its trees a file without a name is in cannot be seen: all of them are on one disk.
-    const uses = await Promise.all(layers.map(({ upper }, at) => diskUse(upper, at === 0 ? held : 0)));
+    const init = supervisor.alive() ? supervisor.init : null;
+    // Deleted files cannot be assigned to a tree; all trees are on one disk.
+    const uses = await Promise.all(layers.map(({ upper }, at) => diskUse(upper, at === 0 ? init : null)));
     const known = uses.filter((use) => use !== null);
     if (known.length < uses.length) return null;
     return known.reduce((sum, use) => ({ bytes: sum.bytes + use.bytes, share: sum.share + use.share }));
@@ -280,7 +282,7 @@ export class NamespaceContainer implements Container {
     this.#watchedKills++;
   }
 
-  /** The watchdog's last resort: the sandbox's own limit ends it. */
+  /** Called by the watchdog when killing processes does not help. */
   endByLimit(): void {
     this.#killedByLimit = true;
     void this.#deps.supervisor.end();

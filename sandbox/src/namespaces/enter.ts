@@ -1,4 +1,4 @@
-/** Starts one process in a sandbox: standard streams on real pipes, the exit code from bubblewrap's own report. */
+/** Starts one process in a sandbox. Its standard streams are pipes, and bubblewrap reports its exit code. */
 import type { Socket } from 'node:net';
 import { Duplex, type Writable } from 'node:stream';
 import { errorMessage, RolloutFailure, waitAtMost } from '@swefarm/shared';
@@ -8,32 +8,31 @@ import { killNamespace } from './processes.ts';
 import type { Entry, StartedProcess, Starter } from './starter.ts';
 import type { Supervisor } from './supervisor.ts';
 
-/** Output that children of an ended process hold open counts as over after this silence, */
+/** Output of an ended process's children counts as complete after this silence, */
 const QUIET_MS = 20;
 /** and at the latest after this time. */
 const DRAIN_MS = 500;
 const AFTER_KILL_MS = 5_000;
-/** How long the killing of a process waits until it is in the sandbox. */
+/** The limit of the wait for a process to be inside before it is killed. */
 const INSIDE_MS = 5_000;
-/** It looks again so often, and so long after each time. */
 const MOST_TRIES = 20;
 const ENDING_MS = 50;
 
 export type Entered = {
   stdin: Writable | null;
   output: Socket;
-  /** Resolves when the process has ended, with its exit code; null when it was never started. */
+  /** Resolves with the exit code when the process has ended; null when the process was never started. */
   exit: Promise<number | null>;
-  /** Resolves when it is in the sandbox's namespaces, or has ended. */
+  /** Resolves when the process is in the sandbox's namespaces, or has ended. */
   inside: Promise<void>;
-  /** Kills it and all that it started, in whatever group or session they are. */
+  /** Kills the process and its descendants, in any group or session. False when some could not be killed. */
   kill(): Promise<boolean>;
 };
 
 /**
  * @param argv the command line on the host, from nsenter on
- * @param sandbox whose namespaces the command line enters; its files must stay open until the process is inside
- * Throws RolloutFailure sandbox_lost.
+ * @param sandbox its namespace files must stay open until the process is inside
+ * @throws RolloutFailure sandbox_lost
  */
 export async function enterSandbox(
   starter: Starter,
@@ -52,7 +51,7 @@ export async function enterSandbox(
   }
   const { report } = started;
   const reported = new Promise<void>((resolve) => {
-    // bubblewrap's line, after that of the process itself; it is written in pieces.
+    // bubblewrap's report is the second line; it may arrive in pieces.
     report.on('data', () => started.said().includes('}') && resolve());
   });
   const exit = started.ended.then(() => {
@@ -64,7 +63,7 @@ export async function enterSandbox(
   void started.ended.then(() => {
     hasEnded = true;
   });
-  // The number of its namespace is then another process's.
+  // The kernel may reuse the number of an ended namespace.
   const own = { ...sandbox, alive: () => !hasEnded && sandbox.alive() };
   return {
     stdin: started.stdin,
@@ -73,25 +72,26 @@ export async function enterSandbox(
     inside,
     async kill() {
       started.cancel();
-      // Killed before it says where it is, bubblewrap would leave behind what it has just started.
+      // A bubblewrap that is killed before its report would leave behind the process that it has just started.
       await waitAtMost(inside, INSIDE_MS);
       const namespace = /"mnt-namespace": (\d+)/.exec(started.said())?.[1];
       const killAll = async (): Promise<boolean> =>
         namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, own));
       let all = await killAll();
-      // What only steps into the namespace is not found there yet; what it then starts keeps this process from ending.
+      // A process that is stepping into the namespace is not found there yet; the processes that it then starts prolong the life
+      // of `started`.
       for (let tries = 0; all && tries < MOST_TRIES && !hasEnded; tries++) {
         await waitAtMost(started.ended, ENDING_MS);
         all = await killAll();
       }
-      // Only this process is left, outside; what it holds dies with it.
+      // Only the process outside is left.
       started.kill();
       return all;
     },
   };
 }
 
-/** Runs an entered process to its end. @param onUnkillable is called when killing it did not work. */
+/** @param onUnkillable called when the process could not be killed */
 export async function runEntered(
   entered: Entered,
   options: ExecOptions,
@@ -121,7 +121,7 @@ export async function runEntered(
   }
 }
 
-/** The process's own output is in the pipe when it ends; waits until that is read, not for the output of its children. */
+/** Waits until the process's own output is read, not for output of its children. */
 async function drained(closed: Promise<void>, lastOutputAt: () => number): Promise<void> {
   const until = performance.now() + DRAIN_MS;
   while (performance.now() < until) {
@@ -142,7 +142,6 @@ function notStarted(output: Buffer): number {
   return message.includes('No such file') ? 127 : 126;
 }
 
-/** One stream for both directions. Destroying it ends the process. */
 export class EnteredStream extends Duplex {
   readonly #entered: Entered;
 

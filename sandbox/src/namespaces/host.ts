@@ -1,4 +1,4 @@
-/** Finds what this node has of what the rootfs and Apptainer runtimes need; `check` reports each gap with its remedy. */
+/** Finds the programs and permissions that the rootfs and Apptainer runtimes need; `check` reports each gap with its remedy. */
 import { access, chmod, constants, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContainerSpec, RuntimeCheck } from '../runtime.ts';
@@ -6,7 +6,6 @@ import { HOST_NAME } from './bubblewrap.ts';
 import type { Cgroups } from './cgroups.ts';
 
 const FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
-/** Programs and the Debian packages that contain them. */
 const PROGRAMS: Record<string, string> = {
   bwrap: 'bubblewrap',
   unshare: 'util-linux',
@@ -38,7 +37,7 @@ export async function findPrograms(): Promise<Programs> {
   return { paths, problems };
 }
 
-/** Path of the first of these programs that is in one of the folders; null when none is. */
+/** Path of the first program that is in one of the folders; null when none is. */
 export async function findProgram(
   names: readonly string[],
   folders: readonly string[],
@@ -53,7 +52,7 @@ export async function findProgram(
   return null;
 }
 
-/** The layers above every image. @param folder is this runtime's own. */
+/** Makes the layers above every image. @param folder belongs to this runtime */
 export async function makeBase(folder: string): Promise<Record<ContainerSpec['network'], string>> {
   const resolv = await readFile('/etc/resolv.conf', 'utf8').catch(() => '');
   const make = async (name: string, nameservers: string): Promise<string> => {
@@ -71,7 +70,7 @@ export async function makeBase(folder: string): Promise<Record<ContainerSpec['ne
 
 const CLOSE_ON_EXEC = 0o2000000;
 
-/** Files that this process inherited and would pass to every child: they must not reach a sandbox. */
+/** Descriptors that this process inherited and would pass to its children. A sandbox must not get them. */
 export async function inheritedFiles(): Promise<number[]> {
   const found: number[] = [];
   for (const name of await readdir('/proc/self/fdinfo')) {
@@ -84,13 +83,13 @@ export async function inheritedFiles(): Promise<number[]> {
   return found;
 }
 
-/** Whether this process is in another user namespace than the first one, which maps every user to itself. */
+/** Whether this process is not in the initial user namespace, which maps every user to itself. */
 export async function isInUserNamespace(): Promise<boolean> {
   const map = await readFile('/proc/self/uid_map', 'latin1').catch(() => '');
   return map !== '' && !/^\s*0\s+0\s+4294967295\s*$/.test(map);
 }
 
-/** Why namespaces or mounts cannot be made here, with the remedy; null when the message has another cause. */
+/** The cause and the remedy when namespaces or mounts are not allowed; null for another cause. */
 export function explainNamespaces(message: string, root: boolean): string | null {
   if (!root && /Operation not permitted|uid_map|user namespace|unshare failed/i.test(message)) {
     return `user namespaces are not allowed here (${message}): sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 kernel.apparmor_restrict_unprivileged_userns=0, or run as root`;
@@ -101,7 +100,6 @@ export function explainNamespaces(message: string, root: boolean): string | null
   return null;
 }
 
-/** How each resource is limited on this node. */
 export function limitsOf(cgroups: Cgroups | null, root: boolean): RuntimeCheck['limits'] {
   const has = (name: 'cpu' | 'memory' | 'pids') => cgroups?.controllers.has(name) ?? false;
   return {
@@ -112,7 +110,7 @@ export function limitsOf(cgroups: Cgroups | null, root: boolean): RuntimeCheck['
   };
 }
 
-/** One line for each limit that the kernel does not enforce, with the remedy. */
+/** Names the limits that the kernel does not enforce, with the remedy. */
 export function warnings(limits: RuntimeCheck['limits'], root: boolean): string[] {
   const weak = (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] !== 'enforced');
   if (weak.length === 0) return [];

@@ -1,7 +1,4 @@
-/**
- * Starts one sandbox, whatever made its tree: record, control group, supervisor, container and watch, in this order. When a step
- * fails, everything made so far is removed.
- */
+/** Starts one sandbox: record, control group, supervisor, container, watchdog. When a step fails, the earlier steps are undone. */
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,9 +16,8 @@ import { type Supervisor, type SupervisorOptions, startSupervisor } from './supe
 
 const script = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
 const START = script('./start.sh');
-/** Process 1 of every sandbox runs this script. */
 export const INIT = script('./init.sh');
-/** The kernel's memory killer chooses every other process first. */
+/** The out-of-memory killer chooses process 1 last. */
 const INIT_OOM_SCORE = '-900';
 
 export type LaunchPlan = {
@@ -32,21 +28,19 @@ export type LaunchPlan = {
   layers: readonly [Layer, ...Layer[]];
   /** The mount table, mounted in a mount namespace of the sandbox's own before its first process starts. */
   mounts: string;
-  /** Makes everything else that must exist before the first process. */
+  /** Makes the other files that the first process needs. */
   prepare(): Promise<void>;
-  /** The command line that starts process 1 in that mount namespace. */
+  /** The command line that starts process 1 in the mount namespace. */
   command(cgroup: Cgroup | null): string[];
   supervisor: Omit<SupervisorOptions, 'root'>;
-  /** Environment of the image. @param init process 1 by its id on the host */
   env(init: number): Promise<Record<string, string>>;
   /** bubblewrap's part of the command line that enters the sandbox. */
   enter(): string[];
 };
 
-/** The parts of a sandbox made so far. */
 type Made = { cgroup: Cgroup | null; supervisor: Supervisor; discard(): Promise<void> };
 
-/** A mount namespace of the sandbox's own; without root in a user namespace where this user is root. */
+/** A new mount namespace; without root in a user namespace where this user is root. */
 export const unshareMounts = (root: boolean): string[] =>
   root ? ['unshare', '--mount'] : ['unshare', '--user', '--map-root-user', '--mount'];
 
@@ -80,7 +74,7 @@ export async function launchSandbox(
   } catch (error) {
     await supervisor?.end();
     const isStarved = cgroup?.memory ? ((await readKills(cgroup.memory)) ?? 0) > 0 : false;
-    // Anything that cannot be removed now has a record, by which the reaper finds it.
+    // The reaper finds the rest by its record.
     await discard().catch(() => undefined);
     throw isStarved ? memoryLimitFailure(spec, error) : startFailure(error);
   }
@@ -89,7 +83,6 @@ export async function launchSandbox(
 
 const mountTableOf = (scratchDir: string, id: string): string => join(scratchDir, id, 'mounts');
 
-/** Makes everything that must exist before the first process. */
 async function prepareSandbox(
   { scratchDir, cgroups }: RuntimeSetup,
   id: string,
@@ -98,19 +91,18 @@ async function prepareSandbox(
   groups: readonly string[],
 ): Promise<Cgroup | null> {
   const makeFolders = async (): Promise<void> => {
-    // No other user can move its contents, from the writing of the mount table until after the mounts.
+    // From here until the mounts are made, no other user can change the mount table.
     await ownFolder(scratchDir, SCRATCH);
     await writeRecord(join(scratchDir, id), { owner: spec.owner, cgroups: groups }, plan.folders);
     await Promise.all([writeFile(mountTableOf(scratchDir, id), plan.mounts), plan.prepare()]);
   };
-  // Waits for both to end: a thing that is still being made cannot be removed.
+  // Waits for both: an unfinished one could not be removed.
   const [made, cgroup] = await Promise.allSettled([makeFolders(), cgroups?.create(id, spec.limits) ?? null]);
   if (made.status === 'rejected') throw made.reason;
   if (cgroup.status === 'rejected') throw cgroup.reason;
   return cgroup.value;
 }
 
-/** See start.sh for the arguments. */
 function supervisorCommand(
   { root, shell, scratchDir }: RuntimeSetup,
   id: string,
@@ -178,7 +170,7 @@ const memoryLimitFailure = ({ limits }: ContainerSpec, cause: unknown): RolloutF
     { cause },
   );
 
-/** By the code of the system call that failed; EINVAL and ERANGE come from a limit that the kernel refuses. */
+/** By the error code of a system call; EINVAL and ERANGE come from a limit that the kernel refuses. */
 const CLASSES: Record<string, FailureClass> = {
   ENOSPC: 'node_disk',
   EDQUOT: 'node_disk',

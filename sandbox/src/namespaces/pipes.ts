@@ -1,6 +1,6 @@
 /**
- * Real pipes for the streams of commands. Node's own are sockets, which cannot be reopened as /dev/stdout or /dev/stderr, and which no
- * other process can open; these are fifos, made in batches by one process. Each is used once.
+ * Named pipes for the streams of commands, made in batches and used once. Node's own pipes are sockets, which a command cannot
+ * reopen as /dev/stdout or /dev/stderr.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, rm } from 'node:fs/promises';
@@ -12,7 +12,7 @@ const run = promisify(execFile);
 const BATCH = 384;
 
 export type Pipes = AsyncDisposable & {
-  /** Paths of so many new pipes; the caller unlinks them once both ends are open. */
+  /** Returns paths of new pipes; the caller unlinks them once both ends are open. */
   take(count: number): Promise<string[]>;
 };
 
@@ -37,7 +37,7 @@ export async function openPipes(folder: string): Promise<Pipes> {
     async take(count) {
       while (free.length < count) await refill();
       const taken = free.splice(-count);
-      // Makes pipes before they are needed; a failure shows when the last one has been used.
+      // Makes pipes in advance; a failure appears when the last pipe is used.
       if (free.length < BATCH / 4) refill().catch(() => undefined);
       return taken;
     },

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { killNamespace, membersBy, readNamespace } from './processes.ts';
 
-test('a namespace is emptied but for process 1, and not at all when its sandbox has ended', async () => {
+test("all processes of a namespace but process 1 are killed, and none after the sandbox's end", async () => {
   const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
   const inside = ['sh', '-c', 'sleep 600 & sleep 600 & echo up; while :; do wait; read -r _; done'];
   const child = spawn('unshare', [...user, '--pid', '--fork', '--kill-child', ...inside], {
@@ -16,7 +16,7 @@ test('a namespace is emptied but for process 1, and not at all when its sandbox 
   const namespace = (await readNamespace(init, 'pid')) ?? '';
   const members = async (): Promise<number[]> => (await membersBy('pid')).get(namespace) ?? [];
   expect(await members()).toHaveLength(3);
-  // Its number is by now somebody else's.
+  // The number may denote another namespace by now.
   expect(await killNamespace('pid', namespace, { namespace, init, alive: () => false })).toBe(true);
   expect(await members()).toHaveLength(3);
   expect(await killNamespace('pid', namespace, { namespace, init, alive: () => true })).toBe(true);

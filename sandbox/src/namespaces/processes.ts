@@ -1,6 +1,6 @@
 /**
- * Finds processes from the host. A sandbox is known by its process namespace and an exec by its mount namespace, which their
- * processes can neither leave nor fake.
+ * Finds the processes of sandboxes from the host: of a sandbox by its process namespace, of an exec by its mount namespace. A
+ * process can neither leave nor fake them.
  */
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
@@ -22,7 +22,7 @@ export async function allPids(): Promise<number[]> {
   return (await readdir('/proc')).map(Number).filter((pid) => Number.isInteger(pid) && pid > 0);
 }
 
-/** Live processes by namespace, in one pass over the host's process table for all callers. */
+/** Live processes by namespace, in one pass over the process table. */
 export async function membersBy(kind: Namespace): Promise<Map<string, number[]>> {
   const members = new Map<string, number[]>();
   for (const pid of await allPids()) {
@@ -38,9 +38,10 @@ export async function membersBy(kind: Namespace): Promise<Map<string, number[]>>
 const ROUNDS = 40;
 
 /**
- * Kills all in a namespace of a sandbox until none is left, except its process 1; false when some still exist after many rounds (a
- * fork bomb). Kills none once the sandbox has ended: the kernel gives the number of a namespace to the next new one, which may be
- * another sandbox's. While it is alive this process has its namespaces open, and their numbers are its own.
+ * Kills the processes in a namespace of a sandbox, except its process 1, until none is left. False when some exist after many
+ * rounds (a fork bomb). Kills none once the sandbox has ended: the kernel gives the number of its namespace to the next new one,
+ * which may be another sandbox's. While the sandbox is alive this process has its namespaces open, so the numbers are not
+ * reused.
  */
 export async function killNamespace(
   kind: Namespace,
@@ -61,7 +62,7 @@ export async function killNamespace(
   return isDone === true;
 }
 
-/** True when the signal was sent; a process that has ended needs none. */
+/** False when the process has already ended. */
 export function killQuietly(pid: number): boolean {
   try {
     process.kill(pid, 'SIGKILL');
@@ -72,7 +73,6 @@ export function killQuietly(pid: number): boolean {
   }
 }
 
-/** The parents that have not waited for zombies among these processes. */
 export function parentsOfDead(pids: readonly number[]): Set<number> {
   const parents = new Set<number>();
   for (const pid of pids) {
@@ -84,19 +84,19 @@ export function parentsOfDead(pids: readonly number[]): Set<number> {
 
 const PAGE_BYTES = 4096;
 
-/** Resident bytes, quickly: shared pages count in every process that has them. 0 for a process that has ended. */
+/** Resident bytes, fast: shared pages count in every process. 0 for an ended process. */
 export async function residentBytes(pid: number): Promise<number> {
   const text = await readProcessFile(pid, 'statm');
   return Number(text.split(' ')[1] ?? 0) * PAGE_BYTES;
 }
 
-/** Proportional bytes, slowly: shared pages are divided among the processes that share them. */
+/** Proportional bytes, slow: shared pages are divided among their processes. */
 export async function proportionalBytes(pid: number): Promise<number> {
   const text = await readProcessFile(pid, 'smaps_rollup');
   return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) * 1024;
 }
 
-/** Processes that own a sandbox, even when their worker is dead: the sandbox's id is their last argument. */
+/** Processes that own a sandbox, also of a dead worker: the sandbox's id is their last argument. */
 export async function findOwners(id: string): Promise<number[]> {
   const owners: number[] = [];
   for (const pid of await allPids()) {
@@ -106,7 +106,7 @@ export async function findOwners(id: string): Promise<number[]> {
   return owners;
 }
 
-/** Process 1 of a sandbox by its id on the host, found by the sandbox's id as its last argument; null when it has ended. */
+/** Process 1 of a sandbox, by its id on the host; null when it has ended. */
 export async function findInit(id: string): Promise<number | null> {
   for (const pid of await findOwners(id)) {
     const status = await readProcessFile(pid, 'status');

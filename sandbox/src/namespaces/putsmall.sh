@@ -1,5 +1,6 @@
-# Runs inside a sandbox. Arguments, for each file: its path, its mode, the mode's complement, its content. What stands in its place is
-# replaced, not written through. The shell writes by itself, because each program costs as much as all of the files.
+# Runs inside a sandbox. Arguments, for each file: its path, its mode, the mode's complement, its content. An existing file or
+# link is replaced, not written through. The shell writes by itself, because starting a program costs as much as writing all
+# files.
 while [ $# -gt 0 ]; do
   case $1 in */*) [ -d "${1%/*}/" ] || mkdir -p -- "${1%/*}/" || exit 1 ;; esac
   if [ -e "$1" ] || [ -L "$1" ]; then rm -f -- "$1" || exit 1; fi

@@ -8,7 +8,7 @@ import { readRecords, removeUnowned, writeRecord } from './records.ts';
 
 const [pid, pid_started] = [process.pid, ownStartMark()];
 const owner: Owner = { farm: 'farm', worker: 'worker', pid, pid_started, rollout_id: 'r.i.0', attempt: 1 };
-/** No process has had this id. */
+/** An id without a process. */
 const DEAD = `${2 ** 22 + 1}-1@${pid_started.split('@')[1]}`;
 
 async function scratch(): Promise<string> {
@@ -17,14 +17,14 @@ async function scratch(): Promise<string> {
   return folder;
 }
 
-test('a sandbox appears with its record, and nothing of its making stays', async () => {
+test('a sandbox appears with its record, without leftovers of its creation', async () => {
   const folder = await scratch();
   await writeRecord(join(folder, 'rootfs-a'), { owner, cgroups: [] }, [join(folder, 'rootfs-a', 'upper')]);
   expect(await readdir(folder)).toEqual(['rootfs-a']);
   expect(await readRecords(folder, 'rootfs')).toMatchObject([{ id: 'rootfs-a', owner }]);
 });
 
-test('what no record names goes: half made and half removed by the dead; the living keep theirs', async () => {
+test('entries of dead processes without a record are removed, those of living ones stay', async () => {
   const folder = await scratch();
   await writeRecord(join(folder, 'rootfs-kept'), { owner, cgroups: [] }, []);
   await mkdir(join(folder, 'rootfs-halfgone', 'upper', 'deep'), { recursive: true });
@@ -41,9 +41,7 @@ test('what no record names goes: half made and half removed by the dead; the liv
   ]);
 });
 
-test('in a folder for everybody, what somebody else put there under such a name is neither read nor removed', async ({
-  skip,
-}) => {
+test('entries of other users in a shared folder are neither read nor removed', async ({ skip }) => {
   skip(process.getuid?.() !== 0, 'only root can make what belongs to somebody else');
   const folder = await scratch();
   await writeRecord(join(folder, 'rootfs-ours'), { owner, cgroups: [] }, []);
@@ -55,9 +53,9 @@ test('in a folder for everybody, what somebody else put there under such a name 
   expect((await readdir(folder)).sort()).toEqual(['rootfs-empty', 'rootfs-ours', 'rootfs-planted']);
 });
 
-test('what a living worker of another process namespace has stays; when nobody touched it for hours, it goes', async () => {
+test('a folder of another process namespace stays until it is untouched for hours', async () => {
   const folder = await scratch();
-  // Names as made by a worker in a container that shares the folder: no process here has its pid.
+  // Names of a worker in another container that shares the folder: no process here has its pid.
   const names = ['runtime', 'making'].map((kind) => `${kind}-4000000-1@1-rootfs-x`);
   for (const name of names) await mkdir(join(folder, name));
   await removeUnowned(folder);
@@ -68,20 +66,20 @@ test('what a living worker of another process namespace has stays; when nobody t
   expect(await readdir(folder)).toEqual([]);
 });
 
-test('a record that a power cut left empty of sense stops nobody: it is told, and goes after a while', async () => {
+test('a truncated record is logged, and removed after ten minutes', async () => {
   const folder = await scratch();
   await writeRecord(join(folder, 'rootfs-whole'), { owner, cgroups: [] }, []);
   await mkdir(join(folder, 'rootfs-torn'));
   const record = join(folder, 'rootfs-torn', 'owner.json');
   await writeFile(record, Buffer.alloc(120));
   expect((await readRecords(folder, 'rootfs')).map(({ id }) => id)).toEqual(['rootfs-whole']);
-  const told: unknown[] = [];
-  const log = { warn: (fields: Record<string, unknown>) => void told.push(fields) };
+  const warnings: unknown[] = [];
+  const log = { warn: (fields: Record<string, unknown>) => void warnings.push(fields) };
   await removeUnowned(folder, log);
   expect(await readdir(folder)).toContain('rootfs-torn');
   const old = (Date.now() - 3_600_000) / 1000;
   await utimes(record, old, old);
   await removeUnowned(folder, log);
   expect(await readdir(folder)).toEqual(['rootfs-whole']);
-  expect(told).toEqual([{ folder: join(folder, 'rootfs-torn') }]);
+  expect(warnings).toEqual([{ folder: join(folder, 'rootfs-torn') }]);
 });

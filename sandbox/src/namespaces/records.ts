@@ -1,4 +1,4 @@
-/** A sandbox's folder on the disk, with a record of its owner, so that any process can find the sandbox and remove it. */
+/** A sandbox's folder and the record of its owner, by which any process can find and remove the sandbox. */
 import { execFile } from 'node:child_process';
 import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -6,14 +6,12 @@ import { promisify } from 'node:util';
 import { isOurs, newId, poll } from '@swefarm/shared';
 import { z } from 'zod';
 import { isAbandoned } from '../images/temporary.ts';
-import type { OwnedContainer, Owner } from '../runtime.ts';
+import type { OwnedContainer, Owner, RuntimeLog } from '../runtime.ts';
 import { findOwners, killQuietly } from './processes.ts';
 import type { Starter } from './starter.ts';
 
 const run = promisify(execFile);
-export type RecordLog = { warn(fields: Record<string, unknown>, message: string): void };
 
-/** Ids of sandboxes begin with the name of their runtime. */
 export type NamespaceRuntime = 'rootfs' | 'apptainer';
 const RECORD = 'owner.json';
 const SandboxRecord = z.object({
@@ -24,13 +22,13 @@ const SandboxRecord = z.object({
   cgroups: z.array(z.string()),
   started_at: z.number(),
 });
-/** A starting sandbox already has its record; a record that stays unreadable for this long is lost. */
+/** A starting sandbox has its record from the beginning. A record that is unreadable for this long is lost. */
 const UNREADABLE_MS = 10 * 60_000;
 const ID = /^(?:rootfs|apptainer)-[0-9a-z]+$/;
 
 export const newSandboxId = (kind: NamespaceRuntime): string => `${kind}-${newId()}`;
 
-/** A sandbox's folder appears together with its record: a folder without one is being removed, or its remover died. */
+/** Makes the folder together with its record by one rename. A folder without a record is being removed, or its remover died. */
 export async function writeRecord(
   folder: string,
   record: { owner: Owner; cgroups: readonly string[] },
@@ -49,7 +47,7 @@ export async function writeRecord(
   for (const path of folders) await mkdir(path, { mode: 0o755 });
 }
 
-/** Null: there is none. A power cut can leave a file with its length but without its content. */
+/** Null when there is no record. A power cut can truncate a record. */
 async function recordOf(
   scratchDir: string,
   id: string,
@@ -66,7 +64,7 @@ async function recordOf(
   }
 }
 
-/** Only what this user made: in a world-writable folder any user can make such a name. */
+/** Only entries of this user: others can make such names in a world-writable folder. */
 async function ownNames(scratchDir: string): Promise<string[]> {
   const names = await readdir(scratchDir);
   const found = await Promise.all(names.map((name) => lstat(join(scratchDir, name)).catch(() => null)));
@@ -81,21 +79,19 @@ export async function readRecords(scratchDir: string, kind: NamespaceRuntime): P
   const names = (await ownNames(scratchDir)).filter((name) => ID.test(name) && name.startsWith(`${kind}-`));
   for (const id of names) {
     const record = await recordOf(scratchDir, id);
-    // It is being removed, or is half written.
+    // The sandbox is being removed, or its record is truncated.
     if (record === null || record === 'unreadable') continue;
     owned.push({ id, owner: record.owner });
   }
   return owned;
 }
 
-/** The control groups of a sandbox by its record; none when it has no record. */
 export async function readGroups(scratchDir: string, id: string): Promise<string[]> {
   if (!ID.test(id)) return [];
   const record = await recordOf(scratchDir, id);
   return record === null || record === 'unreadable' ? [] : record.cgroups;
 }
 
-/** Ends the sandbox of another process, dead or alive. */
 export async function killById(id: string): Promise<void> {
   if (!ID.test(id)) return;
   const killAll = async (): Promise<boolean> => {
@@ -106,7 +102,10 @@ export async function killById(id: string): Promise<void> {
   await poll(killAll, { pauseMs: 20, tries: 50 });
 }
 
-/** Uses rm: Node cannot remove trees that are deeper than a path may be long, of any owner. @param starter starts it; absent: Node does */
+/**
+ * Uses `rm`, because Node cannot remove trees that are deeper than a path may be long. @param starter starts `rm`; absent: Node
+ * does
+ */
 export async function removeFolder(scratchDir: string, id: string, starter?: Starter): Promise<void> {
   if (!ID.test(id)) return;
   const folder = join(scratchDir, id);
@@ -117,13 +116,12 @@ export async function removeFolder(scratchDir: string, id: string, starter?: Sta
     await remove();
   } catch (firstError) {
     if (process.getuid?.() === 0) throw firstError;
-    // Overlays and the model's code make folders that even their owner cannot read.
+    // Overlays and the model's code make folders that their owner cannot read.
     await run('chmod', ['-R', 'u+rwx', '--', folder]).catch(() => undefined);
     await remove();
   }
 }
 
-/** True when the folder is gone. */
 async function removeBy(starter: Starter, line: readonly string[], folder: string): Promise<boolean> {
   const started = await starter.start(line, null, false).catch(() => null);
   if (!started) return false;
@@ -133,10 +131,10 @@ async function removeBy(starter: Starter, line: readonly string[], folder: strin
 }
 
 /**
- * Removes leftovers of dead processes that have no record: their runtimes' own folders, half made sandboxes and half removed
- * ones. A living process may be removing one of the latter too; removing a folder twice does no harm.
+ * Removes leftovers of dead processes without a record: runtimes' own folders, incomplete and partly removed sandboxes. Another
+ * process may remove the latter at the same time, which does no harm.
  */
-export async function removeUnowned(scratchDir: string, log?: RecordLog): Promise<void> {
+export async function removeUnowned(scratchDir: string, log?: RuntimeLog): Promise<void> {
   for (const name of await ownNames(scratchDir)) {
     const [, pid, started] = /^(?:runtime|making)-(\d+)-([\d@]+)-/.exec(name) ?? [];
     const path = join(scratchDir, name);

@@ -7,7 +7,7 @@ const ALLOW = 0x7fff0000;
 const EPERM = 0x00050001;
 const ENOSYS = 0x00050026;
 
-/** Runs the program as the kernel would: enough of classic BPF for the rules of the table. */
+/** Interprets the program like the kernel: the part of classic BPF that the table needs. */
 function decide(program: Buffer, call: { arch: number; number: number; args?: number[] }): number {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(call.number, 0);
@@ -67,7 +67,7 @@ it.each([
   },
 );
 
-it('lets processes and threads be made, and no namespaces', () => {
+it('allows processes and threads, and no namespaces', () => {
   const clone = (flags: number) => decide(seccompProgram('x64'), { arch: X64, number: 56, args: [flags] });
   expect(clone(0x01200011)).toBe(ALLOW);
   expect(clone(0x003d0f00)).toBe(ALLOW);
@@ -75,7 +75,7 @@ it('lets processes and threads be made, and no namespaces', () => {
   expect(clone(0x00020011)).toBe(EPERM);
 });
 
-it('lets terminals be asked, and not be typed into', () => {
+it('allows queries of terminals, and no input into them', () => {
   const ioctl = (request: number) =>
     decide(seccompProgram('x64'), { arch: X64, number: 16, args: [1, request] });
   expect(ioctl(0x5401)).toBe(ALLOW);
@@ -98,19 +98,19 @@ it.each([
   },
 );
 
-it('asks for the personality, and does not weaken it', () => {
+it('allows queries of the personality, and does not weaken it', () => {
   const program = seccompProgram('x64');
   const become = (value: number) => decide(program, { arch: X64, number: 135, args: [value] });
   for (const value of [0, 8, 0x20000, 0x20008, 0xffffffff]) expect(become(value)).toBe(ALLOW);
   for (const value of [0x40000, 0x400000, 0xfffdfff7, 1]) expect(become(value)).toBe(EPERM);
-  // The rules that follow still see the number of the call.
+  // The following rules still see the number of the call.
   expect(decide(program, { arch: X64, number: 440 })).toBe(EPERM);
 });
 
-it('lets nothing of another instruction set through', () => {
+it('denies calls of other instruction sets', () => {
   expect(decide(seccompProgram('x64'), { arch: 0x40000003, number: 0 })).toBe(ENOSYS);
 });
 
-it('has no program for a machine without a table', () => {
+it('throws for a machine without a table', () => {
   expect(() => seccompProgram('riscv64')).toThrow(RangeError);
 });

@@ -1,6 +1,6 @@
 /**
- * The system calls that code in a sandbox may not make, as a table, and the classic BPF program made from it: a denied
- * call fails with EPERM, so that programs can go on without it. bubblewrap applies it to every process that enters.
+ * The system calls that code in a sandbox may not make, and the classic BPF program made from this table. A denied call fails
+ * with EPERM, so that programs can continue. bubblewrap applies the program to every process that enters.
  */
 
 /** Name → number on x86_64 and arm64; null where the machine does not have the call. */
@@ -83,18 +83,21 @@ export const DENIED: Record<string, readonly [x64: number | null, arm64: number 
   vmsplice: [278, 75],
 };
 
-/** Families of sockets that no namespace confines: the hypervisor's services, and the kernel's ciphers. */
+/** Socket families that no namespace confines: hypervisor services and kernel ciphers. */
 export const DENIED_FAMILIES = { AF_ALG: 38, AF_VSOCK: 40 } as const;
 export const AF_NETLINK = 16;
 export const NETLINK_AUDIT = 9;
-/** PER_LINUX, PER_LINUX32, both also with UNAME26, and the query of the current one; all others weaken the layout of memory. */
+/**
+ * PER_LINUX and PER_LINUX32, both also with UNAME26, and the query of the current personality. All others weaken the memory
+ * layout.
+ */
 export const PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff] as const;
 /**
- * Calls that act on the process that an argument names, and may not act on process 1: it has the uid of the commands, and a limit of
- * its memory or CPU time, set from inside, ends the sandbox. The commands may act on themselves and on each other.
+ * Calls that may not act on process 1, at the given argument. Process 1 has the commands' uid; a limit of its memory or CPU
+ * time, set from inside, would end the sandbox.
  */
 export const SPARES_FIRST = { prlimit64: { numbers: [302, 261], index: 0 } } as const;
-/** Contexts of asynchronous I/O are counted for the whole node (fs.aio-max-nr). Programs go on where the kernel has none. */
+/** Asynchronous I/O contexts are limited for the whole node (fs.aio-max-nr). Programs work without them. */
 export const ABSENT = { io_setup: [206, 0], clone3: [435, 435] } as const;
 
 type Machine = {
@@ -133,7 +136,7 @@ const RETURN = 0x06;
 const ALLOW = 0x7fff0000;
 const errno = (code: number): number => 0x00050000 | code;
 
-/** Offsets into struct seccomp_data; arguments are 64 bit, their low halves first on both machines. */
+/** Offsets into struct seccomp_data; arguments have 64 bits, low half first on both machines. */
 const NUMBER = 0;
 const ARCH = 4;
 const argument = (index: number): number => 16 + 8 * index;
@@ -141,8 +144,8 @@ const argument = (index: number): number => 16 + 8 * index;
 type Instruction = readonly [code: number, jumpTrue: number, jumpFalse: number, k: number];
 
 /**
- * The program for this machine as bytes for `bwrap --seccomp`. clone3 hides its flags from filters, so it is reported as
- * missing like the others of {@link ABSENT} (ENOSYS: libc falls back to clone). Throws RangeError for a machine without a table.
+ * The program as bytes for `bwrap --seccomp`. clone3 hides its flags from filters, so it fails with ENOSYS, and libc falls back
+ * to clone. Throws RangeError for a machine without a table.
  */
 export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer {
   const machine = MACHINES[arch];
@@ -150,7 +153,7 @@ export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer
   const refuse = (code: number): Instruction => [RETURN, 0, 0, errno(code)];
   const program: Instruction[] = [
     [LOAD, 0, 0, ARCH],
-    // 32-bit calls have other numbers, so all of them are denied.
+    // 32-bit calls have other numbers, so all are denied.
     [JEQ, 1, 0, machine.audit],
     refuse(ENOSYS),
     [LOAD, 0, 0, NUMBER],
@@ -185,7 +188,7 @@ export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer
   return assembled(program);
 }
 
-/** Leaves the number of any other call in the accumulator, for the rules that follow. The kernel reads the lower half of a process id. */
+/** Leaves the number of other calls in the accumulator. The kernel reads the lower half of a process id. */
 const firstProcessRules = (number: number, index: number, refuse: Instruction): Instruction[] => [
   [JEQ, 0, 4, number],
   [LOAD, 0, 0, argument(index)],
@@ -194,7 +197,7 @@ const firstProcessRules = (number: number, index: number, refuse: Instruction): 
   [RETURN, 0, 0, ALLOW],
 ];
 
-/** Leaves the number of any other call in the accumulator, for the rules that follow. */
+/** Leaves the number of other calls in the accumulator. */
 function socketRules(number: number, refuse: Instruction): Instruction[] {
   return [
     [JEQ, 0, 8, number],

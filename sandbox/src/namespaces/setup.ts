@@ -1,10 +1,13 @@
-/** Opens what a runtime with namespaces of its own needs on a node (folder, control groups, pipes, watchdog), and removes its sandboxes. */
+/**
+ * Opens the node's resources for the rootfs and Apptainer runtimes (folder, control groups, pipes, starter, watchdog), and
+ * removes their sandboxes.
+ */
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { newId, ownFolder, ownStartMark } from '@swefarm/shared';
 import { diskFree } from '../disk.ts';
 import { keepFresh } from '../images/temporary.ts';
-import type { Container } from '../runtime.ts';
+import type { Container, RuntimeLog } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
 import { findPrograms, inheritedFiles, type Programs } from './host.ts';
@@ -22,38 +25,33 @@ import { seccompProgram } from './seccomp.ts';
 import { hostShell, openStarter, type Starter } from './starter.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
 
-export type SetupLog = { warn(fields: Record<string, unknown>, message: string): void };
-
 export type RuntimeSetup = AsyncDisposable & {
   readonly kind: NamespaceRuntime;
   readonly scratchDir: string;
-  /** This runtime's own folder in it. */
   readonly folder: string;
   readonly root: boolean;
   readonly programs: Programs;
-  /** The system call filter. */
   readonly filter: string;
-  /** The command line that runs one of the farm's scripts on the host. */
+  /** The command line that runs a script of the farm on the host. */
   shell(text: string): string[];
-  /** Null where no groups can be made. */
+  /** Null where no control groups can be made. */
   readonly cgroups: Cgroups | null;
   readonly starter: Starter;
   readonly watchdog: Watchdog;
-  /** Sandboxes of this process. */
   readonly containers: Map<string, Container>;
-  readonly log?: SetupLog | undefined;
+  readonly log?: RuntimeLog | undefined;
   remove(id: string): Promise<void>;
 };
 
 type SetupOptions = {
   kind: NamespaceRuntime;
   scratchDir: string;
-  /** False: the watchdog enforces the limits even where control groups could be made. */
+  /** False: the watchdog enforces the limits even where control groups are possible. */
   cgroups: boolean;
-  log?: SetupLog | undefined;
+  log?: RuntimeLog | undefined;
 };
 
-/** Opens a runtime with a setup, and removes the setup when the runtime cannot be opened. Throws UsageError for an unusable folder. */
+/** Opens a runtime; closes its setup when the runtime cannot be opened. Throws UsageError for an unusable folder. */
 export async function setUpRuntime<T>(
   options: SetupOptions,
   open: (setup: RuntimeSetup) => Promise<T>,
@@ -77,7 +75,7 @@ async function openSetup(options: SetupOptions): Promise<RuntimeSetup> {
   try {
     return await openSetupIn(folder, options);
   } catch (error) {
-    // For example on a full disk, where the next attempt may succeed.
+    // For example on a full disk; the next attempt may succeed.
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
@@ -105,7 +103,7 @@ async function openSetupIn(
     root: process.getuid?.() === 0,
     programs,
     filter,
-    // dash accepts descriptors of one digit only.
+    // dash redirects only descriptors of one digit.
     shell: hostShell(inherited.some((fd) => fd > 9) ? bash : '/bin/sh', inherited),
     cgroups,
     starter,
@@ -118,7 +116,7 @@ async function openSetupIn(
       await killById(id);
       const groups = await readGroups(scratchDir, id);
       await removeGroups(groups);
-      // The parent group of a dead process is empty once its last sandbox is removed.
+      // The parent group of a dead process is empty after its last sandbox.
       for (const group of groups) await rmdir(dirname(group)).catch(() => undefined);
       await removeFolder(scratchDir, id);
     },
@@ -134,11 +132,10 @@ async function openSetupIn(
   };
 }
 
-/** Digests of the images of the sandboxes that run. */
 export const imagesInUse = ({ containers }: RuntimeSetup): string[] =>
   [...containers.values()].map(({ spec }) => spec.image.digest);
 
-/** The members that all runtimes with a setup have in common. */
+/** The members that both runtimes have in common. */
 export const runtimeParts = (setup: RuntimeSetup) => ({
   isolates: true,
   listOwned: () => readRecords(setup.scratchDir, setup.kind),

@@ -1,4 +1,4 @@
-# Runs on the host in a mount namespace of the sandbox's own: joins its control groups, mounts its tree, becomes its supervisor.
+# Runs on the host in the sandbox's mount namespace: joins its control groups, mounts its tree, becomes its supervisor.
 # Arguments: files to join, mount table, oom score, `stay` or nothing, then the command. POSIX sh.
 for file in $1; do
   echo $$ >"$file" || exit 3
@@ -9,6 +9,6 @@ stay=$4
 shift 4
 ulimit -c 0
 [ "$stay" = stay ] || exec "$@"
-# Apptainer passes the signals that it gets to process 1, which ignores them. This shell dies of them, and the worker ends the sandbox.
+# Apptainer passes its signals to process 1, which ignores them. This shell dies of them, and the worker then ends the sandbox.
 "$@"
 exit $?

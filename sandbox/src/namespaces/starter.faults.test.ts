@@ -1,4 +1,4 @@
-/** What becomes of processes that are killed before the starter gets to them, or for which the machine has no room. */
+/** Processes that are killed before their start, or that the machine cannot start. */
 import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -20,13 +20,13 @@ afterAll(async () => {
 });
 
 async function starterId(starter: Starter): Promise<number> {
-  const asked = await starter.start(['sh', '-c', 'echo $PPID'], null, false);
-  const id = Number(await text(asked.output));
-  await asked.ended;
+  const started = await starter.start(['sh', '-c', 'echo $PPID'], null, false);
+  const id = Number(await text(started.output));
+  await started.ended;
   return id;
 }
 
-test('what is killed before the starter gets to it never runs', async () => {
+test('a process that is killed before its start never runs', async () => {
   await using starter = await openStarter(hostShell('/bin/bash', []), join(folder, 'slow'), pipes);
   const shell = await starterId(starter);
   process.kill(shell, 'SIGSTOP');
@@ -37,10 +37,10 @@ test('what is killed before the starter gets to it never runs', async () => {
   expect(existsSync(join(folder, 'late'))).toBe(false);
 });
 
-/** Of a user who runs nothing else here: processes of root have no limit. */
+/** A user without other processes here, because processes of root have no limit. */
 const USER = 54_321;
 
-test('without room for another process that one is not started, and those that run go on', {
+test('at the process limit a start fails, and running processes continue', {
   timeout: 60_000,
 }, async ({ skip }) => {
   skip(process.getuid?.() !== 0, 'it runs processes of another user, which needs root');
@@ -61,21 +61,21 @@ test('without room for another process that one is not started, and those that r
   expect(existsSync(`/proc/${first.said().trim()}`)).toBe(true);
   first.kill();
   await first.ended;
-  // The one before may still be ending when the next is asked for.
+  // The previous process may still be ending.
   for (let round = 0; round < 60; round++) {
     const next = await starter.start(['echo', 'again'], null, false);
     expect(await text(next.output)).toBe('again\n');
   }
 });
 
-/** Opens so many files. @returns the highest of their numbers, which are the lowest that were free */
+/** @returns the highest descriptor; each is the lowest that was free */
 function openFiles(count: number, opened: DisposableStack): number {
   const numbers = Array.from({ length: count }, () => openSync('/dev/null', 'r'));
   for (const fd of numbers) opened.defer(() => closeSync(fd));
   return Math.max(...numbers);
 }
 
-/** What a number of an open file stands for; empty when it was closed since it was listed. */
+/** The target of a descriptor; empty when it was closed meanwhile. */
 function targetOf(fd: string): string {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`);
@@ -84,7 +84,7 @@ function targetOf(fd: string): string {
   }
 }
 
-test('without room for another open file nothing is started, and none stays open', async () => {
+test('at the limit of open files a start fails, and no file stays open', async () => {
   await using starter = await openStarter(hostShell('/bin/bash', []), join(folder, 'files'), pipes);
   await starterId(starter);
   const mine = () => readdirSync('/proc/self/fd').filter((fd) => targetOf(fd).includes(folder)).length;
@@ -92,12 +92,11 @@ test('without room for another open file nothing is started, and none stays open
   const limit = (most: string) =>
     execFileSync('prlimit', ['--pid', String(process.pid), `--nofile=${most}:`]);
   const usual = /open files +(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? '1024';
-  // Where the limit is raised again there must be room for a process that does it. Whoever runs the test may have left it open files
-  // with high numbers: those are beyond the limit, and stay.
+  // A process is needed to raise the limit again. Inherited files with high numbers are above the limit, and stay open.
   using filled = new DisposableStack();
   openFiles(32, filled);
   const free = new DisposableStack();
-  // Room for all but the last file that it opens.
+  // Enough for all but the last file that it opens.
   const most = openFiles(3, free) + 1;
   free.dispose();
   limit(String(most));
@@ -108,7 +107,7 @@ test('without room for another open file nothing is started, and none stays open
   expect(mine()).toBe(before);
 });
 
-test('pipes that were removed before a process was started are no error', async () => {
+test('removed pipes of an unstarted process cause no unhandled error', async () => {
   const own = await openPipes(join(folder, 'removed'));
   await using starter = await openStarter(hostShell('/bin/bash', []), join(folder, 'without'), own);
   const shell = await starterId(starter);
@@ -116,7 +115,7 @@ test('pipes that were removed before a process was started are no error', async 
   const late = await starter.start(['true'], null, false);
   await own[Symbol.asyncDispose]();
   process.kill(shell, 'SIGCONT');
-  // Its wait ends with the starter; an error there would be nobody's, and end the worker.
+  // The wait ends with the starter; an error there would be unhandled and end the worker.
   await starter[Symbol.asyncDispose]();
   await late.ended;
 });

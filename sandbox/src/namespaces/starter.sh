@@ -1,21 +1,21 @@
-# Forks what the worker starts in its sandboxes and beside them: this small bash forks in a fraction of the time that a fork of the
-# worker takes, and not in the worker's main thread. Arguments: a folder, and what to begin with, if any. Each line of stdin names a
-# file in it, whose parts end with NUL: the files for stdin, for output and for the report, whether the process enters a sandbox, what
-# it needs for that, and its command line. The report's first line is the id of the process; it stays open on file 3. Ends, and with
-# it every supervisor that it started, when the worker does. bash >= 4.4.
+# Forks the processes that the worker starts in its sandboxes and beside them. This small bash forks faster than the worker, and
+# not in the worker's main thread. Arguments: a folder, and the name of the first request, if any. Each line of stdin names a
+# request: a file in the folder, with parts ended by NUL. The parts are the files for stdin, for output and for the report,
+# whether the process enters a sandbox, its parameters, and the command line. The first line of the report is the id of the
+# process; the report stays open as descriptor 3. This shell ends with the worker, and its supervisors end with it. bash >= 4.4.
 exec 2>/dev/null
 cd "$1" || exit 3
-# A process group for each, which the shell does not make deaf to interrupts.
+# Gives each process its own group, without ignoring interrupts.
 set -m
 
-# Joins a sandbox's control groups and opens what bubblewrap is handed: 7 the process namespace, 8 the system call filter.
-# Arguments: files to join, the two, most processes.
+# Joins a sandbox's control groups and opens descriptors for bubblewrap: 7 the process namespace, 8 the system call filter.
+# Arguments: files to join, the two files, the process limit.
 enter() {
   local file score
   for file in $1; do
     echo 0 >"$file" || exit 3
   done
-  # When memory ends the kernel takes a sandbox before its worker: a pod's own score may be above 500, and nobody may lower it.
+  # The kernel should kill sandboxes before the worker. A pod's own score may be above 500, and only root may lower a score.
   read -r score </proc/self/oom_score_adj
   ((score < 500)) && score=500 || score=1000
   echo $score >/proc/self/oom_score_adj
@@ -26,7 +26,7 @@ enter() {
 
 start() {
   local parts
-  # Who asked has given it up.
+  # The request was cancelled.
   mapfile -d '' -t parts <"$1" || exit 3
   exec <"${parts[0]}" >"${parts[1]}" 2>&1 3>"${parts[2]}" || exit 3
   echo "$BASHPID" >&3
@@ -37,8 +37,9 @@ start() {
   exec "${parts[@]:4}"
 }
 
-# Bash gives up where it cannot fork, for example at a limit of processes, after 15 s in which it tries. Every sandbox would end with it:
-# it says so to who asked, and begins anew as the same process. A process that ends meanwhile makes it give up at once: that is no answer.
+# Bash exits when it cannot fork (process limit), after 15 s of retries. Every sandbox would end with it: so it reports the
+# failure and executes itself again as the same process. A process that ends meanwhile makes bash exit earlier, which is no
+# report.
 trap 'no_fork' EXIT
 no_fork() {
   local parts
@@ -49,7 +50,7 @@ no_fork() {
   exec "$BASH" --noprofile --norc -c "$BASH_EXECUTION_STRING" "$0" "$PWD" "$name"
 }
 
-# What it began with before it began anew, then what is asked.
+# The request of this shell's previous life, then the requests of stdin.
 next() {
   name=$again again=
   [[ $name ]] || read -r name
@@ -57,7 +58,7 @@ next() {
 
 again=$2
 while next; do
-  # Its time is over: no fork for it, which may take long.
+  # The request is withdrawn: no fork.
   [[ -e $name ]] || continue
   from=$SECONDS
   start "$name" &

@@ -1,4 +1,4 @@
-/** What the starter forks: with which streams, signals and scores, and what becomes of it when the starter is killed. */
+/** The starter's processes: their streams, signals and scores, and the effect of the starter's death. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ afterAll(async () => {
 const printed = async (argv: readonly string[]): Promise<string> =>
   text((await starter.start(argv, null, false)).output);
 
-test('an argument arrives byte for byte, however odd', async () => {
+test('arguments arrive byte for byte', async () => {
   const odd = [...Array(0x17f).keys()]
     .slice(1)
     .map((code) => String.fromCodePoint(code))
@@ -36,7 +36,7 @@ test('an argument arrives byte for byte, however odd', async () => {
   expect(await printed(['printf', '[%s]', '', "'", '$(id)', '*', ''])).toBe("[]['][$(id)][*][]");
 });
 
-test('streams can be opened again, stdin ends with its writer, and no other file is handed on', async () => {
+test('streams can be reopened, stdin ends with its writer, and no other file is inherited', async () => {
   const script = 'cat; echo to >/dev/stdout; echo err >/dev/stderr; ls /proc/$$/fd';
   const started = await starter.start(['sh', '-c', script], null, true);
   started.stdin?.end('from stdin\n');
@@ -45,14 +45,14 @@ test('streams can be opened again, stdin ends with its writer, and no other file
   expect(readdirSync(join(folder, 'starter'))).toEqual([]);
 });
 
-test('a process can be interrupted, and is in a group of its own', async () => {
+test('a process can be interrupted and has its own group', async () => {
   const line =
     'import os, signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, os.getpgid(0) == os.getpid())';
   expect(await printed(['python3', '-c', line])).toBe('True True\n');
 });
 
-/** Files of this process in the folder of the test. */
-const held = (): string[] =>
+/** This process's open files in the folder of the test. */
+const openFiles = (): string[] =>
   readdirSync('/proc/self/fd').filter((fd) => {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`).startsWith(folder);
@@ -61,22 +61,22 @@ const held = (): string[] =>
     }
   });
 
-test('a process that ended has left no file open here, though nobody ended its stdin', async () => {
-  const before = held().length;
+test('an ended process leaves no file open here, even without an end of its stdin', async () => {
+  const before = openFiles().length;
   const started = await starter.start(['true'], null, true);
   started.output.resume();
   await started.ended;
-  const areClosed = (): boolean => held().length <= before;
+  const areClosed = (): boolean => openFiles().length <= before;
   expect(await poll(areClosed, { pauseMs: 20, withinMs: 60_000 })).toBe(true);
 });
 
-test('what cannot be executed says so, and has ended', async () => {
+test('a program that cannot be executed prints an error and ends', async () => {
   const started = await starter.start(['/does/not/exist'], null, false);
   expect(await text(started.output)).toMatch(/No such file/);
   await started.ended;
 });
 
-test('kill ends a process, and does nothing to one that has ended', async () => {
+test('kill ends a running process and ignores an ended one', async () => {
   const started = await starter.start(['sleep', '600'], null, false);
   await started.running;
   started.kill();
@@ -84,7 +84,7 @@ test('kill ends a process, and does nothing to one that has ended', async () => 
   started.kill();
 });
 
-test('killed in the middle, it is opened again, and what it had not started counts as ended', async () => {
+test('a killed starter is opened again, and its unstarted processes count as ended', async () => {
   const shell = Number(await printed(['sh', '-c', 'echo $PPID']));
   process.kill(shell, 'SIGSTOP');
   const waiting = await starter.start(['true'], null, false);
@@ -97,7 +97,7 @@ test('killed in the middle, it is opened again, and what it had not started coun
 
 const OWN = Number(readFileSync('/proc/self/oom_score_adj', 'utf8'));
 
-/** The score of what enters a sandbox of a worker with this score. */
+/** The score of a process in a sandbox of a worker with this score. */
 const scoreFrom = async (score: number): Promise<number> => {
   const adjusted = `echo ${score} >/proc/self/oom_score_adj; exec bash --noprofile --norc -c "$0" "$@"`;
   const own = await openStarter(
@@ -113,10 +113,10 @@ const scoreFrom = async (score: number): Promise<number> => {
   }
 };
 
-// A sandbox's process is the kernel's first choice when memory ends, before the worker that started it.
+// The out-of-memory killer chooses a sandbox's process before the worker.
 test.for([
   [OWN, OWN < 500 ? 500 : 1000],
-  // Of a pod that asks for less than it may take, as the kubelet gives it: nobody without rights may lower it.
+  // The kubelet's score of a pod whose request is below its limit; only root may lower it.
   [979, 1000],
 ])('a worker with the score %d has sandboxes with %d', async ([worker = 0, sandbox]) => {
   expect(await scoreFrom(worker)).toBe(sandbox);

@@ -1,7 +1,6 @@
 /**
- * The process that starts a worker's sandboxes and what enters them. A fork takes as long as the memory of the forking process is
- * large, and for that time the worker's main thread stands still: so a small shell forks for it. What it starts has named pipes, which
- * each side opens by itself.
+ * Starts a worker's sandboxes and the processes that enter them, by a small shell. A fork by the worker would stop its main
+ * thread for a time that grows with its memory. The processes get named pipes, which each side opens by itself.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,49 +15,45 @@ import { killQuietly } from './processes.ts';
 
 const SCRIPT = readFileSync(new URL('./starter.sh', import.meta.url), 'utf8');
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
-/** A process that does not tell within this time that it runs was not started. */
+/** A process without a report within this time counts as not started. */
 const START_TIMEOUT_MS = 30_000;
 const END_TIMEOUT_MS = 5_000;
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 
-/** What a process needs to enter a sandbox. */
 export type Entry = {
-  /** Files to which it writes its id to join the sandbox's control groups. */
+  /** Files to which the process writes its id to join the sandbox's control groups. */
   joins: readonly string[];
   pidNamespaceFile: string;
-  /** The system call filter. */
   filter: string;
-  /** Its process limit; null: none of its own. */
+  /** RLIMIT_NPROC; null: unchanged. */
   nproc: number | null;
 };
 
 export type StartedProcess = {
-  /** Null when it was not asked for. */
   stdin: Socket | null;
-  /** Its stdout and stderr, of which it can open each again. */
   output: Socket;
-  /** Its file 3: closed when it has ended, with all that were handed that file. Text so far: {@link StartedProcess.said}. */
+  /**
+   * The read end of its descriptor 3, which closes when the process and all heirs of the descriptor have ended. Its text so far:
+   * {@link StartedProcess.said}.
+   */
   report: Socket;
   said(): string;
-  /** Resolves when it runs, and also when it was never started. */
+  /** Resolves when the process runs, or was not started. */
   running: Promise<void>;
   /** Resolves when its report is closed. */
   ended: Promise<void>;
-  /** Unless the starter has come to it, something that ends at once is started in its place. */
+  /** Replaces a process that is not started yet by one that ends at once. */
   cancel(): void;
-  /** Sends SIGKILL, unless it has ended. One that the starter has not come to is cancelled; another gets it when its id is known. */
+  /** Sends SIGKILL. A process that is not started yet is cancelled; a process without a known id is killed when the id is known. */
   kill(): void;
 };
 
-/** Disposed of, it has ended: nothing of it is left in its folder. */
 export type Starter = AsyncDisposable & {
-  /**
-   * Starts a command line of the host. Rejects with the error of a system call that failed. @param entry null: it enters no sandbox
-   */
+  /** Starts a command line on the host. Rejects with the error of a system call. @param entry null: the process enters no sandbox */
   start(argv: readonly string[], entry: Entry | null, stdin: boolean): Promise<StartedProcess>;
 };
 
-/** @param shell starts a bash with a script, to which arguments are added. @param folder is this starter's own */
+/** @param shell returns the command line of a bash with a script. @param folder belongs to this starter */
 export async function openStarter(
   shell: (text: string) => string[],
   folder: string,
@@ -74,9 +69,9 @@ class ShellStarter implements Starter {
   readonly #line: readonly string[];
   readonly #folder: string;
   readonly #pipes: Pipes;
-  /** Started with the first process, and again when it was killed. */
+  /** Null after its death; the next start opens another. */
   #shell: Shell | null = null;
-  /** What ends the wait for processes that a dead shell has not started. */
+  /** Ends the waits for processes that a dead shell has not started. */
   readonly #starting = new Set<() => void>();
 
   constructor(line: readonly string[], folder: string, pipes: Pipes) {
@@ -88,7 +83,7 @@ class ShellStarter implements Starter {
 
   #open(): Shell {
     const [program = '', ...args] = this.#line;
-    // A session of its own: a shell with job control would take the terminal.
+    // A separate session, because a shell with job control would take the terminal.
     const shell = spawn(program, args, {
       stdio: ['pipe', 'ignore', 'ignore'],
       env: ENVIRONMENT,
@@ -102,7 +97,7 @@ class ShellStarter implements Starter {
     shell.once('exit', lost);
     shell.once('error', lost);
     shell.stdin.on('error', () => undefined);
-    // It ends with the worker, and keeps it from ending no more than a timer would.
+    // The shell ends with the worker, and does not prolong the worker's life.
     shell.unref();
     (shell.stdin as Socket).unref();
     this.#shell = shell;
@@ -119,29 +114,30 @@ class ShellStarter implements Starter {
     const parts = [...streams, ...entering(entry), ...argv];
     if (parts.some((part) => part.includes('\0'))) throw new Error('a command line cannot contain NUL');
     using files = new DisposableStack();
-    // They may be gone: when a worker ends, before the last process that removes a sandbox.
+    // `force`, because a worker that ends may have removed the folder.
     for (const path of paths) files.defer(() => rmSync(path, { force: true }));
     writeRequest(request, parts);
     files.defer(() => rmSync(request, { force: true }));
     const cancel = (): void => {
       if (this.#starting.has(release)) replaceRequest(request, [...streams, ...entering(null), 'true']);
     };
-    // Opened for both, so that each side can open its end without the other, and no end is seen before the process runs.
+    // Opened for reading and writing, so that each side can open its end without the other, and no end-of-file appears before
+    // the process runs.
     for (const path of paths) {
       const both = openSync(path, O_RDWR | O_NONBLOCK);
       files.defer(() => closeSync(both));
     }
     const started = new Channel(openEnds(output, report, input), cancel);
-    const held = files.move();
+    const opened = files.move();
     const release = (): void => {
       clearTimeout(timer);
-      if (this.#starting.delete(release)) held.dispose();
+      if (this.#starting.delete(release)) opened.dispose();
     };
     const timer = setTimeout(release, START_TIMEOUT_MS);
     this.#starting.add(release);
     void started.running.then(release);
     shell.stdin.write(`${name}\n`);
-    // It died since, and its end was told of before.
+    // The shell died before this process was added to `#starting`.
     if (this.#shell !== shell) release();
     return started;
   }
@@ -151,7 +147,6 @@ class ShellStarter implements Starter {
     this.#shell = null;
     if (shell === null) return;
     const ended = once(shell, 'exit').catch(() => undefined);
-    // Now it is waited for.
     shell.ref();
     shell.stdin.end();
     const ending = await waitAtMost(ended, END_TIMEOUT_MS);
@@ -162,7 +157,7 @@ class ShellStarter implements Starter {
 const writeRequest = (path: string, parts: readonly string[]): void =>
   writeFileSync(path, `${parts.join('\0')}\0`, { mode: 0o600 });
 
-/** The starter finds one or the other, whole; where nothing can be written, none. */
+/** The starter finds a complete request, the old or the new one. If no file can be written, it finds none. */
 function replaceRequest(path: string, parts: readonly string[]): void {
   const draft = `${path}.new`;
   try {
@@ -178,7 +173,7 @@ const entering = (entry: Entry | null): string[] =>
     ? ['enter', entry.joins.join(' '), entry.pidNamespaceFile, entry.filter, String(entry.nproc ?? '')]
     : [''];
 
-/** This process's ends; where one cannot be opened, none stays open. */
+/** Opens this process's ends; when one cannot be opened, none stays open. */
 function openEnds(
   output: string,
   report: string,
@@ -190,13 +185,13 @@ function openEnds(
     opened.defer(() => closeSync(fd));
     return fd;
   };
-  const [said, reported] = [open(output, O_RDONLY), open(report, O_RDONLY)];
-  const given = input === undefined ? null : open(input, O_WRONLY);
+  const [outputEnd, reportEnd] = [open(output, O_RDONLY), open(report, O_RDONLY)];
+  const inputEnd = input === undefined ? null : open(input, O_WRONLY);
   opened.move();
   return {
-    output: new Socket({ fd: said, readable: true, writable: false }),
-    report: new Socket({ fd: reported, readable: true, writable: false }),
-    stdin: given === null ? null : new Socket({ fd: given, readable: false, writable: true }),
+    output: new Socket({ fd: outputEnd, readable: true, writable: false }),
+    report: new Socket({ fd: reportEnd, readable: true, writable: false }),
+    stdin: inputEnd === null ? null : new Socket({ fd: inputEnd, readable: false, writable: true }),
   };
 }
 
@@ -206,10 +201,9 @@ class Channel implements StartedProcess {
   readonly report: Socket;
   readonly running: Promise<void>;
   readonly ended: Promise<void>;
-  #said = '';
+  #reportText = '';
   #hasEnded = false;
   #isKilled = false;
-  /** Of the process, with its start time. */
   #identity: { pid: number; started: string } | null = null;
   readonly cancel: () => void;
 
@@ -226,15 +220,15 @@ class Channel implements StartedProcess {
     this.ended = new Promise((resolve) => {
       report.once('close', () => {
         this.#hasEnded = true;
-        // Nobody reads it any more, and its file is this process's to close.
+        // The process has ended; its stdin is open in this process only.
         stdin?.destroy();
         resolve();
       });
     });
     const runs = new Promise<void>((resolve) => {
       report.on('data', (chunk: string) => {
-        this.#said += chunk;
-        if (this.#identity === null && this.#said.includes('\n')) this.#identify();
+        this.#reportText += chunk;
+        if (this.#identity === null && this.#reportText.includes('\n')) this.#identify();
         resolve();
       });
     });
@@ -242,14 +236,14 @@ class Channel implements StartedProcess {
   }
 
   #identify(): void {
-    const pid = Number.parseInt(this.#said, 10);
+    const pid = Number.parseInt(this.#reportText, 10);
     const started = readProcessStat(pid)?.started;
     if (started !== undefined) this.#identity = { pid, started };
     if (this.#isKilled) this.kill();
   }
 
   said(): string {
-    return this.#said;
+    return this.#reportText;
   }
 
   kill(): void {
@@ -260,12 +254,12 @@ class Channel implements StartedProcess {
       return;
     }
     const { pid, started } = this.#identity;
-    // Its number may have been given to another process since.
+    // The kernel may have reused the id.
     if (readProcessStat(pid)?.started === started) killQuietly(pid);
   }
 }
 
-/** The command line that runs one of the farm's host scripts; it first closes inherited files that must not be passed on. */
+/** The command line that runs a script of the farm on the host. It first closes inherited descriptors. */
 export function hostShell(path: string, inherited: readonly number[]): (text: string) => string[] {
   const closing = inherited.map((fd) => `exec ${fd}>&-\n`).join('');
   const options = path.endsWith('bash') ? ['--noprofile', '--norc'] : [];

@@ -1,4 +1,4 @@
-/** The processes that own a sandbox: a supervisor outside and process 1 inside. Starts them, opens their namespaces, ends them. */
+/** The processes that own a sandbox: a supervisor outside, and process 1 inside. */
 import { spawn } from 'node:child_process';
 import { close, open } from 'node:fs';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
@@ -13,7 +13,6 @@ const START_TIMEOUT_MS = 30_000;
 const END_TIMEOUT_MS = 10_000;
 const KILL_TIMEOUT_MS = 5_000;
 const LAST_WORDS_MS = 500;
-/** 128 + SIGKILL. */
 const KILLED = 137;
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
@@ -25,47 +24,48 @@ export type Supervisor = {
   alive(): boolean;
   /** Whether process 1 ended by itself: it has an exit code, and no signal ended it or the supervisor. */
   endedByItself(): boolean;
-  /** nsenter's options for all namespaces except the process one. They stay valid when process ids are reused, until it has ended. */
+  /**
+   * nsenter's options for all namespaces except the process namespace. They refer to open files, so they stay valid until the
+   * sandbox has ended.
+   */
   enter: string[];
   pidNamespaceFile: string;
   /**
-   * Keeps these files open past the end of the sandbox: who is entering it opens them later, by numbers that would by then be
-   * another sandbox's.
+   * Keeps the namespace files open after the end of the sandbox. An entering process opens them by number, which could by then
+   * denote another sandbox's file.
    */
   hold(): Disposable;
-  /** Kills everything inside but process 1. Rejects when it does not answer. */
+  /** Kills every process inside but process 1. Rejects when process 1 does not answer. */
   killAll(): Promise<void>;
-  /** Resolves when every process inside is dead. */
   ended: Promise<void>;
   end(): Promise<void>;
 };
 
-/** How process 1 is found: by bubblewrap's report on file 3, or, when another program starts it, by the sandbox's id. */
 export type SupervisorOptions = {
   root: boolean;
   /**
-   * Finds process 1 by this id; the program that starts it then also mounts its tree, and outlives a supervisor that is killed:
-   * what is left is killed by this id too. Null: bubblewrap reports process 1, and ends it when it is killed.
+   * Null: bubblewrap reports process 1 on descriptor 3, and ends it when the supervisor is killed. Otherwise process 1 is found
+   * by this id: another program starts it and mounts its tree. This program outlives a killed supervisor, and the rest is killed
+   * by this id.
    */
   id: string | null;
   env?: Record<string, string>;
 };
 
-/** The process that a supervisor is, and what it says. */
 type Owner = {
   stdin: Writable;
-  /** Where process 1 answers, and everybody complains. */
+  /** Answers of process 1, and error messages. */
   output: Readable;
-  /** Text so far in which bubblewrap names process 1; null: it does not. */
+  /** bubblewrap's report so far; null when another program starts process 1. */
   reported: (() => string) | null;
   alive(): boolean;
-  /** Of process 1, as a shell gives it; null when a signal ended the supervisor first. */
+  /** The exit code of process 1, as of a shell; null when a signal ended the supervisor first. */
   exitCode(): number | null;
   ended: Promise<void>;
   kill(): void;
 };
 
-/** @param argv starts `start.sh` and through it the supervisor. Throws RolloutFailure sandbox_start / node_disk / node_memory. */
+/** @param argv runs `start.sh`, which becomes the supervisor. Throws RolloutFailure sandbox_start / node_disk / node_memory. */
 export async function startSupervisor(
   starter: Starter,
   argv: readonly string[],
@@ -74,19 +74,18 @@ export async function startSupervisor(
   const owner =
     options.id === null ? await startOwner(starter, argv) : spawnOwner(argv, options.id, options.env);
   const { ended } = owner;
-  // A write to a sandbox that has just ended fails, which does not matter.
   owner.stdin.on('error', () => undefined);
-  const said = readAnswers(owner.output);
+  const answers = readAnswers(owner.output);
   const silent = new Promise<void>((resolve) => owner.output.once('close', () => resolve()));
   try {
-    const first = await waitAtMost(Promise.race([said.next(), ended]), START_TIMEOUT_MS);
+    const first = await waitAtMost(Promise.race([answers.next(), ended]), START_TIMEOUT_MS);
     const isReady = first.by === 'itself' && first.value === 'ready';
     const init = isReady ? await initOf(owner, options) : null;
     if (!init) {
       await waitAtMost(silent, LAST_WORDS_MS);
-      throw startFailure(said.rest() || (first.by === 'timeout' ? 'no answer' : 'ended at once'));
+      throw startFailure(answers.rest() || (first.by === 'timeout' ? 'no answer' : 'ended at once'));
     }
-    return await openSupervisor(owner, init, said, options.root);
+    return await openSupervisor(owner, init, answers, options.root);
   } catch (error) {
     owner.kill();
     await waitAtMost(ended, END_TIMEOUT_MS);
@@ -96,7 +95,7 @@ export async function startSupervisor(
 
 async function initOf({ reported }: Owner, { id }: SupervisorOptions): Promise<number | null> {
   if (id !== null) return await findInit(id);
-  // bubblewrap has written it before process 1 began; it comes by another pipe.
+  // bubblewrap has written the report before process 1 began; it arrives through another pipe.
   const look = (): number | null => Number(/"child-pid": (\d+)/.exec(reported?.() ?? '')?.[1] ?? 0) || null;
   return (await poll(async () => look(), { pauseMs: 2, withinMs: END_TIMEOUT_MS })) ?? null;
 }
@@ -121,7 +120,7 @@ async function startOwner(starter: Starter, argv: readonly string[]): Promise<Ow
   };
 }
 
-/** Apptainer outlives a supervisor that is killed, and keeps its files open: how the supervisor ended is seen only by its parent. */
+/** Apptainer outlives a killed supervisor and has its files open, so only a child's exit shows the supervisor's end. */
 function spawnOwner(argv: readonly string[], id: string, env: Record<string, string> = {}): Owner {
   const child = spawn(argv[0] as string, argv.slice(1), {
     stdio: 'pipe',
@@ -145,11 +144,16 @@ function spawnOwner(argv: readonly string[], id: string, env: Record<string, str
   };
 }
 
-/** Opens the namespaces of a started sandbox for as long as it runs. */
-async function openSupervisor(owner: Owner, init: number, said: Answers, root: boolean): Promise<Supervisor> {
+/** Opens the namespaces of a started sandbox until its end. */
+async function openSupervisor(
+  owner: Owner,
+  init: number,
+  answers: Answers,
+  root: boolean,
+): Promise<Supervisor> {
   const { ended } = owner;
   const [files, namespace] = await Promise.all([namespaceFiles(init, root), readNamespace(init, 'pid')]);
-  const held = holdUntil(ended, () => {
+  const holdFiles = closeAfter(ended, () => {
     for (const fd of files.values()) close(fd);
   });
   const file = (name: string): string => `/proc/${process.pid}/fd/${files.get(name)}`;
@@ -162,9 +166,9 @@ async function openSupervisor(owner: Owner, init: number, said: Answers, root: b
       .filter((name) => name !== 'pid')
       .map((name) => `--${OPTION[name]}=${file(name)}`),
     pidNamespaceFile: file('pid'),
-    hold: held,
+    hold: holdFiles,
     async killAll() {
-      const answer = said.next();
+      const answer = answers.next();
       owner.stdin.write('kill\n');
       const ending = await waitAtMost(Promise.race([answer, ended]), KILL_TIMEOUT_MS);
       if (ending.by !== 'itself') throw new Error('process 1 of the sandbox does not answer');
@@ -174,16 +178,16 @@ async function openSupervisor(owner: Owner, init: number, said: Answers, root: b
   };
 }
 
-/** Calls `close` once, when it has ended and nobody holds any more. */
-function holdUntil(ended: Promise<void>, close: () => void): () => Disposable {
-  let holders = 0;
+/** Calls `close` once, after `ended` and after the disposal of all handles. Returns a function that makes a handle. */
+function closeAfter(ended: Promise<void>, close: () => void): () => Disposable {
+  let handles = 0;
   const add = (): Disposable => {
-    let holds = true;
-    holders++;
+    let isOpen = true;
+    handles++;
     return {
       [Symbol.dispose]() {
-        if (holds && --holders === 0) close();
-        holds = false;
+        if (isOpen && --handles === 0) close();
+        isOpen = false;
       },
     };
   };
@@ -202,7 +206,6 @@ const OPTION: Record<string, string> = {
   user: 'user',
 };
 
-/** All that process 1 is in; its mounts are those of the sandbox beside the farm's own programs. */
 async function namespaceFiles(init: number, root: boolean): Promise<Map<string, number>> {
   const wanted = Object.keys(OPTION).filter((name) => name !== 'user' || !root);
   const files = new Map<string, number>();
@@ -217,7 +220,7 @@ async function namespaceFiles(init: number, root: boolean): Promise<Map<string, 
   return files;
 }
 
-/** The death of process 1 ends every process inside; the supervisor exits after the last. */
+/** The death of process 1 ends every process inside; the supervisor exits after the last one. */
 async function end(owner: Owner, init: number): Promise<void> {
   if (owner.alive()) killQuietly(init);
   const ending = await waitAtMost(owner.ended, END_TIMEOUT_MS);
@@ -232,9 +235,8 @@ function startFailure(stderr: string): RolloutFailure {
 }
 
 type Answers = {
-  /** Resolves with the next answer of process 1. */
   next(): Promise<string>;
-  /** The other lines, of which the last are kept: what failed. */
+  /** The last of the other lines: error messages. */
   rest(): string;
 };
 

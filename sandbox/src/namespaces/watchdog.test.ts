@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { folderSize } from './foldersize.ts';
+import { folderSize } from './diskuse.ts';
 import { readNamespace } from './processes.ts';
 import { startWatchdog, type WatchedSandbox } from './watchdog.ts';
 
@@ -26,7 +26,7 @@ const watched = (changes: Partial<WatchedSandbox>): WatchedSandbox => ({
   ...changes,
 });
 
-/** Processes in their own namespace, like those of a sandbox. */
+/** Processes in their own namespace, like a sandbox's. */
 async function swarm(size: number): Promise<{ init: number; namespace: string }> {
   const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
   const line = `for i in $(seq ${size}); do sleep 600 & done; echo up; wait`;
@@ -42,7 +42,7 @@ async function swarm(size: number): Promise<{ init: number; namespace: string }>
   return { init, namespace: (await readNamespace(init, 'pid')) ?? '' };
 }
 
-test('files count, empty ones too, and what cannot be counted in time is over every limit', async () => {
+test('empty files count, and a folder that takes too long to measure is infinite', async () => {
   const made = await folder(500);
   expect(await folderSize(made)).toBeGreaterThanOrEqual(500 * 4096);
   expect(await folderSize('/usr', 1)).toBe(Number.POSITIVE_INFINITY);
@@ -58,7 +58,7 @@ test('a sandbox of many empty files is ended for its disk limit', async () => {
   expect(small).not.toHaveBeenCalled();
 });
 
-test('a measurement that takes for ever holds up neither the watch of processes nor the other disks', async () => {
+test('an endless measurement delays neither the watch of processes nor other disks', async () => {
   const slow = await folder(0);
   using dog = startWatchdog({
     diskEveryMs: 100,

@@ -1,54 +1,50 @@
 /**
- * Limits for nodes where no control groups can be made: once a second it counts the processes and the memory of all sandboxes. Over a
- * limit it kills single processes first, then the sandbox. Disk is always limited this way, at a slower pace.
+ * Enforces limits where control groups cannot. Once a second it counts the processes and the memory of all sandboxes. Over a
+ * limit it kills single processes first, then the sandbox. Disk limits are always enforced this way, less often.
  */
 import { createSemaphore } from '@swefarm/shared';
 import { OWN_PROCESSES } from './cgroups.ts';
-import { folderSize, type Measure } from './foldersize.ts';
+import { folderSize, type Measure } from './diskuse.ts';
 import { killQuietly, membersBy, parentsOfDead, proportionalBytes, residentBytes } from './processes.ts';
 
 const TICK_MS = 1_000;
-/** Pace while a sandbox is over its limit. */
+/** Interval while a sandbox is over its limit. */
 const FAST_TICK_MS = 100;
-/** This many times the limit is a fork bomb, not a mistake. */
+/** More processes than this multiple of the limit are a fork bomb. */
 const BOMB = 2;
-/** More than this many ticks in a row over a limit end the sandbox. */
+/** After more consecutive ticks over a limit the sandbox is ended. */
 const MOST_KILLS = 20;
 const DISK_EVERY_MS = 10_000;
-/** How many sandboxes are measured at a time. */
 const DISK_AT_ONCE = 4;
 
 export type WatchedSandbox = {
   /** `pid:[…]`. */
   namespace: string;
   init: number;
-  /** Null: limited by other means, or not at all. */
+  /** Null: not enforced by the watchdog. */
   memoryBytes: number | null;
   pids: number | null;
   diskBytes: number | null;
-  /** The folder that is measured for the disk limit. */
   folder: string;
   onMemoryKill(): void;
-  /** Kills all but process 1 in one system call: processes that are killed one by one fork faster. */
+  /** Kills all but process 1 in one system call. A fork bomb outruns single kills. */
   killAll(): Promise<void>;
-  /** Ends the whole sandbox, because killing processes was not enough. */
+  /** Ends the sandbox when killing processes does not help. */
   end(reason: 'memory' | 'pids' | 'disk'): void;
 };
 
 export type Watchdog = Disposable & {
-  /** Returns a function that ends the watch. */
   watch(sandbox: WatchedSandbox): () => void;
 };
 
 export type WatchdogOptions = { measure?: Measure; diskEveryMs?: number };
 
-/** The options are for tests. */
 export const startWatchdog = (options: WatchdogOptions = {}): Watchdog => new LimitsWatchdog(options);
 
 class LimitsWatchdog implements Watchdog {
   readonly #measure: Measure;
   readonly #sandboxes = new Set<WatchedSandbox>();
-  /** How many times in a row each was found over a limit. */
+  /** The number of consecutive ticks over a limit. */
   readonly #over = new Map<WatchedSandbox, number>();
   readonly #measuring = new Set<WatchedSandbox>();
   readonly #measurements = createSemaphore(DISK_AT_ONCE);
@@ -58,7 +54,7 @@ class LimitsWatchdog implements Watchdog {
 
   constructor({ measure = folderSize, diskEveryMs = DISK_EVERY_MS }: WatchdogOptions) {
     this.#measure = measure;
-    // Not in the tick: measuring a sandbox of a million files takes minutes, and the memory of the others does not wait.
+    // Separate from the tick: to measure a sandbox of a million files takes minutes.
     this.#diskTimer = setInterval(() => this.#measureDisks(), diskEveryMs);
     this.#diskTimer.unref();
   }
@@ -83,7 +79,7 @@ class LimitsWatchdog implements Watchdog {
     if (this.#timer || this.#isClosed || this.#sandboxes.size === 0) return;
     const next = (): void => {
       this.#tick()
-        // A failed reading is repeated in a second; nothing is killed on a guess.
+        // A failed tick is repeated after a second.
         .catch(() => undefined)
         .finally(() => {
           this.#timer = null;
@@ -99,7 +95,7 @@ class LimitsWatchdog implements Watchdog {
     const members = await membersBy('pid');
     for (const one of this.#sandboxes) {
       const all = members.get(one.namespace) ?? [];
-      // When it has ended and is still watched, its number may by now belong to another sandbox's namespace.
+      // The kernel may reuse the namespace number of an ended sandbox.
       if (all.includes(one.init)) await this.#enforce(one, all);
     }
   }
@@ -113,7 +109,6 @@ class LimitsWatchdog implements Watchdog {
     }
     const times = (this.#over.get(one) ?? 0) + 1;
     this.#over.set(one, times);
-    // Killing single processes does not keep up with it.
     if (times > MOST_KILLS) one.end(excess);
   }
 
@@ -127,21 +122,20 @@ class LimitsWatchdog implements Watchdog {
         .then((used) => {
           if (used !== null && used > limit && this.#sandboxes.has(one)) one.end('disk');
         })
-        // A failed measurement is repeated the next time.
         .catch(() => undefined)
         .finally(() => this.#measuring.delete(one));
     }
   }
 }
 
-/** Kills the youngest, which most likely multiply; kills all when there are so many that the rest would replace them at once. */
+/** Kills the youngest processes, which most likely fork. Kills all when the rest would replace them at once. */
 async function overPids(one: WatchedSandbox, pids: number[]): Promise<'pids' | null> {
   if (one.pids === null || pids.length <= one.pids + OWN_PROCESSES) return null;
   if (pids.length > one.pids * BOMB) {
     await one.killAll();
     return 'pids';
   }
-  // Zombies count too, and disappear only with the parent that does not reap them.
+  // Zombies count too, and disappear only with a parent that does not reap them.
   const negligent = parentsOfDead(pids);
   negligent.delete(one.init);
   const victims = negligent.size > 0 ? [...negligent] : pids.slice(one.pids);
@@ -149,7 +143,10 @@ async function overPids(one: WatchedSandbox, pids: number[]): Promise<'pids' | n
   return 'pids';
 }
 
-/** Kills the largest until the rest is within the limit, as the kernel would; in one pass, because the limit of the batch job does not wait. */
+/**
+ * Kills the largest processes until the rest is within the limit, as the kernel would. One pass, because the batch job's own
+ * limit may be reached soon.
+ */
 async function overMemory(one: WatchedSandbox, pids: number[]): Promise<'memory' | null> {
   if (one.memoryBytes === null) return null;
   const rough = await Promise.all(pids.map(residentBytes));

@@ -1,4 +1,4 @@
-/** Which user the processes of a container run as, from the image's own account files. */
+/** The user of a container's processes, by the image's account files. */
 import { readFileSync } from 'node:fs';
 import { RolloutFailure } from '@swefarm/shared';
 import { resolveInside } from '../images/treepath.ts';
@@ -26,7 +26,7 @@ export function readAccount(image: RootImage): Account {
   return { uid, gid, home: row?.[5] || (uid === 0 ? '/root' : '/') };
 }
 
-/** The lines of a file of /etc as fields, from the topmost layer that has the file. */
+/** The lines of a file of /etc as fields, from the topmost layer that has it. */
 function rowsOf(image: RootImage, name: 'passwd' | 'group'): string[][] {
   for (const lower of image.lowers) {
     const file = resolveInside(lower, `/etc/${name}`);

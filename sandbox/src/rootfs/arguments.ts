@@ -1,4 +1,4 @@
-/** Command lines and mount table of a rootfs sandbox: they decide what is isolated and how. */
+/** Command lines and mount table of a rootfs sandbox: they define its isolation. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -15,11 +15,14 @@ import type { RootImage } from './images.ts';
 
 export type Host = {
   root: boolean;
-  /** Root of a user namespace only, as in a pod with users of its own: it may not write the attributes that overlays keep for real root. */
+  /**
+   * Root of a user namespace only, as in a pod with its own users. It may not write the attributes of overlays that require real
+   * root.
+   */
   userNamespace: boolean;
   bwrap: string;
   bash: string;
-  /** A layer above every image: mount points, /etc/hosts, /etc/resolv.conf; one for each kind of network. */
+  /** A layer above every image, by network: mount points, /etc/hosts, /etc/resolv.conf. */
   base: Record<ContainerSpec['network'], string>;
 };
 
@@ -27,9 +30,9 @@ type RootfsPaths = { folder: string; merged: string; shm: string };
 
 type Views = readonly { folder: string; at: string }[];
 
-/** Where process 1 has the sandbox's tree in its own root, with everything mounted that the sandbox shows. */
+/** The sandbox's tree in the root of process 1, with all mounts of the sandbox. */
 const TREE = '/tree';
-/** Folders of the host in the root of process 1: its bash, and the bubblewrap that each entering process starts there. */
+/** Folders of the host in the root of process 1, for its bash and for the bubblewrap of entering processes. */
 const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib64'];
 
 export const pathsOf = (folder: string): RootfsPaths => ({
@@ -59,7 +62,7 @@ export function layersOf(paths: RootfsPaths, image: RootImage, host: Host): [Lay
   ];
 }
 
-/** Without root, files of root cannot be copied up anyway: a folder of a single layer is bound read-only. */
+/** Without root, files of root cannot be copied up: a folder of a single layer is bound read-only. */
 const overlaid = (one: RootImage['folders'][number], host: Host): boolean =>
   host.root || one.lowers.length > 1;
 
@@ -72,8 +75,8 @@ export function mountTable(
   const overlay = (name: string, target: string, lowers: readonly string[]): string => {
     const upper = upperOf(paths, name);
     const work = join(paths.folder, `work-${name}`);
-    // volatile: what a sandbox writes is deleted with it, so nothing is ever synced.
-    // redirect_dir=off: a renamed folder of the image must be in the upper directory as a complete copy.
+    // volatile: a sandbox's files are deleted with it, so nothing is synced. redirect_dir=off: a renamed folder of the image
+    // must be a complete copy in the upper directory.
     const options = [
       `lowerdir=${lowers.join(':')}`,
       `upperdir=${upper}`,
@@ -90,14 +93,14 @@ export function mountTable(
     if (overlaid(one, host)) table += overlay(one.at, join(paths.merged, one.at), one.lowers);
   }
   table += sharedMemoryMount(paths.shm);
-  // A process that is about to enter is visible from inside for a moment; through its /proc/PID/exe root could overwrite the program.
+  // An entering process is visible from inside for a moment; through its /proc/PID/exe root could overwrite the program.
   if (host.root) table += `${host.bwrap} ${host.bwrap} none bind,ro 0 0\n`;
   return table;
 }
 
 /**
- * Becomes the supervisor of a sandbox: a process outside that ends with the worker, and whose death ends the sandbox. It makes the
- * mounts of the sandbox once, in the mount namespace of process 1, which nothing inside can look into.
+ * Becomes the supervisor of a sandbox: a process outside that ends with the worker, and whose death ends the sandbox. It makes
+ * the sandbox's mounts once, in the mount namespace of process 1, which no process inside can inspect.
  */
 export function supervisorArguments(
   host: Host,
@@ -125,7 +128,7 @@ export function supervisorArguments(
       `/${name}`,
       `/${name}`,
     ]),
-    // For an entering bubblewrap, which is outside of the process namespace, and mounts on the folder.
+    // For an entering bubblewrap, which is outside of the process namespace and needs a folder for mounts.
     ...['--ro-bind', '/proc', '/proc', '--dir', '/tmp'],
     ...tree,
     '--chdir',
@@ -143,7 +146,6 @@ export function supervisorArguments(
   ];
 }
 
-/** Mounts what the sandbox shows. */
 export function treeArguments(paths: RootfsPaths, image: RootImage, host: Host, views: Views): string[] {
   return [
     '--bind',
@@ -164,11 +166,11 @@ export function treeArguments(paths: RootfsPaths, image: RootImage, host: Host, 
   ];
 }
 
-/** The part of an entering command line that is the same for every process of a container: it runs where process 1 has its mounts. */
+/** The constant part of an entering command line: it runs in the mount namespace of process 1. */
 export const enterArguments = (host: Host): string[] => [
   host.bwrap,
   ...ENTER_OPTIONS,
-  // What is no device node in the tree is mounted without devices.
+  // Folders other than /dev are mounted without devices in the tree.
   '--dev-bind',
   TREE,
   '/',

@@ -1,4 +1,3 @@
-/** The rootfs runtime's entry in the list of runtimes. */
 import { engineSocket, imageSettings } from '../engine/settings.ts';
 import type { RuntimeEntry } from '../entry.ts';
 

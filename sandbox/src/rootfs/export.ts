@@ -1,4 +1,4 @@
-/** Unpacks images that an engine on this node has, or can pull: it exports a container that is created and never started. */
+/** Unpacks images of this node's engine: it exports a container that is created and never started. */
 import { access } from 'node:fs/promises';
 import { ownStartMark, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
@@ -14,16 +14,15 @@ import { requireDisk, type Unpacked } from '../images/store.ts';
 import { isOwnerGone } from '../images/temporary.ts';
 import { unpackApart } from './unpack.ts';
 
-/** Its value is `pid:started` of the exporting process: an export removes the containers of those whose process is dead. */
+/** Its value is `pid:started` of the exporting process. An export removes the containers of dead processes. */
 const EXPORT_LABEL = 'swefarm.export';
 
 export type EngineImage = { digest: string; sizeBytes: number; config: Unpacked['config'] };
 
 export type ExporterOptions = {
   socketPath: string;
-  /** How the engine pulls images. */
   fetch: Fetch;
-  /** Records which of them the farm pulled; null: nothing is recorded. */
+  /** Records the pulled images; null: no record. */
   pulled: PulledImages | null;
 };
 
@@ -35,14 +34,14 @@ export class ImageExporter {
     this.#options = options;
   }
 
-  /** Opened at the first use: many nodes with this runtime have no engine. */
+  /** Opened at the first use, because many nodes with this runtime have no engine. */
   get #deps(): EngineImageDeps {
     const { socketPath, fetch, pulled } = this.#options;
     this.#opened ??= { docker: openEngine(socketPath), fetch, pulled };
     return this.#opened;
   }
 
-  /** Null when the engine does not have the image, or no engine answers. */
+  /** Null when the engine lacks the image, or no engine answers. */
   async inspect(name: string): Promise<EngineImage | null> {
     try {
       const found = await this.#deps.docker.getImage(withTag(name)).inspect();
@@ -58,11 +57,11 @@ export class ImageExporter {
     if (!(await this.#isReachable())) return null;
     await pullImage(this.#deps, name);
     const image = await this.inspect(name);
-    if (!image) throw new RolloutFailure('image_pull', `${name} was pulled and is not there`);
+    if (!image) throw new RolloutFailure('image_pull', `${name} is missing after its pull`);
     return image;
   }
 
-  /** Removes images that the farm pulled to the engine, when its disk is too full; returns how many were removed. */
+  /** Removes images that the farm pulled, when the engine's disk is too full; returns their number. */
   async evict(settings: { watermark: number; pins: readonly string[] }): Promise<number> {
     const { pulled } = this.#options;
     if (!pulled || (await pulled.list()).size === 0 || !(await this.#isReachable())) return 0;
@@ -81,7 +80,7 @@ export class ImageExporter {
     await removeOrphans(docker);
     let id: string | null = null;
     try {
-      // By digest: the name may mean another image by now.
+      // By digest, because the name may denote another image by now.
       const created = await docker.createContainer({
         Image: digest,
         Cmd: ['true'],
@@ -128,7 +127,7 @@ async function removeOrphans(docker: Docker): Promise<void> {
   }
 }
 
-/** Ignores failures: another process may be removing it, or the engine may be gone; the next export tries again. */
+/** Ignores failures: another process may be removing the container, or the engine may be gone. The next export tries again. */
 async function removeContainer(docker: Docker, id: string): Promise<void> {
   await docker
     .getContainer(id)

@@ -1,6 +1,6 @@
 /**
- * The host's own system as the lowest layer of a sandbox, for nodes without engine and images. It shows only what is
- * named here: the system folders, and a small copy of /etc without keys, accounts of people and mount tables.
+ * The host's system as the lowest layer of a sandbox, for nodes without engine and images. It shows only the system folders, and
+ * a small copy of /etc without keys, accounts of people and mount tables.
  */
 
 import { createHash } from 'node:crypto';
@@ -10,9 +10,8 @@ import { dirname, join } from 'node:path';
 import { EMPTY_CONFIG } from '../images/config.ts';
 import type { ImageStore } from '../images/store.ts';
 
-/** Shown from the host where they are folders; links (/bin → usr/bin) are recreated. */
+/** Mounted from the host where they are folders; links (/bin → usr/bin) are recreated. */
 const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
-/** Files and folders of /etc that are copied when present. */
 const ETC = [
   'alternatives',
   'bash.bashrc',
@@ -48,7 +47,7 @@ const ETC = [
   'terminfo',
   'timezone',
 ];
-/** Debian's JDKs keep their configuration here and do not start without it. */
+/** Debian's JDKs do not start without their configuration, which is here. */
 const ETC_JAVA = /^java-\d+-openjdk$/;
 const FOLDERS: readonly [path: string, mode: number][] = [
   ['home', 0o755],
@@ -64,17 +63,16 @@ const FOLDERS: readonly [path: string, mode: number][] = [
 ];
 const NOBODY = 65534;
 const FIRST_USER = 1000;
-/** Increase it when the rules above change, so that trees made by older rules are not used. */
+/** Increase it when the rules above change, so that old trees are not used. */
 const VERSION = 2;
 
 export type HostTree = {
-  /** The lowest layer. */
   tree: string;
-  /** Names of folders of the host's root that are mounted above it. */
+  /** Folders of the host's root that are mounted above it. */
   folders: string[];
 };
 
-/** Makes the lowest layer once per state of the host's /etc; the store treats it like an image. */
+/** Makes the lowest layer once for each state of the host's /etc. The store treats it like an image. */
 export async function hostTree(store: ImageStore, signal: AbortSignal): Promise<HostTree> {
   const folders = SYSTEM.filter((name) => lstatSync(`/${name}`, { throwIfNoEntry: false })?.isDirectory());
   const etc = [...ETC, ...(await readdir('/etc')).filter((name) => ETC_JAVA.test(name))];
@@ -126,7 +124,7 @@ async function build(tree: string, etc: readonly string[]): Promise<void> {
   await writeFile(join(tree, 'etc/group'), await systemAccounts('/etc/group', null));
 }
 
-/** Files that this user may not read are left out, so that they do not fail the whole copy. */
+/** Unreadable files are skipped, so that the copy does not fail. */
 async function readable(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
   if (!found) return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
@@ -134,7 +132,7 @@ async function readable(path: string): Promise<boolean> {
   return (found.mode & 0o004) !== 0 || found.uid === process.getuid?.();
 }
 
-/** Lines of the system's own accounts; accounts of people are not shown inside. */
+/** The lines of the system's accounts, without accounts of people. */
 async function systemAccounts(path: string, root: string | null): Promise<string> {
   const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => {
     const id = Number(line.split(':')[2]);
@@ -144,7 +142,6 @@ async function systemAccounts(path: string, root: string | null): Promise<string
     root === null
       ? lines
       : lines.map((line) => (line.startsWith('root:') ? `root:x:0:0:root:${root}` : line));
-  // The members of groups may be people.
-  const kept = root === null ? made.map((line) => line.split(':').slice(0, 3).join(':').concat(':')) : made;
-  return `${kept.join('\n')}\n`;
+  const shown = root === null ? made.map((line) => line.split(':').slice(0, 3).join(':').concat(':')) : made;
+  return `${shown.join('\n')}\n`;
 }

@@ -1,9 +1,9 @@
 /**
- * Names of images, as the rootfs runtime reads them:
- *   NAME[:TAG]                 in the node's store, else exported from an engine that answers (which pulls it when missing)
+ * Forms of image names in the rootfs runtime:
+ *   NAME[:TAG]                 in the node's store, else exported from an engine, which pulls a missing image
  *   docker-archive:/FILE       a file of `docker save`, plain or compressed
  *   oci:/DIR[:REF]             an OCI layout
- *   dir:/DIR                   a root file system as it is: used in place and never written; must not change meanwhile
+ *   dir:/DIR                   a root file system, used in place and never written; it must not change meanwhile
  *   host+dir:/DIR              the host's system below, the contents of DIR (opt/…, testbed/…) above; same rule
  * `dir:` and `host+dir:` take environment, folder and user from a file `/DIR.json` beside the tree: `{"Env": ["A=b"],
  * "WorkingDir": "/testbed", "User": ""}`, the `Config` of `docker inspect`.
@@ -28,25 +28,23 @@ import type { ImageExporter } from './export.ts';
 import { hostTree } from './hosttree.ts';
 import { unpackApart } from './unpack.ts';
 
-/** What a container is made of. */
+/** The layers and the configuration of a container. */
 export type RootImage = {
   config: ImageConfig;
-  /** Read-only layers, the topmost first. */
   lowers: string[];
-  /** Folders mounted above the root (`usr`), each with its own layers. */
+  /** Folders mounted above the root (`usr`), with their layers. */
   folders: { at: string; lowers: string[] }[];
 };
 
 export type RootImageDeps = {
   store: ImageStore;
-  /** Null: no engine is asked for images. */
   engine: ImageExporter | null;
-  /** Called with each freshly unpacked tree before it becomes visible; its failure does not fail the image. */
+  /** Called with each new tree before it becomes visible; a failure does not fail the image. */
   prepare(image: RootImage): Promise<void>;
 };
 
 const UNPACK_AT_ONCE = 2;
-/** For this long an engine is not asked again whether a name means another image by now. */
+/** For this long a name is not looked up in the engine again. */
 const NAME_TRUSTED_MS = 60_000;
 const NEVER_ABORTED = new AbortController().signal;
 const FORMS = /^(docker-archive|oci|dir|host\+dir):/;
@@ -55,7 +53,6 @@ export class RootImages {
   readonly #deps: RootImageDeps;
   readonly #unpacking: Semaphore = createSemaphore(UNPACK_AT_ONCE);
   readonly #preparing: SingleFlight<ReadyImage> = createSingleFlight();
-  /** By the `ref` of the ready image. */
   readonly #ready = new Map<string, RootImage>();
   readonly #trusted = new Map<string, { image: ReadyImage; until: number }>();
 
@@ -103,7 +100,7 @@ export class RootImages {
     const found = await stat(path).catch(() => null);
     if (!found) throw new RolloutFailure('image_not_found', `image ${name}: there is no ${path}`);
     const ref = kind === 'oci' ? (source.ref ?? '') : '';
-    // The key includes the file's identity: another file under the same name is another image.
+    // The key contains the file's identity, because another file under the same name is another image.
     const key = `${kind}:${await realpath(path)}:${ref}:${found.size}:${found.mtimeMs}:${found.ino}`;
     const digest = await store.digestOf(key);
     const present = digest === null ? null : await store.find(digest);
@@ -138,7 +135,7 @@ export class RootImages {
     );
   }
 
-  /** A folder used in place. @param hostBelow the host's own system is the layer below it */
+  /** A folder used in place. @param hostBelow the host's system is the layer below it */
   async #fromFolder(name: string, given: string, hostBelow: boolean): Promise<ReadyImage> {
     const path = await realpath(given).catch(() => null);
     const found = path === null ? null : await stat(path);
@@ -161,7 +158,7 @@ export class RootImages {
     return { name, digest, ref: name };
   }
 
-  /** @param storeName name under which the store finds the digest again */
+  /** @param storeName the name that the store maps to the digest */
   async #unpack(name: string, key: string, storeName: string, unpack: Unpack): Promise<ReadyImage> {
     const { store, prepare } = this.#deps;
     const unpackAndPrepare: Unpack = (partial) =>

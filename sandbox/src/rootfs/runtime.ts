@@ -1,6 +1,6 @@
 /**
- * The rootfs runtime: an unpacked image below an overlay, in namespaces of its own, with bubblewrap around it; no daemon, and
- * no root where user namespaces are allowed. Names of images: see images.ts. What is isolated and how: docs/rootfs.md.
+ * The rootfs runtime: an unpacked image below an overlay, in its own namespaces, made by bubblewrap. It needs no daemon, and no
+ * root where user namespaces are allowed. For names of images see images.ts, for isolation docs/rootfs.md.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -12,17 +12,11 @@ import { createFetch } from '../images/fetch.ts';
 import { openPulledImages } from '../images/pulledimages.ts';
 import { type ImageStore, openImageStore } from '../images/store.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
-import { explainNamespaces, isInUserNamespace, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
+import { isInUserNamespace, makeBase } from '../namespaces/host.ts';
 import { requireMountableFolder } from '../namespaces/mounts.ts';
-import {
-  imagesInUse,
-  type RuntimeSetup,
-  runtimeParts,
-  type SetupLog,
-  setUpRuntime,
-} from '../namespaces/setup.ts';
-import { tryContainer } from '../namespaces/trial.ts';
-import type { Container, Runtime, RuntimeCheck } from '../runtime.ts';
+import { imagesInUse, type RuntimeSetup, runtimeParts, setUpRuntime } from '../namespaces/setup.ts';
+import { checkRuntime, type Trial } from '../namespaces/trial.ts';
+import type { Runtime, RuntimeCheck, RuntimeLog } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { ImageExporter } from './export.ts';
 import { refreshIndex, repositoryOf } from './gitindex.ts';
@@ -31,17 +25,17 @@ import { type RootImage, RootImages } from './images.ts';
 import { startRootfs } from './start.ts';
 
 export type RootfsRuntimeOptions = {
-  /** Folder of unpacked images, which are kept and shared by the workers of this user on this node. */
+  /** Folder of unpacked images, which the workers of this user on this node share. */
   imagesDir: string;
   /** Folders of running sandboxes; on a file system that can be the upper layer of an overlay (not another overlay, not NFS). */
   scratchDir: string;
-  /** Engine from which images are exported; null or absent: no engine is asked. */
+  /** The engine from which images are exported; null or absent: none. */
   dockerSocket?: string | null;
-  /** How that engine pulls images, and when unpacked ones are evicted; default: two at once, no mirrors, none is removed. */
+  /** How that engine pulls images, and when images are evicted; default: two pulls at once, no mirrors, no evictions. */
   images?: ImageSettings;
   /** False: the watchdog enforces the limits even where control groups could be made. Default true. */
   cgroups?: boolean;
-  log?: SetupLog;
+  log?: RuntimeLog;
 };
 
 /** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */
@@ -93,7 +87,7 @@ function engineOf({ dockerSocket, images }: RootfsRuntimeOptions): ImageExporter
   });
 }
 
-/** Prepares a freshly unpacked image; a failure only makes its containers slower. */
+/** Prepares a new image; a failure only makes its containers slower. */
 async function refreshIndexOf(setup: RuntimeSetup, host: Host, image: RootImage): Promise<void> {
   const tree = image.lowers[0] as string;
   const workdir = repositoryOf(tree, image.config.workdir);
@@ -112,30 +106,25 @@ async function refreshIndexOf(setup: RuntimeSetup, host: Host, image: RootImage)
   }
 }
 
-async function checkRootfs(
+function checkRootfs(
   setup: RuntimeSetup,
   host: Host,
   store: ImageStore,
   signal: AbortSignal,
 ): Promise<RuntimeCheck> {
-  const limits = limitsOf(setup.cgroups, host.root);
-  const problems = [...setup.programs.problems];
-  let version: string | null = null;
-  if (problems.length === 0) {
-    version = await bubblewrapVersion(host.bwrap);
-    // A sandbox that shows the host's own system.
-    const start = async (): Promise<Container> => {
+  const trial: Trial = {
+    problems: setup.programs.problems,
+    version: () => bubblewrapVersion(host.bwrap),
+    start: async () => {
       const below = await hostTree(store, signal);
       const folders = below.folders.map((at) => ({ at, lowers: [`/${at}`] }));
       const image = { config: EMPTY_CONFIG, lowers: [below.tree], folders };
       return await startRootfs(setup, host, INTERNAL_SPEC, image, signal);
-    };
-    const problem = await tryContainer(start, ['/bin/sh', '-c', 'echo works >/tmp/x && cat /tmp/x'], signal);
-    if (problem !== null) problems.push(explain(problem, host.root, setup.scratchDir));
-  }
-  const usable = problems.length === 0;
-  if (usable) problems.push(...warnings(limits, host.root));
-  return { usable, version, limits, problems };
+    },
+    argv: ['/bin/sh', '-c', 'echo works >/tmp/x && cat /tmp/x'],
+    explain: (message) => explain(message, setup.scratchDir),
+  };
+  return checkRuntime(setup, trial, signal);
 }
 
 const NEVER_ABORTED = new AbortController().signal;
@@ -145,12 +134,7 @@ async function bubblewrapVersion(path: string): Promise<string> {
   return stdout.trim();
 }
 
-/** The usual cause when a trial sandbox did not start. */
-function explain(message: string, root: boolean, scratchDir: string): string {
-  const namespaces = explainNamespaces(message, root);
-  if (namespaces) return namespaces;
-  if (/unknown filesystem type|wrong fs type|overlay/i.test(message)) {
-    return `overlay mounts do not work in ${scratchDir} (${message}): modprobe overlay, kernel 5.11 or later without root, and put scratch_dir on ext4, xfs or tmpfs rather than on an overlay or a network file system`;
-  }
-  return `a trial sandbox did not start: ${message}`;
+function explain(message: string, scratchDir: string): string | null {
+  if (!/unknown filesystem type|wrong fs type|overlay/i.test(message)) return null;
+  return `overlay mounts do not work in ${scratchDir} (${message}): modprobe overlay, kernel 5.11 or later without root, and put scratch_dir on ext4, xfs or tmpfs rather than on an overlay or a network file system`;
 }

@@ -1,4 +1,4 @@
-/** Starts one sandbox of the rootfs runtime: overlays over an unpacked image, in namespaces that bubblewrap makes. */
+/** Starts one sandbox: overlays over an unpacked image, in namespaces that bubblewrap makes. */
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { resolveInside } from '../images/treepath.ts';
@@ -31,7 +31,7 @@ export async function startRootfs(
   const id = newSandboxId('rootfs');
   const paths = pathsOf(join(setup.scratchDir, id));
   const plan: LaunchPlan = {
-    // Without root the only user inside is 0, which is the user of the worker.
+    // Without root the only user inside is 0, which is the worker's user.
     account: host.root ? readAccount(image) : { uid: 0, gid: 0, home: '/root' },
     folders: foldersOf(paths, image, host),
     layers: layersOf(paths, image, host),
@@ -50,7 +50,7 @@ export async function startRootfs(
   return launchSandbox(setup, id, spec, plan, signal);
 }
 
-/** Like engines, makes the working folder when the image does not have it. */
+/** Makes the working folder when the image does not have it, as engines do. */
 async function makeWorkdir(folder: string, image: RootImage, workdir: string): Promise<void> {
   if (workdir === '/' || image.lowers.some((lower) => resolveInside(lower, workdir) !== null)) return;
   const path = join(folder, 'upper-root', workdir);

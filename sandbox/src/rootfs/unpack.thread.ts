@@ -1,6 +1,6 @@
 /**
- * The body of an unpacking process: opens the source, writes its layers into one tree, answers once. It ends with the worker that started
- * it. Its name ends as a thread's does, because such files are compiled to files of their own.
+ * The unpacking process: opens the source, writes its layers into one tree, sends one reply. It ends with its worker. The name
+ * ends in `.thread` because such files are bundled separately.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ async function unpack({ source, partial, owners }: UnpackTask): Promise<Unpacked
   const writer = new TreeWriter(join(partial, 'tree'), owners);
   if (source.kind === 'export') {
     const container = openEngine(source.socketPath).getContainer(source.container);
-    // The stream is read directly: a wrapper would drop what it had not passed on when the connection closes.
+    // The stream is read directly: a wrapper would lose buffered data when the connection closes.
     await writer.layer((await container.export()) as Readable);
     return { ...source.known, bytes: writer.bytes };
   }
@@ -33,7 +33,7 @@ async function unpack({ source, partial, owners }: UnpackTask): Promise<Unpacked
 const answer = (reply: UnpackReply): void => void process.send?.(reply);
 
 process.once('disconnect', () => process.exit());
-// A terminal signals every process of its group; only the worker decides when this one ends.
+// A terminal signals all processes of its group; only the worker ends this one.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 process.once('message', (task) => {
   unpack(task as UnpackTask).then(

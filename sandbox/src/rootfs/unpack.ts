@@ -1,6 +1,6 @@
 /**
- * Runs one unpacking in a process of its own: files are written synchronously there, and the event loop stays free. In a thread, what an
- * image of any size took of the allocator's memory would stay with the worker for as long as it lives: 40 MiB.
+ * Runs one unpacking in its own process, which writes files synchronously. A thread would leave up to 40 MiB of allocated memory
+ * with the worker.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -11,17 +11,16 @@ export type UnpackTask = {
   source:
     | { kind: 'docker-archive'; path: string }
     | { kind: 'oci'; path: string; ref: string | null }
-    /** A container made from the image, exported by its engine; digest and configuration are already known. */
+    /** A container of the image, exported by its engine; digest and configuration are known. */
     | { kind: 'export'; socketPath: string; container: string; known: Pick<Unpacked, 'digest' | 'config'> };
-  /** Folder of the partial image: the tree goes to `tree`, everything else is removed at the end. */
+  /** Folder of the partial image. The tree goes to `tree`; all other files are removed at the end. */
   partial: string;
-  /** Keep the owners of the entries. */
   owners: boolean;
 };
 
 export type UnpackReply = { done: Unpacked } | { message: string; code: string | null };
 
-/** Throws an Error with the code of the system call that failed, if one did; ends at once when aborted. Nothing is written afterwards. */
+/** Throws an Error with the code of the failed system call, if any. After an abort nothing more is written. */
 export async function unpackApart(task: UnpackTask, signal: AbortSignal): Promise<Unpacked> {
   signal.throwIfAborted();
   const child = fork(fileURLToPath(new URL('./unpack.thread.ts', import.meta.url)), {
@@ -43,7 +42,7 @@ export async function unpackApart(task: UnpackTask, signal: AbortSignal): Promis
     return await untilAborted(unpacked, signal);
   } finally {
     child.kill('SIGKILL');
-    // A process that could not be started has no end.
+    // A process that could not be started has no exit event.
     if (child.pid !== undefined) await ended.promise;
   }
 }

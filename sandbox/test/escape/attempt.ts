@@ -1,4 +1,4 @@
-/** What an attempt to leave a sandbox, or to harm the node from inside, is; and how most are made. */
+/** An attempt to leave a sandbox, or to harm the node from inside. */
 import type { Shell } from '../../src/command.ts';
 import type { Container, ContainerSpec, Limits } from '../../src/runtime.ts';
 import { NEVER, PATH, TEST_IMAGE_MARKER } from '../subject.ts';
@@ -6,14 +6,14 @@ import type { Host } from './host.ts';
 
 export type Attempt = {
   name: string;
-  /** Left to `npm run ci:full`. */
+  /** Runs only in `npm run ci:full`. */
   slow?: true;
   network?: ContainerSpec['network'];
   limits?: Partial<Limits>;
   run(sandbox: { container: Container; shell: Shell; host: Host }): Promise<string | null>;
 };
 
-/** A Python program inside; what it prints after GOT is what it got. It has `libc` with errno, and the way to try a call. */
+/** A Python program in the sandbox. The text after GOT is its gain. It has `libc` with errno, and a function that tries a call. */
 export async function python(
   container: Container,
   program: string,

@@ -1,6 +1,6 @@
 /**
- * Ways out of a sandbox, and ways to use up the node from inside, as data. Each says what it got, or null when it was held.
- * Only ever run where the test image's marker is: on a real machine some of them would do what they try.
+ * Attempts to leave a sandbox, or to exhaust the node from inside, as data. Each returns its gain, or null when it failed. They
+ * run only with the test image's marker, because some would harm a real machine.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { takePatch } from '../../src/snapshot.ts';
@@ -152,7 +152,7 @@ call("iopl", 3)`,
       const command = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99; rm /etc/passwd /etc/group; mkfifo /etc/passwd /etc/group`;
       await shell.run(command, { timeoutMs: 10_000, maxOutputBytes: 1_000, signal: NEVER });
       const options = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
-      // Refused, by engines that read them.
+      // Engines that read them refuse.
       const ended = await container.exec(['true'], options).catch(() => null);
       return ended?.timedOut ? 'an exec that does not end' : null;
     },
@@ -306,7 +306,7 @@ except OSError as error: pass`,
       const forge = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99; ${wait('honest')}; for i in 1 2 3 4 5 6 7 8; do for p in /proc/[0-9]*; do case $p in /proc/1|/proc/$$) ;; *) { echo forged > $p/fd/1; } 2>/dev/null & ;; esac; done; sleep 0.2; done; touch /tmp/forged`;
       await container.exec(['sh', '-c', forge], options);
       const result = await honest;
-      // The exit code is the runtime's in any case.
+      // The exit code comes from the runtime.
       if (result.exitCode !== 5) return `exit code ${result.exitCode}`;
       return result.output.includes('forged') ? 'forged output' : null;
     },

@@ -1,4 +1,4 @@
-/** The suite on Docker and the light runtime; in `npm run ci:full` on every runtime, with the slow attempts. */
+/** The escape suite on Docker and the rootfs runtime; in `npm run ci:full` on every runtime, with the slow attempts. */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

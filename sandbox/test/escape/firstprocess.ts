@@ -1,8 +1,8 @@
-/** Ways to end the sandbox by its process 1, which has the uid of the commands on every runtime. */
+/** Attempts to end the sandbox by its process 1, which has the commands' uid in every runtime. */
 import { NEVER, TEST_IMAGE_MARKER } from '../subject.ts';
 import type { Attempt } from './attempt.ts';
 
-/** Says `done` at the end, and nothing else when every call was refused or changed nothing. */
+/** Prints `done` at the end, and nothing else when every call was refused or without effect. */
 const END_FIRST = `import ctypes, os, resource, signal, sys, threading, time
 assert os.path.exists("${TEST_IMAGE_MARKER}")
 libc = ctypes.CDLL(None, use_errno=True)
@@ -55,12 +55,12 @@ export const FIRST_PROCESS: readonly Attempt[] = [
       const ended = await shell
         .run('python3 /tmp/first.py', options)
         .catch((error: unknown) => String(error));
-      const said = typeof ended === 'string' ? ended : ended.head.toString();
-      // It does more only now, such as the fork that a limit refuses.
+      const output = typeof ended === 'string' ? ended : ended.head.toString();
+      // The effect appears only now, such as a refused fork.
       await container.exec(['true'], options).catch(() => undefined);
       const state = await container.state();
-      if (state !== 'running') return `${state}: ${said}`;
-      return said.includes('done') ? null : said;
+      if (state !== 'running') return `${state}: ${output}`;
+      return output.includes('done') ? null : output;
     },
   },
 ];

@@ -1,4 +1,4 @@
-/** What the attempts aim at: a service on every address of the host, an abstract socket, and a file, all of this test's own. */
+/** The targets of the attempts: a service on every address of the host, an abstract socket, and a file, all of this test. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ export type Host = AsyncDisposable & {
   secretFile: string;
   secretName: string;
   secret: string;
-  /** The file is as it was. */
+  /** The file is unchanged. */
   unharmed(): Promise<boolean>;
 };
 

@@ -1,4 +1,4 @@
-/** What is not held, by name: each line is checked, so that the list neither hides a new hole nor keeps an old one. */
+/** Attempts that are known to succeed. Each line is checked, so that the list is complete and current. */
 import type { Runtime } from '../../src/runtime.ts';
 
 type Known = Partial<Record<Runtime['name'], string>>;

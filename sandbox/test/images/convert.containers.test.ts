@@ -1,6 +1,6 @@
 /**
- * `swefarm images convert` by a real Apptainer, from an engine and from an archive, as a person would: whole or not there, also
- * when it is killed in the middle; what it made is checked by its digest and runs.
+ * `swefarm images convert` by a real Apptainer, from an engine and from an archive. A file is complete or absent, even after a
+ * kill; its digest is checked, and the runtime starts it.
  */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -36,7 +36,7 @@ const row = (image: string, id: string) => ({
 
 type Line = { image: string; status: string; path?: string; bytes?: number; digest?: string; error?: string };
 
-/** Exit code and lines of `swefarm images ACTION` over images of these names. */
+/** Exit code and lines of `swefarm images ACTION` for these images. */
 async function images(action: string, names: readonly string[], more: readonly string[] = []) {
   const dataset = join(folder, `${newId()}.jsonl`);
   await writeFile(
@@ -62,8 +62,8 @@ describeUnless(noApptainer(), 'convert', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('killed in the middle: nothing is taken for whole, and the next run makes it', async () => {
-    // Apptainer that has written a part, and then takes for ever.
+  it('after a kill no partial file appears, and the next run converts the image', async () => {
+    // An Apptainer that writes a part and then hangs.
     const slow = join(folder, 'slow');
     const script = `#!/bin/bash
 [ "$1" != --version ] || exit 0
@@ -86,7 +86,7 @@ exec sleep 600`;
       lines: [{ image: name, status: 'absent', path: sif }],
     });
 
-    // A lock that nobody renews is taken over after a while: that while ago it was renewed last.
+    // A lock without renewals expires; its last renewal was before that.
     await utimes(`${sif}.lock`, 1, 1);
     const made = await images('convert', [name]);
     expect(made, made.stderr).toMatchObject({
@@ -100,17 +100,17 @@ exec sleep 600`;
     expect(await readdir(join(folder, 'state/images/converting'))).toEqual([]);
   });
 
-  it('is what the runtime starts', async () => {
+  it('makes files that the runtime starts', async () => {
     const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
     await using runtime = await apptainerRuntime({ ...places, templates: [env.SWEFARM_APPTAINER_IMAGES] });
     const image = await runtime.ensureImage(name, NEVER);
     await using container = await runtime.start(spec(image, { workdir: '/' }), NEVER);
     const options = { timeoutMs: 30_000, maxOutputBytes: 1_000, signal: NEVER };
-    const said = await container.exec(['/bin/bash', '-c', 'echo it runs'], options);
-    expect(said.output.toString()).toBe('it runs\n');
+    const result = await container.exec(['/bin/bash', '-c', 'echo it runs'], options);
+    expect(result.output.toString()).toBe('it runs\n');
   });
 
-  it('is known by its digest', async () => {
+  it('checks files by their digests', async () => {
     const look = (verify: boolean) => inspectSifFiles([env.SWEFARM_APPTAINER_IMAGES]).look(name, verify, []);
     expect(await look(true)).toMatchObject({ status: 'present', path: sif });
     await using file = await open(sif, 'r+');
@@ -121,14 +121,14 @@ exec sleep 600`;
     expect(await look(true)).toMatchObject({ status: 'changed', error: expect.stringContaining(sif) });
   });
 
-  it('an archive needs no engine; what cannot be made says why, each in one line', async () => {
+  it('converts archives without an engine, and reports each failure in one line', async () => {
     const archive = join(folder, 'saved.tar');
     await run('docker', ['save', '--output', archive, name]);
     const none = join(folder, 'none.tar');
     await mkdir(join(folder, 'other'));
     const { code, lines } = await images('convert', [
       ...[`docker-archive:${archive}`, `docker-archive:${none}`],
-      // Of the same name as what is there, and something else.
+      // The same name as the existing one, with other content.
       ...[name, `elsewhere/${short}:latest`],
     ]);
     expect(code).toBe(10);

@@ -1,4 +1,7 @@
-/** Images on a real engine, from a registry that counts and fails: fetched once, patiently, from mirrors; removed when room is short. */
+/**
+ * Images on a real engine, from a registry that limits rates and fails: pulled once, with retries, from mirrors; evicted when
+ * the disk is full.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +10,7 @@ import { ensureDocker, startRegistry } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { evictPulled } from '../../src/engine/evict.ts';
-import { createEngineImages } from '../../src/engine/images.ts';
+import { createEnsureImage } from '../../src/engine/images.ts';
 import { createFetch, type Fetch, readMirrors } from '../../src/images/fetch.ts';
 import { openPulledImages } from '../../src/images/pulledimages.ts';
 import { ImageExporter } from '../../src/rootfs/export.ts';
@@ -49,10 +52,10 @@ async function anImage(): Promise<string> {
 function aSource(mirrors: string[] = [], registryAuth: string[] = []) {
   const pulled = openPulledImages(join(folder, `${newId()}.json`));
   const fetch = createFetch({ atOnce: 2, mirrors: readMirrors(mirrors), registryAuth });
-  return { pulled, ensure: createEngineImages({ docker, fetch, pulled }).ensure };
+  return { pulled, ensure: createEnsureImage({ docker, fetch, pulled }) };
 }
 
-test('many ask, the registry refuses at first: one pull, waited for, and its digest is written down', async () => {
+test('many callers share one pull, which is retried and recorded with its digest', async () => {
   const name = `${registry.address}/${await anImage()}`;
   const { pulled, ensure } = aSource();
   registry.fault('limited', 1);
@@ -61,7 +64,7 @@ test('many ask, the registry refuses at first: one pull, waited for, and its dig
   expect((await pulled.list()).get(name)).toMatchObject({ digest: ready[0]?.digest });
 });
 
-test('a body that was cut is no image', async () => {
+test('an incomplete body is no image', async () => {
   const name = `${registry.address}/${await anImage()}`;
   const { pulled, ensure } = aSource();
   registry.fault('cut', 100);
@@ -71,7 +74,7 @@ test('a body that was cut is no image', async () => {
   await expect(ensure(name, open)).resolves.toMatchObject({ pulled: true });
 });
 
-test('a mirror is asked first, and its image has the name that was asked for', async () => {
+test('an image of a mirror gets the requested name', async () => {
   const name = await anImage();
   const { ensure } = aSource([`nowhere.example/=${registry.address}/`]);
   made.push(`nowhere.example/${name}`);
@@ -79,7 +82,7 @@ test('a mirror is asked first, and its image has the name that was asked for', a
   await expect(ensure(`nowhere.example/${name}`, open)).resolves.not.toMatchObject({ pulled: true });
 });
 
-test('a registry that asks who pulls gets the credentials of the file, and refuses without', async () => {
+test('a registry with authentication gets the credentials of the file', async () => {
   await using own = await startRegistry('farm:secret');
   const name = `t-${newId().toLowerCase()}`;
   own.add(name, await layerOf([{ name: 'file', content: name }]));
@@ -92,7 +95,7 @@ test('a registry that asks who pulls gets the credentials of the file, and refus
   expect((await aSource([], [path]).ensure(image, open)).name).toBe(image);
 });
 
-test('the light runtime fetches through the engine: from a mirror, few at once, and it is written down', async () => {
+test('the rootfs runtime pulls by the engine: from a mirror, few at once, recorded', async () => {
   const names = await Promise.all(Array.from({ length: 4 }, anImage));
   made.push(...names.map((name) => `nowhere.example/${name}`));
   const pulled = openPulledImages(join(folder, `${newId()}.json`));
@@ -116,7 +119,7 @@ test('the light runtime fetches through the engine: from a mirror, few at once, 
   });
 });
 
-test('room is made with what the farm brought; what is pinned, in use or another’s stays', async () => {
+test('only unused, unpinned images that the farm pulled are evicted', async () => {
   const names = await Promise.all(
     Array.from({ length: 4 }, async () => `${registry.address}/${await anImage()}`),
   );
@@ -130,7 +133,7 @@ test('room is made with what the farm brought; what is pinned, in use or another
     Labels: { swefarm_test: '1' },
   });
   try {
-    // All of them rest for long already.
+    // All are unused for a long time.
     const old = {
       ...pulled,
       list: async () => new Map([...(await pulled.list())].map(([n, e]) => [n, { ...e, used_at: 0 }])),

@@ -1,4 +1,4 @@
-/** Makes layers for tests from entries: a path and its content. */
+/** Makes layers from entries: a path and its content. */
 import tar, { type Header } from 'tar-stream';
 
 export type LayerEntry = { name: string; content?: string } & Omit<Partial<Header>, 'name'>;
