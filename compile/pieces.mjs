@@ -8,9 +8,9 @@ import { build, transform } from 'esbuild';
 import { nameOf } from '../shared/bin/compiled.mjs';
 
 export const ROOT = resolve(import.meta.dirname, '..');
-/** Where our own sources lie; all else that is compiled comes from node_modules. The others of the workspace are for tests and dashboards. */
+/** Where our own sources lie; all else that is compiled comes from node_modules. The testkit is for tests only. */
 export const PACKAGES = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')).workspaces.filter(
-  (name) => name !== 'testkit' && name !== 'dashboards',
+  (name) => name !== 'testkit',
 );
 /** Threads are files of their own, known by their name; `shared/src/imports.test.ts` holds that no other file is started. */
 const THREAD = /(^|[./])thread\.ts$/;

@@ -25,7 +25,6 @@ const MAY: Record<string, readonly string[]> = {
   producer: ['shared', 'policy', 'grading', 'datasets', 'runs', 'trajectories', 'gateway'],
   worker: ['shared', 'policy', 'sandbox', 'grading'],
   testkit: ['shared', 'grading'],
-  dashboards: ['shared'],
   bench: [...LIBRARIES, 'worker', 'producer', 'testkit'],
 };
 
