@@ -25,11 +25,11 @@ async function answers(ending: Ending, failing: number, gateway_mask_sample: 'ho
   return { status: reply.status, said: error?.code ?? reward, seen: seen.length };
 }
 
-test('a read that fails twice is made again, and the rollout is not', async () => {
+test('an artifact read is retried twice, and the rollout does not run again', async () => {
   expect(await answers(judged(1), 2, 'ignored')).toEqual({ status: 200, said: 1, seen: 1 });
 });
 
-test('what cannot be read is infrastructure to a trainer, judged or to be masked, unless it is not needed', async () => {
+test('an unreadable artifact is an infrastructure failure if the trainer needs it', async () => {
   const unreadable = { status: 503, said: 'artifact_unreadable', seen: 1 };
   expect(await answers(judged(0), 3, 'ignored')).toEqual(unreadable);
   expect(await answers(withheld, 3, 'honoured')).toEqual(unreadable);

@@ -21,7 +21,7 @@ async function finish(farm: Farm): Promise<void> {
   }
 }
 
-test('a rollout whose job cannot be queued is taken up by the same request again, and is no second one', async () => {
+test('a repeated request takes over a rollout whose job could not be queued', async () => {
   const server = await startRedis();
   onTestFinished(() => server[Symbol.asyncDispose]());
   await server.cli('ACL', 'SETUSER', 'gw', 'on', '>gw-password', '~*', '+@all');
@@ -51,7 +51,7 @@ test('a rollout whose job cannot be queued is taken up by the same request again
   expect(await farm.calls.count()).toEqual({ held: 0, orphaned: 0 });
 });
 
-test('connections to Redis that break in any moment of a post leave one rollout for each', async () => {
+test('a post makes one rollout although connections to Redis break at any moment', async () => {
   const proxy = await startFaultProxy({ target: redisUrl() });
   onTestFinished(() => proxy[Symbol.asyncDispose]());
   const direct = testConfig();

@@ -18,7 +18,7 @@ const { policy_base_url, policy_model_name, responses_create_params, agent_ref, 
 const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
 const SUBMISSION = { instances: [instance], group_size: 3, run: RUN };
 
-test('the document is valid OpenAPI, for whoever has a token', async () => {
+test('the document is valid OpenAPI, and needs a token', async () => {
   const { url } = await testGateway();
   expect((await fetch(`${url}/v1/openapi.json`)).status).toBe(401);
   const document = await fetchDocument(url);
@@ -90,7 +90,7 @@ async function gatewayOfThree() {
 
 const token = 'token-of-trainer';
 
-test('what a gateway answers is what the document declares', { timeout: 120_000 }, async () => {
+test('answers of the gateway match the document', { timeout: 120_000 }, async () => {
   const { url, farm, config } = await gatewayOfThree();
   const document = await fetchDocument(url, token);
   const contract = createContract(document);

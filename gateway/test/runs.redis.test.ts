@@ -11,7 +11,7 @@ import { POLICY, post, row } from './gym.ts';
 const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
 const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
 
-test('a run is submitted, followed, cancelled and read without another door', async () => {
+test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   const { url, farm } = await testGateway();
   const get = async (path: string) => {
     const reply = await fetch(`${url}${path}`, { headers: bearer() });
@@ -83,7 +83,7 @@ test.each([
   expect([reply.status, error.field, error.message !== '']).toEqual([status, field, true]);
 });
 
-test('rows of families that have no column instance_id get the ids that a dataset file gives them', async () => {
+test('rows without a column instance_id get the ids that a dataset file gives them', async () => {
   const { url, farm } = await testGateway();
   // What needs the files of its family is a setting of serve.
   const rows = Object.values(FAMILY_ROWS).filter(
@@ -103,7 +103,7 @@ test('rows of families that have no column instance_id get the ids that a datase
   expect(ids.toSorted()).toEqual(instances.map(({ instance_id }) => instance_id).toSorted());
 });
 
-test('options of a collection are refused with what to do in their place', async () => {
+test('options of a collection are refused with the alternative', async () => {
   const { url } = await testGateway();
   for (const [option, remedy] of [
     [{ until_resolved: 1 }, /swefarm submit --output FILE/],

@@ -8,7 +8,7 @@ import { gate, startTrainer } from './trainer.ts';
 const rewards = (samples: readonly { reward: number | null }[]): (number | null)[] =>
   samples.map(({ reward }) => reward);
 
-test('a group of 4 with one failure runs 5 rollouts: its 503 comes after the answers of its siblings', async () => {
+test('a group of 4 with one failure runs 5 rollouts: its 503 follows the answers of its siblings', async () => {
   const rest = gate();
   const { player, send, statuses } = await startTrainer(async (nth) => {
     if (nth === 1) return failed('policy_unauthorized');
@@ -28,7 +28,7 @@ test('a group of 4 with one failure runs 5 rollouts: its 503 comes after the ans
   expect(player.seen).toHaveLength(5);
 });
 
-test('weights that move while a group is under way cost no rollout; an equal row after its answer is a new one', async () => {
+test('a weight update during a group costs no rollout; an equal row after its answer is new', async () => {
   const rest = gate();
   const back = gate();
   const { url, farm, player, send, statuses } = await startTrainer(
@@ -73,7 +73,7 @@ test('weights that move while a group is under way cost no rollout; an equal row
   expect(player.seen).toHaveLength(10);
 });
 
-test('a row that nobody sent again within the grace is not given to an equal row of a later step', async () => {
+test('an equal row of a later step does not take over a rollout after the grace', async () => {
   const rest = gate();
   const { player, send, statuses } = await startTrainer(
     async (nth) => {
@@ -96,7 +96,7 @@ test('a row that nobody sent again within the grace is not given to an equal row
   expect(new Set(ids).size).toBe(3);
 });
 
-test('a row that is refused for any reason ends the stream too: its siblings are taken up when they are sent again', async () => {
+test('a refused row ends the stream too: its siblings are taken over when sent again', async () => {
   const rest = gate();
   const { player, send, statuses } = await startTrainer(
     async () => {
@@ -116,7 +116,7 @@ test('a row that is refused for any reason ends the stream too: its siblings are
   expect(player.seen).toHaveLength(2);
 });
 
-test('siblings that run for too long are not waited for, and rows that are sent again take up their rollouts', async () => {
+test('a failure does not wait for long siblings, and repeated rows take over their rollouts', async () => {
   const rest = gate();
   const at = await startTrainer(
     async (nth) => {
@@ -140,7 +140,7 @@ test('siblings that run for too long are not waited for, and rows that are sent 
   expect(await at.farm.calls.count()).toEqual({ held: 0, orphaned: 0 });
 });
 
-test('two groups of one prompt at once never share a rollout, whichever of them fails', async () => {
+test('two simultaneous groups of one prompt never share a rollout', async () => {
   const rest = gate();
   const { player, send } = await startTrainer(
     async (nth) => {

@@ -52,7 +52,7 @@ const keyOf = async (farm: Farm, runId: string) => {
   return ref ? await farm.secrets.get(ref) : null;
 };
 
-test('the key that a run gets is for the origins of the operator, whatever policy the caller names', async () => {
+test('the key of a run is for the origins of the operator, whatever policy the caller names', async () => {
   const { ask, farm } = await tenants();
   const submit = async (policy: object) => {
     const { status, body } = await ask('stranger', 'POST', '/v1/runs', {
@@ -71,7 +71,7 @@ test('the key that a run gets is for the origins of the operator, whatever polic
   expect(await submit({ urls: [OPERATOR, 'http://attacker/v1'] })).toBeNull();
 });
 
-test('only who was given a policy says what it serves; a trainer does around a weight update, a stranger cannot', async () => {
+test('only callers with a policy set its state', async () => {
   const { ask, farm } = await tenants();
   const update = { state: 'updating', endpoints: ['http://attacker/v1', OPERATOR] };
   const put = async (who: string, name: string) =>
@@ -174,7 +174,7 @@ test.each<[string, Partial<ProducerConfig>, object, string, string]>([
   },
 );
 
-test('sessions, held calls and instances are held to the same ceilings', async () => {
+test('sessions, calls and instances have the same ceilings', async () => {
   const { ask, farm } = await tenants({ max_network: 'none', max_cpus: 1 });
   const session = { request_id: 'r', instance };
   const over = [
@@ -224,7 +224,7 @@ test('the size of a run is bounded by instances, by group and by both', async ()
   ]);
 });
 
-test('validation is for whom the operator lets, a session for nobody who submits', async () => {
+test('only callers that the operator allows submit validation, and none submits a session', async () => {
   const { ask } = await tenants();
   const as = async (who: string, kind: string) => {
     const { status, body } = await ask(who, 'POST', '/v1/runs', submission({ kind }));
@@ -240,7 +240,7 @@ test('validation is for whom the operator lets, a session for nobody who submits
   expect((await fetch(`${alone.url}/v1/runs`, { method: 'POST', headers, body })).status).toBe(201);
 });
 
-test('a caller has so many rollouts in flight, however it asks, and room again with each result; others have their own', async () => {
+test('a caller has a quota of rollouts in flight, which each result frees; others have their own', async () => {
   const { ask, farm, url } = await tenants({}, ', max_in_flight: 4');
   const submit = async (group_size: number, who = 'stranger', more: object = {}) =>
     await ask(who, 'POST', '/v1/runs', submission(more, { group_size }));
@@ -275,7 +275,7 @@ test('a caller has so many rollouts in flight, however it asks, and room again w
   expect((await Promise.all(calls)).toSorted()).toEqual([429, 429, 'held']);
 });
 
-test('a token has so many requests in a minute, probes aside', async () => {
+test('a token has a quota of requests a minute, without probes', async () => {
   const { ask, url } = await tenants({}, ', max_requests_per_minute: 3');
   const statuses = [];
   for (let count = 0; count < 5; count++) statuses.push((await ask('stranger', 'GET', '/v1/runs')).status);

@@ -90,11 +90,11 @@ const TRAJECTORIES: Rooms = {
   reports: ['', 'formats', 'output', 'scaling'],
 };
 
-// Only the rooms of HTTP know HTTP: sessions and the page's data know nothing of it.
+// The page's data does not depend on HTTP.
 const GATEWAY: Rooms = {
-  sessions: [],
   page: [],
-  access: ['sessions'],
+  access: [],
+  sessions: ['access'],
   calls: ['access'],
   routes: ['access', 'calls', 'page', 'sessions'],
   '': ['access', 'calls', 'page', 'routes'],

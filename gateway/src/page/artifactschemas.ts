@@ -1,4 +1,4 @@
-/** Trajectories and artifacts as JSON: packed numbers are lists, bytes are base64 (`trajectories/src/output/plainjson.ts`). */
+/** Schemas of trajectories and artifacts as JSON: lists of numbers, bytes in base64 (`trajectories/src/output/plainjson.ts`). */
 import { ExitStatus, Message, Report, RewardFacts, Sampling, Seconds } from '@swefarm/shared';
 import { z } from 'zod';
 
@@ -67,7 +67,7 @@ export const TrajectoryBody = z.object({
   contiguous: z.boolean().optional(),
 });
 
-/** A turn on the page: its token ids are asked for apart. */
+/** A turn on the page, which requests token ids separately. */
 export const PageTurnBody = TurnBody.omit({ tokens: true }).extend({
   token_count: z.number().int().nullable(),
 });
