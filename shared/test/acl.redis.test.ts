@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeCertificates, type SecuredRedis, startRedis, startSecuredRedis } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { aclUser, type Farm, type FarmRole, openFarm } from '../src/index.ts';
+import { aclUser, type Farm, openFarm } from '../src/index.ts';
 import { silentLog } from '../src/processes/log.ts';
 import { connectRedis } from '../src/redis/connect.ts';
+import type { FarmRole } from '../src/redis/farm.ts';
 import { testConfig } from './farm.ts';
 import { aWorld, BOTH, CALLS } from './farmcalls.ts';
 
@@ -147,7 +148,7 @@ test('TLS: the right authority lets in, another one and the plain protocol are t
     message: expect.stringMatching(/redis_tls_ca/),
   });
   const toPlain = `rediss://localhost:${plain.port}`;
-  await expect(over(toPlain, tls.ca)).rejects.toThrow(/redis:\/\/ where it speaks no TLS/);
+  await expect(over(toPlain, tls.ca)).rejects.toThrow(/redis:\/\/ for a server without TLS/);
   const toTls = secured.url.replace('rediss:', 'redis:');
-  await expect(over(toTls, null)).rejects.toThrow(/rediss:\/\/ where it speaks TLS/);
+  await expect(over(toTls, null)).rejects.toThrow(/rediss:\/\/ for a server with TLS/);
 });

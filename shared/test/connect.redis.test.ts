@@ -83,7 +83,7 @@ test('a worker waits at start for a Redis that refuses writes, and says so once'
   await redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '0');
   await using farm = await opening;
   expect(farm.id).not.toBe('');
-  expect(said).toEqual([expect.stringMatching(/refuses for now: NOREPLICAS.* Trying again for 60 s\.$/)]);
+  expect(said).toEqual([expect.stringMatching(/refuses commands: NOREPLICAS.* Retrying for 60 s\.$/)]);
 });
 
 test('a producer waits as long as it is told, says once that it does, and tells what was wrong in the end', async () => {
@@ -94,7 +94,7 @@ test('a producer waits as long as it is told, says once that it does, and tells 
     onWait: (text) => said.push(text),
   });
   await expect(opening).rejects.toMatchObject({ code: 'redis_unreachable' });
-  expect(said).toEqual([expect.stringMatching(/^Redis does not answer at .* Trying again for 0\.6 s\.$/)]);
+  expect(said).toEqual([expect.stringMatching(/^Redis does not answer at .* Retrying for 0\.6 s\.$/)]);
 });
 
 test('kill -9 of Redis and a restart lose nothing that was answered; worker and collector go on by themselves', async () => {
@@ -146,7 +146,7 @@ test('a leader that was made a replica answers on: its clients find the new one'
   const refused = worker.commit(record, testResult(record.run_id, 0));
   await expect(refused).rejects.toMatchObject({
     code: 'redis_unreachable',
-    message: expect.stringContaining('refuses for now: READONLY'),
+    message: expect.stringContaining('refuses commands: READONLY'),
   });
   expect(await worker.commit(record, testResult(record.run_id, 0))).toMatchObject({ status: 'committed' });
   expect((await worker.results.read(record.run_id, '0')).results).toHaveLength(1);

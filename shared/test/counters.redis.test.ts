@@ -1,15 +1,14 @@
 import { bareFacts } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import {
-  MODEL_LIMIT,
   openFarm,
   outcomeFamilies,
   PolicyConfig,
   renderFamilies,
-  VERSION_WINDOW,
   versionFamilies,
   vitalFamilies,
 } from '../src/index.ts';
+import { MODEL_LIMIT, VERSION_WINDOW } from '../src/metrics/outcomes.ts';
 import { claimed, nth, testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
 
 const NONE = { resolved: null, reward: null, exit_status: null } as const;

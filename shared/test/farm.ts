@@ -1,8 +1,8 @@
 /** What the tests with a real Redis share: a farm with a prefix of its own, records and results to fill it. */
 import { bareInstance, bareRun } from '@swefarm/testkit';
+import type { CommonConfig } from '../src/config/keys.ts';
 import {
   type AttemptName,
-  type CommonConfig,
   type Farm,
   type Instance,
   loadConfig,

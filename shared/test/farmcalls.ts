@@ -1,6 +1,7 @@
 /** Each call of the farm, who may make it, and the run, session and call that it is tried on. */
 import { expect } from 'vitest';
-import { encodeArtifact, type Farm, type FarmRole, newId, type RunRecord, Secret } from '../src/index.ts';
+import { encodeArtifact, type Farm, newId, type RunRecord, Secret } from '../src/index.ts';
+import type { FarmRole } from '../src/redis/farm.ts';
 import { nth, testInstance, testResult, testRun } from './farm.ts';
 
 const ITEM = 'a__b.c-1';

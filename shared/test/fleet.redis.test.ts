@@ -58,7 +58,7 @@ describe('Sentinels', () => {
     });
     const [, replica] = fleet.nodes;
     const asReplica = open(fleet.url.replace(/@.*/, `@127.0.0.1:${replica?.port}`).replace('+sentinel', ''));
-    await expect(asReplica).rejects.toThrow(/is a replica of 127\.0\.0\.1:\d+ and takes no writes/);
+    await expect(asReplica).rejects.toThrow(/is a replica of 127\.0\.0\.1:\d+ and accepts no writes/);
   });
 
   test('a failover: worker and producer find the new master, with what was in step', async () => {

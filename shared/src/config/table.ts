@@ -12,7 +12,6 @@ This page is generated from \`shared/src/config/keys.ts\`: \`npm run docs:config
 
 type Keys = Readonly<Record<string, ConfigKey<unknown>>>;
 
-/** The whole of docs/configuration.md. */
 export function configurationPage(): string {
   const sections: [string, Keys][] = [
     ['Producer and worker', COMMON_KEYS],
@@ -41,7 +40,7 @@ function table(keys: Keys): string {
 }
 
 if (import.meta.main) {
-  // Fails when a default does not pass its own schema, before the page shows it.
+  // Checks the defaults by their schemas.
   loadConfig('worker', { env: {} });
   process.stdout.write(configurationPage());
 }

@@ -50,7 +50,7 @@ test('a place for everybody will do for scratch, and only there', async () => {
   expect(await ownFolder(place, SCRATCH)).toBe(place);
   expect(await modeOf(place)).toBe('1777');
   await expect(ownFolder(place, { setting: 'images_dir' })).rejects.toMatchObject(
-    refused(/^images_dir: \S+ is a place for everybody.*set images_dir to a folder of your own/),
+    refused(/^images_dir: \S+ is a shared directory.*set images_dir to a folder of your own/),
   );
 });
 
@@ -59,9 +59,9 @@ test('a link of our own is followed, to a folder that is looked at as any other'
   await symlink('disk', join(place, 'link'));
   expect(await ownFolder(join(place, 'link/scratch'), SCRATCH)).toBe(join(place, 'disk/scratch'));
   await writeFile(join(place, 'file'), '');
-  await expect(ownFolder(join(place, 'file'), SCRATCH)).rejects.toMatchObject(refused(/is no folder/));
+  await expect(ownFolder(join(place, 'file'), SCRATCH)).rejects.toMatchObject(refused(/is not a folder/));
   await symlink('round', join(place, 'round'));
-  await expect(ownFolder(join(place, 'round'), SCRATCH)).rejects.toMatchObject(refused(/without an end/));
+  await expect(ownFolder(join(place, 'round'), SCRATCH)).rejects.toMatchObject(refused(/circular link/));
 });
 
 // Only root can create files of another user.
@@ -110,7 +110,7 @@ if (isRoot) {
     await mkdir(path);
     await chmod(path, 0o777);
     await expect(ownFolder(join(path, 'scratch'), SCRATCH)).rejects.toMatchObject(
-      refused(/everybody may rename what is in \S+loose: chmod \+t/),
+      refused(/every user can rename entries of \S+loose: chmod \+t/),
     );
   });
 } else {

@@ -1,4 +1,4 @@
-/** What the gateway reads from Redis at each scrape: the queue, the workers, and Redis itself. */
+/** Metrics that the gateway reads from Redis at each scrape. */
 import type { Definitions } from './definition.ts';
 
 export const LIVE_METRICS = {
@@ -7,7 +7,7 @@ export const LIVE_METRICS = {
     type: 'gauge',
     labels: ['class'],
     unit: 'rollouts',
-    help: 'Rollouts that wait for a worker, by class of priority: validation (sessions too), training or collection.',
+    help: 'Rollouts that wait for a worker, by class of priority: validation (with sessions), training or collection.',
   },
   queueOldest: {
     name: 'swefarm_queue_oldest_seconds',
@@ -21,56 +21,56 @@ export const LIVE_METRICS = {
     type: 'gauge',
     labels: ['state'],
     unit: 'rollouts',
-    help: 'Jobs held by a worker (active), waiting for another attempt (delayed), or failed inside the queue (our bug).',
+    help: 'Jobs that run on a worker (active), wait for another attempt (delayed), or failed inside the queue (a bug).',
   },
   workers: {
     name: 'swefarm_workers',
     type: 'gauge',
     labels: ['state'],
     unit: 'workers',
-    help: 'Living workers: claiming, or paused for whatever reason.',
+    help: 'Live workers: claiming, or paused for any reason.',
   },
   farmSlots: {
     name: 'swefarm_slots',
     type: 'gauge',
     labels: ['state'],
     unit: 'rollouts',
-    help: 'Slots of all living workers, busy or free.',
+    help: 'Slots of all live workers, busy or free.',
   },
   workersLost: {
     name: 'swefarm_workers_lost_total',
     type: 'counter',
     labels: [],
     unit: 'workers',
-    help: 'Workers whose registration lapsed: they died or lost Redis without taking leave.',
+    help: 'Workers whose registration expired: they died or lost Redis without deregistering.',
   },
   resultsUnreadable: {
     name: 'swefarm_results_unreadable_total',
     type: 'counter',
     labels: [],
     unit: 'results',
-    help: 'Committed results that a reader had to skip, each counted once: damaged, or of another version of the software.',
+    help: 'Committed results that readers skipped, each counted once: damaged, or of another version of the software.',
   },
   escaped: {
     name: 'swefarm_gateway_escaped_errors_total',
     type: 'counter',
     labels: ['kind'],
     unit: 'errors',
-    help: 'Errors that no handler of this gateway caught: rejection (it went on) or exception (it ends with code 70).',
+    help: 'Uncaught errors of this gateway: rejection (the gateway continued) or exception (it exits with code 70).',
   },
   policyState: {
     name: 'swefarm_policy_state',
     type: 'gauge',
     labels: ['policy', 'state'],
     unit: 'bool',
-    help: '1 for the state that the trainer gave the policy (serving, updating or asleep), 0 for the others.',
+    help: '1 for the state that the trainer set (serving, updating or asleep), 0 for the others.',
   },
   endpointUp: {
     name: 'swefarm_policy_endpoint_up',
     type: 'gauge',
     labels: ['endpoint'],
     unit: 'bool',
-    help: '1 while at least one worker that knows the endpoint has not set it aside for its faults.',
+    help: '1 while at least one worker can use the endpoint.',
   },
   endpointLoad: {
     name: 'swefarm_policy_endpoint_rollouts',
@@ -84,7 +84,7 @@ export const LIVE_METRICS = {
     type: 'gauge',
     labels: [],
     unit: 'bool',
-    help: '1 when Redis answered this scrape; at 0 all that is read from it is missing.',
+    help: '1 if Redis answered this scrape; at 0 the other metrics of Redis are missing.',
   },
   redisSeconds: {
     name: 'swefarm_redis_seconds',
@@ -105,7 +105,7 @@ export const LIVE_METRICS = {
     type: 'gauge',
     labels: [],
     unit: 'bytes',
-    help: "Redis's maxmemory, or the memory of its machine when it has none.",
+    help: 'maxmemory of Redis, or the memory of its machine without one.',
   },
   redisClients: {
     name: 'swefarm_redis_clients',
@@ -119,7 +119,7 @@ export const LIVE_METRICS = {
     type: 'gauge',
     labels: [],
     unit: 'bytes',
-    help: 'Bytes that artifacts take in their store.',
+    help: 'Bytes of all artifacts in their store.',
   },
   artifactBudget: {
     name: 'swefarm_artifact_budget_bytes',

@@ -1,4 +1,4 @@
-/** Metrics that `commit` counts, once per rollout regardless of retries; the gateway exposes the sums kept in Redis. */
+/** Metrics that `commit` counts, once for each rollout; the gateway exposes the sums in Redis. */
 import type { Definitions } from './definition.ts';
 
 /** Upper bounds of the turns of a judged rollout. */
@@ -6,16 +6,15 @@ export const TURN_BUCKETS = [1, 2, 5, 10, 20, 30, 50, 75, 100, 150] as const;
 /** Upper bounds of the seconds of a committed attempt. */
 export const ROLLOUT_BUCKETS = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200] as const;
 
-/** How the rollouts of a dataset family end. */
 export const FAMILY_ENDS = ['resolved', 'unresolved', 'scored', 'ungraded', 'failed', 'cancelled'] as const;
 export type FamilyEnd = (typeof FAMILY_ENDS)[number];
 
-/** How many policy versions have their own series, per kind of run: the ones that committed last. */
+/** Number of policy versions with series, for each kind of run: those that committed last. */
 export const VERSION_WINDOW = 8;
 
-/** How many models have their own series of costs, per kind of run: the first that were counted. */
+/** Number of models with series of costs, for each kind of run: the first that committed. */
 export const MODEL_LIMIT = 32;
-/** The label of all further ones. */
+/** The label of all other models. */
 export const OTHER_MODELS = 'other';
 
 export const OUTCOME_METRICS = {
@@ -31,21 +30,21 @@ export const OUTCOME_METRICS = {
     type: 'counter',
     labels: ['kind'],
     unit: 'rollouts',
-    help: 'Judged rollouts that resolved and have a reward above 0, so without forged ones; over rollouts{outcome="judged"} without the scored ones it is the resolve rate.',
+    help: 'Judged rollouts that resolved and have a reward above 0, without forged ones; divided by rollouts{outcome="judged"} without the scored ones it is the resolve rate.',
   },
   scored: {
     name: 'swefarm_rollouts_scored_total',
     type: 'counter',
     labels: ['kind'],
     unit: 'rollouts',
-    help: 'Judged rollouts with a reward whose dataset gives a number and no verdict; they are in no resolve rate.',
+    help: 'Judged rollouts with a reward but no verdict, because their dataset gives a number; excluded from resolve rates.',
   },
   failed: {
     name: 'swefarm_rollouts_failed_total',
     type: 'counter',
     labels: ['kind', 'stage', 'class'],
     unit: 'rollouts',
-    help: 'Failed rollouts by stage and class of the failure that was committed.',
+    help: 'Failed rollouts by stage and class of the committed failure.',
   },
   cancelled: {
     name: 'swefarm_rollouts_cancelled_total',
@@ -59,7 +58,7 @@ export const OUTCOME_METRICS = {
     type: 'counter',
     labels: ['kind', 'exit_status'],
     unit: 'rollouts',
-    help: 'Committed rollouts whose agent came to an end, by why it stopped.',
+    help: 'Committed rollouts by the exit status of the agent.',
   },
   answers: {
     name: 'swefarm_answers_total',
@@ -73,7 +72,7 @@ export const OUTCOME_METRICS = {
     type: 'counter',
     labels: ['kind', 'marker'],
     unit: 'answers',
-    help: 'Answers whose tool call could not be read, by the marker that begins it: the parser of tool calls is wrong, or the model has not learned the form.',
+    help: 'Answers with an unreadable tool call, by the marker that begins it: the parser of tool calls is wrong, or the model has not learned the form.',
   },
   turns: {
     name: 'swefarm_rollout_turns',
@@ -110,21 +109,21 @@ export const OUTCOME_METRICS = {
     type: 'counter',
     labels: ['kind', 'model'],
     unit: 'dollars',
-    help: `US dollars that committed rollouts cost, by the price that their run began with (docs/collection.md); models beyond the first ${MODEL_LIMIT} count as ${OTHER_MODELS}.`,
+    help: `US dollars of committed rollouts, by the price at the start of their run (docs/collection.md); models beyond the first ${MODEL_LIMIT} count as ${OTHER_MODELS}.`,
   },
   priced: {
     name: 'swefarm_priced_rollouts_total',
     type: 'counter',
     labels: ['kind', 'model'],
     unit: 'rollouts',
-    help: 'Committed rollouts whose run has a price; the cost over them is the mean cost of a rollout.',
+    help: 'Committed rollouts whose run has a price; the cost divided by them is the mean cost of a rollout.',
   },
   pricedResolved: {
     name: 'swefarm_priced_resolved_total',
     type: 'counter',
     labels: ['kind', 'model'],
     unit: 'rollouts',
-    help: 'Those of them that resolved; the cost over them is what a success costs.',
+    help: 'Resolved rollouts whose run has a price; the cost divided by them is the cost of a success.',
   },
   rewarded: {
     name: 'swefarm_rollouts_rewarded_total',
@@ -138,28 +137,28 @@ export const OUTCOME_METRICS = {
     type: 'counter',
     labels: ['kind'],
     unit: 'reward',
-    help: 'Sum of rewards; over rewarded rollouts it is the mean reward.',
+    help: 'Sum of rewards; divided by rewarded rollouts it is the mean reward.',
   },
   reports: {
     name: 'swefarm_reports_total',
     type: 'counter',
     labels: ['kind', 'trust'],
     unit: 'rollouts',
-    help: 'Judged rollouts by how far their report can be trusted: clean, suspicious or forged.',
+    help: 'Judged rollouts by the trust in their report: clean, suspicious or forged.',
   },
   evaluations: {
     name: 'swefarm_evaluations_total',
     type: 'counter',
     labels: ['kind', 'end'],
     unit: 'rollouts',
-    help: 'Committed rollouts by how their evaluation ended: not_run, completed, timed_out, tests_cannot_start, sandbox_killed.',
+    help: 'Committed rollouts by the end of their evaluation: not_run, completed, timed_out, tests_cannot_start, sandbox_killed.',
   },
   attempts: {
     name: 'swefarm_attempts_total',
     type: 'counter',
     labels: ['kind', 'class'],
     unit: 'attempts',
-    help: 'Attempts of committed rollouts by how they ended: done, drained, parked (committed without a start), or the class of the failure; lost: the worker died without a word.',
+    help: 'Attempts of committed rollouts by end: done, drained, parked (committed without a start), or the class of the failure; lost: the worker stopped responding.',
   },
   groups: {
     name: 'swefarm_groups_total',

@@ -20,7 +20,6 @@ Several gateways of one farm expose the same sums: use \`max without (instance)\
 This page is generated from the definitions in \`shared/src/metrics/\`: \`npm run docs:metrics\`.
 `;
 
-/** The whole of docs/metrics.md. */
 export function metricsPage(): string {
   const sections: [string, Definitions][] = [
     ['Gateway: outcomes, counted by the commit', OUTCOME_METRICS],

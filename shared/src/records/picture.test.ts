@@ -23,6 +23,6 @@ test.each(['', '<svg xmlns="…"/>', '%PDF-1.7', 'BM....', 'RIFF....WAVE', '\x89
 
 test('only chat with texts shows pictures: modes with token ids say why they do not', () => {
   expect(picturesRefusedBy('text')).toBeNull();
-  expect(picturesRefusedBy('token-in')).toMatch(/from text alone/);
-  expect(picturesRefusedBy('echo')).toMatch(/places that the server fills/);
+  expect(picturesRefusedBy('token-in')).toMatch(/from text only/);
+  expect(picturesRefusedBy('echo')).toMatch(/placeholders of the server/);
 });

@@ -46,9 +46,9 @@ test('a cluster is looked for at each connect', () => {
 
 test.each([
   ['redis+sentinel://a,b', 'names no master'],
-  ['redis+sentinel://a:x/farm', '"a:x" is no host:port'],
-  ['redis+sentinel://a,,b/farm', '"" is no host:port'],
-  ['redis+cluster://a:70000', '"a:70000" is no host:port'],
+  ['redis+sentinel://a:x/farm', '"a:x" is not host:port'],
+  ['redis+sentinel://a,,b/farm', '"" is not host:port'],
+  ['redis+cluster://a:70000', '"a:70000" is not host:port'],
   ['redis+cluster://a/2', 'a cluster has no database numbers'],
   ['redis+sentinel://a/farm/x', 'the path is a database number'],
   ['redis://a/-1', 'the path is a database number'],
