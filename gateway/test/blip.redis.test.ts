@@ -1,4 +1,4 @@
-/** Redis goes away for a moment while hundreds of rows are posted: each row has one rollout, however often it is posted again. */
+/** Short outages of Redis during hundreds of posts: each row has one rollout, also if it is posted again. */
 
 import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { type Farm, Secret } from '@swefarm/shared';
@@ -32,7 +32,7 @@ test('a repeated request takes over a rollout whose job could not be queued', as
   });
   const prefix = at.config.redis_prefix;
   const rows = Array.from({ length: 8 }, (_, index) => row({ _ng_rollout_index: index >> 1 }));
-  // All is written but the queue.
+  // Only the job is missing.
   const but = ['run:*', 'runs', 'calls:*', 'unfinished', 'policies', 'cancel-epoch'].map(
     (key) => `~${prefix}:${key}`,
   );
@@ -63,7 +63,7 @@ test('a post makes one rollout although connections to Redis break at any moment
   });
   const ROWS = 48;
   let done = 0;
-  // As Gym's client: again after whatever went wrong.
+  // Gym's client repeats the request after every error.
   const insist = async (body: unknown): Promise<string> => {
     for (;;) {
       const reply = await fetch(`${url}/run`, {

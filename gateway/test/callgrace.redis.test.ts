@@ -1,4 +1,4 @@
-/** How long a call is remembered: its name, its deadline, and the grace after its connection is lost. */
+/** Lifetimes of a call: its name, its deadline, and the grace after a lost connection. */
 import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { post, row } from './gym.ts';
@@ -59,7 +59,7 @@ test('a collector that returns after the grace of trainers finds all its rollout
   await until(async () => player.seen.length === 41);
   cut.abort();
   await Promise.allSettled(lost);
-  // The trainer's is cancelled when its grace is over; by then the collector would have lost its own.
+  // The trainer's rollout is cancelled after its shorter grace.
   await until(async () => (await farm.calls.count()).orphaned === 40);
   const again = rows.map((body) => post(url, body));
   await until(async () => (await farm.calls.count()).held === 40);

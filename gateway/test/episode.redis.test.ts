@@ -1,4 +1,4 @@
-/** Episodes as a released Gym posts them to environment servers: the same rollouts, answered in their form. */
+/** Episodes as a released Gym posts them to environment servers. */
 import { expect, test } from 'vitest';
 import { testGateway } from './gateway.ts';
 import { post, row } from './gym.ts';

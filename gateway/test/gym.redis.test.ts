@@ -11,7 +11,7 @@ const waiting = async (farm: Farm): Promise<string[]> =>
     .flatMap((job) => (job.id ? [job.id] : []))
     .toSorted();
 
-/** Every rollout that ever was: those of all runs, done or not. */
+/** All rollouts of all runs. */
 async function rollouts(farm: Farm): Promise<number> {
   const runs = await farm.runs.list();
   const groups = await Promise.all(runs.map(({ run_id }) => farm.results.groups(run_id)));
@@ -61,7 +61,7 @@ test('equal siblings are separate rollouts, and an answered rollout is not answe
   await finish(farm);
   const ids = await Promise.all(asked.map(async (one) => ((await (await one).json()) as Reply).rollout_id));
   expect(new Set(ids).size).toBe(3);
-  // The same body once more, as in a later step.
+  // The same body again, as in a later step.
   const later = post(url, row({ _ng_rollout_index: 0 }));
   await until(async () => (await waiting(farm)).length === 1);
   await finish(farm);
@@ -114,7 +114,7 @@ test('a rollout whose caller does not return is cancelled after the grace', asyn
   cut.abort();
   await lost.catch(() => undefined);
   await until(async () => (await farm.cancel.isCancelled([id])).get(id) === 'orphan');
-  // Calling now is a new request.
+  // The same call is new after the cancellation.
   const again = post(url, row({ _ng_rollout_index: 0 }));
   await until(async () => (await waiting(farm)).length === 2);
   for (const job of await farm.queue().getJobs(['prioritized'])) if (job.id === id) await job.remove();
@@ -234,7 +234,7 @@ test('rows of both forms give policy and key, and no record contains the key', a
   expect(JSON.stringify(run)).not.toContain('hunter2');
   const stored = await farm.secrets.get(run?.policy?.api_key_ref ?? '');
   expect(stored?.secret.reveal()).toBe('hunter2hunter2');
-  // A key of the row is for the endpoints of the row.
+  // The key of a row is for its endpoints.
   expect(stored?.origins).toEqual(['http://127.0.0.1:9', 'http://127.0.0.1:10']);
   expect(await farm.runs.getInstance(run?.run_id ?? '', 'a__b-1')).toMatchObject({
     base_commit: 'c1',
@@ -242,7 +242,7 @@ test('rows of both forms give policy and key, and no record contains the key', a
     patch: 'p',
     image: 'x:1',
   });
-  // Judged, but without one trained turn: no sample for a trainer, nor would the same row be another time.
+  // Judged without a trained turn: never a sample for a trainer.
   await finish(farm);
   expect((await asked).status).toBe(422);
 });

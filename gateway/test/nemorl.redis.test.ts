@@ -1,4 +1,4 @@
-/** The gateway under NeMo RL's own ways of asking: as few rollouts as can be, and nothing trained as 0 that was not judged. */
+/** The gateway with NeMo RL's request patterns: few rollouts, and no unjudged rollout trained as 0. */
 import { sleep } from '@swefarm/shared';
 import { asyncCollector, bareFacts, type Post, singleController, until, weightOf } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
@@ -29,10 +29,10 @@ test.each(['image_not_found', 'tests_cannot_start', 'policy_bad_request', 'polic
       return reply;
     };
     expect(await singleController(row(), 4, sendAndNote, { skippedPrompts: 1 })).toEqual({ end: 'skipped' });
-    // Of the first attempt's connections, which nobody reads then, those whose rollouts the second took up.
+    // Connections of the first attempt whose rollouts the second one took over.
     statuses.delete('503 taken_up');
     expect(statuses).toEqual(new Set([`422 ${name}`]));
-    // Two attempts at the prompt, and what the second took up of the first.
+    // Two attempts at the prompt; the second takes over rollouts of the first.
     expect(player.seen.length).toBeLessThanOrEqual(8);
   },
 );
@@ -64,13 +64,13 @@ test('a trainer that ignores masks drops a prompt whose reward is withheld', asy
   const group = await singleController(row(), 4, send, { skippedPrompts: 1, dataAttempts: 1 });
   expect(group).toEqual({ end: 'skipped' });
   expect(statuses).toContain(422);
-  // Without that budget it ends, and is told what to do.
+  // Without the budget the step ends with a remedy.
   const strict = await startTrainer(() => withheld);
   expect(await singleController(row(), 4, strict.send)).toMatchObject({
     end: 'raised',
     what: expect.stringContaining('mask_sample: honoured'),
   });
-  // What it would do with a masked answer, which is why it is not given one.
+  // This trainer would train on a masked answer, so it gets none.
   const honouring = await startTrainer(decide, { gateway_mask_sample: 'honoured' });
   const masked = await singleController(row(), 4, honouring.send);
   if (masked.end !== 'committed') throw new Error(masked.end);
@@ -97,7 +97,7 @@ test('asynchronous collector: rows that are sent again take over their rollouts'
   const prompts = ['a__b-0', 'broken__b-1', 'a__b-2'].map((instance_id) => row({ instance_id }));
   let sent = 0;
   const sendAndNote: Post = async (body) => {
-    // The others end when all rows were sent for the fourth time.
+    // Other rollouts end after the fourth request of all rows.
     if (++sent === 48) setTimeout(rest.open, 500);
     return await send(body);
   };

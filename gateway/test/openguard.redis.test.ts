@@ -1,4 +1,4 @@
-/** What guards submitted training runs guards the runs that calls open: a probe, counts of unread calls, a pause. */
+/** Open runs have the checks of submitted training runs: probe, counts of unread calls, pause. */
 
 import { startSoftmax } from '@swefarm/runs/test/softmax.ts';
 import { until } from '@swefarm/testkit';
@@ -48,7 +48,7 @@ test('calls of a paused open run get 503 until the pause ends; other callers run
   expect(await refused.json()).toMatchObject({
     error: { code: 'calls_unread', message: expect.stringContaining(reason) },
   });
-  // Another endpoint is another run.
+  // Another endpoint has another run.
   expect(await send(row({ _rowidx: 2, policy_base_url: 'http://127.0.0.1:8/v1' }))).toMatchObject({
     status: 200,
   });

@@ -1,4 +1,4 @@
-/** Rows with pictures that come over HTTP: refused with what to do, unless the run says that it wants the text alone. */
+/** Rows with pictures over HTTP are refused with a remedy, unless the run drops pictures. */
 import { expect, test } from 'vitest';
 import { testGateway } from './gateway.ts';
 import { POLICY, post, row } from './gym.ts';

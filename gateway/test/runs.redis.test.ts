@@ -23,7 +23,7 @@ test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   expect(submitted.status).toBe(201);
   const { run_id, rollouts } = (await submitted.json()) as { run_id: string; rollouts: number };
   expect(rollouts).toBe(3);
-  // Again is the same run; another one under its key is refused.
+  // The same key is the same run; other settings are refused.
   expect(await (await post(url, body, { path: '/v1/runs', headers })).json()).toMatchObject({ run_id });
   const other = await post(url, { ...body, group_size: 4 }, { path: '/v1/runs', headers });
   expect([other.status, await other.json()]).toMatchObject([409, { error: { field: 'idempotency-key' } }]);
@@ -85,7 +85,7 @@ test.each([
 
 test('rows without a column instance_id get the ids that a dataset file gives them', async () => {
   const { url, farm } = await testGateway();
-  // What needs the files of its family is a setting of serve.
+  // Families that need files get them by settings of serve.
   const rows = Object.values(FAMILY_ROWS).filter(
     (one) => one.instance_id === undefined && !('problems' in toInstance('row', one)),
   );

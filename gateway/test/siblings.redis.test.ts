@@ -1,4 +1,4 @@
-/** Rows of one prompt whose answers a trainer reads as one stream: a failure costs one rollout, and none is given twice. */
+/** Rows of one prompt whose answers a trainer reads as one stream: a failure costs one rollout. */
 import { singleController, until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { post, row } from './gym.ts';
@@ -17,7 +17,7 @@ test('a group of 4 with one failure runs 5 rollouts: its 503 follows the answers
   });
   const asked = singleController(row(), 4, send);
   await until(async () => player.seen.length === 4);
-  // Time in which the failure could have been answered.
+  // Time for a wrong answer of the failure.
   await new Promise((resolve) => setTimeout(resolve, 700));
   expect(statuses).toEqual([]);
   rest.open();
@@ -46,7 +46,7 @@ test('a weight update during a group costs no rollout; an equal row after its an
   await post(url, { version: 'step-2', state: 'serving' }, { path: '/policy', method: 'PUT' });
   await until(async () => statuses.filter((status) => status === 503).length === 4);
   await until(async () => player.seen.length >= 5);
-  // One that lost its connection in one step is found in the next.
+  // A call that lost its connection in one step is found in the next.
   const away = row({ _rowidx: 9 });
   const first = post(url, away, { signal: lost.signal });
   await until(async () => player.seen.length === 6);
@@ -63,7 +63,7 @@ test('a weight update during a group costs no rollout; an equal row after its an
   const group = await asked;
   if (group.end !== 'committed') throw new Error(group.end);
   expect(player.seen).toHaveLength(6);
-  // The next epoch: what was answered is given to nobody again.
+  // In the next epoch answered rollouts are not given again.
   const next = await singleController(row(), 4, send);
   if (next.end !== 'committed') throw new Error(next.end);
   const ids = [...group.samples, ...next.samples].map(
@@ -83,7 +83,7 @@ test('an equal row of a later step does not take over a rollout after the grace'
     },
     { gateway_group_hold_seconds: 2, gateway_grace_seconds: 0.1 },
   );
-  // A stream that ends at its first failure, and is given up.
+  // A stream ends at its first failure and is abandoned.
   const stale = [0, 1].map((index) => send(row({ _rowidx: index })));
   await until(async () => statuses.length === 1);
   await new Promise((resolve) => setTimeout(resolve, 2_000));
@@ -127,7 +127,7 @@ test('a failure does not wait for long siblings, and repeated rows take over the
     { gateway_group_hold_seconds: 3 },
   );
   const asked = singleController(row(), 4, at.send);
-  // The old connections are told that others have their rollouts; nobody reads them.
+  // The old connections get 503, which nobody reads.
   await until(async () => at.statuses.filter((status) => status === 503).length === 4);
   await until(async () => at.player.seen.length === 5);
   rest.open();

@@ -1,4 +1,4 @@
-/** Two tenants of one gateway: what a caller's token cannot do to the operator's key and to another caller's policy. */
+/** Tenants of one gateway: protection of the operator's key and of other callers' policies. */
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const { policy_base_url, policy_model_name, responses_create_params, agent_ref, 
 const OPERATOR = 'http://vllm.internal:8000/v1';
 const KEY = 'sk-of-the-operator';
 
-/** A trainer, another trainer and a stranger, each with a token of its own; the gateway serves the operator's policy. */
+/** Two trainers and another caller with their own tokens; the gateway serves the operator's policy. */
 async function tenants(over: Partial<ProducerConfig> = {}, limits = '') {
   const path = join(await testFolder(), 'callers.yaml');
   const run = `{policy: {urls: ["${OPERATOR}"], model: m`;
@@ -250,7 +250,7 @@ test('a caller has a quota of rollouts in flight, which each result frees; other
   expect(refused).toMatchObject({ status: 429, after: '10', body: { error: { code: 'over_quota' } } });
   expect(refused.body.error.message).toContain('max_in_flight');
   expect((await submit(5, 'second')).status).toBe(201);
-  // One is left: of a burst of calls one is held, and a session finds no room.
+  // One slot is left: one of several calls waits, and a session is refused.
   const gone = new AbortController();
   const headers = { ...bearer('token-of-stranger'), 'content-type': 'application/json' };
   const calls = [0, 1, 2].map((index) =>
@@ -266,7 +266,7 @@ test('a caller has a quota of rollouts in flight, which each result frees; other
   );
   await until(async () => (await farm.calls.count()).held === 1);
   expect((await ask('stranger', 'POST', '/v1/sessions', { request_id: 'r', instance })).status).toBe(429);
-  // A cancelled run makes room once its rollouts are committed.
+  // A cancelled run frees its quota when its rollouts are committed.
   const record = await farm.runs.get(first.body.run_id);
   if (record) for (const id of await farm.groups.open(record.run_id)) await settle(farm, record, id);
   expect((await submit(4)).status).toBe(429);

@@ -1,4 +1,4 @@
-/** The gateway with the caller that docs/verl.md gives the agent loop `swefarm`. */
+/** The gateway with the caller of docs/verl.md for the agent loop `swefarm`. */
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
