@@ -36,7 +36,7 @@ export default defineConfig({
           hookTimeout: 120_000,
           ...WAITS,
           include: [
-            '{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit,dashboards}/src/**/*.test.ts',
+            '{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/src/**/*.test.ts',
             'testkit/{chaos,house,helm}/*.test.ts',
             // Servers of their own on the loopback, and nothing else.
             '{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/test/**/*.loopback.test.ts',

@@ -10,7 +10,7 @@ import { nameOf } from '../shared/bin/compiled.mjs';
 export const ROOT = resolve(import.meta.dirname, '..');
 /** Workspaces with sources of commands. The others are for tests and dashboards. */
 export const PACKAGES = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')).workspaces.filter(
-  (name) => name !== 'testkit' && name !== 'dashboards',
+  (name) => name !== 'testkit',
 );
 /** Threads are separate files with this ending; `shared/src/imports.test.ts` checks that no other file is started. */
 const THREAD = /(^|[./])thread\.ts$/;

@@ -1,4 +1,4 @@
-/** Builds the page apart and moves it to `dist/` whole, where it is served from. `--if-needed`: only when sources are newer. */
+/** Builds the page in a temporary folder and moves it to `dist/`. `--if-needed`: only if sources are newer. */
 import { rename, rm } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +6,7 @@ import react from '@vitejs/plugin-react';
 import { build, type Plugin } from 'vite';
 import { PAGE_DIST, pageIsCurrent } from '../src/page/built.ts';
 
-/** Fails the build where a file of the page imports what only Node has, which Vite would replace by an empty object. */
+/** Fails the build if the page imports a module of Node, which Vite would replace by an empty object. */
 const browserOnly: Plugin = {
   name: 'browser-only',
   enforce: 'pre',
@@ -24,7 +24,7 @@ if (!process.argv.includes('--if-needed') || !pageIsCurrent()) {
       configFile: false,
       logLevel: 'warn',
       plugins: [react(), browserOnly],
-      // No inlined files: the policy of the page allows none.
+      // The page's content security policy forbids inlined files.
       build: { outDir: draft, emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false } },
     });
     await rm(PAGE_DIST, { recursive: true, force: true });

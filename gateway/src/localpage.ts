@@ -1,4 +1,4 @@
-/** `swefarm show --web`: the page of one result file, for the user who started it only. */
+/** `swefarm show --web`: the page of one result file, on the loopback. */
 import { timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { type Log, newId } from '@swefarm/shared';
@@ -10,11 +10,11 @@ import { servePageData } from './routes/page.ts';
 import { servePageAssets } from './routes/pageassets.ts';
 
 export interface LocalPage extends AsyncDisposable {
-  /** With the key after `#`, which browsers do not send. */
+  /** The key stands after `#`, which browsers do not send. */
   readonly url: string;
 }
 
-/** Listens on the loopback at a free port; other users of this machine need the key. */
+/** Listens on the loopback. Requests need the key, because other users can reach the port. */
 export async function servePage(source: PageSource, log: Log, port = 0): Promise<LocalPage> {
   const key = newId() + newId();
   const app = createApp({}, log);

@@ -1,4 +1,4 @@
-/** The gateway's HTTP server: thousands of connections that wait for hours, and an orderly end. */
+/** The gateway's HTTP server. Thousands of connections may wait for hours. */
 import type { AddressInfo } from 'node:net';
 import { readPrices } from '@swefarm/trajectories';
 import type { FastifyInstance, FastifyReply } from 'fastify';
@@ -39,19 +39,18 @@ const ROUTES: readonly Routes[] = [
   sessionRoutes,
 ];
 
-/** A request must arrive within this time; how long its answer takes is not limited. */
+/** Time in which a request must arrive; its answer has no limit. */
 const RECEIVE_MS = 300_000;
 const HEADERS_MS = 60_000;
-/** Longer than the idle time after which Gym's client closes (aiohttp, 15 s), so that it never writes into a connection that we close. */
+/** Longer than the idle time of Gym's client (aiohttp, 15 s), so that the client closes idle connections first. */
 const IDLE_MS = 75_000;
-/** A peer that vanished without closing is noticed. */
 const TCP_KEEPALIVE_MS = 30_000;
 const BACKLOG = 4096;
 
 /**
- * Listens on `config.gateway_host` and `gateway_port` (0: a free one) until disposed; open connections are closed then.
+ * Listens on `config.gateway_host` and `gateway_port` (0: a free port) until disposed, which closes open connections.
  *
- * @throws UsageError for a bad callers file and for settings that no open run can have; the error of `listen` when the address is taken
+ * @throws UsageError for a bad callers file or settings that an open run cannot have; the error of `listen`
  */
 export async function startGateway(
   deps: GatewayDeps,
@@ -84,7 +83,7 @@ export async function startGateway(
   };
 }
 
-/** Everything that a gateway serves, behind its callers' tokens and quotas. Throws UsageError as {@link startGateway}. */
+/** Registers all routes behind authentication and quotas. Throws UsageError as {@link startGateway}. */
 export async function registerRoutes(
   app: FastifyInstance,
   deps: GatewayDeps,
@@ -95,7 +94,7 @@ export async function registerRoutes(
   warnOfIdleKeys(callers, settings, deps.log);
   app.setNotFoundHandler(async (request, reply) => {
     await reply.code(404).send({
-      error: { code: 'not_found', message: `${request.method} ${request.url}: there is no such route` },
+      error: { code: 'not_found', message: `${request.method} ${request.url}: no such route` },
     });
   });
   authenticate(app, callers);

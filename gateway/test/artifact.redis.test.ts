@@ -1,11 +1,11 @@
-/** A store that fails while a rollout's artifact is read: no judged rollout is lost by it, none is told to be the row's fault. */
+/** A store that fails while an artifact is read: no judged rollout is lost, and none becomes a failure of the row. */
 import type { Farm } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { testGateway } from './gateway.ts';
 import { post, row } from './gym.ts';
 import { type Ending, judged, startPlayer, withheld } from './player.ts';
 
-/** The first `count` reads of artifacts fail, as those of a network file system do whose server was restarted. */
+/** Fails the first `count` reads of artifacts. */
 const stale =
   (count: number) =>
   (farm: Farm): Farm => {
@@ -25,14 +25,14 @@ async function answers(ending: Ending, failing: number, gateway_mask_sample: 'ho
   return { status: reply.status, said: error?.code ?? reward, seen: seen.length };
 }
 
-test('a read that fails twice is made again, and the rollout is not', async () => {
+test('an artifact read is retried twice, and the rollout does not run again', async () => {
   expect(await answers(judged(1), 2, 'ignored')).toEqual({ status: 200, said: 1, seen: 1 });
 });
 
-test('what cannot be read is infrastructure to a trainer, judged or to be masked, unless it is not needed', async () => {
+test('an unreadable artifact is an infrastructure failure if the trainer needs it', async () => {
   const unreadable = { status: 503, said: 'artifact_unreadable', seen: 1 };
   expect(await answers(judged(0), 3, 'ignored')).toEqual(unreadable);
   expect(await answers(withheld, 3, 'honoured')).toEqual(unreadable);
-  // Its trainer takes no masked sample: it would be refused however it reads.
+  // The trainer accepts no masked sample, so the answer is a refusal anyway.
   expect(await answers(withheld, 3, 'ignored')).toEqual({ status: 422, said: 'no_reward', seen: 1 });
 });

@@ -1,4 +1,4 @@
-/** Redis goes away for a moment while hundreds of rows are posted: each row has one rollout, however often it is posted again. */
+/** Short outages of Redis during hundreds of posts: each row has one rollout, also if it is posted again. */
 
 import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { type Farm, Secret } from '@swefarm/shared';
@@ -21,7 +21,7 @@ async function finish(farm: Farm): Promise<void> {
   }
 }
 
-test('a rollout whose job cannot be queued is taken up by the same request again, and is no second one', async () => {
+test('a repeated request takes over a rollout whose job could not be queued', async () => {
   const server = await startRedis();
   onTestFinished(() => server[Symbol.asyncDispose]());
   await server.cli('ACL', 'SETUSER', 'gw', 'on', '>gw-password', '~*', '+@all');
@@ -32,7 +32,7 @@ test('a rollout whose job cannot be queued is taken up by the same request again
   });
   const prefix = at.config.redis_prefix;
   const rows = Array.from({ length: 8 }, (_, index) => row({ _ng_rollout_index: index >> 1 }));
-  // All is written but the queue.
+  // Only the job is missing.
   const but = ['run:*', 'runs', 'calls:*', 'unfinished', 'policies', 'cancel-epoch'].map(
     (key) => `~${prefix}:${key}`,
   );
@@ -51,7 +51,7 @@ test('a rollout whose job cannot be queued is taken up by the same request again
   expect(await farm.calls.count()).toEqual({ held: 0, orphaned: 0 });
 });
 
-test('connections to Redis that break in any moment of a post leave one rollout for each', async () => {
+test('a post makes one rollout although connections to Redis break at any moment', async () => {
   const proxy = await startFaultProxy({ target: redisUrl() });
   onTestFinished(() => proxy[Symbol.asyncDispose]());
   const direct = testConfig();
@@ -63,7 +63,7 @@ test('connections to Redis that break in any moment of a post leave one rollout 
   });
   const ROWS = 48;
   let done = 0;
-  // As Gym's client: again after whatever went wrong.
+  // Gym's client repeats the request after every error.
   const insist = async (body: unknown): Promise<string> => {
     for (;;) {
       const reply = await fetch(`${url}/run`, {

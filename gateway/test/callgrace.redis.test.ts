@@ -1,11 +1,11 @@
-/** How long a call is remembered: its name, its deadline, and the grace after its connection is lost. */
+/** Lifetimes of a call: its name, its deadline, and the grace after a lost connection. */
 import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { post, row } from './gym.ts';
 import { failed, judged } from './player.ts';
 import { gate, startTrainer } from './trainer.ts';
 
-test('an id that was told 503 is run again, and remembered once it was judged', async () => {
+test('an id that got 503 runs again, and is remembered once it is judged', async () => {
   const { player, send } = await startTrainer((nth) =>
     nth === 0 ? failed('policy_unreachable') : judged(1),
   );
@@ -16,7 +16,7 @@ test('an id that was told 503 is run again, and remembered once it was judged', 
   expect(player.seen).toHaveLength(2);
 });
 
-test('a rollout past the deadline of its row is cancelled, counted from when it was first asked for', async () => {
+test('a rollout past the deadline of its row is cancelled, counted from the first request', async () => {
   const never = gate();
   const { url, farm, player } = await startTrainer(async () => {
     await never.opened;
@@ -43,7 +43,7 @@ test('a rollout past the deadline of its row is cancelled, counted from when it 
   never.open();
 });
 
-test('a collector that comes back after the grace of trainers finds all its rollouts', async () => {
+test('a collector that returns after the grace of trainers finds all its rollouts', async () => {
   const rest = gate();
   const { url, farm, player } = await startTrainer(
     async () => {
@@ -59,7 +59,7 @@ test('a collector that comes back after the grace of trainers finds all its roll
   await until(async () => player.seen.length === 41);
   cut.abort();
   await Promise.allSettled(lost);
-  // The trainer's is cancelled when its grace is over; by then the collector would have lost its own.
+  // The trainer's rollout is cancelled after its shorter grace.
   await until(async () => (await farm.calls.count()).orphaned === 40);
   const again = rows.map((body) => post(url, body));
   await until(async () => (await farm.calls.count()).held === 40);

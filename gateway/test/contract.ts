@@ -1,4 +1,4 @@
-/** Holds real answers of a gateway to its OpenAPI document. */
+/** Compares real answers of a gateway with its OpenAPI document. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'vitest';
 import { bearer } from './gateway.ts';
@@ -17,19 +17,18 @@ export type Asked = {
   query?: string;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Null: none. */
   token?: string | null;
 };
 
 export type Contract = {
-  /** `METHOD /path/{parameter}` and status of every answer that was asked for. */
+  /** `METHOD /path/{parameter}` and status of all answers. */
   readonly seen: ReadonlySet<string>;
-  /** Asks a gateway, and expects an answer that the document declares, with this status. Answers the body. */
-  // biome-ignore lint/suspicious/noExplicitAny: an answer is read as the document has it
+  /** Sends a request, expects a declared answer with this status, and returns the body. */
+  // biome-ignore lint/suspicious/noExplicitAny: the document describes the answer
   ask(url: string, operation: string, status: number, asked?: Asked): Promise<any>;
 };
 
-/** The names of all operations of a document. */
+/** Returns all operations of a document. */
 export const operationsOf = (document: ApiDocument): string[] =>
   Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -41,7 +40,7 @@ export async function fetchDocument(url: string, token?: string): Promise<ApiDoc
   return (await reply.json()) as ApiDocument;
 }
 
-/** The document says that answers may get more keys; what is answered now must be in it. */
+/** Forbids keys that the document does not declare, although later versions may add keys. */
 function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed);
   if (value === null || typeof value !== 'object') return value;

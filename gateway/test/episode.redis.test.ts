@@ -1,4 +1,4 @@
-/** Episodes as a released Gym posts them to environment servers: the same rollouts, answered in their form. */
+/** Episodes as a released Gym posts them to environment servers. */
 import { expect, test } from 'vitest';
 import { testGateway } from './gateway.ts';
 import { post, row } from './gym.ts';
@@ -19,7 +19,7 @@ const told = async (reply: Response): Promise<[number, Record<string, unknown>]>
   (await reply.json()) as Record<string, unknown>,
 ];
 
-test('a verdict is the result of the episode, once for each attempt; keys of the collector are left to it', async () => {
+test('a verdict is the result of the episode, once for each attempt', async () => {
   const { url, farm } = await testGateway();
   const { seen } = startPlayer(farm, () => judged(1));
   const [status, body] = await told(await post(url, episode('3-0')));
@@ -41,7 +41,7 @@ test('a verdict is the result of the episode, once for each attempt; keys of the
   expect(seen).toHaveLength(2);
 });
 
-test('the fields of the instance may lie flat in the task input', async () => {
+test('the task input may contain the fields of the instance directly', async () => {
   const { url, farm } = await testGateway();
   startPlayer(farm, () => judged(0));
   const { responses_create_params, ...fields } = row();
@@ -79,7 +79,7 @@ test.each([
 );
 
 test.each(['policy_context', 'policy_tokens', 'policy_bad_request'] as const)(
-  '%s would end so each time: a trainer asks no more, a collector does when its settings were mended',
+  '%s is terminal for a trainer, and retried by a collector whose settings were fixed',
   async (name) => {
     for (const [gateway_failures, terminal] of [
       ['nemo-rl', true],
@@ -93,7 +93,7 @@ test.each(['policy_context', 'policy_tokens', 'policy_bad_request'] as const)(
   },
 );
 
-test('judged without one turn to train on is terminal to a trainer', async () => {
+test('a judged rollout without trained turns is terminal for a trainer', async () => {
   const { url, farm } = await testGateway({ gateway_failures: 'nemo-rl' });
   startPlayer(farm, () => judged(1), 0);
   const [, body] = await told(await post(url, episode('r1')));
@@ -102,7 +102,7 @@ test('judged without one turn to train on is terminal to a trainer', async () =>
   });
 });
 
-test('what is no episode is refused by field', async () => {
+test('a malformed episode is refused by field', async () => {
   const { url } = await testGateway();
   const { responses_create_params } = row();
   const bad: [Record<string, unknown>, number, string][] = [

@@ -1,4 +1,4 @@
-/** A gateway of its own for one test. */
+/** A gateway for one test. */
 
 import { testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { type Farm, type Instance, type ProducerConfig, Secret, silentLog } from '@swefarm/shared';
@@ -11,8 +11,8 @@ export const TOKEN = 'a-token-of-this-test';
 export type TestGateway = { gateway: Gateway; url: string; farm: Farm; config: ProducerConfig };
 
 /**
- * Listens on a free port; `bearer` is what a request must carry. `settings`: as `serve` is given them for all runs; `faulty`: the farm
- * as the gateway sees it; `instances`: its dataset.
+ * Starts a gateway on a free port. `bearer`: the authorization of requests; `settings`: settings of `serve`; `faulty`: wraps the
+ * gateway's farm; `instances`: its dataset.
  */
 export async function testGateway(
   over: Partial<ProducerConfig> = {},

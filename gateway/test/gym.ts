@@ -1,4 +1,4 @@
-/** Rows as Gym's callers post them, and answers as they read them. */
+/** Rows and answers of Gym's callers. */
 import { bearer } from './gateway.ts';
 
 export const POLICY = { policy_base_url: 'http://127.0.0.1:9/v1', policy_model_name: 'm' };

@@ -11,7 +11,7 @@ const WORKER = {
   metrics: '10.0.0.7:9400',
 };
 
-test('/metrics and /sd stand behind the token; without workers the list is the gateway alone', async () => {
+test('/metrics and /sd need the token; without workers only the gateway is listed', async () => {
   const { url } = await testGateway();
   for (const path of ['/metrics', '/sd']) expect((await fetch(`${url}${path}`)).status).toBe(401);
   const reply = await fetch(`${url}/sd`, { headers: bearer() });
@@ -19,7 +19,7 @@ test('/metrics and /sd stand behind the token; without workers the list is the g
   expect(await reply.json()).toEqual([{ targets: [new URL(url).host], labels: { role: 'gateway' } }]);
 });
 
-test('/sd lists the workers that serve metrics, and the file keeps up with it', async () => {
+test('/sd and its file list the workers that serve metrics', async () => {
   const path = join(await testFolder(), 'targets.json');
   const { url, farm, gateway } = await testGateway({ file_sd: path });
   await expect.poll(() => readFile(path, 'utf8').catch(() => ''), { timeout: 120_000 }).toContain('gateway');
@@ -44,7 +44,7 @@ test('/sd lists the workers that serve metrics, and the file keeps up with it', 
     ]);
 });
 
-test('/metrics has outcomes from zero, the state of farm and policies, and its own process', async () => {
+test('/metrics has outcomes from zero, farm, policies and the process', async () => {
   const { url, farm } = await testGateway();
   await farm.registry.beat(WORKER);
   await farm.policies.set('default', { version: 'v1', state: 'updating' });
@@ -71,7 +71,7 @@ test('/metrics has outcomes from zero, the state of farm and policies, and its o
   expect(text).not.toContain('secret@');
 });
 
-test('with a file of prices, runs and calls of its models have a price, and /metrics tells what their rollouts cost', async () => {
+test('with a file of prices, runs and calls have prices, and /metrics has their costs', async () => {
   const prices = join(await testFolder(), 'prices.yaml');
   await writeFile(prices, 'm: {prompt: 1000000, completion: 0}\n');
   const { url, farm } = await testGateway({ prices });
@@ -100,7 +100,7 @@ test('with a file of prices, runs and calls of its models have a price, and /met
   expect(text.split('\n')).toContain('swefarm_priced_resolved_total{kind="collection",model="m"} 1');
 });
 
-test('a file of prices that cannot be read keeps the gateway from starting', async () => {
+test('an unreadable file of prices prevents the start of the gateway', async () => {
   const prices = join(await testFolder(), 'prices.yaml');
   await writeFile(prices, 'm: {prompt: cheap}\n');
   await expect(testGateway({ prices })).rejects.toThrow(/m\.prompt.*US dollars for a million tokens/);

@@ -1,4 +1,4 @@
-/** The gateway under NeMo RL's own ways of asking: as few rollouts as can be, and nothing trained as 0 that was not judged. */
+/** The gateway with NeMo RL's request patterns: few rollouts, and no unjudged rollout trained as 0. */
 import { sleep } from '@swefarm/shared';
 import { asyncCollector, bareFacts, type Post, singleController, until, weightOf } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { row } from './gym.ts';
 import { type Decide, failed, judged, withheld } from './player.ts';
 import { gate, startTrainer } from './trainer.ts';
 
-test('the asynchronous collector: a failure among 12 costs one rollout, not the batch', async () => {
+test('asynchronous collector: a failure among 12 costs one rollout, not the batch', async () => {
   const { player, send, statuses } = await startTrainer((nth) =>
     nth === 5 ? failed('policy_unreachable') : judged(nth % 2 === 0 ? 1 : 0),
   );
@@ -18,7 +18,7 @@ test('the asynchronous collector: a failure among 12 costs one rollout, not the 
 });
 
 test.each(['image_not_found', 'tests_cannot_start', 'policy_bad_request', 'policy_tokens'] as const)(
-  '%s would end so again: 422 at once, within the budget for bad prompts, and no call is held for it',
+  '%s is permanent: 422 immediately, within the budget for bad prompts',
   async (name) => {
     const broken = name === 'tests_cannot_start' ? { facts: bareFacts({ tests_start: false }) } : {};
     const { player, send } = await startTrainer(() => ({ ...failed(name, 'instance'), ...broken }));
@@ -29,10 +29,10 @@ test.each(['image_not_found', 'tests_cannot_start', 'policy_bad_request', 'polic
       return reply;
     };
     expect(await singleController(row(), 4, sendAndNote, { skippedPrompts: 1 })).toEqual({ end: 'skipped' });
-    // Of the first attempt's connections, which nobody reads then, those whose rollouts the second took up.
+    // Connections of the first attempt whose rollouts the second one took over.
     statuses.delete('503 taken_up');
     expect(statuses).toEqual(new Set([`422 ${name}`]));
-    // Two attempts at the prompt, and what the second took up of the first.
+    // Two attempts at the prompt; the second takes over rollouts of the first.
     expect(player.seen.length).toBeLessThanOrEqual(8);
   },
 );
@@ -50,7 +50,7 @@ test.each(['tests_cannot_start', 'parser_failed', 'evaluation_timeout'] as const
   },
 );
 
-test('a synchronous trainer hears of a broken instance at once too', async () => {
+test('a synchronous trainer gets the failure of a broken instance immediately', async () => {
   const { player, send } = await startTrainer(() => failed('image_not_found', 'image'), {
     gateway_failures: 'nemo-rl-sync',
   });
@@ -58,19 +58,19 @@ test('a synchronous trainer hears of a broken instance at once too', async () =>
   expect(player.seen).toHaveLength(1);
 });
 
-test('no reward by intention: a trainer that ignores masks drops the prompt, and trains on no 0 that was not judged', async () => {
+test('a trainer that ignores masks drops a prompt whose reward is withheld', async () => {
   const decide: Decide = (nth) => (nth % 4 === 2 ? withheld : judged(1));
   const { send, statuses } = await startTrainer(decide);
   const group = await singleController(row(), 4, send, { skippedPrompts: 1, dataAttempts: 1 });
   expect(group).toEqual({ end: 'skipped' });
   expect(statuses).toContain(422);
-  // Without that budget it ends, and is told what to do.
+  // Without the budget the step ends with a remedy.
   const strict = await startTrainer(() => withheld);
   expect(await singleController(row(), 4, strict.send)).toMatchObject({
     end: 'raised',
     what: expect.stringContaining('mask_sample: honoured'),
   });
-  // What it would do with a masked answer, which is why it is not given one.
+  // This trainer would train on a masked answer, so it gets none.
   const honouring = await startTrainer(decide, { gateway_mask_sample: 'honoured' });
   const masked = await singleController(row(), 4, honouring.send);
   if (masked.end !== 'committed') throw new Error(masked.end);
@@ -84,7 +84,7 @@ test('no reward by intention: a trainer that ignores masks drops the prompt, and
   expect(weightOf(sample, true)).toEqual({ loss: 0, inBaseline: false });
 });
 
-test('the asynchronous collector: rows of the other prompts take up their rollouts each time that a broken one ends the batch', async () => {
+test('asynchronous collector: rows that are sent again take over their rollouts', async () => {
   const rest = gate();
   const { player, send } = await startTrainer(
     async (_nth, id) => {
@@ -97,7 +97,7 @@ test('the asynchronous collector: rows of the other prompts take up their rollou
   const prompts = ['a__b-0', 'broken__b-1', 'a__b-2'].map((instance_id) => row({ instance_id }));
   let sent = 0;
   const sendAndNote: Post = async (body) => {
-    // The others end when all rows were sent for the fourth time.
+    // Other rollouts end after the fourth request of all rows.
     if (++sent === 48) setTimeout(rest.open, 500);
     return await send(body);
   };
@@ -106,7 +106,7 @@ test('the asynchronous collector: rows of the other prompts take up their rollou
   expect(player.seen.filter((id) => !id.includes('broken'))).toHaveLength(8);
 });
 
-test('a rollout that is judged just after the 422 of its sibling is given to its row when that is sent again', async () => {
+test('a rollout judged after the 422 of its sibling answers its row when it is sent again', async () => {
   const { player, send, statuses } = await startTrainer(async (nth) => {
     if (nth === 0) return failed('policy_tokens');
     await sleep(nth === 1 ? 300 : 0);

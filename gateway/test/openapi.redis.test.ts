@@ -1,4 +1,4 @@
-/** The OpenAPI document of `/v1`: it is valid, it has every route, and what a gateway answers is what it declares. */
+/** The OpenAPI document of `/v1` is valid, complete, and matches the answers of a gateway. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
@@ -18,7 +18,7 @@ const { policy_base_url, policy_model_name, responses_create_params, agent_ref, 
 const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
 const SUBMISSION = { instances: [instance], group_size: 3, run: RUN };
 
-test('the document is valid OpenAPI, for whoever has a token', async () => {
+test('the document is valid OpenAPI, and needs a token', async () => {
   const { url } = await testGateway();
   expect((await fetch(`${url}/v1/openapi.json`)).status).toBe(401);
   const document = await fetchDocument(url);
@@ -55,7 +55,7 @@ test('the routes of /v1 and the document are the same set', async () => {
   app.addHook('onRoute', ({ method, url }) => {
     if (!url.startsWith('/v1/')) return;
     for (const one of [method].flat()) {
-      // Fastify answers HEAD wherever there is GET.
+      // Fastify adds HEAD to each GET.
       if (one !== 'HEAD') registered.add(`${one} ${url.replace(/:(\w+)/g, '{$1}')}`);
     }
   });
@@ -66,7 +66,7 @@ test('the routes of /v1 and the document are the same set', async () => {
   expect(registered.size).toBeGreaterThan(20);
 });
 
-/** A trainer, a stranger and one that may ask once in a minute, each with a token of its own. */
+/** Callers with their own tokens: a trainer, another caller, and one with a quota of one request a minute. */
 async function gatewayOfThree() {
   const path = join(await testFolder(), 'callers.yaml');
   await writeFile(`${path}.trainer`, 'token-of-trainer');
@@ -90,7 +90,7 @@ async function gatewayOfThree() {
 
 const token = 'token-of-trainer';
 
-test('what a gateway answers is what the document declares', { timeout: 120_000 }, async () => {
+test('answers of the gateway match the document', { timeout: 120_000 }, async () => {
   const { url, farm, config } = await gatewayOfThree();
   const document = await fetchDocument(url, token);
   const contract = createContract(document);
@@ -251,7 +251,7 @@ async function askSessions(ask: Ask, farm: Farm): Promise<void> {
   await ask('DELETE /v1/sessions/{id}', 404, { params: { id: 's000' } });
 }
 
-/** A result of another version, and a run of one: passed over in lists, 500 where it is asked for. */
+/** A result and a run of another version: skipped in lists, 500 for a direct request. */
 async function askDamaged(ask: Ask, farm: Farm, prefix: string): Promise<void> {
   const { run_id: run } = await ask('POST /v1/runs', 201, { body: SUBMISSION });
   const [rollout = ''] = await farm.groups.open(run);

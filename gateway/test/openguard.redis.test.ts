@@ -1,4 +1,4 @@
-/** What guards submitted training runs guards the runs that calls open: a probe, counts of unread calls, a pause. */
+/** Open runs have the checks of submitted training runs: probe, counts of unread calls, pause. */
 
 import { startSoftmax } from '@swefarm/runs/test/softmax.ts';
 import { until } from '@swefarm/testkit';
@@ -10,7 +10,7 @@ import { startTrainer } from './trainer.ts';
 
 const UNREAD = { answers: 3, marker: '<tool_call>' };
 
-test('the endpoints are probed once for all gateways, in the background, and the answers show what was found', async () => {
+test('endpoints are probed once for all gateways, in the background; answers show the findings', async () => {
   const server = await startSoftmax({ logprobs: 'raw', spread: 2 });
   const settings = { policy: { token_mode: 'token-in', sampling: { max_tokens: 16 } } };
   const { url, farm, config } = await testGateway({}, settings);
@@ -30,13 +30,13 @@ test('the endpoints are probed once for all gateways, in the background, and the
   expect(server.bodies.filter((body) => JSON.stringify(body) === JSON.stringify(begun))).toHaveLength(1);
 });
 
-test('an endpoint that is away delays no call', async () => {
+test('an unreachable endpoint delays no call', async () => {
   const { send, player } = await startTrainer(() => judged(1));
   expect(await send(row({ _rowidx: 0 }))).toMatchObject({ status: 200 });
   expect(player.seen).toHaveLength(1);
 });
 
-test('calls of a paused open run get 503 with the marker until the pause is over; those of other callers run', async () => {
+test('calls of a paused open run get 503 until the pause ends; other callers run', async () => {
   const { url, farm, send } = await startTrainer(() => judged(1));
   const first = JSON.parse((await send(row({ _rowidx: 0 }))).text) as { rollout_id: string };
   const run = first.rollout_id.slice(0, first.rollout_id.indexOf('.'));
@@ -48,7 +48,7 @@ test('calls of a paused open run get 503 with the marker until the pause is over
   expect(await refused.json()).toMatchObject({
     error: { code: 'calls_unread', message: expect.stringContaining(reason) },
   });
-  // Another endpoint is another run.
+  // Another endpoint has another run.
   expect(await send(row({ _rowidx: 2, policy_base_url: 'http://127.0.0.1:8/v1' }))).toMatchObject({
     status: 200,
   });

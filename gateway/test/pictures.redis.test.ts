@@ -1,4 +1,4 @@
-/** Rows with pictures that come over HTTP: refused with what to do, unless the run says that it wants the text alone. */
+/** Rows with pictures over HTTP are refused with a remedy, unless the run drops pictures. */
 import { expect, test } from 'vitest';
 import { testGateway } from './gateway.ts';
 import { POLICY, post, row } from './gym.ts';
@@ -7,7 +7,7 @@ const { policy_base_url, policy_model_name, responses_create_params, agent_ref, 
 const image_assets = JSON.stringify({ problem_statement: ['https://x.example/a.png'] });
 const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
 
-test('a run whose pictures nobody brought is refused, and one that drops them is taken without them', async () => {
+test('a run without its pictures is refused, unless it drops them', async () => {
   const { url, farm } = await testGateway();
   const submit = (agent: object) =>
     post(url, { instances: [{ ...instance, image_assets }], run: { ...RUN, agent } }, { path: '/v1/runs' });
@@ -29,7 +29,7 @@ test('a run whose pictures nobody brought is refused, and one that drops them is
   expect(stored?.problem_statement).toContain('https://x.example/a.png');
 });
 
-test('a call of NeMo Gym with pictures that nobody brought is refused', async () => {
+test('a call of NeMo Gym without its pictures is refused', async () => {
   const { url } = await testGateway();
   const refused = await post(url, { ...row(), image_assets });
   expect([refused.status, await refused.json()]).toMatchObject([

@@ -1,4 +1,4 @@
-/** A worker whose outcomes a test decides, rollout by rollout, as they are queued. */
+/** A worker whose outcomes a test decides. */
 import type { Farm, Result } from '@swefarm/shared';
 import { madeTrajectory } from '@swefarm/testkit';
 import { aFailure } from '@swefarm/trajectories/test/result.ts';
@@ -6,7 +6,7 @@ import { settle } from '@swefarm/trajectories/test/settle.ts';
 import { onTestFinished } from 'vitest';
 
 export type Ending = Partial<Result>;
-/** `nth`: from 0, in the order in which rollouts were queued. */
+/** `nth`: position of the rollout in the queue, from 0. */
 export type Decide = (nth: number, rolloutId: string) => Promise<Ending> | Ending;
 
 export const judged = (reward: 0 | 1): Ending => ({
@@ -15,7 +15,7 @@ export const judged = (reward: 0 | 1): Ending => ({
   reward_row: reward === 1 ? 'resolved' : 'unresolved',
 });
 
-/** Played to a limit, which the run's table gives no reward. */
+/** A rollout that ends at a limit without a reward. */
 export const withheld: Ending = {
   resolved: null,
   reward: null,
@@ -29,7 +29,7 @@ export function failed(name: NonNullable<Result['failure']>['class'], stage = 'p
   return { outcome, resolved, reward, reward_row, exit_status, failure: told };
 }
 
-/** Plays whatever is queued, `length` turns of it, until the test ends; answers the rollouts that it saw, as they come. */
+/** Runs queued rollouts with `length` turns until the test ends; returns the list of its rollouts. */
 export function startPlayer(farm: Farm, decide: Decide, length = 2): { readonly seen: readonly string[] } {
   const seen: string[] = [];
   const begun = new Set<string>();
@@ -53,7 +53,7 @@ export function startPlayer(farm: Farm, decide: Decide, length = 2): { readonly 
   const loop = async (): Promise<void> => {
     while (!stopped) {
       const jobs = await farm.queue().getJobs(['prioritized', 'waiting']);
-      // Queued in the order of their indices: one instance, one run.
+      // Rollouts of one instance are queued in the order of their indices.
       for (const { id } of jobs.toSorted((a, b) => (a.timestamp ?? 0) - (b.timestamp ?? 0))) {
         if (id === undefined || begun.has(id)) continue;
         begun.add(id);

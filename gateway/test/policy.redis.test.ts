@@ -8,7 +8,7 @@ async function ask(url: string, method: string, body?: object) {
   return { status: reply.status, body: text === '' ? null : JSON.parse(text) };
 }
 
-test('a weight update, as a trainer tells it', async () => {
+test('a trainer sets the state of its policy around a weight update', async () => {
   const { url } = await testGateway();
   expect((await ask(`${url}/policy`, 'GET')).status).toBe(404);
   const started = { version: 'step-1', endpoints: ['http://127.0.0.1:9/v1'], state: 'serving' };
@@ -22,7 +22,7 @@ test('a weight update, as a trainer tells it', async () => {
   expect((await ask(`${url}/policy`, 'GET')).body).toEqual(after.body);
 });
 
-test('several policies, and what is refused', async () => {
+test('several policies have states of their own, and bad changes are refused', async () => {
   const { url } = await testGateway();
   await ask(`${url}/v1/policies/validation`, 'PUT', { state: 'serving' });
   expect((await ask(`${url}/v1/policies`, 'GET')).body).toMatchObject([{ name: 'validation' }]);

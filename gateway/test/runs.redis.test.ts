@@ -11,7 +11,7 @@ import { POLICY, post, row } from './gym.ts';
 const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
 const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
 
-test('a run is submitted, followed, cancelled and read without another door', async () => {
+test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   const { url, farm } = await testGateway();
   const get = async (path: string) => {
     const reply = await fetch(`${url}${path}`, { headers: bearer() });
@@ -23,7 +23,7 @@ test('a run is submitted, followed, cancelled and read without another door', as
   expect(submitted.status).toBe(201);
   const { run_id, rollouts } = (await submitted.json()) as { run_id: string; rollouts: number };
   expect(rollouts).toBe(3);
-  // Again is the same run; another one under its key is refused.
+  // The same key is the same run; other settings are refused.
   expect(await (await post(url, body, { path: '/v1/runs', headers })).json()).toMatchObject({ run_id });
   const other = await post(url, { ...body, group_size: 4 }, { path: '/v1/runs', headers });
   expect([other.status, await other.json()]).toMatchObject([409, { error: { field: 'idempotency-key' } }]);
@@ -83,9 +83,9 @@ test.each([
   expect([reply.status, error.field, error.message !== '']).toEqual([status, field, true]);
 });
 
-test('rows of families that have no column instance_id get the ids that a dataset file gives them', async () => {
+test('rows without a column instance_id get the ids that a dataset file gives them', async () => {
   const { url, farm } = await testGateway();
-  // What needs the files of its family is a setting of serve.
+  // Families that need files get them by settings of serve.
   const rows = Object.values(FAMILY_ROWS).filter(
     (one) => one.instance_id === undefined && !('problems' in toInstance('row', one)),
   );
@@ -103,7 +103,7 @@ test('rows of families that have no column instance_id get the ids that a datase
   expect(ids.toSorted()).toEqual(instances.map(({ instance_id }) => instance_id).toSorted());
 });
 
-test('options of a collection are refused with what to do in their place', async () => {
+test('options of a collection are refused with the alternative', async () => {
   const { url } = await testGateway();
   for (const [option, remedy] of [
     [{ until_resolved: 1 }, /swefarm submit --output FILE/],

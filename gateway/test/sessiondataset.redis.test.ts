@@ -1,4 +1,3 @@
-/** A session on an instance that the gateway's dataset has, named by its id alone. */
 import { Instance } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { testGateway } from './gateway.ts';
@@ -16,7 +15,7 @@ const known = Instance.parse({
   image: 'x:1',
 });
 
-test("an id alone opens a session on the dataset's instance; an unknown one is told what to send", async () => {
+test("an id opens a session on the dataset's instance; an unknown id is refused with a remedy", async () => {
   const { url, farm } = await testGateway({}, {}, (own) => own, [known]);
   const path = '/v1/sessions';
   const opened = await post(url, { request_id: 'r1', instance_id: 'a__b-1' }, { path });

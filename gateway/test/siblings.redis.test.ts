@@ -1,4 +1,4 @@
-/** Rows of one prompt whose answers a trainer reads as one stream: a failure costs one rollout, and none is given twice. */
+/** Rows of one prompt whose answers a trainer reads as one stream: a failure costs one rollout. */
 import { singleController, until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { post, row } from './gym.ts';
@@ -8,7 +8,7 @@ import { gate, startTrainer } from './trainer.ts';
 const rewards = (samples: readonly { reward: number | null }[]): (number | null)[] =>
   samples.map(({ reward }) => reward);
 
-test('a group of 4 with one failure runs 5 rollouts: its 503 comes after the answers of its siblings', async () => {
+test('a group of 4 with one failure runs 5 rollouts: its 503 follows the answers of its siblings', async () => {
   const rest = gate();
   const { player, send, statuses } = await startTrainer(async (nth) => {
     if (nth === 1) return failed('policy_unauthorized');
@@ -17,7 +17,7 @@ test('a group of 4 with one failure runs 5 rollouts: its 503 comes after the ans
   });
   const asked = singleController(row(), 4, send);
   await until(async () => player.seen.length === 4);
-  // Time in which the failure could have been answered.
+  // Time for a wrong answer of the failure.
   await new Promise((resolve) => setTimeout(resolve, 700));
   expect(statuses).toEqual([]);
   rest.open();
@@ -28,7 +28,7 @@ test('a group of 4 with one failure runs 5 rollouts: its 503 comes after the ans
   expect(player.seen).toHaveLength(5);
 });
 
-test('weights that move while a group is under way cost no rollout; an equal row after its answer is a new one', async () => {
+test('a weight update during a group costs no rollout; an equal row after its answer is new', async () => {
   const rest = gate();
   const back = gate();
   const { url, farm, player, send, statuses } = await startTrainer(
@@ -46,7 +46,7 @@ test('weights that move while a group is under way cost no rollout; an equal row
   await post(url, { version: 'step-2', state: 'serving' }, { path: '/policy', method: 'PUT' });
   await until(async () => statuses.filter((status) => status === 503).length === 4);
   await until(async () => player.seen.length >= 5);
-  // One that lost its connection in one step is found in the next.
+  // A call that lost its connection in one step is found in the next.
   const away = row({ _rowidx: 9 });
   const first = post(url, away, { signal: lost.signal });
   await until(async () => player.seen.length === 6);
@@ -63,7 +63,7 @@ test('weights that move while a group is under way cost no rollout; an equal row
   const group = await asked;
   if (group.end !== 'committed') throw new Error(group.end);
   expect(player.seen).toHaveLength(6);
-  // The next epoch: what was answered is given to nobody again.
+  // In the next epoch answered rollouts are not given again.
   const next = await singleController(row(), 4, send);
   if (next.end !== 'committed') throw new Error(next.end);
   const ids = [...group.samples, ...next.samples].map(
@@ -73,7 +73,7 @@ test('weights that move while a group is under way cost no rollout; an equal row
   expect(player.seen).toHaveLength(10);
 });
 
-test('a row that nobody sent again within the grace is not given to an equal row of a later step', async () => {
+test('an equal row of a later step does not take over a rollout after the grace', async () => {
   const rest = gate();
   const { player, send, statuses } = await startTrainer(
     async (nth) => {
@@ -83,7 +83,7 @@ test('a row that nobody sent again within the grace is not given to an equal row
     },
     { gateway_group_hold_seconds: 2, gateway_grace_seconds: 0.1 },
   );
-  // A stream that ends at its first failure, and is given up.
+  // A stream ends at its first failure and is abandoned.
   const stale = [0, 1].map((index) => send(row({ _rowidx: index })));
   await until(async () => statuses.length === 1);
   await new Promise((resolve) => setTimeout(resolve, 2_000));
@@ -96,7 +96,7 @@ test('a row that nobody sent again within the grace is not given to an equal row
   expect(new Set(ids).size).toBe(3);
 });
 
-test('a row that is refused for any reason ends the stream too: its siblings are taken up when they are sent again', async () => {
+test('a refused row ends the stream too: its siblings are taken over when sent again', async () => {
   const rest = gate();
   const { player, send, statuses } = await startTrainer(
     async () => {
@@ -116,7 +116,7 @@ test('a row that is refused for any reason ends the stream too: its siblings are
   expect(player.seen).toHaveLength(2);
 });
 
-test('siblings that run for too long are not waited for, and rows that are sent again take up their rollouts', async () => {
+test('a failure does not wait for long siblings, and repeated rows take over their rollouts', async () => {
   const rest = gate();
   const at = await startTrainer(
     async (nth) => {
@@ -127,7 +127,7 @@ test('siblings that run for too long are not waited for, and rows that are sent 
     { gateway_group_hold_seconds: 3 },
   );
   const asked = singleController(row(), 4, at.send);
-  // The old connections are told that others have their rollouts; nobody reads them.
+  // The old connections get 503, which nobody reads.
   await until(async () => at.statuses.filter((status) => status === 503).length === 4);
   await until(async () => at.player.seen.length === 5);
   rest.open();
@@ -140,7 +140,7 @@ test('siblings that run for too long are not waited for, and rows that are sent 
   expect(await at.farm.calls.count()).toEqual({ held: 0, orphaned: 0 });
 });
 
-test('two groups of one prompt at once never share a rollout, whichever of them fails', async () => {
+test('two simultaneous groups of one prompt never share a rollout', async () => {
   const rest = gate();
   const { player, send } = await startTrainer(
     async (nth) => {

@@ -1,4 +1,4 @@
-/** Two tenants of one gateway: what a caller's token cannot do to the operator's key and to another caller's policy. */
+/** Tenants of one gateway: protection of the operator's key and of other callers' policies. */
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const { policy_base_url, policy_model_name, responses_create_params, agent_ref, 
 const OPERATOR = 'http://vllm.internal:8000/v1';
 const KEY = 'sk-of-the-operator';
 
-/** A trainer, another trainer and a stranger, each with a token of its own; the gateway serves the operator's policy. */
+/** Two trainers and another caller with their own tokens; the gateway serves the operator's policy. */
 async function tenants(over: Partial<ProducerConfig> = {}, limits = '') {
   const path = join(await testFolder(), 'callers.yaml');
   const run = `{policy: {urls: ["${OPERATOR}"], model: m`;
@@ -52,7 +52,7 @@ const keyOf = async (farm: Farm, runId: string) => {
   return ref ? await farm.secrets.get(ref) : null;
 };
 
-test('the key that a run gets is for the origins of the operator, whatever policy the caller names', async () => {
+test('the key of a run is for the origins of the operator, whatever policy the caller names', async () => {
   const { ask, farm } = await tenants();
   const submit = async (policy: object) => {
     const { status, body } = await ask('stranger', 'POST', '/v1/runs', {
@@ -71,7 +71,7 @@ test('the key that a run gets is for the origins of the operator, whatever polic
   expect(await submit({ urls: [OPERATOR, 'http://attacker/v1'] })).toBeNull();
 });
 
-test('only who was given a policy says what it serves; a trainer does around a weight update, a stranger cannot', async () => {
+test('only callers with a policy set its state', async () => {
   const { ask, farm } = await tenants();
   const update = { state: 'updating', endpoints: ['http://attacker/v1', OPERATOR] };
   const put = async (who: string, name: string) =>
@@ -174,7 +174,7 @@ test.each<[string, Partial<ProducerConfig>, object, string, string]>([
   },
 );
 
-test('sessions, held calls and instances are held to the same ceilings', async () => {
+test('sessions, calls and instances have the same ceilings', async () => {
   const { ask, farm } = await tenants({ max_network: 'none', max_cpus: 1 });
   const session = { request_id: 'r', instance };
   const over = [
@@ -224,7 +224,7 @@ test('the size of a run is bounded by instances, by group and by both', async ()
   ]);
 });
 
-test('validation is for whom the operator lets, a session for nobody who submits', async () => {
+test('only callers that the operator allows submit validation, and none submits a session', async () => {
   const { ask } = await tenants();
   const as = async (who: string, kind: string) => {
     const { status, body } = await ask(who, 'POST', '/v1/runs', submission({ kind }));
@@ -240,7 +240,7 @@ test('validation is for whom the operator lets, a session for nobody who submits
   expect((await fetch(`${alone.url}/v1/runs`, { method: 'POST', headers, body })).status).toBe(201);
 });
 
-test('a caller has so many rollouts in flight, however it asks, and room again with each result; others have their own', async () => {
+test('a caller has a quota of rollouts in flight, which each result frees; others have their own', async () => {
   const { ask, farm, url } = await tenants({}, ', max_in_flight: 4');
   const submit = async (group_size: number, who = 'stranger', more: object = {}) =>
     await ask(who, 'POST', '/v1/runs', submission(more, { group_size }));
@@ -250,7 +250,7 @@ test('a caller has so many rollouts in flight, however it asks, and room again w
   expect(refused).toMatchObject({ status: 429, after: '10', body: { error: { code: 'over_quota' } } });
   expect(refused.body.error.message).toContain('max_in_flight');
   expect((await submit(5, 'second')).status).toBe(201);
-  // One is left: of a burst of calls one is held, and a session finds no room.
+  // One slot is left: one of several calls waits, and a session is refused.
   const gone = new AbortController();
   const headers = { ...bearer('token-of-stranger'), 'content-type': 'application/json' };
   const calls = [0, 1, 2].map((index) =>
@@ -266,7 +266,7 @@ test('a caller has so many rollouts in flight, however it asks, and room again w
   );
   await until(async () => (await farm.calls.count()).held === 1);
   expect((await ask('stranger', 'POST', '/v1/sessions', { request_id: 'r', instance })).status).toBe(429);
-  // A cancelled run makes room once its rollouts are committed.
+  // A cancelled run frees its quota when its rollouts are committed.
   const record = await farm.runs.get(first.body.run_id);
   if (record) for (const id of await farm.groups.open(record.run_id)) await settle(farm, record, id);
   expect((await submit(4)).status).toBe(429);
@@ -275,7 +275,7 @@ test('a caller has so many rollouts in flight, however it asks, and room again w
   expect((await Promise.all(calls)).toSorted()).toEqual([429, 429, 'held']);
 });
 
-test('a token has so many requests in a minute, probes aside', async () => {
+test('a token has a quota of requests a minute, without probes', async () => {
   const { ask, url } = await tenants({}, ', max_requests_per_minute: 3');
   const statuses = [];
   for (let count = 0; count < 5; count++) statuses.push((await ask('stranger', 'GET', '/v1/runs')).status);

@@ -1,10 +1,10 @@
-/** What tests need to play a trainer: a gateway, a worker whose outcomes they decide, and what the trainer posts. */
+/** A trainer for tests: a gateway, a worker whose outcomes the test decides, and requests. */
 import type { Post } from '@swefarm/testkit';
 import { testGateway } from './gateway.ts';
 import { post } from './gym.ts';
 import { type Decide, startPlayer } from './player.ts';
 
-/** A gateway and a worker that ends rollouts as `decide` says; `statuses`: of all answers to `send`, in their order. */
+/** Starts a gateway and a worker that ends rollouts by `decide`. `statuses`: of all answers to `send`, in order. */
 export async function startTrainer(decide: Decide, over: Parameters<typeof testGateway>[0] = {}) {
   const { url, farm } = await testGateway(over);
   const player = startPlayer(farm, decide);
@@ -17,7 +17,7 @@ export async function startTrainer(decide: Decide, over: Parameters<typeof testG
   return { url, farm, player, send, statuses };
 }
 
-/** Opened by a test when what runs may end. */
+/** A barrier that a test opens for running rollouts. */
 export function gate(): { open: () => void; opened: Promise<void> } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { open: resolve, opened: promise };

@@ -1,4 +1,4 @@
-/** The gateway with the caller that docs/verl.md gives the agent loop `swefarm`. */
+/** The gateway with the caller of docs/verl.md for the agent loop `swefarm`. */
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { post, type Reply, row } from './gym.ts';
 
 const PAGE = new URL('../../docs/verl.md', import.meta.url);
 
-test('an answer to the documented caller carries its conversation once', async () => {
+test('an answer to the documented caller contains its conversation once', async () => {
   const path = join(await testFolder(), 'callers.yaml');
   const [, callers = ''] = /```yaml\n(callers:[\s\S]*?)```/.exec(await readFile(PAGE, 'utf8')) ?? [];
   await writeFile(`${path}.token`, 'token-of-verl');

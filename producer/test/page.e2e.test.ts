@@ -25,7 +25,7 @@ test('5,000 rollouts: token, runs, grid, list, filters, keys', SLOW, async () =>
   const token = page.getByLabel('Token of the gateway');
   await token.fill('not it');
   await token.press('Enter');
-  await page.getByText('This token is not known here.').waitFor();
+  await page.getByText('Unknown token.').waitFor();
   await token.fill(TOKEN);
   await token.press('Enter');
   await page.getByRole('link', { name: made.record.run_id }).click();
@@ -101,7 +101,7 @@ test(
     expect(await tests.textContent()).toContain('tests/test_core.py::test_merge_none');
 
     await page.goto(`${url}/ui/#/compare/${encodeURIComponent(one)}/${encodeURIComponent(other)}`);
-    await page.getByText(/they part at turn 3/).waitFor();
+    await page.getByText(/they differ from turn 3/).waitFor();
     expect(await page.locator('.turn.differs').count()).toBe(2);
   },
 );

@@ -123,7 +123,7 @@ test('a page that cannot be built: what failed and what to do, from the command 
   const refused = await fetch(`${farm}/ui/`);
   const text = await refused.text();
   expect(refused.status).toBe(503);
-  expect(text).toMatch(/could not be built: .*main\.tsx.*run "npm ci" and "npm run page"/s);
+  expect(text).toMatch(/cannot build the page: .*main\.tsx.*run "npm ci" and "npm run page"/s);
   const command = showWeb(checkout);
   await until(() => command.code() !== null);
   expect(command.code()).toBe(12);

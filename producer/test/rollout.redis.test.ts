@@ -254,7 +254,7 @@ test('the commands of a step wait for a Redis that comes up a little later, and 
   const submitting = start(['submit', '--dataset', dataset, '--agent', 'noop', ...farm]);
   const collecting = start(['collect', 'thisrun1', '--output', output, ...farm]);
   for (const { stderr } of [submitting, collecting]) {
-    const waits = /^swefarm: Redis does not answer at .* Trying again for 60 s\.\n$/;
+    const waits = /^swefarm: Redis does not answer at .* Retrying for 60 s\.\n$/;
     await expect.poll(stderr, { timeout: 60_000 }).toMatch(waits);
   }
   collecting.child.kill('SIGINT');

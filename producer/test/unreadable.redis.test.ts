@@ -27,7 +27,7 @@ const whole = (rollout_id: string) => {
   return aResult(names) as unknown as Record<string, unknown>;
 };
 
-/** A token count as fab4d0c committed it, an exit status and an outcome of a version to come, and bytes that are no JSON. */
+/** A token count as fab4d0c committed it, an exit status and an outcome of a version to come, and bytes that are invalid JSON. */
 const ODD: readonly ((id: string) => string)[] = [
   (id) => JSON.stringify({ ...whole(id), tokens: { prompt: 100.5, completion: 5 } }),
   (id) => JSON.stringify({ ...whole(id), exit_status: 'of_tomorrow' }),
@@ -59,17 +59,17 @@ test('collect skips and names what cannot be read, comes to its end, and says by
   expect(first.code, first.stderr).toBe(10);
   const held = [rollouts[0], rollouts[5]];
   expect((await linesOf(path)).map(({ rollout_id }) => rollout_id)).toEqual(held);
-  expect(first.stderr).toMatch(/\.1: its result \(entry \d+-\d+ .*tokens\.prompt: .*expected int/);
-  expect(first.stderr).toMatch(/\.2: its result .*exit_status/);
-  expect(first.stderr).toMatch(/\.3: its result .*outcome/);
-  expect(first.stderr).toMatch(/\.4: its result .*no JSON/);
+  expect(first.stderr).toMatch(/\.1: unreadable result \(entry \d+-\d+ .*tokens\.prompt: .*expected int/);
+  expect(first.stderr).toMatch(/\.2: unreadable result .*exit_status/);
+  expect(first.stderr).toMatch(/\.3: unreadable result .*outcome/);
+  expect(first.stderr).toMatch(/\.4: unreadable result .*invalid JSON/);
   expect(first.stderr).toMatch(/2 of 6 rollouts judged.*4 with a result that cannot be read/);
   const again = await run(['collect', record.run_id, '--output', path, '--resume'], env);
   expect(again.code).toBe(10);
   expect((await readFile(path, 'utf8')).trimEnd().split('\n')).toHaveLength(2);
   const report = await run(['report', record.run_id], env);
   expect(report.code).toBe(0);
-  expect(report.stderr).toMatch(/not counted: .*\.1: its result/);
+  expect(report.stderr).toMatch(/not counted: .*\.1: unreadable result/);
   // However often it was met.
   expect(await farm.results.unreadable()).toBe(4);
 });

@@ -34,7 +34,7 @@ test.each(['token-in', 'echo'])(
   (mode) => {
     const refused = () => withShownPictures(run({}, { token_mode: mode }), rows(picture(), null, picture()));
     expect(refused).toThrow(
-      /^2 of 3 instances show pictures \(a__b-0, a__b-2\), and token mode .* cannot hold pictures/,
+      /^2 of 3 instances show pictures \(a__b-0, a__b-2\), and token mode .* does not support pictures/,
     );
     expect(refused).toThrow(/use --token-mode text, or --pictures drop/);
     expect(withShownPictures(run({ pictures: 'drop' }, { token_mode: mode }), rows(picture()))).toHaveLength(

@@ -1,6 +1,6 @@
 /**
- * What a checkout compiled of its commands (`npm run compile`): pieces in place of a thousand files. They are used only while every
- * file that they were made of is as it was then, so a changed source always wins. Plain JavaScript, for older Nodes read it.
+ * Finds the compiled commands of a checkout (`npm run compile`). They are used only while all their sources are unchanged. Plain
+ * JavaScript for older Nodes.
  */
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -9,29 +9,29 @@ import { pathToFileURL } from 'node:url';
 /** Folder of the pieces, below the root of a checkout. */
 export const PIECES = 'node_modules/.cache/swefarm-pieces';
 
-/** What the target of the compiler asks for (compile/pieces.mjs). */
+/** Target of the compiler (compile/pieces.mjs). */
 const OLDEST_NODE = 24;
 
-/** Flag of Node by which a command runs from its sources, for profiles and traces that name them. */
+/** Flag of Node to run a command from its sources, for profiles. */
 const FROM_SOURCES = '--conditions=sources';
 
-/** What changes whenever a file's content can have changed: the times of its content and of its entry, and its size. */
+/** Returns times and size of a file, which change with its content. */
 export function stampOf(path) {
   const found = statSync(path, { throwIfNoEntry: false });
   return found === undefined ? null : [found.mtimeMs, found.ctimeMs, found.size];
 }
 
-/** `worker/src/main.ts` becomes `worker-src-main`: the piece, and the record of what it was made of. */
+/** Returns `worker-src-main` for `worker/src/main.ts`. */
 export const nameOf = (source) => source.replace(/\.\w+$/, '').replaceAll('/', '-');
 
-/** URL of what `source` (from the root) became; null when nothing was compiled, or a file that it was made of changed since. */
+/** Returns the URL of the compiled `source` (path from the root); null if it is missing or outdated. */
 export function compiledOf(source, root) {
   if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) return null;
   if (process.execArgv.includes(FROM_SOURCES)) return null;
   const base = join(root, PIECES, nameOf(source));
   try {
     const made = JSON.parse(readFileSync(`${base}.json`, 'utf8'));
-    // Another checkout may share our node_modules, and this file.
+    // Several checkouts may share node_modules.
     if (made.root !== realpathSync(root)) return null;
     for (const [path, ...then] of made.files) {
       const now = stampOf(resolve(root, path));
@@ -39,7 +39,6 @@ export function compiledOf(source, root) {
     }
     return pathToFileURL(`${base}.mjs`).href;
   } catch {
-    // Never compiled, half removed, or not ours to read: the sources are there.
     return null;
   }
 }

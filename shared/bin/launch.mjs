@@ -1,7 +1,6 @@
 /**
- * How each command of swefarm starts: on a Node that strips types, this one or the one that comes with the dependencies,
- * from what was compiled before, and what runs for days or over large stores with settings that Node reads only at its start. Plain JavaScript, for
- * older Nodes must read it.
+ * Starts the commands: on a Node that strips types (this one or that of the dependencies), from compiled files if they are current, and
+ * with settings of Node for long-running commands. Plain JavaScript for older Nodes.
  */
 import { spawn } from 'node:child_process';
 import * as modules from 'node:module';
@@ -12,9 +11,9 @@ import { listenEarly } from './earlystop.mjs';
 import { COMPILED, LASTING } from './lasting.mjs';
 
 /**
- * Runs the command whose TypeScript is imported by `start` in this process where that is possible, else in a child whose end it shares.
- * `source`: where that lies, from `root` (a URL), for a command that is compiled (compile/checkout.mjs). `lasting`: a service, or an export,
- * to be started with the settings above. `endsEarlyWith`: the exit code of a service that a signal ends before it has begun.
+ * Runs a command in this process if possible, else in a child and with its exit code. `start` imports the TypeScript. `source`: its path
+ * from `root` (a URL), for compiled commands (compile/checkout.mjs). `lasting`: apply the settings for long-running commands.
+ * `endsEarlyWith`: exit code if a signal ends a service while it loads.
  */
 export async function launch({ name, source, root, start, lasting, endsEarlyWith }) {
   const flags = lasting ? LASTING.flags : [];
@@ -23,7 +22,7 @@ export async function launch({ name, source, root, start, lasting, endsEarlyWith
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major < 22 || (major === 22 && minor < 18)) return inPackagedNode(name, args, env);
   const ready = flags.every((flag) => process.execArgv.includes(flag));
-  // In place, where the system can: the process keeps its id, its signals and its parent.
+  // execve preserves process id, signals and parent.
   if (!ready && process.execve) process.execve(process.execPath, [process.execPath, ...args], env);
   if (endsEarlyWith !== undefined) listenEarly(endsEarlyWith);
   modules.enableCompileCache(COMPILED);
@@ -46,7 +45,7 @@ function inPackagedNode(name, args, env) {
   }
   const child = spawn(node, args, { stdio: 'inherit', env });
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
-  // From a terminal Ctrl-C comes twice then, directly and through us; commands count two within a moment as one.
+  // In a terminal the child gets Ctrl-C twice, which commands count as one.
   for (const signal of signals) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
     console.error(`${name}: ${node} cannot be started: ${error.message}`);

@@ -1,4 +1,4 @@
-/** Holds the direction of imports, the few files that may know a heavy package, and the one place that reads the environment. */
+/** Checks the direction of imports, and which files may import heavy packages or read the environment. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ const PACKAGES: readonly string[] = [
   'bench',
 ];
 
-/** Who may import which of our packages. Tests, demo and bench may also use the testkit. */
+/** Allowed imports between packages. Tests, demo and bench may also import the testkit. */
 const LIBRARIES = ['shared', 'policy', 'sandbox', 'grading', 'datasets', 'runs', 'trajectories', 'gateway'];
 const MAY: Record<string, readonly string[]> = {
   shared: [],
@@ -25,11 +25,10 @@ const MAY: Record<string, readonly string[]> = {
   producer: ['shared', 'policy', 'grading', 'datasets', 'runs', 'trajectories', 'gateway'],
   worker: ['shared', 'policy', 'sandbox', 'grading'],
   testkit: ['shared', 'grading'],
-  dashboards: ['shared'],
   bench: [...LIBRARIES, 'worker', 'producer', 'testkit'],
 };
 
-/** Packages that only these files may know. */
+/** Packages that only these files may import. */
 const ONLY: Record<string, RegExp> = {
   bullmq: /^(shared\/src\/redis\/|worker\/src\/pull\/queue\.ts$)/,
   ioredis: /^shared\/src\/redis\//,
@@ -77,7 +76,7 @@ test('the scan sees the sources', () => {
   ).toEqual(['x', 'y', 'z', 'w']);
 });
 
-/** What a package exports beside its index: files that load in a browser. */
+/** Exports besides the index, which load in a browser. */
 const FOR_BROWSERS = [
   '@swefarm/shared/success',
   '@swefarm/trajectories/renderreward',
@@ -86,7 +85,7 @@ const FOR_BROWSERS = [
 ];
 
 describe('imports', () => {
-  test('between packages they go one way, and by package name', () => {
+  test('between packages follow MAY, and use package names', () => {
     const wrong = offenders(({ path, imports, isTest }) =>
       imports.flatMap((name) => {
         const target = /^@swefarm\/([\w-]+)(\/.*)?$/.exec(name);
@@ -101,7 +100,7 @@ describe('imports', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('none reaches into another package by path', () => {
+  test('do not reach into another package by path', () => {
     const wrong = offenders(({ path, imports }) =>
       imports.filter((name) => {
         if (!name.startsWith('.')) return false;
@@ -111,7 +110,7 @@ describe('imports', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('between the rooms of a package they go one way', () => {
+  test('between the folders of a package follow ROOMS', () => {
     const rooms = Object.keys(ROOMS);
     const upward = rooms.flatMap((room, at) =>
       (ROOMS[room] ?? []).filter((other) => !rooms.slice(0, at).includes(other)),
@@ -119,7 +118,7 @@ describe('imports', () => {
     expect(upward).toEqual([]);
     const wrong = offenders(({ path, imports, isTest }) => {
       const allowed = ROOMS[dirname(path)];
-      // A front gives what any room has.
+      // The index may import all folders.
       if (!allowed || isTest || path.endsWith('/src/index.ts')) return [];
       return imports.filter((name) => {
         const target = dirname(join(dirname(path), name));
@@ -129,7 +128,7 @@ describe('imports', () => {
     expect(wrong).toEqual([]);
   });
 
-  test.each(Object.entries(ONLY))('%s is known where it belongs only', (name, where) => {
+  test.each(Object.entries(ONLY))('of %s are in few files', (name, where) => {
     const wrong = offenders(({ path, imports, isTest }) =>
       imports.filter(
         (from) => (from === name || from.startsWith(`${name}/`)) && !where.test(path) && !isTest,
@@ -139,7 +138,7 @@ describe('imports', () => {
   });
 });
 
-test('threads are started in one way, from files named thread.ts, which compile/pieces.mjs makes files of their own', () => {
+test('threads are started from files named thread.ts, which compile/pieces.mjs compiles', () => {
   const wrong = offenders(({ text }) =>
     [...text.matchAll(/new Worker\(\s*(new URL\([^)]*\))/g)]
       .map(([, url = '']) => url)
@@ -159,14 +158,14 @@ test('process.env is read in shared/src/config only', () => {
   expect(wrong).toEqual([]);
 });
 
-test('what a machine cannot run is skipped by skip(why), which the closing lines of `npm test` repeat', () => {
+test('tests are skipped by skip(why) only, which `npm test` reports', () => {
   const wrong = offenders(({ text }) =>
     [...text.matchAll(/\b(?:describe|test|it)\.(?:runIf|skipIf|skip|todo)\b/g)].map(([call]) => call),
   );
   expect(wrong).toEqual([]);
 });
 
-test('sources have no default exports and no folders of leftovers', () => {
+test('sources have no default exports and no folders such as utils', () => {
   const wrong = offenders(({ path, text }) => [
     ...(/^export default /m.test(text) ? ['export default'] : []),
     ...(/(^|\/)(utils?|helpers?|types|common)(\.ts$|\/)/.test(path) ? ['a name that says nothing'] : []),

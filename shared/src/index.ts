@@ -10,7 +10,6 @@ export {
 } from './config/ceilings.ts';
 export { environmentSecret, inheritedEnvironment } from './config/environment.ts';
 export {
-  type CommonConfig,
   configOptions,
   describeConfig,
   loadConfig,
@@ -35,7 +34,7 @@ export { jsonText } from './files/jsontext.ts';
 export { replaceFile, replaceWith } from './files/replace.ts';
 export type { Definitions, LabelOf, MetricDefinition } from './metrics/definition.ts';
 export { LIVE_METRICS } from './metrics/live.ts';
-export { MODEL_LIMIT, OUTCOME_METRICS, VERSION_WINDOW } from './metrics/outcomes.ts';
+export { OUTCOME_METRICS } from './metrics/outcomes.ts';
 export { type Family, family, renderFamilies } from './metrics/text.ts';
 export { outcomeFamilies, versionFamilies } from './metrics/totals.ts';
 export { vitalFamilies } from './metrics/vitals.ts';
@@ -117,7 +116,7 @@ export { RUN_SETTINGS, type RunSetting } from './records/setting.ts';
 export { successOf } from './records/success.ts';
 export { TOOL_PARSERS, type ToolParser } from './records/toolparsers.ts';
 export {
-  type CommandRecord,
+  CommandRecord,
   ExitStatus,
   type ExpertType,
   Message,
@@ -137,7 +136,7 @@ export type { CallRequest } from './redis/calls.ts';
 export type { Clock } from './redis/clock.ts';
 export { type Controls, ControlTree, type KnownControls } from './redis/controls.ts';
 export { newestCopy, restoreCopy, saveCopy } from './redis/copy.ts';
-export { type Farm, type FarmRole, type OpenOptions, openFarm, prepareFarm } from './redis/farm.ts';
+export { type Farm, type OpenOptions, openFarm, prepareFarm } from './redis/farm.ts';
 export { RunPause } from './redis/groups.ts';
 export { AttemptEnd, type Claim, JournalEntry, type RunningAttempt } from './redis/journal.ts';
 export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from './redis/launch.ts';
@@ -158,7 +157,6 @@ export {
   type UnreadableResult,
 } from './redis/results.ts';
 export { resumeRun } from './redis/resume.ts';
-export { fetchedServer } from './redis/server.ts';
 export type { PostedCommand } from './redis/sessions.ts';
 export { authorizationAt, keyAt, originOf, originsOf, type PolicyKey } from './security/policykey.ts';
 export { Secret } from './security/secret.ts';

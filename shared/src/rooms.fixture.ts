@@ -1,6 +1,6 @@
 /**
- * Which rooms of a package a room may import, beside itself: only rooms that stand above it in its table. A folder that is not
- * here may import any, and tests may too.
+ * The folders of a package that each folder may import: only folders above it in the table. Tests and folders without an entry may
+ * import any.
  */
 type Rooms = Readonly<Record<string, readonly string[]>>;
 
@@ -90,11 +90,11 @@ const TRAJECTORIES: Rooms = {
   reports: ['', 'formats', 'output', 'scaling'],
 };
 
-// Only the rooms of HTTP know HTTP: sessions and the page's data know nothing of it.
+// The page's data does not depend on HTTP.
 const GATEWAY: Rooms = {
-  sessions: [],
   page: [],
-  access: ['sessions'],
+  access: [],
+  sessions: ['access'],
   calls: ['access'],
   routes: ['access', 'calls', 'page', 'sessions'],
   '': ['access', 'calls', 'page', 'routes'],

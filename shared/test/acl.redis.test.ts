@@ -1,12 +1,13 @@
-/** Each call of the farm under the Redis user of whoever makes it, and what these users are refused. */
+/** All calls of the farm by the Redis users of their roles, and refusals of these users. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeCertificates, type SecuredRedis, startRedis, startSecuredRedis } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { aclUser, type Farm, type FarmRole, openFarm } from '../src/index.ts';
+import { aclUser, type Farm, openFarm } from '../src/index.ts';
 import { silentLog } from '../src/processes/log.ts';
 import { connectRedis } from '../src/redis/connect.ts';
+import type { FarmRole } from '../src/redis/farm.ts';
 import { testConfig } from './farm.ts';
 import { aWorld, BOTH, CALLS } from './farmcalls.ts';
 
@@ -42,7 +43,7 @@ const configOf = (role: FarmRole, change: Record<string, unknown> = {}) =>
   });
 const open = (role: FarmRole): Promise<Farm> => openFarm(configOf(role), role);
 
-/** They only hand out connections, which the end-to-end test under these users puts to use. */
+/** Functions that only return connections, which an end-to-end test uses. */
 const CONNECTIONS = ['queue', 'bullConnection', 'bullBackend'];
 
 test('the list of calls is complete', () => {
@@ -63,7 +64,7 @@ describe.each(BOTH)('as %s', (role) => {
   });
 });
 
-test('a worker gives out no keys, speaks for no trainer, lists no runs and empties no node', async () => {
+test('a worker cannot write keys, policies, the list of runs or drains', async () => {
   const world = await aWorld(farms);
   for (const name of ['secrets.put', 'secrets.remove', 'policies.set', 'policies.remove', 'runs.list']) {
     const call = CALLS[name]?.[1](farms.worker, world);
@@ -105,7 +106,7 @@ test.each(BOTH)('a stolen credential of a %s harms neither the server nor other 
       const [name = '', ...args] = line.split(' ');
       await expect(raw.call(name, ...args), line).rejects.toThrow(/NOPERM|No permissions/);
     }
-    // A script may do what its caller may do.
+    // A script has the permissions of its caller.
     for (const body of ["return redis.call('GET', '{other}:x')", "return redis.call('FLUSHALL')"]) {
       await expect(raw.eval(body, 0), body).rejects.toThrow(/permission|ACL failure|can.t access|can.t run/i);
     }
@@ -119,7 +120,7 @@ test.each(BOTH)('a stolen credential of a %s harms neither the server nor other 
   }
 });
 
-test('without a password nobody gets in; another prefix is refused at the start, in one line', async () => {
+test('a missing password and another prefix are refused at the start', async () => {
   const anonymous = testConfig({ redis_url: redis.url, redis_prefix: PREFIX });
   await expect(openFarm(anonymous, 'producer')).rejects.toMatchObject({ code: 'redis_auth' });
   const other = openFarm(configOf('worker', { redis_prefix: 'other' }), 'worker');
@@ -129,7 +130,7 @@ test('without a password nobody gets in; another prefix is refused at the start,
   });
 });
 
-test('TLS: the right authority lets in, another one and the plain protocol are told apart', async () => {
+test('TLS needs the right authority; a wrong protocol has an error of its own', async () => {
   const tls = await makeCertificates(dir);
   await using secured = await startSecuredRedis({ aclFile: join(dir, 'users.acl'), tls });
   const over = (url: string, ca: string | null, role: FarmRole = 'producer') =>
@@ -147,7 +148,7 @@ test('TLS: the right authority lets in, another one and the plain protocol are t
     message: expect.stringMatching(/redis_tls_ca/),
   });
   const toPlain = `rediss://localhost:${plain.port}`;
-  await expect(over(toPlain, tls.ca)).rejects.toThrow(/redis:\/\/ where it speaks no TLS/);
+  await expect(over(toPlain, tls.ca)).rejects.toThrow(/redis:\/\/ for a server without TLS/);
   const toTls = secured.url.replace('rediss:', 'redis:');
-  await expect(over(toTls, null)).rejects.toThrow(/rediss:\/\/ where it speaks TLS/);
+  await expect(over(toTls, null)).rejects.toThrow(/rediss:\/\/ for a server with TLS/);
 });

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { encodeArtifact, isArtifactGone, openFarm, readArtifactFile } from '../src/index.ts';
 import { keysOf, nth, testConfig, testFarm } from './farm.ts';
 
-test('blobs come back byte for byte, the same attempt again replaces, removal frees the budget', async () => {
+test('blobs are stored unchanged, replaced by the same attempt, and removal frees the budget', async () => {
   const config = testConfig({ artifact_budget_bytes: 1000 });
   await using farm = await openFarm(config, 'worker');
   const blob = randomBytes(400);
@@ -29,7 +29,7 @@ test('blobs come back byte for byte, the same attempt again replaces, removal fr
   expect((await keysOf(config)).filter((key) => key.includes('r.i'))).toEqual([]);
 });
 
-test('many writers together never pass the budget', async () => {
+test('concurrent writers do not exceed the budget', async () => {
   await using farm = await testFarm({ artifact_budget_bytes: 10_000 });
   const puts = Array.from({ length: 50 }, (_, n) =>
     farm.artifacts.put(`r.i.${n}`, nth(1), randomBytes(1000)),
@@ -39,7 +39,7 @@ test('many writers together never pass the budget', async () => {
   expect((await farm.artifacts.usage()).used_bytes).toBe(10_000);
 });
 
-test('artifacts lapse, and what lapsed counts no more', async () => {
+test('artifacts expire and free the budget', async () => {
   await using farm = await testFarm({ artifact_budget_bytes: 1000, artifact_ttl_seconds: 5 });
   const locator = await farm.artifacts.put('r.i.0', nth(1), randomBytes(1000));
   await new Promise((resolve) => setTimeout(resolve, 5_100));
@@ -48,7 +48,7 @@ test('artifacts lapse, and what lapsed counts no more', async () => {
   expect(await farm.artifacts.usage()).toMatchObject({ used_bytes: 1000, artifacts: 1 });
 });
 
-test('with a directory the files lie there, and a producer without the setting reads them', async () => {
+test('artifacts of a directory are read without the setting', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'swefarm-artifacts-'));
   const config = testConfig({ artifacts: `dir:${dir}` });
   await using worker = await openFarm(config, 'worker');
@@ -61,7 +61,7 @@ test('with a directory the files lie there, and a producer without the setting r
   await rm(dir, { recursive: true });
 });
 
-test('either store is read through one door: a result without artifact has no content, and what is gone is told by its code', async () => {
+test('both stores are read by locator; missing artifacts have a code', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'swefarm artifacts é%-'));
   const config = testConfig({ artifacts: `dir:${dir}` });
   await using inDirectory = await openFarm(config, 'worker');

@@ -24,7 +24,7 @@ async function setup() {
   return { farm, run, gateway, open, claim, [Symbol.asyncDispose]: () => farm[Symbol.asyncDispose]() };
 }
 
-test('an open run grows: indices go on, groups count what is left, another instance of the id is told', async () => {
+test('an open run grows with indices and groups, and refuses another instance of an id', async () => {
   await using at = await setup();
   const first = await at.open('f1');
   const second = await at.open('f1');
@@ -48,7 +48,7 @@ test('an open run grows: indices go on, groups count what is left, another insta
   });
 });
 
-test('only an orphan is taken up, once; siblings that are held never', async () => {
+test('only an orphan is taken over, once; connected siblings never', async () => {
   await using at = await setup();
   const calls = [await at.open('same'), await at.open('same'), await at.open('same')];
   expect(await at.claim('same')).toEqual({ status: 'none' });
@@ -60,12 +60,12 @@ test('only an orphan is taken up, once; siblings that are held never', async () 
   expect(await at.claim('another')).toEqual({ status: 'none' });
 });
 
-test('what was opened or taken up by a request whose answer was lost is found by its nonce: again, and to let it go', async () => {
+test('a call whose reply was lost is found by its nonce, and released', async () => {
   await using at = await setup();
   const { calls } = at.farm;
   const first = { fingerprint: 'blip', nonce: newId(), named: false };
   const opened = await calls.open(first, at.gateway, at.run, ITEM, LIFE);
-  // The command that was resent opens no second rollout.
+  // A command sent again opens no second rollout.
   expect(await calls.open(first, at.gateway, at.run, ITEM, LIFE)).toEqual(opened);
   expect(await at.farm.groups.open(at.run.run_id)).toHaveLength(1);
   await calls.abandon(first, at.gateway, GRACE);
@@ -74,7 +74,7 @@ test('what was opened or taken up by a request whose answer was lost is found by
   const taken = await calls.claim(second, at.gateway);
   expect(taken).toMatchObject({ status: 'attached', call_id: opened.status === 'opened' && opened.call_id });
   expect(await calls.claim(second, at.gateway)).toEqual({ ...taken, age_ms: expect.any(Number) });
-  // A stranger's request, and one that took nothing, let nothing go.
+  // Other requests, and one without a call, release nothing.
   await calls.abandon({ ...first, nonce: newId() }, at.gateway, GRACE);
   await calls.abandon(first, 'another', GRACE);
   expect(await at.claim('blip')).toEqual({ status: 'none' });
@@ -83,7 +83,7 @@ test('what was opened or taken up by a request whose answer was lost is found by
   expect(await at.claim('blip')).toEqual({ status: 'none' });
 });
 
-test('what was answered is never given again, unless it has a name', async () => {
+test('an answered call is not given again, unless it has a name', async () => {
   await using at = await setup();
   const plain = await at.open('plain');
   await at.farm.calls.answered(plain.call_id, 0);
@@ -104,7 +104,7 @@ test('what was answered is never given again, unless it has a name', async () =>
   expect(await at.claim('id', at.gateway, true)).toMatchObject({ rollout_id: named.rollout_id });
 });
 
-test('the calls of a gateway that starts anew at its address are orphans at once', async () => {
+test('calls of a restarted gateway are orphans immediately', async () => {
   await using at = await setup();
   const address = `h:${randomUUID()}`;
   const before = await at.farm.calls.enlist(address);
@@ -115,11 +115,11 @@ test('the calls of a gateway that starts anew at its address are orphans at once
   expect(await at.claim('body', after)).toEqual({ status: 'none' });
 });
 
-test('a gateway that falls silent is waited for before its calls are taken up elsewhere', async () => {
+test('calls of a silent gateway are taken over only after a wait', async () => {
   await using at = await setup();
   const silent = await at.farm.calls.enlist('elsewhere:1');
   const held = await at.open('body', silent);
-  // `none` while it beats, then `wait`, then ours.
+  // `none` while it beats, then `wait`, then `attached`.
   let claim = await at.claim('body');
   while (claim.status !== 'attached') {
     await sleep(200);
@@ -128,7 +128,7 @@ test('a gateway that falls silent is waited for before its calls are taken up el
   expect(claim.rollout_id).toBe(held.rollout_id);
 });
 
-test('out of grace nobody takes it up; it is told once for cancelling and then forgotten', async () => {
+test('a call out of grace is not taken over, and is reported for cancellation once', async () => {
   await using at = await setup();
   const dropped = await at.open('late');
   const kept = await at.open('kept');
@@ -144,13 +144,13 @@ test('out of grace nobody takes it up; it is told once for cancelling and then f
   await at.farm.calls.forget([dropped.call_id]);
   expect(await at.farm.calls.expired(GRACE)).toEqual([]);
 
-  // The gateway's own end makes orphans of what it still held.
+  // The end of the gateway makes its calls orphans.
   await at.farm.calls.retire(at.gateway);
   const next = await at.farm.calls.enlist('h:next');
   expect(await at.claim('kept', next)).toMatchObject({ rollout_id: kept.rollout_id });
 });
 
-test('a call goes on with a fresh rollout, however often that is asked', async () => {
+test('a retry opens one new rollout, also if it is repeated', async () => {
   await using at = await setup();
   const call = await at.open('hold');
   const fresh = await at.farm.calls.retry(call.call_id, call.rollout_id);
@@ -161,7 +161,7 @@ test('a call goes on with a fresh rollout, however often that is asked', async (
   expect(await at.farm.calls.retry('none.x', call.rollout_id)).toBeNull();
 });
 
-test('the calls of a gateway that died wait for their own grace, whoever sweeps', async () => {
+test('calls of a dead gateway wait for their own grace', async () => {
   await using at = await setup();
   const address = `h:${randomUUID()}`;
   const dead = await at.farm.calls.enlist(address);

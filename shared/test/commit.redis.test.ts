@@ -40,7 +40,7 @@ test('a thousand concurrent commits of the same ids leave exactly one result eac
   expect((await one.results.totals()).get('collection')).toMatchObject({ committed: 10, 'turns_in:10': 10 });
 });
 
-test('the winner who repeats its commit hears that it is committed; a run that is gone takes nothing', async () => {
+test('a repeated commit of the winner is committed; an expired run accepts none', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
   const run = testRun();
@@ -64,7 +64,7 @@ test('the winner who repeats its commit hears that it is committed; a run that i
   });
 });
 
-test('what no reader could read is refused before anything is written', async () => {
+test('an unreadable result is refused before a write', async () => {
   await using farm = await testFarm();
   const run = testRun();
   await farm.runs.create(run, [testInstance()]);
@@ -108,7 +108,7 @@ test('failures and cancelled rollouts are counted apart and are not usable', asy
   });
 });
 
-test('reading goes on where it stopped, waits for what comes, and stops at once when aborted', async () => {
+test('reading continues at its cursor, waits for results, and stops at an abort', async () => {
   await using farm = await testFarm();
   const run = testRun();
   await farm.runs.create(run, [testInstance()]);

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(dir, { recursive: true, force: true }));
 
-test('TLS with a CA of its own, as an ACL user; without the CA it is refused with the remedy', async () => {
+test('TLS with a custom CA as an ACL user; without the CA the error has a remedy', async () => {
   const { ca, cert, key } = await makeCertificates(dir);
   const tlsPort = await freePort();
   await using redis = await startRedis({
@@ -44,7 +44,7 @@ test('TLS with a CA of its own, as an ACL user; without the CA it is refused wit
   });
 });
 
-test('a wrong password, an absent server and a wrong CA file are told apart, and no password is shown', async () => {
+test('wrong password, absent server and wrong CA file have own errors without passwords', async () => {
   const wrong = redisUrl().replace(/:[^:@/]+@/, ':wrong-password@');
   const refused = openFarm(testConfig({ redis_url: wrong }), 'worker');
   await expect(refused).rejects.toMatchObject({ code: 'redis_auth' });
@@ -61,7 +61,7 @@ test('a wrong password, an absent server and a wrong CA file are told apart, and
   await expect(openFarm(noCa, 'producer')).rejects.toMatchObject({ code: 'usage' });
 });
 
-test('a worker waits at start for a Redis that comes later', async () => {
+test('a worker waits at its start for Redis', async () => {
   const port = await freePort();
   const lines: string[] = [];
   const log = createLog({ log_level: 'info', log_format: 'json' }, {}, { write: (line) => lines.push(line) });
@@ -69,11 +69,11 @@ test('a worker waits at start for a Redis that comes later', async () => {
   const failing = expect(opening).rejects.toMatchObject({ code: 'redis_auth' });
   await expect.poll(() => lines.join('')).toContain('Redis does not answer');
   await using _redis = await startRedis({ port });
-  // The server wants a password that this worker lacks: proof that it came as far as the server.
+  // The missing password shows that the worker reached the server.
   await failing;
 });
 
-test('a worker waits at start for a Redis that refuses writes, and says so once', async () => {
+test('a worker waits at its start for a Redis that refuses writes, and logs it once', async () => {
   await using redis = await startRedis();
   await redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '1');
   const said: string[] = [];
@@ -83,10 +83,10 @@ test('a worker waits at start for a Redis that refuses writes, and says so once'
   await redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '0');
   await using farm = await opening;
   expect(farm.id).not.toBe('');
-  expect(said).toEqual([expect.stringMatching(/refuses for now: NOREPLICAS.* Trying again for 60 s\.$/)]);
+  expect(said).toEqual([expect.stringMatching(/refuses commands: NOREPLICAS.* Retrying for 60 s\.$/)]);
 });
 
-test('a producer waits as long as it is told, says once that it does, and tells what was wrong in the end', async () => {
+test('a producer waits for its patience, logs it once, and then fails with the reason', async () => {
   const port = await freePort();
   const said: string[] = [];
   const opening = openFarm(testConfig({ redis_url: `redis://127.0.0.1:${port}` }), 'producer', {
@@ -94,10 +94,10 @@ test('a producer waits as long as it is told, says once that it does, and tells 
     onWait: (text) => said.push(text),
   });
   await expect(opening).rejects.toMatchObject({ code: 'redis_unreachable' });
-  expect(said).toEqual([expect.stringMatching(/^Redis does not answer at .* Trying again for 0\.6 s\.$/)]);
+  expect(said).toEqual([expect.stringMatching(/^Redis does not answer at .* Retrying for 0\.6 s\.$/)]);
 });
 
-test('kill -9 of Redis and a restart lose nothing that was answered; worker and collector go on by themselves', async () => {
+test('a killed and restarted Redis loses nothing, and worker and collector continue', async () => {
   await using redis = await startRedis({ settings: ['appendfsync always'] });
   const config = testConfig({ redis_url: redis.url });
   await using worker = await openFarm(config, 'worker');
@@ -123,7 +123,7 @@ test('kill -9 of Redis and a restart lose nothing that was answered; worker and 
   expect((await producer.results.read(record.run_id, '0')).results).toHaveLength(2);
 });
 
-test('a leader that was made a replica answers on: its clients find the new one', async () => {
+test('clients of a demoted leader find the new one', async () => {
   await using old = await startRedis({ settings: ['repl-diskless-sync-delay 0'] });
   await using next = await startRedis();
   const at = ({ port, url }: TestRedis, epoch: number): RedisAddress => ({
@@ -146,13 +146,13 @@ test('a leader that was made a replica answers on: its clients find the new one'
   const refused = worker.commit(record, testResult(record.run_id, 0));
   await expect(refused).rejects.toMatchObject({
     code: 'redis_unreachable',
-    message: expect.stringContaining('refuses for now: READONLY'),
+    message: expect.stringContaining('refuses commands: READONLY'),
   });
   expect(await worker.commit(record, testResult(record.run_id, 0))).toMatchObject({ status: 'committed' });
   expect((await worker.results.read(record.run_id, '0')).results).toHaveLength(1);
 });
 
-test('warnings name what is questionable about the server; the farm id is stable', async () => {
+test('warnings name problems of the server; the farm id is stable', async () => {
   await using redis = await startRedis({
     settings: ['maxmemory 100mb', 'maxmemory-policy allkeys-lru', 'appendonly no'],
   });

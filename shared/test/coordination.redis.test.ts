@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { openFarm, Secret, type WorkerRecord } from '../src/index.ts';
 import { testConfig, testFarm, testInstance, testRun } from './farm.ts';
 
-test('cancelling a run or single rollouts moves the epoch and is seen', async () => {
+test('cancelling a run or rollouts increments the epoch', async () => {
   await using farm = await testFarm();
   const [run, other] = [testRun(), testRun()];
   await farm.runs.create(run, [testInstance()]);
@@ -36,7 +36,7 @@ const worker = (name: string): WorkerRecord => ({
   paused: null,
 });
 
-test('workers are listed while they beat; the beat brings the cancel epoch', async () => {
+test('workers are listed while they beat; a beat returns the cancel epoch', async () => {
   await using farm = await testFarm();
   const run = testRun();
   await farm.runs.create(run, []);
@@ -48,7 +48,7 @@ test('workers are listed while they beat; the beat brings the cancel epoch', asy
   expect(await farm.registry.list()).toEqual([worker('w2')]);
 });
 
-test('a lease has one holder until it lapses or is given back', async () => {
+test('a lease has one holder until it expires or is released', async () => {
   await using farm = await testFarm();
   expect(await farm.leases.hold('keeper', 'a', 60_000)).toBe(true);
   expect(await farm.leases.hold('keeper', 'b', 60_000)).toBe(false);
@@ -61,7 +61,7 @@ test('a lease has one holder until it lapses or is given back', async () => {
   expect(await farm.leases.hold('keeper', 'a', 60_000)).toBe(true);
 });
 
-test('secrets live apart, with a life time and the origins that they are for', async () => {
+test('secrets are stored with a life time and their origins', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
   const origins = ['https://a:8000'];

@@ -1,20 +1,19 @@
 import { bareFacts } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import {
-  MODEL_LIMIT,
   openFarm,
   outcomeFamilies,
   PolicyConfig,
   renderFamilies,
-  VERSION_WINDOW,
   versionFamilies,
   vitalFamilies,
 } from '../src/index.ts';
+import { MODEL_LIMIT, VERSION_WINDOW } from '../src/metrics/outcomes.ts';
 import { claimed, nth, testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
 
 const NONE = { resolved: null, reward: null, exit_status: null } as const;
 
-test('every outcome, attempt, group and finding is counted once, whatever was retried and whoever commits again', async () => {
+test('outcomes, attempts, groups and findings are counted once', async () => {
   await using farm = await testFarm();
   const run = testRun({ kind: 'training' });
   await farm.runs.create(run, [testInstance(), testInstance('a__b.c-2')]);
@@ -35,7 +34,7 @@ test('every outcome, attempt, group and finding is counted once, whatever was re
   await farm.commit(run, first);
   await farm.commit(run, first);
   await farm.commit(run, { ...first, ...nth(2), worker: 'late', turns: 90 });
-  // The others of its group: forged, failed after a drained attempt, and judged.
+  // Other rollouts of the group: forged, failed after a drained attempt, and judged.
   await farm.commit(
     run,
     testResult(run.run_id, 1, { facts: bareFacts({ trust: 'forged' }), reward: 0, turns: 6 }),
@@ -67,7 +66,7 @@ test('every outcome, attempt, group and finding is counted once, whatever was re
     );
   expect(value('swefarm_rollouts_total{kind="training",outcome="judged"}')).toBe(7);
   expect(value('swefarm_rollouts_total{kind="training",outcome="failed"}')).toBe(1);
-  // Without the forged one.
+  // Excludes the forged one.
   expect(value('swefarm_rollouts_resolved_total{kind="training"}')).toBe(5);
   expect(value('swefarm_reward_total{kind="training"}')).toBe(5);
   expect(value('swefarm_rollouts_rewarded_total{kind="training"}')).toBe(7);
@@ -90,7 +89,7 @@ test('every outcome, attempt, group and finding is counted once, whatever was re
   expect(value('swefarm_rollouts_total{kind="validation",outcome="judged"}')).toBe(0);
 });
 
-test('policy versions have a bounded window: the ones that committed last', async () => {
+test('only the policy versions that committed last have counters', async () => {
   await using farm = await testFarm();
   const run = testRun({ kind: 'training', group_size: 100 });
   await farm.runs.create(run, [testInstance()]);
@@ -108,7 +107,7 @@ test('policy versions have a bounded window: the ones that committed last', asyn
   );
 });
 
-test('vitals say what waits by class and how old it is, who works, and how full it is', async () => {
+test('vitals have waiting jobs by class with age, workers and usage', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
   const job = (index: number, priority: number, age: number) => ({
@@ -154,7 +153,7 @@ test('vitals say what waits by class and how old it is, who works, and how full 
   expect(renderFamilies(vitalFamilies(null))).toMatch(/swefarm_redis_up 0\n$/);
 });
 
-test('a worker that vanishes is counted as lost once; one that takes leave is not', async () => {
+test('a vanished worker is counted as lost once; one that deregisters is not', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
   const record = {
@@ -175,7 +174,7 @@ test('a worker that vanishes is counted as lost once; one that takes leave is no
   expect(await farm.registry.lost()).toBe(1);
 });
 
-/** What the end of a life time does. */
+/** Expires a key. */
 async function forget(config: ReturnType<typeof testConfig>, key: string): Promise<void> {
   const { connectRedis } = await import('../src/redis/connect.ts');
   const { silentLog } = await import('../src/processes/log.ts');
@@ -184,7 +183,7 @@ async function forget(config: ReturnType<typeof testConfig>, key: string): Promi
   redis.disconnect();
 }
 
-test('a number without a verdict is counted as scored, with its sum, and not as unresolved', async () => {
+test('a number without a verdict is counted as scored, not as unresolved', async () => {
   await using farm = await testFarm();
   const run = testRun({ kind: 'training' });
   await farm.runs.create(run, [testInstance()]);
@@ -198,7 +197,7 @@ test('a number without a verdict is counted as scored, with its sum, and not as 
   expect(text).toContain('swefarm_rollouts_scored_total{kind="training"} 3');
 });
 
-test('what rollouts cost is counted once, by the price of their run and by model; models beyond the limit share one series', async () => {
+test('costs are counted once by price and model; models beyond the limit share a series', async () => {
   await using farm = await testFarm();
   const run = (model: string, price?: { prompt: number; completion: number }) => {
     const policy = PolicyConfig.parse({ urls: [], model, ...(price ? { price } : {}) });

@@ -1,8 +1,8 @@
-/** What the tests with a real Redis share: a farm with a prefix of its own, records and results to fill it. */
+/** For tests with a real Redis: a farm with its own prefix, records and results. */
 import { bareInstance, bareRun } from '@swefarm/testkit';
+import type { CommonConfig } from '../src/config/keys.ts';
 import {
   type AttemptName,
-  type CommonConfig,
   type Farm,
   type Instance,
   loadConfig,
@@ -27,10 +27,9 @@ export function testConfig(flags: Record<string, unknown> = {}): CommonConfig {
 export const testFarm = (flags: Record<string, unknown> = {}): Promise<Farm> =>
   openFarm(testConfig(flags), 'producer');
 
-/** The nth attempt at whatever it is. */
 export const nth = (attempt: number): AttemptName => ({ attempt, claim: `claim${attempt}` });
 
-/** Claims as a worker does; throws when there is nothing to claim. */
+/** Claims as a worker; throws if there is nothing to claim. */
 export async function claimed(farm: Farm, rolloutId: string, worker = 'w1'): Promise<AttemptName> {
   const claim = await farm.journal.claim(rolloutId, { worker, node: `node-${worker}` });
   if (claim.status !== 'claimed') throw new Error(`${rolloutId}: ${claim.status}`);

@@ -1,6 +1,7 @@
-/** Each call of the farm, who may make it, and the run, session and call that it is tried on. */
+/** All calls of the farm, with the roles that may make them and the objects for them. */
 import { expect } from 'vitest';
-import { encodeArtifact, type Farm, type FarmRole, newId, type RunRecord, Secret } from '../src/index.ts';
+import { encodeArtifact, type Farm, newId, type RunRecord, Secret } from '../src/index.ts';
+import type { FarmRole } from '../src/redis/farm.ts';
 import { nth, testInstance, testResult, testRun } from './farm.ts';
 
 const ITEM = 'a__b.c-1';
@@ -17,7 +18,7 @@ const ARTIFACT = {
   failure_detail: null,
 } as const;
 
-/** A run of its own for each call, a rollout of it claimed, and a session and a call like it. */
+/** Creates a run with a claimed rollout, a session and a call, for one call of the farm. */
 export type World = {
   run: RunRecord;
   id: string;
@@ -66,7 +67,7 @@ const W = ['worker'] as const;
 const P = ['producer'] as const;
 export const BOTH = ['worker', 'producer'] as const;
 
-/** Every function of the farm, by member; a test holds the list complete. */
+/** All functions of the farm by member; a test checks that the list is complete. */
 export const CALLS: Record<string, Call> = {
   ping: [BOTH, (farm) => farm.ping()],
   vitals: [P, (farm) => farm.vitals()],

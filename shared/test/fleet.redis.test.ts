@@ -1,4 +1,4 @@
-/** Redis as people run it: Sentinels, a cluster, client certificates; and what a failover leaves a farm with. */
+/** Redis with Sentinels, as a cluster, with client certificates, and failovers. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { testConfig, testInstance, testResult, testRun } from './farm.ts';
 
 const BY = { worker: 'w', node: 'n' };
 
-/** What a farm does all day, with each kind of call: scripts, transactions, the queue. */
+/** Each kind of call of a farm: scripts, transactions, the queue. */
 async function committed(farm: Farm, index: number, runId: string): Promise<void> {
   const record = testRun({ run_id: runId });
   await farm.runs.create(record, [testInstance()]);
@@ -34,7 +34,7 @@ describe('Sentinels', () => {
   });
   afterAll(() => fleet[Symbol.asyncDispose]());
 
-  test('that refuse us, know no such master, or are not there are told apart', async () => {
+  test('that refuse the login, do not know the master or are absent have errors of their own', async () => {
     const open = (redis_url: string, more = {}): Promise<Farm> =>
       openFarm(testConfig({ redis_url, redis_sentinel_password: 'of-the-sentinels', ...more }), 'producer');
     await expect(open(fleet.url, { redis_sentinel_password: 'wrong' })).rejects.toMatchObject({
@@ -58,10 +58,10 @@ describe('Sentinels', () => {
     });
     const [, replica] = fleet.nodes;
     const asReplica = open(fleet.url.replace(/@.*/, `@127.0.0.1:${replica?.port}`).replace('+sentinel', ''));
-    await expect(asReplica).rejects.toThrow(/is a replica of 127\.0\.0\.1:\d+ and takes no writes/);
+    await expect(asReplica).rejects.toThrow(/is a replica of 127\.0\.0\.1:\d+ and accepts no writes/);
   });
 
-  test('a failover: worker and producer find the new master, with what was in step', async () => {
+  test('after a failover worker and producer find the new master', async () => {
     const config = testConfig({ redis_url: fleet.url, redis_sentinel_password: 'of-the-sentinels' });
     await using worker = await openFarm(config, 'worker');
     await using producer = await openFarm(config, 'producer');
@@ -81,7 +81,7 @@ describe('Sentinels', () => {
   });
 });
 
-test('a cluster: found by any node, followed when the slot moves and when its node dies', async () => {
+test('a cluster is found by any node, and followed when the slot moves or its node dies', async () => {
   await using fleet = await startCluster();
   const config = testConfig({ redis_url: fleet.url, redis_prefix: 'fleet' });
   await using worker = await openFarm(config, 'worker');
@@ -92,13 +92,13 @@ test('a cluster: found by any node, followed when the slot moves and when its no
   const slot = (await owner?.say('CLUSTER', 'KEYSLOT', config.redis_prefix))?.trim() ?? '';
   expect(await owner?.say('CLUSTER', 'COUNTKEYSINSLOT', slot)).not.toBe('0\n');
 
-  // A replica is promoted beside its living master, which then sends its clients on.
+  // A promoted replica; the former master redirects its clients.
   const replicaOf = await nodeOf(fleet.nodes, `:${owner?.port}@`);
   const replica = await findReplica(fleet.nodes, replicaOf);
   await promote(replica);
   await expect.poll(() => attempted(worker, 1, run_id), { timeout: 120_000 }).toBe('committed');
 
-  // The node that has the slot now dies; its replica, the first owner, takes over.
+  // The owner of the slot dies; its replica takes over.
   await replica.kill();
   await expect.poll(() => attempted(worker, 2, run_id), { timeout: 60_000 }).toBe('committed');
   const { results } = await worker.results.read(run_id, '0');
@@ -114,7 +114,7 @@ test('a cluster: found by any node, followed when the slot moves and when its no
   ).rejects.toMatchObject({ code: 'redis_auth' });
 });
 
-/** A replica refuses while it is not in step, and gives up after five seconds: it is asked until it is the master. */
+/** Asks a replica until it is the master, because it refuses while it is not in sync. */
 async function promote(replica: Nodes[number]): Promise<void> {
   const until = performance.now() + 60_000;
   while (!(await replica.say('ROLE')).startsWith('master')) {
@@ -125,7 +125,7 @@ async function promote(replica: Nodes[number]): Promise<void> {
   }
 }
 
-/** A call of a worker fails while the slot moves, as in an outage; it is the caller's to repeat. */
+/** Repeats a call, which fails while the slot moves. */
 async function attempted(farm: Farm, index: number, runId: string): Promise<string> {
   try {
     return (await farm.commit(testRun({ run_id: runId }), testResult(runId, index))).status;
@@ -148,7 +148,7 @@ async function nodeOf(nodes: Nodes, address: string): Promise<string> {
 }
 
 async function findReplica(nodes: Nodes, masterId: string): Promise<Nodes[number]> {
-  // A node hears of another one's replicas some time after these are ready.
+  // Nodes learn of replicas with a delay.
   await expect
     .poll(() => nodes[0]?.say('CLUSTER', 'NODES'), { timeout: 60_000 })
     .toContain(`slave ${masterId}`);
@@ -159,7 +159,7 @@ async function findReplica(nodes: Nodes, masterId: string): Promise<Nodes[number
   return node;
 }
 
-test('a server that asks for a certificate is shown ours; half of one, or one without TLS, is refused by name', async () => {
+test('a client certificate is sent; an incomplete one, or one without TLS, is refused by name', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'swefarm-mutual-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const { ca, cert, key } = await makeCertificates(dir);
@@ -200,7 +200,7 @@ test.each([
       message: expect.stringMatching(reason),
     });
   }
-  // Whoever only looks may, and is told.
+  // Read-only use is allowed, with a warning.
   await using looking = await openFarm(config, 'producer');
   expect(looking.hazards).toEqual([expect.stringMatching(reason)]);
   await using accepted = await openFarm({ ...config, redis_durability: 'best_effort' }, 'worker');

@@ -3,7 +3,7 @@ import { claimed, nth, testFarm, testInstance, testResult, testRun } from './far
 
 const BY = { worker: 'w1', node: 'n1' };
 
-test('attempts are numbered, ends are kept, the first word about an attempt stands', async () => {
+test('attempts are numbered, and the first end of an attempt is final', async () => {
   await using farm = await testFarm();
   const run = testRun();
   await farm.runs.create(run, [testInstance()]);
@@ -39,7 +39,7 @@ test('attempts are numbered, ends are kept, the first word about an attempt stan
   expect(Math.abs((entries[0]?.ended_at ?? 0) - Date.now())).toBeLessThan(10_000);
 });
 
-test('a hundred claims at once get a hundred numbers', async () => {
+test('a hundred concurrent claims get a hundred numbers', async () => {
   await using farm = await testFarm();
   const run = testRun();
   await farm.runs.create(run, [testInstance()]);
@@ -48,7 +48,7 @@ test('a hundred claims at once get a hundred numbers', async () => {
   expect(new Set(claims.map((claim) => claim.status === 'claimed' && claim.attempt)).size).toBe(100);
 });
 
-test('a claim tells of a commit, a cancel and a run that is gone', async () => {
+test('a claim reports a commit, a cancellation and an expired run', async () => {
   await using farm = await testFarm();
   const run = testRun();
   expect(await farm.journal.claim('no.such.0', BY)).toEqual({ status: 'gone' });
@@ -64,7 +64,7 @@ test('a claim tells of a commit, a cancel and a run that is gone', async () => {
   expect(await farm.journal.claim(`${run.run_id}.a__b.c-1.2`, BY)).toMatchObject({ cancelled: null });
 });
 
-test('what another attempt claimed or committed, or whose run is gone, is not to go on; a claim that Redis lost is', async () => {
+test('an attempt stops if another one claimed or committed; a lost claim is restored', async () => {
   await using farm = await testFarm();
   const run = testRun({ group_size: 8 });
   await farm.runs.create(run, [testInstance()]);
@@ -72,11 +72,11 @@ test('what another attempt claimed or committed, or whose run is gone, is not to
   const attempts = await Promise.all([0, 1, 2, 3].map((index) => claimed(farm, id(index))));
   const running = attempts.map((attempt, index) => ({ rollout_id: id(index), ...attempt }));
   await claimed(farm, id(1), 'w2');
-  // A keeper's word carries the number of the attempt that runs, and is another's all the same.
+  // A commit of maintenance has the number of the running attempt, but another claim.
   await farm.commit(run, testResult(run.run_id, 2, { ...attempts[2], claim: 'keeper' }));
   await farm.commit(run, testResult(run.run_id, 3, { ...attempts[3] }));
   const gone = { rollout_id: 'other.x.0', ...nth(1) };
-  // Claims of which the journal knows nothing, the second with a number that has been given to another since.
+  // Claims that are not in the journal, the second with the number of another attempt.
   const lost = { rollout_id: id(4), ...nth(2) };
   await claimed(farm, id(5), 'w2');
   const taken = { rollout_id: id(5), ...nth(1) };
@@ -88,7 +88,7 @@ test('what another attempt claimed or committed, or whose run is gone, is not to
   expect(await farm.journal.hold(BY, [lost])).toEqual(new Set([id(4)]));
 });
 
-test('retried are those that were begun more than once and have no result, of however many', async () => {
+test('retried rollouts are uncommitted ones with several attempts', async () => {
   await using farm = await testFarm();
   const run = testRun({ group_size: 600 });
   await farm.runs.create(run, [testInstance()]);

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true, force: true }));
 
-test('what a run left is there after the next launch in the same folder', async () => {
+test('data survives the next launch in the same folder', async () => {
   const dir = join(root, 'again');
   const run = testRun();
   for (const launch of [1, 2]) {
@@ -27,7 +27,7 @@ test('what a run left is there after the next launch in the same folder', async 
   expect((await stat(join(dir, 'redis.conf'))).mode & 0o077).toBe(0);
 });
 
-test('a folder that a live process serves is refused; a server whose owner died is taken over', async () => {
+test('a folder of a live process is refused; the server of a dead one is taken over', async () => {
   const dir = join(root, 'busy');
   await using redis = await launchRedis({ dir, binDir: root });
   const mark = { pid: redis.pid, port: redis.port, password: new URL(redis.url.reveal()).password };
@@ -38,9 +38,7 @@ test('a folder that a live process serves is refused; a server whose owner died 
   expect(taken.pid).toBe(redis.pid);
 });
 
-test("somebody else's folder is refused: its server would be taken over, its program run", async ({
-  skip,
-}) => {
+test("another user's folder is refused", async ({ skip }) => {
   skip(process.getuid?.() !== 0, 'only root can make what belongs to somebody else');
   const [dir, binDir] = [join(root, 'strange'), join(root, 'strange-bin')];
   await using redis = await launchRedis({ dir: join(root, 'own'), binDir: root });
@@ -58,7 +56,7 @@ test("somebody else's folder is refused: its server would be taken over, its pro
   await expect(fetchedServer(binDir)).rejects.toMatchObject({ code: 'folder_not_ours' });
 });
 
-test('a server that cannot start says why', async () => {
+test('the error of a server that cannot start has the reason', async () => {
   const launching = launchRedis({ dir: join(root, 'bad'), binDir: root, settings: ['no-such-setting 1'] });
   await expect(launching).rejects.toMatchObject({ code: 'redis_launch' });
 });

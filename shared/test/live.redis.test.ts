@@ -14,7 +14,7 @@ const turn = (number: number): LiveTurn => ({
   policy_version: { start: null, end: null },
 });
 
-test('what runs is told by worker and run, in its latest state, and gone when it ends', async () => {
+test('running rollouts are listed by worker and run until they end', async () => {
   await using farm = await openFarm(testConfig(), 'producer');
   await farm.live.mark(state('r1.a.0'));
   await farm.live.mark(state('r1.a.0', { stage: 'evaluation', turns: 3 }));
@@ -30,7 +30,7 @@ test('what runs is told by worker and run, in its latest state, and gone when it
   expect(await farm.live.running(['w1'])).toEqual([]);
 });
 
-test('turns are read on from where one was; the oldest go; none outlives its time', async () => {
+test('turns are read from a cursor, bounded in number, and expire', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
   for (let number = 1; number <= 5; number++) await farm.live.turn('r1.a.0', turn(number), 3);
@@ -49,7 +49,7 @@ test('turns are read on from where one was; the oldest go; none outlives its tim
   expect(await keysOf(config)).toEqual(['farm-id', 'live:turns:r1.a.0']);
 });
 
-test('what several rollouts change within a tenth of a second goes in one exchange, in order', async () => {
+test('writes within a tenth of a second are sent together, in order', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
   await farm.live.mark(state('r1.a.0'));

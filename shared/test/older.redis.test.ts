@@ -1,6 +1,6 @@
 /**
- * One Redis, two versions: this version reads what 0.1.0 wrote, and writes by the rules by which 0.1.0 reads. The forms of 0.1.0 are
- * frozen here; testkit/test/e2e/upgrade.full.test.ts runs an earlier commit itself.
+ * Two versions with one Redis: this version reads records of 0.1.0, and 0.1.0 can read those of this version. This file contains the
+ * forms of 0.1.0; testkit/test/e2e/upgrade.full.test.ts runs an earlier commit.
  */
 import { rawRedis } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
@@ -34,7 +34,7 @@ const oldResult = (index: number): string =>
   JSON.stringify(testResult(RUN, index, { claim: 'kq0w', software_version: '0.1.0+0123456789ab' }));
 
 const Seconds = z.record(z.string(), z.number());
-/** What 0.1.0 asks of a result, and of an entry of the journal; it ignores other keys. */
+/** Required keys of a result and of a journal entry in 0.1.0. */
 const OldResult = z.object({
   ...{ format: z.literal('swefarm-result-1'), run_id: z.string(), rollout_id: z.string() },
   ...{
@@ -66,7 +66,7 @@ async function oldFarm() {
   const farm = await openFarm(config, 'worker');
   const say = rawRedis(farm);
   const key = `${config.redis_prefix}:run:${RUN}`;
-  // Its instances are written as ever; all else of the run is put in place of ours.
+  // Instances are written by this version; the rest of the run is replaced.
   await farm.runs.create(testRun({ run_id: RUN, kind: 'training', group_size: 4 }), [testInstance()]);
   await say('SET', key, RECORD, 'KEEPTTL');
   return { farm, say, key, prefix: config.redis_prefix };

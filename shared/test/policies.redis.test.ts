@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openFarm, versionsBehind } from '../src/index.ts';
 import { redisUrl, testConfig, testFarm } from './farm.ts';
 
-test('a record is made by the first call, changed by the next, and the same call again is none', async () => {
+test('a record is created and changed; a repeated change does nothing', async () => {
   await using farm = await testFarm();
   expect(await farm.policies.get(['default'])).toEqual([]);
   const made = await farm.policies.set('default', { version: 'step-1', endpoints: ['http://a/v1'] });
@@ -46,7 +46,7 @@ test('bad names and changes are refused, and policies are listed and removed', a
   expect((await farm.policies.list()).map(({ name }) => name)).toEqual(['b']);
 });
 
-test('workers hear what the others have bound, whatever their number', async () => {
+test('a report returns the rollouts of other workers by endpoint', async () => {
   await using farm = await testFarm();
   const view = (url: string, load: number) => ({ url, load, aside_seconds: 0, reason: null });
   const [a, b] = ['http://a/v1', 'http://b/v1'];
@@ -57,7 +57,7 @@ test('workers hear what the others have bound, whatever their number', async () 
       [b, 1],
     ]),
   );
-  // The same again changes nothing; another number takes the place of the first.
+  // A repeated report changes nothing; another number replaces the first.
   await farm.policies.report('w2', [view(a, 3)]);
   expect(await farm.policies.report('w2', [view(a, 1)])).toEqual(
     new Map([
@@ -77,7 +77,7 @@ test('workers hear what the others have bound, whatever their number', async () 
   expect(await farm.policies.reports()).toEqual(new Map());
 });
 
-test('what a worker bound counts no more once it reports no more', async () => {
+test('rollouts of a worker without a report do not count', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
   const redis = new Redis(redisUrl());

@@ -1,4 +1,4 @@
-/** Redis comes back with an older copy while the workers of the lost claims live on. */
+/** Redis restarts from an older copy while the workers of lost claims continue. */
 import { startRedis } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type AttemptName, type Farm, openFarm, type RunRecord } from '../src/index.ts';
@@ -16,9 +16,9 @@ type Scene = {
   farm: Farm;
   run: RunRecord;
   id: string;
-  /** Takes what is there now as the copy that Redis goes back to. */
+  /** Makes the copy. */
   save(): Promise<void>;
-  /** Redis crashes and starts from that copy; connections come back by themselves. */
+  /** Restarts Redis from the copy. */
   goBack(): Promise<void>;
 };
 
@@ -44,7 +44,7 @@ async function scene(use: (at: Scene) => Promise<void>): Promise<void> {
   client.disconnect();
 }
 
-/** As settle.ts ends an attempt: the artifact says whose it is. */
+/** Ends an attempt; the artifact contains its claim. */
 async function settleBy({ farm, run, id }: Scene, worker: string, by: AttemptName): Promise<string> {
   const artifact = await farm.artifacts.put(id, by, Buffer.from(worker));
   const result = testResult(run.run_id, 0, { ...by, worker, artifact, reward_row: `judged ${worker}` });
@@ -60,7 +60,7 @@ const ORDERS = [
 ];
 
 test.each(ORDERS)(
-  'a claim is lost, $name: reward and artifact are of one attempt',
+  'after a lost claim, $name: reward and artifact are of one attempt',
   async ({ second, first }) => {
     await scene(async (at) => {
       const { farm, id } = at;
@@ -85,7 +85,7 @@ test.each(ORDERS)(
   },
 );
 
-test('nobody has claimed since: the attempt goes on, its claim is known again, and its end is heard', async () => {
+test('without another claim the attempt continues, and its claim and end are restored', async () => {
   await scene(async (at) => {
     const { farm, id } = at;
     const by = { worker: 'a', node: 'n' };
@@ -97,7 +97,7 @@ test('nobody has claimed since: the attempt goes on, its claim is known again, a
   });
 });
 
-test('an artifact that was stored and lost is stored again before its result is committed', async () => {
+test('a lost artifact is stored again before the commit', async () => {
   await scene(async (at) => {
     const { farm, run, id } = at;
     const by = await claimed(farm, id, 'a');

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { openFarm, PolicyConfig, Secret } from '../src/index.ts';
 import { keysOf, nth, testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
 
-test('a run, its instances and patches come back as they were given', async () => {
+test('a run, its instances and patches are read as written', async () => {
   await using farm = await testFarm();
   const run = testRun();
   await farm.runs.create(run, [testInstance(), testInstance('x-2')], [['x-2.0', 'diff --git\n']]);
@@ -13,7 +13,7 @@ test('a run, its instances and patches come back as they were given', async () =
   expect((await farm.runs.instanceIds(run.run_id)).sort()).toEqual(['a__b.c-1', 'x-2']);
 });
 
-test('creating the same run again changes nothing that is committed; a different run of that id is refused', async () => {
+test('creating a run again changes nothing; another run with its id is refused', async () => {
   await using farm = await testFarm();
   const run = testRun();
   await farm.runs.create(run, [testInstance()]);
@@ -53,7 +53,7 @@ test('every key of a run has a life time, which a claim and a commit renew', asy
   await expect.poll(() => keysOf(config)).toEqual(['cancel-epoch', 'farm-id', 'totals:collection']);
 });
 
-test('removing a run leaves no key of it, neither jobs, artifacts nor its secret', async () => {
+test('removing a run removes its keys, jobs, artifacts and secret', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
   const name = 'gone';

@@ -16,7 +16,7 @@ async function aSession(farm: Awaited<ReturnType<typeof testFarm>>, lease_ms = 6
   return { ...session, id: run.run_id, run };
 }
 
-test('a driver and a worker pass commands and answers; what is repeated changes nothing', async () => {
+test('driver and worker exchange commands and answers; repetitions change nothing', async () => {
   await using farm = await testFarm();
   const { sessions } = farm;
   const signal = new AbortController().signal;
@@ -41,7 +41,7 @@ test('a driver and a worker pass commands and answers; what is repeated changes 
   await sessions.reply(id, answer(1, 'never'));
   expect(await answered).toEqual({ status: 'answer', answer: answer(1, 'first') });
 
-  // Woken while it waits, without waiting for its time to be over.
+  // A notification ends the wait early.
   const two = sessions.next(id, holder, 1, 600_000, signal);
   expect(await sessions.post(id, 2, command('two'))).toEqual({ status: 'posted' });
   expect(await two).toMatchObject({ status: 'input', seq: 2 });
@@ -68,7 +68,7 @@ test('a driver and a worker pass commands and answers; what is repeated changes 
   expect(await sessions.state(id)).toMatchObject({ state: 'ended' });
 });
 
-test('a session that was opened but never asked anything may be opened again; unknown ones are gone', async () => {
+test('a session without commands may be opened again; an unknown one is gone', async () => {
   await using farm = await testFarm();
   const { id } = await aSession(farm);
   expect(await farm.sessions.open(id, 'w1', 'one')).toBe('open');
@@ -80,7 +80,7 @@ test('a session that was opened but never asked anything may be opened again; un
   expect(await farm.sessions.answer(unknown, 1, 0)).toEqual({ status: 'gone' });
 });
 
-test('a lease runs out without its driver, and every call renews it', async () => {
+test('a lease expires without its driver, and every call renews it', async () => {
   await using farm = await testFarm();
   const { sessions } = farm;
   const dead = await aSession(farm, 1);
@@ -94,7 +94,7 @@ test('a lease runs out without its driver, and every call renews it', async () =
   expect(await sessions.renew([dead.id, alive.id])).toEqual([dead.id, alive.id]);
 });
 
-test('only the last answers are kept', async () => {
+test('only the last answers are stored', async () => {
   await using farm = await testFarm();
   const { id } = await aSession(farm);
   for (let seq = 1; seq <= 20; seq++) {
@@ -106,7 +106,7 @@ test('only the last answers are kept', async () => {
   expect(await farm.sessions.answer(id, 5, 0)).toMatchObject({ status: 'answer' });
 });
 
-test('sessions are runs that no list of runs shows', async () => {
+test('sessions are not in the list of runs', async () => {
   await using farm = await testFarm();
   const { id } = await aSession(farm);
   expect(await farm.runs.get(id)).toMatchObject({ kind: 'session' });

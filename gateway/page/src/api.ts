@@ -1,8 +1,8 @@
-/** Requests to the server of the page. The token stays in this tab: it is sent as a header, and is never part of an address. */
+/** Requests to the server of the page. The token is stored in this tab and sent as a header, never in an address. */
 
 const TOKEN = 'swefarm.token';
 
-/** The answer was 401: the server wants a token, or another one. */
+/** The server answered 401. */
 export class Unauthorized extends Error {}
 
 export function storeToken(token: string): void {
@@ -15,7 +15,7 @@ export function forgetToken(): void {
   sessionStorage.removeItem(TOKEN);
 }
 
-/** Takes the key that `swefarm show --web` prints after `#`, which no server gets, and removes it from the address. */
+/** Stores the key that `swefarm show --web` prints after `#`, and removes it from the address. */
 export function takeKeyFromAddress(): void {
   const key = /^#key=(\w+)$/.exec(location.hash)?.[1];
   if (key === undefined) return;
@@ -35,7 +35,7 @@ export async function get<T>(path: string): Promise<T> {
   throw new Error(message ?? `the server answered ${response.status}`);
 }
 
-/** Returns whether this tab's token, or no token, opens the page. The server answers this request without a refusal. */
+/** Returns whether this tab's token, or no token, opens the page. */
 export const access = async (): Promise<boolean> => (await get<{ granted: boolean }>('access')).granted;
 
 export const rolloutPath = (id: string): string => `rollouts/${encodeURIComponent(id)}`;

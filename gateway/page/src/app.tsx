@@ -1,4 +1,4 @@
-/** The frame: a heading with the way back, one view, and the login where the server wants a token. */
+/** The frame: breadcrumbs, one view, and the login if the server needs a token. */
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { SWRConfig } from 'swr';
 import { access, forgetToken, hasToken, takeKeyFromAddress, Unauthorized } from './api.ts';
@@ -12,7 +12,7 @@ import { type Route, toRollout, toRun, toRuns, toTrends, useRoute } from './rout
 import { Run } from './run.tsx';
 import { Runs } from './runs.tsx';
 
-// The charts are larger than the rest of the page: only this view loads them.
+// The chart library is larger than the rest of the page, so only this view loads it.
 const Trends = lazy(() => import('./trends.tsx').then(({ Trends }) => ({ default: Trends })));
 
 takeKeyFromAddress();
@@ -22,7 +22,7 @@ export function App() {
   useEffect(() => {
     access().then(
       (granted) => setState(granted ? 'in' : 'out'),
-      // The server does not answer: the view shows the error and tries again.
+      // The view shows the error of an unreachable server and retries.
       () => setState('in'),
     );
   }, []);
@@ -36,7 +36,7 @@ function Frame({ onLeave }: { onLeave: () => void }) {
   const main = useRef<HTMLElement>(null);
   const address = JSON.stringify(route);
   const first = useRef(true);
-  // A new view begins at its start, for eyes and for screen readers.
+  // A new view scrolls to its start and gets the focus, for screen readers.
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a change of the route moves the focus
   useEffect(() => {
     document.title = titleOf(route);
@@ -73,7 +73,7 @@ function Frame({ onLeave }: { onLeave: () => void }) {
         )}
       </header>
       <main id="main" ref={main} tabIndex={-1}>
-        {/* A cache for each run or rollout: leaving it frees what it loaded, changing its tab does not. */}
+        {/* One cache for each run or rollout, freed when the user leaves it. */}
         <SWRConfig
           key={crumbs(route).join()}
           value={{ ...LOADING, onError: (error) => error instanceof Unauthorized && onLeave() }}

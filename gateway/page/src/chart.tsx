@@ -1,4 +1,4 @@
-/** A line chart with axes, a readout of the points under the pointer, and a zoom by dragging. */
+/** A line chart with axes, a readout of the points under the pointer, and zoom by dragging. */
 import { useRef, useState } from 'react';
 import {
   CartesianGrid,
@@ -24,9 +24,7 @@ export type Range = readonly [number, number];
 
 type ChartProps = {
   title: string;
-  /** Label of the vertical axis. */
   unit: string;
-  /** Label of the horizontal axis. */
   across: string;
   series: readonly ChartSeries[];
   /** Upper end of the vertical axis; null: fitted to the points. */
@@ -38,12 +36,11 @@ type ChartProps = {
   setZoom: (zoom: Range) => void;
 };
 
-/** Colours and dashes of the series. */
 export const LOOKS = ['none', '7 3', '2 3', '9 3 2 3', '4 2', '12 4'].map((strokeDasharray, at) => ({
   stroke: `var(--series-${at})`,
   strokeDasharray,
 }));
-/** Longer lines have dots only where a point has no neighbour. */
+/** Longer lines have dots only at points without neighbours. */
 const MOST_DOTS = 60;
 
 export function Chart(props: ChartProps) {
@@ -69,7 +66,7 @@ function Plot({ title, unit, across, series, most, figure, tick, zoom, setZoom }
       aria-label={`${title}: ${unit} over ${across}`}
       margin={{ top: 10, right: 28, bottom: 0 }}
       {...handlers}
-      // Otherwise a press and a release see the point of an earlier frame.
+      // Throttled handlers would read the point of an earlier frame.
       throttledEvents={[]}
     >
       <CartesianGrid vertical={false} />
@@ -118,10 +115,9 @@ function Plot({ title, unit, across, series, most, figure, tick, zoom, setZoom }
   );
 }
 
-/** The range that the pointer is dragged over, and the handlers of the chart that follow the pointer. */
 function useDrag(onEnd: (range: Range) => void) {
   const [drag, setDrag] = useState<Range | null>(null);
-  // The handlers run before the next render when the pointer is fast, so they do not read the state.
+  // Handlers may run before the next render, so they do not read the state.
   const from = useRef<number | null>(null);
   const rangeTo = ({ activeLabel }: MouseHandlerDataParam): Range | null => {
     const to = Number(activeLabel ?? from.current);
@@ -160,7 +156,7 @@ function Dot({
   ) : null;
 }
 
-/** The point of each series that is nearest to `x`. */
+/** Shows the point of each series that is nearest to `x`. */
 function Readout({ series, figure, x }: Pick<ChartProps, 'series' | 'figure'> & { x: number }) {
   return (
     <div className="readout">

@@ -51,9 +51,7 @@ function Both({ ids, one, other }: { ids: [string, string]; one: PageDetail; oth
       <h2>
         Turns{' '}
         <span className="dim">
-          {parts === null
-            ? 'one does what the other does, as far as it goes'
-            : `they part at turn ${parts + 1}`}
+          {parts === null ? 'no turn differs' : `they differ from turn ${parts + 1}`}
         </span>
       </h2>
       <div className="pair turns">

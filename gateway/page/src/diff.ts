@@ -1,4 +1,4 @@
-/** Splits a patch into files and lines for display. Every line of the text is in a file, even when the text is no diff. */
+/** Splits a patch into files and lines for display. Every line is in a file, even if the text is no diff. */
 
 export type DiffLine = { kind: 'added' | 'removed' | 'hunk' | 'same' | 'meta'; text: string };
 export type DiffFile = { path: string; lines: DiffLine[]; added: number; removed: number };
@@ -11,7 +11,7 @@ const KINDS: Record<string, DiffLine['kind']> = {
   '@': 'hunk',
 };
 
-/** Files begin with `diff --git`; in a patch without this line, with `---` before `+++`. */
+/** Files begin with `diff --git`, or with `---` before `+++` in a patch without `diff --git`. */
 export function parseDiff(patch: string): DiffFile[] {
   const begin = /^diff --git /m.test(patch) ? /^(?=diff --git )/m : /^(?=--- .*\n\+\+\+ )/m;
   return patch

@@ -1,5 +1,4 @@
-/** Outcome, reward and other facts of a rollout, in a few lines. */
-
+/** Outcome, reward and other facts of a rollout. */
 import { renderReward } from '@swefarm/trajectories/renderreward';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import type { PageDetail } from '../../src/page/data.ts';
@@ -56,7 +55,7 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
             {attempts.map((one) => (
               <li key={one.attempt}>
                 {one.attempt}: {moment(one.claimed_at)} on {one.node},{' '}
-                {one.end ? words(one.end.class) : 'no word of its end'}
+                {one.end ? words(one.end.class) : 'end unknown'}
                 {one.end?.cause ? `: ${terminalSafe(one.end.cause)}` : ''}
               </li>
             ))}

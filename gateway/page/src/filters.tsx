@@ -1,4 +1,4 @@
-/** The filter of a run's rollouts; it is part of the address, so that a view can be sent to somebody. */
+/** The filter of a run's rollouts, stored in the address so that a user can share the view. */
 import { integer, words } from './format.ts';
 import { replaceHash } from './route.ts';
 import { type Filter, passes, type Row, SIGNS, STATES, type State } from './rows.ts';
@@ -98,7 +98,7 @@ function Choice(props: {
   );
 }
 
-/** How many rows each value would show under the other conditions. */
+/** Counts the rows of each value that pass the other conditions. */
 function countBy<T>(
   rows: readonly Row[],
   filter: Filter,

@@ -1,12 +1,11 @@
-/** Text that a model or a container wrote: shown as text, control characters visible, its middle folded until somebody opens it. */
-
+/** Text of a model or a container, with visible control characters and a folded middle. */
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { useState } from 'react';
 import { integer } from './format.ts';
 
 type Props = { text: string; lines?: number; className?: string };
 
-/** Characters of the longest line that counts as one: longer ones are minified code or base64. */
+/** Longer lines are cut, because they are minified code or base64. */
 const LONG = 2_000;
 
 export function Fold({ text, lines = 16, className = '' }: Props) {

@@ -1,5 +1,3 @@
-/** Numbers and names as the page shows them. */
-
 export const integer = (value: number): string => value.toLocaleString('en-US');
 
 export const percent = (part: number, whole: number): string =>
@@ -39,7 +37,7 @@ export const moment = (at: number | string): string => {
 
 export const words = (name: string): string => name.replaceAll('_', ' ');
 
-/** `django__django-123` is of `django/django`, as SWE-bench names its instances. */
+/** Returns `django/django` for `django__django-123`, as SWE-bench names instances. */
 export function repoOf(instanceId: string): string {
   const stem = instanceId.replace(/[-.][^-.]*$/, '');
   return stem.replace('__', '/');

@@ -1,4 +1,4 @@
-/** A grid of which only the visible rows are drawn. One cell has the focus; the arrow keys move it and scroll to it. */
+/** A grid that draws only visible rows. Arrow keys move the focused cell and scroll to it. */
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
 
@@ -21,7 +21,7 @@ export function useGrid(size: { rows: number; columns: (row: number) => number }
     if (!moved.current) return;
     moved.current = false;
     virtual.scrollToIndex(row);
-    // The cell may only be drawn once the list was scrolled.
+    // The cell is drawn after the list has scrolled.
     const frame = requestAnimationFrame(() =>
       scroller.current?.querySelector<HTMLElement>(`[data-cell="${row}.${column}"]`)?.focus(),
     );

@@ -1,5 +1,4 @@
-/** Groups as a grid: one line for each instance, one square for each of its rollouts. */
-
+/** Groups as a grid: a line for each instance, a square for each rollout. */
 import { type Tally, tally } from '@swefarm/trajectories/tally';
 import { useMemo } from 'react';
 import { decimal } from './format.ts';
@@ -90,8 +89,7 @@ function Line({ group, at, top, focus, onFocus }: LineProps) {
   );
 }
 
-/** The label and the tooltip of a square. */
-export function describe({ state, result, live }: Row): string {
+function describe({ state, result, live }: Row): string {
   if (live) return `running, ${live.stage}, ${live.turns} turns, on ${live.node}`;
   if (!result) return state;
   if (result.failure) return `${state}, ${result.failure}`;

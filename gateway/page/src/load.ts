@@ -1,17 +1,17 @@
-/** Loads what a view shows from the server, and loads it again while the view is open. */
+/** Loads the data of a view, and reloads it while the view is open. */
 import useSWR, { type SWRConfiguration, useSWRConfig } from 'swr';
 import { get } from './api.ts';
 
 const AFTER_ERROR_MS = 3_000;
 
-/** Settings of the cache of one view. While the server does not answer, the last value stays, with the error beside it. */
+/** Settings of one view's cache. The last value stays while the server does not answer. */
 export const LOADING: SWRConfiguration = {
   provider: () => new Map(),
   keepPreviousData: true,
   compare: Object.is,
   dedupingInterval: 0,
   revalidateOnFocus: false,
-  // A browser without a network still reaches a gateway on the loopback.
+  // An offline browser still reaches a gateway on the loopback.
   refreshWhenOffline: true,
   onErrorRetry: (_error, _key, _config, revalidate, options) =>
     void setTimeout(revalidate, AFTER_ERROR_MS, options),
@@ -20,9 +20,9 @@ export const LOADING: SWRConfiguration = {
 export type Loaded<T> = { value: T | null; error: Error | null };
 
 /**
- * Loads the value of `path` (null: not yet), and loads it again after the milliseconds that `againMs` returns (0: no more).
+ * Loads the value of `path` (null: none), and reloads it after `againMs` milliseconds (0: never).
  *
- * @param load makes the value from the previous one; by default the answer to a GET of `path`
+ * @param load returns the value from the previous one; by default the answer to a GET of `path`
  */
 export function useLoaded<T>(
   path: string | null,

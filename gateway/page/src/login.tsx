@@ -1,4 +1,4 @@
-/** Asks for the gateway's token once a tab. */
+/** Asks for the gateway's token. */
 import { useState } from 'react';
 import { access, forgetToken, hasToken, storeToken } from './api.ts';
 
@@ -34,8 +34,8 @@ export function Login({ onDone }: { onDone: () => void }) {
         <button type="submit">Open</button>
         <p id="token-help" role={refused ? 'alert' : undefined}>
           {refused
-            ? 'This token is not known here.'
-            : 'It is kept in this tab until it is closed, and sent as a header only.'}
+            ? 'Unknown token.'
+            : 'The token is stored in this tab until it is closed, and sent only as a header.'}
         </p>
       </form>
     </main>

@@ -1,11 +1,11 @@
-/** The state of a rollout as colour, sign and word: never by colour alone. */
+/** The state of a rollout as colour, sign and word. */
 import { SIGNS, type State } from './rows.ts';
 
-export const Mark = ({ state, word = true }: { state: State; word?: boolean }) => (
+export const Mark = ({ state }: { state: State }) => (
   <span className={`state ${state}`}>
-    <span className="sign" aria-hidden={word}>
+    <span className="sign" aria-hidden="true">
       {SIGNS[state]}
     </span>
-    {word ? state : <span className="visually-hidden">{state}</span>}
+    {state}
   </span>
 );

@@ -1,11 +1,10 @@
-/** The message while there is nothing to show, or when the server does not answer. */
-
+/** The message while a view loads, or of an error. */
 export function Notice({ error, quiet = false }: { error: Error | null; quiet?: boolean }) {
   if (error) {
     return (
       <p role="alert" className="notice bad">
         {error.message}
-        {quiet ? ' What is shown may be old; trying again.' : ''}
+        {quiet ? ' The page may be out of date; retrying.' : ''}
       </p>
     );
   }

@@ -1,5 +1,4 @@
-/** The patch file by file, beside another one: the golden patch, or that of another rollout. */
-
+/** A patch by file, beside the golden patch or the patch of another rollout. */
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { Fragment, useMemo, useState } from 'react';
 import { type DiffFile, pairFiles, parseDiff } from './diff.ts';

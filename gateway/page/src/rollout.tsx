@@ -1,4 +1,4 @@
-/** One rollout: its facts, the time of its stages, its turns, patch and tests. Follows it while it runs. */
+/** One rollout: facts, times of stages, turns, patch and tests. Reloads while it runs. */
 import type { LiveTurn } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { useMemo, useState } from 'react';
@@ -21,20 +21,20 @@ const LIVE_MS = 1_000;
 
 type Known = { detail: PageDetail; turns: LiveTurn[]; cursor: string };
 
-/** The whole rollout once it has a result; until then its new turns. */
-async function look(path: string, known: Known | null): Promise<Known> {
+/** Loads the whole rollout at first and at its end, and new turns in between. */
+async function update(path: string, known: Known | null): Promise<Known> {
   if (!known) return { detail: await get(path), turns: [], cursor: '0' };
   const { turns, cursor, live, finished } = await get<PageLive>(`${path}/live?after=${known.cursor}`);
   if (finished) return { ...known, detail: await get(path) };
   return { detail: { ...known.detail, live }, turns: [...known.turns, ...turns], cursor };
 }
 
-/** The first request brings the rollout; its live turns are requested at once after it. */
+/** Live turns are requested immediately after the first request. */
 const againMs = ({ detail, cursor }: Known): number => (detail.result ? 0 : cursor === '0' ? 1 : LIVE_MS);
 
 export function Rollout({ id }: { id: string }) {
   const path = rolloutPath(id);
-  const { value, error } = useLoaded<Known>(path, againMs, (known) => look(path, known));
+  const { value, error } = useLoaded<Known>(path, againMs, (known) => update(path, known));
   const shown = useMemo(() => (value ? shownOf(value) : null), [value]);
   if (!value || !shown) return <Notice error={error} />;
   const { detail } = value;
@@ -67,7 +67,7 @@ const PARTS = [
   ['tests', 'Tests'],
 ] as const;
 
-/** Scrolls and moves the focus; the address stays that of the rollout. */
+/** Scrolls and moves the focus without a change of the address. */
 function jump(event: React.MouseEvent, id: string): void {
   event.preventDefault();
   const target = document.getElementById(id);
@@ -176,7 +176,9 @@ function Judgement({ id, detail }: { id: string; detail: PageDetail }) {
           right={detail.gold === null ? null : { name: 'Gold', patch: detail.gold, none: '' }}
         />
         {detail.gold === null && (
-          <p className="dim">Gold is not at hand: the dataset is not where the run read it.</p>
+          <p className="dim">
+            The golden patch is unknown: the dataset is not readable at the path of the run.
+          </p>
         )}
       </section>
       <section id="tests" aria-labelledby="tests-title" tabIndex={-1}>

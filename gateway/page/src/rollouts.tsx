@@ -1,4 +1,4 @@
-/** Rollouts as a list that sorts; only the visible rows are drawn. Two rollouts can be put side by side. */
+/** Rollouts as a sortable list that draws only visible rows. The user can compare two rollouts. */
 import { type KeyboardEvent, useMemo, useState } from 'react';
 import { decimal, duration, moment, short, words } from './format.ts';
 import { useGrid } from './grid.ts';
@@ -78,7 +78,7 @@ export function Rollouts({ rows }: { rows: readonly Row[] }) {
 
 const isRow = (target: EventTarget): boolean => target instanceof HTMLElement && target.role === 'row';
 
-/** The last two rollouts that were marked; marking one again takes the mark away. */
+/** The last two marked rollouts, and a function that toggles a mark. */
 function useChosen(): [readonly string[], (id: string) => void] {
   const [chosen, setChosen] = useState<readonly string[]>([]);
   const choose = (id: string): void =>
@@ -86,7 +86,6 @@ function useChosen(): [readonly string[], (id: string) => void] {
   return [chosen, choose];
 }
 
-/** How to put two rollouts side by side, or the way there once two are marked. */
 function CompareHint({ chosen }: { chosen: readonly string[] }) {
   const [one, other] = chosen;
   return (

@@ -1,4 +1,4 @@
-/** Where the page is: the part of the address after `#`, so that any server can serve it and back goes back. */
+/** The view of the page, stored in the address after `#`. */
 import { useSyncExternalStore } from 'react';
 
 export type Route =
@@ -36,7 +36,7 @@ export const toRun = (run: string, tab: 'groups' | 'rollouts' = 'groups', query?
 export const toRollout = (rollout: string): string => `#/rollout/${part(rollout)}`;
 export const toCompare = (one: string, other: string): string => `#/compare/${part(one)}/${part(other)}`;
 
-/** Changes what is filtered by without a new entry in the history. */
+/** Changes the address without a new entry in the history. */
 export function replaceHash(hash: string): void {
   history.replaceState(null, '', hash);
   dispatchEvent(new HashChangeEvent('hashchange'));

@@ -1,10 +1,10 @@
-/** The rollouts of a run as rows: finished, running and waiting ones, each in one state. */
+/** The rollouts of a run as rows, each in one state. */
 import type { LiveRollout } from '@swefarm/shared';
 import { successOf } from '@swefarm/shared/success';
 import type { PageRollout, PageRun } from '../../src/page/data.ts';
 import { repoOf } from './format.ts';
 
-/** The states in the order of the filters, each with its sign. */
+/** Signs of the states, in the order of the filters. */
 export const SIGNS = {
   resolved: '✓',
   unresolved: '✗',
@@ -37,7 +37,7 @@ export type RunRows = {
   cursor: string;
 };
 
-/** The rows with what came since the last request. */
+/** Adds the rollouts since the last request. */
 export function addUpdate(known: RunRows | null, update: PageRun): RunRows {
   const results = new Map(known?.results);
   for (const one of update.rollouts) {
@@ -96,7 +96,7 @@ export function filterOf(query: URLSearchParams): Filter {
   };
 }
 
-/** `but`: a condition that is left out, to count what its choices would show. */
+/** @param but condition to ignore, for the counts of its choices */
 export function passes(row: Row, filter: Filter, but: keyof Filter | null = null): boolean {
   const text = filter.text.toLowerCase();
   return (

@@ -1,4 +1,4 @@
-/** One run: its sums, filters, and its rollouts as groups or as a list. Follows the run while it goes on. */
+/** One run: sums, filters, and rollouts as groups or as a list. Reloads while the run continues. */
 import { useMemo } from 'react';
 import type { PageRun } from '../../src/page/data.ts';
 import { get } from './api.ts';

@@ -1,4 +1,4 @@
-/** The farm at a glance: its runs and its workers. */
+/** The runs and workers of the farm. */
 import type { PageOverview } from '../../src/page/data.ts';
 import { decimal, integer, moment, percent, words } from './format.ts';
 import { useLoaded } from './load.ts';
@@ -112,7 +112,7 @@ export const causesOf = (failures: Record<string, number>): string =>
     .map(([cause, times]) => `${words(cause)} ${times}`)
     .join(', ');
 
-/** The outcomes of a run as parts of one bar; the numbers stand beside it. */
+/** The outcomes of a run as parts of one bar. */
 export function Progress({ run }: { run: Run }) {
   const parts = {
     resolved: run.resolved,

@@ -1,11 +1,10 @@
-/** The report: the verdict, how far it is trusted, and the status of each test that counts, failures first. */
+/** The report: verdict, trust, and the status of each counted test, failures first. */
 import type { Report } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { useState } from 'react';
 import { integer, words } from './format.ts';
 
 const CATEGORIES = ['FAIL_TO_PASS', 'PASS_TO_PASS'] as const;
-/** Failed tests are shown up to a page of them, of passed ones a few. */
 const FAILED_SHOWN = 200;
 const PASSED_SHOWN = 5;
 

@@ -1,8 +1,8 @@
-/** Where the time of a rollout went, as one bar with its numbers below. */
+/** The times of a rollout's stages, as a bar and as numbers. */
 import type { Seconds } from '@swefarm/shared';
 import { duration } from './format.ts';
 
-/** The stages in their order, with their colours; the time of a stage inside another one is subtracted from that one. */
+/** Returns the stages in order, with colours. The time of a nested stage is subtracted from the outer one. */
 function parts(seconds: Seconds): [name: string, seconds: number, background: string][] {
   const { evaluation_start = 0, tests = 0, model, command } = seconds;
   return [

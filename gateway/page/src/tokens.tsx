@@ -1,13 +1,13 @@
-/** Token ids and log-probabilities of one turn, as the policy returned them; the less likely, the stronger the mark. */
+/** Token ids and log-probabilities of one turn. Unlikely tokens are marked. */
 import type { PageTokens } from '../../src/page/data.ts';
 import { rolloutPath } from './api.ts';
 import { decimal, integer } from './format.ts';
 import { useLoaded } from './load.ts';
 import { Notice } from './notice.tsx';
 
-/** Most tokens that are drawn at once: a turn may have tens of thousands. */
+/** Maximum number of drawn tokens; a turn may have tens of thousands. */
 const MOST = 4_000;
-/** Natural logarithms: a token below one gets one mark more. */
+/** Log-probabilities below which a token gets a stronger mark. */
 const MARKS = [-0.1, -1, -3];
 
 export function Tokens({ rollout, turn }: { rollout: string; turn: number }) {

@@ -1,4 +1,4 @@
-/** How results change over policy versions and time, and runs beside one another. */
+/** Results over policy versions and time, and a comparison of runs. */
 import { useState } from 'react';
 import type { PageTrends } from '../../src/page/data.ts';
 import { Chart, type ChartSeries, LOOKS, type Range } from './chart.tsx';
@@ -34,10 +34,9 @@ function choose({ runs, each, by }: Choice): void {
 
 export function Trends({ query }: { query: URLSearchParams }) {
   const choice = choiceOf(query);
-  // A line for each of more runs than have a look of their own would be no comparison.
-  const asked = choice.each && choice.runs ? choice.runs.slice(0, LOOKS.length) : choice.runs;
-  const runs = asked ? `&runs=${asked.map(encodeURIComponent).join(',')}` : '';
-  // While another choice loads, the page stays as it is: the list of runs stays open for the next one.
+  // Each line needs its own colour and dash.
+  const requested = choice.each && choice.runs ? choice.runs.slice(0, LOOKS.length) : choice.runs;
+  const runs = requested ? `&runs=${requested.map(encodeURIComponent).join(',')}` : '';
   const { value, error } = useLoaded<PageTrends>(`trends?each=${choice.each}${runs}`, () => AGAIN_MS);
   if (!value) return <Notice error={error} />;
   const series = choice.each ? value.series.slice(-LOOKS.length) : value.series;
@@ -187,7 +186,7 @@ function Charts({ series, by, each }: { series: readonly Series[]; by: By; each:
               (one): ChartSeries => ({
                 name: nameOf(one),
                 points: (by === 'version' ? one.versions : one.times).map((point, at) => ({
-                  // Runs of different days lie above one another when each begins at 0.
+                  // With a line for each run, all runs begin at 0.
                   x: by === 'version' ? at : point.from - (each ? one.all.from : 0),
                   y: of(point),
                   label: `${by === 'version' ? versionOf(point) : moment(point.from)}, ${integer(point.rollouts)} rollouts`,

@@ -1,4 +1,4 @@
-/** One turn: the model's thoughts and answer, its commands and their observations. */
+/** One turn: reasoning, answer, commands and observations. */
 import type { CommandRecord, Message } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { useState } from 'react';
@@ -46,7 +46,7 @@ export function Turn({ rollout, shown, narrow = false, differs = false }: Props)
 }
 
 function Answer({ message, commands }: { message: Message; commands: readonly CommandRecord[] }) {
-  const said = withoutCommands(message.content ?? '', commands);
+  const text = withoutCommands(message.content ?? '', commands);
   const calls = (message.tool_calls ?? []).filter((call) => call.function.name !== 'bash');
   return (
     <>
@@ -56,7 +56,7 @@ function Answer({ message, commands }: { message: Message; commands: readonly Co
           <Fold text={message.reasoning_content} lines={60} className="prose" />
         </details>
       )}
-      {said !== '' && <Fold text={said} lines={30} className="prose" />}
+      {text !== '' && <Fold text={text} lines={30} className="prose" />}
       {calls.map((call) => (
         <Fold key={call.id} text={`${call.function.name}(${call.function.arguments})`} className="call" />
       ))}
@@ -64,7 +64,7 @@ function Answer({ message, commands }: { message: Message; commands: readonly Co
   );
 }
 
-/** The answer without the fenced block of its command, which is shown below with its observation. */
+/** Removes the fenced blocks of commands, which are shown with their observations. */
 function withoutCommands(text: string, commands: readonly CommandRecord[]): string {
   let left = text;
   for (const { command } of commands) {

@@ -1,13 +1,13 @@
-/** A trajectory as the page shows it: the prompt, then each turn with thoughts, answer, commands and observations. */
+/** A trajectory for the page: the prompt, then each turn with answer and observations. */
 import type { LiveTurn, Message } from '@swefarm/shared';
 import type { PageTrajectory, PageTurn } from '../../src/page/data.ts';
 
 export type ShownTurn = {
-  /** From 0, as the server counts. */
+  /** From 0. */
   index: number;
   turn: PageTurn | Omit<LiveTurn, 'messages'>;
   answer: Message | null;
-  /** What came back: observations, complaints about the format. */
+  /** Observations and format errors. */
   seen: Message[];
 };
 
@@ -25,7 +25,7 @@ export function shownTurns({ messages, turns }: PageTrajectory): Shown {
   };
 }
 
-/** Turns of the latest attempt only: those of earlier ones are not judged. */
+/** Returns the turns of the latest attempt. */
 export function shownLive(all: readonly LiveTurn[]): Shown {
   const attempt = Math.max(0, ...all.map((one) => one.attempt));
   const turns = all.filter((one) => one.attempt === attempt);
@@ -41,7 +41,7 @@ export function shownLive(all: readonly LiveTurn[]): Shown {
   };
 }
 
-/** The first turn at which two rollouts differ, from 0; null when one is the beginning of the other. */
+/** Returns the first turn at which two rollouts differ, from 0; null if one is a prefix of the other. */
 export function parting(one: readonly ShownTurn[], other: readonly ShownTurn[]): number | null {
   for (let at = 0; at < Math.min(one.length, other.length); at++) {
     if (commandsOf(one[at]) !== commandsOf(other[at])) return at;

@@ -1,6 +1,6 @@
 /**
- * Finds the callers of each request by its token. `Authorization: Bearer TOKEN`, or Basic with the token as password: Gym's clients send no header of
- * their own, but an entry's `host: "farm:TOKEN@name"` makes them send that one.
+ * Finds the callers of each request by its token: `Authorization: Bearer TOKEN`, or Basic with the token as password. Gym's clients send
+ * Basic when the `host` of an entry is `farm:TOKEN@name`; they cannot send Bearer.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -29,13 +29,13 @@ export function authenticate(app: FastifyInstance, callers: readonly Caller[]): 
       'unauthorized',
       token === null
         ? 'authorization: expected "Bearer TOKEN", or Basic with the token as password'
-        : 'authorization: this token is not known here',
+        : 'authorization: unknown token',
       { field: 'authorization' },
     );
   });
 }
 
-/** Equal lengths, so that the comparison takes the same time for every token. */
+/** Digests have equal lengths, which `timingSafeEqual` needs. */
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
 /** The token of a request; null when it carries none. */

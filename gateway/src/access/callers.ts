@@ -1,6 +1,6 @@
 /**
- * Who may call, and what each caller's rollouts are: a token, how failures are answered, and settings of a run.
- * One token may stand for several entries, which differ in the agent's name in Gym's rows.
+ * Callers of the gateway: token, answer to failures, quota and settings of a run.
+ * Several entries may share a token; the agent's name in a Gym row then selects the entry.
  */
 import { readFileSync } from 'node:fs';
 import { asTree, requireKnownKeys } from '@swefarm/runs';
@@ -18,39 +18,37 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { Refusal } from './refusal.ts';
 
-/** How a rollout without a verdict is answered; docs/gateway.md says what each does to a training step. */
+/** How the gateway answers a rollout without a verdict; docs/gateway.md describes the effect on a training step. */
 export const FailureAnswer = z.enum(['collector', 'nemo-rl', 'nemo-rl-sync', 'verl-recipe', 'auto']);
 export type FailureAnswer = z.infer<typeof FailureAnswer>;
 
-/** What a caller's trainer does with `mask_sample`. */
 const MaskSample = z.enum(['auto', 'honoured', 'ignored']);
 const isHonoured = (setting: z.infer<typeof MaskSample>): boolean | null =>
   setting === 'auto' ? null : setting === 'honoured';
 
 export type Caller = {
   name: string;
-  /** Null: anybody who reaches the port. */
+  /** Null: requests without a token. */
   token: Secret | null;
-  /** Only rows whose `agent_ref.name` is this; null: all others. */
+  /** The `agent_ref.name` of its rows; null: rows of no other entry. */
   entry: string | null;
   failures: FailureAnswer;
-  /** Whether its trainer leaves out what `mask_sample` marks; null: as trainers with its `failures` do. */
+  /** Whether its trainer excludes samples with `mask_sample`; null: decided by `failures`. */
   honoursMask: boolean | null;
-  /** Seconds that a call waits at most. */
+  /** Maximum seconds that a call waits. */
   maxHoldSeconds: number;
-  /** Answers carry `ng_trajectory`, by which Gym's own health check judges them. */
+  /** Answers carry `ng_trajectory`, which Gym's health check reads. */
   trajectory: boolean;
-  /** Keys of a run's record that this caller sets, as in a --run-config file. */
+  /** Keys of a run record, as in a --run-config file. */
   run: Readonly<Record<string, unknown>>;
-  /** Key of the policy; Redis stores it apart from the jobs. */
   apiKey: Secret | null;
-  /** Origins that may get that key beside the endpoints that the operator names. */
+  /** Origins that receive `apiKey`, in addition to the endpoints that the operator names. */
   apiKeyOrigins: readonly string[];
-  /** Policies whose state this caller may set, `*`: all; null: see {@link requirePolicyAllowed}. */
+  /** Policies whose state this caller may set (`*`: all); null: see {@link requirePolicyAllowed}. */
   policies: readonly string[] | null;
-  /** Classes of priority that its requests may ask for beside training and collection; null: see {@link hasOneToken}. */
+  /** Kinds of runs that its requests may name; null: validation only if the gateway has one token. */
   kinds: readonly string[] | null;
-  /** Most rollouts without a result, and most requests in a minute; null: as many as it likes. */
+  /** Limit of rollouts without a result; null: no limit. */
   maxInFlight: number | null;
   maxRequestsPerMinute: number | null;
 };
@@ -76,9 +74,9 @@ const Entry = z.strictObject({
 const CallersFile = z.strictObject({ callers: z.array(Entry).min(1) });
 
 /**
- * The callers that the configuration names: those of its file, and one named `default` for its own token.
+ * Returns the callers of `gateway_callers`, and `default` and `anonymous` if the configuration allows them.
  *
- * @throws UsageError naming file and field
+ * @throws UsageError with file and field
  */
 export function readCallers(config: ProducerConfig): Caller[] {
   const defaults = {
@@ -140,10 +138,8 @@ function readFile(path: string, defaults: Omit<Caller, 'name' | 'token'>): Calle
 }
 
 function readToken(where: string, given: z.infer<typeof Entry>): Secret | null {
-  const ways = [given.token_env, given.token_file, given.anonymous || undefined].filter(
-    (way) => way !== undefined,
-  );
-  if (ways.length !== 1) {
+  const sources = [given.token_env, given.token_file, given.anonymous || undefined];
+  if (sources.filter((source) => source !== undefined).length !== 1) {
     throw new UsageError(
       `${where}: ${given.name}: expected one of token_env, token_file and anonymous: true`,
     );
@@ -159,14 +155,14 @@ function readToken(where: string, given: z.infer<typeof Entry>): Secret | null {
   throw new UsageError(`${where}: ${given.name}: token_file ${given.token_file} is empty`);
 }
 
-/** Whether the gateway has one token: then there is one tenant. */
+/** Returns whether all callers have the same token, so that the gateway has one tenant. */
 export function hasOneToken({ server, callers: [caller] }: FastifyRequest): boolean {
   return server.callers.every(({ token }) => token?.reveal() === caller?.token?.reveal());
 }
 
 /**
- * Refuses a caller that may not set the state of a policy, which pauses or moves all rollouts that follow it. The `policies` of an
- * entry decide; without them a caller may set the policy that its own settings name, and all where there is one token.
+ * Refuses a caller that may not set the state of a policy, which pauses or moves all rollouts that follow it. Without `policies` in its
+ * entry a caller may set the policy of its own settings, and any policy if the gateway has one token.
  */
 export function requirePolicyAllowed(request: FastifyRequest, policy: string): void {
   const isOnly = hasOneToken(request);
@@ -185,8 +181,8 @@ export function requirePolicyAllowed(request: FastifyRequest, policy: string): v
   );
 }
 
-/** The caller among those of the request's token: by the agent's name of a Gym row, else the one without an entry. */
-export function findCaller(request: FastifyRequest, entry?: string | undefined): Caller {
+/** Returns the request's caller for the agent's name of a Gym row, else the caller without an entry. */
+export function findCaller(request: FastifyRequest, entry?: string): Caller {
   const { callers } = request;
   const caller =
     callers.find((one) => one.entry !== null && one.entry === entry) ??

@@ -1,4 +1,4 @@
-/** What a caller may ask of this gateway: settings of a run below its ceilings, runs of bounded size, a class of priority that is allowed. */
+/** Limits of a caller's requests: ceilings of settings, sizes of runs, kinds of runs. All functions throw Refusal 422 `over_ceiling` unless noted. */
 
 import { asTree, type SettingsTree } from '@swefarm/runs';
 import {
@@ -15,9 +15,7 @@ import type { FastifyRequest } from 'fastify';
 import { type Caller, hasOneToken } from './callers.ts';
 import { Refusal } from './refusal.ts';
 
-const HERE = 'this gateway';
-
-/** `prefix`: where in the request's body the settings stand. Throws Refusal 422 `over_ceiling`, as all of these. */
+/** @param prefix path of the settings in the request's body */
 export function requireWithinCeilings(
   run: Pick<RunRecord, 'agent' | 'sandbox' | 'evaluation' | 'ttl'>,
   config: ProducerConfig,
@@ -27,7 +25,7 @@ export function requireWithinCeilings(
   if (excess) throw over({ ...excess, field: `${prefix}${excess.field}` });
 }
 
-/** An instance may ask for a network for its tests, and for more than its run gives. `prefix`: where in the request's body it stands. */
+/** @param prefix path of the instance in the request's body */
 export function requireInstanceAllowed(instance: Instance, config: ProducerConfig, prefix: string): void {
   if (instance.needs_egress && config.max_network !== 'egress') {
     throw over({ field: `${prefix}needs_egress`, value: 'egress', ceiling: 'none', setting: 'max_network' });
@@ -36,11 +34,9 @@ export function requireInstanceAllowed(instance: Instance, config: ProducerConfi
   if (excess) throw over({ ...excess, field: `${prefix}${excess.field}` });
 }
 
-/** The number of instances of one submit, before any is read. */
 export const requireInstanceCount = (instances: number, config: ProducerConfig): void =>
   requireAtMost('instances', instances, 'gateway_max_instances', config);
 
-/** The size of one submitted run, with what may be refilled. */
 export function requireRunSize(run: RunRecord, config: ProducerConfig): void {
   const group = startedGroup(run) + run.refills;
   requireAtMost('group_size', group, 'gateway_max_group_size', config);
@@ -54,8 +50,8 @@ function requireAtMost(field: string, value: number, setting: Size, config: Prod
 }
 
 /**
- * The class of priority that a caller asks for. Validation overtakes all training: it is for the callers that the operator allows
- * (`kinds` of an entry, or its own `kind`), and for everybody where the gateway has one token.
+ * Validation has priority over training, so only callers with it in `kinds` or in the operator's settings may request it, and every
+ * caller if the gateway has one token.
  *
  * @throws Refusal 403 `kind_forbidden`
  */
@@ -71,14 +67,13 @@ export function requireKindAllowed(
   throw new Refusal(
     403,
     'kind_forbidden',
-    `run.kind: caller ${caller.name} may not ask for validation, which overtakes training; the operator allows it by kinds: [validation] in its entry of gateway_callers`,
+    `run.kind: caller ${caller.name} may not submit validation, which has priority over training; the operator allows it by kinds: [validation] in its entry of gateway_callers`,
     { field: 'run.kind' },
   );
 }
 
 /**
- * The prompt set that a request names. Workers read a path from their own disk: only the operator chooses one, for all callers or in
- * a caller's entry.
+ * Workers read a path of prompts from their own disk, so only the operator may name one.
  *
  * @throws Refusal 422 `bad_settings`
  */
@@ -89,11 +84,11 @@ export function requirePromptsAllowed(operator: SettingsTree, run: SettingsTree)
   throw new Refusal(
     422,
     'bad_settings',
-    'run.agent.prompts: a request names a set that comes with the workers; a folder of theirs is set by the operator, with serve or in an entry of gateway_callers (run: {agent: {prompts: FOLDER}})',
+    'run.agent.prompts: a request may name a set that workers contain; the operator sets a folder of the workers, with serve or in an entry of gateway_callers (run: {agent: {prompts: FOLDER}})',
     { field: 'run.agent.prompts' },
   );
 }
 
 function over(excess: Excess): Refusal {
-  return new Refusal(422, 'over_ceiling', describeExcess(excess, HERE), { field: excess.field });
+  return new Refusal(422, 'over_ceiling', describeExcess(excess, 'this gateway'), { field: excess.field });
 }

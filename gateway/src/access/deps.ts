@@ -1,4 +1,4 @@
-/** What every group of routes gets, and what a request carries once its caller is known. */
+/** Dependencies of routes, and the additions to Fastify's types. */
 
 import type { RowOptions } from '@swefarm/datasets';
 import type { HealthRegistry, SettingsTree } from '@swefarm/runs';
@@ -12,26 +12,22 @@ export type GatewayDeps = {
   farm: Farm;
   config: ProducerConfig;
   log: Log;
-  /** Aborted when the gateway stops: whatever waits ends then. */
+  /** Aborted when the gateway stops. */
   signal: AbortSignal;
-  /** Keys of a run's record, for every caller that does not set them. */
+  /** Default keys of a run record for all callers. */
   settings?: SettingsTree;
-  /** Instances that callers may name by their id alone. */
+  /** Instances that callers may name by id. */
   instances?: ReadonlyMap<string, Instance>;
-  /** How rows that callers post are read. */
   rows?: RowOptions;
-  /** How instances behaved with the golden patch and with none. */
   health?: HealthRegistry;
 };
 
-/** What all routes of one gateway share. */
 export type RouteDeps = GatewayDeps & {
   quota: Quota;
-  /** Of models, as the gateway read them at its start; null: it was given no file. */
+  /** Prices of models; null without a file of prices. */
   prices: Prices | null;
 };
 
-/** A group of routes; it registers what it serves on `app`. */
 export type Routes = (app: FastifyInstance, deps: RouteDeps) => Promise<void> | void;
 
 declare module 'fastify' {
@@ -40,7 +36,7 @@ declare module 'fastify' {
     public?: boolean;
   }
   interface FastifyRequest {
-    /** The callers that the request's token stands for, never empty behind authentication; see {@link findCaller}. */
+    /** Callers with the request's token; not empty unless the route is public. */
     callers: readonly Caller[];
   }
   interface FastifyInstance {

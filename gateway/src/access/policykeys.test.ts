@@ -10,7 +10,7 @@ const caller = {
 const mine = ['http://vllm:8000/v1', 'http://vllm:8001/v1'];
 const origins = ['http://vllm:8000', 'http://vllm:8001'];
 
-test("an operator's key is for the operator's endpoints, and no run that names another one has it", () => {
+test("an operator's key is for the operator's endpoints, not for runs that name another", () => {
   for (const asked of [undefined, null, [mine[1]], ['http://vllm:8000/other']]) {
     expect(keyFor(caller, mine, asked)).toEqual({ secret: caller.apiKey, origins });
   }
@@ -19,7 +19,7 @@ test("an operator's key is for the operator's endpoints, and no run that names a
   expect(keyFor({ ...caller, apiKey: null }, mine, undefined)).toBeNull();
 });
 
-test('a key that the operator gave for no endpoint goes to none, and to those that the entry lists', () => {
+test('a key without endpoints is sent only to the origins of the entry', () => {
   expect(keyFor(caller, undefined, ['http://elsewhere/v1'])).toBeNull();
   expect(keyFor(caller, [], undefined)).toBeNull();
   const listed = { ...caller, apiKeyOrigins: ['http://gpu7:8000'] };

@@ -1,4 +1,4 @@
-/** How much of the farm one caller may use at once: rollouts without a result, and requests in a minute. More is answered 429. */
+/** Quotas of a caller: rollouts without a result, and requests a minute. Beyond them the gateway answers 429. */
 import type { Farm } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { Caller } from './callers.ts';
@@ -6,22 +6,21 @@ import { Refusal } from './refusal.ts';
 
 export type QuotaReservation<T> = {
   value: T;
-  /** The run of the new rollouts, of which it has `rollouts` in all (0: an open run); null: nothing was begun. */
+  /** The run of the new rollouts and its number of rollouts (0: an open run); null: no rollout started. */
   booked: { run_id: string; rollouts: number } | null;
 };
 
 export type Quota = {
   /**
-   * Begins `count` more rollouts for a caller; requests of one caller are admitted one after the other. Exact within one gateway;
-   * several gateways together may exceed a quota by the rollouts that they begin in the same moment.
+   * Runs `begin` for `count` new rollouts, one request of a caller at a time. The quota is exact within one gateway; several gateways
+   * may exceed it by the rollouts that they start simultaneously.
    *
    * @throws Refusal 429 `over_quota`
    */
   admit<T>(caller: Caller, count: number, begin: () => Promise<QuotaReservation<T>>): Promise<T>;
 };
 
-/** Each committed result makes room. */
-const ROOM_SECONDS = 10;
+const RETRY_AFTER_SECONDS = 10;
 
 export function createQuota(farm: Pick<Farm, 'quotas'>): Quota {
   const queues = new Map<string, Promise<unknown>>();
@@ -36,8 +35,8 @@ export function createQuota(farm: Pick<Farm, 'quotas'>): Quota {
       throw new Refusal(
         429,
         'over_quota',
-        `caller ${caller.name} has ${before} rollouts without a result, and asks for ${count} more: its quota is ${quota}; wait for some, or have the operator raise max_in_flight of its entry (gateway_max_in_flight)`,
-        { retryAfterSeconds: ROOM_SECONDS },
+        `caller ${caller.name} has ${before} rollouts without a result and requests ${count} more: its quota is ${quota}; wait for results, or have the operator raise max_in_flight of its entry (gateway_max_in_flight)`,
+        { retryAfterSeconds: RETRY_AFTER_SECONDS },
       );
     }
     const { value, booked } = await begin();
@@ -57,7 +56,7 @@ export function createQuota(farm: Pick<Farm, 'quotas'>): Quota {
 
 const MINUTE_MS = 60_000;
 
-/** Counts the requests of each token within a minute from its first; requests without a token are not counted. */
+/** Limits the requests of each token in windows of a minute. */
 export function limitRequests(app: FastifyInstance): void {
   const windows = new Map<string, { until: number; count: number }>();
   app.addHook('onRequest', async ({ callers: [caller] }) => {
@@ -71,7 +70,7 @@ export function limitRequests(app: FastifyInstance): void {
     throw new Refusal(
       429,
       'too_many_requests',
-      `caller ${caller.name}: ${caller.maxRequestsPerMinute} requests in a minute are its quota; try again later, or have the operator raise max_requests_per_minute of its entry (gateway_max_requests_per_minute)`,
+      `caller ${caller.name}: ${caller.maxRequestsPerMinute} requests a minute are its quota; retry later, or have the operator raise max_requests_per_minute of its entry (gateway_max_requests_per_minute)`,
       { retryAfterSeconds: Math.ceil((window.until - now) / 1000) },
     );
   });

@@ -1,9 +1,8 @@
-/** Refusals of the gateway: one JSON form with a code for scripts, a line for people, and the field that is wrong. */
+/** Refusals of the gateway in one JSON form: code, message, and the field that is wrong. */
 import { errorMessage, type Log, SwefarmError, UnusableError, UsageError } from '@swefarm/shared';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { SessionError } from '../sessions/open.ts';
 
 export const RefusalBody = z.object({
   error: z.object({
@@ -17,7 +16,7 @@ export const RefusalBody = z.object({
 });
 export type RefusalBody = z.infer<typeof RefusalBody>;
 
-/** A request that is wrong, or that cannot be served now (503). */
+/** A wrong request, or one that cannot be served now (503). */
 export class Refusal extends SwefarmError {
   override readonly name = 'Refusal';
   readonly status: number;
@@ -38,15 +37,13 @@ export class Refusal extends SwefarmError {
   }
 }
 
-/** The answer to anything thrown: the one place where errors get a status. `bodyLimit` in bytes. */
+/** Returns the answer to any error. `bodyLimit` in bytes. */
 export function refusalOf(error: unknown, bodyLimit?: number): { status: number; body: RefusalBody } {
   if (hasZodFastifySchemaValidationErrors(error)) {
     const { field, message } = problemOf(error.validation, error.validationContext ?? 'request');
     return answerWith(400, 'bad_request', `${field}: ${message}`, field);
   }
   if (error instanceof Refusal) return answerWith(error.status, error.code, error.message, error.field);
-  if (error instanceof SessionError)
-    return answerWith(SESSION_STATUS[error.code] ?? 400, error.code, error.message, error.field);
   if (error instanceof UsageError) return answerWith(400, error.code, error.message);
   if (error instanceof UnusableError) return answerWith(503, error.code, error.message);
   if (error instanceof SwefarmError && error.code in NOT_FOUND) {
@@ -64,21 +61,14 @@ export function refusalOf(error: unknown, bodyLimit?: number): { status: number;
   return answerWith(500, 'bug', 'an unexpected error; the log of the gateway has it');
 }
 
-const SESSION_STATUS: Readonly<Record<string, number>> = {
-  bad_request: 400,
-  run_unknown: 404,
-  instance_unknown: 404,
-  session_differs: 409,
-};
-
-/** Codes of what is not there, and the part of the request that names it. */
+/** Error codes answered as 404, with the field of the request that names the missing object. */
 const NOT_FOUND: Record<string, string> = {
   bad_rollout_id: 'rollout',
   run_unknown: 'run',
   artifact_missing: 'rollout',
 };
 
-/** Codes of records in Redis that cannot be read: the request is not to blame. */
+/** Error codes of unreadable records in Redis, answered as 500. */
 const UNREADABLE = new Set([
   'result_unreadable',
   'run_unreadable',
@@ -87,9 +77,10 @@ const UNREADABLE = new Set([
   'instance_newer',
 ]);
 
-const SMALLER = 'post fewer rows at once, leave out columns that are not read, or have its operator raise it';
+const SMALLER =
+  'post fewer rows at once, omit columns that the farm does not read, or have the operator raise it';
 
-/** Codes of Fastify's own refusals, and what is answered in their place: code, field, message. */
+/** Fastify's error codes and the answers to them. */
 const FRAMEWORK: Record<string, [code: string, field: string, message: string]> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['too_large', 'body', 'body: larger than gateway_body_bytes allows'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
@@ -101,22 +92,22 @@ const FRAMEWORK: Record<string, [code: string, field: string, message: string]> 
   FST_ERR_CTP_INVALID_JSON_BODY: ['bad_request', 'body', 'body: expected JSON, found something else'],
 };
 
-const WATCHED = 'it needs a process that reads the results while they come: swefarm submit --output FILE';
+const WATCHED = 'it needs a process that reads results while they arrive: swefarm submit --output FILE';
 
-/** Options of collections that people look for in a submission, and what to do in their place. */
+/** Options of collections that a submitted run does not have, with the alternative. */
 const COLLECTION: Readonly<Record<string, string>> = {
   sets: 'submit a run for each set, with its settings under run',
-  longest_first: 'rollouts are queued in the order of instances: send them in the order you want',
+  longest_first: 'rollouts are queued in the order of instances: send them in that order',
   max_rollouts: 'group_size is the number of rollouts of an instance',
   until_resolved: WATCHED,
   budget_tokens: WATCHED,
   budget_cost: WATCHED,
   budget_seconds: WATCHED,
   in_flight: WATCHED,
-  prices: 'the gateway has a file of its own (prices); swefarm collect --prices FILE writes costs by yours',
+  prices:
+    'the operator gives prices to the gateway (prices); swefarm collect --prices FILE writes costs by your file',
 };
 
-/** The first problem that a schema found: its field and a message. */
 function problemOf(
   problems: readonly { instancePath: string; keyword: string; message?: string; params?: unknown }[],
   where: string,
@@ -126,8 +117,7 @@ function problemOf(
   const keys = (first?.params as { keys?: string[] } | undefined)?.keys;
   if (first?.keyword === 'unrecognized_keys' && keys?.[0] !== undefined) {
     const remedy = COLLECTION[keys[0]];
-    const message =
-      remedy === undefined ? 'this field is not known here' : `no setting of one run; ${remedy}`;
+    const message = remedy === undefined ? 'unknown field' : `not a setting of one run; ${remedy}`;
     return { field: [...path, keys[0]].join('.'), message };
   }
   const message = (first?.message ?? 'cannot be read')
@@ -137,11 +127,16 @@ function problemOf(
   return { field: path.join('.') || where, message };
 }
 
-/** The fields of a request that name the policy. */
-type PolicyFields = { url: string; model: string };
-
-/** A Refusal 422 for settings that describe no run, with the field as far as the error names it; other errors as they are. */
-export function settingsRefusal(error: unknown, prefix: string, policy: PolicyFields): unknown {
+/**
+ * Turns a UsageError about settings of a run into a Refusal 422 with the field that the error names; returns other errors unchanged.
+ *
+ * @param policy fields of the request that name the policy
+ */
+export function settingsRefusal(
+  error: unknown,
+  prefix: string,
+  policy: { url: string; model: string },
+): unknown {
   if (!(error instanceof UsageError)) return error;
   const { message } = error;
   const refuse = (field: string, text: string): Refusal =>
@@ -168,8 +163,8 @@ export const answerErrors =
   async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { status, body } = refusalOf(error, request.routeOptions.bodyLimit);
     const context = { method: request.method, url: request.url, status, code: body.error.code };
-    if (status === 500) log.error({ ...context, err: error }, 'a request failed with an unexpected error');
-    else log.info({ ...context, reason: body.error.message }, 'refused');
+    if (status === 500) log.error({ ...context, err: error }, 'request failed with an unexpected error');
+    else log.info({ ...context, reason: body.error.message }, 'request refused');
     if (error instanceof Refusal && error.retryAfterSeconds !== undefined) {
       reply.header('retry-after', error.retryAfterSeconds);
     }

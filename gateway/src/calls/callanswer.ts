@@ -1,4 +1,4 @@
-/** From the rollout of a call to its answer: the result, or what this caller gets in place of one. */
+/** Waits for the rollout of a call and decides its answer: the result, or this caller's form of a failure. */
 import { type ArtifactContent, errorMessage, type Result, SwefarmError } from '@swefarm/shared';
 import { type Cause, hasTrainedTurn, type Unjudged, unjudgedCause } from '@swefarm/trajectories';
 import type { RouteDeps } from '../access/deps.ts';
@@ -11,7 +11,7 @@ import type { ResultReaders } from './resultreaders.ts';
 export type CallAnswer = {
   result: Result;
   content: ArtifactContent | null;
-  /** Why it is no verdict, and how the answer shows that; null: it is one. */
+  /** Why the result has no verdict, and how the answer shows it; null: it has one. */
   cause: Cause | null;
   unjudged: Unjudged | null;
   rollout: CallRollout;
@@ -19,32 +19,31 @@ export type CallAnswer = {
 
 export type AnswerDeps = Pick<RouteDeps, 'farm' | 'log'> & { calls: CallTracker; results: ResultReaders };
 
-/** A call, as far as its answer depends on it. */
 export type AnswerRequest = {
   mode: FailureMode;
-  /** The trainer leaves masked samples out of its loss. */
+  /** The trainer excludes masked samples from its loss. */
   honoursMask: boolean;
   connection: CallConnection;
-  /** Waits while nobody may read the connection: the same row sent again then takes the judged rollout up. */
+  /** Waits while the caller may have abandoned the connection and may send the row again on another one. */
   untilReadable: () => Promise<void>;
-  /** Waits until the answer may be read and written; what it resolves to gives the slot back. */
+  /** Waits for a slot to read and write the answer; resolves to its release. */
   takeSlot: () => Promise<() => void>;
 };
 
-/** A rollout has no answer for its caller, for this cause. */
+/** A rollout without an answer for its caller. */
 type Ending = { cause: Cause; ending: CallEnding };
 
-/** Between a failed rollout and its successor under the same call. */
+/** Pause between a failed rollout and its successor under the same call. */
 const RETRY_MS = { first: 5_000, longest: 60_000 };
 
-/** How often an artifact is read, with so long between. */
+/** Attempts to read an artifact, and the pause between them. */
 const READS = 3;
 const READ_AGAIN_MS = 300;
 
 const MASKS =
-  'a caller whose trainer leaves masked samples out gets it masked: mask_sample: honoured in its entry, or gateway_mask_sample';
+  'a caller whose trainer excludes masked samples gets it masked: mask_sample: honoured in its entry, or gateway_mask_sample';
 
-/** Answered as 503 or 422, or as the failure of an episode. */
+/** The rollout has no verdict: answered as 503 or 422, or as the failure of an episode. */
 export class NoVerdict extends Refusal {
   readonly reason: Cause;
 
@@ -57,9 +56,9 @@ export class NoVerdict extends Refusal {
 }
 
 /**
- * Waits for a rollout, and for its successors where this caller wants another one in place of a failed one. The answer comes with a slot.
+ * Waits for a rollout, and for its successors if this caller wants failed rollouts replaced. The answer occupies a slot.
  *
- * @throws NoVerdict, what `connection.closed` aborts with, errors of Redis
+ * @throws NoVerdict, the reason of `connection.closed`, errors of Redis
  */
 export async function awaitAnswer(
   deps: AnswerDeps,
@@ -78,7 +77,7 @@ export async function awaitAnswer(
     if (ending !== 'again' || connection.deadline - Date.now() - pauseMs <= 0)
       throw new NoVerdict(cause, mode);
     const context = { rollout_id: rollout.rolloutId, cause: cause.class };
-    deps.log.info(context, 'a rollout failed: another one takes its place under the same call');
+    deps.log.info(context, 'rollout failed: another one replaces it under the same call');
     await connection.sleep(pauseMs);
     pauseMs = Math.min(pauseMs * 2, RETRY_MS.longest);
     const next = await deps.calls.retry(rollout);
@@ -87,7 +86,6 @@ export async function awaitAnswer(
   }
 }
 
-/** The result of a rollout, or why nobody here can read it. */
 async function awaitResult(
   { farm, results }: AnswerDeps,
   { run, rolloutId }: CallRollout,
@@ -109,7 +107,7 @@ async function awaitResult(
   }
 }
 
-/** What is answered of a result, with a slot; else why it is no answer for this caller. */
+/** Returns the answer with a slot, or why the result is none for this caller. */
 async function readAnswer(
   deps: AnswerDeps,
   result: Result,
@@ -120,7 +118,7 @@ async function readAnswer(
   const release = await takeSlot();
   const content = await readContent(deps, result, connection);
   const own = unjudgedCause(result);
-  // Only an answer that would carry the conversation needs the artifact.
+  // Only an answer with the conversation needs the artifact.
   const needed = own === null || decideEnding(own, mode, { maskable: honoursMask, rollouts }) === 'masked';
   const isLost = needed && content === null && result.artifact !== null && isSample(mode, rollout);
   const cause = isLost ? UNREADABLE : (own ?? withoutTokens(result, content, mode, rollout));
@@ -134,7 +132,7 @@ async function readAnswer(
   return { cause, ending };
 }
 
-/** A store may fail once: a rollout that was judged is not run again for that. */
+/** Retries, because a judged rollout must not run again for one failure of the store. */
 async function readContent(
   { farm, log }: AnswerDeps,
   result: Result,
@@ -146,25 +144,23 @@ async function readContent(
       return await farm.artifacts.read(result.artifact);
     } catch (error) {
       const context = { rollout_id: result.rollout_id, reads, err: errorMessage(error) };
-      log.warn(context, 'the artifact cannot be read');
+      log.warn(context, 'artifact read failed');
       if (reads === READS) return null;
       await connection.sleep(READ_AGAIN_MS);
     }
   }
 }
 
-/** There may be a sample, and nobody here can read it now. */
 const UNREADABLE: Cause = {
   class: 'artifact_unreadable',
-  message: 'it was run, but its trajectory cannot be read',
+  message: 'the rollout ended, but its trajectory cannot be read',
   kind: 'passing',
 };
 
-/** Whether its caller trains on it. */
 const isSample = (mode: FailureMode, rollout: CallRollout): boolean =>
   isTraining(mode) && rollout.run.policy !== null;
 
-/** Judged, but no sample that a trainer could take: with a policy there must be tokens of it. */
+/** Returns a cause for a judged rollout without token ids, which a trainer cannot use. */
 function withoutTokens(
   result: Result,
   content: ArtifactContent | null,

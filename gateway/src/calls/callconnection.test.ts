@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { CallConnection, whenClosed } from './callconnection.ts';
 
 test.each(['before', 'after'] as const)(
-  'a caller that goes away %s its call is held is noticed',
+  'a caller that disconnects %s its call waits is noticed',
   async (when) => {
     const gone = Promise.withResolvers<FastifyReply>();
     const begun = Promise.withResolvers<void>();

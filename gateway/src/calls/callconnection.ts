@@ -1,4 +1,4 @@
-/** The connection of a call, open until its rollout is done: a call whose connection closes unanswered becomes an orphan. */
+/** The connection of a call. A call whose connection closes without an answer becomes an orphan. */
 import { errorMessage, onAbort, sleep } from '@swefarm/shared';
 import type { FastifyReply } from 'fastify';
 import { Refusal } from '../access/refusal.ts';
@@ -7,17 +7,17 @@ import type { CallRollout, CallTracker } from './calltracker.ts';
 
 export type WaitLimits = {
   maxHoldSeconds: number;
-  /** The row's own, counted from the first request of the call. */
+  /** `rollout_timeout_s` of the row, from the first request of the call; null: none. */
   timeoutSeconds: number | null;
 };
 
-/** Once, when the connection of a reply is closed: at once where that has happened, since only earlier listeners get the event. */
+/** Calls `act` once when the connection of a reply closes, or immediately if it is closed. */
 export function whenClosed(reply: Pick<FastifyReply, 'raw'>, act: () => void): void {
   if (reply.raw.destroyed) act();
   else reply.raw.once('close', act);
 }
 
-/** Dispose it when the answer is sent: the close of the connection then decides what becomes of the call. */
+/** Dispose it when the reply is handed to Fastify; the close of the connection then ends the call. */
 export class CallConnection implements Disposable {
   readonly #closed = new AbortController();
   readonly #reply: FastifyReply;
@@ -31,7 +31,7 @@ export class CallConnection implements Disposable {
   #isUnanswered = false;
   #forgetsName = false;
 
-  /** `stopping`: the gateway ends. */
+  /** @param stopping aborted when the gateway stops */
   constructor(
     reply: FastifyReply,
     calls: Pick<CallTracker, 'drop' | 'answered'>,
@@ -47,25 +47,25 @@ export class CallConnection implements Disposable {
     this.#deadline = this.#latest;
     whenClosed(reply, () => {
       this.#closed.abort(new Error('the caller closed its connection'));
-      // With Redis away the call stays as it is; the death of its gateway or the sweep decides later.
+      // If Redis is away, the sweep of orphans ends the call later.
       this.#reportEnd().catch((error: unknown) =>
-        reply.log.debug({ err: errorMessage(error) }, 'the end of a call could not be written'),
+        reply.log.debug({ err: errorMessage(error) }, 'end of a call not written'),
       );
     });
     this.#onStop = onAbort(stopping, () => this.#closed.abort(new Error('the gateway stops')));
   }
 
-  /** Aborted when the caller closes, the gateway stops, or another request takes the rollout up. */
+  /** Aborted when the caller disconnects, the gateway stops, or another request takes over the rollout. */
   get closed(): AbortSignal {
     return this.#closed.signal;
   }
 
-  /** When the call ends without an answer; ms since the epoch. */
+  /** Time at which the call ends without an answer, in ms since the epoch. */
   get deadline(): number {
     return this.#deadline;
   }
 
-  /** What sets the deadline. */
+  /** The limit that sets the deadline. */
   get limit(): { seconds: number; field: 'max_hold_seconds' | 'rollout_timeout_s' } {
     const { maxHoldSeconds, timeoutSeconds } = this.#limits;
     return this.#deadline === this.#latest || timeoutSeconds === null
@@ -73,7 +73,6 @@ export class CallConnection implements Disposable {
       : { seconds: timeoutSeconds, field: 'rollout_timeout_s' };
   }
 
-  /** It waits for this rollout from now on. */
   async assign({ callId, startedAt }: Pick<CallRollout, 'callId' | 'startedAt'>): Promise<void> {
     this.#callId = callId;
     const { timeoutSeconds } = this.#limits;
@@ -84,22 +83,22 @@ export class CallConnection implements Disposable {
     if (raw.destroyed && !raw.writableFinished) await this.#reportEnd();
   }
 
-  /** Throws when the connection closes before. */
+  /** Throws when the connection closes. */
   async sleep(ms: number): Promise<void> {
     await sleep(ms, this.#closed.signal);
   }
 
-  /** The reply does not answer the call: the same request again takes its rollout up. */
+  /** Declares the reply no answer: the same request again takes over the rollout. */
   markUnanswered(): void {
     this.#isUnanswered = true;
   }
 
-  /** The answer is given once: the same name asks for a fresh rollout. */
+  /** Declares the answer final: a later request with the same name gets a new rollout. */
   forgetName(): void {
     this.#forgetsName = true;
   }
 
-  /** Another request has its rollout from now on. */
+  /** Closes the call, because another request has taken over its rollout. */
   supersede(): void {
     this.#callId = null;
     this.#closed.abort(new Superseded());
@@ -118,13 +117,13 @@ export class CallConnection implements Disposable {
   }
 }
 
-/** Answers a connection whose stream ended by a failure of a sibling: the row was sent again, and that request has its rollout. */
+/** Answers a connection whose row was sent again after a failure of a sibling. */
 export class Superseded extends Refusal {
   constructor() {
     super(
       503,
       'taken_up',
-      'this row was sent again after a failure of its group: its rollout is answered there',
+      'this row was sent again after a failure of its group: that request gets the answer',
     );
   }
 }

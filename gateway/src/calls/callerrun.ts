@@ -1,4 +1,4 @@
-/** From a caller and its row to the settings of the run that the rollout belongs to, and to the instance. */
+/** Reads settings of the run and the instance from a caller and its row. */
 
 import { describeProblems } from '@swefarm/datasets';
 import { asTree, merge } from '@swefarm/runs';
@@ -11,12 +11,12 @@ import { Refusal } from '../access/refusal.ts';
 import { type FailureMode, isTraining } from './failuremode.ts';
 import type { CallerRun } from './openruns.ts';
 
-/** The settings of `serve`, then of the caller, then of the row: the later ones win. */
+/** Merges the settings of `serve`, of the caller and of the row; later ones win. */
 export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, deps: GatewayDeps): CallerRun {
   const base = merge(merge({}, deps.settings ?? {}), caller.run);
   const { urls, apiKey, model, version, sampling } = policyOf(row);
   const policy = asTree(base.policy);
-  const maxTokens = lower(asTree(base.agent).max_sequence_tokens, row.max_sequence_tokens);
+  const maxTokens = lowest(asTree(base.agent).max_sequence_tokens, row.max_sequence_tokens);
   const settings = merge(
     { kind: isTraining(mode) ? 'training' : 'collection', policy: { require_tokens: isTraining(mode) } },
     merge(base, {
@@ -29,20 +29,19 @@ export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, de
       },
     }),
   );
-  // Agents that ask no policy have none in their record.
   if (!asksPolicy(asTree(settings.agent).type)) delete settings.policy;
-  // The key of a row is for the row's own endpoints, or for the operator's where it names none.
+  // The key of a row is for the row's endpoints, or for the operator's if the row names none.
   const own = apiKey && { secret: apiKey, origins: keyOrigins(caller, urls ?? policy.urls) };
   return { caller, settings, apiKey: own ?? keyFor(caller, policy.urls, urls) };
 }
 
-/** The smaller of what the operator allows and what the row asks for; null: the row asks for nothing. */
-function lower(allowed: unknown, asked: number | null | undefined): number | null {
-  if (asked == null) return null;
-  return typeof allowed === 'number' ? Math.min(allowed, asked) : asked;
+/** Returns the row's limit, bounded by the operator's; null if the row has none. */
+function lowest(allowed: unknown, requested: number | null | undefined): number | null {
+  if (requested == null) return null;
+  return typeof allowed === 'number' ? Math.min(allowed, requested) : requested;
 }
 
-/** The instance of a row, from the row itself or from the dataset of `serve`. Throws Refusal for an unknown or incomplete one. */
+/** Returns the instance of a row, or by its id from the dataset of `serve`. Throws Refusal 404, 422. */
 export function requestedInstance(row: GymRow, deps: GatewayDeps): Instance {
   const read = instanceOf(row, deps.rows);
   if ('instance' in read) return withHealth(read.instance, deps);
@@ -52,7 +51,7 @@ export function requestedInstance(row: GymRow, deps: GatewayDeps): Instance {
     throw new Refusal(
       404,
       'unknown_instance',
-      `instance_id: ${read.id} is not known here; send the whole row, or start serve with its --dataset`,
+      `instance_id: unknown instance ${read.id}; send the whole row, or start serve with its --dataset`,
       { field: 'instance_id' },
     );
   }
@@ -68,7 +67,7 @@ export function requestedInstance(row: GymRow, deps: GatewayDeps): Instance {
   );
 }
 
-/** The instance with what `swefarm health` found of it. */
+/** Returns the instance with the findings of `swefarm health`. */
 export function withHealth(instance: Instance, deps: GatewayDeps): Instance {
   const health = deps.health?.get(instance.instance_id);
   return health ? { ...instance, health: [...health] } : instance;

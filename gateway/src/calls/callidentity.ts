@@ -1,4 +1,4 @@
-/** What makes two requests to `/run` the same call, and which rows are rollouts of one prompt. */
+/** Identity of calls: when two requests to `/run` are one call, and which rows are rollouts of one prompt. */
 import type { ProducerConfig } from '@swefarm/shared';
 import type { GymRow } from '@swefarm/trajectories';
 import { episodeName, type GymRunRequest } from '@swefarm/trajectories';
@@ -8,10 +8,10 @@ import { digest, fingerprint } from '../access/digest.ts';
 import { Refusal } from '../access/refusal.ts';
 import { type FailureMode, isTraining } from './failuremode.ts';
 
-/** How a call is told from others; `graceMs`: how long it waits for its caller when its connection, or its gateway, is gone. */
+/** `named`: the caller gave an id. `graceMs`: how long the call waits for its caller after its connection or gateway ended. */
 export type CallIdentity = { fingerprint: string; named: boolean; graceMs: number };
 
-/** `runName`: what tells the settings of this caller from others. */
+/** @param runName hash of the caller's settings */
 export function identifyCall(
   request: Pick<FastifyRequest, 'headers'>,
   body: GymRunRequest,
@@ -22,13 +22,13 @@ export function identifyCall(
 ): CallIdentity {
   const name = callName(request, body);
   const row = digest(body.row);
-  // The version of the policy is left out: weights move while a row is away, and an answered row without a name is never given again.
+  // The policy's version is not a part: it may change before a row is sent again.
   const parts = name === null ? [caller.name, runName, row] : [caller.name, name, row];
   const seconds = isTraining(mode) ? config.gateway_grace_seconds : config.gateway_collector_grace_seconds;
   return { named: name !== null, fingerprint: fingerprint(parts), graceMs: seconds * 1000 };
 }
 
-/** The id that a caller gave to its call, from a header, the episode or the row; null: it gave none. */
+/** Returns the id of a call from the header, the episode or the row; null: none. */
 function callName(request: Pick<FastifyRequest, 'headers'>, { row, episode }: GymRunRequest): string | null {
   const header = request.headers['idempotency-key'];
   if (typeof header === 'string' && header !== '') {
@@ -41,7 +41,7 @@ function callName(request: Pick<FastifyRequest, 'headers'>, { row, episode }: Gy
   return row._ng_rollout_id ? `id ${row._ng_rollout_id}` : null;
 }
 
-/** The row without what tells the rollouts of its prompt apart. */
+/** Returns a hash of the row without the fields that number the rollouts of a prompt. */
 export const promptOf = (row: GymRow): string =>
   digest({
     ...row,

@@ -1,6 +1,6 @@
 /**
- * The calls of this gateway: its heartbeat in Redis, and how a request finds its rollout. A request takes up the rollout that lost
- * its caller, else it gets a new one; two callers that both wait never share a rollout.
+ * The calls of this gateway: its heartbeat in Redis, and the rollout of each request. A request takes over an equal call whose caller
+ * disconnected, else it gets a new rollout. Two connected callers never share a rollout.
  */
 import { hostname } from 'node:os';
 import {
@@ -28,17 +28,17 @@ export type CallRollout = {
   callId: string;
   rolloutId: string;
   run: RunRecord;
-  /** An earlier request began it. */
+  /** An earlier request started it. */
   attached: boolean;
-  /** When its first request came, in ms since the epoch by the clock of this process. */
+  /** Time of its first request, in ms since the epoch by the clock of this process. */
   startedAt: number;
 };
 
 const BEAT_MS = 1_000;
 const WAIT_MS = 250;
-/** How long an answered call with an id of the caller's can be asked for again. */
+/** How long an answered call with the caller's id can be repeated. */
 const NAMED_MS = 3600_000;
-/** A call's own record outlives the longest wait by this. */
+/** Lifetime of a call's record beyond the longest wait. */
 const SPARE_MS = 3600_000;
 
 /** A call id is `fingerprint.nonce`. */
@@ -50,11 +50,11 @@ export class CallTracker {
   readonly #probes: OpenProbes;
   readonly #recordMs: number;
   readonly #notices = new PendingNotices();
-  /** The id of this gateway in Redis, once it listens. */
+  /** The id of this gateway in Redis; resolves when it listens. */
   readonly #gateway = Promise.withResolvers<string>();
   #retired = false;
 
-  /** Beats while `app` listens. */
+  /** Sends heartbeats while `app` listens. */
   constructor(app: FastifyInstance, deps: RouteDeps, runs: OpenRuns, probes: OpenProbes) {
     this.#deps = deps;
     this.#probes = probes;
@@ -68,18 +68,20 @@ export class CallTracker {
       this.#gateway.resolve(await farm.calls.enlist(`${hostname()}/${config.gateway_host}:${port}`));
     });
     const beating = setInterval(() => {
-      void this.#beat().catch((error: unknown) => log.debug({ err: errorMessage(error) }, 'no heartbeat'));
+      void this.#beat().catch((error: unknown) =>
+        log.debug({ err: errorMessage(error) }, 'heartbeat failed'),
+      );
     }, BEAT_MS);
     app.addHook('preClose', async () => {
       this.#retired = true;
       clearInterval(beating);
-      // Every unanswered call is an orphan at once: its caller finds it at the next start.
+      // Makes all unanswered calls orphans, which their callers find after a restart.
       const listed = await waitAtMost(this.#gateway.promise, 0);
       if (listed.by === 'itself') await farm.calls.retire(listed.value);
     });
   }
 
-  /** The rollout of a request: one that lost its caller, or a new one on the queue. When this throws, the request has none. */
+  /** Returns the rollout of a request: an orphan's, or a new one on the queue. */
   async find(
     identity: CallIdentity,
     callerRun: CallerRun,
@@ -92,8 +94,7 @@ export class CallTracker {
     try {
       return await this.#search(request, gateway, callerRun, instance, signal);
     } catch (error) {
-      // Perhaps the call was opened, or taken up, and Redis went away before it answered or before the job was queued: the same request
-      // again takes it up.
+      // Redis may have opened the call before the connection broke. An abandoned call is an orphan, which the same request finds again.
       const { farm } = this.#deps;
       await this.#notices.send(identity.fingerprint, () =>
         farm.calls.abandon(request, gateway, identity.graceMs),
@@ -102,7 +103,7 @@ export class CallTracker {
     }
   }
 
-  /** The connection of a call closed unanswered. */
+  /** Reports that the connection of a call closed without an answer. */
   async drop(callId: string, graceMs: number): Promise<void> {
     if (this.#retired) return;
     const gateway = await this.#gateway.promise;
@@ -110,13 +111,13 @@ export class CallTracker {
     await this.#notices.send(fingerprintOf(callId), () => farm.calls.drop(callId, gateway, graceMs));
   }
 
-  /** A call was answered; `named`: the answer is remembered under the id that its caller gave. */
+  /** Reports an answered call; `named`: the caller's id finds the same rollout again for an hour. */
   async answered(callId: string, named: boolean): Promise<void> {
     const { farm } = this.#deps;
     await this.#notices.send(fingerprintOf(callId), () => farm.calls.answered(callId, named ? NAMED_MS : 0));
   }
 
-  /** A fresh rollout in place of a failed one; null when that cannot be had. */
+  /** Returns a new rollout in place of a failed one; null if the call has ended. */
   async retry(failed: CallRollout): Promise<CallRollout | null> {
     const { farm } = this.#deps;
     const rolloutId = await farm.calls.retry(failed.callId, failed.rolloutId);
@@ -131,7 +132,8 @@ export class CallTracker {
     await farm.calls.beat(await this.#gateway.promise);
     await this.#notices.flushAll();
     const cancelled = await cancelOrphans(farm, config.gateway_grace_seconds * 1000);
-    if (cancelled.length > 0) log.info({ rollouts: cancelled }, 'rollouts without a caller are cancelled');
+    if (cancelled.length > 0)
+      log.info({ rollouts: cancelled }, 'cancelled abandoned rollouts: no caller is connected');
   }
 
   async #search(
@@ -156,7 +158,7 @@ export class CallTracker {
     }
   }
 
-  /** A new rollout; null: another request, or the end of the run, came before it. */
+  /** Returns a new rollout; null: another request opened it, or the run ended. */
   async #open(
     request: CallRequest,
     gateway: string,
@@ -182,11 +184,11 @@ export class CallTracker {
     const { farm } = this.#deps;
     const run = await farm.runs.get(parseRolloutId(rolloutId).runId);
     if (!run) {
-      // Nobody can take it up: the next request begins anew.
+      // Ends the call, so that the next request gets a new rollout.
       await farm.calls.answered(callId, 0);
-      throw new Refusal(503, 'run_gone', `the run of ${rolloutId} is not in Redis any more`);
+      throw new Refusal(503, 'run_gone', `the run of ${rolloutId} is no longer in Redis`);
     }
-    // Its first gateway may have died between writing the call and queueing its job.
+    // The first gateway may have died before it queued the job.
     const committed = await farm.results.get(rolloutId);
     if (committed === null) await farm.jobs.enqueue(run, [rolloutId]);
     return { callId, rolloutId, run, attached: true, startedAt: Date.now() - ageMs };

@@ -10,7 +10,7 @@ const row = (over: Record<string, unknown>) => ({
   episode: null,
 });
 
-describe('auto goes by what callers stamp on their rows', () => {
+describe('auto chooses the mode by the numbers in the row', () => {
   test.each<[string, Record<string, unknown>, FailureMode]>([
     ["Gym's collector", { _ng_task_index: 3, _ng_rollout_index: 0 }, 'collector'],
     ['SingleController at 7ea279abf, and the synchronous loop', { _rowidx: 0 }, 'nemo-rl'],
@@ -27,7 +27,7 @@ describe('auto goes by what callers stamp on their rows', () => {
     expect(failureMode({ failures: 'verl-recipe' }, row(fields))).toBe('verl-recipe');
   });
 
-  test('an episode is a collector of Gym: a trainer says what it is', () => {
+  test('an episode without numbers is of a collector', () => {
     const episode = {
       episode_id: { rollout_id: 'r', attempt: 0 },
       task_id: { taskset: 't', task_id: 'i' },
@@ -46,8 +46,8 @@ const told = (name: (typeof FAILURE_CLASSES)[number], mode: FailureMode, maskabl
 /** Patch or instance is at fault: the words of one rollout decide nothing. */
 const UNPROVEN: readonly string[] = ['tests_cannot_start', 'parser_failed', 'evaluation_timeout'];
 
-describe('what a trainer is told', () => {
-  test.each(FAILURE_CLASSES)('%s: sent again only where another rollout can help', (name) => {
+describe('answers to a trainer', () => {
+  test.each(FAILURE_CLASSES)('%s: repeated only if another rollout can help', (name) => {
     const notOfTheRow = ['policy_unauthorized', 'policy_model_unknown', 'bug'].includes(name);
     const helps =
       ((FAILURES[name].retryable || notOfTheRow) && FAILURES[name].stage !== 'instance') ||
@@ -57,7 +57,7 @@ describe('what a trainer is told', () => {
     expect(told(name, 'collector', true)).toBe('failure');
   });
 
-  test('the collector never asks again for what is wrong with the instance, its image included', () => {
+  test('failures of the instance and its image are terminal for the collector', () => {
     const terminal = FAILURE_CLASSES.filter(
       (name) =>
         unjudgedCause(
@@ -89,7 +89,7 @@ describe('what a trainer is told', () => {
     expect(cause).toMatchObject({ kind, terminal: kind === 'broken' });
   });
 
-  test('no reward by intention is a sample without weight, or none, and never another try', () => {
+  test('a withheld reward is a sample without weight or a refusal, never another rollout', () => {
     const cause = unjudgedCause(aResult({ reward: null, reward_row: 'turn_limit' }));
     if (!cause) throw new Error('a verdict');
     for (const mode of ['nemo-rl', 'nemo-rl-sync', 'verl-recipe'] as const) {
@@ -98,14 +98,14 @@ describe('what a trainer is told', () => {
     }
   });
 
-  test('what was said before a failure is given only when a fresh rollout failed too, and to who honours masks', () => {
+  test('a failed conversation is answered only after a second failure, and if the mask is honoured', () => {
     expect(told('policy_silent', 'nemo-rl-sync', true, 1)).toBe('again');
     expect(told('policy_silent', 'nemo-rl-sync', true, 2)).toBe('masked');
     expect(told('policy_silent', 'nemo-rl-sync', false, 2)).toBe('again');
     expect(told('policy_silent', 'nemo-rl', true, 2)).toBe('unavailable');
   });
 
-  test('masks are taken to be honoured where that is known, and as an operator says', () => {
+  test('masks are honoured by mode, unless the operator decides', () => {
     const known = (['nemo-rl', 'nemo-rl-sync', 'verl-recipe'] as const).map((mode) =>
       honoursMask({ honoursMask: null }, mode),
     );

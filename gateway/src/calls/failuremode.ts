@@ -1,4 +1,4 @@
-/** How a rollout without a verdict is answered: callers want opposite things (docs/gateway.md has the table). */
+/** How the gateway answers a rollout without a verdict, by caller (table in docs/gateway.md). */
 
 import type { Cause, GymRunRequest } from '@swefarm/trajectories';
 import type { Caller, FailureAnswer } from '../access/callers.ts';
@@ -6,8 +6,8 @@ import type { Caller, FailureAnswer } from '../access/callers.ts';
 export type FailureMode = Exclude<FailureAnswer, 'auto'>;
 
 /**
- * How failures are answered to a caller. `auto` goes by what callers stamp on their rows: only NeMo RL and what copies it write `_rowidx`, and of those only its own
- * asynchronous collector numbers prompts (`_ng_task_index`) without numbering rollouts. Gym's collector numbers both.
+ * Returns the mode of a call. `auto` reads the numbers in the row: only NeMo RL writes `_rowidx`, and only its asynchronous collector
+ * numbers prompts (`_ng_task_index`) without rollouts. Gym's collector numbers both.
  */
 export function failureMode(caller: Pick<Caller, 'failures'>, { row, episode }: GymRunRequest): FailureMode {
   if (caller.failures !== 'auto') return caller.failures;
@@ -16,28 +16,28 @@ export function failureMode(caller: Pick<Caller, 'failures'>, { row, episode }: 
   return row._ng_task_index != null && !numbered ? 'nemo-rl-sync' : 'nemo-rl';
 }
 
-/** Callers that train on the samples: each sample needs token ids. */
+/** Callers that train on samples, which therefore need token ids. */
 export const isTraining = (mode: FailureMode): boolean => mode !== 'collector';
 
-/** Callers whose step, or whole batch, ends by a refusal: another rollout takes the place of a failed one under the same call. */
+/** Callers whose step fails by a refusal: another rollout replaces a failed one under the same call. */
 const retriesWithinCall = (mode: FailureMode): boolean => mode === 'nemo-rl-sync' || mode === 'verl-recipe';
 
 /**
- * Whether the trainer leaves a masked sample out of its loss: NeMo RL's GRPO loop and asynchronous collector do; its
- * SingleController came to it later than to be taken for granted, and verl's recipe reads no mask at all.
+ * Returns whether the trainer excludes masked samples from its loss. NeMo RL's GRPO loop and asynchronous collector do, its
+ * SingleController only in later versions, verl's recipe never.
  */
 export const honoursMask = (caller: Pick<Caller, 'honoursMask'>, mode: FailureMode): boolean =>
   caller.honoursMask ?? mode === 'nemo-rl-sync';
 
 /**
- * `failure`: an answer that the collector keeps apart. `masked`: a sample without weight. `again`: nothing yet, another rollout
- * takes its place. `refused`: 422, for good. `unavailable`: 503, the caller sends the row again.
+ * `failure`: a failed answer for the collector. `masked`: a sample without weight. `again`: no answer, another rollout replaces it.
+ * `refused`: 422, permanent. `unavailable`: 503, the caller sends the row again.
  */
 export type CallEnding = 'failure' | 'masked' | 'again' | 'refused' | 'unavailable';
 
 /**
- * @param maskable there are tokens to train on, and the caller honours the mask
- * @param rollouts that ran under this call; the conversation before a failure is given only when a fresh rollout failed too
+ * @param maskable the rollout has tokens, and the caller honours the mask
+ * @param rollouts number under this call; the conversation before a failure is answered only after a second failure
  */
 export function decideEnding(
   { kind }: Pick<Cause, 'kind'>,
@@ -51,7 +51,7 @@ export function decideEnding(
   return kind === 'passing' ? 'again' : 'refused';
 }
 
-/** What a 422 or 503 does to the caller, in a line. */
+/** Effect of a 422 or 503 on the caller. */
 export const CONSEQUENCES: Record<FailureMode, string> = {
   collector: 'the collection ends here unless it runs with +route_failures_to_sidecar=true',
   'nemo-rl': 'SingleController sends the row again after a 503, and counts a 422 against max_skipped_prompts',

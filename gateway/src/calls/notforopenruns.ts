@@ -1,6 +1,7 @@
-/** The settings that an open run cannot have: see opensettings.ts. Imports nothing, for the help of every command needs it. */
-
-/** Keys that end groups or a run, or open rollouts that no caller waits for; with the value by which each does nothing. */
+/**
+ * Keys that an open run cannot have (see opensettings.ts), with the value that has no effect. They end groups or a run, or start
+ * rollouts that no caller waits for. This file has no imports, because the help of every command loads it.
+ */
 export const NOT_FOR_OPEN_RUNS: Readonly<Record<string, unknown>> = {
   deadline_at: null,
   min_group: null,

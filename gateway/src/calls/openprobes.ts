@@ -1,6 +1,6 @@
 /**
- * The probe of submitted training runs, for the runs that calls open: once for each caller and endpoint, by one gateway, in the
- * background. No call waits for it; its finding is in the log and in the answers that come after it.
+ * Probes the endpoints of open runs in the background: once for each caller and endpoint, by one gateway. No call waits for the probe;
+ * its findings are in the log and in later answers.
  */
 
 import { probeEndpoints } from '@swefarm/runs';
@@ -19,12 +19,11 @@ import { digest } from '../access/digest.ts';
 import type { CallerRun } from './openruns.ts';
 import { createTtlCache } from './ttlcache.ts';
 
-/** A gateway that died while it probed does not prevent the probe for longer. */
+/** Lifetime of a claim, after which another gateway may probe. */
 const PROBING_MS = 10 * 60_000;
 const WELL_MS = 24 * 3600_000;
-/** An endpoint with a problem may be mended. */
+/** Lifetime of a failed probe, because an endpoint may be fixed. */
 const PROBLEM_MS = 10 * 60_000;
-/** How long this process relies on what it read. */
 const KNOWN_MS = 10_000;
 
 export class OpenProbes {
@@ -35,18 +34,18 @@ export class OpenProbes {
     this.#deps = deps;
   }
 
-  /** Probes in the background what nobody has probed yet. */
+  /** Starts the probe in the background unless it has run. */
   begin(run: RunRecord, callerRun: CallerRun, instance: Instance): void {
     const name = nameOf(run);
     if (name === null || this.#known.get(name) !== undefined) return;
     this.#known.set(name, null);
     const { log, signal } = this.#deps;
     this.#probeOnce(name, run, callerRun, instance).catch((error: unknown) => {
-      if (!signal.aborted) log.warn({ run: run.run_id, err: errorMessage(error) }, 'the probe failed');
+      if (!signal.aborted) log.warn({ run: run.run_id, err: errorMessage(error) }, 'endpoint probe failed');
     });
   }
 
-  /** What the probe found; null: not yet, or the run needs none. */
+  /** Returns the findings; null: no probe yet, or the run needs none. */
   async find(run: RunRecord): Promise<EndpointProbe | null> {
     const name = nameOf(run);
     if (name === null) return null;
@@ -68,7 +67,7 @@ export class OpenProbes {
     if (policy === null) return;
     const [record] = await farm.policies.get([policy.name ?? DEFAULT_POLICY]);
     const followed = record && followsPolicy(policy, record) ? record : null;
-    // What serves nothing now is probed for a later call.
+    // A later call probes a policy that serves nothing now.
     if (followed && followed.state !== 'serving') return this.#known.delete(name);
     if (!(await farm.probes.claim(name, PROBING_MS))) return;
     const urls = followed && followed.endpoints.length > 0 ? followed.endpoints : policy.urls;
@@ -86,12 +85,12 @@ export class OpenProbes {
     const isBad = findings.some(({ status }) => status === 'fail');
     await farm.probes.store(name, { logprobs, problems }, isBad ? PROBLEM_MS : WELL_MS);
     const context = { caller: caller.name, run: run.run_id, logprobs, problems };
-    if (isBad) log.error(context, 'the probe found that these calls cannot be trained on');
-    else log.info(context, 'the probe of the endpoints ended');
+    if (isBad) log.error(context, 'endpoint probe failed: a trainer cannot use these calls');
+    else log.info(context, 'endpoint probe ended');
   }
 }
 
-/** Null: as a submitted run without required tokens, it is not probed. */
+/** Returns null for a run that does not require tokens, which is not probed. */
 function nameOf({ policy, agent, dataset }: RunRecord): string | null {
   if (policy === null || !policy.require_tokens || !asksPolicy(agent.type)) return null;
   const { api_key_ref: _, price: __, ...config } = policy;

@@ -1,4 +1,4 @@
-/** The runs that calls are appended to: one per caller and settings, for a day at most, the same after a restart. */
+/** Open runs, to which calls append rollouts: one for each caller and settings, for at most a day. They survive restarts. */
 
 import {
   asTree,
@@ -27,17 +27,14 @@ import { storeKey } from '../access/policykeys.ts';
 import { requireOpenSettings } from './opensettings.ts';
 import { createTtlCache } from './ttlcache.ts';
 
-/** The settings of the run that a call's rollout belongs to. */
 export type CallerRun = { caller: Caller; settings: SettingsTree; apiKey: PolicyKey | null };
 
-/** `instances`: digests of those that the run has. */
+/** `instances`: digests of the run's instances. */
 type KnownRun = { run: Promise<RunRecord>; instances: Set<string> };
 
-/** After this a new run begins, so that none grows for ever. */
+/** Age at which a new run replaces an open run. */
 const OPEN_SECONDS = 24 * 3600;
-const FULL =
-  'the open run of this caller has as many instances as a run may have; a new one begins within a day';
-/** How long this process relies on what it read. */
+const FULL = 'the open run of this caller is full; a new one starts within a day';
 const KNOWN_MS = 10 * 60_000;
 
 export class OpenRuns {
@@ -47,7 +44,6 @@ export class OpenRuns {
   readonly #prices: Prices | null;
   readonly #known = createTtlCache<KnownRun>(KNOWN_MS);
 
-  /** `prices`: of models; null when none are known. */
   constructor(farm: Farm, config: ProducerConfig, log: Pick<Log, 'warn'>, prices: Prices | null) {
     this.#prices = prices;
     this.#farm = farm;
@@ -55,18 +51,18 @@ export class OpenRuns {
     this.#log = log;
   }
 
-  /** What tells this caller's settings from others. */
+  /** Returns a hash of the settings. */
   nameOf({ caller, settings, apiKey }: CallerRun): string {
     return digest([caller.name, settings, apiKey && [apiKey.secret.reveal(), apiKey.origins]]);
   }
 
-  /** The open run of these settings, which has this instance. Throws UsageError for settings that describe no run. */
+  /** Returns the open run of these settings, with this instance. Throws UsageError for invalid settings. */
   async find(callerRun: CallerRun, given: Instance): Promise<RunRecord> {
     const row = digest(given);
     const price = this.#priceOf(asTree(callerRun.settings.policy).model);
-    // With another price another run begins. The calls stay the same ones.
+    // Another price starts another run; the identity of calls does not depend on it.
     const name = price ? digest([this.nameOf(callerRun), price]) : this.nameOf(callerRun);
-    // Another row under the same id goes to a run of its own.
+    // Another row with the same id goes to a second run.
     for (const runName of [name, digest([name, row])]) {
       const { run: reading, instances } = this.#knownRun(runName, callerRun);
       const run = await reading;
@@ -86,7 +82,7 @@ export class OpenRuns {
     throw new Error(`no run takes instance ${given.instance_id}`);
   }
 
-  /** Forgets a run that turned out to be gone. */
+  /** Removes an expired run from the cache. */
   forget(runId: string): void {
     for (const [name, { run }] of this.#known.entries()) {
       run.then(
@@ -121,7 +117,7 @@ export class OpenRuns {
     const farm = this.#farm;
     const earlier = await farm.runs.getOpen(name);
     const record = earlier === null ? null : await readRun(farm, earlier);
-    // Made by a newer gateway, or damaged: it stays, and calls of this version have another beside it.
+    // The record is of a newer version, or damaged: this version creates another run.
     if (record === 'not_ours') return await this.#findOrCreate(digest([name, earlier]), callerRun);
     const keyRef = await storeKey(farm, callerRun.apiKey, this.#config.policy_api_key_ttl_seconds);
     if (record) {

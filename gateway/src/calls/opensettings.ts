@@ -1,4 +1,4 @@
-/** Settings that an open run cannot have: it lives for a day and takes calls as they come, so nothing may end its groups or itself. */
+/** Refuses settings that would end the groups of an open run or the run itself. */
 
 import { asTree, merge, RUN_FLAGS, type SettingsTree } from '@swefarm/runs';
 import { RunRecord, UsageError } from '@swefarm/shared';
@@ -8,7 +8,7 @@ import { NOT_FOR_OPEN_RUNS } from './notforopenruns.ts';
 const REMEDY =
   'a caller waits for each rollout of an open run; set it for a submitted run (POST /v1/runs, swefarm submit)';
 
-/** Throws UsageError that names the first such key. `where` begins the message. */
+/** Throws UsageError for the first such key. `where` begins the message. */
 export function requireOpenSettings(where: string, settings: SettingsTree): void {
   if (settings.kind === 'session')
     throw new UsageError(`${where}: kind: a session is opened by POST /v1/sessions`);
@@ -20,7 +20,7 @@ export function requireOpenSettings(where: string, settings: SettingsTree): void
   }
 }
 
-/** Everything that `serve` and its callers' entries set for all calls. Throws UsageError. */
+/** Checks the settings of `serve` and of all callers. Throws UsageError. */
 export function checkOpenSettings(settings: SettingsTree, callers: readonly Caller[]): void {
   requireOpenSettings('serve', settings);
   for (const { name, run, maxHoldSeconds } of callers) {
@@ -29,7 +29,7 @@ export function checkOpenSettings(settings: SettingsTree, callers: readonly Call
     const ttl = asTree(merge(merge({}, settings), run)).ttl ?? RunRecord.shape.ttl.parse(undefined);
     if (typeof ttl === 'number' && ttl < maxHoldSeconds) {
       throw new UsageError(
-        `${where}: --ttl (ttl): ${ttl} s is shorter than ${maxHoldSeconds} s (max_hold_seconds): the run would be gone while its call waits; give a longer --ttl, or a shorter max_hold_seconds`,
+        `${where}: --ttl (ttl): ${ttl} s is shorter than ${maxHoldSeconds} s (max_hold_seconds): the run would expire while its call waits; give a longer --ttl, or a shorter max_hold_seconds`,
       );
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Notices to Redis that failed because it was away. They are sent again with each heartbeat, and before anything that depends on
- * them: otherwise a call would stay with a gateway that no longer waits for it, and its rollout would run to the end for nobody.
+ * Notices that could not be written to Redis. Each heartbeat sends them again, and so does every request that depends on them.
+ * A lost notice would leave a call with a gateway that no longer waits, and its rollout would run without a caller.
  */
 
 type Notice = () => Promise<void>;
@@ -9,7 +9,7 @@ type Queue = { notices: Notice[]; flushing: Promise<void> | null };
 export class PendingNotices {
   readonly #queues = new Map<string, Queue>();
 
-  /** Sends it now, else as soon as that is possible; never throws. Notices of one `key` are sent in their order. */
+  /** Sends a notice now or later, in order for each `key`. Never throws. */
   async send(key: string, notice: Notice): Promise<void> {
     const queue = this.#queues.get(key) ?? { notices: [], flushing: null };
     this.#queues.set(key, queue);
@@ -17,7 +17,7 @@ export class PendingNotices {
     await this.flush(key).catch(() => undefined);
   }
 
-  /** Resolves when all notices of a key are sent. Throws the error of the first that cannot be. */
+  /** Sends all notices of a key. Throws the error of the first that fails. */
   flush(key: string): Promise<void> {
     const queue = this.#queues.get(key);
     if (!queue) return Promise.resolve();
@@ -27,7 +27,7 @@ export class PendingNotices {
     return queue.flushing;
   }
 
-  /** Tries all of them once more; never throws. */
+  /** Tries to send all notices. Never throws. */
   async flushAll(): Promise<void> {
     for (const key of [...this.#queues.keys()]) await this.flush(key).catch(() => undefined);
   }

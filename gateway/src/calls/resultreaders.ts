@@ -1,4 +1,4 @@
-/** One reader per run hands results to the calls that wait for them: Redis is asked per run, not per call. */
+/** Reads the results of each run once for all calls that wait for them. */
 import {
   describeUnreadable,
   errorMessage,
@@ -12,7 +12,7 @@ import {
 import { Refusal } from '../access/refusal.ts';
 
 type Waiter = { resolve: (result: Result) => void; reject: (reason: unknown) => void };
-/** The waiters of one run by rollout. */
+/** `waiters` by rollout. */
 type Reader = { waiters: Map<string, Set<Waiter>>; started: Promise<void> };
 
 const BLOCK_MS = 5_000;
@@ -25,7 +25,6 @@ export class ResultReaders {
   readonly #log: Log;
   readonly #signal: AbortSignal;
 
-  /** `signal` ends all readers. */
   constructor(farm: Farm, log: Log, signal: AbortSignal) {
     this.#farm = farm;
     this.#log = log;
@@ -33,9 +32,9 @@ export class ResultReaders {
   }
 
   /**
-   * The result of a rollout, committed already or later.
+   * Resolves to the result of a rollout when it is committed.
    *
-   * @throws what `signal` aborts with; Refusal `run_gone` when Redis lost the run; SwefarmError `result_unreadable`
+   * @throws the reason of `signal`; Refusal `run_gone` if the run expired; SwefarmError `result_unreadable`
    */
   async wait(runId: string, rolloutId: string, signal: AbortSignal): Promise<Result> {
     signal.throwIfAborted();
@@ -47,7 +46,7 @@ export class ResultReaders {
     using _listener = onAbort(signal, () => arrival.reject(signal.reason));
     try {
       await reader.started;
-      // What was committed before the reader started.
+      // The result may be older than the reader.
       const committed = await this.#farm.results.get(rolloutId);
       return committed ?? (await arrival.promise);
     } finally {
@@ -68,7 +67,7 @@ export class ResultReaders {
     return reader;
   }
 
-  /** Reads on until nobody waits. */
+  /** Reads until nobody waits. */
   async #follow(runId: string, reader: Reader, from: string): Promise<void> {
     let cursor: string | null = from;
     while (cursor !== null && reader.waiters.size > 0 && !this.#signal.aborted) {
@@ -76,14 +75,14 @@ export class ResultReaders {
         cursor = await this.#readBatch(runId, reader, cursor);
       } catch (error) {
         if (this.#signal.aborted) break;
-        this.#log.warn({ run: runId, err: errorMessage(error) }, 'results cannot be read; trying again');
+        this.#log.warn({ run: runId, err: errorMessage(error) }, 'results not read: retrying');
         await sleepAtMost(AGAIN_MS, this.#signal);
       }
     }
     this.#readers.delete(runId);
   }
 
-  /** Answers where the next batch begins; null: the run is gone. */
+  /** Returns the cursor of the next batch; null: the run expired. */
   async #readBatch(runId: string, { waiters }: Reader, cursor: string): Promise<string | null> {
     const options = { blockMs: BLOCK_MS, count: BATCH, signal: this.#signal };
     const batch = await this.#farm.results.read(runId, cursor, options);
@@ -91,12 +90,12 @@ export class ResultReaders {
       for (const waiter of waiters.get(result.rollout_id) ?? []) waiter.resolve(result);
     }
     for (const entry of batch.unreadable) {
-      this.#log.error({ run: runId, ...entry }, 'a result cannot be read; it is skipped');
+      this.#log.error({ run: runId, ...entry }, 'result unreadable: skipped');
       const unreadable = new SwefarmError('result_unreadable', describeUnreadable(entry));
       for (const waiter of waiters.get(entry.rollout_id ?? '') ?? []) waiter.reject(unreadable);
     }
     if (batch.last_id !== cursor || (await this.#farm.runs.exists(runId))) return batch.last_id;
-    const gone = new Refusal(503, 'run_gone', `run ${runId} is not in Redis any more`);
+    const gone = new Refusal(503, 'run_gone', `run ${runId} is no longer in Redis`);
     for (const ofRollout of waiters.values()) for (const waiter of ofRollout) waiter.reject(gone);
     return null;
   }

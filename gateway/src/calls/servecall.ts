@@ -1,4 +1,4 @@
-/** A row posted to `/run`, from its request to its answer. */
+/** Serves `POST /run`: from the row to its answer. */
 import { Readable } from 'node:stream';
 import {
   createSemaphore,
@@ -26,12 +26,11 @@ import { type CallerRun, OpenRuns } from './openruns.ts';
 import { ResultReaders } from './resultreaders.ts';
 import { Siblings } from './siblings.ts';
 
-/** Answers that are read and written at once: each takes some megabytes from when its artifact is decoded. */
+/** Answers that are in memory at a time; each takes some megabytes. */
 const WRITERS = 16;
-/** A client that reads nothing for so long is gone. */
+/** A connection is closed when its client reads nothing for this long. */
 const STALLED_MS = 120_000;
 
-/** What all calls of a gateway share. */
 export type CallDeps = RouteDeps & {
   runs: OpenRuns;
   calls: CallTracker;
@@ -39,7 +38,7 @@ export type CallDeps = RouteDeps & {
   results: ResultReaders;
   siblings: Siblings;
   writers: Semaphore;
-  /** Callers and modes that the log has. */
+  /** Callers and modes that have been logged. */
   loggedModes: Set<string>;
 };
 
@@ -59,14 +58,13 @@ export function createCallDeps(app: FastifyInstance, deps: RouteDeps): CallDeps 
   };
 }
 
-/** A request that was read, until it is answered. */
 type Call = GymRunRequest & {
   caller: Caller;
   mode: FailureMode;
   instance: Instance;
   callerRun: CallerRun;
   identity: CallIdentity;
-  /** Names the stream in which its caller reads the answers of several calls; null: it reads each by itself. */
+  /** Hash of the stream in which the caller reads the answers of several calls; null: none. */
   stream: string | null;
 };
 
@@ -78,7 +76,7 @@ export async function serveCall(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const read = readCall(deps, request);
-  // The parts that are needed later are in `read`: the row is not in memory twice.
+  // Frees the body while the call waits.
   (request as { body: unknown }).body = undefined;
   const limits = {
     maxHoldSeconds: read.caller.maxHoldSeconds,
@@ -91,15 +89,14 @@ export async function serveCall(
     const rollout = await findRollout(deps, call);
     await connection.assign(rollout);
     const { rolloutId, attached } = rollout;
-    deps.log.debug({ rollout_id: rolloutId, caller: read.caller.name, attached }, 'a call waits');
+    deps.log.debug({ rollout_id: rolloutId, caller: read.caller.name, attached }, 'call waits');
     return await answerCall(deps, call, rollout);
   } catch (error) {
     if (connection.closed.reason instanceof Superseded) throw connection.closed.reason;
-    // Nobody is left to answer.
     if (connection.closed.aborted) return reply.hijack();
-    // Its rollout goes on: the same request again takes it up.
+    // The rollout continues: the same request again takes it over.
     if (error instanceof UnusableError) connection.markUnanswered();
-    // Any refusal ends the stream of its siblings; a rollout without a verdict has ended it itself.
+    // A refusal ends the stream of the siblings. `answerCall` has ended it for a rollout without a verdict.
     const isRefused = !(error instanceof NoVerdict) && !(error instanceof Superseded);
     if (isRefused && read.stream !== null) deps.siblings.endStreams(read.stream, read.identity.fingerprint);
     throw error;
@@ -123,18 +120,18 @@ function readCall(deps: CallDeps, request: FastifyRequest & { body: GymRunReques
   return { ...body, caller, mode, instance, callerRun, identity, stream };
 }
 
-/** What the calls of one stream share: a prompt in SingleController, the whole batch in the asynchronous collector. Null: no stream. */
+/** Returns the key of a call's stream: the prompt in SingleController, nothing in the asynchronous collector, whose batch is one stream. */
 function streamOf(mode: FailureMode, row: GymRow): string[] | null {
   if (mode === 'nemo-rl') return [promptOf(row)];
   return mode === 'nemo-rl-sync' ? [] : null;
 }
 
-/** Once for each caller and mode that `auto` chose. */
+/** Logs each mode that `auto` chooses for a caller once. */
 function logMode({ log, loggedModes }: CallDeps, caller: Caller, mode: FailureMode): void {
   const name = `${caller.name} ${mode}`;
   if (caller.failures !== 'auto' || loggedModes.has(name)) return;
   loggedModes.add(name);
-  log.info({ caller: caller.name, mode }, 'failures of this caller are answered in this mode (auto)');
+  log.info({ caller: caller.name, mode }, 'mode of failures chosen for this caller (auto)');
 }
 
 const IN_ROW = { url: 'policy_base_url', model: 'policy_model_name' };
@@ -150,7 +147,7 @@ async function findRollout(deps: CallDeps, call: OpenCall): Promise<CallRollout>
   }
 }
 
-/** Waits for the rollout and answers; a failure of one that has siblings is answered after them. */
+/** Waits for the rollout and answers. A failure waits for the answers of its siblings. */
 async function answerCall(deps: CallDeps, call: OpenCall, rollout: CallRollout): Promise<FastifyReply> {
   const { caller, mode, stream, identity, reply, connection } = call;
   const supersede = (): void => connection.supersede();

@@ -1,34 +1,32 @@
 /**
- * Siblings: calls whose answers one caller reads as one stream, of a prompt or of a batch. NeMo RL ends such a stream at the first
- * failure: it sends every row that is not answered by then again, and never reads the old connections, which stay open. So a failure
- * of infrastructure is answered last, and rows that are sent again take up the rollouts that run, and those that were judged since
- * the stream ended. One process knows its own connections only.
+ * Siblings: calls whose answers one caller reads as one stream, of a prompt or of a batch. At the first failure NeMo RL stops reading
+ * the stream, leaves its connections open, and sends all unanswered rows again. Therefore a failure of infrastructure is answered
+ * last, and a row that is sent again takes over the rollout of its earlier call. One process knows its own connections only.
  */
 import { sleep } from '@swefarm/shared';
 import type { CallRollout } from './calltracker.ts';
 
-/** A call that has siblings. */
 export type SiblingCall = {
   rollout: CallRollout;
-  /** Of the whole row; siblings differ in it by their index. */
+  /** Hash of the whole row, with its number in the group. */
   fingerprint: string;
-  /** Its connection is answered that another one has its rollout. */
+  /** Answers the connection that another request has taken over the rollout. */
   supersede(): void;
 };
 
 type Member = SiblingCall & {
   state: 'waiting' | 'failed' | 'decided' | 'taken_up';
   group: Set<Member>;
-  /** When it joined, and when the failure was answered that ended its stream (null: none was), by a count of such events. */
+  /** Logical times: when the call joined, and when a failure ended its stream (null: not yet). */
   joinedAt: number;
   streamEndedAt: number | null;
-  /** Until then an equal row is the same one sent again, later one of another step; ms since the epoch. */
+  /** Until this time (ms since the epoch) an equal row is a repetition, later one of another step. */
   resendableUntil: number;
 };
 
-/** How often a failure looks whether its siblings are answered. */
+/** Interval at which a failure checks for answered siblings. */
 const LOOK_MS = 250;
-/** For a caller to read the answers that were sent before. */
+/** Time for a caller to read the earlier answers. */
 const READ_MS = 1_000;
 
 export class Siblings {
@@ -39,7 +37,7 @@ export class Siblings {
   readonly #graceMs: number;
   #events = 0;
 
-  /** `graceMs`: how long a caller may take to send a row again. */
+  /** @param graceMs time in which a caller sends a row again */
   constructor(graceMs: number) {
     this.#graceMs = graceMs;
   }
@@ -80,27 +78,27 @@ export class Siblings {
     };
   }
 
-  /** A row of this stream is refused before it joins: the streams of its siblings that wait end by it. */
+  /** Ends the streams of waiting siblings, because a row of this stream was refused before it joined. */
   endStreams(stream: string, fingerprint: string): void {
     this.#endStreams(this.#groups.get(stream) ?? new Set(), fingerprint, ++this.#events);
   }
 
-  /** The rollout of an equal row whose stream ended a short while ago, given once; null: there is none. */
+  /** Returns the rollout of an equal row whose stream ended within the grace, once; null: none. */
   takeUp(fingerprint: string): CallRollout | null {
     const member = this.#resendable.get(fingerprint)?.find((one) => Date.now() < one.resendableUntil);
     if (!member) return null;
     this.#withdraw(member);
     member.state = 'taken_up';
     member.supersede();
-    // It is answered 503 now: if its stream is still read, that ends it.
+    // The 503 of the old connection ends its stream if the caller still reads it.
     this.#endStreams(member.group, fingerprint, member.streamEndedAt ?? ++this.#events);
     return { ...member.rollout, attached: true };
   }
 
-  /** Whoever waited when a failure was answered may be of the same stream. */
+  /** Ends the streams of the members that waited at this logical time. */
   #endStreams(group: ReadonlySet<Member>, fingerprint: string, at: number): void {
     for (const member of group) {
-      // Rows that are equal in everything are siblings whose caller numbers them by no field: each is waited for.
+      // Equal rows are siblings without numbers: each of them needs its own answer.
       if (member.fingerprint === fingerprint) continue;
       if (member.state !== 'waiting' || member.streamEndedAt !== null || member.joinedAt > at) continue;
       member.streamEndedAt = at;
@@ -110,7 +108,7 @@ export class Siblings {
     }
   }
 
-  /** Nobody can take its rollout up any more. */
+  /** Excludes the member from {@link takeUp}. */
   #withdraw(member: Member): void {
     const left = (this.#resendable.get(member.fingerprint) ?? []).filter((one) => one !== member);
     if (left.length > 0) this.#resendable.set(member.fingerprint, left);
@@ -119,16 +117,16 @@ export class Siblings {
 }
 
 export type Membership = {
-  /** Its rollout has no verdict: resolves when no sibling waits for an answer, at most at `until` (ms since the epoch). */
+  /** Marks the call as failed, and waits until its siblings are answered or `until` (ms since the epoch). */
   waitForSiblings(until: number, signal: AbortSignal): Promise<void>;
   /**
-   * Its rollout is judged: resolves at once while its stream is read, else when the row is no longer expected to be sent again.
-   * Rejects when the row was sent again, which aborts `signal`.
+   * Resolves immediately while the stream is read, else at the end of the grace. Rejects when the row is sent again, which aborts
+   * `signal`.
    */
   whileResendable(signal: AbortSignal): Promise<void>;
-  /** Its failure is answered now, by which the stream of its siblings ends: their rows may be sent again. */
+  /** Ends the streams of the siblings, because this call's failure is answered now. */
   endStreams(): void;
-  /** Its answer is decided: nobody else can take up its rollout. False: somebody has. */
+  /** Reserves the rollout for this call's answer; false: another request has taken it over. */
   decide(): boolean;
   leave(): void;
 };

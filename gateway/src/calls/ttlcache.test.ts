@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createTtlCache } from './ttlcache.ts';
 
-test('what is asked for no more is kept no longer than it is trusted', () => {
+test('values expire after their lifetime', () => {
   let now = 0;
   const trusted = createTtlCache<number>(1000, () => now);
   const names = (): string[] => [...trusted.entries()].map(([name]) => name);
@@ -13,7 +13,6 @@ test('what is asked for no more is kept no longer than it is trusted', () => {
   expect(trusted.get('old 7')).toBe(70);
   now = 1000;
   expect(trusted.get('old 3')).toBeUndefined();
-  // Set anew, it is trusted anew.
   expect(names()).toEqual(['old 7', 'new']);
   trusted.delete('new');
   now = 1600;

@@ -1,4 +1,4 @@
-/** Values that this process read from Redis and relies on for a while. */
+/** A cache of values from Redis with a lifetime. */
 
 export type TtlCache<Value> = {
   get(name: string): Value | undefined;
@@ -7,10 +7,10 @@ export type TtlCache<Value> = {
   entries(): Iterable<[string, Value]>;
 };
 
-/** Each value lives for `lifeMs` by the clock `now` (ms since the epoch). */
+/** @param now the clock, in ms since the epoch */
 export function createTtlCache<Value>(lifeMs: number, now: () => number = Date.now): TtlCache<Value> {
   const known = new Map<string, { value: Value; until: number }>();
-  /** All live equally long and the map keeps their order: the oldest come first. */
+  // All lifetimes are equal, so the map is ordered by expiry.
   const drop = (): void => {
     for (const [name, { until }] of known) {
       if (until > now()) return;

@@ -1,14 +1,6 @@
-/** Trajectories and artifacts as JSON: packed numbers are lists, bytes are base64 (`trajectories/src/output/plainjson.ts`). */
-import { ExitStatus, Message, Report, RewardFacts, Sampling, Seconds } from '@swefarm/shared';
+/** Schemas of trajectories and artifacts as JSON: lists of numbers, bytes in base64 (`trajectories/src/output/plainjson.ts`). */
+import { CommandRecord, ExitStatus, Message, Report, RewardFacts, Sampling, Seconds } from '@swefarm/shared';
 import { z } from 'zod';
-
-export const CommandBody = z.object({
-  command: z.string(),
-  exit_code: z.number().nullable().meta({ description: 'null: it was killed, or the shell was lost' }),
-  seconds: z.number(),
-  output_bytes: z.number(),
-  note: z.enum(['timed_out', 'shell_reopened', 'killed_by_limit']).nullable(),
-});
 
 const TokensBody = z.object({
   prefix_length: z
@@ -39,7 +31,7 @@ const TurnBody = z.object({
   endpoint: z.string().optional(),
   spans: z.array(z.object({ version: z.string().nullable(), tokens: z.number().int() })).optional(),
   tokens: TokensBody.nullable(),
-  commands: z.array(CommandBody),
+  commands: z.array(CommandRecord),
 });
 
 export const TrajectoryBody = z.object({
@@ -67,7 +59,7 @@ export const TrajectoryBody = z.object({
   contiguous: z.boolean().optional(),
 });
 
-/** A turn on the page: its token ids are asked for apart. */
+/** A turn on the page, which requests token ids separately. */
 export const PageTurnBody = TurnBody.omit({ tokens: true }).extend({
   token_count: z.number().int().nullable(),
 });

@@ -1,4 +1,4 @@
-/** Builds the page when it is first needed: one build, however many processes and requests wait for it. */
+/** Builds the page at its first use, once for all processes and requests. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, statSync } from 'node:fs';
@@ -7,21 +7,19 @@ import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { errorMessage, UnusableError } from '@swefarm/shared';
 
-/** The sources and, beside them, the built page; a bundle has only the latter. */
+/** The folder of the page's sources and of the built page; a bundle has only the latter. */
 const PAGE = fileURLToPath(new URL('../../page/', import.meta.url));
-/** Builds unless the page is current. */
 const BUILD = join(PAGE, 'build.ts');
-/** A lock of the kernel, which it releases however its holder dies. */
+/** Lock file of `flock`, which the kernel unlocks when the process dies. */
 const LOCK = join(PAGE, 'dist.lock');
 const BUILD_MS = 300_000;
-/** A failed build is not tried again for so long: requests get its error. */
+/** Time before a failed build is repeated; requests get its error until then. */
 const REMEMBERED_MS = 10_000;
-/** Characters of the message of a failed build. */
 const MESSAGE_LENGTH = 600;
 
 export const PAGE_DIST = join(PAGE, 'dist');
 
-/** Whether the built page is there, and none of its sources, or of the packages' that it counts with, is newer. */
+/** Returns whether the built page exists and is newer than its sources, including those of other packages. */
 export function pageIsCurrent(): boolean {
   const madeAt = statSync(join(PAGE_DIST, 'index.html'), { throwIfNoEntry: false })?.mtimeMs;
   if (madeAt === undefined) return false;
@@ -39,10 +37,10 @@ const mtimeOf = (path: string): number => statSync(path, { throwIfNoEntry: false
 let underway: Promise<void> | null = null;
 
 /**
- * Resolves when the built page is there and current: the first caller builds it, which takes seconds, and the others wait.
+ * Resolves when the built page is current. The first caller builds it, which takes seconds.
  *
  * @param onBuild called when the build starts
- * @throws UnusableError `page_not_built` with what to do about it
+ * @throws UnusableError `page_not_built`
  */
 export function ensurePage(onBuild: () => void = () => undefined): Promise<void> {
   underway ??= build(onBuild).catch((cause: unknown) => {
@@ -51,7 +49,7 @@ export function ensurePage(onBuild: () => void = () => undefined): Promise<void>
     }, REMEMBERED_MS).unref();
     throw new UnusableError(
       'page_not_built',
-      `the page is not there and could not be built: ${errorMessage(cause)}; run "npm ci" and "npm run page" in the repository, as a user who may write ${PAGE}, then try again`,
+      `cannot build the page: ${errorMessage(cause)}; run "npm ci" and "npm run page" in the repository, as a user who may write ${PAGE}, then retry`,
       { cause },
     );
   });
@@ -71,10 +69,10 @@ async function build(onBuild: () => void): Promise<void> {
   });
   const [code, signal] = await once(child, 'close');
   if (code === 0) return;
-  throw new Error(`the build ended with ${code ?? signal}: ${messageOf(output) || 'it wrote nothing'}`);
+  throw new Error(`the build ended with ${code ?? signal}: ${messageOf(output) || 'no output'}`);
 }
 
-/** The message of a failed build on one line, without Node's frame around it and the stack below. */
+/** Returns the message of a failed build on one line, without source excerpt and stack. */
 function messageOf(output: string): string {
   const lines = stripVTControlCharacters(output)
     .split('\n')

@@ -1,12 +1,11 @@
-/** What the page gets from a farm or from a result file. The page's own code imports the types only. */
+/** The page's data, from a farm or from a result file. The page's own code imports the types only. */
 import { JournalEntry, LiveRollout, LiveTurn, Report, Result, WorkerRecord } from '@swefarm/shared';
 import { z } from 'zod';
 import { PageTurnBody, TrajectoryBody } from './artifactschemas.ts';
 
 const Count = z.number().int();
 
-/** As `RunStatus` of `gateway/src/page/status.ts`. */
-const PageRunStatus = z.object({
+export const RunStatus = z.object({
   run_id: z.string(),
   created_at: z.string(),
   kind: z.string(),
@@ -24,19 +23,20 @@ const PageRunStatus = z.object({
   turns_mean: z.number().nullable(),
   reward_mean: z.number().nullable(),
   failures: z.record(z.string(), Count),
-  paused: z.string().nullable().meta({ description: 'why it stands still' }),
+  paused: z.string().nullable().meta({ description: 'reason of a pause' }),
 });
+export type RunStatus = z.infer<typeof RunStatus>;
 
 export const PageOverview = z.object({
   kind: z.enum(['farm', 'file']),
   name: z.string().meta({ description: 'address of the Redis, or path of the file' }),
-  runs: z.array(PageRunStatus),
+  runs: z.array(RunStatus),
   queue: z.record(z.string(), Count).nullable().meta({ description: 'jobs by state; null of a file' }),
   workers: z.array(WorkerRecord),
 });
 export type PageOverview = z.infer<typeof PageOverview>;
 
-/** A rollout in lists and grids: what the page filters and sorts by, and no more; thousands of them are sent at once. */
+/** A rollout in lists and grids, small because one answer has thousands of them. */
 export const PageRollout = z.object({
   instance: Count.meta({ description: "position in the run's instances" }),
   index: Count,
@@ -58,7 +58,7 @@ export const PageRollout = z.object({
 export type PageRollout = z.infer<typeof PageRollout>;
 
 export const PageRun = z.object({
-  run: PageRunStatus,
+  run: RunStatus,
   instances: z.array(z.string()).meta({ description: 'ids, in the order in which they are shown' }),
   rollouts: z.array(PageRollout).meta({ description: 'those that were committed since `after`' }),
   running: z.array(LiveRollout),
@@ -66,11 +66,11 @@ export const PageRun = z.object({
 });
 export type PageRun = z.infer<typeof PageRun>;
 
-const Rate = z.number().nullable().meta({ description: 'null where there is nothing to take it of' });
+const Rate = z.number().nullable().meta({ description: 'null without rollouts' });
 
 const TrendPoint = z.object({
-  version: z.string().nullable().meta({ description: 'of the policy; empty: none was told' }),
-  until: z.string().nullable().meta({ description: 'the last version, where a point stands for several' }),
+  version: z.string().nullable().meta({ description: 'of the policy; empty: unknown' }),
+  until: z.string().nullable().meta({ description: 'the last version of a point for several' }),
   from: z.number().meta({ description: 'when its first rollout ended, in milliseconds' }),
   to: z.number().meta({ description: 'when its last rollout ended' }),
   rollouts: Count,
@@ -82,13 +82,12 @@ const TrendPoint = z.object({
   failure_rate: Rate.meta({ description: 'of all rollouts but cancelled ones' }),
 });
 
-/** Most runs of one request for trends. */
 export const MOST_TREND_RUNS = 50;
 
 export const PageTrends = z.object({
   runs: z
     .array(z.object({ run_id: z.string(), created_at: z.string(), model: z.string().nullable() }))
-    .meta({ description: 'what can be chosen, newest first' }),
+    .meta({ description: 'runs to choose from, newest first' }),
   series: z
     .array(
       z.object({
@@ -102,12 +101,11 @@ export const PageTrends = z.object({
 });
 export type PageTrends = z.infer<typeof PageTrends>;
 
-/** A turn without its token ids, which have a route of their own. */
 export type PageTurn = z.infer<typeof PageTurnBody>;
 const PageTrajectory = TrajectoryBody.extend({ turns: z.array(PageTurnBody) });
 export type PageTrajectory = z.infer<typeof PageTrajectory>;
 
-/** What a result and a line of an output file have in common, and whatever else they carry. */
+/** The common fields of a result and a line of an output file, and any others. */
 const ResultOrLine = Result.omit({
   format: true,
   claim: true,
@@ -119,7 +117,7 @@ export const PageDetail = z.object({
   rollout_id: z.string(),
   instance_id: z.string(),
   result: ResultOrLine.nullable().meta({ description: 'null while it waits or runs' }),
-  live: LiveRollout.nullable().meta({ description: 'where it is, while it runs' }),
+  live: LiveRollout.nullable().meta({ description: 'its state while it runs' }),
   siblings: z.array(Count).meta({ description: 'indices of the group' }),
   attempts: z.array(JournalEntry),
   problem: z.string().nullable(),
@@ -149,14 +147,14 @@ export const PageLive = z.object({
 });
 export type PageLive = z.infer<typeof PageLive>;
 
-/** What the page shows. Throws UsageError and SwefarmError for what is not there. */
+/** Methods throw UsageError and SwefarmError for unknown runs and rollouts. */
 export interface PageSource {
   overview(): Promise<PageOverview>;
   run(runId: string, after: string): Promise<PageRun>;
-  /** Of these runs, or of the newest; one series for each, or one of all. */
+  /** Trends of these runs (null: the newest), with one series for `each` run or one for all. */
   trends(runIds: readonly string[] | null, each: boolean): Promise<PageTrends>;
   rollout(rolloutId: string): Promise<PageDetail>;
-  /** Token ids of one turn (from 0); null when it has none. */
+  /** Token ids of a turn, counted from 0; null: none. */
   tokens(rolloutId: string, turn: number): Promise<PageTokens | null>;
   log(rolloutId: string): Promise<string | null>;
   live(rolloutId: string, after: string): Promise<PageLive>;

@@ -1,4 +1,4 @@
-/** The page of a farm: runs, results and artifacts in Redis, and what runs now. */
+/** The page's data of a farm. */
 import {
   type ArtifactContent,
   errorMessage,
@@ -26,11 +26,8 @@ import { TrendReader } from './trendreader.ts';
 import { trendsOf } from './trends.ts';
 
 const BATCH = 1000;
-/** Decoded artifacts in memory: a page with two siblings beside each other, for a few people. */
+/** Decoded artifacts in memory: for three pages with two rollouts each. */
 const ARTIFACTS = 6;
-
-/** `problem`: why the result cannot be read. */
-type Reading = { result: Result | null; problem: string | null };
 
 export class FarmSource implements PageSource {
   readonly #farm: Farm;
@@ -52,7 +49,7 @@ export class FarmSource implements PageSource {
     const farm = this.#farm;
     const record = await knownRun(farm, runId);
     const instances = (await farm.runs.instanceIds(runId)).sort();
-    // What runs is asked before the results: a rollout in neither was committed in between, and comes next time.
+    // Read before the results: a rollout that is committed in between appears in the next update.
     const running = await this.#running(runId);
     const { rollouts, cursor } = await this.#readResults(runId, instances, after);
     const run = runStatus(record, await farm.results.counts(runId));
@@ -112,7 +109,7 @@ export class FarmSource implements PageSource {
     return { turns, cursor: last_id, live, finished: result !== null || problem !== null };
   }
 
-  /** All results after the cursor, those that cannot be read among them. */
+  /** Reads all results after the cursor, including unreadable ones. */
   async #readResults(
     runId: string,
     instances: readonly string[],
@@ -138,7 +135,8 @@ export class FarmSource implements PageSource {
     }
   }
 
-  async #readResult(rolloutId: string): Promise<Reading> {
+  /** `problem`: why the result is unreadable. */
+  async #readResult(rolloutId: string): Promise<{ result: Result | null; problem: string | null }> {
     try {
       return { result: await this.#farm.results.get(rolloutId), problem: null };
     } catch (error) {
@@ -155,7 +153,7 @@ export class FarmSource implements PageSource {
     if (result.artifact === null) {
       return {
         content: null,
-        missing: 'this rollout has no artifact: it ended before there was anything to store',
+        missing: 'this rollout has no artifact: it ended before anything was stored',
       };
     }
     try {

@@ -1,4 +1,4 @@
-/** The page of a result file alone: its lines, the artifacts they name, and the dataset where it can be read. */
+/** The page's data of a result file: its lines, their artifacts, and the dataset if it is readable. */
 import { dirname, resolve } from 'node:path';
 import { readDataset } from '@swefarm/datasets';
 import {
@@ -22,27 +22,27 @@ import type {
   PageSource,
   PageTokens,
   PageTrends,
+  RunStatus,
 } from './data.ts';
 import { indexLines, type LineIndex } from './lineindex.ts';
 import { pageResult, pageRollout, pageTokens } from './records.ts';
-import type { RunStatus } from './status.ts';
 import { Trend, trendsOf } from './trends.ts';
 
 export type FileOptions = {
-  /** The dataset with problems and golden patches; null: the one that the file's run read, if it is still there. */
+  /** The dataset with problems and golden patches; null: the dataset of the file's run, if it is readable. */
   dataset: string | null;
-  /** Opened once an artifact lies in Redis. */
+  /** Opens Redis, for artifacts stored there. */
   farm: () => Promise<Farm>;
 };
 
-/** `instances`: their positions by id. */
+/** `instances`: positions by id. */
 type FileRun = { instances: Map<string, number>; rollouts: PageRollout[]; first: OutputLine };
 
 const ARTIFACTS = 6;
-/** The cursor once the page has all lines. */
+/** The cursor after all lines. */
 const END = 'end';
 
-/** Throws UsageError when the file cannot be read or is no output. */
+/** Throws UsageError if the file is unreadable or no output. */
 export async function readFileSource(path: string, options: FileOptions): Promise<PageSource> {
   const runs = new Map<string, FileRun>();
   const lines = await indexLines(path, (line) => addLine(runs, line));
@@ -140,12 +140,12 @@ class FileSource implements PageSource {
 
   #requireRun(runId: string): FileRun {
     const run = this.#runs.get(runId);
-    if (!run) throw new UsageError(`${this.#path}: has no run ${runId}`, { code: 'run_unknown' });
+    if (!run) throw new UsageError(`${this.#path}: no run ${runId}`, { code: 'run_unknown' });
     return run;
   }
 }
 
-/** A copy that was named relatively lies where the collector was started, most often beside the output. */
+/** A relative path of a copied artifact is relative to the folder of the collector, which is usually that of the output. */
 const withResolvedCopy = (line: OutputLine, path: string): OutputLine =>
   line.artifact_file === undefined
     ? line
@@ -159,7 +159,6 @@ function addLine(runs: Map<string, FileRun>, line: OutputLine): void {
   run.rollouts.push(pageRollout(line, position));
 }
 
-/** The counts that a farm has in Redis, made from the lines. */
 function statusOf(
   run_id: string,
   { instances, rollouts, first }: FileRun,
@@ -190,7 +189,7 @@ function statusOf(
   };
 }
 
-/** By id. Without the dataset the page has no golden patches: only one that was named must be readable. */
+/** Returns the instances of the dataset by id. Only a dataset that the user names must be readable. */
 async function instancesOf(named: string | null, record: RunRecord | null): Promise<Map<string, Instance>> {
   const path = named ?? record?.dataset.path;
   if (path === undefined) return new Map();

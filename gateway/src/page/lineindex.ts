@@ -1,4 +1,4 @@
-/** Where in a result file the line of each rollout stands, so that a file of gigabytes is not read into memory. */
+/** Positions of the lines of a result file, which may be too large for memory. */
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { errorMessage, UsageError } from '@swefarm/shared';
@@ -7,30 +7,29 @@ import type { OutputLine } from '@swefarm/trajectories';
 const NEWLINE = 0x0a;
 
 export type LineIndex = {
-  /** The whole line of a rollout. Throws UsageError when the file has none. */
+  /** Returns the line of a rollout. Throws UsageError `rollout_unknown`. */
   read(rolloutId: string): Promise<OutputLine>;
 };
 
-/** Shows each line to `onLine` once. Throws UsageError when the file cannot be read or is no output. */
+/** Calls `onLine` with each line. Throws UsageError if the file is unreadable or no output. */
 export async function indexLines(path: string, onLine: (line: OutputLine) => void): Promise<LineIndex> {
   const positions = new Map<string, { at: number; length: number }>();
   try {
     for await (const { at, bytes } of splitLines(createReadStream(path))) {
       const line = lineIn(bytes);
-      if (typeof line.rollout_id !== 'string') throw new Error('its lines are no results');
+      if (typeof line.rollout_id !== 'string') throw new Error('its lines are not results');
       positions.set(line.rollout_id, { at, length: bytes.length });
       onLine(line);
     }
   } catch (error) {
-    throw new UsageError(`${path}: is no output of swefarm that can be shown: ${errorMessage(error)}`, {
+    throw new UsageError(`${path}: not a readable output of swefarm: ${errorMessage(error)}`, {
       cause: error,
     });
   }
   return {
     async read(rolloutId) {
       const position = positions.get(rolloutId);
-      if (!position)
-        throw new UsageError(`${path}: has no rollout ${rolloutId}`, { code: 'rollout_unknown' });
+      if (!position) throw new UsageError(`${path}: no rollout ${rolloutId}`, { code: 'rollout_unknown' });
       await using file = await open(path);
       const bytes = Buffer.alloc(position.length);
       await file.read(bytes, 0, position.length, position.at);
@@ -45,7 +44,7 @@ function lineIn(bytes: Buffer): OutputLine {
   return row.swefarm ?? row;
 }
 
-/** Lines that are not empty, with the byte at which each begins; a torn last line is left out. */
+/** Yields lines that are not empty with their first byte; omits an incomplete last line. */
 async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ at: number; bytes: Buffer }> {
   let pending: Buffer[] = [];
   let at = 0;

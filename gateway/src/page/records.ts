@@ -1,5 +1,4 @@
-/** From results and artifacts to the records of the page. */
-
+/** The page's records of results and artifacts. */
 import { withNamedPictures } from '@swefarm/policy';
 import {
   type ArtifactContent,
@@ -37,7 +36,7 @@ export function pageRollout(
   };
 }
 
-/** A result that cannot be read is among the failed ones: it has no reward, and a reason. */
+/** An unreadable result counts as failed. */
 export const pageUnreadable = (entry: UnreadableResult, instance: number, index: number): PageRollout => ({
   instance,
   index,
@@ -62,7 +61,7 @@ type ResultParts = Pick<
   'result' | 'trajectory' | 'patch' | 'report' | 'failure_detail' | 'log_size' | 'missing'
 >;
 
-/** The parts of a result and its artifact; `missing` says why there is none. */
+/** @param missing why there is no artifact */
 export function pageResult(
   given: Result | OutputLine | null,
   content: ArtifactContent | null,

@@ -23,10 +23,10 @@ const run = bareRun({
   dataset: { path: 'rows.jsonl', sha256: 'ab', instances: 3 },
 });
 
-test('the size of a run counts what its groups start beyond their size', () => {
+test('the size of a run includes oversampled rollouts', () => {
   expect(runStatus(run, counts(12))).toMatchObject({ group_size: 4, rollouts: 18, committed: 12 });
 });
 
-test('refills come on top, so that no run shows more done than there is', () => {
+test('the size of a run is never below its committed rollouts, which include refills', () => {
   expect(runStatus(run, counts(20)).rollouts).toBe(20);
 });

@@ -1,4 +1,4 @@
-/** The state of a farm: its runs with their counts, its queue, its workers, for `status`, `watch` and the page. */
+/** The state of a farm: runs with counts, queue and workers, for `status`, `watch` and the page. */
 import {
   type Farm,
   type RunCounts,
@@ -9,40 +9,18 @@ import {
   type WorkerRecord,
 } from '@swefarm/shared';
 import { meansOf } from '@swefarm/trajectories';
-
-export type RunStatus = {
-  run_id: string;
-  created_at: string;
-  kind: string;
-  agent: string;
-  model: string | null;
-  instances: number;
-  group_size: number;
-  rollouts: number;
-  committed: number;
-  judged: number;
-  resolved: number;
-  /** Judged by a number alone. */
-  scored: number;
-  failed: number;
-  cancelled: number;
-  turns_mean: number | null;
-  reward_mean: number | null;
-  failures: Record<string, number>;
-  /** Why the run is paused; null when it is not. */
-  paused: string | null;
-};
+import type { RunStatus } from './data.ts';
 
 export type FarmStatus = {
   redis: string;
   runs: RunStatus[];
   queue: Record<string, number>;
   workers: WorkerRecord[];
-  /** Runs whose records this version cannot read, or must leave to a newer version. */
+  /** Runs whose records are damaged or of a newer version. */
   unreadable: UnreadableRun[];
 };
 
-/** The status of all runs, newest first, or of one. Throws UsageError when there is no such run. */
+/** Returns the status of all runs, newest first, or of one. Throws UsageError `run_unknown`. */
 export async function farmStatus(farm: Farm, runId?: string): Promise<FarmStatus> {
   const records = runId === undefined ? await farm.runs.list() : [await knownRun(farm, runId)];
   const [runs, queue, workers, unreadable] = await Promise.all([
@@ -59,7 +37,7 @@ export async function farmStatus(farm: Farm, runId?: string): Promise<FarmStatus
   return { redis: farm.address, runs, queue, workers, unreadable };
 }
 
-/** The record of a run. Throws UsageError when there is none. */
+/** Returns the record of a run. Throws UsageError `run_unknown`. */
 export async function knownRun(farm: Farm, runId: string): Promise<RunRecord> {
   const record = await farm.runs.get(runId);
   if (record) return record;
@@ -67,11 +45,11 @@ export async function knownRun(farm: Farm, runId: string): Promise<RunRecord> {
 }
 
 export const unknownRun = (farm: Pick<Farm, 'address'>, runId: string): UsageError =>
-  new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`, {
+  new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists the runs`, {
     code: 'run_unknown',
   });
 
-/** `paused`: why the run is paused; null when it is not. */
+/** @param paused reason of a pause */
 export function runStatus(record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus {
   const { judged, failed, cancelled } = counts.outcomes;
   const { reward_mean, turns_mean } = meansOf({ ...counts, judged });

@@ -1,30 +1,30 @@
-/** Reads the trends of runs in Redis: each result once, however often the page asks. */
+/** Reads the trends of runs from Redis, each result once. */
 import type { Farm } from '@swefarm/shared';
 import { Trend } from './trends.ts';
 
 const BATCH = 1000;
-/** Runs whose trends stay in memory: some 100 kB each. */
+/** Trends in memory: some 100 kB each. */
 const MOST_RUNS = 200;
 
 type Known = { trend: Trend; cursor: string; reading: Promise<void> };
 
 export class TrendReader {
   readonly #farm: Farm;
-  /** The one that was asked for last stands last. */
+  /** Ordered by use. */
   readonly #known = new Map<string, Known>();
 
   constructor(farm: Farm) {
     this.#farm = farm;
   }
 
-  /** The trend of a run with all results so far; it goes on changing. Throws UnusableError of Redis. */
+  /** Returns the trend of a run, which later reads update. Throws UnusableError of Redis. */
   async of(runId: string): Promise<Trend> {
     const own = this.#known.get(runId) ?? { trend: new Trend(), cursor: '0', reading: Promise.resolve() };
     this.#known.delete(runId);
     this.#known.set(runId, own);
     const [oldest] = this.#known.keys();
     if (this.#known.size > MOST_RUNS && oldest !== undefined) this.#known.delete(oldest);
-    // One reading after the other; one that failed keeps what it had, and the next goes on there.
+    // Reads one after the other; after a failure the next read continues at the cursor.
     own.reading = own.reading.catch(() => undefined).then(() => this.#readOn(runId, own));
     await own.reading;
     return own.trend;

@@ -12,7 +12,7 @@ const trendOf = (results: readonly TrendResult[]): Trend => {
   return trend;
 };
 
-test('rates and means are those of each version; what is cancelled or failed is in no rate of success', () => {
+test('rates and means are per version, and exclude failed and cancelled rollouts', () => {
   const { versions, all } = trendOf([
     result(0, 'w1'),
     result(1, 'w1', { resolved: false, reward: 0, turns: 20, tokens: 300 }),
@@ -27,7 +27,7 @@ test('rates and means are those of each version; what is cancelled or failed is 
   expect(all).toMatchObject({ rollouts: 5, judged: 3, from: 0, to: 4 });
 });
 
-test('nothing is one empty point, and no series', () => {
+test('no results are one empty point and no series', () => {
   expect(new Trend().points()).toMatchObject({
     versions: [],
     times: [],
@@ -35,7 +35,7 @@ test('nothing is one empty point, and no series', () => {
   });
 });
 
-test('10,000 versions over a year are a bounded number of points, in order, that hold every result once', () => {
+test('10,000 versions become a bounded number of ordered points with every result once', () => {
   const results = Array.from({ length: 10_000 }, (_, at) => result(at * 3_000_000, `v${at}`));
   const { versions, times, all } = trendOf(results).points();
   for (const points of [versions, times]) {
@@ -51,7 +51,7 @@ test('10,000 versions over a year are a bounded number of points, in order, that
   expect(all.rollouts).toBe(10_000);
 });
 
-test('a point over time stands for several results, so that its share says something', () => {
+test('a point over time stands for several results', () => {
   const results = Array.from({ length: 600 }, (_, at) =>
     result(at * 60_000, 'w1', { resolved: at % 2 === 0 }),
   );
@@ -63,7 +63,7 @@ test('a point over time stands for several results, so that its share says somet
   }
 });
 
-test('a late result counts with its version, also after versions became one point', () => {
+test('a late result counts with its version, also after versions were merged', () => {
   const trend = trendOf(Array.from({ length: 1_000 }, (_, at) => result(at, `v${at}`)));
   const before = trend.points().versions[0]?.rollouts ?? 0;
   trend.add(result(5_000, 'v0'));

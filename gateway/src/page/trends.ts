@@ -1,23 +1,23 @@
-/** How the results of runs change over policy versions and over time, in bounded memory however many results there are. Pure. */
+/** Results of runs over policy versions and over time, in bounded memory. Pure. */
 import { addResult, type Countable, emptyTally, meansOf, ratio, type Tally } from '@swefarm/trajectories';
 import type { PageTrends } from './data.ts';
 
-/** A result as trends count it. `finished_at`: milliseconds. */
+/** `finished_at`: milliseconds since the epoch. */
 export type TrendResult = Countable & { tokens: number; version: string | null; finished_at: number };
 
 type Sums = Tally & { tokens_sum: number };
-/** Results of one stretch of time, or of versions from `version` to `until`. */
+/** Results of a period, or of the versions from `version` to `until`. */
 type Bin = { from: number; to: number; version: string | null; until: string | null; sums: Sums };
 
-/** More points than a plot of this width shows; neighbours are then counted as one. */
+/** Beyond this number neighbouring bins are merged. */
 const MOST_BINS = 240;
-/** Names of versions that are remembered, so that a late result counts with its version. */
+/** Versions whose bin is known, so that late results count there. */
 const MOST_NAMES = 5_000;
-/** Points over time; each stands for about as many results as the others. */
+/** Points over time, with about equal numbers of results. */
 const TIME_POINTS = 30;
 const LEAST_WIDTH_MS = 60_000;
 
-/** The answer to the page: the chosen runs (none given: the newest), each by itself or all as one. */
+/** Returns a series for each of the chosen runs (null: the newest), or one for all. */
 export async function trendsOf(
   runs: PageTrends['runs'],
   chosen: readonly string[] | null,
@@ -28,7 +28,7 @@ export async function trendsOf(
   const ids = chosen ?? newest.slice(0, USUAL_RUNS).map(({ run_id }) => run_id);
   const whole = new Trend();
   const series: PageTrends['series'] = [];
-  // Oldest first, which is the order in which their versions were made.
+  // Oldest first, which is the order of the versions.
   const created = new Map(runs.map(({ run_id, created_at }) => [run_id, created_at]));
   const order = ids.toSorted((a, b) => ((created.get(a) ?? '') < (created.get(b) ?? '') ? -1 : 1));
   for (const run_id of order) {
@@ -45,7 +45,7 @@ const USUAL_RUNS = 24;
 export class Trend {
   readonly #times = new Bins(LEAST_WIDTH_MS);
   readonly #versions = new Bins(1);
-  /** The number of each version, in the order of their first results. */
+  /** Numbers of versions in the order of their first results. */
   readonly #numbers = new Map<string, number>();
   #next = 0;
   readonly #all: Bin = emptyBin(Infinity);
@@ -90,7 +90,7 @@ export class Trend {
   }
 }
 
-/** At most `MOST_BINS` bins of equal width over whole numbers. When a bin is missing and there are as many, the width doubles. */
+/** At most `MOST_BINS` bins of equal width over integers. The width doubles when another bin is needed. */
 class Bins {
   bins = new Map<number, Bin>();
   width: number;
@@ -128,7 +128,7 @@ class Bins {
   }
 }
 
-/** Neighbours joined until each has at least so many results: a share of one or two results says nothing. */
+/** Joins neighbours until each bin has at least `least` results. */
 function evened(bins: readonly Bin[], least: number): Bin[] {
   const joined: Bin[] = [];
   for (const bin of bins) {

@@ -1,5 +1,4 @@
-/** NeMo Gym's agent and environment server: a row comes in, and the answer when its rollout is done, hours later perhaps. */
-
+/** NeMo Gym's agent and environment server. An answer to `/run` may take hours. */
 import { AggregateRequest, aggregate, GymRunRequest, globalConfig } from '@swefarm/trajectories';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
@@ -9,7 +8,7 @@ import { Refusal } from '../access/refusal.ts';
 import { createCallDeps, serveCall } from '../calls/servecall.ts';
 import { OF_BODY, refusals } from './answers.ts';
 
-/** The entry's name in Gym's configuration when no caller gives another one. */
+/** Default name of the entry in Gym's configuration. */
 const ENTRY = 'swe_farm';
 
 export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
@@ -41,20 +40,14 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
   );
 }
 
-/** Where the caller reached us, with its token as part of the host, which is all that Gym's clients can carry. */
+/** Returns the address that the caller used, with its token in the host, because Gym's clients send no headers. */
 function addressFor(request: FastifyRequest): { host: string; port: number } {
   const token = tokenOf(request);
   const credentials = token === null ? '' : `farm:${encodeURIComponent(token)}@`;
   const { host } = request.headers;
   if (!URL.canParse(`http://${host}`)) {
-    throw new Refusal(
-      400,
-      'bad_request',
-      'host: expected the name or address of this gateway, and its port',
-      {
-        field: 'host',
-      },
-    );
+    const message = 'host: expected the name or address of this gateway, and its port';
+    throw new Refusal(400, 'bad_request', message, { field: 'host' });
   }
   const url = new URL(`http://${host}`);
   return { host: `${credentials}${url.hostname}`, port: Number(url.port || 80) };

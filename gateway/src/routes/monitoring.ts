@@ -1,6 +1,6 @@
 /**
- * What monitors the gateway: `GET /healthz` (it can serve) and `GET /livez` (it answers) for load balancers and probes, `GET /metrics`
- * with the sums that commit keeps and the state of the farm, `GET /sd` with the targets that Prometheus scrapes.
+ * Monitoring: `GET /healthz` (Redis answers) and `GET /livez` (the process answers) for probes, `GET /metrics` with sums over results
+ * and the state of the farm, `GET /sd` with the targets of Prometheus.
  */
 import type { AddressInfo } from 'node:net';
 import {
@@ -22,18 +22,18 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { GatewayDeps } from '../access/deps.ts';
 import { startFileSd, targetGroups } from './scrapetargets.ts';
 
-/** Shorter than Prometheus's own limit for a scrape (10 s): an answer without the farm is better than none. */
+/** Shorter than Prometheus' scrape timeout (10 s), so that an answer without the farm arrives in time. */
 const REDIS_MS = 5_000;
 
 export async function monitoringRoutes(app: FastifyInstance, deps: GatewayDeps): Promise<void> {
   const { farm, config, log } = deps;
   app.get('/healthz', { config: { public: true } }, async () => {
-    // Throws the error of Redis, which is answered as 503.
+    // An error of Redis is answered as 503.
     const redisMs = await farm.ping();
     return { status: 'ok', redis_ms: Math.round(redisMs * 10) / 10 };
   });
 
-  // Without a look at Redis: a gateway that is started again does not bring it back.
+  // Does not check Redis, because a restart of the gateway would not help.
   app.get('/livez', { config: { public: true } }, () => ({ status: 'ok' }));
 
   const own = new Registry();
@@ -41,7 +41,7 @@ export async function monitoringRoutes(app: FastifyInstance, deps: GatewayDeps):
 
   app.get('/metrics', async (_request, reply) => {
     const families = await withinTime(farmFamilies(farm)).catch((error: unknown) => {
-      log.warn({ err: error }, 'Redis could not be read for metrics');
+      log.warn({ err: error }, 'metrics of Redis not read');
       return vitalFamilies(null);
     });
     reply.type(Registry.PROMETHEUS_CONTENT_TYPE);
@@ -49,7 +49,7 @@ export async function monitoringRoutes(app: FastifyInstance, deps: GatewayDeps):
     return renderFamilies([...families, family(LIVE_METRICS.escaped, escaped)]) + (await own.metrics());
   });
 
-  // Prometheus reaches the gateway under the name by which it asked.
+  // Prometheus reaches the gateway by the host of its request.
   app.get('/sd', async (request) => targetGroups(await farm.registry.list(), request.headers.host ?? null));
 
   const path = config.file_sd;

@@ -1,4 +1,4 @@
-/** `GET /v1/openapi.json`: the OpenAPI document of `/v1`, made from the schemas of its routes. */
+/** `GET /v1/openapi.json`: the OpenAPI document, generated from the schemas of the routes. */
 import swagger from '@fastify/swagger';
 import { Message, Report, Result, softwareVersion } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
@@ -12,7 +12,7 @@ import { RefusalBody } from '../access/refusal.ts';
 import { ArtifactBody, TrajectoryBody } from '../page/artifactschemas.ts';
 import { refusals } from './answers.ts';
 
-/** Schemas that the document has once, under `components`. Descriptions of fields stand in the same registry of zod. */
+/** Schemas under `components`. */
 const NAMED = {
   Refusal: RefusalBody,
   Result,
@@ -24,33 +24,32 @@ const NAMED = {
 for (const [id, schema] of Object.entries(NAMED)) z.globalRegistry.add(schema, { id });
 
 const TAGS = [
-  { name: 'runs', description: 'Submit a run, take its results as they come, cancel it.' },
+  { name: 'runs', description: 'Submit a run, read its results as they arrive, cancel it.' },
   { name: 'rollouts', description: 'The state, the result and the artifact of one rollout.' },
   { name: 'sessions', description: 'Rollouts whose commands come from the caller, one at a time.' },
   { name: 'policies', description: 'What a trainer serves: version, endpoints, state.' },
   {
     name: 'page',
-    description: "What the page at /ui/ reads; it changes with the page, and is no caller's to rely on.",
+    description: 'Data of the page at /ui/; it changes with the page and is not a stable interface.',
   },
   { name: 'gateway', description: 'The gateway itself.' },
 ];
 
 const DESCRIPTION =
-  'The API of `swefarm serve`. Every refusal has the form of the schema `Refusal`: a code for scripts, a message for people, and the field of the request that is wrong. Answers may get more fields in later versions.';
+  'The API of `swefarm serve`. Every refusal has the form of the schema `Refusal`: a code for scripts, a message for people, and the field of the request that is wrong. Later versions may add fields to answers.';
 
 const zodToJsonConfig = {
   override({ zodSchema, jsonSchema }: OverrideContext) {
     const { def } = zodSchema._zod;
-    // zod closes objects that it would strip of unknown keys; an answer may get more keys in a later version.
+    // zod forbids additional properties, but later versions may add keys to answers.
     if (def.type === 'object' && def.catchall === undefined) delete jsonSchema.additionalProperties;
-    // An answer without a body.
     if (def.type === 'undefined') jsonSchema.type = 'null';
   },
 };
 
 type OverrideContext = { zodSchema: z.core.$ZodTypes; jsonSchema: z.core.JSONSchema.BaseSchema };
 
-/** Registers the document; of the routes that `app` gets later, those under `/v1/` are in it. */
+/** Registers the document of the routes under `/v1/` that `app` gets later. */
 export async function registerOpenapi(app: FastifyInstance): Promise<void> {
   const transform = createJsonSchemaTransform({ zodToJsonConfig });
   const transformObject = createJsonSchemaTransformObject({ zodToJsonConfig });
@@ -73,7 +72,7 @@ export async function registerOpenapi(app: FastifyInstance): Promise<void> {
   });
 }
 
-/** Each named schema has a form for requests too, which most do not need. */
+/** Removes named schemas that nothing refers to: each exists for requests and for answers. */
 function withoutUnused<Document extends object>(document: Document): Document {
   const { components } = document as { components?: { schemas?: Record<string, unknown> } };
   const text = JSON.stringify(document);

@@ -1,4 +1,4 @@
-/** The page at `/ui/` and what it asks for as JSON: the same routes over a farm and over a result file. */
+/** The page at `/ui/` and its JSON routes, over a farm or a result file. */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -25,7 +25,7 @@ const Query = z.object({
     .string()
     .regex(/^(\d+(-\d+)?|end)$/)
     .default('0')
-    .meta({ description: 'cursor of the answer before; 0: from the start' }),
+    .meta({ description: 'cursor of the previous answer; 0: from the start' }),
 });
 const TrendsQuery = z.object({
   runs: z
@@ -43,7 +43,7 @@ export async function pageRoutes(app: FastifyInstance, { farm, log }: GatewayDep
   servePageData(app, new FarmSource(farm), (request) => request.callers.length > 0);
 }
 
-/** `isGranted`: whether a request may ask the other routes. */
+/** @param isGranted whether the request's token allows the other routes */
 export function servePageData(
   app: FastifyInstance,
   source: PageSource,

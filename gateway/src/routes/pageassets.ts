@@ -1,10 +1,10 @@
-/** The built page as files, with headers by which nothing that a model wrote can run in it. */
+/** The files of the built page, with headers that prevent scripts in the output of models. */
 import fastifyStatic from '@fastify/static';
 import { errorMessage, type Log } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import { ensurePage, PAGE_DIST } from '../page/built.ts';
 
-/** Nothing from other origins, no inline script or style, no frame around the page. */
+/** No other origins, no inline scripts or styles, no frames. */
 const HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -14,23 +14,23 @@ const HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
-/** The page's own files at `/ui/`: public, since they have no data of the farm; the routes that they read need the token. */
+/** Serves the files at `/ui/`. They are public, because they contain no data. */
 export async function servePageAssets(app: FastifyInstance, log: Log): Promise<void> {
   const route = { config: { public: true } };
   app.get('/ui', route, (_request, reply) => reply.redirect('/ui/'));
   await app.register(fastifyStatic, { root: PAGE_DIST, serve: false, cacheControl: false });
   app.get<{ Params: { '*': string } }>('/ui/*', route, async (request, reply) => {
     try {
-      await ensurePage(() => log.info('the page is built, once; requests for it wait'));
+      await ensurePage(() => log.info('page build started: requests for the page wait'));
     } catch (error) {
-      log.warn({ error: errorMessage(error) }, 'the page cannot be shown');
+      log.warn({ error: errorMessage(error) }, 'page not built');
       return reply
         .code(503)
         .type('text/plain')
         .send(`${errorMessage(error)}\n`);
     }
     const path = request.params['*'] || 'index.html';
-    // Names of built files contain their hash; only the page itself changes under one name.
+    // Names of assets contain their hash.
     const isHashed = path.startsWith('assets/');
     reply.headers({
       ...HEADERS,

@@ -1,6 +1,6 @@
 /**
- * What a trainer says of its policy around a weight update: `PUT /policy` for the one policy that most jobs have,
- * `PUT /v1/policies/NAME` where there are several. Workers learn of it within a second; a request that breaks meanwhile costs nothing.
+ * A trainer sets the state of its policy around a weight update: `PUT /policy` for the default policy, `PUT /v1/policies/NAME` for
+ * others. Workers read the state each second.
  */
 import { DEFAULT_POLICY, type Farm, PolicyChange, PolicyName, PolicyRecord } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
@@ -43,7 +43,7 @@ export function policyRoutes(app: FastifyInstance, { farm }: GatewayDeps): void 
     {
       schema: {
         tags,
-        summary: 'Set version, endpoints or state; what is not named stays',
+        summary: 'Set version, endpoints or state; other fields stay',
         params: PolicyParams,
         body: PolicyChange,
         response: { 200: PolicyRecord, ...refusals(...OF_BODY, 403) },
@@ -59,7 +59,7 @@ export function policyRoutes(app: FastifyInstance, { farm }: GatewayDeps): void 
     {
       schema: {
         tags,
-        summary: 'Remove a policy; runs that follow it go on with their own endpoints',
+        summary: 'Remove a policy; runs that follow it continue with their own endpoints',
         params: PolicyParams,
         response: { 204: z.undefined().meta({ description: 'It is removed.' }), ...refusals(400, 403) },
       },

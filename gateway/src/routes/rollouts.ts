@@ -73,5 +73,5 @@ async function readArtifact({ farm }: GatewayDeps, rolloutId: string): Promise<A
   throw new Refusal(404, 'no_artifact', `rollout: ${rolloutId}: ${reason}`, { field: 'rollout' });
 }
 
-/** Packed numbers as lists, as the schema has them. */
+/** Converts packed numbers to lists. */
 const asJson = <Body>(value: unknown): Body => JSON.parse(plainJson(value)) as Body;

@@ -1,5 +1,4 @@
-/** The instances of a submitted run: rows of any family, or ids of the dataset of `serve`. */
-
+/** Reads the instances of a submitted run: rows of any family, or ids of the dataset of `serve`. */
 import { describeProblems, toInstance } from '@swefarm/datasets';
 import type { Instance } from '@swefarm/shared';
 import type { GatewayDeps } from '../access/deps.ts';
@@ -8,7 +7,7 @@ import { withHealth } from '../calls/callerrun.ts';
 
 type Given = string | Record<string, unknown>;
 
-/** Throws Refusal by the place in the request: 404 for an unknown id, 422 for a row that cannot be read or stands there twice. */
+/** Throws Refusal with the field: 404 for an unknown id, 422 for a bad or repeated row. */
 export function readInstances(given: readonly Given[], deps: GatewayDeps): Instance[] {
   const instances = given.map((one, index) => readInstance(index, one, deps));
   requireDistinct(instances);
@@ -32,13 +31,13 @@ function readInstance(index: number, given: Given, deps: GatewayDeps): Instance 
   });
 }
 
-/** As a dataset file with one id twice is refused: the rollouts of both would have the same names. */
+/** Refuses a repeated id, because the rollouts of both rows would have equal ids. */
 function requireDistinct(instances: readonly Instance[]): void {
   const seen = new Map<string, number>();
   for (const [index, { instance_id: id }] of instances.entries()) {
     const earlier = seen.get(id);
     if (earlier !== undefined) {
-      const text = `instances.${index}: ${id} is instances.${earlier} too; send each once, and say with group_size how often it is to run`;
+      const text = `instances.${index}: ${id} is instances.${earlier} too; send each once, and set group_size to the number of its rollouts`;
       throw new Refusal(422, 'bad_row', text, { field: `instances.${index}` });
     }
     seen.set(id, index);

@@ -1,4 +1,4 @@
-/** Runs over HTTP: submit one, take its results as they come, cancel it. */
+/** Runs over HTTP: submit, follow results, cancel. */
 import { createHash } from 'node:crypto';
 import { chosenSha256 } from '@swefarm/datasets';
 import {
@@ -127,7 +127,6 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   const instances = readInstances(given, deps);
   for (const [index, one] of instances.entries()) requireInstanceAllowed(one, config, `instances.${index}.`);
   const idempotencyKey = request.headers['idempotency-key'];
-  // The same key is the same run, though a connection was lost in between.
   const runId =
     typeof idempotencyKey === 'string' && idempotencyKey !== ''
       ? runIdFrom(caller.name, idempotencyKey)
@@ -141,7 +140,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   namingFields(() => withShownPictures(keyless, instances));
   requireWithinCeilings(keyless, config, 'run.');
   requireRunSize(keyless, config);
-  // Only once nothing is wrong with the run: a refused request leaves nothing.
+  // The key is stored after all checks, so that a refused request leaves nothing.
   const record = priced(deps, await withKey(deps, keyless, caller, operator, run));
   const stored = await farm.runs.get(runId);
   if (stored) requireSame(stored, record);
@@ -158,13 +157,13 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   };
 }
 
-/** A run id from what the caller chose: a letter first, as in every id. */
+/** Returns a run id, which begins with a letter. */
 const runIdFrom = (caller: string, key: string): string =>
   `k${BigInt(`0x${createHash('sha256').update(`${caller}\n${key}`).digest('hex')}`)
     .toString(36)
     .slice(0, 20)}`;
 
-/** The record with the name of its key, which is stored. */
+/** Stores the key of the policy and returns the record with its name. */
 async function withKey(
   { farm, config }: RouteDeps,
   record: RunRecord,
@@ -177,7 +176,7 @@ async function withKey(
   return record.policy ? { ...record, policy: { ...record.policy, api_key_ref } } : record;
 }
 
-/** The record with the price that the gateway knows of its model. */
+/** Returns the record with the price of its model. */
 function priced({ prices, log }: RouteDeps, record: RunRecord): RunRecord {
   if (!prices || record.policy === null) return record;
   const price = findPrice(prices, record.policy.model);
@@ -187,7 +186,7 @@ function priced({ prices, log }: RouteDeps, record: RunRecord): RunRecord {
 
 const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };
 
-/** Refuses settings that describe no run by the field of the request. */
+/** Turns errors of settings into refusals with the field of the request. */
 function namingFields<T>(read: () => T): T {
   try {
     return read();
@@ -205,13 +204,11 @@ function requireSame(stored: RunRecord, submitted: RunRecord): void {
   }
 }
 
-/** The record of a run. Throws Refusal 404. */
+/** Returns the record of a run. Throws Refusal 404. */
 export async function requireRun({ farm }: GatewayDeps, runId: string): Promise<RunRecord> {
   const run = await farm.runs.get(runId);
   if (run) return run;
-  throw new Refusal(404, 'unknown_run', `run: there is no run ${runId} at ${farm.address}`, {
-    field: 'run',
-  });
+  throw new Refusal(404, 'unknown_run', `run: no run ${runId} at ${farm.address}`, { field: 'run' });
 }
 
 const summaryOf = ({ run_id, created_at, kind, open, group_size, dataset }: RunRecord) => ({
@@ -261,7 +258,7 @@ async function cancelRun(deps: GatewayDeps, runId: string, rollouts: string[] | 
   await requireRun(deps, runId);
   const foreign = rollouts?.find((id) => parseRolloutId(id).runId !== runId);
   if (foreign !== undefined) {
-    throw new Refusal(400, 'bad_request', `rollouts: ${foreign} is not of run ${runId}`, {
+    throw new Refusal(400, 'bad_request', `rollouts: ${foreign} is not a rollout of run ${runId}`, {
       field: 'rollouts',
     });
   }

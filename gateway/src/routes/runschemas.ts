@@ -4,13 +4,7 @@ import { z } from 'zod';
 
 export const RunSubmission = z.strictObject({
   instances: z
-    .array(
-      z.union(
-        // The row's family says what its id is made of.
-        [z.string(), z.looseObject({})],
-        'expected a row, or an id of the dataset of serve',
-      ),
-    )
+    .array(z.union([z.string(), z.looseObject({})], 'expected a row, or an id of the dataset of serve'))
     .min(1)
     .meta({ description: 'rows as in a dataset file, or ids of the dataset that serve was started with' }),
   group_size: z.number().int().positive().default(1),
@@ -28,7 +22,7 @@ export const ResultsQuery = z.object({
     .string()
     .regex(/^\d+(-\d+)?$/, 'expected the last_id of an earlier answer')
     .default('0')
-    .meta({ description: 'last_id of the answer before; 0: from the start' }),
+    .meta({ description: 'last_id of the previous answer; 0: from the start' }),
   wait_seconds: z.coerce.number().min(0).max(3600).default(0),
   count: z.coerce.number().int().min(1).max(1000).default(200),
 });
@@ -36,12 +30,12 @@ export const ResultsQuery = z.object({
 export const RunCancellation = z
   .strictObject({ rollouts: z.array(z.string()).min(1).optional() })
   .nullish()
-  .meta({ description: 'the rollouts to cancel; without, all of the run' });
+  .meta({ description: 'rollouts to cancel; default: all of the run' });
 
 export const SubmittedRun = z.object({
   run_id: z.string(),
   rollouts: z.number().int(),
-  queued: z.number().int().meta({ description: 'rollouts that this request put on the queue' }),
+  queued: z.number().int().meta({ description: 'rollouts that this request queued' }),
 });
 
 const { created_at, kind, open, group_size, dataset } = RunRecord.shape;
@@ -51,14 +45,14 @@ export const RunList = z.object({
   runs: z.array(RunSummary),
   unreadable: z
     .array(z.object({ run_id: z.string(), newer: z.boolean(), problem: z.string() }))
-    .meta({ description: 'runs whose records this version cannot read' }),
+    .meta({ description: 'runs with unreadable records' }),
 });
 
 const Count = z.number().int();
 const CountBy = z.record(z.string(), Count);
 
 export const RunDetail = RunSummary.extend({
-  left: Count.meta({ description: 'rollouts that are not committed yet' }),
+  left: Count.meta({ description: 'uncommitted rollouts' }),
   counts: z.object({
     committed: Count,
     outcomes: z.object({ judged: Count, failed: Count, cancelled: Count }),
@@ -83,7 +77,7 @@ export const ResultList = z.object({
   results: z.array(Result),
   unreadable: z
     .array(z.object({ stream_id: z.string(), rollout_id: z.string().nullable(), problem: z.string() }))
-    .meta({ description: 'results that this version cannot read, which are passed over' }),
+    .meta({ description: 'unreadable results, which are skipped' }),
   last_id: z.string().meta({ description: 'the next `after`' }),
 });
 

@@ -1,10 +1,10 @@
-/** The targets that Prometheus scrapes: every living worker that serves metrics, and this gateway, in the form of its HTTP and file SD. */
+/** Targets of Prometheus' HTTP and file service discovery: live workers with metrics, and this gateway. */
 import { errorMessage, type Log, replaceFile, type WorkerRecord } from '@swefarm/shared';
 
 /** One entry of prometheus.io/docs/prometheus/latest/http_sd. */
 export type TargetGroup = { targets: string[]; labels: Record<string, string> };
 
-/** `gateway`: the `host:port` of the gateway for Prometheus; null leaves it out. */
+/** @param gateway `host:port` of the gateway; null omits it */
 export function targetGroups(workers: readonly WorkerRecord[], gateway: string | null): TargetGroup[] {
   const own: TargetGroup[] = gateway === null ? [] : [{ targets: [gateway], labels: { role: 'gateway' } }];
   const groups = workers.flatMap(({ metrics, node, runtime }) =>
@@ -17,7 +17,7 @@ const EVERY_MS = 10_000;
 
 export type FileSdDeps = { path: string; groups: () => Promise<TargetGroup[]>; log: Log };
 
-/** Writes the file at once, and whenever the targets change. While they cannot be read it stays as it is. */
+/** Writes the file immediately and whenever the targets change. */
 export function startFileSd({ path, groups, log }: FileSdDeps): { stop(): Promise<void> } {
   let written = '';
   let failed = false;
@@ -25,12 +25,11 @@ export function startFileSd({ path, groups, log }: FileSdDeps): { stop(): Promis
     try {
       const text = `${JSON.stringify(await groups(), null, 2)}\n`;
       if (text === written) return;
-      // Prometheus may read at any moment: the file changes in one step.
       await replaceFile(path, text, { aside: `${path}.new` });
       written = text;
       failed = false;
     } catch (error) {
-      if (!failed) log.warn({ path, err: errorMessage(error) }, 'the list of targets could not be written');
+      if (!failed) log.warn({ path, err: errorMessage(error) }, 'targets not written');
       failed = true;
     }
   };

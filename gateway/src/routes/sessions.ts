@@ -1,6 +1,6 @@
 /**
- * Sessions over HTTP: a trainer's own agent loop opens one, gives commands one by one, and submits. Every call may be repeated; every
- * call and every heartbeat renews the lease, and without them the sandbox is removed.
+ * Sessions over HTTP: a trainer's agent loop opens a session, sends commands one at a time, and submits. All requests are idempotent;
+ * each renews the lease of the session, whose sandbox is removed when the lease expires.
  */
 import { type Farm, type PostedCommand, SessionState } from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -74,7 +74,6 @@ export function sessionRoutes(app: FastifyInstance, deps: RouteDeps): void {
   heartbeatRoutes(app, deps);
 }
 
-/** The routes by which a session works. */
 function commandRoutes(app: FastifyInstance, deps: GatewayDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
   typed.post(
@@ -141,9 +140,7 @@ async function open(
   const caller = findCaller(request);
   const known = await farm.sessions.state(sessionIdOf(caller.name, request.body.request_id));
   const session = await deps.quota.admit(caller, known ? 0 : 1, async () => {
-    const value = await describeSession(farm, request.body, caller, deps.rows, (id) =>
-      deps.instances?.get(id),
-    );
+    const value = await describeSession(deps, request.body, caller);
     requireWithinCeilings(value.record, config, '');
     requireInstanceAllowed(value.instance, config, 'instance.');
     await openSession(farm, value);
@@ -203,7 +200,7 @@ async function requireSession(farm: Farm, id: string): Promise<SessionState> {
   return state;
 }
 
-/** The session takes no more commands: why, and the result when there is one already. */
+/** The answer of a session that accepts no more commands. */
 async function describeEnd(farm: Farm, id: string) {
   const { rollout_id, end } = await requireSession(farm, id);
   const noSignal = new AbortController().signal;
@@ -216,33 +213,28 @@ function requirePosted(posted: PostedCommand, id: string, seq: number): void {
     case 'gone':
       throw unknownSession(id);
     case 'differs':
-      throw new Refusal(409, 'seq_differs', `seq: command ${seq} was another one`, options);
+      throw new Refusal(409, 'seq_differs', `seq: another command has the number ${seq}`, options);
     case 'gap':
       throw new Refusal(
         409,
         'seq_gap',
-        `seq: expected ${posted.posted + 1}, for the session has ${posted.posted} commands`,
+        `seq: expected ${posted.posted + 1}: the session has ${posted.posted} commands`,
         options,
       );
     case 'forgotten':
-      throw new Refusal(
-        410,
-        'seq_forgotten',
-        `seq: the answer to command ${seq} is not stored any more`,
-        options,
-      );
+      throw new Refusal(410, 'seq_forgotten', `seq: the answer to command ${seq} has expired`, options);
     default:
   }
 }
 
 const unknownSession = (id: string): Refusal =>
-  new Refusal(404, 'session_unknown', `no session ${id}: it was never opened here, or ended long ago`, {
+  new Refusal(404, 'session_unknown', `unknown session ${id}: it was never opened, or ended long ago`, {
     field: 'id',
   });
 
 const RENEW_MS = 1_000;
 
-/** Runs `wait` while the caller is connected, which renews the lease; null when the caller or the gateway goes away first. */
+/** Runs `wait` and renews the lease; null if the caller disconnects or the gateway stops first. */
 async function whileConnected<T>(
   { farm, signal: stopping }: GatewayDeps,
   id: string,

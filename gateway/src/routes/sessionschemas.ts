@@ -1,6 +1,7 @@
 /** Requests and answers of `/v1/sessions`. */
-import { Report, Result, SessionAnswer, SessionEnd, SessionState } from '@swefarm/shared';
+import { SessionAnswer, SessionEnd, SessionState } from '@swefarm/shared';
 import { z } from 'zod';
+import { SessionVerdict } from '../sessions/result.ts';
 
 export const SessionParams = z.object({ id: z.string().regex(/^[a-z][0-9a-z]{3,40}$/) });
 
@@ -20,37 +21,20 @@ export const SubmitRequest = z.strictObject({ wait_s: WaitSeconds }).prefault({}
 
 export const HeartbeatRequest = z.strictObject({ session_ids: z.array(z.string()).max(10_000) });
 
-const VerdictBody = Result.pick({
-  outcome: true,
-  resolved: true,
-  reward: true,
-  reward_components: true,
-  reward_row: true,
-  exit_status: true,
-  turns: true,
-  failure: true,
-  seconds: true,
-}).extend({
-  judged: z
-    .boolean()
-    .meta({ description: 'false: no reward, and no fault of the policy; leave the sample out' }),
-  report: Report.nullable(),
-});
-
 export const OpenedSession = SessionState.extend({
   limits: z.object({ step_timeout: z.number(), step_limit: z.number(), time_limit: z.number() }),
 });
 
-export const SessionWithVerdict = SessionState.extend({ result: VerdictBody.nullable() });
+export const SessionWithVerdict = SessionState.extend({ result: SessionVerdict.nullable() });
 
 export const CommandReply = z.union([
   SessionAnswer.extend({ state: z.literal('answered') }),
   z.object({ state: z.literal('waiting'), seq: z.number().int() }),
-  z.object({ state: z.literal('ended'), end: SessionEnd.nullable(), result: VerdictBody.nullable() }),
+  z.object({ state: z.literal('ended'), end: SessionEnd.nullable(), result: SessionVerdict.nullable() }),
 ]);
 
 export const SubmitReply = z.union([
-  z.object({ state: z.literal('ended'), result: VerdictBody }),
+  z.object({ state: z.literal('ended'), result: SessionVerdict }),
   z.object({ state: z.literal('grading') }),
 ]);
 

@@ -1,4 +1,4 @@
-/** Opens a session: a run of one rollout. Its id is made from the caller's own key, so that the same request twice opens one session. */
+/** Opens a session, which is a run of one rollout. Its id is a hash of the caller's key, so a repeated request opens the same session. */
 import { createHash } from 'node:crypto';
 import { chosenSha256, type RowOptions, toInstance } from '@swefarm/datasets';
 import { REWARD_TABLE } from '@swefarm/grading';
@@ -14,24 +14,27 @@ import {
   SwefarmError,
 } from '@swefarm/shared';
 import { z } from 'zod';
+import type { Caller } from '../access/callers.ts';
+import type { GatewayDeps } from '../access/deps.ts';
+import { Refusal } from '../access/refusal.ts';
 
 const Row = z.record(z.string(), z.unknown());
 
 export const SessionRequest = z.strictObject({
-  /** The driver's own key of this session: the same key is the same session. */
+  /** The driver's key of this session. */
   request_id: z.string().min(1).max(200),
   /** A dataset row of any family, or its JSON text. */
   instance: z.union([Row, z.string()]).optional(),
-  /** Or an instance of a run that the farm has; its settings then apply too. Without a run: one of the gateway's dataset. */
+  /** Alternative to `instance`: an instance of this run, whose settings apply too; without a run, one of the gateway's dataset. */
   run_id: z.string().optional(),
   instance_id: z.string().optional(),
-  /** Keys as in a run's configuration file; the agent is always `external`. */
+  /** Keys of a run record; the agent is always `external`. */
   agent: Row.optional(),
   sandbox: Row.optional(),
   evaluation: Row.optional(),
-  /** Without a call or a heartbeat for so long, the sandbox is removed. */
+  /** Seconds without a call or a heartbeat after which the sandbox is removed. */
   lease_s: z.number().min(2).max(3600).default(120),
-  /** How long the farm stores the result. */
+  /** Seconds for which the farm stores the result. */
   ttl_s: z
     .number()
     .int()
@@ -41,23 +44,7 @@ export const SessionRequest = z.strictObject({
 });
 export type SessionRequest = z.infer<typeof SessionRequest>;
 
-/** A request that opens no session. `field`: the part of the request that is wrong. */
-export class SessionError extends SwefarmError {
-  override readonly name = 'SessionError';
-  readonly field: string;
-
-  constructor(
-    code: 'bad_request' | 'run_unknown' | 'instance_unknown' | 'session_differs',
-    field: string,
-    message: string,
-    options: { cause?: unknown } = {},
-  ) {
-    super(code, message, options);
-    this.field = field;
-  }
-}
-
-export type DescribedSession = {
+type DescribedSession = {
   session_id: string;
   rollout_id: string;
   lease_ms: number;
@@ -66,20 +53,16 @@ export type DescribedSession = {
 };
 
 /**
- * The run and the instance that a request asks for; nothing is written.
+ * Returns the run and the instance of a request, without a write. The request's settings replace those of `caller.run`.
  *
- * @param caller its `run` holds settings that the request's own replace
- * @param dataset finds an instance by its id; undefined for one that is not there
- * @throws SessionError
+ * @throws Refusal 400, 404
  */
 export async function describeSession(
-  farm: Farm,
+  deps: Pick<GatewayDeps, 'farm' | 'rows' | 'instances'>,
   request: SessionRequest,
-  caller: { name: string; run: Readonly<Record<string, unknown>> },
-  rows: RowOptions = {},
-  dataset: (id: string) => Instance | undefined = () => undefined,
+  caller: Pick<Caller, 'name' | 'run'>,
 ): Promise<DescribedSession> {
-  const { instance, settings } = await instanceAndSettings(farm, request, caller.run, rows, dataset);
+  const { instance, settings } = await instanceAndSettings(deps, request, caller.run);
   const sessionId = sessionIdOf(caller.name, request.request_id);
   const raw = {
     format: 'swefarm-run-1',
@@ -111,28 +94,27 @@ export async function describeSession(
 }
 
 /**
- * Writes the session and queues its rollout; the same session again changes nothing.
+ * Writes the session and queues its rollout. Idempotent.
  *
- * @throws SessionError `session_differs`: it was opened with other settings
+ * @throws Refusal 409 `session_differs`: the session has other settings
  */
 export async function openSession(farm: Farm, session: DescribedSession): Promise<void> {
   const { record, instance, session_id, rollout_id, lease_ms } = session;
   try {
-    // The session is written first: a worker that finds none takes its driver for dead.
+    // A worker that finds no session assumes that its driver died, so the session is written before the job.
     await farm.sessions.create({ session_id, rollout_id, lease_ms });
     await submit(farm, { record, instances: [instance] });
   } catch (error) {
     if (!(error instanceof SwefarmError) || error.code !== 'run_differs') throw error;
-    throw new SessionError(
+    throw new Refusal(
+      409,
       'session_differs',
-      'request_id',
       'request_id: this session was opened with another instance or other settings',
-      { cause: error },
+      { field: 'request_id', cause: error },
     );
   }
 }
 
-/** Letters and digits, a letter first, as in every id. */
 export const sessionIdOf = (caller: string, requestId: string): string =>
   `s${createHash('sha256').update(`${caller}\0${requestId}`).digest('hex').slice(0, 23)}`;
 
@@ -145,20 +127,17 @@ function requireKnownKeys(request: SessionRequest): void {
     if (unknown !== undefined) {
       throw badRequest(
         `${section}.${unknown}`,
-        `unknown; known here: ${Object.keys(schema.shape).join(', ')}`,
+        `unknown key; expected one of ${Object.keys(schema.shape).join(', ')}`,
       );
     }
   }
 }
 
 async function instanceAndSettings(
-  farm: Farm,
-  request: SessionRequest,
-  defaults: Readonly<Record<string, unknown>>,
-  rows: RowOptions,
-  dataset: (id: string) => Instance | undefined,
+  { farm, rows, instances }: Pick<GatewayDeps, 'farm' | 'rows' | 'instances'>,
+  { instance: given, run_id: runId, instance_id: instanceId }: SessionRequest,
+  defaults: Caller['run'],
 ): Promise<{ instance: Instance; settings: Readonly<Record<string, unknown>> }> {
-  const { instance: given, run_id: runId, instance_id: instanceId } = request;
   if (given !== undefined) return { instance: readInstance(given, rows), settings: defaults };
   if (instanceId === undefined) {
     throw badRequest(
@@ -167,26 +146,22 @@ async function instanceAndSettings(
     );
   }
   if (runId === undefined) {
-    const known = dataset(instanceId);
+    const known = instances?.get(instanceId);
     if (known) return { instance: known, settings: defaults };
-    throw new SessionError(
+    throw notFound(
       'instance_unknown',
       'instance_id',
-      `instance_id: ${instanceId} is not known here; send the whole row as instance, add run_id, or start serve with its --dataset`,
+      `unknown instance ${instanceId}; send the whole row as instance, add run_id, or start serve with its --dataset`,
     );
   }
   const run = await farm.runs.get(runId);
-  if (!run) throw new SessionError('run_unknown', 'run_id', `run_id: no run ${runId} here`);
+  if (!run) throw notFound('run_unknown', 'run_id', `unknown run ${runId}`);
   const instance = await farm.runs.getInstance(runId, instanceId);
   if (instance) return { instance, settings: run };
-  throw new SessionError(
-    'instance_unknown',
-    'instance_id',
-    `instance_id: run ${runId} has no instance ${instanceId}`,
-  );
+  throw notFound('instance_unknown', 'instance_id', `run ${runId} has no instance ${instanceId}`);
 }
 
-function readInstance(given: string | Record<string, unknown>, rows: RowOptions): Instance {
+function readInstance(given: string | Record<string, unknown>, rows?: RowOptions): Instance {
   let row: unknown = given;
   if (typeof given === 'string') {
     try {
@@ -206,5 +181,8 @@ function readInstance(given: string | Record<string, unknown>, rows: RowOptions)
   );
 }
 
-const badRequest = (field: string, message: string): SessionError =>
-  new SessionError('bad_request', field, `${field}: ${message}`);
+const badRequest = (field: string, message: string): Refusal =>
+  new Refusal(400, 'bad_request', `${field}: ${message}`, { field });
+
+const notFound = (code: string, field: string, message: string): Refusal =>
+  new Refusal(404, code, `${field}: ${message}`, { field });

@@ -1,32 +1,26 @@
-/** The result of a session, as its driver gets it. */
-import {
-  exponentialBackoff,
-  type Farm,
-  isArtifactGone,
-  poll,
-  type Report,
-  type Result,
-} from '@swefarm/shared';
+/** The verdict of a session, for its driver. */
+import { exponentialBackoff, type Farm, isArtifactGone, poll, Report, Result } from '@swefarm/shared';
+import { z } from 'zod';
 
-export type SessionVerdict = Pick<
-  Result,
-  | 'outcome'
-  | 'resolved'
-  | 'reward'
-  | 'reward_components'
-  | 'reward_row'
-  | 'exit_status'
-  | 'turns'
-  | 'failure'
-  | 'seconds'
-> & {
-  /** False: no reward, and no fault of the policy's; leave the sample out. */
-  judged: boolean;
-  /** Test by test; null when nothing was evaluated or its artifact is gone. */
-  report: Report | null;
-};
+export const SessionVerdict = Result.pick({
+  outcome: true,
+  resolved: true,
+  reward: true,
+  reward_components: true,
+  reward_row: true,
+  exit_status: true,
+  turns: true,
+  failure: true,
+  seconds: true,
+}).extend({
+  judged: z
+    .boolean()
+    .meta({ description: 'false: no reward, and no fault of the policy; leave the sample out' }),
+  report: Report.nullable(),
+});
+export type SessionVerdict = z.infer<typeof SessionVerdict>;
 
-/** Waits up to `blockMs` for the result of a rollout; null when there is none yet. */
+/** Waits up to `blockMs` for the verdict; null if there is none yet. */
 export async function awaitVerdict(
   farm: Farm,
   rolloutId: string,
@@ -39,28 +33,18 @@ export async function awaitVerdict(
 }
 
 async function verdictOf(farm: Farm, result: Result): Promise<SessionVerdict> {
-  const { outcome, resolved, reward, reward_row, exit_status, turns, failure, seconds } = result;
-  const { reward_components: parts } = result;
-  return {
-    judged: outcome === 'judged' && reward !== null,
-    outcome,
-    resolved,
-    reward,
-    ...(parts ? { reward_components: parts } : {}),
-    reward_row,
-    exit_status,
-    turns,
-    failure,
-    seconds,
+  return SessionVerdict.parse({
+    ...result,
+    judged: result.outcome === 'judged' && result.reward !== null,
     report: await reportOf(farm, result),
-  };
+  });
 }
 
 async function reportOf(farm: Farm, { artifact }: Result): Promise<Report | null> {
   try {
     return (await farm.artifacts.read(artifact))?.report ?? null;
   } catch (error) {
-    // Artifacts have a shorter life than results; the verdict stands without its details.
+    // Artifacts expire before results; the verdict is valid without its report.
     if (isArtifactGone(error)) return null;
     throw error;
   }

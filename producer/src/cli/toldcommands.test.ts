@@ -15,7 +15,8 @@ const FILES = [
     'producer/python/*.md',
   ],
   ...[
-    'dashboards/src/*.ts',
+    'dashboards/prometheus/alerts.yml',
+    'dashboards/grafana/*.json',
     '{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker}/src/**/*.ts',
     'helm/swefarm/templates/NOTES.txt',
   ],

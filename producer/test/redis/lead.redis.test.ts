@@ -140,6 +140,6 @@ test('what cannot work is said in a line', async () => {
   );
   await expect(start('n1', { host: '192.0.2.1' }).ended).rejects.toThrow(/no address of this host/);
   await expect(openFollower('producer')).rejects.toThrow(
-    /no Redis leads this farm: .* sbatch slurm\/workers\.sh/,
+    /no Redis runs for this farm: .* sbatch slurm\/workers\.sh/,
   );
 });

@@ -1,4 +1,4 @@
-/** The farm's artifacts, through the one door by which everybody reads them: stored where the configuration says, found by their locator. */
+/** The store of artifacts: writes where the configuration says, reads by locator. */
 import type { CommonConfig } from '../config/keys.ts';
 import { SwefarmError } from '../failures/errors.ts';
 import { type ArtifactContent, decodeArtifact } from './codec.ts';
@@ -7,13 +7,14 @@ import type { ArtifactStore } from './store.ts';
 
 export interface Artifacts extends ArtifactStore {
   /**
-   * What an artifact holds; null for the locator of a result that has none. Throws SwefarmError as `get` does, `bad_artifact`, and `artifact_version`;
-   * `isArtifactGone` tells those that no later try can mend.
+   * Returns the content of an artifact; null for a null locator.
+   *
+   * @throws SwefarmError as `get` does, `bad_artifact`, `artifact_version`; {@link isArtifactGone} recognises permanent errors
    */
   read(locator: string | null): Promise<ArtifactContent | null>;
 }
 
-/** An artifact in a directory, for readers that have no farm. Throws as {@link Artifacts.read} does. */
+/** Reads an artifact of a directory without a farm. Throws as {@link Artifacts.read} does. */
 export const readArtifactFile = async (locator: string): Promise<ArtifactContent> =>
   await decodeArtifact(await readFileBytes(locator));
 
@@ -21,7 +22,7 @@ export const isArtifactFile = (locator: string): boolean => locator.startsWith('
 
 const GONE = new Set(['artifact_missing', 'bad_artifact_locator', 'bad_artifact', 'artifact_version']);
 
-/** Nothing is where the artifact lay (it lives shorter than its result), or what is there is no artifact. */
+/** Returns whether an artifact is permanently unreadable: expired (before its result does) or invalid. */
 export const isArtifactGone = (error: unknown): boolean =>
   error instanceof SwefarmError && GONE.has(error.code);
 
@@ -30,7 +31,7 @@ export const artifactLimits = (config: CommonConfig) => ({
   ttlSeconds: config.artifact_ttl_seconds,
 });
 
-/** Stores in Redis or in a directory, and reads, lists and removes what lies in either. */
+/** Stores in Redis or in a directory; reads, lists and removes in both. */
 export function createArtifacts(config: CommonConfig, inRedis: ArtifactStore): Artifacts {
   const store = config.artifacts === 'redis:' ? inRedis : withDirectory(config, inRedis);
   const get = (locator: string) => (isArtifactFile(locator) ? readFileBytes(locator) : inRedis.get(locator));

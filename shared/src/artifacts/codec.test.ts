@@ -17,7 +17,7 @@ const EMPTY: ArtifactContent = {
   failure_detail: null,
 };
 
-/** A small generator with a seed, so that a failing case can be run again. */
+/** A generator of random numbers with a seed. */
 function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -47,14 +47,14 @@ function randomTurn(random: () => number): Turn {
       log_probs: Float32Array.from({ length: generated }, () =>
         random() < 0.1 ? -Infinity : -random() * 20,
       ),
-      // Also more than one piece of the encoder.
+      // Longer than one piece of the encoder.
       ...(random() < 0.5 ? {} : { routed_experts: experts(random) }),
     },
     commands: [],
   };
 }
 
-describe('what is encoded comes back', () => {
+describe('encoded content is decoded unchanged', () => {
   test.each(Array.from({ length: 25 }, (_, seed) => seed))('trajectory of seed %d', async (seed) => {
     const random = randomFrom(seed);
     const text = () =>
@@ -102,7 +102,7 @@ describe('what is encoded comes back', () => {
 
 describe('a log', () => {
   const text = `größe → ${'漢字 😀 \u0000\n"\\'.repeat(20_000)}`;
-  test('in bytes comes back as its text, however large', async () => {
+  test('of bytes is decoded as text of any size', async () => {
     expect(await decodeArtifact(await encodeArtifact({ ...EMPTY, test_log: Buffer.from(text) }))).toEqual({
       ...EMPTY,
       test_log: text,
@@ -116,18 +116,18 @@ describe('a log', () => {
   });
 });
 
-test('a long text holds pairs of units that a piece could go through', async () => {
+test('surrogate pairs at the boundaries of pieces stay intact', async () => {
   const patch = `x${'😀'.repeat(100_000)}`;
   expect((await decodeArtifact(await encodeArtifact({ ...EMPTY, patch }))).patch).toBe(patch);
 });
 
-test('gzip of several members, whose end tells the length of the last one only, is read whole', async () => {
+test('gzip of several members is read as a whole', async () => {
   const text = JSON.stringify({ ...EMPTY, patch: 'p'.repeat(300_000) });
   const blob = Buffer.concat([gzipSync(text.slice(0, 200_000)), gzipSync(text.slice(200_000))]);
   expect((await decodeArtifact(blob)).patch).toHaveLength(300_000);
 });
 
-test('the JSON is that of the whole', () => {
+test('the pieces are the JSON of the whole value', () => {
   const value = {
     empty: {},
     none: [],

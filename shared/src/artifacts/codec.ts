@@ -1,4 +1,4 @@
-/** An artifact as bytes: gzip of JSON, typed arrays as base64 of their little-endian bytes. */
+/** Encodes artifacts: gzip of JSON, with typed arrays as base64 of their little-endian bytes. */
 import { constants } from 'node:buffer';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
@@ -17,7 +17,6 @@ export type ArtifactContent = {
   attempt: number;
   /** The nonce of the attempt's claim; absent in imported artifacts. */
   claim?: string;
-  /** Of the software that wrote it. */
   software_version?: string;
   instance_id: string;
   trajectory: Trajectory | null;
@@ -25,9 +24,9 @@ export type ArtifactContent = {
   report: Report | null;
   test_log: string | null;
   eval_script: string | null;
-  /** What the failure looked like in full (stack, engine's answer); null when there was none. */
+  /** Full description of the failure (stack, engine's answer); null without a failure. */
   failure_detail: string | null;
-  /** Only in work that the next attempt is to evaluate: what it needs beside trajectory and patch. */
+  /** Only in resumable work: what the next attempt needs beside trajectory and patch. */
   kept?: { facts: RewardFacts; seconds: Seconds };
 };
 
@@ -36,13 +35,13 @@ const decompress = promisify(gunzip);
 const DTYPES = { int8: Int8Array, int32: Int32Array, float32: Float32Array } as const;
 type Encoded = { dtype: keyof typeof DTYPES; base64: string };
 
-/** The log as text, or as the bytes that came. */
 export type ArtifactInput = Omit<ArtifactContent, 'test_log'> & { test_log: string | Uint8Array | null };
 
 /**
- * Piece by piece, level 6 on zlib's own threads: the event loop is never held for longer than one piece takes, and neither the
- * JSON nor its bytes are ever there as a whole. What would be too long for any reader is written without its test log, and if need be without
- * the statuses of tests. Throws SwefarmError `artifact_too_large` when that is still too long.
+ * Encodes an artifact in pieces, so that the event loop is never blocked for long and the JSON is never in memory as a whole. If the
+ * JSON is too long for a string, omits the test log, then the statuses of tests.
+ *
+ * @throws SwefarmError `artifact_too_large`
  */
 export async function encodeArtifact(content: ArtifactInput): Promise<Buffer> {
   const compact = { ...content, test_log: await compactLog(content.test_log) };
@@ -51,10 +50,13 @@ export async function encodeArtifact(content: ArtifactInput): Promise<Buffer> {
   const report = content.report && { ...content.report, status_map: null };
   const least = await compressed({ ...compact, test_log: null, report });
   if (least) return least;
-  throw new SwefarmError('artifact_too_large', `${content.rollout_id}: no reader could hold its trajectory`);
+  throw new SwefarmError(
+    'artifact_too_large',
+    `${content.rollout_id}: the trajectory is too long for readers`,
+  );
 }
 
-/** Null when the JSON is longer than a string can be. */
+/** Returns null if the JSON is longer than the longest string. */
 async function compressed(content: object): Promise<Buffer | null> {
   const blob: Buffer[] = [];
   let length = 0;
@@ -71,13 +73,13 @@ async function compressed(content: object): Promise<Buffer | null> {
   return length > constants.MAX_STRING_LENGTH ? null : Buffer.concat(blob);
 }
 
-/** Throws SwefarmError `bad_artifact` for what is no artifact, and `artifact_version` for one in a form that another version writes. */
+/** Throws SwefarmError `bad_artifact`, or `artifact_version` for the format of another version. */
 export async function decodeArtifact(blob: Uint8Array): Promise<ArtifactContent> {
   const decode = () => decodeOne(blob);
-  return toldLength(blob) > LARGE ? await largeOnes.run(decode) : await decode();
+  return storedLength(blob) > LARGE ? await largeOnes.run(decode) : await decode();
 }
 
-/** While it is decoded, a large artifact takes several times its length in memory: a process decodes one of them at a time. */
+/** Decoding takes several times the length in memory, so a process decodes one large artifact at a time. */
 const LARGE = 64 * 1024 ** 2;
 const largeOnes = createSemaphore(1);
 
@@ -86,7 +88,7 @@ async function decodeOne(blob: Uint8Array): Promise<ArtifactContent> {
   try {
     content = JSON.parse(await unpacked(blob));
   } catch (error) {
-    throw new SwefarmError('bad_artifact', `the artifact cannot be read: ${errorMessage(error)}`, {
+    throw new SwefarmError('bad_artifact', `unreadable artifact: ${errorMessage(error)}`, {
       cause: error,
     });
   }
@@ -101,32 +103,32 @@ async function decodeOne(blob: Uint8Array): Promise<ArtifactContent> {
   return artifact;
 }
 
-/** Larger ones grow piece by piece: a damaged blob may tell any length. */
+/** A damaged blob may contain any length, so larger buffers grow in pieces. */
 const MOST_AT_ONCE = 64 * 1024 ** 2;
 
 /**
- * Into one buffer of the length that gzip's last four bytes tell, and given back at once: pieces and their copy are memory outside of the
- * heap, for which V8 collects the whole heap again and again.
+ * Decompresses into one buffer of the stored length and frees it immediately. Many pieces outside of the heap would make V8 collect the
+ * whole heap repeatedly.
  */
 async function unpacked(blob: Uint8Array): Promise<string> {
-  // A longer one could not become a string: it is refused before it fills the memory.
+  // A longer output cannot become a string.
   const maxOutputLength = constants.MAX_STRING_LENGTH;
-  const chunkSize = Math.min(toldLength(blob), MOST_AT_ONCE) + SPARE;
+  const chunkSize = Math.min(storedLength(blob), MOST_AT_ONCE) + SPARE;
   const bytes = await decompress(blob, { chunkSize, maxOutputLength });
   const text = bytes.toString('utf8');
-  // Small ones lie in a pool that others share.
+  // Small buffers share a pool and must not be freed.
   if (bytes.byteOffset === 0 && bytes.buffer.byteLength > Buffer.poolSize) bytes.buffer.transfer(0);
   return text;
 }
 
-/** The decoded length by gzip's last four bytes. */
-const toldLength = (blob: Uint8Array): number =>
+/** Reads the decoded length from gzip's last four bytes. */
+const storedLength = (blob: Uint8Array): number =>
   blob.length < 4 ? 0 : Buffer.from(blob.buffer, blob.byteOffset, blob.length).readUInt32LE(blob.length - 4);
 
-/** A buffer that is filled to its end makes zlib ask for another. */
+/** zlib allocates another buffer when one is completely filled. */
 const SPARE = 1024;
 
-/** Only turns hold packed numbers; a function that JSON.parse calls for every value takes several times as long. */
+/** Only turns contain packed numbers; a reviver of JSON.parse would take several times as long. */
 function decodeTokens(trajectory: Trajectory | null): void {
   for (const { tokens } of trajectory?.turns ?? []) {
     if (!tokens) continue;
@@ -140,13 +142,13 @@ function decodeFields(fields: Record<string, unknown>): void {
 }
 
 function decodeValue(value: Encoded): unknown {
-  // Memory of its own: pooled buffers need not be aligned.
+  // Pooled buffers may be unaligned.
   const bytes = new ArrayBuffer(Buffer.byteLength(value.base64, 'base64'));
   Buffer.from(bytes).write(value.base64, 'base64');
   return new DTYPES[value.dtype](bytes);
 }
 
-/** Exactly these two keys: a message that merely mentions them in text is a string, and other objects have more. */
+/** Requires exactly these two keys; other objects have more. */
 function isEncoded(value: unknown): value is Encoded {
   if (typeof value !== 'object' || value === null || Object.keys(value).length !== 2) return false;
   const { dtype, base64 } = value as Partial<Record<string, unknown>>;

@@ -1,14 +1,14 @@
 /**
- * The form of a test log inside an artifact. JSON writes a control character with six letters, so a log that the patch's code fills with
- * them would make an artifact that readers cannot hold. Such a log is stored as base64, which has four letters for three bytes.
+ * The form of a test log in an artifact. JSON escapes a control character with six letters, so a log full of them could exceed the
+ * longest string. Such a log is stored as base64.
  */
 import { setImmediate } from 'node:timers/promises';
 
-/** Shorter logs are cheap in either form. */
+/** Shorter logs stay as they are. */
 const SHORT = 1024 ** 2;
-/** Base64 has four thirds; a log of ordinary text stays well below. */
+/** Growth by base64; JSON of ordinary text grows less. */
 const MOST_GROWTH = 4 / 3;
-/** Bytes that are counted before the event loop has its turn. */
+/** Bytes counted between two turns of the event loop. */
 const SLICE = 512 * 1024;
 
 type PackedText = { dtype: 'utf8'; base64: string };
@@ -33,7 +33,7 @@ export const logText = (stored: unknown): string | null =>
 const isPacked = (stored: unknown): stored is PackedText =>
   typeof stored === 'object' && stored !== null && (stored as { dtype?: unknown }).dtype === 'utf8';
 
-/** Letters that JSON spends on each byte of a text; bytes of longer characters count one each. */
+/** Length in JSON of each byte; bytes of longer characters count one each. */
 const COSTS = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 0x80 ? JSON.stringify(String.fromCharCode(byte)).length - 2 : 1,
 );

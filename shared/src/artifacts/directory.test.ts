@@ -25,7 +25,7 @@ test('put, get, replace, remove', async () => {
   await expect(store.get(locator)).rejects.toMatchObject({ code: 'artifact_missing' });
 });
 
-test('the budget counts what lies there, others files not', async () => {
+test('the budget counts artifacts only', async () => {
   await writeFile(join(root, 'theirs.bin'), Buffer.alloc(5000));
   const store = open(100);
   await store.put('r.i.0', ONE, Buffer.alloc(60));
@@ -39,7 +39,7 @@ test('the budget counts what lies there, others files not', async () => {
   await store.put('r.i.1', ONE, Buffer.alloc(60));
 });
 
-test('what outlived its time goes, other files stay', async () => {
+test('expired artifacts are removed, other files stay', async () => {
   const locator = await open().put('old.i.0', ONE, Buffer.from('x'));
   const young = await open().put('young.i.0', ONE, Buffer.from('x'));
   await utimes(fileURLToPath(locator), 1, 1);
@@ -49,7 +49,7 @@ test('what outlived its time goes, other files stay', async () => {
   expect((await open().get(young)).toString()).toBe('x');
 });
 
-test('the folder of a run whose artifacts are all gone goes too, whatever others have', async () => {
+test('the folder of a run without artifacts is removed', async () => {
   await open().put('a.i.0', ONE, Buffer.from('x'));
   const old = await open().put('b.i.0', ONE, Buffer.from('x'));
   await utimes(fileURLToPath(old), 1, 1);
@@ -57,7 +57,7 @@ test('the folder of a run whose artifacts are all gone goes too, whatever others
   expect(await readdir(root)).toEqual(['a']);
 });
 
-test('a full disk and a folder that cannot be written are told apart, and nothing half-written stays', async () => {
+test('a full disk and an unwritable folder have codes of their own, and leave no partial file', async () => {
   const store = open(1e9);
   await writeFile(join(root, 'r'), 'a file where a folder should be');
   await expect(store.put('r.i.0', ONE, Buffer.from('x'))).rejects.toMatchObject({
@@ -77,7 +77,7 @@ test('an artifact is listed with its attempt and claim', async () => {
   expect(listed).toMatchObject([{ rollout_id: 'r.i.0', attempt: 1, claim: 'claim1' }]);
 });
 
-test('locators of other places are not touched', async () => {
+test('locators outside of the directory are refused', async () => {
   await expect(open().remove('file:///etc/x.swefarm.json.gz')).rejects.toMatchObject({
     code: 'bad_artifact_locator',
   });

@@ -10,13 +10,12 @@ import type { ArtifactStore, ArtifactUsage, StoredArtifact } from './store.ts';
 
 export type DirectoryLimits = { budgetBytes: number; ttlSeconds: number };
 
-/** Only files of this name are ever counted or removed: the directory may hold other things. */
+/** Other files in the directory are not counted or removed. */
 const SUFFIX = '.swefarm.json.gz';
-/** Names that are listed at once. */
 const PART = 1_000;
-/** Rollout, attempt, claim; the last begins with a letter. */
+/** Rollout, attempt, claim. */
 const NAME = /^(.+)\.(\d+)\.([a-z][0-9a-z]*)$/;
-/** Walking a shared directory is slow; between walks only what this process adds is counted. */
+/** Walking a shared directory is slow, so this process counts its own additions between walks. */
 const WALK_EVERY_MS = 30_000;
 
 export function directoryArtifacts(root: string, limits: DirectoryLimits): ArtifactStore {
@@ -71,7 +70,7 @@ export function directoryArtifacts(root: string, limits: DirectoryLimits): Artif
   };
 }
 
-/** Reads by locator alone, so that a producer needs no setting of its own to find what workers wrote. */
+/** Reads by locator, so that readers need no setting of the directory. */
 export async function readFileBytes(locator: string): Promise<Buffer> {
   try {
     return await readFile(pathOf(locator));
@@ -84,14 +83,17 @@ export async function readFileBytes(locator: string): Promise<Buffer> {
 
 function pathOf(locator: string): string {
   if (locator.startsWith('file:///') && locator.endsWith(SUFFIX)) return fileURLToPath(locator);
-  throw new SwefarmError('bad_artifact_locator', `"${locator}" is no artifact in a directory`);
+  throw new SwefarmError(
+    'bad_artifact_locator',
+    `"${locator}" is not the locator of an artifact in a directory`,
+  );
 }
 
 async function write(path: string, blob: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
   try {
     await mkdir(join(path, '..'), { recursive: true });
     const write = async (part: string): Promise<void> => {
-      // Nobody else's to write, whatever the umask of the worker.
+      // Writable by the owner only, whatever the umask.
       await using file = await open(part, 'wx', 0o644);
       await file.writeFile(blob, signal ? { signal } : {});
       await file.datasync();
@@ -103,7 +105,7 @@ async function write(path: string, blob: Uint8Array, signal: AbortSignal | undef
   }
 }
 
-/** What a write that failed means for the worker: both kinds may pass, here or on another node. */
+/** Returns the retryable error of a failed write. */
 export function writeError(error: unknown, path: string): SwefarmError {
   const full = isCode(error, 'ENOSPC') || isCode(error, 'EDQUOT');
   return new SwefarmError(
@@ -113,30 +115,29 @@ export function writeError(error: unknown, path: string): SwefarmError {
   );
 }
 
-/** Counts the artifacts, and removes those written before `expiredBefore` (ms) and the folders they leave empty. */
+/** Counts the artifacts; removes those written before `expiredBefore` (ms) and empty folders. */
 async function walk(root: string, expiredBefore: number): Promise<{ bytes: number; files: number }> {
   let bytes = 0;
   let files = 0;
   for (const run of await namesIn(root)) {
     const folder = join(root, run);
     const names = (await namesIn(folder)).filter((name) => name.endsWith(SUFFIX));
-    let kept = 0;
+    let remaining = 0;
     for (const name of names) {
       const info = await stat(join(folder, name)).catch(ifGone);
       if (!info) continue;
       if (info.mtimeMs < expiredBefore) await rm(join(folder, name), { force: true });
       else {
         bytes += info.size;
-        kept += 1;
+        remaining += 1;
       }
     }
-    files += kept;
-    if (names.length > 0 && kept === 0) await removeEmpty(folder);
+    files += remaining;
+    if (names.length > 0 && remaining === 0) await removeEmpty(folder);
   }
   return { bytes, files };
 }
 
-/** Null for what is no artifact. */
 function readName(folder: string, name: string): StoredArtifact | null {
   const match = NAME.exec(name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : '');
   if (!match) return null;
@@ -153,7 +154,7 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** Another process may remove, or add to, the same folder at this moment. */
+/** Another process may remove the folder, or write to it, at the same time. */
 async function removeEmpty(folder: string): Promise<void> {
   await rmdir(folder).catch((error: unknown) => {
     if (!isCode(error, 'ENOTEMPTY')) ifGone(error);

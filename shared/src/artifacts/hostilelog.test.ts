@@ -1,4 +1,4 @@
-/** Logs that the code of a patch fills against the readers of its artifact. */
+/** Logs that a patch fills to make its artifact unreadable. */
 import { constants } from 'node:buffer';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
@@ -36,7 +36,7 @@ test('an artifact that is longer than any string is refused', async () => {
   await expect(decodeArtifact(blob)).rejects.toMatchObject({ code: 'bad_artifact' });
 });
 
-test('what no reader could hold is written without its log, and then without its statuses', async () => {
+test('an artifact that is too long loses its log, then its statuses', async () => {
   const names = Object.fromEntries(
     Array.from({ length: 86 }, (_, n) => ['\x01'.repeat(MIB) + n, 'PASSED'] as const),
   );

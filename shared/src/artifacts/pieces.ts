@@ -1,14 +1,11 @@
-/** JSON piece by piece, so that a large value holds the event loop for no longer than a piece takes. */
+/** Writes JSON in pieces, so that a large value does not block the event loop. */
 import { StringDecoder } from 'node:string_decoder';
 
 const PIECE = 32 * 1024;
-/** Deeper than anything of ours; what an endpoint nests deeper than this is written at once. */
+/** Values nested deeper than this are written as one piece. */
 const DEPTH = 8;
 
-/**
- * The JSON of a value as buffers of some 32 KiB. Bytes (Uint8Array) are written as the text that they are in UTF-8, other typed arrays as
- * `{dtype, base64}`.
- */
+/** Yields the JSON of a value as buffers of about 32 KiB. A Uint8Array is UTF-8 text, other typed arrays become `{dtype, base64}`. */
 export function* inPieces(value: unknown): Generator<Buffer> {
   let text = '';
   for (const part of partsOf(value, 0)) {
@@ -40,7 +37,7 @@ function* partsOf(value: unknown, depth: number): Generator<string> {
   }
 }
 
-/** A pair of units that a cut goes through is escaped unit by unit, which reads the same. */
+/** A surrogate pair that a cut divides is escaped as two units, which parse as the same text. */
 function* quoted(slices: Iterable<string>): Generator<string> {
   yield '"';
   for (const slice of slices) yield JSON.stringify(slice).slice(1, -1);
@@ -68,16 +65,15 @@ function dtypeOf(value: unknown): 'int8' | 'int32' | 'float32' | null {
   return value instanceof Float32Array ? 'float32' : null;
 }
 
-/** Node runs on little-endian machines only where we ship (x64, arm64), so the memory is the wire form. */
+/** x64 and arm64 are little-endian, as the stored form is. */
 function* packed(value: Packed): Generator<string> {
   yield `{"dtype":"${dtypeOf(value)}","base64":"`;
   const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-  // Three bytes are four characters: pieces of such a length can stand one behind the other.
+  // Base64 of a multiple of three bytes can be concatenated.
   const step = Math.floor(PIECE / 4) * 3;
   for (let at = 0; at < bytes.length; at += step) yield bytes.toString('base64', at, at + step);
   yield '"}';
 }
 
-/** What is nested too deep for pieces. */
 const encodeValue = (_key: string, value: unknown): unknown =>
   isPacked(value) ? JSON.parse([...packed(value)].join('')) : value;

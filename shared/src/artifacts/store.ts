@@ -1,5 +1,4 @@
-/** Where artifacts are stored: one compressed blob per attempt, written before the commit. Two kinds: Redis, a directory. */
-
+/** The interface of artifact stores: one compressed blob for each attempt, written before the commit. */
 import type { AttemptName } from '../records/ids.ts';
 
 export type ArtifactUsage = { used_bytes: number; budget_bytes: number; artifacts: number };
@@ -9,17 +8,18 @@ export type StoredArtifact = { rollout_id: string; attempt: number; claim: strin
 export interface ArtifactStore {
   readonly kind: 'redis' | 'directory';
   /**
-   * Stores the blob and returns its locator for `Result.artifact`. The same attempt again replaces it.
-   * Throws SwefarmError `artifact_budget` (over the byte budget), `artifact_disk_full`, `artifact_store`: all retryable.
+   * Stores or replaces the blob of an attempt and returns its locator.
+   *
+   * @throws SwefarmError `artifact_budget`, `artifact_disk_full`, `artifact_store`, all retryable
    */
   put(rolloutId: string, attempt: AttemptName, blob: Uint8Array, signal?: AbortSignal): Promise<string>;
-  /** The blob of a locator of either kind. Throws SwefarmError `artifact_missing`, `bad_artifact_locator`. */
+  /** Throws SwefarmError `artifact_missing`, `bad_artifact_locator`. */
   get(locator: string): Promise<Buffer>;
-  /** No error when it is already gone. */
+  /** Idempotent. */
   remove(locator: string): Promise<void>;
   removeRun(runId: string): Promise<void>;
-  /** What lies here of a run, in parts: it may be much. One may come twice. */
+  /** Yields the artifacts of a run in parts; one may occur twice. */
   runParts(runId: string): AsyncGenerator<StoredArtifact[]>;
-  /** Removes what outlived its time and tells what is in use; workers stop claiming when it is near the budget. */
+  /** Removes expired artifacts and returns the usage; workers stop claiming near the budget. */
   usage(): Promise<ArtifactUsage>;
 }

@@ -1,4 +1,4 @@
-/** Configuration keys of the ceilings, which a gateway checks at each call and a worker before it starts a rollout; see ceilings.ts. */
+/** Configuration keys of ceilings. A gateway checks them at each call, a worker before each rollout. */
 import { z } from 'zod';
 import { plain } from './key.ts';
 import * as form from './schema.ts';

@@ -18,11 +18,11 @@ const environment = InstanceEnvironment.parse({
 });
 const asking = { needs_egress: true, environment, plan: undefined };
 
-test('nothing is bounded unless a setting says so', () => {
+test('nothing is bounded by default', () => {
   expect(beyondCeiling(run, none, asking)).toBeNull();
 });
 
-test('a ceiling is passed by what is above it, told with field, value, ceiling and setting', () => {
+test('a value above its ceiling is returned with field, value, ceiling and setting', () => {
   const excess = beyondCeiling(run, { ...none, max_cpus: 8 });
   expect(excess).toEqual({ field: 'sandbox.cpus', value: 64, ceiling: 8, setting: 'max_cpus' });
   expect(excess && describeExcess(excess, 'this gateway')).toBe(
@@ -32,7 +32,7 @@ test('a ceiling is passed by what is above it, told with field, value, ceiling a
   expect(beyondCeiling(run, { ...none, max_disk_bytes: 1 })?.field).toBe('sandbox.disk_bytes');
 });
 
-test('no network is no network, also for the tests of an instance; a disk without a limit is beyond none', () => {
+test('max_network none refuses every network; a disk without a limit is allowed', () => {
   const quiet = { ...run, sandbox: SandboxConfig.parse({}) };
   const closed: Ceilings = { ...none, max_network: 'none', max_disk_bytes: 1 };
   expect(beyondCeiling(run, closed)?.field).toBe('sandbox.agent_network');
@@ -40,7 +40,7 @@ test('no network is no network, also for the tests of an instance; a disk withou
   expect(beyondCeiling(quiet, closed, asking)?.field).toBe('needs_egress');
 });
 
-test('what an instance asks for beside its run is bounded as the run is', () => {
+test('limits of an instance have the ceilings of the run', () => {
   const of = (ceilings: Partial<Ceilings>) =>
     beyondCeiling({ ...run, sandbox: SandboxConfig.parse({}) }, { ...none, ...ceilings }, asking);
   expect(of({ max_cpus: 16 })).toMatchObject({ field: 'environment.cpus', value: 32, ceiling: 16 });

@@ -1,5 +1,4 @@
-/** Upper bounds that a gateway or a worker sets on the settings of a run, and the check that finds the first setting above its bound. */
-
+/** Checks the settings of a run against the ceilings of a gateway or a worker. */
 import type { Instance } from '../records/instance.ts';
 import type { RunRecord } from '../records/job.ts';
 import type { CommonConfig } from './keys.ts';
@@ -19,30 +18,29 @@ const NUMBERS = {
   max_ttl_seconds: ['ttl', (run: Bounded) => run.ttl],
 } as const;
 
-/** The part of the configuration that holds the ceilings. */
 export type Ceilings = Pick<CommonConfig, 'max_network' | keyof typeof NUMBERS>;
 
 export type Excess = {
   field: string;
   value: string | number;
   ceiling: string | number;
-  /** The configuration key of the ceiling. */
+  /** Configuration key of the ceiling. */
   setting: string;
 };
 
-/** What an instance may ask for beside its run. */
-type Asking = Pick<Instance, 'needs_egress' | 'environment' | 'plan'>;
+type InstanceLimits = Pick<Instance, 'needs_egress' | 'environment' | 'plan'>;
 
 /**
- * The first setting of a run, or wish of an instance of it, that exceeds its ceiling; null: none does. A disk without a limit exceeds
- * nothing, because workers apply the ceiling to it.
+ * Returns the first setting of a run or an instance above its ceiling; null: none. A run without a disk limit is allowed, because
+ * workers then apply the ceiling.
  */
-export function beyondCeiling(run: Bounded, ceilings: Ceilings, instance?: Asking): Excess | null {
+export function beyondCeiling(run: Bounded, ceilings: Ceilings, instance?: InstanceLimits): Excess | null {
   if (ceilings.max_network === 'none') {
     const { agent_network, eval_network } = run.sandbox;
-    const asked = { 'sandbox.agent_network': agent_network, 'sandbox.eval_network': eval_network };
+    const networks = { 'sandbox.agent_network': agent_network, 'sandbox.eval_network': eval_network };
     const network = { value: 'egress', ceiling: 'none', setting: 'max_network' } as const;
-    for (const [field, value] of Object.entries(asked)) if (value === 'egress') return { field, ...network };
+    for (const [field, value] of Object.entries(networks))
+      if (value === 'egress') return { field, ...network };
     if (instance?.needs_egress) return { field: 'needs_egress', ...network };
   }
   for (const [setting, [field, read]] of Object.entries(NUMBERS)) {
@@ -55,21 +53,24 @@ export function beyondCeiling(run: Bounded, ceilings: Ceilings, instance?: Askin
   return instance ? instanceBeyondCeiling(instance, ceilings) : null;
 }
 
-/** The same for what an instance asks for in its own record, without its network. */
-export function instanceBeyondCeiling({ environment, plan }: Asking, ceilings: Ceilings): Excess | null {
+/** As {@link beyondCeiling}, for the record of an instance without its network. */
+export function instanceBeyondCeiling(
+  { environment, plan }: InstanceLimits,
+  ceilings: Ceilings,
+): Excess | null {
   const steps = [...(environment?.setup ?? []), ...(plan?.before ?? []), ...(plan?.after ?? [])];
-  const asked = {
+  const limits = {
     max_cpus: ['environment.cpus', environment?.cpus],
     max_memory_bytes: ['environment.memory_bytes', environment?.memory_bytes],
     max_evaluation_seconds: ['timeout of a step', Math.max(0, ...steps.map(({ timeout }) => timeout))],
   } as const;
-  for (const [setting, [field, value]] of Object.entries(asked)) {
-    const ceiling = ceilings[setting as keyof typeof asked];
+  for (const [setting, [field, value]] of Object.entries(limits)) {
+    const ceiling = ceilings[setting as keyof typeof limits];
     if (ceiling !== null && value !== undefined && value > ceiling) return { field, value, ceiling, setting };
   }
   return null;
 }
 
-/** `where`: the process that enforces the ceiling, whose operator may raise it. */
+/** @param where the process that enforces the ceiling */
 export const describeExcess = ({ field, value, ceiling, setting }: Excess, where: string): string =>
   `${field}: ${value} is beyond ${ceiling}, the ceiling of ${where}; ask for less, or have its operator raise ${setting}`;

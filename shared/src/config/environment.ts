@@ -3,14 +3,14 @@ import { UsageError } from '../failures/errors.ts';
 import { Secret } from '../security/secret.ts';
 import type { Environment } from './keys.ts';
 
-/** The value of a variable that a flag names (`--api-key-env OPENAI_API_KEY`). Throws UsageError when it is not set. */
+/** Returns the value of a variable that a flag names (`--api-key-env OPENAI_API_KEY`). Throws UsageError if it is not set. */
 export function environmentSecret(variable: string, flag: string, env: Environment = process.env): Secret {
   const value = env[variable];
   if (value) return new Secret(value);
   throw new UsageError(`${flag} ${variable}: this environment variable is not set; export it first`);
 }
 
-/** For a worker that the producer starts: the whole environment, so that it reads the same configuration, plus `added`. */
+/** Returns the whole environment and `added`, for a worker that must read the same configuration. */
 export function inheritedEnvironment(
   added: Readonly<Record<string, string>>,
   env: Environment = process.env,
@@ -18,14 +18,11 @@ export function inheritedEnvironment(
   return { ...env, ...added };
 }
 
-/** Variables that programs need to run; never keys or passwords. */
+/** Variables that programs need; no keys or passwords. */
 const PASSED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|XDG_[A-Z_]+|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|https?_proxy|no_proxy|HTTPS?_PROXY|NO_PROXY|DOCKER_(HOST|CONFIG|CERT_PATH|TLS_VERIFY)|CONTAINER_HOST|SLURM[A-Z]*_[A-Z_]+|PIP_[A-Z_]+|PYTHON[A-Z]+|LD_LIBRARY_PATH)$/;
 
-/**
- * An allowlist of the process's own variables plus `added`. The caller adds secrets that a child must have (a worker's
- * Redis URL) by name.
- */
+/** Returns an allowlist of the process's variables, and `added`. */
 export function childEnvironment(
   added: Readonly<Record<string, string>> = {},
   env: Environment = process.env,

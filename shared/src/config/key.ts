@@ -5,11 +5,11 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type ConfigKey<T> = {
   schema: z.ZodType<T>;
-  /** Used when no value is given; receives the keys declared before it. The table shows the text `shown` instead. */
+  /** Returns the default; receives the keys declared before it. The docs show `shown`. */
   default: (env: Environment, soFar: Readonly<Record<string, unknown>>) => T;
   shown: string;
   doc: string;
-  /** Variables of other programs that are read when the SWEFARM_ one is not set. */
+  /** Variables of other programs, read if the SWEFARM_ variable is not set. */
   otherEnv?: readonly string[];
 };
 
@@ -21,6 +21,5 @@ export const key = <T>(
   otherEnv: readonly string[] = [],
 ): ConfigKey<T> => ({ schema, default: fallback, shown, doc, otherEnv });
 
-/** A key whose default is a plain value. */
 export const plain = <T>(schema: z.ZodType<T>, value: T, doc: string, otherEnv: readonly string[] = []) =>
   key(schema, () => value, value === null ? '' : String(value), doc, otherEnv);

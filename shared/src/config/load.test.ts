@@ -20,7 +20,7 @@ const worker = (env: Record<string, string> = {}, flags: Record<string, unknown>
   loadConfig('worker', { env, flags });
 
 describe('precedence', () => {
-  test('flags over environment over file over defaults', () => {
+  test('flags win over environment, file and defaults, in this order', () => {
     const path = file('concurrency: 1\nthreads: 1\ndrain_grace_seconds: 1\n');
     const env = { SWEFARM_CONFIG: path, SWEFARM_CONCURRENCY: '2', SWEFARM_THREADS: '3' };
     const config = loadConfig('worker', {
@@ -31,7 +31,7 @@ describe('precedence', () => {
     expect(Object.isFrozen(config)).toBe(true);
   });
 
-  test('JSON is read as well, and flags may be written as commander gives them', () => {
+  test('files may be JSON, and flags may be in camelCase', () => {
     const config = loadConfig('worker', {
       env: {},
       file: file('{"redis_prefix": "a"}'),
@@ -40,7 +40,7 @@ describe('precedence', () => {
     expect(config.redis_prefix).toBe('{b}');
   });
 
-  test('variables of other programs serve when ours are absent', () => {
+  test('variables of other programs are read if ours are not set', () => {
     expect(worker({ REDIS_URL: 'redis://a' }).redis_url?.reveal()).toBe('redis://a');
     expect(worker({ REDIS_URL: 'redis://a', SWEFARM_REDIS_URL: 'redis://b' }).redis_url?.reveal()).toBe(
       'redis://b',
@@ -48,7 +48,7 @@ describe('precedence', () => {
     expect(worker({ SWEFARM_REDIS_URL: '' }).redis_url).toBeNull();
   });
 
-  test('folders follow one another', () => {
+  test('default folders depend on one another', () => {
     expect(worker().state_dir).toBe(join(homedir(), '.swefarm'));
     expect(worker({ XDG_STATE_HOME: '/x' }).images_dir).toBe('/x/swefarm/images');
     expect(worker({}, { state_dir: '/y' }).images_dir).toBe('/y/images');
@@ -75,7 +75,7 @@ describe('values', () => {
   });
 });
 
-describe('errors name where, what and the remedy', () => {
+describe('errors name source, problem and remedy', () => {
   const message = (act: () => unknown): string => {
     try {
       act();
@@ -86,7 +86,7 @@ describe('errors name where, what and the remedy', () => {
     throw new Error('nothing was thrown');
   };
 
-  test('unknown keys and variables', () => {
+  test('unknown keys and variables are refused', () => {
     const path = file('concurency: 1');
     expect(message(() => loadConfig('worker', { env: {}, file: path }))).toBe(
       `configuration file ${path}: unknown key "concurency"; did you mean "concurrency"?`,
@@ -97,7 +97,7 @@ describe('errors name where, what and the remedy', () => {
     expect(worker({ SWEFARM_TEST_REDIS_URL: 'x' }).redis_url).toBeNull();
   });
 
-  test('wrong values, of the other role too', () => {
+  test('wrong values are refused, also those of the other role', () => {
     expect(message(() => worker({ SWEFARM_CONCURRENCY: 'many' }))).toMatch(
       /^environment variable SWEFARM_CONCURRENCY: .*expected a number.* \(given: "many"\)$/,
     );
@@ -107,13 +107,13 @@ describe('errors name where, what and the remedy', () => {
     expect(message(() => worker({ SWEFARM_LOCAL_WORKERS: '-1' }))).toMatch(/SWEFARM_LOCAL_WORKERS/);
   });
 
-  test('a wrong URL is not repeated, for its password', () => {
+  test('the error of a wrong URL does not contain its password', () => {
     const text = message(() => worker({ SWEFARM_REDIS_URL: 'http://u:hunter2@h' }));
     expect(text).toMatch(/^environment variable SWEFARM_REDIS_URL: expected redis:\/\//);
     expect(text).not.toContain('hunter2');
   });
 
-  test('files that are no mapping, not there, or broken', () => {
+  test('files that are no mapping, missing or broken are refused', () => {
     expect(message(() => loadConfig('worker', { env: {}, file: file('- 1') }))).toMatch(/expected a mapping/);
     expect(message(() => loadConfig('worker', { env: {}, file: join(dir, 'no.yaml') }))).toMatch(
       /no\.yaml: ENOENT/,
@@ -122,7 +122,7 @@ describe('errors name where, what and the remedy', () => {
   });
 });
 
-test('whatever prints the configuration shows no secret', () => {
+test('a printed configuration contains no secret', () => {
   const env = {
     SWEFARM_REDIS_URL: 'redis://u:hunter2@h:1',
     SWEFARM_REDIS_PASSWORD: 'hunter3',
@@ -142,14 +142,14 @@ test('whatever prints the configuration shows no secret', () => {
   });
 });
 
-test('options tell the command line which flags there are and which are secrets', () => {
+test('options name the flags and mark secrets', () => {
   const options = new Map(configOptions('producer').map((option) => [option.key, option]));
   expect(options.get('policy_api_key')).toMatchObject({ flag: '--policy-api-key <value>', secret: true });
   expect(options.get('log_level')).toMatchObject({ secret: false });
   expect(options.has('concurrency')).toBe(false);
 });
 
-test('children get what programs need and none of our secrets', () => {
+test('child processes get common variables and no secrets', () => {
   const env = {
     PATH: '/bin',
     HOME: '/h',

@@ -20,7 +20,6 @@ export type { CommonConfig, ConfigRole, Environment, ProducerConfig, WorkerConfi
 export type ConfigSources = {
   /** Parsed command line: keys as `redisUrl` or `redis_url`; other keys and undefined values are ignored. */
   flags?: Readonly<Record<string, unknown>>;
-  /** Default: the process's own. */
   env?: Environment;
   /** Path of a YAML or JSON file; default flag `config`, then SWEFARM_CONFIG. */
   file?: string;
@@ -28,7 +27,7 @@ export type ConfigSources = {
 
 type Given = { value: unknown; from: string };
 
-/** Throws UsageError that names file or variable, key, what was expected, and the nearest known key. */
+/** Throws UsageError with file or variable, key, expected value, and the nearest known key. */
 export function loadConfig(role: 'worker', sources?: ConfigSources): WorkerConfig;
 export function loadConfig(role: 'producer', sources?: ConfigSources): ProducerConfig;
 export function loadConfig(role: ConfigRole, sources: ConfigSources = {}): WorkerConfig | ProducerConfig {
@@ -44,7 +43,7 @@ export function loadConfig(role: ConfigRole, sources: ConfigSources = {}): Worke
   const mine = keysOf(role);
   for (const [name, key] of Object.entries(ALL_KEYS)) {
     const at = given.get(name);
-    // A key of the other role is checked too, so that mistakes in a shared file show at once.
+    // Keys of the other role are checked too, because files are shared.
     const value = at === undefined ? key.default(env, config) : check(name, at);
     if (name in mine) config[name] = value;
   }
@@ -65,7 +64,7 @@ function check(name: string, given: Given): unknown {
 
 type Issue = { code?: string | undefined; message: string; errors?: Issue[][] };
 
-/** A union's own message says nothing useful, so its members' messages are shown. */
+/** Returns the messages of a union's members in place of the union's. */
 function messagesOf(issue: Issue): string[] {
   const inner = (issue.errors ?? []).flat().flatMap(messagesOf);
   const specific = inner.filter((message) => !/expected Secret/.test(message));
@@ -94,7 +93,7 @@ function fromFile(path: string): [string, Given][] {
   });
 }
 
-/** Variables that are not configuration keys: the file's path, those of the scripts in slurm/, and those that tests pass to one another. */
+/** Variables that are not configuration keys: path of the file, variables of slurm/ and of tests. */
 const FOREIGN = /^SWEFARM_(CONFIG$|TEST_|SLURM_)/;
 
 function fromEnvironment(env: Environment): [string, Given][] {
@@ -132,7 +131,7 @@ function hint(name: string, known: readonly string[]): string {
 
 export type ConfigOption = { key: string; flag: string; doc: string; secret: boolean };
 
-/** The flags of a role for the command line parser: `--redis-url <value>`, its line of help, whether it is a secret. */
+/** Returns the flags of a role for the command line parser. */
 export function configOptions(role: ConfigRole): ConfigOption[] {
   return Object.entries(keysOf(role)).map(([name, key]) => ({
     key: name,
@@ -142,7 +141,7 @@ export function configOptions(role: ConfigRole): ConfigOption[] {
   }));
 }
 
-/** The configuration for people and logs, with every secret masked. */
+/** Returns the configuration with masked secrets. */
 export function describeConfig(config: WorkerConfig | ProducerConfig): Record<string, unknown> {
   return JSON.parse(JSON.stringify(config)) as Record<string, unknown>;
 }

@@ -1,6 +1,4 @@
-/** Finds the known name that a mistyped one most likely meant. */
-
-/** Null when no name is close: more than a third of the letters differ. */
+/** Returns the known name closest to a mistyped one; null if more than a third of the letters differ. */
 export function nearest(name: string, known: readonly string[]): string | null {
   let best: string | null = null;
   let least = Math.max(2, Math.floor(name.length / 3)) + 1;

@@ -1,4 +1,4 @@
-/** The value types of configuration keys; each parses the text of a variable or flag as well as a typed value. */
+/** Types of configuration values. Each parses the text of a variable or flag and a typed value. */
 import { homedir, hostname } from 'node:os';
 import { isAbsolute, resolve } from 'node:path';
 import { z } from 'zod';
@@ -7,14 +7,13 @@ import { maskUrl, Secret } from '../security/secret.ts';
 
 const UNITS: Record<string, number> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
 
-/** Bytes of `4g`, `512MiB`, `1048576`, in powers of 1024; null when the text is not a size. */
+/** Parses `4g`, `512MiB`, `1048576` in powers of 1024; null for other texts. */
 export function parseBytes(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i.exec(text.trim());
   const size = match && Math.round(Number(match[1]) * (UNITS[(match[2] ?? '').toLowerCase()] ?? 1));
   return Number.isSafeInteger(size) ? size : null;
 }
 
-/** Bytes: a number, or text such as `512MiB`, `8G`. */
 export const bytes = z.union([z.number(), z.string()]).transform((value, context) => {
   const size = parseBytes(String(value));
   if (size !== null) return size;
@@ -41,13 +40,13 @@ export const port = numeric.pipe(z.number().int().min(0).max(65_535));
 export const flag = z.union([z.boolean(), z.stringbool()]);
 export const text = z.string().trim().min(1);
 
-/** Words separated by commas or white space. */
+/** Values separated by commas or white space. */
 export const list = z.union([
   z.array(text),
   z.string().transform((value) => value.split(/[\s,]+/).filter((word) => word !== '')),
 ]);
 
-/** Origins of http and https URLs separated by commas or white space: scheme, host and port of each, without the rest of the URL. */
+/** Origins (scheme, host, port) of a list of http and https URLs. */
 export const origins = list.transform((urls, context) => {
   const wrong = urls.find((url) => originOf(url) === null);
   if (wrong === undefined) return originsOf(urls);
@@ -58,7 +57,7 @@ export const origins = list.transform((urls, context) => {
   return z.NEVER;
 });
 
-/** An http or https URL without a slash at its end, a query or a user. */
+/** An http or https URL without trailing slash, query and user. */
 export const httpUrl = text.transform((value, context) => {
   const url = originOf(value) === null ? null : URL.parse(value);
   if (url && url.username === '' && url.search === '') return url.href.replace(/\/+$/, '');
@@ -74,7 +73,7 @@ export const path = text.transform((value) => {
 
 export const secret = z.union([z.instanceof(Secret), text.transform((value) => new Secret(value))]);
 
-/** redis://, rediss://, unix://, the path of a socket, or `file:` and the path of an address file; printed without its password. */
+/** redis://, rediss://, unix://, path of a socket, or `file:` and an address file; printed without password. */
 export const redisUrl = z.union([
   z.instanceof(Secret),
   text
@@ -88,7 +87,7 @@ export const redisUrl = z.union([
     .transform((value) => new Secret(value, maskUrl(value))),
 ]);
 
-/** The prefix is a single Redis hash tag, so that all keys are in one slot. */
+/** A single Redis hash tag, so that all keys are in one slot. */
 export const redisPrefix = text
   .regex(/^\{?[A-Za-z0-9_-]+\}?$/, 'expected letters, digits, - and _')
   .transform((value) => `{${value.replace(/[{}]/g, '')}}`);

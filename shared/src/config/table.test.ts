@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { configurationPage } from './table.ts';
 
-test('docs/configuration.md is what the keys say (npm run docs:configuration)', () => {
+test('docs/configuration.md is current (npm run docs:configuration)', () => {
   const page = readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8');
   expect(page).toBe(configurationPage());
 });

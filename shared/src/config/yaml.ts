@@ -1,8 +1,8 @@
-/** Reads YAML, for every file of settings. Most commands read none, so the library is loaded at its first use. */
+/** Parses YAML. The library is loaded at its first use, because most commands read no file. */
 import { createRequire } from 'node:module';
 
 // The bundle replaces this line: see slurm/bundle.mjs.
 const require = createRequire(import.meta.url);
 
-/** The value of a YAML 1.2 text, which includes JSON. Throws the library's error, with the line. */
+/** Parses YAML 1.2, which includes JSON. Throws the library's error with the line. */
 export const parseYaml = (text: string): unknown => (require('yaml') as typeof import('yaml')).parse(text);

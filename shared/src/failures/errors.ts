@@ -1,9 +1,9 @@
-/** The root class of the farm's errors: a stable code for scripts, and whether trying again can help. */
+/** The root class of the farm's errors. */
 export class SwefarmError extends Error {
   override readonly name: string = 'SwefarmError';
-  /** Stable, snake_case; scripts and tests branch on it, never on the message. */
+  /** Stable, snake_case; scripts and tests compare codes, not messages. */
   readonly code: string;
-  /** True when the same call may succeed later or elsewhere. */
+  /** Whether the same call may succeed later or on another node. */
   readonly retryable: boolean;
 
   constructor(code: string, message: string, options: { cause?: unknown; retryable?: boolean } = {}) {
@@ -13,7 +13,7 @@ export class SwefarmError extends Error {
   }
 }
 
-/** Bad input from a person or a caller: exit code 2, nothing was changed. The message names file, line, field and remedy. */
+/** Bad input: exit code 2, nothing was changed. The message names file, line, field and remedy. */
 export class UsageError extends SwefarmError {
   override readonly name = 'UsageError';
   constructor(message: string, options: { cause?: unknown; code?: string } = {}) {
@@ -21,7 +21,7 @@ export class UsageError extends SwefarmError {
   }
 }
 
-/** Something that the farm needs (Redis, engine, artifact store) is unusable: exit code 12. */
+/** A dependency (Redis, engine, artifact store) is unusable: exit code 12. */
 export class UnusableError extends SwefarmError {
   override readonly name = 'UnusableError';
   constructor(code: string, message: string, options: { cause?: unknown } = {}) {
@@ -29,7 +29,7 @@ export class UnusableError extends SwefarmError {
   }
 }
 
-/** The message of any thrown value, with the chain of causes on one line. */
+/** Returns the message of any thrown value with its causes, on one line. */
 export function errorMessage(error: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = error, depth = 0; at !== undefined && at !== null && depth < 5; depth++) {
@@ -40,7 +40,7 @@ export function errorMessage(error: unknown): string {
   return parts.join(': ');
 }
 
-/** The text in at most so many characters, both ends kept: the head of a message says what failed, its tail says why. */
+/** Shortens a text to `most` characters by removing its middle. */
 export function withoutMiddle(text: string, most: number): string {
   if (text.length <= most) return text;
   const head = Math.floor((most - 1) / 3);

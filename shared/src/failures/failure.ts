@@ -1,7 +1,4 @@
-/**
- * The failure table: every way in which the farm, not the agent, can spoil a rollout.
- * The worker's retry decision, the metrics and the docs share it.
- */
+/** The failure table: failures of infrastructure, for retry decisions, metrics and docs. */
 import { z } from 'zod';
 import { SwefarmError } from './errors.ts';
 
@@ -10,9 +7,8 @@ export type FailureStage = z.infer<typeof FailureStage>;
 
 export type FailureRule = {
   stage: FailureStage;
-  /** Whether another attempt can help. */
   retryable: boolean;
-  /** How many attempts may end in this class before the rollout is committed as failed. */
+  /** Attempts that may end in this class before the rollout is committed as failed. */
   budget: number;
   /** Where the next attempt should run. */
   where: 'anywhere' | 'elsewhere' | 'nowhere';
@@ -26,7 +22,6 @@ const rule = (
   meaning: string,
 ): FailureRule => ({ stage, retryable: where !== 'nowhere', budget, where, meaning });
 
-/** Class → rule. `budget` counts attempts that ended in that class, over the life of the rollout. */
 export const FAILURES = {
   image_not_found: rule('image', 1, 'nowhere', 'no source this node knows has the image'),
   image_pull: rule('image', 3, 'anywhere', 'the image could not be pulled or unpacked'),
@@ -130,12 +125,12 @@ export const Failure = z.object({
   stage: FailureStage,
   class: z.enum(FAILURE_CLASSES),
   message: z.string().max(400),
-  /** How many attempts were made in total. */
+  /** Total number of attempts. */
   attempts: z.number().int().nonnegative(),
 });
 export type Failure = z.infer<typeof Failure>;
 
-/** Thrown by every part of the worker when infrastructure, not the agent, is at fault. */
+/** Thrown in a worker if infrastructure, not the agent, is at fault. */
 export class RolloutFailure extends SwefarmError {
   override readonly name = 'RolloutFailure';
   readonly failureClass: FailureClass;

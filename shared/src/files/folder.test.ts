@@ -19,7 +19,7 @@ beforeEach(async () => {
 const modeOf = async (path: string): Promise<string> => ((await stat(path)).mode & 0o7777).toString(8);
 const refused = (message: RegExp) => ({ code: 'folder_not_ours', message: expect.stringMatching(message) });
 
-test('what is missing is made, closed to others whatever the umask, and is the same folder the next time', async () => {
+test('a missing folder is created without access for others, whatever the umask', async () => {
   const path = join(place, 'a/b');
   const umask = process.umask(0);
   try {
@@ -33,7 +33,7 @@ test('what is missing is made, closed to others whatever the umask, and is the s
   expect((await stat(join(path, 'kept'))).isFile()).toBe(true);
 });
 
-test('of ours, what others may write is closed to them; what they may only read stays, unless nobody may look', async () => {
+test('write permission of others is removed; read permission too if the folder is closed', async () => {
   const [open, readable] = [join(place, 'open'), join(place, 'readable')];
   await mkdir(open);
   await chmod(open, 0o777);
@@ -46,22 +46,22 @@ test('of ours, what others may write is closed to them; what they may only read 
   expect(await modeOf(readable)).toBe('700');
 });
 
-test('a place for everybody will do for scratch, and only there', async () => {
+test('a shared directory is accepted for scratch only', async () => {
   expect(await ownFolder(place, SCRATCH)).toBe(place);
   expect(await modeOf(place)).toBe('1777');
   await expect(ownFolder(place, { setting: 'images_dir' })).rejects.toMatchObject(
-    refused(/^images_dir: \S+ is a place for everybody.*set images_dir to a folder of your own/),
+    refused(/^images_dir: \S+ is a shared directory.*set images_dir to a folder of your own/),
   );
 });
 
-test('a link of our own is followed, to a folder that is looked at as any other', async () => {
+test('an own link is followed, and its target is checked', async () => {
   await mkdir(join(place, 'disk'));
   await symlink('disk', join(place, 'link'));
   expect(await ownFolder(join(place, 'link/scratch'), SCRATCH)).toBe(join(place, 'disk/scratch'));
   await writeFile(join(place, 'file'), '');
-  await expect(ownFolder(join(place, 'file'), SCRATCH)).rejects.toMatchObject(refused(/is no folder/));
+  await expect(ownFolder(join(place, 'file'), SCRATCH)).rejects.toMatchObject(refused(/is not a folder/));
   await symlink('round', join(place, 'round'));
-  await expect(ownFolder(join(place, 'round'), SCRATCH)).rejects.toMatchObject(refused(/without an end/));
+  await expect(ownFolder(join(place, 'round'), SCRATCH)).rejects.toMatchObject(refused(/circular link/));
 });
 
 // Only root can create files of another user.
@@ -82,7 +82,7 @@ if (isRoot) {
     },
   );
 
-  test("somebody else's link is not followed, not even to a folder of ours", async () => {
+  test("another user's link is not followed, even to an own folder", async () => {
     await mkdir(join(place, 'ours'));
     await symlink(join(place, 'ours'), join(place, 'scratch'));
     execFileSync('chown', ['-h', String(STRANGER), join(place, 'scratch')]);
@@ -94,7 +94,7 @@ if (isRoot) {
     );
   });
 
-  test('a folder of ours that others could fill is refused when they did', async () => {
+  test('an own folder with files of another user is refused', async () => {
     const path = join(place, 'open');
     await mkdir(path);
     await chmod(path, 0o777);
@@ -105,14 +105,14 @@ if (isRoot) {
     );
   });
 
-  test('root makes nothing where everybody may rename it', async () => {
+  test('root creates nothing in a world-writable directory without the sticky bit', async () => {
     const path = join(place, 'loose');
     await mkdir(path);
     await chmod(path, 0o777);
     await expect(ownFolder(join(path, 'scratch'), SCRATCH)).rejects.toMatchObject(
-      refused(/everybody may rename what is in \S+loose: chmod \+t/),
+      refused(/every user can rename entries of \S+loose: chmod \+t/),
     );
   });
 } else {
-  test('what somebody else made', ({ skip }) => skip('only root can make what belongs to somebody else'));
+  test('folders of another user', ({ skip }) => skip('only root can create files of another user'));
 }

@@ -1,6 +1,6 @@
 /**
- * Makes or checks the farm's folders in places where other users can write, such as /tmp. A folder is refused unless its owner and mode
- * are ours and its path follows no other user's link. Owners of folders above it are trusted, because this place was configured.
+ * Creates or checks the farm's folders below directories that other users can write, such as /tmp. A folder must belong to this user,
+ * and its path must not follow another user's link. Owners of configured parent directories are trusted.
  */
 import type { Stats } from 'node:fs';
 import { chmod, lstat, mkdir, readdir, readFile, readlink } from 'node:fs/promises';
@@ -8,14 +8,11 @@ import { dirname, join, resolve } from 'node:path';
 import { UsageError } from '../failures/errors.ts';
 
 export type OwnFolder = {
-  /** The setting that names the folder, for the message. */
+  /** The setting that names the folder, for error messages. */
   setting: string;
-  /**
-   * Also accepts a shared place (root's or ours, with the sticky bit, so that users cannot move each other's files): the farm's names in it
-   * are unpredictable, and the owner of an entry shows whether another user put it there.
-   */
+  /** Also accepts a shared directory of root or this user with the sticky bit. Callers must check the owners of entries. */
   mayBeShared?: boolean;
-  /** Others may not even read the folder. */
+  /** Removes all permissions of other users. */
   closed?: boolean;
 };
 
@@ -25,8 +22,9 @@ const WRITABLE_BY_ALL = 0o002;
 const MOST_LINKS = 40;
 
 /**
- * Makes the folder when it is missing (mode 0700; folders above it 0755), removes others' write permission when it is ours, and
- * returns its path without links. Throws UsageError `folder_not_ours` that names path, owner and remedy; system errors as they are.
+ * Creates a missing folder (mode 0700; parents 0755), removes the write permission of other users, and returns the path without links.
+ *
+ * @throws UsageError `folder_not_ours`, system errors
  */
 export async function ownFolder(path: string, options: OwnFolder): Promise<string> {
   const real = await walk(resolve(path), options);
@@ -38,11 +36,11 @@ export async function ownFolder(path: string, options: OwnFolder): Promise<strin
   if (options.mayBeShared && isTrusted(found) && writable && found.mode & STICKY) return real;
   if (found.uid !== ourId()) refuse(`belongs to ${await nameOf(found.uid)}`);
   if (writable) {
-    if (found.mode & STICKY) refuse('is a place for everybody');
+    if (found.mode & STICKY) refuse('is a shared directory');
     for (const name of await readdir(real)) {
       const entry = await lstat(join(real, name)).catch(() => null);
       if (entry && entry.uid !== found.uid)
-        refuse(`may be written by others, and "${name}" in it belongs to ${await nameOf(entry.uid)}`);
+        refuse(`is writable by other users, and "${name}" in it belongs to ${await nameOf(entry.uid)}`);
     }
   }
   const mode = found.mode & (options.closed ? 0o700 : 0o7777 & ~WRITABLE_BY_OTHERS);
@@ -50,14 +48,14 @@ export async function ownFolder(path: string, options: OwnFolder): Promise<strin
   return real;
 }
 
-/** An entry of a shared place counts only when this user made it. */
+/** Returns whether this user owns the file. */
 export const isOurs = (found: Pick<Stats, 'uid'>): boolean => found.uid === ourId();
 
 const ourId = (): number => process.getuid?.() ?? 0;
-/** Users who have full power over this process anyway: root and this user. */
+/** Returns whether root or this user owns the file. */
 export const isTrusted = ({ uid }: Pick<Stats, 'uid'>): boolean => uid === 0 || uid === ourId();
 
-/** Returns the path without links and makes its folders; checks each component before it takes the next one. */
+/** Returns the path without links and creates its folders; checks each component before the next one. */
 async function walk(path: string, options: OwnFolder): Promise<string> {
   let at = '/';
   let above = await lstat('/');
@@ -73,31 +71,31 @@ async function walk(path: string, options: OwnFolder): Promise<string> {
     const next = join(at, part);
     requireSteady(at, above, options);
     const found = await foundOrMade(next, ahead.length === 0);
-    // Where everybody may write, an entry belongs to the user who made it, and must be trusted itself.
+    // In a directory that everybody can write, the owner of the entry must be trusted.
     if (above.mode & WRITABLE_BY_ALL && !isTrusted(found))
       throw notOurs(next, `belongs to ${await nameOf(found.uid)}`, options);
     if (found.isSymbolicLink()) {
       if (!isTrusted(found))
         throw notOurs(next, `is a link that belongs to ${await nameOf(found.uid)}`, options);
-      if (++links > MOST_LINKS) throw notOurs(next, 'is a link without an end', options);
+      if (++links > MOST_LINKS) throw notOurs(next, 'is a circular link', options);
       const target = await readlink(next);
       ahead.unshift(...target.split('/').filter((one) => one !== ''));
       if (target.startsWith('/')) at = '/';
       above = await lstat(at);
       continue;
     }
-    if (!found.isDirectory()) throw notOurs(next, 'is no folder', options);
+    if (!found.isDirectory()) throw notOurs(next, 'is not a folder', options);
     at = next;
     above = found;
   }
   return at;
 }
 
-/** In a folder that everybody may write, without the sticky bit, anyone can swap an entry: for root this would give away the node. */
+/** For root: any user can replace an entry of a world-writable directory without the sticky bit. */
 function requireSteady(path: string, { mode }: Stats, options: OwnFolder): void {
   if (ourId() !== 0 || (mode & WRITABLE_BY_ALL) === 0 || mode & STICKY) return;
   throw new UsageError(
-    `${options.setting}: everybody may rename what is in ${path}: chmod +t ${path}, or set ${options.setting} to another folder`,
+    `${options.setting}: every user can rename entries of ${path}: chmod +t ${path}, or set ${options.setting} to another folder`,
     { code: 'folder_not_ours' },
   );
 }
@@ -109,7 +107,7 @@ async function foundOrMade(path: string, last: boolean): Promise<Stats> {
   });
   if (found) return found;
   await mkdir(path, { mode: last ? 0o700 : 0o755 }).catch((error: NodeJS.ErrnoException) => {
-    // Another process made it first; its owner is checked all the same.
+    // Another process created it; the caller checks its owner.
     if (error.code !== 'EEXIST') throw error;
   });
   return await lstat(path);
@@ -117,7 +115,7 @@ async function foundOrMade(path: string, last: boolean): Promise<Stats> {
 
 function notOurs(path: string, why: string, { setting }: OwnFolder): UsageError {
   return new UsageError(
-    `${setting}: ${path} ${why}, and must belong to uid ${ourId()} alone: have it removed, or set ${setting} to a folder of your own`,
+    `${setting}: ${path} ${why}, but must belong to uid ${ourId()} only: have it removed, or set ${setting} to a folder of your own`,
     { code: 'folder_not_ours' },
   );
 }

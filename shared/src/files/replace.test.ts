@@ -15,14 +15,14 @@ afterEach(async () => await rm(folder, { recursive: true }));
 
 const content = (): Promise<string> => readFile(path, 'utf8');
 
-test('the content is replaced, with the permissions that are asked for, and nothing is left beside it', async () => {
+test('the content is replaced with the given permissions, and no other file remains', async () => {
   await replaceFile(path, 'new', { mode: 0o640, sync: true });
   expect([await content(), (await stat(path)).mode & 0o777]).toEqual(['new', 0o640]);
   await replaceFile(path, ['a', 'b']);
   expect([await content(), await readdir(folder)]).toEqual(['ab', ['file.json']]);
 });
 
-test('what fails or is aborted leaves the old content and no part', async () => {
+test('a failed or aborted write leaves the old content and no partial file', async () => {
   const failing = replaceWith(path, async (aside) => {
     await writeFile(aside, 'half');
     throw new Error('no room');
@@ -34,7 +34,7 @@ test('what fails or is aborted leaves the old content and no part', async () => 
   expect([await content(), await readdir(folder)]).toEqual(['old', ['file.json']]);
 });
 
-test('many at once do not meet; a part of a fixed name that a crash left is written over', async () => {
+test('concurrent writes do not interfere; a partial file of a crash is overwritten', async () => {
   const contents = Array.from({ length: 8 }, (_, index) => String(index).repeat(1_000));
   await Promise.all(contents.map((text) => replaceFile(path, text)));
   expect(contents).toContain(await content());
@@ -44,7 +44,7 @@ test('many at once do not meet; a part of a fixed name that a crash left is writ
   expect([await content(), await readdir(folder)]).toEqual(['new', ['file.json']]);
 });
 
-test('a file whose name is as long as the system allows is replaced too', async () => {
+test('a file with a name of maximum length is replaced', async () => {
   path = join(folder, 'x'.repeat(255));
   await replaceFile(path, 'new');
   expect(await content()).toBe('new');

@@ -1,12 +1,12 @@
-/** Replaces files in one step: a reader sees the old content or the new one, also after a crash. */
+/** Replaces files atomically, also across a crash. */
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { newId } from '../records/ids.ts';
 
 export type ReplaceOptions = {
-  /** Exact permissions from the first moment on; by default those that the process gives to new files. */
+  /** Exact permissions, independent of the umask. */
   mode?: number;
-  /** Syncs the content to disk before the rename, so that a power cut leaves no empty file. */
+  /** Syncs the content before the rename, so that a power failure leaves no empty file. */
   sync?: boolean;
   /** Aborts the write; the old content stays. */
   signal?: AbortSignal | undefined;
@@ -14,7 +14,7 @@ export type ReplaceOptions = {
   aside?: string;
 };
 
-/** Throws the system's error or the signal's reason; the file is unchanged then. */
+/** Throws the system's error or the signal's reason, without a change of the file. */
 export async function replaceFile(
   path: string,
   content: string | Uint8Array | Iterable<string>,
@@ -35,9 +35,9 @@ export async function replaceFile(
 }
 
 /**
- * The same with a file that `make` writes under the name that it is given.
- * @param aside that name, on the same file system. The default is a unique name in the folder of `path`, which a crash may leave
- * behind. The next call overwrites a fixed name, so two calls must not use it at once.
+ * Replaces a file by one that `make` writes at `aside`.
+ * @param aside path on the same file system; by default a unique name beside `path`, which a crash may leave behind. Concurrent calls
+ * must not share a fixed name.
  */
 export async function replaceWith(
   path: string,
@@ -48,7 +48,7 @@ export async function replaceWith(
     await make(aside);
     await rename(aside, path);
   } catch (error) {
-    // Report the first error: the folder may not even exist.
+    // The first error is reported; the folder may not exist.
     await rm(aside, { force: true }).catch(() => undefined);
     throw error;
   }

@@ -1,13 +1,11 @@
-/** The definition of a metric as data, from which code, documentation, rules and dashboards are made. */
-
+/** The definition of a metric as data. */
 export type MetricDefinition = {
-  /** The name in Prometheus: `_total` for counters, the unit where there is one. */
+  /** The name in Prometheus, with its unit, and `_total` for counters. */
   readonly name: `swefarm_${string}`;
   readonly type: 'counter' | 'gauge' | 'histogram';
-  /** Each label has few values: never an instance, rollout or run id. The scraper adds `node`. */
+  /** Labels with few values: no instance, rollout or run. The scraper adds `node`. */
   readonly labels: readonly string[];
   readonly unit: string;
-  /** One line: what it measures, and over what. */
   readonly help: string;
   /** Upper bounds of a histogram, without +Inf. */
   readonly buckets?: readonly number[];
@@ -15,11 +13,10 @@ export type MetricDefinition = {
 
 export type Definitions = Readonly<Record<string, MetricDefinition>>;
 
-/** One value with its labels. A histogram's `buckets` are counts per bucket, not cumulative, one for each bound and +Inf. */
+/** One value with its labels. `buckets` of a histogram are not cumulative, one for each bound and +Inf. */
 export type Point<Label extends string = string> = {
   readonly labels: Readonly<Record<Label, string>>;
   readonly value: number | { readonly buckets: readonly number[]; readonly sum: number };
 };
 
-/** The label names of a definition as a union. */
 export type LabelOf<D extends MetricDefinition> = D['labels'][number];

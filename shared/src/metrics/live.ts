@@ -1,4 +1,4 @@
-/** What the gateway reads from Redis at each scrape: the queue, the workers, and Redis itself. */
+/** Metrics that the gateway reads from Redis at each scrape. */
 import type { Definitions } from './definition.ts';
 
 export const LIVE_METRICS = {

@@ -1,4 +1,4 @@
-/** Metrics that `commit` counts, once per rollout regardless of retries; the gateway exposes the sums kept in Redis. */
+/** Metrics that `commit` counts, once for each rollout; the gateway exposes the sums in Redis. */
 import type { Definitions } from './definition.ts';
 
 /** Upper bounds of the turns of a judged rollout. */
@@ -6,16 +6,15 @@ export const TURN_BUCKETS = [1, 2, 5, 10, 20, 30, 50, 75, 100, 150] as const;
 /** Upper bounds of the seconds of a committed attempt. */
 export const ROLLOUT_BUCKETS = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200] as const;
 
-/** How the rollouts of a dataset family end. */
 export const FAMILY_ENDS = ['resolved', 'unresolved', 'scored', 'ungraded', 'failed', 'cancelled'] as const;
 export type FamilyEnd = (typeof FAMILY_ENDS)[number];
 
-/** How many policy versions have their own series, per kind of run: the ones that committed last. */
+/** Number of policy versions with series, for each kind of run: those that committed last. */
 export const VERSION_WINDOW = 8;
 
-/** How many models have their own series of costs, per kind of run: the first that were counted. */
+/** Number of models with series of costs, for each kind of run: the first that committed. */
 export const MODEL_LIMIT = 32;
-/** The label of all further ones. */
+/** The label of all other models. */
 export const OTHER_MODELS = 'other';
 
 export const OUTCOME_METRICS = {

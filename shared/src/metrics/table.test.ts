@@ -9,7 +9,6 @@ import { vitalFamilies } from './vitals.ts';
 import { WORKER_METRICS } from './worker.ts';
 
 const ALL: MetricDefinition[] = [OUTCOME_METRICS, LIVE_METRICS, WORKER_METRICS].flatMap(Object.values);
-/** An idle farm. */
 const VITALS = {
   queue: [],
   jobs: { active: 0, delayed: 0, failed: 0 },
@@ -21,7 +20,7 @@ const VITALS = {
   endpoints: [],
 };
 
-test('docs/metrics.md is what the definitions say (npm run docs:metrics)', () => {
+test('docs/metrics.md is current (npm run docs:metrics)', () => {
   const page = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
   expect(page).toBe(metricsPage());
 });
@@ -45,7 +44,7 @@ test('the gateway exposes every metric that is defined for it', () => {
   expect(defined.map(({ name }) => name).filter((name) => !names.has(name))).toEqual([]);
 });
 
-test('no label could hold one instance, rollout or run', () => {
+test('no label contains an instance, rollout or run', () => {
   const labels = new Set(ALL.flatMap((one) => one.labels));
   for (const label of labels) expect(label).not.toMatch(/instance|rollout|run_id|repo|image|worker/);
 });

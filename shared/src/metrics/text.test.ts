@@ -6,7 +6,7 @@ import { outcomeFamilies, versionFamilies } from './totals.ts';
 const render = (sums: Record<string, number>): string =>
   renderFamilies(outcomeFamilies(new Map([['training', sums]])));
 
-test('a family is its help, its type and its points; labels are escaped', () => {
+test('a family has help, type and points with escaped labels', () => {
   const text = renderFamilies([
     family(OUTCOME_METRICS.versionTurns, [
       { labels: { kind: 'training', version: 'a"b\\c\nd' }, value: 3.5 },
@@ -42,7 +42,7 @@ test('histograms become cumulative, with +Inf equal to the count', () => {
   ]);
 });
 
-test('what is known beforehand stands at zero from the start; what nobody foresaw is exposed too', () => {
+test('known label values are exposed at zero, other counted values too', () => {
   expect(render({})).toContain('swefarm_rollouts_total{kind="validation",outcome="failed"} 0\n');
   expect(render({})).toContain(
     'swefarm_rollouts_failed_total{kind="training",stage="policy",class="policy_slow"} 0\n',
@@ -53,7 +53,7 @@ test('what is known beforehand stands at zero from the start; what nobody foresa
   expect(counted).toContain('swefarm_attempts_total{kind="training",class="lost"} 4\n');
 });
 
-test('each dataset family has all its ends from the start, and one that nobody foresaw when it is counted', () => {
+test('known dataset families have all ends at zero, others when they are counted', () => {
   const text = render({ 'family:r2e-gym:resolved': 3, 'family:r2e-gym:failed': 1, 'family:moon:scored': 2 });
   const series = 'swefarm_family_rollouts_total{kind="training",family=';
   expect(text).toContain(`${series}"r2e-gym",end="resolved"} 3\n`);

@@ -1,9 +1,9 @@
-/** Renders the text that Prometheus scrapes from definitions and values: prom-client cannot expose sums that are kept in Redis. */
+/** Renders Prometheus text from definitions and values, because prom-client cannot expose sums of Redis. */
 import type { LabelOf, MetricDefinition, Point } from './definition.ts';
 
 export type Family = { readonly definition: MetricDefinition; readonly points: readonly Point[] };
 
-/** Ties points to their definition, so that a point with a missing or unknown label does not compile. */
+/** Types the points by their definition, so that wrong labels do not compile. */
 export const family = <const D extends MetricDefinition>(
   definition: D,
   points: readonly Point<LabelOf<D>>[],

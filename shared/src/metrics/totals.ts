@@ -1,4 +1,4 @@
-/** Makes the metric families that the gateway exposes from the sums that `commit` keeps in Redis (names: redis/counters.ts). */
+/** Makes metric families from the sums of `commit` in Redis (names: redis/counters.ts). */
 import { FAILURE_CLASSES, FAILURES } from '../failures/failure.ts';
 import { DatasetFamily } from '../records/instance.ts';
 import { RunRecord } from '../records/job.ts';
@@ -9,7 +9,7 @@ import type { Point } from './definition.ts';
 import { FAMILY_ENDS, OUTCOME_METRICS as M, ROLLOUT_BUCKETS, TURN_BUCKETS } from './outcomes.ts';
 import { type Family, family } from './text.ts';
 
-/** Sums by counter name; an absent one is zero. */
+/** Sums by counter; an absent counter is zero. */
 export type Sums = Readonly<Record<string, number>>;
 /** Sums by kind of run. */
 export type Totals = ReadonlyMap<string, Sums>;
@@ -19,15 +19,14 @@ export type VersionTotals = ReadonlyMap<string, ReadonlyMap<string, Sums>>;
 const KINDS = RunRecord.shape.kind.unwrap().options;
 const STAGES = Object.keys(Seconds.shape).filter((stage) => stage !== 'total');
 const TRUST = RewardFacts.shape.trust.options;
-/** How an attempt can end, besides a class of failure. */
 const ATTEMPT_ENDS = ['done', 'drained', 'parked', ...FAILURE_CLASSES];
 
-/** Known label values are exposed from the start, at zero, so that Prometheus sees the first count as an increase. */
+/** Exposes known label values at zero, so that Prometheus sees the first count as an increase. */
 export function outcomeFamilies(totals: Totals): Family[] {
   const of = (kind: string, counter: string): number => totals.get(kind)?.[counter] ?? 0;
   const perKind = (counter: string): Point<'kind'>[] =>
     KINDS.map((kind) => ({ labels: { kind }, value: of(kind, counter) }));
-  /** Points that add one label: its known values, and any other value that was counted. */
+  /** Points with one more label: its known values and all others that were counted. */
   const split = <L extends string>(label: L, prefix: string, known: readonly string[]) =>
     KINDS.flatMap((kind) => {
       const seen = Object.keys(totals.get(kind) ?? {}).flatMap((name) =>
@@ -82,7 +81,6 @@ export function outcomeFamilies(totals: Totals): Family[] {
   ];
 }
 
-/** Series of the models that have a price; what one has not counted yet is zero. */
 function modelPoints(
   totals: Totals,
   counter: 'cost' | 'priced' | 'priced_resolved',
@@ -94,7 +92,7 @@ function modelPoints(
   });
 }
 
-/** All ends of each dataset family, of those too that nobody foresaw; the records' schema bounds their number. */
+/** All ends of each dataset family, known or counted. */
 function familyPoints(totals: Totals): Point<'kind' | 'family' | 'end'>[] {
   return KINDS.flatMap((kind) => {
     const sums = totals.get(kind) ?? {};
@@ -108,7 +106,6 @@ function familyPoints(totals: Totals): Point<'kind' | 'family' | 'end'>[] {
   });
 }
 
-/** Series of the policy versions in the window; what a version has not counted yet is zero. */
 export function versionFamilies(versions: VersionTotals): Family[] {
   const each = [...versions].flatMap(([kind, byVersion]) =>
     [...byVersion].map(([version, sums]) => ({ labels: { kind, version }, sums })),

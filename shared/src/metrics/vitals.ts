@@ -1,25 +1,23 @@
-/** Makes the metric families that the gateway exposes from the state of queue, workers and Redis at a scrape. */
+/** Makes metric families from the state of queue, workers and Redis. */
 import type { RunRecord } from '../records/job.ts';
 import { type PolicyRecord, PolicyState } from '../records/policy.ts';
 import { LIVE_METRICS as M } from './live.ts';
 import { type Family, family } from './text.ts';
 
-/** The state of the farm at one moment, read from Redis. */
 export type Vitals = {
-  /** By class of priority. `oldest_seconds`: the oldest among those that run next; 0 when none waits. */
+  /** By class of priority. `oldest_seconds`: age of the oldest among the next jobs; 0 if none waits. */
   queue: { class: RunRecord['kind']; waiting: number; oldest_seconds: number }[];
   jobs: { active: number; delayed: number; failed: number };
-  /** Entries of result streams that a reader could not read, since the farm began. */
   unreadable_results: number;
   workers: { claiming: number; paused: number; busy: number; slots: number; lost: number };
   redis: { seconds: number; used_bytes: number; limit_bytes: number; clients: number };
   artifacts: { used_bytes: number; budget_bytes: number; artifacts: number };
   policies: Pick<PolicyRecord, 'name' | 'state'>[];
-  /** `up`: at least one worker that knows the endpoint has not set it aside. `load`: rollouts bound to it. */
+  /** `up`: at least one worker can use the endpoint. `load`: rollouts bound to it. */
   endpoints: { endpoint: string; up: boolean; load: number }[];
 };
 
-/** `vitals` null: Redis does not answer. */
+/** @param vitals null: Redis does not answer */
 export function vitalFamilies(vitals: Vitals | null): Family[] {
   const single = (value: number) => [{ labels: {}, value }];
   if (vitals === null) return [family(M.redisUp, single(0))];

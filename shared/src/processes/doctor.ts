@@ -1,16 +1,15 @@
-/** A finding of a doctor: a record for machines, one line for people. Producer and worker share it. */
-
+/** A finding of `doctor`. */
 export type Finding = {
   status: 'ok' | 'warn' | 'fail';
   subject: string;
   detail: string;
-  /** How to fix it; absent or null where nothing needs fixing, or where `detail` says it. */
+  /** How to fix the problem; absent or null if `detail` contains it. */
   remedy?: string | null;
 };
 
 const MARKS = { ok: '✓ ok  ', warn: '! warn', fail: '✗ fail' } as const;
 
-/** The line of one finding with its remedy below. `style` colours the mark, for terminals. */
+/** Renders a finding with its remedy. `style` colours the mark. */
 export function renderFinding(
   { status, subject, detail, remedy = null }: Finding,
   style: (status: Finding['status'], mark: string) => string = (_, mark) => mark,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { isProcessAlive, namespaceName, ownStartMark, processStarted, readProcessStat } from './identity.ts';
 
-test('a living owner is alive, a dead one and one with a recycled pid are not', async () => {
+test('a live process is alive, a dead one and one with a reused pid are not', async () => {
   const self = { pid: process.pid, pid_started: ownStartMark() };
   expect(isProcessAlive(self)).toBe(true);
   expect(isProcessAlive({ ...self, pid_started: '1' })).toBe(false);
@@ -17,7 +17,7 @@ test('a living owner is alive, a dead one and one with a recycled pid are not', 
   expect(isProcessAlive(owner)).toBe(false);
 });
 
-test('namespaces of two kernels, and of two pods, have two names, although their numbers are equal', () => {
+test('namespaces of different kernels or pods have different names despite equal numbers', () => {
   const names = [
     namespaceName('4026532201', 'boot-a', 'pod-a'),
     namespaceName('4026532201', 'boot-b', 'pod-a'),
@@ -29,15 +29,13 @@ test('namespaces of two kernels, and of two pods, have two names, although their
   expect(namespaceName('4026532201', 'boot-a', 'pod-a')).toBe(names[0]);
 });
 
-test('who has its own process namespace judges nobody outside by a pid, and after a restart of the host everybody does', async ({
-  skip,
-}) => {
+test('a process in another namespace is unknown, and dead after a restart of the host', async ({ skip }) => {
   skip(process.getuid?.() !== 0, 'only root makes a process namespace here');
   const source = new URL('./identity.ts', import.meta.url).pathname;
   const script = `import { isProcessAlive, ownStartMark } from ${JSON.stringify(source)};
     const outside = { pid: Number(process.argv[1]), pid_started: process.argv[2] };
     console.log(JSON.stringify([isProcessAlive(outside), ownStartMark()]));`;
-  // Process 1 inside has a pid that lives outside too.
+  // Pid 1 exists in both namespaces.
   const inside = execFileSync(
     'unshare',
     [

@@ -1,4 +1,4 @@
-/** Identifies the process behind a pid, so that a dead process, or another one that reuses the pid, is recognised from /proc alone. */
+/** Identifies processes by pid and start time from /proc, so that a reused pid is recognised. */
 import { createHash } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
 
@@ -6,11 +6,11 @@ export type ProcessStat = {
   /** The process state; `Z` is a zombie. */
   state: string;
   parent: number;
-  /** Clock ticks since boot; with the pid it identifies the process until the host restarts. */
+  /** Clock ticks since boot; unique with the pid until the host restarts. */
   started: string;
 };
 
-/** Null when there is no such process. */
+/** Returns null if there is no such process. */
 export function readProcessStat(pid: number): ProcessStat | null {
   let text: string;
   try {
@@ -20,21 +20,21 @@ export function readProcessStat(pid: number): ProcessStat | null {
     if (code === 'ENOENT' || code === 'ESRCH') return null;
     throw error;
   }
-  // The command name (field 2) may contain blanks and parentheses: count from its end.
+  // The command name (field 2) may contain blanks and parentheses.
   const [state = '', parent, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return { state, parent: Number(parent), started: rest[17] ?? '' };
 }
 
-/** When a process started; null when it does not exist or is a zombie. */
+/** Returns the start of a process; null if it does not exist or is a zombie. */
 export function processStarted(pid: number): string | null {
   const stat = readProcessStat(pid);
   return stat === null || stat.state === 'Z' ? null : stat.started;
 }
 
-/** Identifies a process to processes of other namespaces, which share an engine or a folder with it but not its pids. */
+/** Identifies a process across namespaces that share an engine or a folder. */
 export type ProcessMark = {
   pid: number;
-  /** `STARTED@NAMESPACE`; without a namespace in files that only one host reads. */
+  /** `STARTED@NAMESPACE`; without a namespace in files of one host. */
   pid_started: string;
 };
 
@@ -42,9 +42,8 @@ export type ProcessMark = {
 const FIRST_NAMESPACE = '4026531836';
 
 /**
- * The name of a process namespace that no other has, digits only. A kernel numbers its namespaces, and uses a number again when its
- * namespace has ended; and pods with kernels of their own (Kata, gVisor) that share a folder have the same numbers. So the name of every
- * namespace but the first also says which start of which kernel it belongs to, and which host name it began with.
+ * Returns a unique name of a process namespace, in digits. Kernels reuse the numbers of ended namespaces, and pods with their own
+ * kernels (Kata, gVisor) have equal numbers, so the name of every namespace but the first includes a hash of boot id and host name.
  */
 export function namespaceName(inode: string, boot: string, host: string): string {
   if (inode === FIRST_NAMESPACE) return inode;
@@ -75,15 +74,14 @@ function startMark(pid: number): string | null {
   return started === null ? null : `${started}@${pidNamespace()}`;
 }
 
-/** The `pid_started` of this process. */
+/** Returns `pid_started` of this process. */
 export const ownStartMark = (): string => startMark(process.pid) ?? '';
 
-/** Whether the process that made the mark is alive; null when this process cannot tell, because the pid belongs to another namespace. */
+/** Returns whether the process of a mark is alive; null if its pid is of another namespace. */
 export function isProcessAlive(mark: ProcessMark): boolean | null {
   const [, theirs] = mark.pid_started.split('@');
   if (theirs === undefined) return processStarted(mark.pid) === mark.pid_started;
   return theirs === pidNamespace() ? startMark(mark.pid) === mark.pid_started : null;
 }
 
-/** Changes at each start of the host. */
 export const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

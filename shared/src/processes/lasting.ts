@@ -1,7 +1,7 @@
-/** Starts a command of ours as it would start itself, without the Node in between that only reads its settings. */
+/** Starts a long-running command with its settings of Node. */
 import { COMPILED, LASTING } from '../../bin/lasting.mjs';
 
-/** The command line of a lasting command by its `bin` file, and the environment to add; a value of the caller's own wins. */
+/** Returns the command line of a `bin` file and its environment, over which the caller's variables have precedence. */
 export const lastingCommand = (bin: string): { command: string[]; environment: Record<string, string> } => ({
   command: [process.execPath, ...LASTING.flags, bin],
   environment: { ...LASTING.settings, NODE_COMPILE_CACHE: COMPILED },

@@ -34,7 +34,7 @@ test.each(['json', 'pretty'] as const)(
   },
 );
 
-test('JSON lines carry time, level and the bindings', () => {
+test('JSON lines contain time, level and bindings', () => {
   const { log, written } = lines('json');
   log.child({ rollout_id: 'r.i.0' }).info('x');
   log.debug('unseen');
@@ -43,7 +43,7 @@ test('JSON lines carry time, level and the bindings', () => {
   ]);
 });
 
-test('a secret is masked wherever it comes back: in an error of another program, escaped or encoded', () => {
+test('a secret is masked in errors of other programs, escaped or encoded', () => {
   const { log, written } = lines('json');
   const key = new Secret('sk-"live"/0123456789');
   const redis = new Secret('redis://farm:pass%20word-9@host:6379', 'redis://farm@host:6379');
@@ -64,7 +64,7 @@ test('the path of an address file or of a socket is no secret', () => {
   expect(written.join('')).not.toContain('[secret]');
 });
 
-test('what a model wrote cannot command the terminal', () => {
+test('control characters of a model do not reach the terminal', () => {
   const { log, written } = lines('pretty');
   log.warn({ said: '\u001b[2J\u009b31m' }, 'cause: \u001b]0;title\u0007 end');
   const commands = [...written.join('')].filter(

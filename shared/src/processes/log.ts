@@ -1,4 +1,4 @@
-/** Logging: pino JSON lines, or pretty on a terminal; always on stderr, because stdout belongs to results. */
+/** Logging with pino: JSON lines, or pretty on a terminal; always on stderr, because stdout has results. */
 import { createRequire } from 'node:module';
 import { type Logger, pino } from 'pino';
 import { maskSecrets } from '../security/secret.ts';
@@ -13,12 +13,11 @@ export type LogOptions = {
   readonly log_format: 'auto' | 'json' | 'pretty';
 };
 
-/** Where log lines go; a progress bar or a test passes its own. */
 export type LogSink = { write(line: string): unknown };
 
 /**
- * `Secret` values redact themselves. Their values, passwords in URLs and bearer tokens are masked in every line, whatever
- * code wrote them. Field names are those of the farm: run_id, instance_id, rollout_id, attempt, worker, node, stage.
+ * Creates a log that masks values of secrets, passwords in URLs and bearer tokens in every line. Common fields: run_id, instance_id,
+ * rollout_id, attempt, worker, node, stage.
  */
 export function createLog(
   options: LogOptions,
@@ -42,15 +41,14 @@ export function createLog(
   );
 }
 
-/** The library is loaded only where people read the log. */
+/** Loads the library only for pretty logs. */
 function prettyLines(colorize: boolean): (line: string) => string {
   const { prettyFactory } = require('pino-pretty') as typeof import('pino-pretty');
   return prettyFactory({ colorize, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' });
 }
 
-/** A log that writes nothing, the default for callers without one. */
 export const silentLog = (): Log => pino({ level: 'silent' });
 
-/** Escapes control characters of a JSON line, which a terminal would obey if they were printed raw. */
+/** Replaces control characters of a JSON line, which a terminal would interpret. */
 const harmless = (line: string): string =>
   line.replace(/\\u00(0[0-8bcef]|1[0-9a-f])/g, '\\ufffd').replace(/[\x7f-\x9f]/g, '\ufffd');

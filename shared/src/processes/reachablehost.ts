@@ -1,7 +1,7 @@
-/** Finds the host name under which other hosts reach a server of this process, which may listen on all addresses. */
+/** Finds the host name by which other hosts reach a server of this process. */
 import { hostname, networkInterfaces } from 'node:os';
 
-/** The host itself, or for 0.0.0.0 and :: this machine's first non-loopback address, else its name. */
+/** Returns the host, or for 0.0.0.0 and :: the first external address of this machine, else its name. */
 export function reachableHost(host: string): string {
   if (host !== '0.0.0.0' && host !== '::') return host;
   const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
@@ -9,6 +9,6 @@ export function reachableHost(host: string): string {
   return outside.find(({ family }) => family === 'IPv4')?.address ?? hostname();
 }
 
-/** `host:port` in the form that URLs need. */
+/** Returns `host:port` for URLs. */
 export const hostPort = (host: string, port: number): string =>
   host.includes(':') && !host.startsWith('[') ? `[${host}]:${port}` : `${host}:${port}`;

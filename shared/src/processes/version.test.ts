@@ -56,6 +56,6 @@ test.each<[string, Record<string, string>, string]>([
   expect(versionAt(root(files))).toBe(version);
 });
 
-test('this one says which it is', () => {
+test('this checkout has a version', () => {
   expect(softwareVersion()).toMatch(/^\d+\.\d+\.\d+(\+[0-9a-f]{12})?$/);
 });

@@ -1,4 +1,4 @@
-/** The version of this software, in the registry, results and artifacts, so that workers of a mixed fleet can be distinguished. */
+/** The version of this software, for the registry, results and artifacts. */
 import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,13 +8,13 @@ const COMMIT_LENGTH = 12;
 
 let known: string | null = null;
 
-/** `0.1.0+3dcab5098b53`: the version of package.json, and the commit or the bundle it was built as, where known. */
+/** Returns `0.1.0+3dcab5098b53`: the version of package.json, and the commit or bundle if known. */
 export function softwareVersion(): string {
   known ??= versionAt(ROOT);
   return known;
 }
 
-/** The version of the checkout or bundle at `root`. Never throws. */
+/** Returns the version of the checkout or bundle at `root`. Never throws. */
 export function versionAt(root: string): string {
   const own = read(join(root, 'shared/package.json')) ?? read(join(root, 'package.json'));
   const version = own === null ? null : versionIn(own);
@@ -27,12 +27,11 @@ function versionIn(text: string): string | null {
     const { version } = JSON.parse(text) as { version?: unknown };
     return typeof version === 'string' ? version : null;
   } catch {
-    // A broken package.json: the build still identifies the software.
     return null;
   }
 }
 
-/** The checked-out commit, read without running git: a worktree's `.git` is a file that names the real folder. */
+/** Reads the checked-out commit without git. The `.git` of a worktree is a file with the path of its folder. */
 function commitOf(git: string): string | null {
   const pointed = /^gitdir: (.+)/.exec(read(git) ?? '')?.[1];
   const own = pointed === undefined ? git : resolve(dirname(git), pointed);
@@ -53,7 +52,6 @@ function read(path: string): string | null {
   try {
     return readFileSync(path, 'utf8').trim();
   } catch {
-    // Absent, or not a file.
     return null;
   }
 }

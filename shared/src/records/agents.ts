@@ -1,13 +1,12 @@
-/** The agents that a run may name, and what each of them is. Others ask these facts, and compare no names. */
-
+/** The agents and their properties. Other code compares properties, not names. */
 type AgentFacts = {
-  /** It works in a container of the instance; others only give a patch to evaluate. */
+  /** Works in a container of the instance; other agents only provide a patch. */
   worksInSandbox: boolean;
-  /** Its turns are answers of the run's policy. */
+  /** Requests its turns from the run's policy. */
   asksPolicy: boolean;
-  /** Its patches come with the jobs. */
+  /** Gets its patches with the jobs. */
   needsPatches: boolean;
-  /** A run may ask for it by name; others are chosen by the route that a rollout comes in. */
+  /** A run may select the agent by name. */
   byName: boolean;
 };
 
@@ -20,7 +19,6 @@ export const AGENTS = {
 } as const satisfies Record<string, AgentFacts>;
 
 export type AgentName = keyof typeof AGENTS;
-/** Of a run that names none. */
 export const DEFAULT_AGENT: AgentName = 'mini';
 
 type Having<Fact extends keyof AgentFacts, Value extends boolean> = {
@@ -38,6 +36,6 @@ export const agentsWith = (fact: Partial<AgentFacts>): AgentName[] =>
 
 export const isSandboxAgent = (name: AgentName): name is SandboxAgent => AGENTS[name].worksInSandbox;
 
-/** Of a setting as it was given: absent is the default, and an unknown name asks nobody. */
+/** @param name setting of a run; an unknown name returns false */
 export const asksPolicy = (name: unknown = DEFAULT_AGENT): boolean =>
   AGENT_NAMES.some((known) => known === name && AGENTS[known].asksPolicy);

@@ -10,7 +10,7 @@ const run = (change: object): { ok: boolean; said: string } => {
   return { ok: read.success, said: read.error?.issues.map(({ path }) => path.join('.')).join() ?? '' };
 };
 
-/** Every number of a record with its path, as far as it has one by default. */
+/** Paths of all numbers of a default record. */
 function numbers(value: unknown, path: string[] = []): string[][] {
   if (typeof value === 'number') return [path];
   if (value === null || typeof value !== 'object') return [];
@@ -35,18 +35,18 @@ const EVERY = [
 ];
 
 test.each(EVERY.map((path) => [path.join('.'), path] as const))(
-  'a run whose %s is no number it could mean is refused by that name',
+  'a run with a wrong number %s is refused by that name',
   (name, path) => {
     for (const odd of [1e300, -1e300, Number.NaN, Number.POSITIVE_INFINITY, '7', [7], true]) {
       const refused = run(at(path, odd));
-      // `needs` may be any number: what is too new is told from what is wrong before the rest is read.
+      // `needs` may be any number, because it is read first.
       if (name === 'needs' && odd === 1e300) continue;
       expect(refused, String(odd)).toMatchObject({ ok: false, said: expect.stringContaining(name) });
     }
   },
 );
 
-test('a run has no more rollouts than a process can count through, however they are asked for', () => {
+test('the number of rollouts of a run is bounded', () => {
   const of = (instances: number) => ({ ...whole.dataset, instances });
   expect(run({ group_size: 200_000_000 })).toEqual({ ok: false, said: 'group_size' });
   expect(run({ oversample: 200_000_000 })).toEqual({ ok: false, said: 'oversample' });
@@ -56,11 +56,11 @@ test('a run has no more rollouts than a process can count through, however they 
   expect(run({ group_size: MOST.group, dataset: of(MOST.instances) }).ok).toBe(false);
 });
 
-test('no time of a run is longer than a timer of Node holds', () => {
+test('no time of a run exceeds a timer of Node', () => {
   expect(MOST.seconds * 1000).toBeLessThan(2 ** 31);
 });
 
-test('sizes and places that lie in Redis are counts, or are refused', () => {
+test('sizes of groups in Redis are counts within bounds', () => {
   expect(['0', '4', String(MOST.opened)].map(sizeOf)).toEqual([0, 4, MOST.opened]);
   for (const odd of ['200000000', '-1', '1.5', 'x', 'Infinity', null, undefined])
     expect(sizeOf(odd)).toBeNull();

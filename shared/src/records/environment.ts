@@ -1,22 +1,22 @@
-/** What the sandboxes of one instance need beyond the run's own settings: where its code lies, what is run before anybody works, what is hidden. */
+/** What the sandboxes of an instance need beyond the settings of the run. */
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
 
 const seconds = z.number().positive().max(MOST.seconds);
 const folder = z.string().regex(/^\/[^\0\n]*$/, { error: 'expected an absolute path' });
 
-/** One command of a sandbox's setup or of an evaluation: bash text, run by plain exec in the working folder. */
+/** A bash command of a sandbox's setup or of an evaluation, run by plain exec in the working folder. */
 export const Step = z.object({
-  /** Stands in errors: `check out the commit`. */
+  /** For errors: `check out the commit`. */
   name: z.string().min(1),
   script: z.string(),
-  /** The family's own harness passes over a failure of it. Otherwise a failure is the instance's fault, and never a verdict. */
+  /** Whether the family's harness ignores a failure. Otherwise a failure is a failure of the instance. */
   may_fail: z.boolean().default(false),
   timeout: seconds.default(600),
 });
 export type Step = z.infer<typeof Step>;
 
-/** A step of the setup. `roles`: the sandboxes in which it runs; the same text runs in the agent's and in the clean one. */
+/** `roles`: the sandboxes in which the step runs. */
 export const SetupStep = Step.extend({
   roles: z.array(z.enum(['agent', 'evaluation'])).default(['agent', 'evaluation']),
 });
@@ -25,21 +25,18 @@ export type SetupStep = z.infer<typeof SetupStep>;
 export const InstanceEnvironment = z.object({
   /** The repository in the image; absent: the run's `sandbox.workdir`. */
   workdir: folder.optional(),
-  /** As the run's `sandbox.activate`, in place of it; '' for none. */
+  /** Replaces the run's `sandbox.activate`; '' for none. */
   activate: z.string().optional(),
   /** Added to the image's environment, for the agent, the setup and the evaluation. */
   env: z.record(z.string(), z.string()).default({}),
   setup: z.array(SetupStep).max(MOST.setupSteps).default([]),
-  /** Files and folders that answer the task: removed from the agent's sandbox before its first command; the clean one has them. */
+  /** Files and folders that reveal the solution, removed from the agent's sandbox before its first command. */
   hidden: z.array(folder).default([]),
-  /**
-   * What the agent sees of the repository's history: `pruned` is the history of HEAD without what came later; `replaced` is one commit
-   * of the tree as the setup left it, because the history of HEAD tells the answer.
-   */
+  /** History for the agent: `pruned` is the history of HEAD; `replaced` is one commit, because the history of HEAD reveals the solution. */
   history: z.enum(['pruned', 'replaced']).default('pruned'),
   /**
-   * What the family's own harness gives a container, where that is more than the run gives. A node with less memory gives what it has,
-   * and never judges a patch whose tests were killed for memory there.
+   * Minimum resources, as in the family's harness. A node with less memory provides its own, and does not judge a patch whose tests
+   * were killed for memory.
    */
   cpus: z.number().positive().max(MOST.cpus).optional(),
   memory_bytes: z.number().int().positive().max(MOST.bytes).optional(),

@@ -1,26 +1,23 @@
-/** Ids: lower-case letters and digits, first a letter, so that they fit queue names, labels, file names and shells. */
+/** Ids of lower-case letters and digits that begin with a letter, for queue names, labels, file names and shells. */
 import { customAlphabet } from 'nanoid';
 import { SwefarmError } from '../failures/errors.ts';
 
 const letters = customAlphabet('abcdefghijklmnopqrstuvwxyz', 1);
 const tail = customAlphabet('0123456789abcdefghijklmnopqrstuvwxyz', 11);
 
-/** A fresh id of 12 characters, for runs, workers, nonces. */
+/** Returns a new id of 12 characters. */
 export const newId = (): string => letters() + tail();
 
-/** `run.instance.index`: the id of one rollout. Instance ids may contain dots, so it is read from both ends. */
+/** Returns `run.instance.index`. Instance ids may contain dots. */
 export const rolloutId = (runId: string, instanceId: string, index: number): string =>
   `${runId}.${instanceId}.${index}`;
 
-/**
- * An attempt at a rollout. Its number is for people: a Redis that lost the claim gives the same number to another attempt.
- * The nonce of its claim is its own for ever.
- */
+/** An attempt at a rollout. Only the nonce `claim` is unique: a Redis that lost a claim repeats its number. */
 export type AttemptName = { attempt: number; claim: string };
 
 export type RolloutName = { runId: string; instanceId: string; index: number };
 
-/** The reverse of {@link rolloutId}; throws `bad_rollout_id` for anything else. */
+/** Parses a rollout id. Throws SwefarmError `bad_rollout_id`. */
 export function parseRolloutId(id: string): RolloutName {
   const first = id.indexOf('.');
   const last = id.lastIndexOf('.');
@@ -31,6 +28,6 @@ export function parseRolloutId(id: string): RolloutName {
   return { runId: id.slice(0, first), instanceId: id.slice(first + 1, last), index: Number(index) };
 }
 
-/** Rollouts by their run: keys are per run, questions are often about rollouts of several. */
+/** Groups rollouts by run. */
 export const byRun = (rolloutIds: readonly string[]): Map<string, string[]> =>
   Map.groupBy(rolloutIds, (id) => parseRolloutId(id).runId);

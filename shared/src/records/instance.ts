@@ -1,4 +1,4 @@
-/** One dataset row as the whole farm sees it, whatever file it came from. */
+/** One dataset row in the farm's form. */
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
 import { InstanceEnvironment } from './environment.ts';
@@ -24,31 +24,31 @@ export const DatasetFamily = z.enum([
 ]);
 export type DatasetFamily = z.infer<typeof DatasetFamily>;
 
-/** What was found out about an instance by running it: facts of one image, one grader and one kind of network. */
+/** Findings of `swefarm health` for one image, grader and network. */
 export const InstanceHealth = z.object({
   image_digest: z.string(),
   grader: z.string(),
   network: z.enum(['none', 'egress']),
-  /** Evaluations of gold that gave a verdict; flakiness shows only in several. */
+  /** Evaluations of gold with a verdict. */
   times: z.number().int().positive(),
-  /** Gold was resolved every time. */
+  /** Gold resolved in every evaluation. */
   gold_resolves: z.boolean(),
-  /** The untouched tree was; such an instance rewards everybody. Null: it gave no verdict. */
+  /** The unchanged tree resolved, so the instance rewards every patch. Null: no verdict. */
   noop_resolves: z.boolean().nullable(),
-  /** Seconds of gold's tests, the longest. */
+  /** Longest duration of gold's tests. */
   gold_seconds: z.number(),
-  /** Tests of FAIL_TO_PASS and PASS_TO_PASS that gold passed once and failed once. */
+  /** Counted tests that gold both passed and failed. */
   flaky: z.array(z.string()),
-  /** Tests of FAIL_TO_PASS that gold leaves skipped or expected to fail; absent: nobody looked. */
+  /** Tests of FAIL_TO_PASS that are skipped or expected to fail with gold; absent: unknown. */
   unpassed: z.array(z.string()).optional(),
-  /** Gold is resolved with a network and is not without one. */
+  /** Gold resolves only with a network. */
   needs_egress: z.boolean(),
   /** ISO 8601, UTC. */
   checked_at: z.string(),
 });
 export type InstanceHealth = z.infer<typeof InstanceHealth>;
 
-/** Why nobody should learn from the instance; null when gold resolves and nothing does not. */
+/** Returns why the instance is broken; null if gold resolves and the unchanged tree does not. */
 export function brokenBecause(health: InstanceHealth): string | null {
   if (!health.gold_resolves) {
     if (health.needs_egress) return 'gold needs the network';
@@ -61,16 +61,16 @@ export function brokenBecause(health: InstanceHealth): string | null {
 
 export const Instance = z.object({
   instance_id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/),
-  /** What the agent is told in place of `instance_id`, where that tells the answer. */
+  /** Replaces `instance_id` for the agent, if that reveals the solution. */
   shown_id: z.string().optional(),
   repo: z.string(),
   base_commit: z.string(),
   problem_statement: z.string(),
   hints_text: z.string().default(''),
-  /** What the issue shows beside its text, in its order; a model gets them after the text. */
+  /** Pictures of the issue, in order; a model gets them after the text. */
   pictures: z.array(Picture).max(MOST.pictures).optional(),
   version: z.string().default(''),
-  /** The gold patch; empty when the dataset withholds it. Never shown to the agent. */
+  /** The gold patch; empty if the dataset withholds it. Hidden from the agent. */
   patch: z.string().default(''),
   test_patch: z.string().default(''),
   FAIL_TO_PASS: z.array(z.string()),
@@ -78,24 +78,23 @@ export const Instance = z.object({
   environment_setup_commit: z.string().optional(),
   created_at: z.string().optional(),
   family: DatasetFamily,
-  /** Container image, resolved by the reader (the row's own column, else the family's naming rule). */
+  /** Container image: the row's column, else the family's naming rule. */
   image: z.string(),
-  /** Rows that carry their own evaluation win over the table of test commands. */
+  /** The row's evaluation, which replaces the table of test commands. */
   eval_script: z.string().optional(),
   test_cmd: z.union([z.string(), z.array(z.string())]).optional(),
-  /** The line the eval script runs before the tests, as the table's `install`. */
+  /** Command before the tests, as `install` of the table. */
   install: z.string().optional(),
   log_parser: z.string().optional(),
   eval_type: z.enum(['pass_and_fail', 'fail_only']).optional(),
-  /** Evaluation needs the network for this instance's gold patch. */
+  /** Whether the evaluation of gold needs the network. */
   needs_egress: z.boolean().default(false),
-  /** What its sandboxes need beyond the run's settings; absent: nothing. */
   environment: InstanceEnvironment.optional(),
-  /** Its whole evaluation, made by the reader of its family; absent: planned by the columns above. */
+  /** The evaluation, made by the reader of the family; absent: planned by the columns above. */
   plan: InstancePlan.optional(),
-  /** The level that a worker must know (needs.ts); absent: 1. */
+  /** Level for workers (needs.ts); absent: 1. */
   needs: z.number().int().nonnegative().optional(),
-  /** No part of the row: what the registry of instances knew when the run was submitted. */
+  /** Findings of the registry of instances at submit; not a part of the row. */
   health: z.array(InstanceHealth).optional(),
 });
 export type Instance = z.infer<typeof Instance>;

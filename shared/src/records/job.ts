@@ -1,17 +1,15 @@
-/** What a submit writes: one run record, and per rollout a job of a few hundred bytes that refers to it. */
+/** The run record, and the small job of each rollout that refers to it. */
 import { z } from 'zod';
 import { MOST, tooMany } from './bounds.ts';
 import { Needs } from './needs.ts';
 import { AgentConfig, EvaluationConfig, PolicyConfig, RewardChoice, SandboxConfig } from './runconfig.ts';
 import { setting } from './setting.ts';
 
-/** Rollouts of one group. */
 const group = z.number().int().max(MOST.group);
 
 export const RunRecord = z
   .object({
     format: z.literal('swefarm-run-1'),
-    /** What whoever works on it must know of. */
     needs: Needs,
     run_id: z.string(),
     /** ISO 8601, UTC. */
@@ -29,14 +27,14 @@ export const RunRecord = z
       instances: z.number().int().nonnegative().max(MOST.instances),
     }),
     group_size: setting('--group-size <n>', 'rollouts per instance (default: 1)', group.positive()),
-    /** Milliseconds since the epoch; null: when all is done. */
+    /** Milliseconds since the epoch; null: no deadline. */
     deadline_at: setting(
       '--deadline <time>',
       'end the run after so long (30m, 2h, seconds) or at an ISO time, with the results that are there',
       z.number().int().min(-MOST.instantMs).max(MOST.instantMs).nullable().default(null),
       { form: 'time' },
     ),
-    /** null: all are waited for. */
+    /** null: all rollouts. */
     min_group: setting(
       '--min-group <n>',
       'usable results that are enough for a group: its other rollouts are then cancelled',
@@ -64,7 +62,7 @@ export const RunRecord = z
       'pause the run when this share of its rollouts is lost to infrastructure',
       z.number().positive().max(1).nullable().default(0.5),
     ),
-    /** Rollouts are appended while it lives, as calls come in; its groups are as large as the callers make them. */
+    /** Calls append rollouts to the run, and determine the sizes of its groups. */
     open: z.boolean().default(false),
     agent: AgentConfig,
     policy: PolicyConfig.nullable(),
@@ -96,38 +94,37 @@ export const RunRecord = z
     ),
   })
   .superRefine((run, context) => {
-    // One of them alone is refused by its own name.
+    // A single number above its bound has an issue of its own.
     const alone = [run.group_size, run.oversample, run.refills].some((count) => count > MOST.group);
     const problem = alone ? null : tooMany(run, run.dataset.instances);
     if (problem) context.addIssue({ code: 'custom', path: ['group_size'], message: problem });
   });
 export type RunRecord = z.infer<typeof RunRecord>;
 
-/** Rollouts that each group starts with; refills come on top, one for each that failed. */
+/** Returns the rollouts that each group starts with, without refills. */
 export const startedGroup = (run: Pick<RunRecord, 'group_size' | 'oversample'>): number =>
   run.group_size + run.oversample;
 
-/** Rollouts that a submitted run starts with. */
+/** Returns the rollouts that a submitted run starts with. */
 export const startedRollouts = (run: Pick<RunRecord, 'group_size' | 'oversample' | 'dataset'>): number =>
   startedGroup(run) * run.dataset.instances;
 
-/** The BullMQ payload. All else is in the run's records in Redis. */
+/** The payload in BullMQ. */
 export const RolloutJob = z.object({
-  /** What whoever works on it must know of. */
   needs: Needs.optional(),
   rollout_id: z.string(),
   run_id: z.string(),
   instance_id: z.string(),
   rollout_index: z.number().int().nonnegative().max(MOST.opened),
-  /** Patch for agent `patch`: the key of a blob among the run's records; absent otherwise. */
+  /** Reference to the patch for agent `patch`. */
   patch_ref: z.string().optional(),
-  /** For placement; absent where whoever made the job did not know it. */
+  /** For placement; absent if unknown. */
   image: z.string().optional(),
-  /** It failed once: whoever claims it next runs it, whatever its image. */
+  /** After a failure any worker may run it, whatever its image. */
   anywhere: z.boolean().optional(),
-  /** Claim of an attempt that had its time to come back for this job after an outage; it is waited for no more. */
+  /** Claim of an attempt for whose return after an outage workers no longer wait. */
   passed: z.string().optional(),
-  /** Milliseconds since the epoch at submit, for the time spent in the queue. */
+  /** Milliseconds since the epoch, for the time in the queue. */
   submitted_at: z.number(),
 });
 export type RolloutJob = z.infer<typeof RolloutJob>;

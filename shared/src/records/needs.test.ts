@@ -1,7 +1,7 @@
 /**
- * The shape of what workers are given. When this fails, a record can say something that workers of the last release do not know
- * of. If they may miss it (it changes nothing that a worker does), write the shape anew with `-u`. Otherwise raise UNDERSTOOD
- * in needs.ts, set `needs` to it where the new word is written, and then write the shape anew.
+ * The shape of the records of workers. When this test fails, a record can contain something that workers of the last release do not
+ * understand. If they may ignore it, update the shape with `-u`. Otherwise increment UNDERSTOOD in needs.ts, write that level as `needs`
+ * of the records that use it, and then update the shape.
  */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
@@ -9,7 +9,7 @@ import { Instance } from './instance.ts';
 import { RolloutJob, RunRecord } from './job.ts';
 import { needsOf, UNDERSTOOD } from './needs.ts';
 
-/** One line per field, with its words where it is one of several. */
+/** One line for each field, with the values of an enum. */
 function shapeOf(schema: unknown, path = ''): string[] {
   const { properties, anyOf, items, type, const: only, enum: words } = schema as Record<string, unknown>;
   if (properties)
@@ -22,7 +22,7 @@ function shapeOf(schema: unknown, path = ''): string[] {
   return [`${path}: ${only === undefined ? String(type ?? 'any') : `= ${String(only)}`}`];
 }
 
-test('records say what workers of this level know of, and no more', async () => {
+test('records have the shape of their level', async () => {
   const shapes = Object.entries({ RunRecord, RolloutJob, Instance }).map(([name, schema]) => {
     const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
     return `${name}\n${shapeOf(json)
@@ -32,7 +32,7 @@ test('records say what workers of this level know of, and no more', async () => 
   await expect(`level ${UNDERSTOOD}\n${shapes.join('\n')}\n`).toMatchFileSnapshot('./needs.shape.txt');
 });
 
-test('a record asks for the level that it names, and else for the first', () => {
+test('a record without a level has the first one', () => {
   expect(
     [{ needs: 2 }, { needs: 1e9 }, { needs: -1 }, { needs: '2' }, {}, null, 7, [2]].map(needsOf),
   ).toEqual([...[2, 1e9, 1, 1, 1, 1, 1, 1]]);

@@ -15,14 +15,14 @@ test.each([
 });
 
 test.each(['', '<svg xmlns="…"/>', '%PDF-1.7', 'BM....', 'RIFF....WAVE', '\x89PNG', 'GIF88a'])(
-  '%j is no picture that a model takes',
+  '%j is no supported picture',
   (head) => {
     expect(pictureTypeOf(bytes(head))).toBeNull();
   },
 );
 
-test('only chat with texts shows pictures: modes with token ids say why they do not', () => {
+test('only token mode text supports pictures', () => {
   expect(picturesRefusedBy('text')).toBeNull();
-  expect(picturesRefusedBy('token-in')).toMatch(/from text alone/);
-  expect(picturesRefusedBy('echo')).toMatch(/places that the server fills/);
+  expect(picturesRefusedBy('token-in')).toMatch(/from text only/);
+  expect(picturesRefusedBy('echo')).toMatch(/placeholders of the server/);
 });

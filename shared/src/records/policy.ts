@@ -1,7 +1,7 @@
-/** What a trainer reports of its policy: which weights it serves, where, and whether they can be asked now. */
+/** The record of a policy that a trainer sets: version, endpoints, state. */
 import { z } from 'zod';
 
-/** `updating`: new weights are on their way; `asleep`: the GPUs do something else. Nothing is sent in either. */
+/** `updating`: the weights change; `asleep`: the GPUs do other work. Workers send requests only in `serving`. */
 export const PolicyState = z.enum(['serving', 'updating', 'asleep']);
 export type PolicyState = z.infer<typeof PolicyState>;
 
@@ -9,18 +9,18 @@ export const PolicyName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected letters, digits, dot, - and _, at most 64');
 
-/** The policy that runs follow when they name none and share an endpoint with it. */
+/** The policy that runs without a policy name follow if they share an endpoint with it. */
 export const DEFAULT_POLICY = 'default';
 
-/** Versions that a record keeps, as policy_set.lua has it. */
+/** Versions in a record; also in policy_set.lua. */
 const MOST_VERSIONS = 100;
 
 export const PolicyRecord = z.object({
   name: PolicyName,
   version: z.string().nullable(),
-  /** Versions in the order in which they came, newest last; the last {@link MOST_VERSIONS}. */
+  /** The last {@link MOST_VERSIONS} versions, newest last. */
   versions: z.array(z.string()),
-  /** Empty: each run's own. */
+  /** Empty: each run uses its own. */
   endpoints: z.array(z.string()),
   state: PolicyState,
   /** Milliseconds since the epoch, by the clock of Redis. */
@@ -28,7 +28,7 @@ export const PolicyRecord = z.object({
 });
 export type PolicyRecord = z.infer<typeof PolicyRecord>;
 
-/** What one call changes; what it does not name stays. */
+/** A change; absent fields stay. */
 export const PolicyChange = z
   .strictObject({
     version: z.string().min(1).max(200).optional(),
@@ -41,19 +41,19 @@ export const PolicyChange = z
   );
 export type PolicyChange = z.infer<typeof PolicyChange>;
 
-/** One endpoint as one worker sees it. */
+/** An endpoint in the report of a worker. */
 export const EndpointView = z.object({
   url: z.string(),
   /** Rollouts of this worker that are bound to it. */
   load: z.number().int(),
-  /** Seconds until it is tried again; 0 while it is in use. */
+  /** Seconds until the worker uses the endpoint again; 0 while it does. */
   aside_seconds: z.number(),
-  /** What it did last to be set aside; null when it never was, or answered since. */
+  /** Why the worker does not use the endpoint; null if it does. */
   reason: z.string().nullable(),
 });
 export type EndpointView = z.infer<typeof EndpointView>;
 
-/** Whether a run follows what is said of a policy: it names it, or it names none, this is `default`, and the two share an endpoint or it has none of its own. */
+/** Returns whether a run follows a policy: by its name, or, for a run without a name, if the policy is `default` and shares an endpoint or has none. */
 export function followsPolicy(
   run: { name?: string | null | undefined; urls: readonly string[] },
   policy: Pick<PolicyRecord, 'name' | 'endpoints'>,
@@ -65,13 +65,11 @@ export function followsPolicy(
     policy.endpoints.length === 0 || policy.endpoints.some((endpoint) => own.includes(withoutSlash(endpoint)))
   );
 }
-/** A base URL as paths are appended to it, and as two of them are compared. */
+
+/** Normalises a base URL. */
 export const withoutSlash = (url: string): string => url.replace(/\/+$/, '');
 
-/**
- * How many versions lie between the one a rollout began with and the present one; null when that is not known. One that a full record
- * no longer has is behind by more than it keeps.
- */
+/** Returns how many versions follow `version`; null if unknown, infinity if a full record no longer contains it. */
 export function versionsBehind(
   record: Pick<PolicyRecord, 'versions'>,
   version: string | null,

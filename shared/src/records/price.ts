@@ -1,13 +1,12 @@
-/** The price of a model, and what tokens cost by it. */
 import { z } from 'zod';
 
-/** US dollars for a million tokens. */
+/** The price of a model, in US dollars for a million tokens. */
 export const Price = z.object({ prompt: z.number().nonnegative(), completion: z.number().nonnegative() });
 export type Price = z.infer<typeof Price>;
 
 const PER = 1_000_000;
 
-/** US dollars. Tokens that the endpoint had in its cache count as any others. */
+/** Returns US dollars. Cached tokens have the same price as others. */
 export const costOf = (
   { prompt, completion }: { prompt: number; completion: number },
   price: Price,

@@ -1,10 +1,9 @@
-/** What a program that reads outcomes may write: JSON in one of three forms, within bounds. */
+/** Parses the output of a dataset's program: JSON in one of three forms, within bounds. */
 import { z } from 'zod';
 import type { OutcomeSource } from './plan.ts';
 
 export type ProgramSource = Extract<OutcomeSource, { from: 'program' }>;
 
-/** Of one output. */
 const MOST_TESTS = 200_000;
 const MOST_LETTERS = 4_000;
 const STATUS_LETTERS = 40;
@@ -23,7 +22,7 @@ const FORMS: Record<ProgramSource['form'], (value: unknown) => TestPair[]> = {
   map: (value) => Object.entries(z.record(name, status).parse(value)),
   sets(value) {
     const found = z.object({ passed_tests: names, failed_tests: names, skipped_tests: names }).parse(value);
-    const all = (tests: readonly string[], word: string) => tests.map((test): TestPair => [test, word]);
+    const all = (tests: readonly string[], status: string) => tests.map((test): TestPair => [test, status]);
     return [
       ...all(found.passed_tests, 'PASS'),
       ...all(found.failed_tests, 'FAIL'),
@@ -32,7 +31,7 @@ const FORMS: Record<ProgramSource['form'], (value: unknown) => TestPair[]> = {
   },
 };
 
-/** Each test with the program's own word, in its order, or what is wrong. Statuses of `sets` are PASS, FAIL and SKIP. */
+/** Returns each test with the program's status, in order, or a problem. Statuses of `sets` are PASS, FAIL and SKIP. */
 export function parseProgramOutput(
   text: string,
   form: ProgramSource['form'],
@@ -42,7 +41,7 @@ export function parseProgramOutput(
     if (tests.length > MOST_TESTS) return { problem: `it names more than ${MOST_TESTS} tests` };
     return { tests };
   } catch (error) {
-    if (error instanceof SyntaxError) return { problem: 'it is no JSON' };
+    if (error instanceof SyntaxError) return { problem: 'it is not JSON' };
     if (error instanceof z.ZodError) return { problem: describe(error, form) };
     throw error;
   }

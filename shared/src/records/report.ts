@@ -1,4 +1,4 @@
-/** The grading of one patch: the official verdict, and beside it, never inside it, how far it can be trusted. */
+/** The report on one patch: the official verdict and, separately, its trust. */
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
 
@@ -9,7 +9,7 @@ export type TestStatus = z.infer<typeof TestStatus>;
 const Bucket = z.object({ success: z.array(z.string()), failure: z.array(z.string()) });
 
 export const PatchState = z.enum([
-  'none', // null or never taken
+  'none',
   'empty',
   'too_large', // over 10 MB
   'applied',
@@ -17,21 +17,20 @@ export const PatchState = z.enum([
 ]);
 export type PatchState = z.infer<typeof PatchState>;
 
-/** How the evaluation itself ended, before any verdict. */
 export const EvaluationEnd = z.enum([
   'not_run',
   'completed',
   'timed_out',
-  'tests_cannot_start', // the log holds no readable test outcome
-  'parser_failed', // the program of the dataset that reads the outcomes is at fault, or what the tests gave it
-  'sandbox_killed', // by its own memory or pids limit, or by what ran in it
+  'tests_cannot_start', // the log contains no readable outcome
+  'parser_failed', // the dataset's program failed, or its input is invalid
+  'sandbox_killed', // by its memory or pids limit, or by a process inside
 ]);
 export type EvaluationEnd = z.infer<typeof EvaluationEnd>;
 
-/** A number that a dataset's own grader gives; what lies outside of the bounds is refused, never cut. */
+/** The number of a dataset's grader; numbers out of bounds are refused. */
 export const Score = z.number().min(-MOST.score).max(MOST.score);
 
-/** Its parts by name, as the grader names them; they need not add up to it. */
+/** Named parts of a score, whose sum may differ from it. */
 export const RewardComponents = z
   .record(
     z.string().regex(/^[\w.:/ -]{1,64}$/, { error: 'expected at most 64 letters, digits or ._:/ -' }),
@@ -47,9 +46,9 @@ export const Report = z.object({
   instance_id: z.string(),
   patch_state: PatchState,
   evaluation: EvaluationEnd,
-  /** The official verdict, to the letter of the grader; null when there was nothing to judge, or the grader gives a score and no verdict. */
+  /** The grader's verdict; null if nothing was judged, or the grader gives only a score. */
   resolved: z.boolean().nullable(),
-  /** The number that the grader gives in place of a verdict or beside it; absent where the verdict is all. */
+  /** The grader's number, in place of a verdict or in addition; absent without one. */
   score: Score.nullable().optional(),
   reward_components: RewardComponents.optional(),
   tests_status: z
@@ -60,13 +59,13 @@ export const Report = z.object({
       PASS_TO_FAIL: Bucket,
     })
     .nullable(),
-  /** Why the grader did not read the log that was there (`no_markers`, `raises`, …); absent when it did. */
+  /** Why the grader did not read the log (`no_markers`, `raises`, …); absent if it did. */
   unreadable: z.string().optional(),
-  /** Every test the parser saw; the status is the parser's word (normally a {@link TestStatus}). */
+  /** All tests of the log with the parser's status (usually a {@link TestStatus}). */
   status_map: z.record(z.string(), z.string()).nullable(),
-  /** Tests that `status_map` leaves out, because their names are too long or too many; absent: none. The verdict counts them. */
+  /** Number of tests that `status_map` omits because of its bounds; the verdict includes them. */
   statuses_omitted: z.number().int().positive().optional(),
-  /** Command that applied the patch, as in the harness's order. */
+  /** Command that applied the patch. */
   applied_with: z.string().nullable(),
   test_exit_code: z.number().int().nullable(),
   grader: z.string(),

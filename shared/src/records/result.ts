@@ -1,4 +1,4 @@
-/** The one result of a rollout: facts of about 1 KB, never more than 4; what is long lies in the artifact. */
+/** The result of a rollout: about 1 KB, at most 4. The artifact contains the rest. */
 import { z } from 'zod';
 import { Failure } from '../failures/failure.ts';
 import { EvaluationEnd, PatchState, RewardComponents, Score } from './report.ts';
@@ -7,15 +7,15 @@ import { ExitStatus } from './trajectory.ts';
 export const Outcome = z.enum(['judged', 'failed', 'cancelled']);
 export type Outcome = z.infer<typeof Outcome>;
 
-/** Why a rollout was cancelled; stands in its result as the row of the reward table. */
+/** Why a rollout was cancelled; `reward_row` of its result. */
 export const CancelReason = z.enum(['cancelled', 'deadline', 'early_stop', 'stale', 'orphan', 'lease']);
 export type CancelReason = z.infer<typeof CancelReason>;
 
-/** Reads the values stored in Redis; a value of a newer version is read as the plainest one. */
+/** Parse stored values; unknown values of newer versions become the default. */
 export const reasonOf = (text: string): CancelReason => CancelReason.catch('cancelled').parse(text);
 export const outcomeOf = (text: string | undefined): Outcome => Outcome.catch('failed').parse(text);
 
-/** Seconds by stage. `model` and `command` are sums inside `agent`; `evaluation_start` and `tests` are inside `evaluation`. */
+/** Seconds by stage. `model` and `command` are parts of `agent`; `evaluation_start` and `tests` are parts of `evaluation`. */
 export const Seconds = z.object({
   queued: z.number(),
   image: z.number(),
@@ -25,55 +25,55 @@ export const Seconds = z.object({
   command: z.number(),
   patch: z.number(),
   evaluation: z.number(),
-  /** Until the clean container was there. */
+  /** Start of the clean container. */
   evaluation_start: z.number().optional(),
-  /** The eval script. */
+  /** Run of the eval script. */
   tests: z.number().optional(),
   total: z.number(),
 });
 export type Seconds = z.infer<typeof Seconds>;
 
-/** What the reward is computed from, and all it is computed from. */
+/** The only input of the reward. */
 export const RewardFacts = z.object({
   exit_status: ExitStatus.nullable(),
   patch_state: PatchState,
-  /** Who made the patch: taken from the tree by the worker, printed by the agent, or given with the job. */
+  /** Origin of the patch: tree, output of the agent, or job. */
   patch_origin: z.enum(['tree', 'submission', 'given']),
   evaluation: EvaluationEnd,
   resolved: z.boolean().nullable(),
-  /** As in the report: absent or null where the grader gives a verdict alone. */
+  /** Absent or null if the grader gives only a verdict. */
   score: Score.nullable().optional(),
   reward_components: RewardComponents.optional(),
   trust: z.enum(['clean', 'suspicious', 'forged']),
-  /** At least one answer was cut by the token limit, and the last one was. */
+  /** Whether the token limit cut the last answer. */
   cut_by_token_limit: z.boolean(),
-  /** Share of the agent's time spent waiting for the policy, 0 to 1. */
+  /** Share (0 to 1) of the agent's time spent waiting for the policy. */
   policy_share: z.number(),
   /**
-   * Tokens a second that it heard, as a share of the median of the run's other rollouts on its worker; 0: it heard none. Null: not known;
-   * absent in imported results.
+   * Received tokens a second, divided by the median of the run's other rollouts on the worker; 0: no token. Null: unknown; absent in
+   * imported results.
    */
   policy_pace: z.number().nullable().optional(),
-  /** The run is for training: of kind `training`, or its token ids are required. Absent as above. */
+  /** Whether the run is of kind `training` or requires token ids; absent in imported results. */
   training: z.boolean().optional(),
-  /** The agent's sandbox was killed by its own limit, or broken by the agent. */
+  /** Whether the agent's sandbox was killed by its limit, or broken by the agent. */
   sandbox_killed: z.boolean(),
-  /** What the instance registry knows of gold: resolves here, and in which share of the time limit; null: unknown. */
+  /** Findings of the instance registry: whether gold resolves, and its share of the time limit; null: unknown. */
   gold_healthy: z.boolean().nullable(),
   gold_time_share: z.number().nullable(),
   /**
-   * Whether the tests start under these conditions, by a control evaluation or by another rollout: false where they start neither on
-   * the untouched tree nor with gold, null where that of gold cannot be known. Absent: nothing was asked.
+   * Whether the tests start, by a control evaluation or another rollout: false if they start neither on the unchanged tree nor with
+   * gold, null if unknown for gold. Absent: not examined.
    */
   tests_start: z.boolean().nullable().optional(),
-  /** Share of the time limit that gold's tests need, or else those of the untouched tree; absent and null as above. */
+  /** Share of the time limit for the tests of gold, else of the unchanged tree; null and absent as `tests_start`. */
   control_time_share: z.number().nullable().optional(),
-  /** Evaluation was switched off for the run, or ran on the `host` dry run without leave to reward. */
+  /** Whether evaluation is off for the run, or the runtime is `host` without permission to reward. */
   ungraded: z.boolean(),
 });
 export type RewardFacts = z.infer<typeof RewardFacts>;
 
-/** Answers with a tool call that could not be read, and the marker that most of them begin it with. */
+/** Answers with an unreadable tool call, and the marker of most of them. */
 export const UnreadCalls = z.object({ answers: z.number().int().positive(), marker: z.string() });
 export type UnreadCalls = z.infer<typeof UnreadCalls>;
 
@@ -82,14 +82,13 @@ export const Result = z.object({
   run_id: z.string(),
   rollout_id: z.string(),
   instance_id: z.string(),
-  /** Of the instance; absent where no worker has read the instance. */
+  /** Absent if no worker read the instance. */
   family: z.string().optional(),
   rollout_index: z.number().int(),
-  /** Number of the attempt that was committed, from 1. */
+  /** Number of the committed attempt, from 1. */
   attempt: z.number().int(),
   /** The nonce of that attempt's claim; absent in imported results. */
   claim: z.string().optional(),
-  /** The software that committed it. */
   software_version: z.string().optional(),
   worker: z.string(),
   node: z.string(),
@@ -97,24 +96,23 @@ export const Result = z.object({
   outcome: Outcome,
   resolved: z.boolean().nullable(),
   reward: z.number().nullable(),
-  /** What the reward is made of, where the grader says so and the reward is its score. */
+  /** Parts of the reward, if the reward is the grader's score. */
   reward_components: RewardComponents.optional(),
-  /** Row of the reward table that decided, and the table's name and hash. */
+  /** The deciding row of the reward table, and the table's name and hash. */
   reward_row: z.string(),
   reward_table: z.string(),
   turns: z.number().int(),
   exit_status: ExitStatus.nullable(),
-  /** Absent when every call was read. */
   unread_calls: UnreadCalls.optional(),
   failure: Failure.nullable(),
   facts: RewardFacts.nullable(),
   tokens: z.object({ prompt: z.number().int(), completion: z.number().int() }),
-  /** That of the last turn; its first and last one, where turns tell: who trains on it cares for the oldest. */
+  /** Policy version of the last turn; then the first and the last of all turns, if known. */
   policy_version: z.string().nullable(),
   policy_version_first: z.string().nullable().optional(),
   policy_version_last: z.string().nullable().optional(),
   seconds: Seconds,
-  /** Locator of the artifact with trajectory, patch, report and test log; null when none was stored. */
+  /** Locator of the artifact; null without one. */
   artifact: z.string().nullable(),
   /** Milliseconds since the epoch. */
   finished_at: z.number(),

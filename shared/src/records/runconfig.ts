@@ -1,4 +1,4 @@
-/** The sections of a run's record: agent, policy, sandbox, evaluation. Each field is declared with its flag and its line of help. */
+/** Sections of a run record: agent, policy, sandbox, evaluation. Each field declares its flag and help. */
 import { z } from 'zod';
 import { AGENT_NAMES, agentsWith, DEFAULT_AGENT } from './agents.ts';
 import { MOST } from './bounds.ts';
@@ -9,7 +9,7 @@ import { Sampling } from './sampling.ts';
 import { setting } from './setting.ts';
 import { TOOL_PARSERS } from './toolparsers.ts';
 
-/** Reward rows that a run may override; see grading/src/reward/reward.ts for the table itself. */
+/** Choices for a row of the reward table (grading/src/reward/reward.ts). */
 export const RewardChoice = z.enum(['zero', 'grade', 'none']);
 export type RewardChoice = z.infer<typeof RewardChoice>;
 
@@ -89,19 +89,19 @@ export const AgentConfig = z.object({
 });
 export type AgentConfig = z.infer<typeof AgentConfig>;
 
-/** fetch refuses a URL with a user in it, and a key in a URL would be in every log. */
+/** fetch refuses a URL with a user, and logs would contain a key in a URL. */
 const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), {
   error: 'expected a URL without user and password; the key goes into SWEFARM_POLICY_API_KEY',
 });
 
-/** What of `sampling` goes to the endpoint, and what stands where it says nothing: sampling.ts. */
+/** sampling.ts describes what the endpoint gets of `sampling`. */
 export const PolicyConfig = z.object({
-  /** Empty only when the policy `name` brings its own. */
+  /** Empty only if the policy `name` has endpoints. */
   urls: setting('--policy-url <url>', 'OpenAI-compatible endpoint', z.array(EndpointUrl)),
   model: setting('--model <name>', 'name of the model at the endpoint', z.string().min(1)),
-  /** Name under which the key lies in Redis; null when the endpoint wants none. */
+  /** Name of the key in Redis; null without a key. */
   api_key_ref: z.string().nullable().default(null),
-  /** Of the model when the run began; absent: not known. The commit counts costs by it, and nothing else uses it. */
+  /** Price at the start of the run, for the costs that the commit counts; absent: unknown. */
   price: Price.exactOptional(),
   sampling: Sampling.default({}),
   extra_body: setting(
@@ -140,7 +140,7 @@ export const PolicyConfig = z.object({
     'the weights, as the trainer names them',
     z.string().nullable().default(null),
   ),
-  /** null: `default`, when the two share an endpoint. */
+  /** null: `default`, if they share an endpoint. */
   name: setting(
     '--policy-name <name>',
     'the policy whose announced versions the run follows; see swefarm policy',

@@ -7,7 +7,7 @@ import { effectiveSampling, NEUTRAL, reshapingKeys, turnSeed } from './sampling.
 const config = (over: object) => PolicyConfig.parse({ urls: ['http://a/v1'], model: 'm', ...over });
 const effective = (over: object) => effectiveSampling(config(over));
 
-test('training leaves no key to the server; elsewhere its own recommendation stands', () => {
+test('training sends all keys; other runs send only their own', () => {
   const sampling = { temperature: 0.7, top_k: 20 };
   expect(effective({ require_tokens: true })).toEqual(NEUTRAL);
   expect(effective({ require_tokens: true, sampling })).toEqual({ ...NEUTRAL, ...sampling });
@@ -15,7 +15,7 @@ test('training leaves no key to the server; elsewhere its own recommendation sta
   expect(effective({})).toEqual({});
 });
 
-test('extra_body wins, as it did before there were keys; what is no such value is not taken for one', () => {
+test('extra_body wins; its invalid values are no sampling keys', () => {
   const extra_body = { top_k: 7, temperature: 'hot', stop: 'END', max_tokens: null, other: 1 };
   expect(effective({ sampling: { top_k: 20, temperature: 0.5, max_tokens: 9 }, extra_body })).toEqual({
     temperature: 0.5,
@@ -25,7 +25,7 @@ test('extra_body wins, as it did before there were keys; what is no such value i
   });
 });
 
-test('only what changes the distribution makes raw log-probabilities wrong', () => {
+test('only keys that change the distribution are reported', () => {
   expect(
     reshapingKeys(effective({ require_tokens: true, sampling: { max_tokens: 5, seed: 1, stop: ['x'] } })),
   ).toEqual([]);

@@ -1,8 +1,6 @@
 /**
- * The sampling contract: which keys shape what a policy samples, and what of them is asked of an endpoint.
- *
- * A server fills what a request leaves out from the model's own generation_config.json, and nothing in its answer tells. So
- * training sends every key; elsewhere only what a run says is sent, and the model's own recommendation holds for the rest.
+ * Sampling keys, and which of them a request contains. A server silently takes absent keys from the model's generation_config.json, so
+ * training sends all keys. Other runs send only the keys that they set.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -10,7 +8,7 @@ import { MOST } from './bounds.ts';
 import { parseRolloutId } from './ids.ts';
 import { setting } from './setting.ts';
 
-/** Beyond it no server takes more texts, and beyond it none is longer. */
+/** Servers accept no more and no longer texts. */
 const MOST_STOPS = 64;
 const LONGEST_STOP = 1000;
 
@@ -67,7 +65,7 @@ export type Sampling = z.infer<typeof Sampling>;
 export type SamplingKey = keyof Sampling;
 export const SAMPLING_KEYS = Object.keys(Sampling.shape) as SamplingKey[];
 
-/** The policy's own distribution, changed by nothing. */
+/** The unchanged distribution of the policy. */
 export const NEUTRAL = {
   temperature: 1,
   top_p: 1,
@@ -85,8 +83,8 @@ type Config = {
 };
 
 /**
- * The one resolver: what a run samples with. Keys of `extra_body` win over those of `sampling`, as they always did; training
- * (`require_tokens`) begins from {@link NEUTRAL}, so that no key is the server's to choose.
+ * Returns the sampling keys of a run's requests. Keys of `extra_body` override those of `sampling`; training (`require_tokens`) starts
+ * from {@link NEUTRAL}.
  */
 export function effectiveSampling({ sampling, extra_body: extra, require_tokens: all }: Config): Sampling {
   const found: Record<string, unknown> = {};
@@ -97,7 +95,7 @@ export function effectiveSampling({ sampling, extra_body: extra, require_tokens:
   return all ? { ...NEUTRAL, ...found } : found;
 }
 
-/** What of `extra_body` is no sampling: the rest of the request. */
+/** Returns the fields of `extra_body` that are no sampling keys. */
 export const otherFields = (extra: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(extra).filter(
@@ -105,22 +103,22 @@ export const otherFields = (extra: Readonly<Record<string, unknown>>): Record<st
     ),
   );
 
-/** Undefined for what is no such value: it goes out as it is, and the server says what it thinks of it. */
+/** Returns undefined for an invalid value, which is sent unchanged for the server to refuse. */
 function readKey(key: string, value: unknown): unknown {
   if (value === undefined) return undefined;
   const schema = Sampling.shape[key as SamplingKey];
   return schema.safeParse(key === 'stop' && typeof value === 'string' ? [value] : value).data;
 }
 
-/** Whether log-probabilities of another distribution than the sampled one would differ from it: all but plain temperature 1. */
+/** Returns the keys that change the sampled distribution, so that raw log-probabilities differ from it. */
 export const reshapingKeys = (sampling: Sampling): SamplingKey[] =>
   (Object.keys(NEUTRAL) as (keyof typeof NEUTRAL)[]).filter(
     (key) => sampling[key] !== undefined && sampling[key] !== NEUTRAL[key],
   );
 
 /**
- * The seed of one turn, between 0 and 2^31, which every server accepts. A common seed would make all rollouts of a group equal. The
- * same instance, index and turn have the same seed in every attempt and in every run, so that the same command repeats an evaluation.
+ * Returns the seed of one turn, between 0 and 2^31, which every server accepts. It depends on instance, index and turn, not on run and
+ * attempt, so rollouts of a group differ and a repeated command repeats an evaluation.
  */
 export function turnSeed(seed: number, rolloutId: string, turn: number): number {
   const { instanceId, index } = parseRolloutId(rolloutId);

@@ -1,40 +1,39 @@
-/** A session: a rollout whose commands come from a driver outside (a trainer's own agent loop), one after the other. */
+/** A session: a rollout whose commands come one by one from a driver, such as a trainer's agent loop. */
 import { z } from 'zod';
-import { ExitStatus } from './trajectory.ts';
+import { CommandNote, ExitStatus } from './trajectory.ts';
 
-/** What the driver sends: a command, or the submission of the tree as its solution. */
 export const SessionInput = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('command'),
     command: z.string(),
-    /** Seconds it may run; null: the run's own limit, which is also the most. */
+    /** Time limit in seconds; null: the run's limit, which is also the maximum. */
     timeout: z.number().positive().nullable(),
   }),
   z.object({ kind: z.literal('submit') }),
 ]);
 export type SessionInput = z.infer<typeof SessionInput>;
 
-/** What the sandbox gave back: the observation as an agent of the farm would have seen it. */
+/** The observation, as an agent of the farm gets it. */
 export const SessionAnswer = z.object({
   seq: z.number().int().positive(),
   observation: z.string(),
   exit_code: z.number().int().nullable(),
   seconds: z.number(),
-  note: z.enum(['timed_out', 'shell_reopened', 'killed_by_limit']).nullable(),
+  note: CommandNote.nullable(),
 });
 export type SessionAnswer = z.infer<typeof SessionAnswer>;
 
-/** Why nothing more is taken: how the agent's part ended, or `lease`, `cancelled`, `failed`. */
+/** Why a session accepts no more commands. */
 export const SessionEnd = z.enum([...ExitStatus.options, 'sandbox_killed', 'lease', 'cancelled', 'failed']);
 export type SessionEnd = z.infer<typeof SessionEnd>;
 
 export const SessionState = z.object({
   session_id: z.string(),
   rollout_id: z.string(),
-  /** `waiting`: no sandbox yet. `open`: commands are taken. `grading`: none are, the result comes. `ended`: it is there. */
+  /** `waiting`: no sandbox yet. `open`: accepts commands. `grading`: no more commands, no result yet. `ended`: has a result. */
   state: z.enum(['waiting', 'open', 'grading', 'ended']),
   end: SessionEnd.nullable(),
-  /** Numbers of the last command that was posted and of the last one answered; 0: none. A submission counts as posted. */
+  /** Numbers of the last posted command (or submission) and of the last answered one; 0: none. */
   said: z.number().int(),
   answered: z.number().int(),
   lease_seconds: z.number(),

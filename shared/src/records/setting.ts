@@ -1,23 +1,22 @@
-/** What a submitter may set of a run. It is declared beside the field's schema; flag, help and configuration key follow from it. */
+/** Settings of a run, declared with the field's schema: flag, help and configuration key. */
 import { z } from 'zod';
 
 export type RunSetting = {
-  /** As the command line has it, `--step-limit <n>`; null: only a configuration file sets it. */
+  /** `--step-limit <n>`; null: set only by a configuration file. */
   flag: string | null;
-  /** One line of `--help`; it says neither choices nor default, which the schema knows. */
+  /** One line of `--help`, without choices and default, which the schema has. */
   help: string;
-  /** How a flag's text is read, where the schema does not tell: a size with unit, JSON, the content of a file, a span or an instant. */
+  /** Form of the flag's text, if the schema does not determine it: size with unit, JSON, content of a file, span or instant. */
   form?: 'size' | 'json' | 'file' | 'time';
-  /** The choices offered on the command line, when they are fewer than the schema's. */
+  /** Choices on the command line, if they are fewer than the schema's. */
   choices?: readonly string[];
-  /** What a flag without a value sets, when it is not `true` (of `--no-…`: `false`). */
+  /** Value of a flag without an argument, if it is not `true` (of `--no-…`: `false`). */
   constant?: unknown;
 };
 
-/** The settings by their schema: the walk over a record's shape finds them. */
 export const RUN_SETTINGS = z.registry<RunSetting>();
 
-/** Makes a field of the run's record one that submitters may set. */
+/** Registers a field of the run record as a setting. */
 export function setting<Schema extends z.ZodType>(
   flag: RunSetting['flag'],
   help: string,

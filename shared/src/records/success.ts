@@ -1,9 +1,8 @@
-/** What counts as a success: the one rule for reports, counters, filters and exports. */
 import type { Result } from './result.ts';
 
 /**
- * Returns whether a rollout solved its task: the harness resolves it and the reward table rewards it. A forged verdict has reward 0, and a
- * rollout that trainers mask has none: neither is a success. Returns null where the rollout has no verdict.
+ * Returns whether a rollout is a success, for reports, counters, filters and exports: resolved, with a reward above 0. Forged verdicts
+ * and masked rollouts are no successes. Returns null without a verdict.
  */
 export function successOf({
   outcome,

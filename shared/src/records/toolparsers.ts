@@ -1,4 +1,4 @@
-/** The names of the readers of tool calls, as a run's `tool_parser` has them. A new reader is a line here and one in forms.ts. */
+/** Names of parsers of tool calls. A new parser also needs a line in forms.ts. */
 export const TOOL_PARSERS = [
   'auto',
   'hermes',

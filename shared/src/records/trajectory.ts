@@ -1,6 +1,6 @@
 /**
- * Everything said in a rollout. History is append-only: nothing is truncated, summarised or rewritten.
- * Token ids are stored once: per turn only the new suffix of the prompt and what was generated.
+ * The trajectory of a rollout. Its history is append-only. Token ids are stored once: for each turn the new suffix of the prompt and the
+ * generation.
  */
 import { z } from 'zod';
 import type { Picture } from './picture.ts';
@@ -9,10 +9,10 @@ import type { Sampling } from './sampling.ts';
 export const ExitStatus = z.enum(['submitted', 'turn_limit', 'time_limit', 'context_limit', 'format_limit']);
 export type ExitStatus = z.infer<typeof ExitStatus>;
 
-/** Which limit of tokens ended a rollout: a setting of the run, or the server's own (`endpoint`). */
+/** The token limit that ended a rollout: a setting of the run, or the server's (`endpoint`). */
 export type TokenLimit = 'context_limit' | 'max_sequence_tokens' | 'max_tokens' | 'endpoint';
 
-/** A chat message as sent to, or received from, the endpoint; unknown fields of the endpoint are kept. */
+/** A chat message, with unknown fields of the endpoint. */
 export const Message = z.looseObject({
   role: z.enum(['system', 'user', 'assistant', 'tool']),
   content: z.string().nullable(),
@@ -28,50 +28,51 @@ export const Message = z.looseObject({
   tool_call_id: z.string().optional(),
   reasoning_content: z.string().optional(),
 });
-/** `pictures`: of a message that the farm made; a model is sent them as parts after the text. */
+/** `pictures`: sent to the model as parts after the text. */
 export type Message = z.infer<typeof Message> & { pictures?: readonly Picture[] };
 
 export type ExpertType = 'int8' | 'uint8' | 'int16' | 'uint16' | 'int32';
 
 /**
- * The experts that the model's router chose, one row a token: ids of `layers` x `top_k` experts. Only rows that no earlier turn has; the
- * first of them replaces what an earlier turn had there, since the last token of an answer is routed when the next prompt is read.
+ * The experts of the model's router: one row of `layers` x `top_k` ids for each new token. The first row replaces an earlier turn's
+ * last row, because the last token of an answer is routed with the next prompt.
  */
 export type TurnExperts = {
   dtype: ExpertType;
   layers: number;
   top_k: number;
-  /** The token, counted from the start of the prompt, whose row is the first. */
+  /** Position in the prompt of the first row's token. */
   start: number;
-  /** The ids' bytes, little-endian. */
+  /** Ids, little-endian. */
   rows: Int8Array;
 };
 
-/** Token ids and log-probabilities of one turn; equal lengths of the last two. */
+/** Token ids and log-probabilities of one turn; `generation` and `log_probs` have equal lengths. */
 export type TurnTokens = {
-  /** How many tokens of earlier turns (prompt and generation) this turn's prompt begins with. */
+  /** Number of earlier turns' tokens with which the prompt begins. */
   prefix_length: number;
-  /** The tokens of the prompt after that prefix. */
+  /** Tokens of the prompt after the prefix. */
   prompt_suffix: Int32Array;
   generation: Int32Array;
   log_probs: Float32Array;
-  /** Absent where the run keeps none, or the endpoint tells none. */
   routed_experts?: TurnExperts;
 };
 
-export type CommandRecord = {
-  command: string;
-  /** Null when it was killed by its time limit or the shell was lost. */
-  exit_code: number | null;
-  seconds: number;
-  output_bytes: number;
-  /** Why the observation is not simply output and exit code. */
-  note: 'timed_out' | 'shell_reopened' | 'killed_by_limit' | null;
-};
+/** Why an observation is not only output and exit code. */
+export const CommandNote = z.enum(['timed_out', 'shell_reopened', 'killed_by_limit']);
 
-/** `max_tokens`: after it was held to the room that was left; null: all that was left, by the server's own count. */
+export const CommandRecord = z.object({
+  command: z.string(),
+  exit_code: z.number().nullable().meta({ description: 'null: it was killed, or the shell was lost' }),
+  seconds: z.number(),
+  output_bytes: z.number(),
+  note: CommandNote.nullable(),
+});
+export type CommandRecord = z.infer<typeof CommandRecord>;
+
+/** `max_tokens`: limited to the remaining tokens; null: all remaining ones, by the server's count. */
 export type RequestedSampling = { max_tokens?: number | null; seed?: number };
-/** Tokens of one answer that one policy version sampled; null: not known, or it changed while they were. */
+/** Tokens that one policy version sampled; null: unknown, or the version changed meanwhile. */
 export type Span = { version: string | null; tokens: number };
 
 export type Turn = {
@@ -81,17 +82,16 @@ export type Turn = {
   model_seconds: number;
   usage: { prompt_tokens: number; completion_tokens: number } | null;
   policy_version: { start: string | null; end: string | null };
-  /** What this request alone asked for; absent where the run sets neither. */
+  /** Sampling of this request only; absent if the run sets none. */
   asked?: RequestedSampling;
-  /** The endpoint that answered, the last one where several did. */
+  /** The endpoint of the answer, or of its last part. */
   endpoint?: string;
-  /** The generation in the order it was sampled: several when it was broken off and gone on with. Absent without token ids. */
+  /** Parts of the generation in order; several after an interruption. Absent without token ids. */
   spans?: Span[];
   tokens: TurnTokens | null;
   commands: CommandRecord[];
 };
 
-/** A tool as the endpoint is told of it. */
 export type ToolDefinition = {
   type: 'function';
   function: { name: string; description: string; parameters: Record<string, unknown> };
@@ -102,15 +102,14 @@ export type Trajectory = {
   token_mode: 'echo' | 'token-in' | 'text' | null;
   model: string | null;
   endpoint: string | null;
-  /** What the policy was asked to sample with; absent: no policy was asked. */
+  /** Absent without a policy. */
   sampling?: Sampling;
-  /** What the policy was shown beside the messages; absent: no tools. */
   tools?: ToolDefinition[];
   messages: Message[];
   turns: Turn[];
   exit_status: ExitStatus | null;
-  /** Of exit status `context_limit`. */
+  /** For exit status `context_limit`. */
   limit?: TokenLimit;
-  /** Whether each prompt with token ids continued all tokens before it; absent: no turn has token ids. */
+  /** Whether each prompt continues all earlier tokens; absent without token ids. */
   contiguous?: boolean;
 };

@@ -3,7 +3,7 @@ import { aclRules, KEY_FAMILIES } from './acl.ts';
 import { keysFor } from './keys.ts';
 import { QUEUES } from './queue.ts';
 
-/** Every key there is; arguments that are not fixed become `*`. */
+/** All keys; variable arguments become `*`. */
 function allKeys(): string[] {
   const { prefix, queue, ...rest } = keysFor('{p}');
   const walk = (value: unknown): string[] => {
@@ -36,7 +36,7 @@ test('a family of another prefix or of a longer name is not covered', () => {
   expect(patterns.every((word) => /^(%R)?~a:[^*]+\*?$/.test(word))).toBe(true);
 });
 
-test('what a worker may only read is marked so, what it does not need is absent; one user for both needs no marks', () => {
+test('read-only keys of a worker are marked, unneeded ones absent; role farm has no marks', () => {
   const worker = aclRules('worker', '{p}');
   expect(worker).toContain('%R~{p}:secret:*');
   expect(worker).toContain('%R~{p}:policy:*');

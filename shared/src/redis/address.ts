@@ -1,5 +1,4 @@
-/** The address file: tells on a shared file system where the farm's Redis is now. Its leader writes it, all others read it. */
-
+/** The address file of the farm's Redis on a shared file system. The leader writes it, others read it. */
 import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
@@ -11,9 +10,9 @@ export const RedisAddress = z.object({
   port: z.number().int().min(1).max(65_535),
   username: z.string(),
   password: z.string(),
-  /** Each new leader has a higher epoch; the highest one is valid. */
+  /** Each new leader has a higher epoch. */
   epoch: z.number().int(),
-  /** For people: where it runs, and in which job. */
+  /** Node and job of the server, for messages. */
   node: z.string(),
   job: z.string().nullable(),
 });
@@ -21,12 +20,12 @@ export type RedisAddress = z.infer<typeof RedisAddress>;
 
 const SCHEME = 'file:';
 
-/** The path in `file:/path` or `file:///path`; null for any other URL. */
+/** Returns the path of `file:/path` or `file:///path`; null for other URLs. */
 export function addressPath(url: string): string | null {
   return url.startsWith(SCHEME) ? url.slice(SCHEME.length).replace(/^\/\/(?=\/)/, '') : null;
 }
 
-/** Throws UnusableError `redis_unreachable` when there is no leader, or when the file holds no address. */
+/** Throws UnusableError `redis_unreachable` if the file is missing or contains no address. */
 export async function readAddress(path: string): Promise<RedisAddress> {
   try {
     return RedisAddress.parse(JSON.parse(await readFile(path, 'utf8')));
@@ -35,20 +34,20 @@ export async function readAddress(path: string): Promise<RedisAddress> {
     throw new UnusableError(
       'redis_unreachable',
       missing
-        ? `no Redis leads this farm: ${path} does not exist; start one: swefarm redis, or sbatch slurm/workers.sh`
-        : `${path} is no address of a Redis (${errorMessage(error)}); swefarm redis writes it anew`,
+        ? `no Redis runs for this farm: ${path} does not exist; start one: swefarm redis, or sbatch slurm/workers.sh`
+        : `${path} is not an address of a Redis (${errorMessage(error)}); swefarm redis rewrites it`,
       { cause: error },
     );
   }
 }
 
-/** Replaces the file atomically, readable by its owner only: it holds the password. */
+/** Replaces the file, readable by its owner only, because it contains the password. */
 export async function writeAddress(path: string, address: RedisAddress): Promise<void> {
   await replaceFile(path, `${JSON.stringify(address, null, 1)}\n`, { mode: 0o600 });
 }
 
-/** Removes the file if it is still the one of this epoch. */
+/** Removes the file if it is of this epoch. */
 export async function removeAddress(path: string, epoch: number): Promise<void> {
-  const there = await readAddress(path).catch(() => null);
-  if (there?.epoch === epoch) await rm(path, { force: true });
+  const address = await readAddress(path).catch(() => null);
+  if (address?.epoch === epoch) await rm(path, { force: true });
 }

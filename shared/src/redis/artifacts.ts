@@ -1,4 +1,4 @@
-/** Artifacts in Redis: compressed blobs that expire, within one byte budget that a Lua script checks as it stores. */
+/** Artifacts in Redis: blobs that expire, within a byte budget. */
 import type { Redis } from 'ioredis';
 import type { ArtifactStore, StoredArtifact } from '../artifacts/store.ts';
 import { SwefarmError } from '../failures/errors.ts';
@@ -6,7 +6,6 @@ import { parseRolloutId } from '../records/ids.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 
-/** Names that are listed at once. */
 const SCAN_COUNT = 1_000;
 
 export type RedisArtifactLimits = { budgetBytes: number; ttlSeconds: number };
@@ -66,18 +65,18 @@ export function redisArtifacts(redis: Redis, keys: Keys, limits: RedisArtifactLi
   };
 }
 
-/** Null for an artifact that is not stored in Redis. */
+/** Returns null for an artifact outside of Redis. */
 export const keyOfArtifact = (keys: Keys, locator: string): string | null =>
   locator.startsWith('redis:') ? keys.artifact(nameOf(locator)) : null;
 
 function nameOf(locator: string): string {
   const name = /^redis:(.+\/[a-z][0-9a-z]*\/\d+)$/.exec(locator)?.[1];
   if (name === undefined)
-    throw new SwefarmError('bad_artifact_locator', `"${locator}" is no artifact in Redis`);
+    throw new SwefarmError('bad_artifact_locator', `"${locator}" is not the locator of an artifact in Redis`);
   return name;
 }
 
-/** Reads `rollout/claim/attempt`. */
+/** Parses `rollout/claim/attempt`. */
 function readName(name: string): Omit<StoredArtifact, 'locator'> {
   const [, rollout_id = '', claim = '', attempt] = /^(.+\.\d+)\/([a-z][0-9a-z]*)\/(\d+)$/.exec(name) ?? [];
   return { rollout_id, attempt: Number(attempt), claim };

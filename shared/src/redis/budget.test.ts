@@ -3,7 +3,7 @@ import { FAILURES, type FailureClass } from '../failures/failure.ts';
 import { decide } from './budget.ts';
 import type { JournalEntry } from './journal.ts';
 
-/** Each letter group: a class that ended, `drained`, or `crash`; the worker is named after the position unless given. */
+/** Each word is a class, `drained` or `crash`; the worker is named after the position by default. */
 function journal(
   ...ends: (FailureClass | 'drained' | 'done' | 'crash' | [string, 'crash'])[]
 ): JournalEntry[] {
@@ -25,7 +25,7 @@ function journal(
 const run = (...ends: Parameters<typeof journal>) => decide(journal(...ends), 1);
 
 describe('budgets', () => {
-  test('nothing happened yet: run at once, anywhere', () => {
+  test('the first attempt runs immediately, anywhere', () => {
     expect(run()).toEqual({ action: 'run', delayMs: 0, avoidWorkers: [], avoidNodes: [] });
   });
 
@@ -53,14 +53,14 @@ describe('budgets', () => {
     );
   });
 
-  test('a drain costs nothing, however often', () => {
+  test('drained attempts do not count', () => {
     expect(run('drained', 'drained', 'drained', 'drained')).toMatchObject({ action: 'run', delayMs: 0 });
     expect(run('image_pull', 'drained', 'image_pull', 'drained', 'drained').action).toBe('run');
   });
 });
 
 describe('crashes', () => {
-  test('three in a row on three workers park the rollout', () => {
+  test('three consecutive crashes on three workers park the rollout', () => {
     expect(run('crash', 'crash').action).toBe('run');
     expect(run('crash', 'drained', 'crash', 'crash')).toMatchObject({
       action: 'give_up',
@@ -69,12 +69,12 @@ describe('crashes', () => {
     });
   });
 
-  test('not when something else came between, or one worker saw them all', () => {
+  test('crashes that are not consecutive, or of one worker, do not park it', () => {
     expect(run('crash', 'crash', 'image_pull', 'crash').action).toBe('run');
     expect(run(['a', 'crash'], ['a', 'crash'], ['b', 'crash'], ['a', 'crash']).action).toBe('run');
   });
 
-  test('nine in all end it on a farm of one worker too', () => {
+  test('nine crashes park it also on one worker', () => {
     const crashes = (count: number) => Array.from({ length: count }, (): [string, 'crash'] => ['a', 'crash']);
     expect(run(...crashes(8)).action).toBe('run');
     expect(run(...crashes(9))).toMatchObject({ action: 'give_up', parked: true });
@@ -82,7 +82,7 @@ describe('crashes', () => {
 });
 
 describe('when and where next', () => {
-  test('delays double to a minute, spread by chance; a crash waits for nothing', () => {
+  test('delays double up to a minute, at random; a crash has no delay', () => {
     const delay = (count: number, random: number) =>
       (
         decide(journal(...Array.from({ length: count }, () => 'policy_unreachable' as const)), random) as {
@@ -94,7 +94,7 @@ describe('when and where next', () => {
     expect(run('image_pull', 'crash')).toMatchObject({ delayMs: 0 });
   });
 
-  test('only failures that belong elsewhere name workers and nodes to avoid', () => {
+  test('only failures of rule elsewhere name workers and nodes to avoid', () => {
     expect(run('image_pull')).toMatchObject({ avoidWorkers: [], avoidNodes: [] });
     expect(run('node_disk', 'crash')).toMatchObject({
       avoidWorkers: ['w0', 'w1'],

@@ -1,4 +1,4 @@
-/** Whether a rollout may be attempted once more: a pure reading of its journal against the table in failure.ts. */
+/** Decides by journal and failure table whether a rollout gets another attempt. Pure. */
 import { FAILURES, type Failure, type FailureClass } from '../failures/failure.ts';
 import type { JournalEntry } from './journal.ts';
 
@@ -6,17 +6,18 @@ export type Decision =
   | { action: 'run'; delayMs: number; avoidWorkers: string[]; avoidNodes: string[] }
   | { action: 'give_up'; failure: Failure; parked: boolean };
 
-/** Crashes in a row on as many workers that park a rollout: the instance, not the machines, is then suspected. */
+/** Consecutive crashes on different workers after which a rollout is parked. */
 const CRASHES_IN_A_ROW = FAILURES.lost.budget;
-/** Crashes in all, wherever they were: a farm of one worker must not be killed for ever by one rollout. */
+/** Total crashes after which a rollout is parked, for farms with few workers. */
 const CRASHES_IN_ALL = 9;
 const FIRST_DELAY_MS = 2_000;
 const LONGEST_DELAY_MS = 60_000;
 
 /**
- * `entries` are attempts that are over: at claim `claim.previous`, after a failed attempt those and the failed one.
- * An entry without an end is a crash; one that was drained costs nothing. `delayMs`, `avoid…`: when and where the next
- * attempt should run. `random` (0 to 1) spreads the delays of rollouts that failed together.
+ * Decides whether and where the next attempt runs.
+ *
+ * @param entries ended attempts; one without an end is a crash, a drained one does not count
+ * @param random from 0 to 1, spreads the delays of rollouts that failed together
  */
 export function decide(entries: readonly JournalEntry[], random: number = Math.random()): Decision {
   const counted = entries.filter((entry) => entry.end?.class !== 'drained' && entry.end?.class !== 'done');
@@ -36,7 +37,6 @@ export function decide(entries: readonly JournalEntry[], random: number = Math.r
   };
 }
 
-/** Only called for entries that are neither drained nor done. */
 function classOf(entry: JournalEntry): FailureClass {
   const ended = entry.end?.class;
   return ended === undefined || ended === 'drained' || ended === 'done' ? 'lost' : ended;
@@ -68,7 +68,7 @@ function giveUp(failureClass: FailureClass, entries: readonly JournalEntry[], pa
   const last = entries.findLast((entry) => classOf(entry) === failureClass);
   const message =
     failureClass === 'lost'
-      ? `the worker died with it, last ${last?.worker} on ${last?.node}`
+      ? `the worker stopped responding, last ${last?.worker} on ${last?.node}`
       : (last?.end?.cause ?? FAILURES[failureClass].meaning);
   const { stage } = FAILURES[failureClass];
   return {

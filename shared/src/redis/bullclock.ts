@@ -1,15 +1,15 @@
 /**
- * BullMQ with the clock of Redis. BullMQ takes the time from the clock of its own node, both when it delays a job and when it looks
- * for jobs that are due: a clock that is a day ahead would delay a job for a day, or end every delay at once.
+ * Makes BullMQ use the clock of Redis. BullMQ uses the clock of its node to delay jobs and to find due ones, so a wrong clock would
+ * shorten or extend delays.
  */
 import { type BackendFactory, createRedisBackend, type RedisQueueBackend } from 'bullmq';
 import type { Clock } from './clock.ts';
 
-/** The position of the time among the arguments of the commands that compare or store it. */
+/** Position of the time in the arguments of commands. */
 const TIME_AT: Readonly<Record<string, number>> = { moveToActive: 12, moveToDelayed: 12, moveToFinished: 15 };
-/** Of a reply with the next job, or with the time of the next job: the position of that time. */
+/** Position of the due time in a reply. */
 const DUE_AT = 3;
-/** How far an argument may be from the time at which it was made. */
+/** Maximum distance of the argument from the present time. */
 const MOMENT_MS = 60_000;
 
 export const byClock =

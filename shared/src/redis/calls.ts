@@ -1,6 +1,6 @@
 /**
- * Calls that a gateway holds open until their rollout is done. They are stored in Redis, so that a caller that lost its connection,
- * or whose gateway was restarted, finds its rollout again, and so that no rollout runs on without a caller.
+ * Calls that wait at a gateway for their rollouts. Redis stores them, so that a caller finds its rollout again after a broken connection
+ * or a restart of the gateway, and abandoned rollouts are cancelled.
  */
 import type { Redis } from 'ioredis';
 import { newId, parseRolloutId } from '../records/ids.ts';
@@ -10,39 +10,39 @@ import { firstSequence } from './runs.ts';
 import { loadScript } from './script.ts';
 
 export type CallRequest = {
-  /** Identifies this one request: when its answer is lost, what it took is found and given back by the nonce. */
+  /** Identifies this request, so that a call whose claim was lost can be released. */
   nonce: string;
-  /** What makes two requests the same: caller, settings and body, or caller and the id that it gave. */
+  /** Equal for requests of the same call: caller, settings and body, or caller and id. */
   fingerprint: string;
-  /** The caller gave an id: all requests with it are one call, also once it was answered. */
+  /** The caller gave an id, which finds the call also after its answer. */
   named: boolean;
-  /** How long the call waits for its caller when its gateway is gone; absent: the grace that `expired` is given. */
+  /** Grace of the call if its gateway dies; absent: that of `expired`. */
   graceMs?: number;
 };
 
 export type CallClaim =
   | { status: 'attached'; call_id: string; rollout_id: string; age_ms: number }
-  /** A gateway that may be dead holds the same call: ask again in a moment. */
+  /** The call belongs to a gateway that may be dead: try again. */
   | { status: 'wait' }
   | { status: 'none' };
 
 export type CallOpening =
   | { status: 'opened'; call_id: string; rollout_id: string }
-  /** Another request opened a call of this name first: claim it. */
+  /** Another request opened a call of this name: claim it. */
   | { status: 'taken' }
-  /** The run is not there any more. */
+  /** The run expired. */
   | { status: 'gone' };
 
 export type Calls = {
-  /** Registers a gateway at an address (`host:port`); calls of an earlier gateway there become orphans. Returns the gateway's id. */
+  /** Registers a gateway at `host:port` and returns its id; calls of an earlier gateway there become orphans. */
   enlist(address: string): Promise<string>;
-  /** Call each second. After 6 s without, its calls are orphans. */
+  /** Call it each second; after 6 s without a beat the gateway's calls are orphans. */
   beat(gateway: string): Promise<void>;
-  /** Its calls are orphans from now on. */
+  /** Makes the gateway's calls orphans. */
   retire(gateway: string): Promise<void>;
-  /** Takes up a call that lost its connection or its gateway and is still in grace; each is taken up once. */
+  /** Takes over an orphan within its grace. */
   claim(request: CallRequest, gateway: string): Promise<CallClaim>;
-  /** Opens a new call, together with the next rollout of an instance of an open run. */
+  /** Opens a call with the next rollout of an instance of an open run. */
   open(
     request: CallRequest,
     gateway: string,
@@ -50,29 +50,27 @@ export type Calls = {
     instanceId: string,
     lifeMs: number,
   ): Promise<CallOpening>;
-  /** The call's connection closed before it was answered. */
+  /** Reports that the connection closed before the answer. */
   drop(callId: string, gateway: string, graceMs: number): Promise<void>;
-  /** Releases whatever this request opened or took up: for when the reply that named the call was lost. */
+  /** Releases the call that this request opened or claimed, if the reply was lost. */
   abandon(request: CallRequest, gateway: string, graceMs: number): Promise<void>;
-  /** The call was answered. `nameLifeMs`: how long its name is remembered; 0 when it has none. */
+  /** @param nameLifeMs lifetime of the call's name after the answer; 0 without a name */
   answered(callId: string, nameLifeMs: number): Promise<void>;
-  /** Opens a new rollout for a call whose rollout failed; null when the call or the run is gone. */
+  /** Opens a new rollout for a call whose rollout failed; null if the call or the run expired. */
   retry(callId: string, failedRolloutId: string): Promise<string | null>;
   /**
-   * Calls whose grace is over: nobody can take them up again; `forget` them once their rollouts are cancelled. Calls of a dead
-   * gateway have their own grace, else `graceMs`, from when this first finds another gateway alive, and 15 minutes while it finds none.
+   * Returns calls whose grace is over; cancel their rollouts, then `forget` them. Calls of a dead gateway have their own grace, else
+   * `graceMs`, which starts when another gateway is alive, at the latest after 15 minutes.
    */
   expired(graceMs: number): Promise<{ call_id: string; rollout_id: string }[]>;
   forget(callIds: readonly string[]): Promise<void>;
-  /** Calls that are not answered yet, over all gateways. */
+  /** Unanswered calls of all gateways. */
   count(): Promise<{ held: number; orphaned: number }>;
 };
 
-/** Life time of the hash of gateways; every beat renews it. */
 const GATEWAYS_SECONDS = 30 * 24 * 3600;
-/** As in lua/call_rules.lua, plus a second because the clock is read in whole seconds. */
+/** LIFE_MS of lua/call_rules.lua, and a second, because this clock has whole seconds. */
 const LIFE_MS = 7_000;
-/** Calls that one sweep reads. */
 const SWEEP = 1000;
 
 const callScripts = (redis: Redis) => {
@@ -130,7 +128,7 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
 
 const callIdOf = ({ fingerprint, nonce }: CallRequest): string => `${fingerprint}.${nonce}`;
 
-/** The key of the calls that are like this one: its id is `fingerprint.nonce`. */
+/** Returns the key of calls with an equal fingerprint; a call id is `fingerprint.nonce`. */
 const alikeOf = (keys: Keys, callId: string): string =>
   keys.calls.alike(callId.slice(0, callId.lastIndexOf('.')));
 
@@ -208,7 +206,6 @@ async function expiredCalls(store: Store, graceMs: number): ReturnType<Calls['ex
   return found.flatMap(({ call_id, rollout_id }) => (rollout_id === null ? [] : [{ call_id, rollout_id }]));
 }
 
-/** Which gateways have stopped beating, by the clock of Redis. */
 async function countGateways({
   redis,
   keys,

@@ -1,31 +1,30 @@
-/** Cancelling: marks with a reason per run and one epoch number that workers poll, so that one GET a second covers all runs. */
+/** Cancellation: marks with a reason in each run, and one epoch number that workers poll. */
 import type { Redis } from 'ioredis';
 import { byRun, parseRolloutId } from '../records/ids.ts';
 import { type CancelReason, reasonOf } from '../records/result.ts';
 import type { Keys } from './keys.ts';
 
-/** Cancelling does nothing for a run that is gone, and keeps the reason of what is already cancelled. */
+/** Cancellation ignores expired runs, and does not change earlier reasons. */
 export type Cancel = {
   cancelRun(runId: string, reason?: CancelReason): Promise<void>;
-  /** Cancels the rollouts of one instance, also those that are opened later. */
+  /** Cancels the rollouts of one instance, including later ones. */
   cancelGroup(runId: string, instanceId: string, reason?: CancelReason): Promise<void>;
   cancelRollouts(rolloutIds: readonly string[], reason?: CancelReason): Promise<void>;
-  /** Those of the given rollouts that are cancelled, by name, with their group or with their run; and why. */
+  /** Returns the cancelled ones of these rollouts with reasons: by name, by group or by run. */
   isCancelled(rolloutIds: readonly string[]): Promise<Map<string, CancelReason>>;
-  /** Why the whole run was cancelled; null: it was not. */
+  /** Returns why the whole run was cancelled; null: it was not. */
   runCancelled(runId: string): Promise<CancelReason | null>;
-  /** Rollouts and instances of the run that were cancelled by name, some hundred at once: as many as marks, however large the run. */
+  /** Yields rollouts and instances cancelled by name, some hundred at a time. */
   markParts(runId: string): AsyncGenerator<{ rollouts: string[]; groups: string[] }>;
-  /** Grows with every cancel; ask `isCancelled` only when it changed. */
+  /** Grows with every cancellation; call `isCancelled` only after a change. */
   epoch(): Promise<number>;
 };
 
 const ALL = '*';
 
-/** The mark of a group; its blank distinguishes it from a rollout id. */
+/** Prefix of a group's mark; rollout ids contain no blank. */
 const GROUP = 'group ';
 const groupMark = (instanceId: string): string => `${GROUP}${instanceId}`;
-/** Marks read at once. */
 const SCAN_COUNT = 500;
 
 export function createCancel(redis: Redis, keys: Keys): Cancel {

@@ -1,12 +1,12 @@
-/** The time by Redis's clock, which the whole farm shares, whatever the clocks of its nodes say. */
+/** The clock of Redis, which the whole farm shares. */
 import type { Redis } from 'ioredis';
 
 export type Clock = {
-  /** Milliseconds since the epoch, as Redis last said, and by the monotonic clock since then. */
+  /** Milliseconds since the epoch, by the last time of Redis and the monotonic clock. */
   now(): number;
-  /** Asks Redis. */
+  /** Reads the time of Redis. */
   ask(): Promise<number>;
-  /** What a reply to TIME said. */
+  /** Applies a reply to TIME. */
   observe(reply: readonly [seconds: string | number, microseconds: string | number]): number;
 };
 

@@ -1,17 +1,18 @@
-/** Finds the node of a Redis Cluster that has the farm's slot: any node either has it, or names the node that does. */
+/** Finds the node of a Redis Cluster that has the farm's slot. */
 import { Redis } from 'ioredis';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
 import type { ClientOptions, Endpoint } from './endpoint.ts';
 
 const ASK_MS = 3_000;
-/** Each node names the owner outright; more hops mean nodes that disagree, as in the middle of a failover. */
+/** Each node names the owner; more hops mean a failover. */
 const MAX_HOPS = 5;
-/** The slot, then host and port; the host is empty when a node knows the address of others by the one it was asked under. */
+/** Slot, host and port; an empty host is that of the asked node. */
 const MOVED = /^MOVED \d+ (.*):(\d+)$/;
 
 /**
- * The node that takes writes for `key`, by asking the seeds one after the other.
- * Throws UnusableError `redis_unreachable` when none of them can say; other refusals (password, TLS) as they are.
+ * Returns the node that accepts writes of `key`, by requests to the seeds in order.
+ *
+ * @throws UnusableError `redis_unreachable`; other refusals (password, TLS) unchanged
  */
 export async function ownerOf(
   key: string,
@@ -32,7 +33,7 @@ export async function ownerOf(
   if (refusal !== null) throw refusal;
   throw new UnusableError(
     'redis_unreachable',
-    `no node of ${address} says who has the keys of this farm (${reasons.join('; ')}); is the cluster up, and reachable from here?`,
+    `no node of ${address} names the owner of this farm's keys (${reasons.join('; ')}); is the cluster up, and reachable from here?`,
   );
 }
 
@@ -47,10 +48,10 @@ async function hop(
     if (named === null) return at;
     at = { host: named.host || at.host, port: named.port };
   }
-  throw new Error('its nodes name one another');
+  throw new Error('its nodes redirect in a circle');
 }
 
-/** Null: the node that was asked has the key's slot itself. */
+/** Returns null if the node has the key's slot. */
 async function ask(key: string, options: ClientOptions): Promise<Endpoint | null> {
   const redis = new Redis({
     ...options,

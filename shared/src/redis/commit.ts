@@ -1,4 +1,4 @@
-/** Exactly once: the first result of a rollout id wins and is counted in the same step (lua/commit.lua). */
+/** Commits results exactly once: the first result of a rollout wins and is counted in the same step (lua/commit.lua). */
 import type { Redis } from 'ioredis';
 import { SwefarmError, withoutMiddle } from '../failures/errors.ts';
 import { MODEL_LIMIT, OTHER_MODELS, VERSION_WINDOW } from '../metrics/outcomes.ts';
@@ -12,17 +12,17 @@ import { loadScript } from './script.ts';
 
 export type CommitReply =
   | { status: 'committed'; stream_id: string }
-  /** Another attempt won. */
+  /** Another attempt committed first. */
   | { status: 'late'; attempt: number; outcome: Outcome }
-  /** Redis has lost the artifact since it was stored: nothing was written. */
+  /** Redis lost the artifact: nothing was written. */
   | { status: 'artifact_lost' }
   /** The run was removed or has expired: nothing was written. */
   | { status: 'gone' };
 
 /**
- * Of a record above 1 KB a failure message keeps 512 characters, from both ends. Safe to repeat: the winner, known by its claim, gets `committed` again.
- * Throws SwefarmError `result_too_large` beyond 4 KB and `result_invalid` for what no reader could read, before anything is
- * written: only a fault of ours can make either.
+ * Commits a result. Idempotent: the winner, known by its claim, gets `committed` again.
+ *
+ * @throws SwefarmError `result_too_large` above 4 KB, `result_invalid` for a result that readers would refuse; both are bugs
  */
 export type Commit = (run: CommitRun, result: Result) => Promise<CommitReply>;
 
@@ -35,7 +35,7 @@ const AIM_BYTES = 1024;
 const LIMIT_BYTES = 4096;
 /** Characters of a policy version that become part of a key and a label. */
 const VERSION_LENGTH = 64;
-/** Characters that are kept of a failure message: what a failed step printed is among them, and results stay small beside it. */
+/** Characters of the failure message in a large result, by attempt to shorten it. */
 const MESSAGE_LENGTHS = [512, 80];
 
 export function createCommit(redis: Redis, keys: Keys): Commit {
@@ -90,7 +90,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
     const [status, first = '', outcome, streamId = '', winner] = reply;
     if (status === 'gone' || status === 'artifact_lost') return { status };
     if (status === 'committed') return { status, stream_id: first };
-    // A command that was resent after a broken connection finds its own commit.
+    // A command sent again after a broken connection finds its own commit.
     if (Number(first) === result.attempt && winner === by) {
       return { status: 'committed', stream_id: streamId };
     }
@@ -98,21 +98,18 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
   };
 }
 
-/** Usable results that end a group; 0: it is never ended early. Of an open run nothing ends: each rollout has a caller. */
+/** Returns the usable results that end a group; 0: never. Groups of open runs never end, because each rollout has a caller. */
 const enoughOf = (run: CommitRun): number =>
   run.open ? 0 : (run.min_group ?? (run.oversample > 0 ? run.group_size : 0));
 
-/** The stream is final, so a result that no reader could parse must not get into it. */
+/** Refuses an unreadable result, because entries of the stream are final. */
 function refuseUnreadable({ rollout_id }: Result, text: string): void {
   const read = readRecord(Result, text);
   if ('value' in read) return;
-  throw new SwefarmError(
-    'result_invalid',
-    `the result of ${rollout_id} could not be read again: ${read.problem}`,
-  );
+  throw new SwefarmError('result_invalid', `unreadable result of ${rollout_id}: ${read.problem}`);
 }
 
-/** The result as it is stored in the stream: times rounded, a long failure message without its middle. */
+/** Encodes a result for the stream, with rounded numbers and, above 1 KB, a shortened failure message. */
 export function encodeResult(result: Result): string {
   let text = encode(result);
   if (Buffer.byteLength(text) <= AIM_BYTES) return text;
@@ -133,7 +130,7 @@ const encode = (result: Result): string =>
     typeof value === 'number' && !Number.isInteger(value) ? Math.round(value * 1e4) / 1e4 : value,
   );
 
-/** The entry of a committed rollout: `attempt outcome stream-id worker TAB claim`, as commit.lua writes it. */
+/** The entry of a committed rollout: `attempt outcome stream-id worker TAB claim`. */
 export type CommittedEntry = {
   attempt: number;
   outcome: Outcome;
@@ -148,5 +145,5 @@ export function parseCommitted(entry: string): CommittedEntry {
   return { attempt: Number(attempt), outcome: outcomeOf(outcome), stream_id, worker, claim };
 }
 
-/** Who committed: the end of the entry. */
+/** Returns the end of the entry, which names the committer. */
 export const signature = (worker: string, claim = ''): string => `${worker}\t${claim}`;

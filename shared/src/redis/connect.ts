@@ -1,4 +1,4 @@
-/** Connects to Redis with the patience of each role; a client finds its server again after it moved. */
+/** Connects to Redis; a client finds its server again after it moved. */
 import { Redis, type RedisOptions } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
@@ -10,27 +10,28 @@ import { type Inspection, inspectServer } from './inspect.ts';
 import { asUnusable, leadsNoMore } from './outage.ts';
 import { type Target, targetOf } from './target.ts';
 
-/** How long a worker waits at start for a Redis that comes up beside it. */
+/** Time that a worker waits at its start for Redis. */
 const WORKER_PATIENCE_SECONDS = 60;
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Errors that pass while a Redis starts, fails over, or has no room. */
+/** Temporary errors: Redis starts, fails over, or is full. */
 const PASSING: ReadonlySet<string> = new Set(['redis_unreachable', 'redis_full']);
 
-/** A first command to the server; while the server refuses it, the start waits as it does for a connection. */
+/** First commands of a connection, whose errors count as errors of the connection. */
 type Begin = (redis: Redis) => Promise<void>;
 
 export type Connection = {
   redis: Redis;
   address: string;
-  /** As it is now: a failover may have brought another server. */
+  /** Inspects the server again, which may be another one after a failover. */
   inspect: () => Promise<Inspection>;
 } & Inspection;
 
 /**
- * Connects and checks the server. A worker waits for it a minute, a producer as long as it is told; that it waits is said once.
- * Later outages a worker outlasts however long they are, while a producer's single calls fail after about a second.
- * Throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`, `redis_kind`, and `redis_unsafe` where work is entrusted.
+ * Connects and checks the server. A worker waits a minute for it, a producer `patienceSeconds`. In later outages commands of a worker
+ * wait, and those of a producer fail after about a second.
+ *
+ * @throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`, `redis_kind`, and `redis_unsafe` if `entrusts`
  */
 export async function connectRedis(
   config: CommonConfig,
@@ -46,12 +47,12 @@ export async function connectRedis(
 ): Promise<Connection> {
   const target = targetOf(config);
   const connect = async (): Promise<Connection> => {
-    let place: RedisEndpoint = target;
+    let endpoint: RedisEndpoint = target;
     try {
-      place = (await target.locate?.()) ?? target;
-      return await connectPlace(target, place, config, { role, entrusts, begin });
+      endpoint = (await target.locate?.()) ?? target;
+      return await connectEndpoint(target, endpoint, config, { role, entrusts, begin });
     } catch (error) {
-      throw asUnusable(error, place.address) ?? error;
+      throw asUnusable(error, endpoint.address) ?? error;
     }
   };
   return await retry(connect, {
@@ -60,12 +61,12 @@ export async function connectRedis(
     signal,
     isPassing: (error) => error instanceof UnusableError && PASSING.has(error.code),
     onRetry: (error, tries) => {
-      if (tries === 1) onWait(`${errorMessage(error)} Trying again for ${patienceSeconds} s.`);
+      if (tries === 1) onWait(`${errorMessage(error)} Retrying for ${patienceSeconds} s.`);
     },
   });
 }
 
-async function connectPlace(
+async function connectEndpoint(
   target: Target,
   { options, address }: RedisEndpoint,
   config: CommonConfig,
@@ -100,19 +101,18 @@ async function connectOnce(options: ClientOptions, role: FarmRole, target: Targe
     connectionName: `swefarm-${role}`,
     maxRetriesPerRequest: role === 'worker' ? null : 3,
     sentinelRetryStrategy: pauseBeforeTry,
-    // `this` are the options of the very client that asks: copies of this one, BullMQ's too, follow as well.
+    // `this` is the options of the reconnecting client, which may be a copy, such as BullMQ's.
     retryStrategy(this: ClientOptions, times: number) {
       if (established && target.locate) void follow(target.locate, this);
       return pauseBeforeTry(times);
     },
-    // The slot has moved to another node, or the node leads no more: the caller's command fails, as in an outage, and the client
-    // looks for whoever does.
+    // After a failover or a move of the slot the command fails, and the client reconnects to the leader.
     reconnectOnError: (error) =>
       leadsNoMore(error) || (target.kind === 'cluster' && /^MOVED /.test(error.message)),
   });
   let reason: unknown;
   let ofSentinel: unknown;
-  // The listeners also keep ioredis from printing; callers see their own commands fail or wait.
+  // Without listeners ioredis prints errors.
   redis.on('error', (error) => {
     reason = error;
   });
@@ -126,18 +126,18 @@ async function connectOnce(options: ClientOptions, role: FarmRole, target: Targe
     return redis;
   } catch (error) {
     redis.disconnect();
-    // The error of one Sentinel says more than the one that all of them failed.
+    // The error of one Sentinel is more specific than that of the client.
     throw ofSentinel ?? reason ?? error;
   }
 }
 
-/** Updates the options that a client reads at each connect to where the server is now; leaves them when that is unknown. */
+/** Updates the options that a client reads at each connect, if the server's location is known. */
 async function follow(locate: () => Promise<RedisEndpoint>, options: ClientOptions): Promise<void> {
-  const place = await locate().catch(() => null);
-  if (place) Object.assign(options, place.options);
+  const endpoint = await locate().catch(() => null);
+  if (endpoint) Object.assign(options, endpoint.options);
 }
 
-/** A second connection with the same options, whose errors are seen by its commands only. */
+/** Opens a second connection with the same options. */
 export function duplicateOf(redis: Redis, override: Partial<RedisOptions> = {}): Redis {
   const copy = redis.duplicate({ ...override, lazyConnect: false });
   copy.on('error', () => undefined);

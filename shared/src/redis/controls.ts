@@ -1,21 +1,20 @@
 /**
- * Evidence of whether an instance's tests start, farm-wide: what evaluations of the untouched tree, of gold and of other rollouts
- * showed under the same conditions. A worker reads it when a patch's tests did not start or timed out. All of it may be lost.
+ * Evidence of whether an instance's tests start, from evaluations of the unchanged tree, of gold and of other rollouts under equal
+ * conditions. Workers read it if the tests of a patch did not start or timed out. Redis may lose it.
  */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
 
-/** `untouched`, `gold`: a control evaluation, or one of these very patches. `sibling`: any other patch. */
+/** `untouched`, `gold`: an evaluation of these trees. `sibling`: an evaluation of any other patch. */
 export const ControlTree = z.enum(['untouched', 'gold', 'sibling']);
 export type ControlTree = z.infer<typeof ControlTree>;
 
-/** What one evaluation showed. */
 export const ControlEvidence = z.object({
-  /** The tests started, and their outcomes were read. */
+  /** Whether the tests started and their outcomes were read. */
   starts: z.boolean(),
-  /** Seconds that the tests took; the time limit where they timed out. Null: they say nothing about other patches. */
+  /** Seconds of the tests; the time limit after a timeout. Null: not comparable with other patches. */
   seconds: z.number().nullable(),
   /** Milliseconds since the epoch. */
   at: z.number(),
@@ -25,14 +24,14 @@ export type ControlEvidence = z.infer<typeof ControlEvidence>;
 export type KnownControls = Partial<Record<ControlTree, ControlEvidence>>;
 
 export type Controls = {
-  /** What is known under these conditions. Tests that did not start count for an hour, others for a week. */
+  /** Returns the evidence under these conditions. Tests that did not start count for an hour, others for a week. */
   read(conditions: string): Promise<KnownControls>;
-  /** Replaces what was known of this tree. */
+  /** Replaces the evidence of a tree. */
   note(conditions: string, tree: ControlTree, seen: Omit<ControlEvidence, 'at'>): Promise<void>;
 };
 
 const LIFE_MS = 7 * 24 * 3_600_000;
-/** One control that failed by chance must not mark its instance as broken for long. */
+/** Short, because a control can fail by chance. */
 const BROKEN_LIFE_MS = 3_600_000;
 
 export function createControls(redis: Redis, keys: Keys, clock: Clock): Controls {

@@ -1,5 +1,4 @@
-/** What one result adds to the counters of its run, its kind and its policy version: plain sums, so that Lua only adds. */
-
+/** The increments of counters by one result, for its run, its kind and its policy version. */
 import { FAILURES } from '../failures/failure.ts';
 import { type FamilyEnd, ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcomes.ts';
 import { costOf } from '../records/price.ts';
@@ -8,9 +7,8 @@ import type { PolicyConfig } from '../records/runconfig.ts';
 import { successOf } from '../records/success.ts';
 
 /**
- * Names of counters are read back by metrics/totals.ts. `…_in:<bound>` counts one bucket of a histogram, not cumulative.
- * Turns are counted over judged rollouts only: a failed one says nothing about the agent. What only Redis knows in that
- * moment (`attempt:<class>` of earlier attempts, `groups:<end>`) is added by commit.lua.
+ * Returns the increments of a result; metrics/totals.ts reads the counters. `…_in:<bound>` is one bucket of a histogram, not cumulative.
+ * Turns count judged rollouts only. commit.lua adds `attempt:<class>` of earlier attempts and `groups:<end>`.
  */
 export function countersOf(result: Result): [counter: string, increment: number][] {
   const { outcome, facts, failure } = result;
@@ -50,10 +48,7 @@ export function countersOf(result: Result): [counter: string, increment: number]
 /** Characters of a model's name that become part of a counter and a label. */
 const MODEL_LENGTH = 100;
 
-/**
- * What a result adds to the counters of its model, whose names are `COUNTER:MODEL`; null where the run has no price. Only `commit.lua` knows
- * whether the model has counters of its own.
- */
+/** Returns the increments of `COUNTER:MODEL`; null if the run has no price. `commit.lua` limits the number of models. */
 export function costsOf(
   result: Result,
   policy: Pick<PolicyConfig, 'model' | 'price'> | null,
@@ -69,14 +64,13 @@ export function costsOf(
   };
 }
 
-/** How a rollout ended, for the counts by family. */
 function endOf(result: Result): FamilyEnd {
   if (result.outcome !== 'judged') return result.outcome;
   if (result.resolved !== null) return successOf(result) ? 'resolved' : 'unresolved';
   return result.reward === null ? 'ungraded' : 'scored';
 }
 
-/** `parked`: the claim that found its rollout's crash budget used up; it ran nothing, and is not counted as a crash. */
+/** `parked`: a claim that found the crash budget exhausted; it ran nothing and is no crash. */
 function attemptEnd({ failure }: Result): string {
   if (failure === null) return 'done';
   return failure.class === 'lost' ? 'parked' : failure.class;
@@ -85,9 +79,8 @@ function attemptEnd({ failure }: Result): string {
 const bucketOf = (value: number, bounds: readonly number[]): string =>
   String(bounds.find((bound) => value <= bound) ?? '+Inf');
 
-/** Useful for a trainer: judged, with a reward. */
 export const isUsable = (result: Result): boolean => result.outcome === 'judged' && result.reward !== null;
 
-/** Lost to infrastructure in a way that another rollout in its place may escape; three dead workers are warning enough. */
+/** Returns whether another rollout may replace a failed one; not after repeated crashes of workers. */
 export const isRefillable = ({ failure }: Result): boolean =>
   failure !== null && failure.class !== 'lost' && FAILURES[failure.class].retryable;

@@ -1,4 +1,4 @@
-/** All that the farm keeps in Redis behind one object: the only door through which worker and producer reach it. */
+/** The interface of worker and producer to Redis. */
 import type { BackendFactory, ConnectionOptions, Queue, RedisQueueBackend } from 'bullmq';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { CommonConfig } from '../config/load.ts';
@@ -30,15 +30,15 @@ import type { Sessions } from './sessions.ts';
 export type FarmRole = 'worker' | 'producer';
 
 export interface Farm extends AsyncDisposable {
-  /** Stable id of this Redis and prefix, for container labels. */
+  /** Stable id of this Redis and prefix. */
   readonly id: string;
-  /** Redis address without password, for messages. */
+  /** Address without password. */
   readonly address: string;
-  /** What may make this Redis lose results (eviction, no append-only file): one line each, with a remedy. */
+  /** Settings by which this Redis may lose results (eviction, no append-only file), with remedies. */
   readonly hazards: readonly string[];
-  /** The hazards, and whatever else is questionable about this Redis. */
+  /** The hazards and other problems of this Redis. */
   readonly warnings: readonly string[];
-  /** All times that are stored in Redis, or compared with times from there, are of this clock. A worker's beats correct it. */
+  /** The clock of all times in Redis. Heartbeats of workers correct it. */
   readonly clock: Clock;
   readonly runs: Runs;
   readonly journal: Journal;
@@ -61,39 +61,39 @@ export interface Farm extends AsyncDisposable {
   readonly locks: Locks;
   readonly sessions: Sessions;
   readonly artifacts: Artifacts;
-  /** The BullMQ queue to submit to; opened at first use, closed with the farm. */
+  /** The BullMQ queue; opened at first use, closed with the farm. */
   queue(): Queue<RolloutJob>;
-  /** `connection` for a BullMQ Worker: retries for ever; closed with the farm. */
+  /** `connection` for a BullMQ Worker, with unlimited retries; closed with the farm. */
   bullConnection(): ConnectionOptions;
-  /** The backend for it, which goes by {@link clock}. */
+  /** BullMQ's backend with {@link clock}. */
   readonly bullBackend: BackendFactory<RedisQueueBackend>;
-  /** How queue, workers, Redis and artifact store stand now, for metrics. */
+  /** Returns the state of queue, workers, Redis and artifact store, for metrics. */
   vitals(): Promise<Vitals>;
-  /** Milliseconds of one round trip. */
+  /** Returns milliseconds of one round trip. */
   ping(): Promise<number>;
 }
 
 export type OpenOptions = {
   log?: Log;
   signal?: AbortSignal;
-  /** How long the start waits for a Redis that does not answer; absent: a minute for a worker, not at all for a producer. */
+  /** Time to wait for Redis at the start; default: 60 for a worker, 0 for a producer. */
   patienceSeconds?: number;
-  /** Called once, with the reason, when the start waits for Redis; absent: the reason is logged. */
+  /** Called once with the reason when the start waits; default: log it. */
   onWait?: (text: string) => void;
-  /** New work is to be given to this Redis: one that may lose it is refused (`redis_durability`). Absent: for a worker. */
+  /** Refuse a Redis that may lose results (`redis_durability`), because it gets new work; default: for a worker. */
   entrusts?: boolean;
 };
 
-/** Loads what {@link openFarm} needs, for a command that waits for its Redis meanwhile. */
+/** Loads the code of {@link openFarm} while a command waits for Redis. */
 export async function prepareFarm(): Promise<void> {
   await import('./open.ts');
 }
 
 /**
- * Connects and checks. A producer fails at the first refusal unless it is given patience; a worker waits a minute for Redis at
- * start, and outlasts every outage after that.
- * Throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`, `redis_kind`, and `redis_unsafe` where
- * work is entrusted; UsageError for a redis_url, or a file of it, that cannot be used.
+ * Connects to Redis and checks it. After the start commands of a worker wait in every outage.
+ *
+ * @throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`, `redis_kind`, and `redis_unsafe` if
+ * `entrusts`; UsageError for an invalid redis_url or its files
  */
 export async function openFarm(
   config: CommonConfig,

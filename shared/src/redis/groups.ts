@@ -1,6 +1,5 @@
 /**
- * The groups of a run while it goes on: which rollouts were opened (at submit, added, refilled by the commit), which
- * have no result yet, and whether the run is paused. Maintenance and the collector ask this.
+ * The groups of a running run: opened rollouts (at submit, added, refilled by the commit), rollouts without a result, and pauses.
  */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
@@ -14,15 +13,14 @@ import { readRun, type UnreadableRun } from './record.ts';
 import { createRolloutLists } from './rollouts.ts';
 import { loadScript } from './script.ts';
 
-/** Why a run is paused, and its counts at the time when it was last resumed. */
 export const RunPause = z.object({
-  /** One line for people; null: the run is not paused. */
+  /** Reason; null: the run is not paused. */
   reason: z.string().nullable(),
   /** Milliseconds since the epoch. */
   at: z.number(),
-  /** When the run is resumed without a person, in milliseconds since the epoch; absent: never. */
+  /** Time of the automatic resume, in milliseconds since the epoch; absent: never. */
   ends_at: z.number().optional(),
-  /** Counts when it was resumed: failures before that do not pause it again. */
+  /** Counts at the last resume; earlier failures do not pause the run again. */
   since: z
     .object({
       committed: z.number(),
@@ -36,40 +34,41 @@ export type RunPause = z.infer<typeof RunPause>;
 
 export type Groups = {
   /**
-   * Runs that may have rollouts without a result, and the time by Redis's clock in milliseconds. `unreadable`: those of them
-   * whose records this version cannot read, or must leave to a newer one.
+   * Returns runs that may have rollouts without a result, and the time of Redis in milliseconds. `unreadable`: runs whose records are
+   * damaged or of a newer version.
    */
   unfinishedRuns(): Promise<{ now: number; runs: RunRecord[]; unreadable: UnreadableRun[] }>;
   /**
-   * Every rollout of the run, group by group, refilled ones too: some hundred at once, however many there are. All that read
-   * sizes of groups throw SwefarmError `group_out_of_bounds` for what no version of ours has written.
+   * Yields all rollouts of the run by group, some hundred at a time. All methods that read sizes of groups throw SwefarmError
+   * `group_out_of_bounds` for invalid sizes.
    */
   rolloutParts(runId: string): AsyncGenerator<string[]>;
-  /** Those of them without a result; of these instances, if given. */
+  /** Yields rollouts without a result, of all or of these instances. */
   openParts(runId: string, instanceIds?: readonly string[]): AsyncGenerator<string[]>;
-  /** All of {@link rolloutParts} at once, for callers that need them all in memory. */
+  /** Returns all of {@link rolloutParts}. */
   rollouts(runId: string): Promise<string[]>;
-  /** All of {@link openParts}. */
+  /** Returns all of {@link openParts}. */
   open(runId: string): Promise<string[]>;
-  /** How many have no result. */
+  /** Returns the number of rollouts without a result. */
   left(runId: string): Promise<number>;
-  /** Those of the given rollouts of a run that were opened and have no result. */
+  /** Returns those of these rollouts that are opened and have no result. */
   stillOpen(runId: string, rolloutIds: readonly string[]): Promise<string[]>;
-  /** Opens `count` more rollouts of an instance whose record is there; their ids. Their jobs are the caller's. */
+  /** Opens `count` more rollouts of an instance and returns their ids; the caller queues their jobs. */
   add(runId: string, instanceId: string, count: number): Promise<string[]>;
-  /** These are not to be run: an output outside of Redis has their results. Safe to repeat. */
+  /** Closes rollouts whose results are in an output outside of Redis. Idempotent. */
   markDoneElsewhere(rolloutIds: readonly string[]): Promise<void>;
-  /** The reverse, for rollouts that are to be run after all. */
+  /** Reverses {@link markDoneElsewhere}. */
   reopen(rolloutIds: readonly string[]): Promise<void>;
-  /** Takes the run off the list of unfinished ones; false when something of it is open. */
+  /** Removes the run from the unfinished ones; false if a rollout is open. */
   retire(runId: string): Promise<boolean>;
   /**
-   * Nothing more of the run is claimed until {@link resume}; false when it was already paused, or is gone. `known`: what
-   * {@link paused} returned when the run was judged; also false when somebody has resumed it since. `lastsMs`: after this the run is
-   * due to be resumed; absent: a person resumes it.
+   * Stops claims of the run until {@link resume}. Returns false if it is paused, expired, or was resumed since `known`, the earlier
+   * result of {@link paused}.
+   *
+   * @param lastsMs time until the automatic resume; absent: a user resumes the run
    */
   pause(runId: string, reason: string, known?: RunPause | null, lastsMs?: number): Promise<boolean>;
-  /** `since`: the counts of the run now. */
+  /** @param since present counts of the run */
   resume(runId: string, since: RunPause['since']): Promise<void>;
   paused(runId: string): Promise<RunPause | null>;
 };
@@ -93,7 +92,7 @@ export function createGroups(redis: Redis, keys: Keys, clock: Clock): Groups {
     ...lists,
     rollouts: async (runId) => (await Array.fromAsync(lists.rolloutParts(runId))).flat(),
     open: async (runId) => (await Array.fromAsync(lists.openParts(runId))).flat(),
-    unfinishedRuns: () => readUnfinished(store),
+    unfinishedRuns: () => readUnfinished(store, clock),
     add: (runId, instanceId, count) => addRollouts(store, runId, instanceId, count),
     markDoneElsewhere: (rolloutIds) => markDone(store, 'close', rolloutIds),
     reopen: (rolloutIds) => markDone(store, 'open', rolloutIds),
@@ -116,9 +115,8 @@ export function createGroups(redis: Redis, keys: Keys, clock: Clock): Groups {
   };
 }
 
-async function readUnfinished({ redis, keys }: Store): ReturnType<Groups['unfinishedRuns']> {
-  const [ids, [seconds, microseconds]] = await Promise.all([redis.smembers(keys.unfinished), redis.time()]);
-  const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+async function readUnfinished({ redis, keys }: Store, clock: Clock): ReturnType<Groups['unfinishedRuns']> {
+  const [ids, now] = await Promise.all([redis.smembers(keys.unfinished), clock.ask()]);
   if (ids.length === 0) return { now, runs: [], unreadable: [] };
   const texts = await redis.mget(ids.map((id) => keys.run(id).record));
   const gone = ids.filter((_, index) => texts[index] === null);

@@ -1,13 +1,12 @@
-/** Checks a Redis, by its own report, before the farm relies on it: version, role, eviction, persistence. */
+/** Checks version, role, eviction and persistence of a Redis by INFO. */
 import type { Redis } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
 import type { Target } from './target.ts';
 
 export type Inspection = {
-  /** What may lose results, one line each with the remedy: refused where work is entrusted, unless redis_durability allows it. */
+  /** Settings that may lose results, with remedies. */
   hazards: string[];
-  /** Whatever else is questionable. */
   warnings: string[];
 };
 
@@ -15,7 +14,7 @@ type Info = ReadonlyMap<string, string>;
 
 const MIN_VERSION = [6, 2] as const;
 
-/** Throws UnusableError `redis_version`, `redis_kind`; `redis_unreachable` for a replica, which a failover may be about to promote. */
+/** Throws UnusableError `redis_version`, `redis_kind`; `redis_unreachable` for a replica, which may become the master. */
 export async function inspectServer(
   redis: Redis,
   { kind, address }: Pick<Target, 'kind' | 'address'>,
@@ -60,12 +59,12 @@ function refuseKind(info: Info, kind: Target['kind'], address: string): void {
     const master = `${info.get('master_host')}:${info.get('master_port')}`;
     throw new UnusableError(
       'redis_unreachable',
-      `${address} is a replica of ${master} and takes no writes: use its master, or redis+sentinel:// or redis+cluster:// to follow it`,
+      `${address} is a replica of ${master} and accepts no writes: use its master, or redis+sentinel:// or redis+cluster:// to follow it`,
     );
   }
 }
 
-/** Every key of a farm has a life time, so that `volatile-…` drops them as readily as `allkeys-…`. */
+/** Keys of a farm expire, so `volatile-…` policies evict them too. */
 function hazardsOf(info: Info, address: string): string[] {
   const hazards: string[] = [];
   const policy = info.get('maxmemory_policy') ?? 'noeviction';
@@ -86,7 +85,7 @@ function warningsOf(info: Info, address: string, artifactBytes: number): string[
   const limit = Number(info.get('maxmemory') ?? 0);
   if (limit === 0 || artifactBytes <= limit * 0.8) return [];
   return [
-    `${address}: maxmemory is ${limit} bytes, artifacts alone may take ${artifactBytes}; lower artifact_budget_bytes`,
+    `${address}: maxmemory is ${limit} bytes, but artifacts alone may take ${artifactBytes}; lower artifact_budget_bytes`,
   ];
 }
 

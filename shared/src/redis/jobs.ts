@@ -1,4 +1,4 @@
-/** Rollouts on the queue: made from the run's records alone, so that whoever finds one missing can put it there again. */
+/** Jobs of rollouts, made from the run's records, so that any process can queue a missing one. */
 import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { sizeOf } from '../records/bounds.ts';
@@ -10,25 +10,25 @@ import { refusedByRedis } from './outage.ts';
 import { priorityOf, QUEUES } from './queue.ts';
 
 export type Jobs = {
-  /** Adds jobs for these rollouts; a job that is already in the queue stays as it is. */
+  /** Adds jobs for these rollouts; existing jobs do not change. */
   enqueue(run: Pick<RunRecord, 'run_id' | 'kind'>, rolloutIds: readonly string[]): Promise<void>;
-  /** Those of the rollouts that the queue does not hold, or holds as failed, which only a bug of ours can cause. */
+  /** Returns rollouts without a job, or with a failed one, which is a bug. */
   missing(rolloutIds: readonly string[]): Promise<string[]>;
-  /** Makes jobs due that are delayed by more than `mostMs`, by a worker whose clock was wrong; returns their ids. */
+  /** Makes jobs due that are delayed by more than `mostMs`, because of a wrong clock; returns their ids. */
   hasten(mostMs: number): Promise<string[]>;
-  /** Removes jobs from the queue that no worker holds. */
+  /** Removes jobs that no worker runs. */
   drop(rolloutIds: readonly string[]): Promise<void>;
   /**
-   * Removes all jobs of a run from the queue that no worker holds, those of committed rollouts too. It finds them in the queue and not
-   * by the run's records, which may be damaged. A rollout in work ends by itself when it sees that its run is gone.
+   * Removes all jobs of a run that no worker runs. Searches the queue, because the run's records may be damaged. Running rollouts end
+   * when they find that their run is gone.
    */
   dropRun(runId: string): Promise<void>;
 };
 
 const BATCH = 500;
-/** BullMQ's scores of delayed jobs: milliseconds times this, and a counter. */
+/** BullMQ's score of a delayed job is milliseconds times this, plus a counter. */
 const DELAYED_SCALE = 4096;
-/** BullMQ's states by how it keeps them. */
+/** BullMQ's states by data type. */
 const SORTED = ['prioritized', 'delayed', 'failed', 'completed'] as const;
 const LISTED = ['wait', 'paused', 'active'] as const;
 
@@ -96,7 +96,6 @@ async function enqueueRollouts(
   for (let at = 0; at < jobs.length; at += BATCH) await queue().addBulk(jobs.slice(at, at + BATCH));
 }
 
-/** Those of one batch that the queue does not hold. */
 async function missingOf(store: Store, rolloutIds: readonly string[]): Promise<string[]> {
   const { redis, keys } = store;
   const read = redis.pipeline();
@@ -110,7 +109,7 @@ async function missingOf(store: Store, rolloutIds: readonly string[]): Promise<s
     if (finished) ended.push(id);
     else if (!timestamp) gone.push(id);
   }
-  // A job that ended in the queue without a result would hide a new one with the same id.
+  // An ended job would prevent a new one with the same id.
   await dropJobs(store, ended);
   return [...gone, ...ended];
 }
@@ -121,7 +120,7 @@ async function dropJobs({ queue }: Store, rolloutIds: readonly string[]): Promis
   }
 }
 
-/** What the queue holds of a run, in whatever state. */
+/** Yields the jobs of a run in all states. */
 async function* queuedOf({ redis, keys }: Store, runId: string): AsyncGenerator<string[]> {
   const own = (ids: readonly string[]): string[] => ids.filter((id) => id.startsWith(`${runId}.`));
   const [name] = QUEUES;
@@ -134,14 +133,14 @@ async function* queuedOf({ redis, keys }: Store, runId: string): AsyncGenerator<
     } while (cursor !== '0');
   }
   for (const state of LISTED) {
-    // From its end: removing what was read moves nothing that is still to be read.
+    // From the end, so that removals do not shift unread jobs.
     for (let end = await redis.llen(keys.queue(name, state)); end > 0; end -= BATCH) {
       yield own(await redis.lrange(keys.queue(name, state), Math.max(0, end - BATCH), end - 1));
     }
   }
 }
 
-/** Patches by instance, from their references `instance.number`. */
+/** Counts patches by instance from references `instance.number`. */
 function patchCounts(refs: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const ref of refs) {
@@ -151,7 +150,7 @@ function patchCounts(refs: readonly string[]): Map<string, number> {
   return counts;
 }
 
-/** Throws what Redis refused, which the caller repeats; BullMQ's own errors mean that the job has moved on. */
+/** Throws refusals of Redis, which the caller retries; other errors of BullMQ mean that the job's state changed. */
 function unlessRefused(error: unknown): void {
   if (refusedByRedis(error)) throw error;
 }

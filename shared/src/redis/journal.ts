@@ -1,4 +1,4 @@
-/** The journal: every attempt at a rollout, written when claimed and when it ends. What never ended is a crash. */
+/** The journal of attempts, written at claim and at end. An attempt without an end is a crash. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { FAILURE_CLASSES, FailureStage } from '../failures/failure.ts';
@@ -7,24 +7,24 @@ import { type CancelReason, type Outcome, outcomeOf, reasonOf } from '../records
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 
-/** `done`: a result was committed (by this attempt or, seen late, another). `drained`: given back, costs nothing. */
+/** `done`: this or another attempt committed a result. `drained`: handed back, does not count. */
 export const AttemptClass = z.enum(['done', 'drained', ...FAILURE_CLASSES]);
 export type AttemptClass = z.infer<typeof AttemptClass>;
 
 export const AttemptEnd = z.object({
   stage: FailureStage.nullable().catch(null),
-  /** A class of a version to come is counted by that version; here it costs nothing. */
+  /** A class of a newer version does not count. */
   class: AttemptClass.catch('drained'),
   /** One line of at most 200 characters. */
   cause: z.string().nullable(),
-  /** Where the work lies that the next attempt need not do again; absent: it starts anew. */
+  /** Locator of resumable work; absent: none. */
   kept: z.string().nullable().optional(),
 });
 export type AttemptEnd = z.infer<typeof AttemptEnd>;
 
 export const JournalEntry = z.object({
   attempt: z.number().int().positive(),
-  /** The nonce of its claim, by which alone it is known. */
+  /** The nonce of its claim, which identifies it. */
   claim: z.string(),
   worker: z.string(),
   node: z.string(),
@@ -41,46 +41,45 @@ export type Claim =
       attempt: number;
       claim: string;
       previous: JournalEntry[];
-      /** Why it was cancelled meanwhile; null: it was not. */
+      /** Why the rollout is cancelled; null: it is not. */
       cancelled: CancelReason | null;
     }
-  /** An attempt of another worker has no end yet: nothing was opened. */
+  /** An attempt of another worker has no end: nothing was opened. */
   | { status: 'held'; worker: string; claim: string }
   | { status: 'committed'; attempt: number; outcome: Outcome }
-  /** The run stands still, or its policy does: nothing was opened. */
+  /** The run or its policy is paused: nothing was opened. */
   | { status: 'paused' }
   | { status: 'gone' };
 
-/** An attempt in work, as its worker knows it. */
 export type RunningAttempt = AttemptName & { rollout_id: string };
 
 export type Journal = {
   /**
-   * Opens the next attempt, unless the rollout is committed already or its run is gone. `heed`: nor while an attempt of another
-   * worker has no end, but for the one whose claim is `over`; `onlyKept`: nor one whose agent has work left to do, unless it was cancelled.
+   * Opens the next attempt, unless the rollout is committed or its run is gone. `heed`: also refuses while an attempt of another worker
+   * has no end, except that with the claim `over`; `onlyKept`: also refuses a rollout without resumable work, unless it is cancelled.
    */
   claim(
     rolloutId: string,
     by: { worker: string; node: string },
     heed?: { over: string | null; onlyKept?: boolean },
   ): Promise<Claim>;
-  /** The first word about an attempt stands; nothing happens when its run is gone. */
+  /** Writes the end of an attempt; later ends and expired runs are ignored. */
   end(rolloutId: string, claim: string, end: AttemptEnd): Promise<void>;
   read(rolloutId: string): Promise<JournalEntry[]>;
-  /** By rollout, for those of the run that were begun more than once and have no result: few, however large the run. */
+  /** Returns the journals of uncommitted rollouts with several attempts. */
   readRetried(runId: string): Promise<Map<string, JournalEntry[]>>;
-  /** How many rollouts of the run are in work: begun, not ended, without a result. */
+  /** Returns the number of running rollouts. */
   countInWork(runId: string): Promise<number>;
   /**
-   * Says that these attempts are in work with this worker, and answers the rollouts of those that are not to go on: another
-   * attempt has claimed or committed since, or the run is gone. A claim that Redis has lost is written down again.
+   * Confirms that these attempts run, and restores claims that Redis lost. Returns the rollouts whose attempt must stop, because
+   * another one claimed or committed, or the run is gone.
    */
   hold(by: { worker: string; node: string }, running: readonly RunningAttempt[]): Promise<Set<string>>;
 };
 
 const Entries = z.array(JournalEntry);
 const CAUSE_LENGTH = 200;
-/** Journals read at once: neither Redis nor the event loop of whoever reads stands still for the rest of a large run. */
+/** Journals in one read, to limit the time of one command. */
 const SCAN_COUNT = 500;
 
 const journalScripts = (redis: Redis) => ({
@@ -108,7 +107,7 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
     async countInWork(runId) {
       return (await uncommittedJournals(store, runId, (journal) => journal.at(-1)?.ended_at === null)).size;
     },
-    hold: (by, running) => holdAttempts(store, by, running),
+    hold: (by, running) => renewAttempts(store, by, running),
   };
 }
 
@@ -140,7 +139,7 @@ async function claimRollout(
   return { status: 'claimed', attempt, claim: nonce, previous: entries.slice(0, -1), cancelled };
 }
 
-/** The journals that are `wanted`, as text, of rollouts without a result. */
+/** Returns the wanted journals of uncommitted rollouts, as text. */
 async function uncommittedJournals(
   { redis, keys }: Store,
   runId: string,
@@ -161,7 +160,7 @@ async function uncommittedJournals(
   return new Map([...found].filter((_, index) => committed[index] === null));
 }
 
-async function holdAttempts(
+async function renewAttempts(
   { keys, scripts }: Store,
   { worker, node }: { worker: string; node: string },
   running: readonly RunningAttempt[],

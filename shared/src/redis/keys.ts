@@ -1,6 +1,6 @@
 /**
- * The name of every key. The prefix is a hash tag, so that one script may use several keys on a cluster.
- * The comment of a key has three parts, type | life time | content: docs/redis-keys.md is generated from them.
+ * Names of keys. The prefix is a hash tag, so that scripts may use several keys on a cluster. Comments of keys have three parts, type |
+ * life time | content, from which docs/redis-keys.md is generated.
  */
 
 export type Keys = ReturnType<typeof keysFor>;
@@ -144,5 +144,5 @@ const callKeys = (key: Key) => ({
   openRun: (name: string) => key('calls', 'run', name),
 });
 
-/** All keys of one run, for life times and removal. */
+/** Returns all keys of a run. */
 export const allRunKeys = (keys: Keys, runId: string): string[] => Object.values(keys.run(runId));

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import { keysFor } from './keys.ts';
 import { redisKeys, redisPage } from './keytable.ts';
 
-test('docs/redis-keys.md is what the comments of the keys say (npm run docs:redis)', () => {
+test('docs/redis-keys.md is current (npm run docs:redis)', () => {
   expect(readFileSync(new URL('../../../docs/redis-keys.md', import.meta.url), 'utf8')).toBe(redisPage());
 });
 
-/** All names that a tree of keys makes; each function gets the word X for each of its parameters. */
+/** All names of a tree of keys; each parameter is X. */
 function namesOf(tree: object): string[] {
   return Object.values(tree).flatMap((value: unknown) => {
     if (typeof value === 'function') return namesOf({ made: value(...Array(value.length).fill('X')) });

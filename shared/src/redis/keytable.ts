@@ -10,10 +10,10 @@ differs. A run lives for \`--ttl\` (7 days) after its last claim or commit; \`sw
 
 type RedisKey = { name: string; type: string; life: string; content: string };
 
-/** Matches a comment and the key that it describes: the parts of the comment, and the parts of the name. */
+/** Matches a comment with its three parts, and the parts of the key's name. */
 const DECLARATION =
   /\/\*\* (.+?) \| (.+?) \| (.+?)\.? \*\/\s+\w+: (?:\((?:\w+: string,? ?)+\) => )?key\(([^)]+)\)/g;
-/** Names of parameters that mean another word on the page: `id` of a run, a session, a worker. */
+/** Words on the page for the parameter `id`, by the first part of the key. */
 const ID_OF: Record<string, string> = { run: 'RUN', session: 'SESSION', worker: 'WORKER', live: 'WORKER' };
 
 export function redisKeys(): RedisKey[] {
@@ -31,7 +31,6 @@ function nameOf(parts: readonly string[]): string {
   return words.map((word) => (word === 'ID' ? (ID_OF[words[0] ?? ''] ?? word) : word)).join(':');
 }
 
-/** The whole of docs/redis-keys.md. */
 export function redisPage(): string {
   const rows = redisKeys().map(
     ({ name, type, life, content }) => `| \`${name}\` | ${type} | ${life} | ${content} |`,

@@ -1,5 +1,4 @@
-/** A Redis of our own for machines without one: found or fetched, on loopback, with a password and an append-only file. */
-
+/** Starts a Redis on the loopback, with a password and an append-only file. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
@@ -15,19 +14,19 @@ import { sleep } from '../waiting/sleep.ts';
 import { findRedisServer } from './server.ts';
 
 export type LaunchOptions = {
-  /** Holds data, log and configuration (mode 0700); made when absent, kept after the end. */
+  /** Folder of data, log and configuration (mode 0700), which remains after the end. */
   dir: string;
-  /** What names it, for people; default state_dir. */
+  /** Setting of the folder, for error messages; default state_dir. */
   dirSetting?: string;
-  /** Where a fetched server binary is kept between runs. */
+  /** Folder of a fetched server program. */
   binDir: string;
-  /** Default: a free one. */
+  /** Default: a free port. */
   port?: number;
-  /** A further address to listen on beside the loopback. */
+  /** Another address to listen on. */
   host?: string;
-  /** The server program; default: found or fetched. */
+  /** Server program; default: found or fetched. */
   binary?: string;
-  /** Default: a fresh one for each launch. */
+  /** Default: a new password. */
   password?: string;
   /** More lines of redis.conf. */
   settings?: readonly string[];
@@ -35,41 +34,41 @@ export type LaunchOptions = {
 };
 
 export interface LaunchedRedis extends AsyncDisposable {
-  /** With its password; only for clients that we start. */
+  /** Contains the password. */
   readonly url: Secret;
   readonly port: number;
   readonly pid: number;
-  /** False once the server is gone, by itself or by us. */
   alive(): boolean;
-  /** Saves and ends; also by `await using`. */
+  /** Saves and ends the server. */
   stop(): Promise<void>;
-  /** SIGKILL, for tests of what is lost. */
+  /** Sends SIGKILL, for tests. */
   kill(): Promise<void>;
 }
 
-/** Beside the data, so that the next launch in this folder finds a server whose owner was killed. */
+/** A file in the folder, by which the next launch finds a server whose owner was killed. */
 type ServerMark = { pid: number; owner: number; port: number; password: string };
 
 const START_MS = 30_000;
 const STOP_MS = 10_000;
 
 /**
- * Starts a server, or takes over one that a killed process left running in this folder.
- * Throws SwefarmError `redis_dir_in_use` while another live process serves the folder, UnusableError `redis_binary`
- * when no server can be had, `redis_launch` when it does not come up, UsageError `folder_not_ours`.
+ * Starts a server, or takes over a running one whose owner was killed.
+ *
+ * @throws SwefarmError `redis_dir_in_use` while another process owns the server of the folder; UnusableError `redis_binary`,
+ * `redis_launch`; UsageError `folder_not_ours`
  */
 export async function launchRedis(options: LaunchOptions): Promise<LaunchedRedis> {
   await ownFolder(options.dir, { setting: options.dirSetting ?? 'state_dir', closed: true });
-  const left = await readMark(options.dir);
-  if (left && (await answers(left.port, left.password))) {
-    if (left.owner !== process.pid && isAlive(left.owner)) {
+  const mark = await readMark(options.dir);
+  if (mark && (await answers(mark.port, mark.password))) {
+    if (mark.owner !== process.pid && isAlive(mark.owner)) {
       throw new SwefarmError(
         'redis_dir_in_use',
-        `${options.dir} is served by process ${left.owner} (Redis on port ${left.port}): wait for it, or use another state_dir`,
+        `process ${mark.owner} uses ${options.dir} (Redis on port ${mark.port}): wait for it, or use another state_dir`,
       );
     }
-    await writeMark(options.dir, { ...left, owner: process.pid });
-    return handle(options.dir, left, null);
+    await writeMark(options.dir, { ...mark, owner: process.pid });
+    return handle(options.dir, mark, null);
   }
   return await start(options);
 }
@@ -81,7 +80,7 @@ async function start(options: LaunchOptions): Promise<LaunchedRedis> {
   const conf = join(options.dir, 'redis.conf');
   await writeFile(conf, configuration(options, port, password), { mode: 0o600 });
   await chmod(conf, 0o600);
-  // A group of its own: Ctrl-C in the terminal is for the producer, which stops Redis last.
+  // Detached, so that Ctrl-C does not stop Redis before the producer.
   const [program = '', ...args] = dieWithParent([binary, conf]);
   const child = spawn(program, args, { env: childEnvironment(), stdio: 'ignore', detached: true });
   const failed = new Promise<never>((_, reject) => {
@@ -95,13 +94,8 @@ async function start(options: LaunchOptions): Promise<LaunchedRedis> {
     child.kill('SIGKILL');
     options.signal?.throwIfAborted();
     const tail = await logTail(options.dir);
-    throw new UnusableError(
-      'redis_launch',
-      `${binary} did not start in ${options.dir}: ${(error as Error).message}${tail}`,
-      {
-        cause: error,
-      },
-    );
+    const message = `${binary} did not start in ${options.dir}: ${(error as Error).message}${tail}`;
+    throw new UnusableError('redis_launch', message, { cause: error });
   }
   child.unref();
   const mark = { pid: child.pid ?? 0, owner: process.pid, port, password };
@@ -169,7 +163,7 @@ async function readMark(dir: string): Promise<ServerMark | null> {
   try {
     return JSON.parse(await readFile(join(dir, 'server.json'), 'utf8')) as ServerMark;
   } catch {
-    // Absent or half written: no server was left here that could be taken over.
+    // A missing or incomplete file: no server to take over.
     return null;
   }
 }
@@ -193,9 +187,7 @@ function isAlive(pid: number): boolean {
 
 const PING_MS = 1_000;
 
-/**
- * One PING over a plain socket: cheaper than a client while a server starts, and silent about refusals. True when a Redis on this loopback port takes the password and answers; false while it still loads its data.
- */
+/** Sends PING over a socket. Returns whether a Redis on this port accepts the password; false while it loads its data. */
 function answers(port: number, password: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');

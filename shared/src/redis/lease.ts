@@ -1,12 +1,12 @@
-/** Leases: at most one worker at a time does the farm's maintenance. */
+/** Leases, for work that one worker at a time does. */
 import type { Redis } from 'ioredis';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 
 export type Leases = {
-  /** Takes or renews; false when another holds it. */
+  /** Acquires or renews a lease; false if another holder has it. */
   hold(name: string, holder: string, ttlMs: number): Promise<boolean>;
-  /** Gives it back when `holder` has it. */
+  /** Releases the lease of `holder`. */
   release(name: string, holder: string): Promise<void>;
 };
 

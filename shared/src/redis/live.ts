@@ -1,14 +1,10 @@
-/**
- * What runs now, for those who watch: where each rollout is, and its latest turns. Bounded, short-lived and never
- * needed: a result does not depend on it, and everything here may vanish at any moment.
- */
+/** State and latest turns of running rollouts, for watchers. Bounded and short-lived; results do not depend on them. */
 import type { ChainableCommander, Redis } from 'ioredis';
 import { z } from 'zod';
-import { Message } from '../records/trajectory.ts';
+import { CommandRecord, Message } from '../records/trajectory.ts';
 import { sleep } from '../waiting/sleep.ts';
 import type { Keys } from './keys.ts';
 
-/** Where a rollout that runs is. */
 export const LiveRollout = z.object({
   rollout_id: z.string(),
   attempt: z.number().int(),
@@ -17,13 +13,13 @@ export const LiveRollout = z.object({
   /** A stage of `Seconds`, or `starting`. */
   stage: z.string(),
   turns: z.number().int(),
-  /** Milliseconds since the epoch: of the claim, and of the last change. */
+  /** Milliseconds since the epoch of the claim and of the last change. */
   claimed_at: z.number(),
   at: z.number(),
 });
 export type LiveRollout = z.infer<typeof LiveRollout>;
 
-/** One turn as it is watched: token ids left out, long texts cut. The first one also carries the prompt. */
+/** A turn without token ids and with shortened texts. The first turn also contains the prompt. */
 export const LiveTurn = z.object({
   attempt: z.number().int(),
   /** From 1. */
@@ -37,39 +33,34 @@ export const LiveTurn = z.object({
   model_seconds: z.number(),
   usage: z.object({ prompt_tokens: z.number(), completion_tokens: z.number() }).nullable(),
   policy_version: z.object({ start: z.string().nullable(), end: z.string().nullable() }),
-  commands: z.array(
-    z.object({
-      command: z.string(),
-      exit_code: z.number().nullable(),
-      seconds: z.number(),
-      output_bytes: z.number(),
-      note: z.enum(['timed_out', 'shell_reopened', 'killed_by_limit']).nullable(),
-    }),
-  ),
+  commands: z.array(CommandRecord),
 });
 export type LiveTurn = z.infer<typeof LiveTurn>;
 
-export type LiveTurns = { turns: LiveTurn[] /** Read on from here. */; last_id: string };
+export type LiveTurns = {
+  turns: LiveTurn[];
+  /** The next `afterId`. */
+  last_id: string;
+};
 
 export type Live = {
-  /** Tells where a rollout is. */
+  /** Writes the state of a rollout. */
   mark(state: LiveRollout): Promise<void>;
-  /** Adds a turn; of a rollout's turns the latest `keep` stay. */
-  turn(rolloutId: string, turn: LiveTurn, keep: number): Promise<void>;
-  /** It runs no more; its turns stay for a minute, so that who follows sees the last one. */
+  /** Adds a turn and removes all but the latest `most`. */
+  turn(rolloutId: string, turn: LiveTurn, most: number): Promise<void>;
+  /** Removes the state of an ended rollout, and its turns after a minute. */
   end(worker: string, rolloutId: string): Promise<void>;
-  /** What runs on these workers; of one run, if given. */
+  /** Returns the running rollouts of these workers, of all runs or one. */
   running(workers: readonly string[], runId?: string): Promise<LiveRollout[]>;
-  /** Turns after `afterId` (`0`: all that are kept). */
+  /** Returns turns after `afterId` (`0`: all). */
   turns(rolloutId: string, afterId?: string): Promise<LiveTurns>;
 };
 
-/** Longer than any one turn; a worker that dies leaves its traces no longer than this. */
+/** Longer than any turn. */
 const LIFE_SECONDS = 3600;
 const AFTERGLOW_SECONDS = 60;
-/** What changes within this time is written in one exchange: a worker's rollouts end some hundred turns a second. */
+/** Writes within this time are sent together, because a worker may end hundreds of turns a second. */
 const GATHER_MS = 100;
-/** Most bytes of one turn's entry. */
 const ENTRY_BYTES = 16 * 1024;
 
 export function createLive(redis: Redis, keys: Keys): Live {
@@ -80,10 +71,10 @@ export function createLive(redis: Redis, keys: Keys): Live {
       const text = JSON.stringify(state);
       return write((all) => all.hset(key, state.rollout_id, text).expire(key, LIFE_SECONDS));
     },
-    turn(rolloutId, turn, keep) {
+    turn(rolloutId, turn, most) {
       const key = keys.live.turns(rolloutId);
       const text = encodeLiveTurn(turn);
-      return write((all) => all.xadd(key, 'MAXLEN', keep, '*', 't', text).expire(key, LIFE_SECONDS));
+      return write((all) => all.xadd(key, 'MAXLEN', most, '*', 't', text).expire(key, LIFE_SECONDS));
     },
     end: (worker, rolloutId) =>
       write((all) =>
@@ -106,7 +97,7 @@ export function createLive(redis: Redis, keys: Keys): Live {
 
 type Write = (all: ChainableCommander) => unknown;
 
-/** Writes come in order; the promise of each is that of the exchange that carries it. */
+/** Batches writes in order; each promise is that of its batch. */
 function gatherWrites(redis: Redis): (write: Write) => Promise<void> {
   let gathered: Write[] = [];
   let sent: Promise<void> | null = null;
@@ -128,7 +119,7 @@ function gatherWrites(redis: Redis): (write: Write) => Promise<void> {
   };
 }
 
-/** The turn as JSON of at most 16 KiB or so: the longest texts lose their middle until it fits. */
+/** Returns the turn as JSON of about 16 KiB at most, with shortened texts. */
 export function encodeLiveTurn(turn: LiveTurn): string {
   let text = JSON.stringify(turn);
   for (let most = 4096; text.length > ENTRY_BYTES && most >= 64; most /= 2) {

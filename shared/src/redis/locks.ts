@@ -1,4 +1,4 @@
-/** The locks of jobs in work. BullMQ renews none that has run out; after an outage that would be every one of a farm. */
+/** Renews the locks of running jobs. BullMQ does not renew expired locks, which all locks are after an outage. */
 import type { Redis } from 'ioredis';
 import type { Keys } from './keys.ts';
 import { QUEUES, queueSettings } from './queue.ts';
@@ -7,13 +7,13 @@ import { loadScript } from './script.ts';
 export type HeldJob = {
   job: string;
   token: string;
-  /** The journal says that the rollout is still this worker's: its job is taken back even from the queue. */
+  /** Whether the journal has this worker's attempt, so that the job may be taken back from the queue. */
   back: boolean;
 };
 
 export type Locks = {
-  /** Renews them, taking again what has run out and nobody has; answers the jobs that are somebody else's, or gone. */
-  renew(held: readonly HeldJob[]): Promise<Set<string>>;
+  /** Renews or reacquires locks; returns jobs of other workers and removed jobs. */
+  renew(jobs: readonly HeldJob[]): Promise<Set<string>>;
 };
 
 const BATCH = 500;
@@ -25,10 +25,10 @@ export function createLocks(redis: Redis, keys: Keys): Locks {
     keys.queue(queue, part),
   );
   return {
-    async renew(held) {
+    async renew(jobs) {
       const lost = new Set<string>();
-      for (let at = 0; at < held.length; at += BATCH) {
-        const batch = held.slice(at, at + BATCH);
+      for (let at = 0; at < jobs.length; at += BATCH) {
+        const batch = jobs.slice(at, at + BATCH);
         const reply = await script(
           [...lists, ...batch.map(({ job }) => keys.queue(queue, `${job}:lock`))],
           [

@@ -1,4 +1,4 @@
-/** Nodes that are drained: their workers claim nothing until the drain is taken back. */
+/** Drained nodes, whose workers claim nothing. */
 import type { Redis } from 'ioredis';
 import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
@@ -6,7 +6,7 @@ import type { Keys } from './keys.ts';
 export type Nodes = {
   drain(node: string): Promise<void>;
   undrain(node: string): Promise<void>;
-  /** Node → when its drain was requested, in milliseconds since the epoch. */
+  /** Returns nodes with the time of their drain, in milliseconds since the epoch. */
   drained(): Promise<Map<string, number>>;
 };
 

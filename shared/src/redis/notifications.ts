@@ -1,5 +1,4 @@
-/** Notifies a worker's sessions of new commands: one blocking connection per process, however many sessions wait. */
-
+/** Notifies a worker's sessions of new commands, by one blocking connection for each process. */
 import type { Redis } from 'ioredis';
 import { sleep, sleepAtMost } from '../waiting/sleep.ts';
 
@@ -11,10 +10,10 @@ export type Notifications = {
 const BLOCK_SECONDS = 1;
 const AWAY_MS = 500;
 
-/** `list`: the key that other processes push session ids to. The connection is opened at the first wait. */
+/** @param list key to which other processes push session ids */
 export function listenForNotifications(connect: () => Redis, list: string): Notifications {
   const waiting = new Map<string, () => void>();
-  /** Sessions that were notified while they did not wait: their next wait returns at once. */
+  /** Sessions notified while they did not wait. */
   const notified = new Set<string>();
   let connection: Redis | null = null;
   let listening = false;
@@ -27,7 +26,7 @@ export function listenForNotifications(connect: () => Redis, list: string): Noti
         if (resolve) resolve();
         else if (reply) notified.add(reply[1]);
       } catch {
-        // Redis is away or the farm is closed: whoever waits has a time limit of its own.
+        // Redis is away or the farm is closed; waits have time limits.
         await sleep(AWAY_MS);
       }
     }

@@ -1,4 +1,4 @@
-/** Builds the farm from its parts. Loaded only when a farm is opened, so that threads need no Redis client. */
+/** Builds the farm from its parts. Loaded when a farm is opened, so that threads load no Redis client. */
 import { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { artifactLimits, createArtifacts } from '../artifacts/artifacts.ts';
@@ -84,7 +84,7 @@ export async function openConnectedFarm(
 
 type Opened = { connect: () => Redis; queue: () => Queue<RolloutJob>; close: () => Promise<void> };
 
-/** Further connections and the queue, opened when somebody needs them. */
+/** Opens further connections and the queue at their first use. */
 function openedLater(redis: Redis, role: FarmRole, keys: Keys): Opened {
   const connections: Redis[] = [];
   let queue: Queue<RolloutJob> | null = null;
@@ -112,7 +112,7 @@ function openedLater(redis: Redis, role: FarmRole, keys: Keys): Opened {
 
 type PartDeps = Omit<Opened, 'close'> & { redis: Redis; keys: Keys; clock: Clock; address: string };
 
-/** The parts of a farm by their names; each throws outages of Redis as UnusableError. */
+/** Returns the parts of a farm, which throw outages of Redis as UnusableError. */
 function partsOf(config: CommonConfig, { redis, keys, clock, address, connect, queue }: PartDeps) {
   const guarded = <T extends object>(part: T): T => throwingUnusable(part, address);
   const inRedis = redisArtifacts(redis, keys, artifactLimits(config));
@@ -148,24 +148,24 @@ function partsOf(config: CommonConfig, { redis, keys, clock, address, connect, q
   };
 }
 
-/** Made once per Redis and prefix; also the first proof that our user may use these keys. */
+/** Creates or reads the id, which also proves that the user may use the keys. */
 async function farmId(redis: Redis, keys: Keys): Promise<string> {
   const fresh = newId();
   await redis.set(keys.farmId, fresh, 'NX');
   return (await redis.get(keys.farmId)) ?? fresh;
 }
 
-/** Says when Redis is lost and found again, and what the server that was found lacks: after a failover it may be another one. */
+/** Logs outages, and hazards of the server after a failover. */
 function watchOutages({ redis, address, inspect }: Connection, log: Log): void {
   let away = false;
   redis.on('reconnecting', () => {
-    if (!away) log.warn({ redis: address }, 'the connection to Redis is lost; trying again');
+    if (!away) log.warn({ redis: address }, 'connection to Redis lost: retrying');
     away = true;
   });
   redis.on('ready', () => {
     if (!away) return;
     away = false;
-    log.info({ redis: address }, 'connected to Redis again');
+    log.info({ redis: address }, 'connection to Redis restored');
     inspect().then(
       ({ hazards }) => {
         for (const hazard of hazards) log.warn({ redis: address }, hazard);

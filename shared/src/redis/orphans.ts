@@ -1,10 +1,10 @@
-/** Cancels rollouts whose callers are gone: a duty of maintenance, and of every gateway. */
+/** Cancels rollouts without a caller, for maintenance and gateways. */
 import type { Farm } from './farm.ts';
 
-/** Grace of a call whose gateway died, unless the call has its own. */
+/** Default grace of a call whose gateway died. */
 export const ORPHAN_GRACE_MS = 20_000;
 
-/** Cancels the rollouts of calls that nobody took up again in time, and returns them. Safe to interrupt and to run twice at once. */
+/** Cancels and returns the rollouts of calls whose grace is over. Idempotent. */
 export async function cancelOrphans(
   farm: Pick<Farm, 'calls' | 'cancel'>,
   graceMs = ORPHAN_GRACE_MS,

@@ -1,63 +1,62 @@
-/** Seats of workers, and rollouts that one worker hands to another: what placement by image needs of Redis. */
+/** Placement by image: seats of workers, and rollouts that workers forward. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Keys } from './keys.ts';
 import { LIFE_MS } from './registry.ts';
 import { loadScript } from './script.ts';
 
-/** A job of the queue with the token of the lock it is held by. */
+/** A job of the queue with the token of its lock. */
 const Handed = z.object({ job: z.string(), token: z.string() });
 export type Handed = z.infer<typeof Handed>;
 
 export type Placement = {
   /**
-   * Takes a seat with a worker that has the image, or else (`home`: when no such worker lives; `any`: when they are full) with
-   * another of `places`, which are in the order that the image prefers. Null: nobody has one.
+   * Reserves a seat with a worker that has the image, else with another one (`home`: if no such worker is alive; `any`: if they are
+   * full). `workers` are in the order that the image prefers. Null: no free seat.
    */
   seat<T extends { worker: string }>(
     rollout: { id: string; image: string },
-    places: readonly T[],
+    workers: readonly T[],
     where: 'home' | 'any',
   ): Promise<T | null>;
   leave(worker: string, rolloutId: string): Promise<void>;
-  /** Makes the seats of a worker what they should be: `stale` go, `held` stay for another minute. Answers all taken before. */
-  reconcileSeats(worker: string, held: readonly string[], stale: readonly string[]): Promise<string[]>;
+  /** Renews `reserved` seats for a minute and removes `stale` ones. Returns the earlier seats. */
+  reconcileSeats(worker: string, reserved: readonly string[], stale: readonly string[]): Promise<string[]>;
   hand(worker: string, handed: Handed): Promise<void>;
-  /** What was handed to this worker, waited for a second at most on a connection of its own. */
+  /** Waits at most a second for a job forwarded to this worker. */
   receive(worker: string): Promise<Handed | null>;
-  /** Ends a wait of {@link receive}, for a worker that receives nothing more. Takes nothing away. */
+  /** Ends a wait of {@link receive}. */
   wake(worker: string): Promise<void>;
 };
 
-/** A worker without a beat for so long gets no jobs; beats come each second. */
+/** A worker without a beat for this time gets no jobs. */
 const SILENT_MS = 4_000;
 const SEATS_LIFE_S = 60;
-/** For so long after the last rollout of an image its worker is assumed to have the image. */
+/** Time after the last rollout of an image for which its worker is assumed to have the image. */
 const IMAGES_LIFE_S = 6 * 3600;
-/** Longer than the lock that goes with the job. */
+/** Longer than the lock of the job. */
 const HANDED_LIFE_S = 30;
 const BLOCK_SECONDS = 1;
-/** Handed by a worker to itself. */
 const WAKE = '';
 
 export function createPlacement(redis: Redis, keys: Keys, connect: () => Redis): Placement {
   const take = loadScript(redis, 'seat_take');
   let blocking: Redis | null = null;
   return {
-    async seat({ id, image }, places, where) {
-      const of = (key: (worker: string) => string): string[] => places.map(({ worker }) => key(worker));
+    async seat({ id, image }, workers, where) {
+      const of = (key: (worker: string) => string): string[] => workers.map(({ worker }) => key(worker));
       const reply = await take(
         [...of(keys.worker), ...of(keys.seats), ...of(keys.homes)],
         [id, image, where, LIFE_MS - SILENT_MS, SEATS_LIFE_S, IMAGES_LIFE_S],
       );
-      return places[Number(reply) - 1] ?? null;
+      return workers[Number(reply) - 1] ?? null;
     },
     leave: async (worker, rolloutId) => void (await redis.srem(keys.seats(worker), rolloutId)),
-    async reconcileSeats(worker, held, stale) {
+    async reconcileSeats(worker, reserved, stale) {
       const key = keys.seats(worker);
       const write = redis.multi().smembers(key);
       if (stale.length > 0) write.srem(key, ...stale);
-      if (held.length > 0) write.sadd(key, ...held);
+      if (reserved.length > 0) write.sadd(key, ...reserved);
       const [taken] = (await write.expire(key, SEATS_LIFE_S).exec()) ?? [];
       return (taken?.[1] ?? []) as string[];
     },

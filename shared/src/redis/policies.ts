@@ -1,4 +1,4 @@
-/** The policies that trainers report, by name, and the state of their endpoints as each worker sees it. */
+/** The policies of trainers, and reports of workers on endpoints. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { EndpointView, PolicyChange, PolicyName, PolicyRecord } from '../records/policy.ts';
@@ -6,22 +6,21 @@ import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 
 export type Policies = {
-  /** Makes the record or changes what is named; the same call again changes nothing. Throws ZodError for a bad change. */
+  /** Creates or changes a record. Idempotent. Throws ZodError for a bad change. */
   set(name: string, change: PolicyChange): Promise<PolicyRecord>;
-  /** Those of the names that are known, in one round trip. */
+  /** Returns the known ones of these policies. */
   get(names: readonly string[]): Promise<PolicyRecord[]>;
   list(): Promise<PolicyRecord[]>;
   remove(name: string): Promise<void>;
   /**
-   * What a worker sees of its endpoints, for 15 s; nothing seen takes its report back. Answers how many rollouts the other
-   * workers have bound, by endpoint: at the same cost however many they are.
+   * Writes a worker's report on its endpoints for 15 s; an empty report removes it. Returns the rollouts of other workers by endpoint.
    */
   report(worker: string, endpoints: readonly EndpointView[]): Promise<Map<string, number>>;
-  /** The reports that have not expired, by worker. */
+  /** Returns the valid reports by worker. */
   reports(): Promise<Map<string, EndpointView[]>>;
 };
 
-/** A policy without a report for so long is forgotten, and no longer holds up workers that follow it. */
+/** Lifetime of a policy after its last change, so that a forgotten pause ends. */
 const LIFE_SECONDS = 30 * 24 * 3600;
 const REPORT_LIFE_MS = 15_000;
 

@@ -1,21 +1,20 @@
-/** What gateways found when they probed the endpoints of open runs: each is probed by one of them. */
+/** Findings of gateways on the endpoints of open runs. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Keys } from './keys.ts';
 
 export const EndpointProbe = z.object({
-  /** Of which distribution the log-probabilities are; null: the probe did not come so far. */
+  /** Distribution of the log-probabilities; null: unknown. */
   logprobs: z.enum(['raw', 'processed', 'unknown']).nullable(),
-  /** What is wrong, with its remedy: one line each. */
+  /** Problems with remedies, one line each. */
   problems: z.array(z.string()),
 });
 export type EndpointProbe = z.infer<typeof EndpointProbe>;
 
 export type Probes = {
-  /** True for the one that is to probe: nobody else does for `ttlMs`, or until the finding expires. */
+  /** Returns true for the one caller that must probe within `ttlMs`. */
   claim(name: string, ttlMs: number): Promise<boolean>;
   store(name: string, probe: EndpointProbe, ttlMs: number): Promise<void>;
-  /** Null while nothing is found. */
   get(name: string): Promise<EndpointProbe | null>;
 };
 

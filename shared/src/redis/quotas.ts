@@ -1,16 +1,15 @@
-/** How many rollouts of a caller have no result yet, counted over its runs: the same number for every gateway of the farm. */
+/** Counts the uncommitted rollouts of a caller over its runs, for all gateways. */
 import type { Redis } from 'ioredis';
 import type { RunRecord } from '../records/job.ts';
 import type { Keys } from './keys.ts';
 
 export type Quotas = {
-  /** Counts the run as this caller's; doing so again changes nothing. `rollouts`: how many it has; 0 for an open run, which counts itself. */
+  /** Adds a run to the caller. Idempotent. `rollouts`: 0 for an open run, which counts its own. */
   enter(caller: string, run: Pick<RunRecord, 'run_id'>, rollouts: number): Promise<void>;
-  /** Rollouts without a result, over all of the caller's runs. Runs that ended or are gone leave the list. */
+  /** Returns rollouts without a result; removes ended runs from the caller. */
   inFlight(caller: string): Promise<number>;
 };
 
-/** Renewed by every entry. */
 const LIFE_SECONDS = 30 * 24 * 3600;
 
 export function createQuotas(redis: Redis, keys: Keys): Quotas {
@@ -38,7 +37,7 @@ export function createQuotas(redis: Redis, keys: Keys): Quotas {
         const [there = 0, committed = 0, appended = 0] = replies.slice(index * 3);
         const open = rollouts === '0';
         const count = there === 0 ? 0 : Math.max(0, (open ? appended : Number(rollouts)) - committed);
-        // An open run goes on; a submitted one whose results are all there does not come back.
+        // Open runs get more rollouts, submitted ones do not.
         if (there === 0 || (!open && count === 0)) ended.push(id);
         return count;
       });

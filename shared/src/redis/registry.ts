@@ -1,4 +1,4 @@
-/** Which workers are alive: each has a record that expires unless its heartbeats renew it. */
+/** The live workers: each has a record that its heartbeats renew. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { readRecord } from '../records/parse.ts';
@@ -14,50 +14,42 @@ export const WorkerRecord = z.object({
   active: z.number().int(),
   /** Milliseconds since the epoch. */
   started_at: z.number(),
-  /** `host:port` of /metrics; null when it has none. */
+  /** `host:port` of /metrics; null: none. */
   metrics: z.string().nullable(),
-  /** Why it claims nothing now; null while it claims. */
+  /** Why the worker claims nothing; null while it claims. */
   paused: z.string().nullable(),
-  /** Rollouts may be handed to it because of their image; absent: no. */
+  /** Whether other workers may forward rollouts to it because of their image. */
   placed: z.boolean().optional(),
-  /** The version of its software. */
   software_version: z.string().optional(),
-  /** It names an image in which programs of datasets read outcomes; absent: not known to. */
+  /** Whether the worker has a `parser_image`; absent: unknown. */
   parser_image: z.boolean().optional(),
-  /** The highest `needs` of records that it may work on (needs.ts). */
+  /** The highest level of records that it understands (needs.ts). */
   understands: z.number().optional(),
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
 export type Registry = {
-  /**
-   * Call each second; the record lives 15 s. One round trip also answers the cancel epoch, and whether somebody asked to
-   * empty the worker's node.
-   */
+  /** Call it each second; the record expires after 15 s. Returns the cancel epoch, and whether the worker's node is drained. */
   beat(record: WorkerRecord): Promise<{ cancel_epoch: number; drained: boolean }>;
   leave(worker: string): Promise<void>;
   list(): Promise<WorkerRecord[]>;
-  /** Whether this worker has a record. */
+  /** Returns whether this worker has a record. */
   lives(worker: string): Promise<boolean>;
-  /**
-   * Whether a worker without a record is surely dead. False just after Redis was unreachable for this process, when living
-   * workers may not have beaten again yet.
-   */
+  /** Returns whether workers without a record are dead. False shortly after an outage, when live workers may not have beaten. */
   canJudgeDead(): boolean;
-  /** Workers whose record expired although they did not leave, since the farm began; {@link list} counts each once. */
+  /** Returns the number of workers whose record expired; {@link list} counts each once. */
   lost(): Promise<number>;
 };
 
-/** Life time of a worker's record, from its last beat. */
 export const LIFE_MS = 15_000;
-/** Beats of our own that are further apart mean that Redis was away, or this process stood still. */
+/** Own beats that are further apart indicate an outage of Redis or a stall of this process. */
 const AWAY_MS = 5_000;
-/** How long living workers may need to beat again: their clients reconnect within two seconds. */
+/** Time in which live workers beat again after an outage. */
 const RETURN_MS = 6_000;
 
 export function createRegistry(redis: Redis, keys: Keys, clock: Clock): Registry {
   const removeLost = loadScript(redis, 'workers_lost');
-  /** By the monotonic clock: our last beat, and when the first one after an outage was answered. */
+  /** Monotonic times of the last answered beat, and of the first one after an outage. */
   let repliedAt: number | null = null;
   let backAt = Number.NEGATIVE_INFINITY;
   const noteReply = (): void => {
@@ -94,7 +86,6 @@ export function createRegistry(redis: Redis, keys: Keys, clock: Clock): Registry
       const ids = await redis.zrange(keys.workers, '0', '-1');
       if (ids.length === 0) return [];
       const records = await redis.mget(ids.map(keys.worker));
-      // The record's own life time decides: clocks of nodes may differ.
       const dead = ids.filter((_, index) => records[index] === null);
       if (dead.length > 0 && canJudgeDead()) await removeLost([keys.workers, keys.totals('workers')], dead);
       return records.flatMap((text, index) => (text ? [recordOf(ids[index] ?? '', text)] : []));
@@ -103,12 +94,12 @@ export function createRegistry(redis: Redis, keys: Keys, clock: Clock): Registry
   };
 }
 
-/** A worker whose record cannot be read, of another version, is alive all the same: its rollouts must not be taken for lost. */
+/** A worker with an unreadable record, of another version, is alive. */
 function recordOf(worker: string, text: string): WorkerRecord {
   const read = readRecord(WorkerRecord, text);
   if ('value' in read) return read.value;
   return {
     ...{ worker, node: 'unknown', runtime: 'unknown', slots: 0, active: 0, started_at: Date.now() },
-    ...{ metrics: null, paused: `its record cannot be read here: ${read.problem}` },
+    ...{ metrics: null, paused: `unreadable record: ${read.problem}` },
   };
 }

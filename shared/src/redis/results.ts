@@ -1,4 +1,4 @@
-/** Reading what was committed: the run's result stream in order, its ids, its counts and those of its groups. */
+/** Reads committed results, their counts and those of groups. */
 import type { Redis } from 'ioredis';
 import { SwefarmError } from '../failures/errors.ts';
 import { parseRolloutId } from '../records/ids.ts';
@@ -11,20 +11,19 @@ import type { Keys } from './keys.ts';
 import { asUnusable } from './outage.ts';
 import { loadScript, type Script } from './script.ts';
 
-/** A committed entry that this version cannot read: damaged, or written by another version. */
+/** A committed entry that is damaged or of another version. */
 export type UnreadableResult = {
   stream_id: string;
-  /** Null when its rollout cannot be found. */
+  /** Null: unknown. */
   rollout_id: string | null;
-  /** What is wrong with it, in a line. */
   problem: string;
 };
 
 export type ResultBatch = {
   results: { stream_id: string; result: Result }[];
-  /** Entries that were skipped. */
+  /** Skipped entries. */
   unreadable: UnreadableResult[];
-  /** Where to read on, behind what was skipped too; the given `afterId` when nothing came. */
+  /** The next `afterId`. */
   last_id: string;
 };
 
@@ -33,7 +32,7 @@ export type RunCounts = {
   committed: number;
   outcomes: { judged: number; failed: number; cancelled: number };
   resolved: number;
-  /** Judged by a number alone, in no resolve rate. */
+  /** Judged with a number and no verdict. */
   scored: number;
   rewarded: number;
   reward_sum: number;
@@ -41,50 +40,51 @@ export type RunCounts = {
   turns_sum: number;
   prompt_tokens: number;
   completion_tokens: number;
-  /** Of the model, in rollouts of any outcome. */
+  /** Answers of the model, in rollouts of any outcome. */
   answers: number;
-  /** Of them those whose tool call could not be read, by the word that begins it. */
+  /** Answers with unreadable tool calls, by marker. */
   unread: Record<string, number>;
   exit_statuses: Record<string, number>;
   failures: Record<string, number>;
 };
 
-/** `left`: not yet committed. `usable`: judged with a reward. `size`: ever opened, `refilled` of them for lost ones. */
+/** `left`: uncommitted. `usable`: judged with a reward. `size`: opened, `refilled` of them in place of lost ones. */
 export type GroupCount = { left: number; usable: number; size: number; refilled: number };
 
 export type Results = {
   /**
-   * Up to `count` (1000) results after `afterId` (`0` = from the start), waiting up to `blockMs` (0) for the first.
-   * What cannot be read is skipped, named, and counted once in the farm, however often it is read.
-   * Waits out a restart of Redis for up to `patienceMs` (60 000), then throws UnusableError `redis_unreachable`.
+   * Returns up to `count` (1000) results after `afterId` (`0`: from the start), and waits up to `blockMs` (0) for the first. Unreadable
+   * results are skipped and counted once in the farm. Waits up to `patienceMs` (60 000) in an outage of Redis.
+   *
+   * @throws UnusableError `redis_unreachable`
    */
   read(
     runId: string,
     afterId: string,
     options?: { count?: number; blockMs?: number; patienceMs?: number; signal?: AbortSignal },
   ): Promise<ResultBatch>;
-  /** Stream id of the run's latest result; `0` when it has none. */
+  /** Returns the stream id of the latest result; `0`: none. */
   latest(runId: string): Promise<string>;
   committedIds(runId: string): Promise<Set<string>>;
-  /** The attempt that was committed, for those of these rollouts that have a result. */
+  /** Returns the committed attempts of these rollouts. */
   winners(
     runId: string,
     rolloutIds: readonly string[],
   ): Promise<Map<string, { attempt: number; claim: string }>>;
-  /** Null while there is none. Throws SwefarmError `result_unreadable`. */
+  /** Returns null without a result. Throws SwefarmError `result_unreadable`. */
   get(rolloutId: string): Promise<Result | null>;
-  /** Entries that somebody could not read, over all runs since this farm began. */
+  /** Returns the number of unreadable results of the farm. */
   unreadable(): Promise<number>;
   counts(runId: string): Promise<RunCounts>;
   groups(runId: string): Promise<Map<string, GroupCount>>;
-  /** Sums over all runs since this farm began, by kind of run; for the gateway's metrics. */
+  /** Sums over all runs by kind, for metrics. */
   totals(): Promise<Map<string, Record<string, number>>>;
-  /** The same by policy version, for the versions that committed last. */
+  /** Sums by kind and policy version, for the versions that committed last. */
   versionTotals(): Promise<Map<string, Map<string, Record<string, number>>>>;
 };
 
 const DEFAULTS = { count: 1000, blockMs: 0, patienceMs: 60_000 };
-/** It polls, with growing pauses, so that an abort takes effect at once and no connection is held. */
+/** Polling ends at an abort and needs no connection of its own. */
 const pauseMs = exponentialBackoff(10, 250, 1.5);
 const KINDS = ['validation', 'session', 'training', 'collection'];
 const SCAN_COUNT = 1000;
@@ -126,7 +126,7 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
 
 type BatchOptions = typeof DEFAULTS & { signal?: AbortSignal };
 
-/** Polls until a batch has results or its time is over; an outage of Redis is waited out for `patienceMs`. */
+/** Polls until a batch has results or its time is over. */
 async function readBatch(
   store: Store,
   runId: string,
@@ -167,7 +167,7 @@ async function readRange(
   return batch;
 }
 
-/** Finds whose entries these are and counts them; the entry itself cannot be asked, but the hash of what was committed can. */
+/** Finds the rollouts of unreadable entries in the hash of commits, and counts the entries. */
 async function nameUnreadable(
   { redis, keys, countSkipped }: Store,
   runId: string,
@@ -212,12 +212,11 @@ async function versionTotalsOf(
   return new Map(versions.map((version, index) => [version, numbers(hashes[index] ?? {})]));
 }
 
-/** One line for people. */
 export function describeUnreadable(entry: UnreadableResult, rolloutId = entry.rollout_id): string {
-  const whose = rolloutId ?? 'a rollout that nothing names';
+  const rollout = rolloutId ?? 'unknown rollout';
   return (
-    `${whose}: its result (entry ${entry.stream_id} of the run's stream) cannot be read: ${entry.problem}; ` +
-    'the swefarm that wrote it, or a newer one, may read it'
+    `${rollout}: unreadable result (entry ${entry.stream_id} of the run's stream): ${entry.problem}; ` +
+    'use the version of swefarm that wrote it, or a newer one'
   );
 }
 

@@ -1,4 +1,4 @@
-/** Lets a paused run go on: what was counted before does not pause it again. */
+/** Resumes a paused run; earlier counts do not pause it again. */
 import type { Farm } from './farm.ts';
 
 export async function resumeRun(farm: Pick<Farm, 'groups' | 'results'>, runId: string): Promise<void> {

@@ -1,23 +1,17 @@
-/**
- * Lists the rollouts of a run in parts: a run may have more of them than a process should hold, and the sizes of its groups are
- * numbers in Redis that may be wrong.
- */
+/** Lists the rollouts of a run in parts, because a run may be large, and checks the sizes of its groups. */
 import type { Redis } from 'ioredis';
 import { SwefarmError } from '../failures/errors.ts';
 import { sizeOf } from '../records/bounds.ts';
 import { parseRolloutId, rolloutId } from '../records/ids.ts';
 import type { Keys } from './keys.ts';
 
-/** Ids of one part. */
 const PART = 500;
-/** Fields of groups read at once. */
 const SCAN_COUNT = 1000;
 const SIZE = ' size';
 
 type Group = { instanceId: string; size: number; left: number };
 type Store = { redis: Redis; keys: Keys };
 
-/** The part of `farm.groups` that lists rollouts. */
 export function createRolloutLists(redis: Redis, keys: Keys) {
   const store: Store = { redis, keys };
   return {
@@ -25,7 +19,7 @@ export function createRolloutLists(redis: Redis, keys: Keys) {
       yield* idsOf(store, runId, () => true);
     },
     async *openParts(runId: string, instanceIds?: readonly string[]): AsyncGenerator<string[]> {
-      // What is left of a group is counted in the same step as a result: groups that are done cost nothing here.
+      // Skips groups without open rollouts.
       for await (const ids of idsOf(store, runId, ({ left }) => !(left <= 0), instanceIds)) {
         const open = await withoutResult(store, runId, ids);
         if (open.length > 0) yield open;
@@ -46,7 +40,7 @@ export function createRolloutLists(redis: Redis, keys: Keys) {
   };
 }
 
-/** Named groups, or all of the run, in parts. Throws SwefarmError `group_out_of_bounds`. */
+/** Yields the named or all groups of the run. Throws SwefarmError `group_out_of_bounds`. */
 async function* groupsOf(store: Store, runId: string, named?: readonly string[]): AsyncGenerator<Group[]> {
   if (named) {
     for (let at = 0; at < named.length; at += PART)
@@ -60,7 +54,7 @@ async function* groupsOf(store: Store, runId: string, named?: readonly string[])
     const names = fields.flatMap((field, at) =>
       at % 2 === 0 && field.endsWith(SIZE) ? [field.slice(0, -SIZE.length)] : [],
     );
-    // A hash that grows meanwhile may return a field twice.
+    // HSCAN may return a field twice.
     const fresh = names.filter((name) => !seen.has(name));
     for (const name of fresh) seen.add(name);
     if (fresh.length > 0) yield await readGroups(store, runId, fresh);
@@ -83,7 +77,7 @@ async function readGroups({ redis, keys }: Store, runId: string, names: readonly
   });
 }
 
-/** Ids of the rollouts of the groups that are `wanted`, in parts. */
+/** Yields ids of the rollouts of wanted groups. */
 async function* idsOf(
   store: Store,
   runId: string,
@@ -114,7 +108,6 @@ async function withoutResult(
   return ids.filter((_, at) => committed[at] === null);
 }
 
-/** Those of one part that were opened and have no result. */
 async function stillOpenOf(store: Store, runId: string, ids: readonly string[]): Promise<string[]> {
   const rollouts = ids.map((id) => ({ id, ...parseRolloutId(id) }));
   const names = [...new Set(rollouts.map(({ instanceId }) => instanceId))];

@@ -5,7 +5,7 @@ import { encodeResult, parseCommitted, signature } from './commit.ts';
 import { asUnusable, refusedByRedis } from './outage.ts';
 import { priorityOf } from './queue.ts';
 
-test('priorities: classes apart, groups in order, never 0, within what BullMQ takes', () => {
+test('priorities separate classes, order groups, are never 0, and fit BullMQ', () => {
   expect(priorityOf('validation', 0)).toBe(1);
   expect(priorityOf('training', 5)).toBeLessThan(priorityOf('training', 6));
   for (const sequence of [0, 1, 2 ** 19 - 2, 2 ** 19 - 1, 2 ** 20, 1e6]) {
@@ -20,7 +20,7 @@ const base = { rollout_id: 'r.i.0', seconds: { total: 1.23456789 }, failure: nul
 const failing = (message: string, more: object = {}): Result =>
   ({ ...base, ...more, failure: { stage: 'policy', class: 'policy_slow', message, attempts: 1 } }) as Result;
 
-test('a failure message keeps what failed and why: of a long one only the middle goes', () => {
+test('a long failure message loses its middle', () => {
   expect(JSON.parse(encodeResult(base)).seconds.total).toBe(1.2346);
   const usual = { artifact: 'a'.repeat(900) };
   const step = `setup step "put the bug in" in the agent sandbox ended with exit code 1: ${'x'.repeat(240)}: no space left`;
@@ -36,12 +36,12 @@ test('a failure message keeps what failed and why: of a long one only the middle
   }
 });
 
-test('beyond 4 KB a result is a fault of ours', () => {
+test('a result above 4 KB is refused', () => {
   expect(encodeResult({ ...base, artifact: 'a'.repeat(3000) }).length).toBeGreaterThan(3000);
   expect(() => encodeResult({ ...base, artifact: 'a'.repeat(5000) })).toThrow(/has \d+ bytes/);
 });
 
-test('a committed entry is read back, also with a worker whose name has spaces', () => {
+test('a committed entry is parsed, also with spaces in the name of the worker', () => {
   const entry = { attempt: 3, outcome: 'judged', stream_id: '17-0', worker: 'a worker' };
   const written = `3 judged 17-0 ${signature('a worker', 'kx1')}`;
   expect(parseCommitted(written)).toEqual({ ...entry, claim: 'kx1' });
@@ -66,14 +66,14 @@ test.each([
   expect(refusedByRedis(new Error(message))).toBe(true);
 });
 
-test('a transaction is refused for what one of its commands was refused for', () => {
+test('a refused transaction has the reason of its refused command', () => {
   const aborted = new Error('EXECABORT Transaction discarded because of previous errors.');
   const because = (message: string) => Object.assign(aborted, { previousErrors: [new Error(message)] });
   expect(asUnusable(because('OOM command not allowed'), 'redis://h')?.code).toBe('redis_full');
   expect(asUnusable(because('WRONGTYPE Operation against a key'), 'redis://h')).toBeNull();
 });
 
-test('other errors are not Redis being away', () => {
+test('other errors are no outages', () => {
   expect(asUnusable(new Error('WRONGTYPE Operation against a key'), 'redis://h')).toBeNull();
   expect(asUnusable(new Error('BUSYGROUP Consumer Group name already exists'), 'redis://h')).toBeNull();
   expect(asUnusable(new TypeError('x is not a function'), 'redis://h')).toBeNull();

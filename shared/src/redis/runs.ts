@@ -1,4 +1,4 @@
-/** What a submit writes for workers: the run's record, its instances (compressed, once each) and given patches. */
+/** Stores runs: record, compressed instances and given patches. */
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
@@ -20,36 +20,36 @@ import { loadScript } from './script.ts';
 
 export type Runs = {
   /**
-   * Idempotent: the same run again adds what is missing. Throws SwefarmError `run_differs` when another record has the id, and
-   * UsageError `run_invalid` for one that asks for more than a run may.
+   * Writes a run. Idempotent; adds missing parts.
+   *
+   * @throws SwefarmError `run_differs` if another record has the id; UsageError `run_invalid` for a record above its bounds
    */
   create(
     record: RunRecord,
     instances: Iterable<Instance> | AsyncIterable<Instance>,
     patches?: Iterable<readonly [ref: string, patch: string]>,
   ): Promise<void>;
-  /** Null when it is gone. Throws SwefarmError `run_unreadable`, or `run_newer` for what only a newer version may work on. */
+  /** Returns null for an expired run. Throws SwefarmError `run_unreadable`, `run_newer`. */
   get(runId: string): Promise<RunRecord | null>;
   /**
-   * Adds an instance to an open run; adding it again does nothing. `differs`: the run has another instance of this id; `full`: it
-   * has as many instances as a run may have. Rollouts are opened by the calls for them (`farm.calls.open`).
+   * Adds an instance to an open run. Idempotent. `differs`: the run has another instance with this id. `full`: the run has the maximum
+   * number of instances. `farm.calls.open` opens rollouts.
    */
   append(runId: string, instance: Instance): Promise<'appended' | 'differs' | 'full' | 'gone'>;
-  /** The run now open under this name; null when there is none. */
+  /** Returns the open run of this name; null: none. */
   getOpen(name: string): Promise<string | null>;
-  /** Makes `runId` the open run of this name for `seconds`, unless there is one already; returns the open run. */
+  /** Makes `runId` the open run of this name for `seconds` unless there is one; returns the open run. */
   setOpen(name: string, runId: string, seconds: number): Promise<string>;
-  /** Null when it is gone. Throws SwefarmError `instance_unreadable`, or `instance_newer` for what only a newer version may work on. */
+  /** Returns null for an unknown instance. Throws SwefarmError `instance_unreadable`, `instance_newer`. */
   getInstance(runId: string, instanceId: string): Promise<Instance | null>;
   getPatch(runId: string, ref: string): Promise<string | null>;
   instanceIds(runId: string): Promise<string[]>;
-  /** Newest first; without those that cannot be read. */
+  /** Returns readable runs, newest first. */
   list(): Promise<RunRecord[]>;
-  /** The listed runs that cannot be read. */
   unreadable(): Promise<UnreadableRun[]>;
-  /** Whether the run is stored, readable or not. */
+  /** Returns whether the run is stored, readable or not. */
   exists(runId: string): Promise<boolean>;
-  /** Removes everything of the run, its artifacts and its waiting jobs too; no key is left. */
+  /** Removes all keys, artifacts and waiting jobs of the run. */
   remove(runId: string): Promise<void>;
 };
 
@@ -121,11 +121,11 @@ async function createRun(
   }
   await writeInstances(deps, record, instances);
   await writePatches(deps, record, patches);
-  // The record comes last: a run that is listed is complete.
+  // The record is written last, so that a listed run is complete.
   const write = redis
     .multi()
     .set(keys.run(record.run_id).record, JSON.stringify(stored ?? record), 'EX', record.ttl);
-  // A trainer makes thousands of sessions, each a run of its own: whoever lists runs need not read through them.
+  // Sessions are not listed, because a trainer opens thousands.
   if (record.kind !== 'session') {
     write.zadd(keys.runs, Date.parse(stored?.created_at ?? record.created_at), record.run_id);
     write.sadd(keys.unfinished, record.run_id);
@@ -133,7 +133,7 @@ async function createRun(
   await write.exec();
 }
 
-/** The runs of the list, newest first; those that expired leave it. */
+/** Returns listed runs, newest first, and removes expired ones from the list. */
 async function readListed({ redis, keys }: RunsDeps): Promise<ReturnType<typeof readRun>[]> {
   const ids = await redis.zrevrange(keys.runs, 0, -1);
   const texts = await Promise.all(ids.map((id) => redis.get(keys.run(id).record)));
@@ -165,12 +165,12 @@ async function removeRun({ redis, keys, clock, queue, artifacts }: RunsDeps, run
     .exec();
 }
 
-/** Checked before anything is written, since every worker reads what is in Redis. Throws UsageError `run_invalid`. */
+/** Throws UsageError `run_invalid`. */
 function checked(given: RunRecord, instances: number): RunRecord {
   const parsed = RunRecord.safeParse(given);
   const problem = parsed.success ? tooMany(parsed.data, instances) : problemOf(parsed.error);
   if (parsed.success && problem === null) return parsed.data;
-  throw new UsageError(`run ${given.run_id} cannot be made: ${problem}`, { code: 'run_invalid' });
+  throw new UsageError(`invalid run ${given.run_id}: ${problem}`, { code: 'run_invalid' });
 }
 
 async function writeInstances(
@@ -186,8 +186,7 @@ async function writeInstances(
   for await (const batch of batches(instances)) {
     count += batch.length;
     const problem = tooMany(record, count);
-    if (problem)
-      throw new UsageError(`run ${record.run_id} cannot be made: ${problem}`, { code: 'run_invalid' });
+    if (problem) throw new UsageError(`invalid run ${record.run_id}: ${problem}`, { code: 'run_invalid' });
     const blobs = await Promise.all(batch.map((instance) => compress(JSON.stringify(instance))));
     const write = redis.multi();
     for (const [index, { instance_id, image }] of batch.entries()) {
@@ -202,10 +201,7 @@ async function writeInstances(
   }
 }
 
-/**
- * Where a new run begins in the queue of its class: beside the first that still waits. So runs of a class take turns,
- * rollout for rollout, and one that comes later neither waits behind all of another nor goes before it.
- */
+/** Returns the first sequence of a new run: that of the first waiting job of its class, so that runs of a class alternate. */
 export async function firstSequence(
   { redis, keys }: Pick<RunsDeps, 'redis' | 'keys'>,
   kind: RunRecord['kind'],
@@ -236,7 +232,7 @@ async function writePatches(
   }
 }
 
-/** Read also from a record that is otherwise unreadable: a secret should not outlive its run. */
+/** Reads the name of the key also from an unreadable record, to remove the key with the run. */
 function keyRefOf(text: string): string | null {
   const read = readRecord(KeyRef, text);
   return 'value' in read ? (read.value.policy?.api_key_ref ?? null) : null;

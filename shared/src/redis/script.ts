@@ -1,4 +1,4 @@
-/** Lua scripts live in files beside this one; they are sent once per server and then called by their hash. */
+/** Loads Lua scripts, which Redis caches by hash. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
@@ -7,7 +7,7 @@ import { errorMessage } from '../failures/errors.ts';
 type Argument = string | number | Buffer;
 export type Script = (keys: readonly string[], args: readonly Argument[]) => Promise<unknown>;
 
-/** `names`: files that are joined in this order, without `.lua`. */
+/** @param names files to join in this order, without `.lua` */
 export function loadScript(redis: Redis, ...names: string[]): Script {
   const source = names
     .map((name) => readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8'))
@@ -17,7 +17,7 @@ export function loadScript(redis: Redis, ...names: string[]): Script {
     try {
       return await redis.evalsha(sha, keys.length, ...keys, ...args);
     } catch (error) {
-      // After a restart the server knows no scripts.
+      // A restart clears the cache of scripts.
       if (!/NOSCRIPT/.test(errorMessage(error))) throw error;
       return await redis.eval(source, keys.length, ...keys, ...args);
     }

@@ -1,11 +1,11 @@
-/** Keys of policies. A run names its key; the value is stored apart, with the origins that may receive it, and expires. */
+/** Keys of policies with their origins, stored apart from runs, which contain only names. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { PolicyKey } from '../security/policykey.ts';
 import { Secret } from '../security/secret.ts';
 import type { Keys } from './keys.ts';
 
-/** A secret named after its run (`<run id>` or `<run id>.…`) is removed with the run. */
+/** A secret named `RUN` or `RUN.…` is removed with the run. */
 export type Secrets = {
   /** `ttl` in seconds. */
   put(name: string, key: PolicyKey, ttl: number): Promise<void>;

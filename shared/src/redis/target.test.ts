@@ -16,7 +16,7 @@ test.each([
   expect(target.locate).toBeUndefined();
 });
 
-test('Sentinels: hosts with and without a port, name, database, both passwords; no password is shown', () => {
+test('a URL of Sentinels has hosts, name, database and passwords, which are masked', () => {
   const target = of('redis+sentinel://u:p@a,b:2,[::1]:3/farm/4', {
     redis_sentinel_username: 's',
     redis_sentinel_password: 'q',
@@ -38,7 +38,7 @@ test('Sentinels: hosts with and without a port, name, database, both passwords; 
   });
 });
 
-test('a cluster is looked for at each connect', () => {
+test('a cluster is located at each connect', () => {
   const target = of('redis+cluster://:p@a:1,b');
   expect(target).toMatchObject({ kind: 'cluster', options: {}, address: 'redis+cluster://a:1,b:6379' });
   expect(target.locate).toBeTypeOf('function');
@@ -46,9 +46,9 @@ test('a cluster is looked for at each connect', () => {
 
 test.each([
   ['redis+sentinel://a,b', 'names no master'],
-  ['redis+sentinel://a:x/farm', '"a:x" is no host:port'],
-  ['redis+sentinel://a,,b/farm', '"" is no host:port'],
-  ['redis+cluster://a:70000', '"a:70000" is no host:port'],
+  ['redis+sentinel://a:x/farm', '"a:x" is not host:port'],
+  ['redis+sentinel://a,,b/farm', '"" is not host:port'],
+  ['redis+cluster://a:70000', '"a:70000" is not host:port'],
   ['redis+cluster://a/2', 'a cluster has no database numbers'],
   ['redis+sentinel://a/farm/x', 'the path is a database number'],
   ['redis://a/-1', 'the path is a database number'],
@@ -56,7 +56,7 @@ test.each([
   expect(() => of(url)).toThrow(reason);
 });
 
-test('a refusal shows no password', () => {
+test('an error contains no password', () => {
   expect(() => of('redis+cluster://:pa55word@a:x')).toThrow('[secret]@a:x');
   expect(() => of('redis+cluster://:pa55word@a:x')).not.toThrow(/pa55word/);
 });

@@ -1,4 +1,4 @@
-/** What a redis_url means: one server, the address file of `swefarm redis`, Sentinels that know the master, or a cluster. */
+/** Resolves redis_url: a server, the address file of `swefarm redis`, Sentinels, or a cluster. */
 import { readFileSync } from 'node:fs';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UsageError } from '../failures/errors.ts';
@@ -10,23 +10,24 @@ import { keysFor } from './keys.ts';
 export type Target = RedisEndpoint & {
   kind: 'server' | 'file' | 'sentinel' | 'cluster';
   /**
-   * Finds where a server that may move is now; called before each connect, and its result overrides `options`. Absent: the server does
-   * not move, or the client finds it by itself. Throws UnusableError `redis_unreachable` when it cannot be found.
+   * Locates a server that may move, before each connect; overrides `options`. Absent: the server does not move, or the client finds it.
+   *
+   * @throws UnusableError `redis_unreachable`
    */
   locate?: () => Promise<RedisEndpoint>;
 };
 
-/** A reply that takes longer means that the host vanished without closing the connection: then the address is read again. */
+/** A longer wait for a reply indicates a lost host: the client then reads the address again. */
 const SILENCE_MS = 30_000;
 const PORT = 6379;
 const SENTINEL_PORT = 26379;
 const SEVERAL = /^(rediss?)\+(sentinel|cluster):\/\/(?:(.*)@)?([^@/]+)(?:\/(.*))?$/;
 
-/** Where redis_url points, and the address as it may be shown. Throws UsageError for a URL or a certificate that cannot be used. */
+/** Throws UsageError for an invalid URL or certificate. */
 export function targetOf(config: CommonConfig): Target {
   if (config.redis_url === null) {
     throw new UsageError(
-      'no Redis is given: set redis_url (--redis-url, SWEFARM_REDIS_URL), such as redis://127.0.0.1:6379',
+      'no Redis configured: set redis_url (--redis-url, SWEFARM_REDIS_URL), such as redis://127.0.0.1:6379',
     );
   }
   const given = config.redis_url.reveal();
@@ -55,7 +56,7 @@ function serverTarget(config: CommonConfig, given: string): Target {
   try {
     url = new URL(given);
   } catch (error) {
-    throw new UsageError(`redis_url ${config.redis_url} is no URL`, { cause: error });
+    throw new UsageError(`redis_url ${config.redis_url} is not a URL`, { cause: error });
   }
   const login = loginOf(config, url);
   if (url.protocol === 'unix:') {
@@ -94,19 +95,26 @@ function sentinelTarget(config: CommonConfig, { secure, login, endpoints, path }
   const tls = secure
     ? { tls: tlsOptions(config), sentinelTLS: tlsOptions(config), enableTLSForSentinelMode: true }
     : {};
-  const asked = {
+  const sentinelLogin = {
     ...(config.redis_sentinel_username === null ? {} : { sentinelUsername: config.redis_sentinel_username }),
     ...(config.redis_sentinel_password === null
       ? {}
       : { sentinelPassword: config.redis_sentinel_password.reveal() }),
   };
   const address = `${secure ? 'rediss' : 'redis'}+sentinel://${shown(endpoints)}/${name}${db ? `/${db}` : ''}`;
-  // A host that went away without a word is noticed by silence, as with the address file; the Sentinels then name another.
-  const options = { sentinels: endpoints, name, db, socketTimeout: SILENCE_MS, ...login, ...tls, ...asked };
+  const options = {
+    sentinels: endpoints,
+    name,
+    db,
+    socketTimeout: SILENCE_MS,
+    ...login,
+    ...tls,
+    ...sentinelLogin,
+  };
   return { kind: 'sentinel', options, address };
 }
 
-/** All keys of a farm lie in one slot, so a cluster is, for us, one server that may move; the client needs to know no other node. */
+/** All keys of a farm are in one slot, so a cluster is one server that may move. */
 function clusterTarget(config: CommonConfig, { secure, login, endpoints, path }: Several): Target {
   if (path !== '') {
     throw new UsageError(`redis_url ${config.redis_url}: a cluster has no database numbers, and no path`);
@@ -133,7 +141,7 @@ function parseEndpoint(config: CommonConfig, text: string, defaultPort: number):
   const port = Number(match?.[2] ?? defaultPort);
   if (!match?.[1] || port < 1 || port > 65_535) {
     throw new UsageError(
-      `redis_url ${config.redis_url}: "${text}" is no host:port; expected host:port,host:port`,
+      `redis_url ${config.redis_url}: "${text}" is not host:port; expected host:port,host:port`,
     );
   }
   return { host: match[1].replace(/^\[|\]$/g, ''), port };
@@ -148,7 +156,7 @@ function databaseOf(config: CommonConfig, text: string): number {
 type Login = Pick<ClientOptions, 'username' | 'password'>;
 type UserInfo = { username: string; password: string };
 
-/** Of the URL; the keys redis_username and redis_password win over it. */
+/** Login of the URL; redis_username and redis_password override it. */
 function loginOf(config: CommonConfig, url: UserInfo = { username: '', password: '' }): Login {
   return {
     ...(url.username ? { username: decodeURIComponent(url.username) } : {}),
@@ -158,16 +166,16 @@ function loginOf(config: CommonConfig, url: UserInfo = { username: '', password:
   };
 }
 
-/** By the rules of URLs, which allow no list of hosts. */
+/** Parses the user of a URL with several hosts. */
 function parseUserInfo(config: CommonConfig, text: string): UserInfo {
   try {
     return new URL(`redis://${text === '' ? '' : `${text}@`}host`);
   } catch (error) {
-    throw new UsageError(`redis_url ${config.redis_url} is no URL`, { cause: error });
+    throw new UsageError(`redis_url ${config.redis_url} is not a URL`, { cause: error });
   }
 }
 
-/** Refuses TLS files beside an address without TLS: whoever set them believes that the connection is encrypted. */
+/** Refuses TLS files with an address without TLS, because the user expects encryption. */
 function refuseUnusedTls(config: CommonConfig, url: string): void {
   if (url.startsWith('rediss')) return;
   for (const key of ['redis_tls_ca', 'redis_tls_cert', 'redis_tls_key'] as const) {
@@ -177,7 +185,7 @@ function refuseUnusedTls(config: CommonConfig, url: string): void {
   }
 }
 
-/** Without a server name the certificate must be for the host that is connected to. */
+/** @param name server name of the certificate; by default the host of the connection */
 function tlsOptions(config: CommonConfig, name?: string): NonNullable<ClientOptions['tls']> {
   if ((config.redis_tls_cert === null) !== (config.redis_tls_key === null)) {
     const [one, other] =

@@ -1,4 +1,4 @@
-/** The state of the farm now: what waits and for how long, which workers work, and how full Redis and the artifact store are. */
+/** Reads the state of queue, workers, Redis and artifact store. */
 import type { Redis } from 'ioredis';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import type { Vitals } from '../metrics/vitals.ts';
@@ -10,7 +10,7 @@ import { classRange, QUEUE_CLASSES, QUEUES, type QueueClass } from './queue.ts';
 import type { Registry } from './registry.ts';
 import type { Results } from './results.ts';
 
-/** The age is read of this many jobs of each class, the next to run: bounded, however long the queue is. */
+/** Number of next jobs of a class among which the oldest is searched. */
 const SAMPLE = 200;
 
 export type VitalsDeps = {
@@ -23,7 +23,6 @@ export type VitalsDeps = {
   results: Pick<Results, 'unreadable'>;
 };
 
-/** Reads them; throws what Redis throws. */
 export function createVitals(deps: VitalsDeps): () => Promise<Vitals> {
   return async () => {
     const [queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable_results] =
@@ -43,45 +42,31 @@ export function createVitals(deps: VitalsDeps): () => Promise<Vitals> {
 
 type Queues = Pick<VitalsDeps, 'redis' | 'keys' | 'clock'>;
 
-/** The sum of a number over all queues. */
-async function overQueues(
-  { keys }: Queues,
-  read: (queue: (part: string) => string) => Promise<number>,
-): Promise<number> {
-  const counts = await Promise.all(QUEUES.map((name) => read((part) => keys.queue(name, part))));
-  return counts.reduce((total, count) => total + count, 0);
-}
+const [QUEUE] = QUEUES;
 
-async function countJobs(deps: Queues): Promise<Vitals['jobs']> {
-  const { redis } = deps;
+async function countJobs({ redis, keys }: Queues): Promise<Vitals['jobs']> {
   const [active, delayed, failed] = await Promise.all([
-    overQueues(deps, (queue) => redis.llen(queue('active'))),
-    overQueues(deps, (queue) => redis.zcard(queue('delayed'))),
-    overQueues(deps, (queue) => redis.zcard(queue('failed'))),
+    redis.llen(keys.queue(QUEUE, 'active')),
+    redis.zcard(keys.queue(QUEUE, 'delayed')),
+    redis.zcard(keys.queue(QUEUE, 'failed')),
   ]);
   return { active, delayed, failed };
 }
 
-async function waitingJobs(deps: Queues, name: QueueClass): Promise<Vitals['queue'][number]> {
+async function waitingJobs(
+  { redis, keys, clock }: Queues,
+  name: QueueClass,
+): Promise<Vitals['queue'][number]> {
   const [from, to] = classRange(name);
-  const [waiting, oldest_seconds] = await Promise.all([
-    overQueues(deps, (queue) => deps.redis.zcount(queue('prioritized'), from, to)),
-    oldestSeconds(deps, name),
+  const waitingKey = keys.queue(QUEUE, 'prioritized');
+  const [waiting, next] = await Promise.all([
+    redis.zcount(waitingKey, from, to),
+    redis.zrangebyscore(waitingKey, from, to, 'LIMIT', 0, SAMPLE),
   ]);
+  const times = await Promise.all(next.map((id) => redis.hget(keys.queue(QUEUE, id), 'timestamp')));
+  const oldest = Math.min(...times.flatMap((time) => (time === null ? [] : [Number(time)])));
+  const oldest_seconds = Number.isFinite(oldest) ? Math.max(0, clock.now() - oldest) / 1000 : 0;
   return { class: name, waiting, oldest_seconds };
-}
-
-async function oldestSeconds({ redis, keys, clock }: Queues, name: QueueClass): Promise<number> {
-  const [from, to] = classRange(name);
-  const times = await Promise.all(
-    QUEUES.map(async (queue) => {
-      const next = await redis.zrangebyscore(keys.queue(queue, 'prioritized'), from, to, 'LIMIT', 0, SAMPLE);
-      const since = await Promise.all(next.map((id) => redis.hget(keys.queue(queue, id), 'timestamp')));
-      return since.flatMap((time) => (time === null ? [] : [Number(time)]));
-    }),
-  );
-  const oldest = Math.min(...times.flat());
-  return Number.isFinite(oldest) ? Math.max(0, clock.now() - oldest) / 1000 : 0;
 }
 
 async function describeServer({ redis }: Queues): Promise<Vitals['redis']> {
@@ -121,7 +106,7 @@ async function describeEndpoints({ policies }: VitalsDeps): Promise<Vitals['endp
   }));
 }
 
-/** Without user, password and query, which have no place in a label. */
+/** Returns the URL without user, password and query. */
 function endpointName(url: string): string {
   const parsed = URL.parse(url);
   return parsed === null ? maskUrl(url) : `${parsed.protocol}//${parsed.host}${parsed.pathname}`;

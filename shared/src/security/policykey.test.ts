@@ -17,7 +17,7 @@ test('an origin is scheme, host and port, whatever is written around them', () =
   expect(originsOf('http://a')).toEqual([]);
 });
 
-test('a key is shown at its origins and nowhere else', () => {
+test('a key is revealed for its origins only', () => {
   const key = { secret: new Secret('sk-of-this-test'), origins: originsOf(['https://vllm:8000/v1']) };
   expect(keyAt(key, 'https://vllm:8000/v1/models')).toBe('sk-of-this-test');
   expect(authorizationAt(key, 'https://VLLM:8000')).toEqual({ authorization: 'Bearer sk-of-this-test' });

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { maskUrl, Secret } from './secret.ts';
 
-test('a secret shows itself only when asked', () => {
+test('a secret is revealed only by reveal()', () => {
   const secret = new Secret('hunter2');
   const shown = [
     `${secret}`,

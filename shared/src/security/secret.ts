@@ -1,4 +1,4 @@
-/** Secrets are redacted by type: nothing that prints, logs or serialises a Secret shows its value. */
+/** Secrets, which are masked when printed, logged or serialised. */
 import { inspect } from 'node:util';
 
 const SHOWN = '[secret]';
@@ -7,15 +7,15 @@ export class Secret {
   readonly #value: string;
   readonly #shown: string;
 
-  /** `shown` replaces `[secret]` where a harmless form exists (a URL without its password). */
+  /** @param shown replaces `[secret]`, such as a URL without its password */
   constructor(value: string, shown: string = SHOWN) {
     this.#value = value;
     this.#shown = shown;
-    // A value that is shown whole, such as a path or a URL without a password, is not a secret.
+    // A value that is shown unchanged is no secret.
     if (shown !== value) remember(value);
   }
 
-  /** The value itself: call it only to pass the value to a client, never for a message. */
+  /** Returns the value, for clients only, not for messages. */
   reveal(): string {
     return this.#value;
   }
@@ -30,14 +30,14 @@ export class Secret {
   }
 }
 
-/** Recent values of secrets in this process, to mask them in any text that contains them; bounded in number. */
+/** Recent secrets of this process, for {@link maskSecrets}. */
 const known = new Map<string, RegExp>();
 const MOST_KNOWN = 1000;
-/** A shorter value would mask unrelated words. */
+/** Shorter values would mask unrelated words. */
 const LEAST_LENGTH = 6;
 
 function remember(secret: string): void {
-  // Of a URL only the password is secret; the URL itself is shown without it.
+  // Of a URL only the password is secret.
   const value = /^[a-z]+:\/\//.test(secret) ? decodeURIComponent(URL.parse(secret)?.password ?? '') : secret;
   if (value.length < LEAST_LENGTH || known.has(value)) return;
   const forms = new Set([value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value)]);
@@ -47,14 +47,14 @@ function remember(secret: string): void {
   if (known.size > MOST_KNOWN && oldest !== undefined) known.delete(oldest);
 }
 
-/** Replaces every secret of this process, passwords in URLs and bearer tokens, anywhere in a text. */
+/** Masks secrets of this process, passwords in URLs and bearer tokens in a text. */
 export function maskSecrets(text: string): string {
   let masked = text;
   for (const pattern of known.values()) masked = masked.replace(pattern, SHOWN);
   return maskUrl(masked);
 }
 
-/** Replaces passwords in URLs and bearer tokens anywhere in a text. Never throws, even for text that is not a URL. */
+/** Masks passwords in URLs and bearer tokens in any text. */
 export function maskUrl(text: string): string {
   return text
     .replace(/([a-z][a-z0-9+.-]*:\/\/[^\s/:@"']*):[^\s/"']*@/gi, `$1:${SHOWN}@`)

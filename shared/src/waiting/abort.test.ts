@@ -6,7 +6,7 @@ afterEach(() => void vi.useRealTimers());
 
 const never = new Promise<never>(() => undefined);
 
-test('an action runs once, also for a signal that is aborted already, and not after it was taken back', () => {
+test('an action runs once, also for an aborted signal, and not after its disposal', () => {
   const controller = new AbortController();
   let calls = 0;
   onAbort(controller.signal, () => calls++);
@@ -18,7 +18,7 @@ test('an action runs once, also for a signal that is aborted already, and not af
   expect(calls).toBe(2);
 });
 
-test('a promise is left with the reason of the signal, and its own later failure is nobody’s', async () => {
+test('an aborted wait rejects with the reason; a later failure of the promise is ignored', async () => {
   const controller = new AbortController();
   const late = Promise.withResolvers<void>();
   const left = untilAborted(late.promise, controller.signal);

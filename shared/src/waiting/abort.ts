@@ -1,18 +1,17 @@
-/** Waits that a signal or a time limit ends. The awaited work goes on, because a promise cannot be cancelled. */
+/** Waits with a signal or a time limit. The awaited work continues, because a promise cannot be cancelled. */
 
-/** Calls `action` once when the signal is aborted, or at once when it already is. Dispose the result to remove the listener. */
+/** Calls `action` once when the signal is aborted, or immediately if it is. Dispose the result to remove the listener. */
 export function onAbort(signal: AbortSignal | undefined, action: () => void): Disposable {
   if (signal?.aborted) action();
   else signal?.addEventListener('abort', action, { once: true });
   return { [Symbol.dispose]: () => signal?.removeEventListener('abort', action) };
 }
 
-/** Resolves when the signal is aborted. */
 export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => void onAbort(signal, resolve));
 }
 
-/** Settles as `promise` does, or rejects with the signal's reason as soon as it is aborted. */
+/** Returns the outcome of `promise`, or rejects with the signal's reason. */
 export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   using _listener = onAbort(signal, () => aborted.reject(signal.reason));
@@ -21,7 +20,7 @@ export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal):
 
 export type Ending<T> = { by: 'itself'; value: T } | { by: 'timeout' } | { by: 'abort' };
 
-/** Waits for `promise` and returns what ended the wait: the promise itself, the time limit or the signal. Rejects as `promise` does. */
+/** Returns what ended the wait for `promise`: itself, the time limit or the signal. Rejects as `promise` does. */
 export async function waitAtMost<T>(
   promise: Promise<T>,
   timeoutMs: number,

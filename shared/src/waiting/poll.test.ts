@@ -4,7 +4,7 @@ import { poll } from './poll.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test('it looks until something is there', async () => {
+test('polls until there is a value', async () => {
   const answers = [null, false, null, 0] as const;
   let looks = 0;
   const found = poll(() => answers[looks++] ?? null, { pauseMs: 10, tries: 9 });
@@ -12,7 +12,7 @@ test('it looks until something is there', async () => {
   expect([await found, looks]).toEqual([0, 4]);
 });
 
-test('it looks a last time when the time is over, and then answers null', async () => {
+test('polls a last time when the time is over, then returns null', async () => {
   const begun = performance.now();
   const looks: number[] = [];
   const look = (): null => {
@@ -24,7 +24,7 @@ test('it looks a last time when the time is over, and then answers null', async 
   expect([await found, looks]).toEqual([null, [0, 100, 200, 250]]);
 });
 
-test('an error of the look and an abort end it', async () => {
+test('an error and an abort end polling', async () => {
   const fails = poll(() => Promise.reject(new Error('broken')), { pauseMs: 10 });
   await expect(fails).rejects.toThrow('broken');
   const controller = new AbortController();

@@ -1,9 +1,8 @@
-/** Polls until something is there. */
 import { type Patience, startPatience } from './retry.ts';
 
 /**
- * Calls `look` at least once, until it returns neither null nor false; null when patience ends first.
- * @throws what `look` throws, or the signal's reason
+ * Calls `look` at least once, until it returns neither null nor false; returns null when the patience ends.
+ * @throws errors of `look`, the signal's reason
  */
 export async function poll<T>(
   look: () => T | null | false | Promise<T | null | false>,

@@ -4,7 +4,7 @@ import { exponentialBackoff, linearBackoff, type RetryOptions, retry } from './r
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** When each call was made, in milliseconds from the first; the call fails until `works` ms have passed. */
+/** Returns the times of calls, in milliseconds from the first; calls fail until `works` ms. */
 async function callsOf(
   options: Partial<RetryOptions>,
   works: number,
@@ -23,7 +23,7 @@ async function callsOf(
   return { at, end: await end };
 }
 
-test('what passes is called again, after pauses that grow', async () => {
+test('a temporary failure is retried after growing pauses', async () => {
   expect(await callsOf({ pauseMs: linearBackoff(100, 250) }, 700)).toEqual({
     at: [0, 100, 300, 550, 800],
     end: 'done',
@@ -34,12 +34,12 @@ test('what passes is called again, after pauses that grow', async () => {
   });
 });
 
-test('the last call is made when the time is over', async () => {
+test('the last try starts when the time is over', async () => {
   expect(await callsOf({ withinMs: 250 }, 1_000)).toEqual({ at: [0, 100, 200, 250], end: 'away' });
   expect(await callsOf({ withinMs: 0 }, 1_000)).toEqual({ at: [0], end: 'away' });
 });
 
-test('no more calls are made than allowed, and none after what does not pass', async () => {
+test('tries are limited, and end at a permanent error', async () => {
   const tries: number[] = [];
   const onRetry = (_: unknown, tried: number): number => tries.push(tried);
   expect(await callsOf({ tries: 3, onRetry }, 1_000)).toEqual({ at: [0, 100, 200], end: 'away' });
@@ -47,7 +47,7 @@ test('no more calls are made than allowed, and none after what does not pass', a
   expect(await callsOf({ isPassing: () => false }, 1_000)).toEqual({ at: [0], end: 'away' });
 });
 
-test('an abort ends the pause, and nothing is called any more', async () => {
+test('an abort ends the pause and the tries', async () => {
   const controller = new AbortController();
   setTimeout(() => controller.abort(new Error('left')), 150);
   expect(await callsOf({ signal: controller.signal }, 1_000)).toEqual({ at: [0, 100], end: 'left' });

@@ -1,7 +1,7 @@
 /** Repeats calls that fail temporarily. */
 import { sleep } from './sleep.ts';
 
-/** Milliseconds to wait after this many tries (1 after the first). */
+/** Returns milliseconds to wait after a number of tries, from 1. */
 export type Backoff = (tries: number) => number;
 
 export const linearBackoff =
@@ -14,11 +14,10 @@ export const exponentialBackoff =
   (tries) =>
     Math.min(firstMs * factor ** (tries - 1), longestMs);
 
-/** How often and how long to try; without a limit, until the signal is aborted. */
+/** Limits of tries; by default only the signal. */
 export type Patience = {
-  /** Pause between two tries. */
   pauseMs: number | Backoff;
-  /** The last try starts when this time is over. */
+  /** Time after which the last try starts. */
   withinMs?: number;
   tries?: number;
   signal?: AbortSignal | undefined;
@@ -30,7 +29,7 @@ export type RetryOptions = Patience & {
   onRetry?: (error: unknown, tries: number) => void;
 };
 
-/** Throws what the last try threw, or the signal's reason. */
+/** Throws the error of the last try, or the signal's reason. */
 export async function retry<T>(call: () => Promise<T>, options: RetryOptions): Promise<T> {
   const patience = startPatience(options);
   for (;;) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createSemaphore } from './semaphore.ts';
 
-test('no more than the slots at a time, all to their end, a failure gives its slot back', async () => {
+test('work is limited to the slots, and a failure releases its slot', async () => {
   const semaphore = createSemaphore(2);
   let running = 0;
   let most = 0;
@@ -18,7 +18,7 @@ test('no more than the slots at a time, all to their end, a failure gives its sl
   expect(most).toBe(2);
 });
 
-test('with a gap they begin apart, however free the slots are', async () => {
+test('a gap separates starts, also with free slots', async () => {
   const semaphore = createSemaphore(8, 30);
   const began: number[] = [];
   await Promise.all([0, 1, 2, 3].map(() => semaphore.run(async () => void began.push(performance.now()))));
@@ -27,7 +27,7 @@ test('with a gap they begin apart, however free the slots are', async () => {
   expect(gaps.reduce((sum, gap) => sum + gap, 0)).toBeGreaterThan(60);
 });
 
-test('who leaves the line takes no slot, and a slot given back twice is one', async () => {
+test('an aborted waiter takes no slot, and a release counts once', async () => {
   const semaphore = createSemaphore(1);
   const giveBack = await semaphore.acquire();
   const left = new AbortController();

@@ -1,15 +1,15 @@
-/** Limits how many run at a time; the others wait in order of arrival. */
+/** Limits concurrent work; callers wait in order of arrival. */
 import { onAbort } from './abort.ts';
 import { sleep } from './sleep.ts';
 
 export type Semaphore = {
-  /** Waits for a slot. Call the result to return the slot; further calls do nothing. @throws the signal's reason */
+  /** Waits for a slot and returns its idempotent release. @throws the signal's reason */
   acquire(signal?: AbortSignal): Promise<() => void>;
   /** Runs `work` in a slot. */
   run<T>(work: () => Promise<T>): Promise<T>;
 };
 
-/** @param gapMs the least time between two starts of `run`, even when slots are free */
+/** @param gapMs minimum time between two starts of `run` */
 export function createSemaphore(slots: number, gapMs = 0): Semaphore {
   let free = slots;
   let nextAt = 0;
@@ -31,22 +31,22 @@ export function createSemaphore(slots: number, gapMs = 0): Semaphore {
       resolve();
     };
     waiting.add(go);
-    // An abort after the slot was granted does not reject: the caller holds the slot and must get its release function.
+    // An abort after the grant does not reject, because the caller needs the release.
     using _listener = onAbort(signal, () => waiting.delete(go) && reject(signal?.reason));
     await promise;
   };
   const acquire = async (signal?: AbortSignal): Promise<() => void> => {
     await enter(signal);
-    let held = true;
+    let acquired = true;
     return () => {
-      if (held) release();
-      held = false;
+      if (acquired) release();
+      acquired = false;
     };
   };
   return {
     acquire,
     async run(work) {
-      const giveBack = await acquire();
+      const leave = await acquire();
       try {
         const now = performance.now();
         const startAt = Math.max(now, nextAt);
@@ -54,7 +54,7 @@ export function createSemaphore(slots: number, gapMs = 0): Semaphore {
         if (startAt > now) await sleep(startAt - now);
         return await work();
       } finally {
-        giveBack();
+        leave();
       }
     },
   };

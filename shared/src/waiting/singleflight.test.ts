@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createLazy, createSingleFlight } from './singleflight.ts';
 
-test('who asks for the same while it is under way waits for the same, others do not', async () => {
+test('concurrent callers of a key share its work, other keys do not', async () => {
   const flights = createSingleFlight<string>();
   const begun: string[] = [];
   const end = Promise.withResolvers<string>();
@@ -19,7 +19,7 @@ test('who asks for the same while it is under way waits for the same, others do 
   expect(begun).toEqual(['first', 'other', 'later']);
 });
 
-test('work goes on when its caller leaves, and its failure is told to who waits', async () => {
+test('work continues without its caller, and waiting callers get its failure', async () => {
   const flights = createSingleFlight<void>();
   const end = Promise.withResolvers<void>();
   const controller = new AbortController();
@@ -32,7 +32,7 @@ test('work goes on when its caller leaves, and its failure is told to who waits'
   expect(flights.isUnderWay('a')).toBe(false);
 });
 
-test('what is made lazily is made once, and again only after a failure', async () => {
+test('lazy work runs once, and again only after a failure', async () => {
   let calls = 0;
   const lazy = createLazy(async () => {
     if (++calls === 1) throw new Error('not yet');

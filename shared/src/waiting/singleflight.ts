@@ -1,11 +1,8 @@
-/** Shares one run of some work among all its concurrent callers. */
+/** Shares one run of work among concurrent callers. */
 import { untilAborted } from './abort.ts';
 
 export type SingleFlight<T> = {
-  /**
-   * Starts `work`, or waits for the running work of the same key. The work goes on when a caller's signal is aborted:
-   * others may wait for it, and the next caller finds it done.
-   */
+  /** Starts `work`, or waits for the running work of the key. An aborted signal ends the wait, not the work. */
   run(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
   isUnderWay(key: string): boolean;
 };
@@ -17,7 +14,7 @@ export function createSingleFlight<T>(): SingleFlight<T> {
       let running = underWay.get(key);
       if (!running) {
         running = work().finally(() => underWay.delete(key));
-        // Each caller sees the error; when all have left, it must not become an unhandled rejection.
+        // Prevents an unhandled rejection if no caller waits any more.
         running.catch(() => undefined);
         underWay.set(key, running);
       }
@@ -30,7 +27,7 @@ export function createSingleFlight<T>(): SingleFlight<T> {
 export type Lazy<T> = {
   /** Starts the work at the first call, and again at the next call after a failure. */
   get(): Promise<T>;
-  /** The work that was started and has not failed; null when there is none. */
+  /** Returns the started work that has not failed; null if there is none. */
   started(): Promise<T> | null;
 };
 

@@ -4,7 +4,7 @@ import { sleep, sleepAtMost } from './sleep.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test('a sleep lasts its time', async () => {
+test('sleep lasts its time', async () => {
   let over = false;
   const asleep = sleep(100).then(() => {
     over = true;
@@ -15,7 +15,7 @@ test('a sleep lasts its time', async () => {
   await asleep;
 });
 
-test('an abort ends it with the reason, and leaves no timer', async () => {
+test('an abort ends a sleep with the reason, without a timer', async () => {
   const controller = new AbortController();
   const asleep = sleep(100, controller.signal);
   const quiet = sleepAtMost(100, controller.signal);

@@ -1,7 +1,6 @@
-/** Sleeps that a signal ends. */
 import { onAbort } from './abort.ts';
 
-/** @throws the signal's reason when it is aborted before the time is over */
+/** @throws the signal's reason when it is aborted */
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -14,7 +13,7 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   }
 }
 
-/** Returns after the time, or as soon as the signal is aborted; never rejects. For loops that check the signal themselves. */
+/** Returns after the time or when the signal is aborted; never rejects. */
 export async function sleepAtMost(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, signal).catch(() => undefined);
 }

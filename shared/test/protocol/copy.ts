@@ -1,10 +1,10 @@
-/** One run's keys as a copy of Redis has them, and the way back to it under workers that live on. */
+/** Copies and restores the keys of one run, while its workers continue. */
 import type { Redis } from 'ioredis';
 import { allRunKeys, type Keys } from '../../src/redis/keys.ts';
 
 export type KeyCopy = ReadonlyMap<string, { value: Buffer; lifeMs: number }>;
 
-/** All that the farm keeps of the run, and the books that its artifacts are in. */
+/** All keys of the run and the accounts of artifacts. */
 async function namesOf(redis: Redis, keys: Keys, runId: string): Promise<string[]> {
   const artifacts = await redis.smembers(keys.run(runId).artifacts);
   const books = [keys.artifactBytes, keys.artifactExpiry, keys.artifactUsed];

@@ -1,13 +1,12 @@
 /**
- * A model of how the queue delivers, faithful in what matters to the protocol: at least once, under a lock that can be
- * lost while its holder lives, with BullMQ's own limits as parameters. What it hands out is run against the real
- * scripts on a real Redis.
+ * A model of the queue: it delivers at least once, under locks that can be lost while their worker is alive, with BullMQ's limits as
+ * parameters. The tests run delivered jobs against the real scripts on a real Redis.
  */
 
 export type QueueRules = {
-  /** Locks that may be lost before the queue fails the job by itself. */
+  /** Lost locks after which the queue fails a job. */
   maxStalledCount: number;
-  /** Whose word ends a rollout: our commit, or the queue's own "job completed". */
+  /** What ends a rollout: the commit, or the queue's "job completed". */
   outcomeBy: 'commit' | 'completion';
 };
 
@@ -26,7 +25,7 @@ export class ModelQueue {
     this.#rules = rules;
   }
 
-  /** As addBulk: an id that is there already is ignored. */
+  /** As addBulk: ignores existing ids. */
   add(rolloutId: string): void {
     const job = this.#jobs.get(rolloutId);
     if (!job || job.state === 'gone') this.#jobs.set(rolloutId, { state: 'waiting', token: 0, stalls: 0 });
@@ -40,7 +39,7 @@ export class ModelQueue {
     return { rolloutId, token: job.token };
   }
 
-  /** The lock ran out: the holder died, or only seemed to. */
+  /** Expires the lock of a job. */
   stall({ rolloutId, token }: Delivery): void {
     const job = this.#jobs.get(rolloutId);
     if (!job || job.token !== token || job.state !== 'active') return;
@@ -48,7 +47,7 @@ export class ModelQueue {
     job.state = job.stalls > this.#rules.maxStalledCount ? 'failed' : 'waiting';
   }
 
-  /** True when the queue took it: only from the holder of the lock. */
+  /** Returns whether the queue accepted it, which only the holder of the lock can do. */
   complete({ rolloutId, token }: Delivery): boolean {
     return this.#leave(rolloutId, token, 'gone');
   }
@@ -57,18 +56,18 @@ export class ModelQueue {
     this.#leave(rolloutId, token, 'waiting');
   }
 
-  /** The queue's data is lost for one job: a restart without its last second. */
+  /** Loses one job, as a restart without the last second. */
   lose(rolloutId: string): void {
     this.#jobs.delete(rolloutId);
   }
 
-  /** The locks of all but these have run out. */
+  /** Expires all locks but these. */
   expire(held: readonly Delivery[]): void {
     const tokens = new Set(held.map(({ token }) => token));
     for (const [rolloutId, { token }] of this.#jobs) if (!tokens.has(token)) this.stall({ rolloutId, token });
   }
 
-  /** What is kept of it in a copy of Redis; a later call with it puts everything back as it was. */
+  /** Returns the state for a copy of Redis, or restores it. */
   copy(): Copy {
     return new Map([...this.#jobs].map(([id, job]) => [id, { ...job }]));
   }

@@ -1,6 +1,6 @@
 /**
- * Claim, journal, commit, cancel and keeper under every order of faults that fast-check thinks of, on a real Redis: at
- * the end each rollout has exactly one result. With BullMQ's defaults in place of our rules it has a counterexample.
+ * Claim, journal, commit, cancellation and maintenance on a real Redis, under random orders of faults: each rollout has exactly one
+ * result. BullMQ's default settings have a counterexample.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -16,7 +16,7 @@ const SIZE = 2;
 const RUNS = 300;
 const FORGETFUL_RUNS = 150;
 const OURS: QueueRules = { maxStalledCount: queueSettings.maxStalledCount, outcomeBy: 'commit' };
-/** BullMQ 6 as it comes: one lost lock is forgiven, and the return value of a job is its outcome. */
+/** Defaults of BullMQ 6: one lost lock is allowed, and the return value of a job is its outcome. */
 const DEFAULTS: QueueRules = { maxStalledCount: 1, outcomeBy: 'completion' };
 
 const choice = fc.nat({ max: 5 });
@@ -71,19 +71,19 @@ async function check(rules: QueueRules, seed: number, kinds = steps) {
 
 const seed = Number(process.env.SWEFARM_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-test('exactly one result per rollout, whatever order things happen in', async () => {
+test('each rollout has exactly one result in any order of events', async () => {
   const { failed, counterexample, numRuns } = await check(OURS, seed);
   const found = JSON.stringify(counterexample?.[0] ?? null);
   expect(failed, `seed ${seed} (SWEFARM_TEST_SEED), after ${numRuns} runs: ${found}`).toBe(false);
 });
 
-test('a Redis that goes back to an older copy under living workers: one result each, and its artifact is of the same attempt', async () => {
+test('after Redis returns to an older copy, result and artifact are of the same attempt', async () => {
   const { failed, counterexample, numRuns } = await check(OURS, seed, forgetful);
   const found = JSON.stringify(counterexample?.[0] ?? null);
   expect(failed, `seed ${seed} (SWEFARM_TEST_SEED), after ${numRuns} runs: ${found}`).toBe(false);
 });
 
-test("with BullMQ's defaults in place of ours there is a counterexample", async () => {
+test("BullMQ's default settings have a counterexample", async () => {
   const { failed, counterexample } = await check(DEFAULTS, 7);
   expect(failed, 'seed 7').toBe(true);
   expect(counterexample?.[0]?.length).toBeGreaterThan(0);

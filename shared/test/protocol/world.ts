@@ -1,4 +1,4 @@
-/** Workers, a submitter, a canceller and a keeper over one run: each step is one call they really make. */
+/** Workers, submitter, canceller and maintenance of one run; each step is one real call. */
 import type { Redis } from 'ioredis';
 import {
   type AttemptName,
@@ -18,9 +18,8 @@ export const WORKERS = 3;
 const GROUP = 'a__b.c-1';
 
 /**
- * `store`: the artifact is written, and the commit is yet to be answered. `pause`: the lock is lost, the attempt goes on and may
- * finish late. `die`: its worker never says another word. `beat`: a worker asks which of its attempts are not to go on.
- * `go back`: Redis is as it was at the last `copy`, and everybody lives on.
+ * `store`: the artifact is written before the commit. `pause`: the lock is lost, and the attempt may finish late. `die`: the worker
+ * stops. `beat`: a worker asks which of its attempts must stop. `go back`: Redis returns to the last `copy`, all processes continue.
  */
 export type Step =
   | { do: 'claim'; worker: number; choice: number }
@@ -36,7 +35,7 @@ export type World = {
   step(step: Step): Promise<void>;
   settle(): Promise<void>;
   results(): Promise<Map<string, number>>;
-  /** Rollouts whose result and artifact are not of one attempt. */
+  /** Rollouts whose result and artifact are of different attempts. */
   torn(): Promise<string[]>;
 };
 
@@ -53,7 +52,7 @@ export async function openWorld(
   const queue = new ModelQueue(rules);
   const running: Attempt[] = [];
   const lives = Array(WORKERS).fill(0);
-  /** What the queue alone would call the outcome: every job that it completed or failed. */
+  /** Outcomes by the queue alone: all jobs that it completed or failed. */
   const completed = new Map<string, number>();
 
   const commit = async (id: string, by: AttemptName & { worker: string }, change: Partial<Result>) => {
@@ -67,7 +66,7 @@ export async function openWorld(
   const store = async (one: Attempt): Promise<void> => {
     one.stored = await farm.artifacts.put(one.delivery.rolloutId, one, Buffer.from(one.claim));
   };
-  /** As settle.ts does it: artifact first, then the commit; who is late removes its own. */
+  /** Stores the artifact, then commits; a late attempt removes its artifact. */
   const settleOne = async (one: Attempt): Promise<void> => {
     if (rules.outcomeBy === 'completion') return;
     for (;;) {
@@ -92,7 +91,7 @@ export async function openWorld(
     if (!delivery) return;
     const { rolloutId } = delivery;
     const by = { worker: nameOf(worker), node: `n${worker}` };
-    // What a worker has in work already it does not begin again; its attempt has the new lock.
+    // A worker does not start a running rollout again; its attempt gets the new lock.
     const same = running.find((one) => one.worker === by.worker && one.delivery.rolloutId === rolloutId);
     if (same) return void Object.assign(same, { delivery });
     const reply = await farm.journal.claim(rolloutId, by);
@@ -109,7 +108,7 @@ export async function openWorld(
     running.push(one);
   };
 
-  /** The keeper's round, cut off after `most` rollouts. */
+  /** A round of maintenance, interrupted after `most` rollouts. */
   const keep = async (most = Number.POSITIVE_INFINITY): Promise<void> => {
     let done = 0;
     const open = await farm.groups.open(run.run_id);
@@ -201,7 +200,7 @@ export async function openWorld(
     }
   };
 
-  /** The faults are over: everybody does what they do until nothing changes. */
+  /** Runs all processes without faults until nothing changes. */
   const settle = async (): Promise<void> => {
     for (let round = 0; round < 12 * ids.length; round++) {
       while (running.length > 0) await step({ do: 'finish', choice: 0 });

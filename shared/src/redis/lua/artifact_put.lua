@@ -1,4 +1,4 @@
--- Stores a blob if the byte budget allows; the same name again replaces it.
+-- Stores or replaces a blob if the byte budget allows.
 -- KEYS: 1 bytes  2 expiry  3 used  4 artifacts of the run  5 blob
 -- ARGV: 1 name  2 blob  3 life time in milliseconds  4 budget in bytes
 -- Reply: {1 or 0 (over budget), bytes in use}

@@ -2,7 +2,7 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
--- Takes an artifact out of the books; its blob lapses or is deleted by the caller.
+-- Removes an artifact from the accounts; its blob expires or the caller deletes it.
 local function forget(name)
   local size = redis.call('HGET', KEYS[1], name)
   if size then
@@ -12,7 +12,7 @@ local function forget(name)
   end
 end
 
--- What has lapsed since; bounded, so that one call stays short.
+-- Removes expired artifacts, at most 1000 in one call.
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], 0, now, 'LIMIT', 0, 1000)) do
   forget(name)
 end

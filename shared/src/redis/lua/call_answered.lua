@@ -1,6 +1,6 @@
--- A call was answered: it is forgotten, unless it has a name; that is remembered for a while.
+-- Removes an answered call, or keeps it for the life time of its name.
 -- KEYS: 1 calls of this fingerprint  2 open calls
--- ARGV: 1 call id  2 life time of its name (ms); 0: it has none
+-- ARGV: 1 call id  2 life time of its name (ms); 0: no name
 redis.call('ZREM', KEYS[2], ARGV[1])
 local text = redis.call('HGET', KEYS[1], ARGV[1])
 if not text then

@@ -1,8 +1,8 @@
--- Looks for a call that a caller may take up again: one that lost its connection, or whose gateway died, and is in grace.
+-- Claims a call that lost its connection or its gateway and is within its grace.
 -- KEYS: 1 calls of this fingerprint  2 open calls  3 gateways
--- ARGV: 1 gateway  2 named (1: the caller gave an id, which stands for one call for as long as it is remembered)
---       3 nonce of this claim: a command that was resent finds what it took
--- Reply: {'attached', call id, rollout id, its age (ms)} | {'wait'} (it will be known in a moment) | {'none'}
+-- ARGV: 1 gateway  2 named (1: the caller gave an id, which identifies one call)
+--       3 nonce of this claim, by which a command sent again finds its call
+-- Reply: {'attached', call id, rollout id, its age (ms)} | {'wait'} (undecided: try again) | {'none'}
 local unsure = false
 local best, best_id
 local all = redis.call('HGETALL', KEYS[1])
@@ -24,7 +24,7 @@ for i = 1, #all, 2 do
       call.held = 0
     end
   end
-  -- The sweep takes away what is out of grace; until then its name is not free.
+  -- A name is not free until the sweep removes its expired call.
   if ARGV[2] == '1' then
     unsure = call.held == 0 and not free
     free = not unsure

@@ -1,6 +1,6 @@
--- A connection closed before it was answered: the last one makes the call an orphan.
+-- Reports a connection that closed without an answer; the last one makes the call an orphan.
 -- KEYS: 1 calls of this fingerprint  2 open calls
--- ARGV: 1 call id, or the nonce by which one was taken up (4)  2 gateway that held it  3 grace (ms)  4 what 1 is: id or by
+-- ARGV: 1 call id, or nonce of its claim  2 gateway of the call  3 grace (ms)  4 kind of 1: id or by
 local id = ARGV[1]
 if ARGV[4] == 'by' then
   local all = redis.call('HGETALL', KEYS[1])

@@ -1,5 +1,5 @@
--- KEYS: 1 calls of this fingerprint  2 open calls   ARGV: 1 call id  2 take it away (1) or only look (0)
--- Reply: its rollout id when the call is out of grace, else false.
+-- KEYS: 1 calls of this fingerprint  2 open calls   ARGV: 1 call id  2 remove (1) or only check (0)
+-- Reply: the rollout id if the grace of the call is over, else false
 local text = redis.call('HGET', KEYS[1], ARGV[1])
 local call = text and cjson.decode(text)
 if not call then

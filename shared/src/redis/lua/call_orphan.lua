@@ -1,6 +1,6 @@
--- Makes an orphan of a call whose gateway died. While no gateway is alive no caller could come back, so the call waits for a gateway.
+-- Makes a call of a dead gateway an orphan. Without a live gateway no caller can return, so the grace starts later.
 -- KEYS: 1 open calls  2 calls of one fingerprint  3 gateways
--- ARGV: 1 call id  2 grace (ms) of calls that have none of their own  3 whether a gateway lives (1)
+-- ARGV: 1 call id  2 default grace (ms)  3 1 if a gateway is alive
 local text = redis.call('HGET', KEYS[2], ARGV[1])
 if not text then
   redis.call('ZREM', KEYS[1], ARGV[1])

@@ -1,7 +1,7 @@
--- The rollout of a call failed and the caller is still there: the call goes on with a fresh rollout.
+-- Replaces the failed rollout of a call by a new one.
 -- KEYS: 1 calls of this fingerprint  2 run record  3 groups  4 unfinished runs
--- ARGV: 1 call id  2 run id  3 instance id  4 the rollout that failed
--- Reply: the rollout id that the call has now | false (the call or the run is gone)
+-- ARGV: 1 call id  2 run id  3 instance id  4 the failed rollout
+-- Reply: the rollout id of the call | false (the call or the run expired)
 local text = redis.call('HGET', KEYS[1], ARGV[1])
 if not text or redis.call('EXISTS', KEYS[2]) == 0 then
   return false

@@ -1,14 +1,14 @@
--- Joined before the other call scripts: the record and the rules of a call that is held over HTTP.
--- A call is JSON: rollout_id, holder (gateway), held (its open connections), orphan_until (ms, when held is 0), answered,
--- at (ms, when it began), grace (ms, how long it waits for its caller when its gateway died; absent: as who sweeps says)
+-- Joined before the other call scripts: the record and the rules of a call.
+-- A call is JSON: rollout_id, holder (gateway), held (number of open connections), orphan_until (ms, if held is 0), answered,
+-- at (ms, start), grace (ms after the death of its gateway; absent: that of the sweep)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
--- Of a gateway's last beat: how long it is surely alive, and after how long it is surely dead.
+-- Ages of a gateway's last beat up to which it is alive, and beyond which it is dead.
 local FRESH_MS = 2500
 local LIFE_MS = 6000
--- For so long after the death of their gateway calls wait for one to come back.
+-- Time after the death of their gateway for which calls wait for a gateway.
 local OUTAGE_MS = 15 * 60 * 1000
--- 'alive', 'unsure' or the time (ms) at which it died; a gateway whose address was taken over is noted with a minus.
+-- Returns 'alive', 'unsure' or the time (ms) of its death. A negative beat is the time at which another gateway took its address.
 local function state_of(beat)
   if not beat then
     return 0

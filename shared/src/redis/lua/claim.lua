@@ -1,8 +1,8 @@
 -- Opens the next attempt at a rollout in its journal, unless it is committed or its run is gone.
 -- KEYS: 1 record  2 committed  3 journal  4 cancelled  5 paused  6.. the run's other keys (life time only)
--- ARGV: 1 rollout id  2 worker  3 node  4 nonce of this claim (a resent command opens no second attempt)  5 group (instance id)
---       6 whether an attempt in work with another worker is heeded (1 or 0)  7 the nonce of the one that is not, if any
---       8 whether nothing is opened for a rollout of which no work is kept (1 or 0)
+-- ARGV: 1 rollout id  2 worker  3 node  4 nonce of this claim (a command sent again opens no second attempt)  5 group (instance id)
+--       6 1: refuse while an attempt of another worker runs  7 nonce of the attempt to ignore, or ''
+--       8 1: refuse a rollout without resumable work
 -- Reply: {'claimed', journal (JSON, the new attempt last), reason of the cancel or ''} | {'paused'} | {'held', worker, nonce of its claim} | {'committed', attempt, outcome} | {'gone'}
 local record = redis.call('GET', KEYS[1])
 if not record then

@@ -1,15 +1,14 @@
 -- Commits the result of a rollout exactly once: the first caller wins; stream, group and counters change in the same step.
--- A group that has enough usable results is ended, and one that lost a rollout to infrastructure gets another, here too:
--- nobody can see the run complete in between.
+-- In the same step, ends a group with enough usable results, and opens another rollout for one lost to infrastructure.
 -- KEYS: 1 record  2 committed  3 results  4 groups  5 counts  6 totals  7 versions  8 totals of the version  9 journal
---       10 cancelled  11 cancel epoch  12 what must be there beside the result: its artifact, if it lies in this Redis, else the record
+--       10 cancelled  11 cancel epoch  12 a key that must exist: the artifact if it is in this Redis, else the record
 --       13.. the run's other keys (life time only)
 -- ARGV: 1 rollout id  2 attempt  3 outcome  4 signature (worker, claim)  5 result (JSON)  6 group (instance id)  7 usable (1 or 0)
 --       8 life time of the run in seconds  9 policy version ('' for none)  10 versions to keep
---       11 usable results that are enough for a group (0: never)
---       12 rollouts that may be opened for lost ones in all (0: none for this one)
---       13 model whose costs are counted ('' for none)  14 models that have counters of their own  15 the name of all others
---       16 how many of the pairs that follow are of the model  17.. pairs: counter, increment
+--       11 usable results that end a group (0: never)
+--       12 maximum of refilled rollouts (0: do not refill)
+--       13 model of the costs ('' for none)  14 maximum of models with counters  15 name for all other models
+--       16 number of the following pairs of the model  17.. pairs: counter, increment
 -- Reply: {'committed', stream id} | {'late', attempt, outcome, stream id, signature} | {'artifact_lost'} | {'gone'}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return { 'gone' }
@@ -19,7 +18,7 @@ if winner then
   local attempt, outcome, id, signature = string.match(winner, '^(%S+) (%S+) (%S+) (.*)$')
   return { 'late', attempt, outcome, id, signature }
 end
--- Redis may have gone back to before it was stored.
+-- A failover of Redis may have lost the artifact.
 if redis.call('EXISTS', KEYS[12]) == 0 then
   return { 'artifact_lost' }
 end
@@ -63,7 +62,7 @@ if left == 0 then
   local wanted = cjson.decode(redis.call('GET', KEYS[1])).group_size
   count(usable >= wanted and 'groups:complete' or 'groups:short', 1)
 end
--- How earlier attempts ended; the one that commits is among the pairs. What ended without a word was lost.
+-- Counts earlier attempts by end; the pairs contain the committing one. An attempt without an end was lost.
 local journal = redis.call('HGET', KEYS[9], ARGV[1])
 for _, entry in ipairs(journal and cjson.decode(journal) or {}) do
   if entry.attempt < tonumber(ARGV[2]) then
@@ -71,7 +70,7 @@ for _, entry in ipairs(journal and cjson.decode(journal) or {}) do
     count('attempt:' .. (type(ended) == 'table' and ended.class or 'lost'), 1)
   end
 end
--- A trainer names a model for each checkpoint: names beyond the limit share one, so that the totals stay small.
+-- Trainers may name a model for each checkpoint; models beyond the limit share one name.
 local model = ARGV[13]
 if model ~= '' and redis.call('HEXISTS', KEYS[6], 'priced:' .. model) == 0 then
   if tonumber(redis.call('HGET', KEYS[6], 'models') or 0) < tonumber(ARGV[14]) then

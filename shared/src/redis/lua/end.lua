@@ -1,4 +1,4 @@
--- Writes how an attempt ended; the first end of an attempt stands.
+-- Writes the end of an attempt, once.
 -- KEYS: 1 journal
 -- ARGV: 1 rollout id  2 nonce of the attempt's claim  3 end (JSON)
 local text = redis.call('HGET', KEYS[1], ARGV[1])

@@ -1,4 +1,4 @@
--- KEYS: 1 gateways   ARGV: 1 gateway  2 life time of the hash in seconds  3 the last one (1): its calls are orphans now
+-- KEYS: 1 gateways   ARGV: 1 gateway  2 life time of the hash in seconds  3 1: last beat, which makes its calls orphans
 local beat = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or now)
 if beat > 0 then
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[3] == '1' and -now or now)

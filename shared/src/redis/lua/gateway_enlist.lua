@@ -1,4 +1,4 @@
--- A gateway starts. Whoever listened at its address before is dead: two processes cannot have one address.
+-- Registers a gateway. An earlier gateway at its address is dead.
 -- KEYS: 1 gateways (hash: id → last beat in ms, or minus the time of its end)  2 addresses (hash: address → id)
 -- ARGV: 1 gateway  2 address  3 life time of both hashes in seconds
 local before = redis.call('HGET', KEYS[2], ARGV[2])

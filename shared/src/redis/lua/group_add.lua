@@ -1,7 +1,7 @@
 -- Opens more rollouts of one instance of a run.
 -- KEYS: 1 record  2 groups  3 unfinished runs
--- ARGV: 1 run id  2 instance id  3 how many
--- Reply: how many the group has now; 0 when the run is gone
+-- ARGV: 1 run id  2 instance id  3 number of rollouts
+-- Reply: the size of the group; 0 if the run expired
 local record = redis.call('GET', KEYS[1])
 if not record then
   return 0

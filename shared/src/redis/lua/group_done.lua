@@ -1,7 +1,7 @@
--- Closes rollouts whose results are outside of Redis, without a result in the run's stream; or opens such rollouts again.
+-- Closes rollouts whose results are outside of Redis, or opens them again.
 -- KEYS: 1 record  2 committed  3 groups  4 unfinished runs
 -- ARGV: 1 run id  2 close or open  3.. pairs: rollout id, instance id
--- Reply: how many changed
+-- Reply: number of changed rollouts
 local record = redis.call('GET', KEYS[1])
 if not record then
   return 0

@@ -1,11 +1,11 @@
--- Keeps attempts in the journal that their worker has in work, and names those that are not to go on.
+-- Confirms running attempts in the journal, restores lost claims, and returns the attempts that must stop.
 -- KEYS: 1 record  2 committed  3 journal
 -- ARGV: 1 worker  2 node  3.. triples: rollout id, number of the attempt, nonce of its claim
--- Reply: rollout ids that were committed, or claimed since, by another attempt; all when the run is gone
+-- Reply: rollout ids committed or claimed by another attempt; all if the run expired
 local gone = redis.call('EXISTS', KEYS[1]) == 0
 local over = {}
 
-local function holds(id, attempt, claim)
+local function is_current(id, attempt, claim)
   local winner = redis.call('HGET', KEYS[2], id)
   if winner then
     return string.match(winner, '\t(.*)$') == claim
@@ -21,7 +21,7 @@ local function holds(id, attempt, claim)
   if last and last.attempt >= attempt then
     return false
   end
-  -- Redis has lost the claim, and nobody has claimed since.
+  -- Redis lost the claim, and no other attempt has claimed.
   local now = redis.call('TIME')
   journal[#journal + 1] = {
     attempt = attempt,
@@ -38,7 +38,7 @@ local function holds(id, attempt, claim)
 end
 
 for i = 3, #ARGV, 3 do
-  if gone or not holds(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]) then
+  if gone or not is_current(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]) then
     over[#over + 1] = ARGV[i]
   end
 end

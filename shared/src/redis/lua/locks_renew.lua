@@ -1,24 +1,24 @@
--- Renews the locks of jobs that a worker has in work. A lock that has run out is taken again while nobody else has the job; it may be
--- back in the queue by then, which `back` allows to undo.
+-- Renews the locks of a worker's jobs. An expired lock is acquired again if no other worker has the job; with `back` the job may be
+-- taken back from the queue.
 -- KEYS: 1 active  2 stalled  3 wait  4 paused  5 prioritized  6 delayed  7.. the locks
 -- ARGV: 1 life time (ms)  2.. triples, one for each lock: job  token  back (1 or 0)
--- Reply: the jobs that are somebody else's, or gone
+-- Reply: jobs of other workers and removed jobs
 local lost = {}
 local function take_back(job)
-  local there = redis.call('LREM', KEYS[3], 1, job) + redis.call('LREM', KEYS[4], 1, job)
-  there = there + redis.call('ZREM', KEYS[5], job) + redis.call('ZREM', KEYS[6], job)
-  if there > 0 then
+  local removed = redis.call('LREM', KEYS[3], 1, job) + redis.call('LREM', KEYS[4], 1, job)
+  removed = removed + redis.call('ZREM', KEYS[5], job) + redis.call('ZREM', KEYS[6], job)
+  if removed > 0 then
     redis.call('LPUSH', KEYS[1], job)
   end
-  return there > 0
+  return removed > 0
 end
 for at = 7, #KEYS do
-  local place = 2 + (at - 7) * 3
-  local job, token = ARGV[place], ARGV[place + 1]
+  local first = 2 + (at - 7) * 3
+  local job, token = ARGV[first], ARGV[first + 1]
   local holder = redis.call('GET', KEYS[at])
   local mine = holder == token
   if not holder then
-    mine = redis.call('LPOS', KEYS[1], job) or (ARGV[place + 2] == '1' and take_back(job))
+    mine = redis.call('LPOS', KEYS[1], job) or (ARGV[first + 2] == '1' and take_back(job))
   end
   if mine then
     redis.call('SET', KEYS[at], token, 'PX', ARGV[1])

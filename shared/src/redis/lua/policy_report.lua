@@ -1,8 +1,7 @@
--- Takes what a worker sees of its endpoints, and keeps the sums over all workers beside it: reading them costs the same however
--- many workers there are. Who does not report again in time is taken out of the sums by the next one that does.
+-- Stores a worker's report on its endpoints, and the sums over all workers. The next report removes expired reports from the sums.
 -- KEYS: 1 reports (hash)  2 time of lapse by worker (sorted set, ms)  3 rollouts bound by endpoint (hash)
 -- ARGV: 1 worker  2 views (JSON)  3 life time (ms)
--- Reply: endpoint, rollouts that other workers have bound to it, and so on
+-- Reply: pairs of endpoint and rollouts of other workers
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -23,7 +22,7 @@ local function forget(worker)
   redis.call('ZREM', KEYS[2], worker)
 end
 
--- Bounded, so that one call stays short.
+-- At most 100 in one call.
 for _, worker in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)) do
   forget(worker)
 end

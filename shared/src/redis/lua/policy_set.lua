@@ -1,6 +1,6 @@
--- Changes a policy's record; only what is new counts as a change, so that a call sent twice is one.
+-- Changes a policy's record. Idempotent.
 -- KEYS: the policy's hash, the set of names. ARGV: name, life time in seconds, then field and value in turn.
--- Returns 1 when something changed.
+-- Reply: 1 if a field changed
 local policy, names = KEYS[1], KEYS[2]
 local changed = redis.call('EXISTS', policy) == 0
 for i = 3, #ARGV, 2 do

@@ -1,6 +1,6 @@
--- Notes results that could not be read, and counts each once, however often it is met.
+-- Records unreadable results and counts each once.
 -- KEYS: 1 record  2 skipped results of the run  3 counters of results
--- ARGV: pairs of stream id and what is wrong
+-- ARGV: pairs of stream id and problem
 local life = redis.call('PTTL', KEYS[1])
 if life < 0 then
   return 0

@@ -1,6 +1,6 @@
 -- Adds an instance to an open run, once.
 -- KEYS: 1 run record  2 instances  3 appended
--- ARGV: 1 instance id  2 the instance (gzip of JSON)  3 its fingerprint  4 most instances of a run
+-- ARGV: 1 instance id  2 the instance (gzip of JSON)  3 its fingerprint  4 maximum of instances
 -- Reply: 'appended' | 'differs' (the run has another instance of this id) | 'full' | 'gone'
 local record = redis.call('GET', KEYS[1])
 if not record then

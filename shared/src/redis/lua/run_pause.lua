@@ -1,8 +1,8 @@
--- Pauses a run, unless it is paused already, or was resumed since its counts were judged.
+-- Pauses a run, unless it is paused or was resumed since the caller read its state.
 -- KEYS: 1 record  2 paused
--- ARGV: 1 reason  2 when it was last let go on, as whoever judges it knows ('': never; '*': whenever it was)
---       3 how long it lasts (ms; '': until somebody resumes it)
--- Reply: 1 when it stands still because of this call
+-- ARGV: 1 reason  2 time of the last resume that the caller knows ('': none; '*': any)
+--       3 duration (ms; '': until a user resumes the run)
+-- Reply: 1 if this call paused the run
 local life = redis.call('PTTL', KEYS[1])
 if life < 0 then
   return 0

@@ -1,7 +1,7 @@
--- Takes a run off the list of unfinished ones when none of its rollouts is open.
+-- Removes a run without open rollouts from the unfinished ones.
 -- KEYS: 1 groups  2 unfinished runs
 -- ARGV: 1 run id
--- Reply: 1 when it is off the list
+-- Reply: 1 if removed
 local fields = redis.call('HGETALL', KEYS[1])
 for i = 1, #fields, 2 do
   if string.sub(fields[i], -5) == ' left' and tonumber(fields[i + 1]) > 0 then

@@ -1,4 +1,4 @@
--- Opens the record of a session once, and renews its lease.
+-- Creates the record of a session once, and renews its lease.
 -- KEYS: 1 session  2 live sessions
 -- ARGV: 1 session id  2 lease in milliseconds  3 life time of the record in milliseconds  4.. pairs: field, value
 -- Reply: {created (1 or 0)}

@@ -1,5 +1,5 @@
--- The next command of a session, handed out to the attempt that holds it; with a negative number only its lease is read.
--- KEYS: 1 session  2 commands   ARGV: 1 nonce of the attempt's claim  2 number of the last command done, or -1
+-- Returns the next command of a session to its attempt; a negative number only checks the lease.
+-- KEYS: 1 session  2 commands   ARGV: 1 nonce of the attempt's claim  2 number of the last finished command, or -1
 -- Reply: {'command', number, entry (JSON)} | {'none'} | {'expired'} | {'gone'}
 if redis.call('HGET', KEYS[1], 'attempt') ~= ARGV[1] then
   return { 'gone' }

@@ -1,4 +1,4 @@
--- An attempt takes a session. Once a command was handed out, no other attempt can go on: it cannot repeat what the command did.
+-- Assigns a session to an attempt. After the first command no other attempt can continue, because commands cannot be repeated.
 -- KEYS: 1 session   ARGV: 1 worker  2 nonce of the attempt's claim   Reply: 'open' | 'lost' | 'expired' | 'gone'
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return 'gone'

@@ -1,6 +1,6 @@
--- Adds a command, or the submission, to a session; a command that was posted before under the same number is only compared.
+-- Adds a command or the submission to a session; compares a command whose number exists.
 -- KEYS: 1 session  2 commands (stream, ids <number>-0)
--- ARGV: 1 number of the command, 0 for the submission  2 entry (JSON)  3 entries kept  4 life time in milliseconds
+-- ARGV: 1 number of the command, 0 for the submission  2 entry (JSON)  3 maximum of entries  4 life time in milliseconds
 -- Reply: {'posted', worker or ''} | {'ended', reason} | {'submitted'} | {'differs'} | {'forgotten', posted} | {'gap', posted} | {'gone'}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return { 'gone' }
@@ -12,7 +12,7 @@ local submitted = redis.call('HGET', KEYS[1], 'submitted') == '1'
 if seq == 0 and submitted then
   return { 'posted', worker }
 end
--- The submission has the last number, which its driver never gave it.
+-- The submission has the last number, which its driver does not count.
 local numbered = submitted and posted - 1 or posted
 if seq > 0 and seq <= numbered then
   local id = string.format('%d-0', seq)

@@ -1,6 +1,6 @@
 -- Renews the lease of a session that has not ended.
 -- KEYS: 1 session  2 live sessions  3.. its other keys (life time only)
--- ARGV: 1 session id  2 life time of its keys in milliseconds   Reply: 1 when it lives
+-- ARGV: 1 session id  2 life time of its keys in milliseconds   Reply: 1 if renewed
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HGET', KEYS[1], 'ended') then
   return 0
 end

@@ -1,4 +1,4 @@
--- Removes workers whose record has expired from the list, and counts them in the same step: each once, whoever notices.
+-- Removes workers with expired records from the list and counts each once.
 -- KEYS: 1 workers  2 counters of workers
 -- ARGV: worker ids
 local lost = redis.call('ZREM', KEYS[1], unpack(ARGV))

@@ -1,3 +1,0 @@
-export { ALERTS } from './alerts.ts';
-export { DASHBOARDS } from './files.ts';
-export type { DashboardSpec, PanelSpec } from './spec.ts';
