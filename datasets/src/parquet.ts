@@ -3,9 +3,8 @@ import { errorMessage, UsageError } from '@swefarm/shared';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { COLUMNS, ID_COLUMNS } from './families/registry.ts';
-import type { Row } from './fields/fields.ts';
+import { mapLeaves, type Row } from './fields/fields.ts';
 import type { RawRow } from './problem.ts';
-import { mapLeaves } from './tools/exact.ts';
 
 /** @throws UsageError if the file is truncated or damaged, or has no known column */
 export async function* readParquet(path: string): AsyncGenerator<RawRow> {

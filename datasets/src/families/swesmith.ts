@@ -69,8 +69,8 @@ function readSmith(read: FieldReader): InstanceDraft {
       ...(project.testCommand.includes(CONDA) ? {} : { activate: '' }),
       // Both sandboxes start from the same commit; then the agent's tree loses the tests that the bug fails.
       setup: [
-        { name: 'put the bug in', script: startScript(tree), timeout: 300 },
-        { name: 'hide the tests', script: hideScript(tree, failing), timeout: 300, roles: ['agent'] },
+        step('put the bug in', startScript(tree)),
+        { ...step('hide the tests', hideScript(tree, failing)), roles: ['agent'] },
       ],
       history: 'replaced',
       memory_bytes: MEMORY_BYTES,
@@ -78,17 +78,10 @@ function readSmith(read: FieldReader): InstanceDraft {
     plan: {
       grader: GRADER,
       patch_path: PATCH,
-      before: [
-        {
-          name: 'make room for the patch',
-          script: roomScript(tree, failing, PATCH),
-          may_fail: true,
-          timeout: 300,
-        },
-      ],
+      before: [{ ...step('make room for the patch', roomScript(tree, failing, PATCH)), may_fail: true }],
       apply: SWEBENCH_APPLY,
       blank: 'tests_run',
-      after: [{ name: 'bring the test files back', script: restoreScript(tree, counted), timeout: 300 }],
+      after: [step('bring the test files back', restoreScript(tree, counted))],
       script: smithScript(command, FOLDER),
       timeout: project.timeoutSeconds,
       outcomes: { from: 'log', dialect: 'swesmith', parser: project.parser },
@@ -96,6 +89,8 @@ function readSmith(read: FieldReader): InstanceDraft {
     },
   };
 }
+
+const step = (name: string, script: string) => ({ name, script, timeout: 300 });
 
 /** The project of a row, by its mirror, else by its id; null, with a problem, if it cannot be graded. */
 function projectOf(read: FieldReader, repo: string, instanceId: string): SmithProject | null {

@@ -121,6 +121,15 @@ export function asObject(value: unknown): Row | null {
   return isRow(given) ? given : null;
 }
 
+/** Replaces the values inside lists and objects for which `replace` returns something else than undefined. */
+export function mapLeaves(value: unknown, replace: (leaf: unknown) => unknown): unknown {
+  const replaced = replace(value);
+  if (replaced !== undefined) return replaced;
+  if (Array.isArray(value)) return value.map((item) => mapLeaves(item, replace));
+  if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapLeaves(inner, replace)]));
+}
+
 /** Undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {

@@ -100,7 +100,7 @@ async function fetchRest(
 }
 
 /** Whether an error of the local disk caused the failure. */
-export const isLocal = (error: unknown): boolean =>
+const isLocal = (error: unknown): boolean =>
   /^(ENOSPC|EACCES|EPERM|EROFS|EDQUOT|ENOTDIR|EISDIR)$/.test(String((error as NodeJS.ErrnoException).code));
 
 /** Zero if the file does not exist. */

@@ -4,7 +4,6 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseYaml, UsageError } from '@swefarm/shared';
-import { isRow, type Row } from '../fields/fields.ts';
 
 export type GymDataset = {
   name: string;
@@ -15,7 +14,9 @@ export type GymDataset = {
   why: string;
 };
 
-const asTree = (value: unknown): Row => (isRow(value) ? value : {});
+type Tree = Record<string, unknown>;
+const asTree = (value: unknown): Tree =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Tree) : {};
 
 /** The datasets at any place of a configuration. Throws UsageError. */
 export function readGymDatasets(path: string): GymDataset[] {
@@ -34,7 +35,7 @@ export function readGymDatasets(path: string): GymDataset[] {
   );
 }
 
-function* entriesIn(value: unknown): Generator<Row> {
+function* entriesIn(value: unknown): Generator<Tree> {
   if (Array.isArray(value)) for (const item of value) yield* entriesIn(item);
   for (const [key, inner] of Object.entries(asTree(value))) {
     if (key !== 'datasets' || !Array.isArray(inner)) yield* entriesIn(inner);
@@ -42,7 +43,7 @@ function* entriesIn(value: unknown): Generator<Row> {
   }
 }
 
-function gymDataset(entry: Row): GymDataset {
+function gymDataset(entry: Tree): GymDataset {
   const { repo_id, artifact_fpath } = asTree(entry.huggingface_identifier);
   const named = { name: String(entry.name ?? entry.jsonl_fpath), path: String(entry.jsonl_fpath) };
   if (typeof repo_id === 'string' && typeof artifact_fpath === 'string') {

@@ -1,7 +1,8 @@
 /** The parquet schema that stores rows of JSON without loss, and the conversion of rows for it. */
 import { UsageError } from '@swefarm/shared';
 import type { SchemaElement } from 'hyparquet';
-import { ExactText, ExactTime, exactJson, mapLeaves } from './exact.ts';
+import { mapLeaves } from '../fields/fields.ts';
+import { ExactText, ExactTime, exactJson } from './exact.ts';
 import type { VerbatimRow } from './rows.ts';
 
 /** `json`: values without a common plain type, stored as JSON text. */

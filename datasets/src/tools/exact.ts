@@ -1,5 +1,6 @@
 /** Values of parquet for which JSON and JavaScript have no exact form, and their JSON text. */
 import { UsageError } from '@swefarm/shared';
+import { mapLeaves } from '../fields/fields.ts';
 
 const PER_SECOND = { MILLIS: 1_000n, MICROS: 1_000_000n, NANOS: 1_000_000_000n } as const;
 const DAY_MS = 86_400_000;
@@ -50,15 +51,6 @@ const exactNumber = (_key: string, value: unknown, context?: { source?: string }
 /** TypeScript's types lack `JSON.rawJSON`. */
 const rawJson = (text: string): unknown =>
   (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(text);
-
-/** Replaces the values inside lists and objects for which `replace` returns something else than undefined. */
-export function mapLeaves(value: unknown, replace: (leaf: unknown) => unknown): unknown {
-  const replaced = replace(value);
-  if (replaced !== undefined) return replaced;
-  if (Array.isArray(value)) return value.map((item) => mapLeaves(item, replace));
-  if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapLeaves(inner, replace)]));
-}
 
 /** The nearest value of plain JSON. */
 export const plainJson = (value: unknown): unknown =>
