@@ -148,13 +148,14 @@ export type { Handed } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
 export { EndpointProbe } from './redis/probes.ts';
 export { QUEUES, queueSettings } from './redis/queue.ts';
-export { describeUnreadableRun, isDamagedInstance, isNotOurs, type UnreadableRun } from './redis/record.ts';
+export { describeUnreadableRun, isDamagedInstance, isNotOurs, UnreadableRun } from './redis/record.ts';
 export { WorkerRecord } from './redis/registry.ts';
 export {
   describeUnreadable,
+  GroupCount,
   type ResultBatch,
-  type RunCounts,
-  type UnreadableResult,
+  RunCounts,
+  UnreadableResult,
 } from './redis/results.ts';
 export { resumeRun } from './redis/resume.ts';
 export type { PostedCommand } from './redis/sessions.ts';

@@ -1,5 +1,13 @@
 /** The page's data, from a farm or from a result file. The page's own code imports the types only. */
-import { JournalEntry, LiveRollout, LiveTurn, Report, Result, WorkerRecord } from '@swefarm/shared';
+import {
+  type ArtifactContent,
+  JournalEntry,
+  LiveRollout,
+  LiveTurn,
+  Report,
+  Result,
+  WorkerRecord,
+} from '@swefarm/shared';
 import { z } from 'zod';
 import { PageTurnBody, TrajectoryBody } from './artifactschemas.ts';
 
@@ -154,8 +162,7 @@ export interface PageSource {
   /** Trends of these runs (null: the newest), with one series for `each` run or one for all. */
   trends(runIds: readonly string[] | null, each: boolean): Promise<PageTrends>;
   rollout(rolloutId: string): Promise<PageDetail>;
-  /** Token ids of a turn, counted from 0; null: none. */
-  tokens(rolloutId: string, turn: number): Promise<PageTokens | null>;
-  log(rolloutId: string): Promise<string | null>;
+  /** The artifact of a rollout; null: none. */
+  artifact(rolloutId: string): Promise<ArtifactContent | null>;
   live(rolloutId: string, after: string): Promise<PageLive>;
 }

@@ -17,10 +17,9 @@ import type {
   PageRollout,
   PageRun,
   PageSource,
-  PageTokens,
   PageTrends,
 } from './data.ts';
-import { pageResult, pageRollout, pageTokens, pageUnreadable } from './records.ts';
+import { pageResult, pageRollout, pageUnreadable } from './records.ts';
 import { farmStatus, knownRun, runStatus } from './status.ts';
 import { TrendReader } from './trendreader.ts';
 import { trendsOf } from './trends.ts';
@@ -92,12 +91,9 @@ export class FarmSource implements PageSource {
     };
   }
 
-  async tokens(rolloutId: string, turn: number): Promise<PageTokens | null> {
-    return pageTokens(await this.#requireContent(rolloutId), turn);
-  }
-
-  async log(rolloutId: string): Promise<string | null> {
-    return (await this.#requireContent(rolloutId))?.test_log ?? null;
+  async artifact(rolloutId: string): Promise<ArtifactContent | null> {
+    const { result } = await this.#readResult(rolloutId);
+    return result?.artifact ? await this.#readArtifact(result.artifact) : null;
   }
 
   async live(rolloutId: string, after: string): Promise<PageLive> {
@@ -161,11 +157,6 @@ export class FarmSource implements PageSource {
     } catch (error) {
       return { content: null, missing: errorMessage(error) };
     }
-  }
-
-  async #requireContent(rolloutId: string): Promise<ArtifactContent | null> {
-    const { result } = await this.#readResult(rolloutId);
-    return result?.artifact ? await this.#readArtifact(result.artifact) : null;
   }
 
   async #running(runId: string): Promise<LiveRollout[]> {

@@ -20,12 +20,11 @@ import type {
   PageRollout,
   PageRun,
   PageSource,
-  PageTokens,
   PageTrends,
   RunStatus,
 } from './data.ts';
 import { indexLines, type LineIndex } from './lineindex.ts';
-import { pageResult, pageRollout, pageTokens } from './records.ts';
+import { pageResult, pageRollout } from './records.ts';
 import { Trend, trendsOf } from './trends.ts';
 
 export type FileOptions = {
@@ -125,12 +124,8 @@ class FileSource implements PageSource {
     };
   }
 
-  async tokens(rolloutId: string, turn: number): Promise<PageTokens | null> {
-    return pageTokens(await this.#readArtifact(rolloutId), turn);
-  }
-
-  async log(rolloutId: string): Promise<string | null> {
-    return (await this.#readArtifact(rolloutId))?.test_log ?? null;
+  artifact(rolloutId: string): Promise<ArtifactContent | null> {
+    return this.#readArtifact(rolloutId);
   }
 
   async live(rolloutId: string): Promise<PageLive> {

@@ -1,5 +1,6 @@
 /** Reads the trends of runs from Redis, each result once. */
 import type { Farm } from '@swefarm/shared';
+import { pageRollout, pageUnreadable } from './records.ts';
 import { Trend } from './trends.ts';
 
 const BATCH = 1000;
@@ -35,16 +36,8 @@ export class TrendReader {
       const { results, unreadable, last_id } = await this.#farm.results.read(runId, own.cursor, {
         count: BATCH,
       });
-      for (const { result } of results) {
-        const { prompt, completion } = result.tokens;
-        own.trend.add({ ...result, tokens: prompt + completion, version: result.policy_version });
-      }
-      for (const { stream_id } of unreadable) {
-        own.trend.add({
-          ...{ outcome: 'failed', resolved: null, reward: null, turns: 0, tokens: 0, version: null },
-          finished_at: Number.parseInt(stream_id, 10),
-        });
-      }
+      for (const { result } of results) own.trend.add(pageRollout(result, 0));
+      for (const entry of unreadable) own.trend.add(pageUnreadable(entry, 0, 0));
       own.cursor = last_id;
       if (results.length + unreadable.length < BATCH) return;
     }

@@ -14,6 +14,7 @@ import {
   PageTrends,
 } from '../page/data.ts';
 import { FarmSource } from '../page/farmsource.ts';
+import { pageTokens } from '../page/records.ts';
 import { refusals } from './answers.ts';
 import { servePageAssets } from './pageassets.ts';
 
@@ -118,7 +119,7 @@ function rolloutDataRoutes(app: FastifyInstance, source: PageSource): void {
         response: { 200: z.object({ tokens: PageTokens.nullable() }), ...failures },
       },
     },
-    async (request) => ({ tokens: await source.tokens(request.params.rollout, request.params.turn) }),
+    async ({ params: { rollout, turn } }) => ({ tokens: pageTokens(await source.artifact(rollout), turn) }),
   );
   typed.get(
     '/v1/page/rollouts/:rollout/log',
@@ -130,7 +131,7 @@ function rolloutDataRoutes(app: FastifyInstance, source: PageSource): void {
         response: { 200: z.object({ log: z.string().nullable() }), ...failures },
       },
     },
-    async (request) => ({ log: await source.log(request.params.rollout) }),
+    async (request) => ({ log: (await source.artifact(request.params.rollout))?.test_log ?? null }),
   );
   typed.get(
     '/v1/page/rollouts/:rollout/live',

@@ -1,5 +1,13 @@
 /** Requests and answers of `/v1/runs` and `/v1/rollouts`. */
-import { JournalEntry, Result, RunRecord } from '@swefarm/shared';
+import {
+  GroupCount,
+  JournalEntry,
+  Result,
+  RunCounts,
+  RunRecord,
+  UnreadableResult,
+  UnreadableRun,
+} from '@swefarm/shared';
 import { z } from 'zod';
 
 export const RunSubmission = z.strictObject({
@@ -43,41 +51,18 @@ const RunSummary = z.object({ run_id: z.string(), created_at, kind, open, group_
 
 export const RunList = z.object({
   runs: z.array(RunSummary),
-  unreadable: z
-    .array(z.object({ run_id: z.string(), newer: z.boolean(), problem: z.string() }))
-    .meta({ description: 'runs with unreadable records' }),
+  unreadable: z.array(UnreadableRun).meta({ description: 'runs with unreadable records' }),
 });
 
-const Count = z.number().int();
-const CountBy = z.record(z.string(), Count);
-
 export const RunDetail = RunSummary.extend({
-  left: Count.meta({ description: 'uncommitted rollouts' }),
-  counts: z.object({
-    committed: Count,
-    outcomes: z.object({ judged: Count, failed: Count, cancelled: Count }),
-    resolved: Count,
-    scored: Count.meta({ description: 'judged by a number alone, in no resolve rate' }),
-    rewarded: Count,
-    reward_sum: z.number(),
-    turns_sum: z.number(),
-    prompt_tokens: Count,
-    completion_tokens: Count,
-    answers: Count,
-    unread: CountBy,
-    exit_statuses: CountBy,
-    failures: CountBy,
-  }),
-  groups: z
-    .record(z.string(), z.object({ left: Count, usable: Count, size: Count, refilled: Count }))
-    .meta({ description: 'by instance id' }),
+  left: z.number().int().meta({ description: 'uncommitted rollouts' }),
+  counts: RunCounts,
+  groups: z.record(z.string(), GroupCount).meta({ description: 'by instance id' }),
 });
 
 export const ResultList = z.object({
   results: z.array(Result),
-  unreadable: z
-    .array(z.object({ stream_id: z.string(), rollout_id: z.string().nullable(), problem: z.string() }))
-    .meta({ description: 'unreadable results, which are skipped' }),
+  unreadable: z.array(UnreadableResult).meta({ description: 'unreadable results, which are skipped' }),
   last_id: z.string().meta({ description: 'the next `after`' }),
 });
 

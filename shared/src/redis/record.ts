@@ -6,47 +6,42 @@ import { errorMessage, SwefarmError } from '../failures/errors.ts';
 import { Instance } from '../records/instance.ts';
 import { RunRecord } from '../records/job.ts';
 import { needsOf, UNDERSTOOD } from '../records/needs.ts';
-import { type Read, readRecord } from '../records/parse.ts';
+import { readRecord } from '../records/parse.ts';
 
-/** A run with an unreadable record. */
-export type UnreadableRun = {
-  run_id: string;
-  /** Whether the record needs a newer version; else it is damaged or out of bounds. */
-  newer: boolean;
-  problem: string;
-};
+/** A run with an unreadable record. `newer`: it needs a newer version; else it is damaged or out of bounds. */
+export const UnreadableRun = z.object({ run_id: z.string(), newer: z.boolean(), problem: z.string() });
+export type UnreadableRun = z.infer<typeof UnreadableRun>;
 
 const Anything = z.unknown();
 const decompress = promisify(gunzip);
 
-export function readRun(run_id: string, text: string): { run: RunRecord } | { unreadable: UnreadableRun } {
+/** Parses a record of a level that this version understands. */
+function readLevelled<T>(schema: z.ZodType<T>, text: string): { value: T } | Omit<UnreadableRun, 'run_id'> {
   const raw = readRecord(Anything, text);
   const needs = 'value' in raw ? needsOf(raw.value) : UNDERSTOOD;
   if (needs > UNDERSTOOD) {
-    return { unreadable: { run_id, newer: true, problem: tooNew(needs) } };
+    const problem = `it needs level ${needs}, and this version understands level ${UNDERSTOOD}`;
+    return { newer: true, problem };
   }
-  const read: Read<RunRecord> = readRecord(RunRecord, text);
-  if ('value' in read) {
-    if (read.value.run_id === run_id) return { run: read.value };
-    const problem = `run_id: found ${JSON.stringify(read.value.run_id.slice(0, 40))}`;
-    return { unreadable: { run_id, newer: false, problem } };
-  }
-  return { unreadable: { run_id, newer: false, problem: read.problem } };
+  const read = readRecord(schema, text);
+  return 'value' in read ? read : { newer: false, problem: read.problem };
+}
+
+export function readRun(run_id: string, text: string): { run: RunRecord } | { unreadable: UnreadableRun } {
+  const read = readLevelled<RunRecord>(RunRecord, text);
+  if (!('value' in read)) return { unreadable: { run_id, ...read } };
+  if (read.value.run_id === run_id) return { run: read.value };
+  const problem = `run_id: found ${JSON.stringify(read.value.run_id.slice(0, 40))}`;
+  return { unreadable: { run_id, newer: false, problem } };
 }
 
 /** @throws SwefarmError `run_newer` or `run_unreadable` */
 export function requireRun(runId: string, text: string): RunRecord {
   const read = readRun(runId, text);
   if ('run' in read) return read.run;
-  const { newer, problem } = read.unreadable;
-  throw new SwefarmError(
-    newer ? 'run_newer' : 'run_unreadable',
-    describeUnreadableRun({ run_id: runId, newer, problem }),
-  );
+  const code = read.unreadable.newer ? 'run_newer' : 'run_unreadable';
+  throw new SwefarmError(code, describeUnreadableRun(read.unreadable));
 }
-
-const tooNew = (needs: number): string =>
-  `it needs level ${needs}, and this version understands level ${UNDERSTOOD}`;
 
 /** @throws SwefarmError `instance_newer` or `instance_unreadable` */
 export async function requireInstance(runId: string, instanceId: string, blob: Buffer): Promise<Instance> {
@@ -55,11 +50,8 @@ export async function requireInstance(runId: string, instanceId: string, blob: B
   const text = await decompress(blob).catch((error: unknown) => {
     throw refused('instance_unreadable', `invalid gzip: ${errorMessage(error)}`);
   });
-  const raw = readRecord(Anything, text.toString('utf8'));
-  const needs = 'value' in raw ? needsOf(raw.value) : UNDERSTOOD;
-  if (needs > UNDERSTOOD) throw refused('instance_newer', tooNew(needs));
-  const read: Read<Instance> = readRecord(Instance, text.toString('utf8'));
-  if ('problem' in read) throw refused('instance_unreadable', read.problem);
+  const read = readLevelled<Instance>(Instance, text.toString('utf8'));
+  if ('problem' in read) throw refused(read.newer ? 'instance_newer' : 'instance_unreadable', read.problem);
   if (read.value.instance_id === instanceId) return read.value;
   const found = JSON.stringify(read.value.instance_id.slice(0, 40));
   throw refused('instance_unreadable', `instance_id: found ${found}`);

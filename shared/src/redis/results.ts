@@ -1,5 +1,6 @@
 /** Reads committed results, their counts and those of groups. */
 import type { Redis } from 'ioredis';
+import { z } from 'zod';
 import { SwefarmError } from '../failures/errors.ts';
 import { parseRolloutId } from '../records/ids.ts';
 import { readRecord } from '../records/parse.ts';
@@ -11,13 +12,16 @@ import type { Keys } from './keys.ts';
 import { asUnusable } from './outage.ts';
 import { loadScript, type Script } from './script.ts';
 
-/** A committed entry that is damaged or of another version. */
-export type UnreadableResult = {
-  stream_id: string;
-  /** Null: unknown. */
-  rollout_id: string | null;
-  problem: string;
-};
+const Count = z.number().int();
+const CountBy = z.record(z.string(), Count);
+
+/** A committed entry that is damaged or of another version. `rollout_id` null: unknown. */
+export const UnreadableResult = z.object({
+  stream_id: z.string(),
+  rollout_id: z.string().nullable(),
+  problem: z.string(),
+});
+export type UnreadableResult = z.infer<typeof UnreadableResult>;
 
 export type ResultBatch = {
   results: { stream_id: string; result: Result }[];
@@ -28,28 +32,29 @@ export type ResultBatch = {
 };
 
 /** Sums over a run's results. Keys absent from a map are zero. */
-export type RunCounts = {
-  committed: number;
-  outcomes: { judged: number; failed: number; cancelled: number };
-  resolved: number;
-  /** Judged with a number and no verdict. */
-  scored: number;
-  rewarded: number;
-  reward_sum: number;
+export const RunCounts = z.object({
+  committed: Count,
+  outcomes: z.object({ judged: Count, failed: Count, cancelled: Count }),
+  resolved: Count,
+  scored: Count.meta({ description: 'judged by a number alone, in no resolve rate' }),
+  rewarded: Count,
+  reward_sum: z.number(),
   /** Over judged rollouts. */
-  turns_sum: number;
-  prompt_tokens: number;
-  completion_tokens: number;
+  turns_sum: z.number(),
+  prompt_tokens: Count,
+  completion_tokens: Count,
   /** Answers of the model, in rollouts of any outcome. */
-  answers: number;
+  answers: Count,
   /** Answers with unreadable tool calls, by marker. */
-  unread: Record<string, number>;
-  exit_statuses: Record<string, number>;
-  failures: Record<string, number>;
-};
+  unread: CountBy,
+  exit_statuses: CountBy,
+  failures: CountBy,
+});
+export type RunCounts = z.infer<typeof RunCounts>;
 
 /** `left`: uncommitted. `usable`: judged with a reward. `size`: opened, `refilled` of them in place of lost ones. */
-export type GroupCount = { left: number; usable: number; size: number; refilled: number };
+export const GroupCount = z.object({ left: Count, usable: Count, size: Count, refilled: Count });
+export type GroupCount = z.infer<typeof GroupCount>;
 
 export type Results = {
   /**
