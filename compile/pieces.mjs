@@ -8,7 +8,7 @@ import { build, transform } from 'esbuild';
 import { nameOf } from '../shared/bin/compiled.mjs';
 
 export const ROOT = resolve(import.meta.dirname, '..');
-/** Workspaces with sources of commands. The others are for tests and dashboards. */
+/** Workspaces with sources of commands. The testkit is for tests only. */
 export const PACKAGES = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')).workspaces.filter(
   (name) => name !== 'testkit',
 );
