@@ -5,12 +5,16 @@ import { defineConfig } from 'vitest/config';
 /** vitest's second is over before a busy machine has begun: what is waited for comes, or the test's own time ends. */
 const WAITS = { expect: { poll: { timeout: 60_000 } } };
 
+/** Removes the temporary folders of a test file. */
+const setupFiles = ['testkit/src/vitest/removefolders.ts'];
+
 const integration = (name: string, timeout: number, groupOrder: number, maxWorkers: number) => ({
   test: {
     name,
     include: [
       `{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/test/**/*.${name}.test.ts`,
     ],
+    setupFiles,
     testTimeout: timeout,
     hookTimeout: timeout,
     ...WAITS,
@@ -29,6 +33,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          setupFiles,
           // vitest would leave a core to whoever watches.
           maxWorkers: '100%',
           // Threads and child processes start slowly on a machine that is busy.

@@ -12,6 +12,7 @@ import {
   type SourceFile,
 } from 'typescript/unstable/ast';
 import { API, type Program } from 'typescript/unstable/sync';
+import { type Written, writtenIn } from './words.ts';
 
 export type Import = {
   /** Path of the imported file, from the root of the tree. */
@@ -31,6 +32,7 @@ export type TreeFile = {
   lines: number;
   imports: Import[];
   functions: Func[];
+  written: Written[];
 };
 
 export const ROOT = resolve(import.meta.dirname, '../..');
@@ -90,6 +92,7 @@ function readOne(root: string, name: string, program: Program, known: ReadonlySe
       return to === null ? null : relative(root, to);
     }),
     functions: functionsOf(source, text),
+    written: writtenIn(source, text),
   };
 }
 
