@@ -45,7 +45,7 @@ test('rollouts of an instance run until enough are resolved, and no further', as
   expect(ran.code).toBe(10);
   expect(ran.stderr).toMatch(/4 of 6 rollouts judged, 2 resolved/);
   const report = await run(['report', output, '--json', '--k', '1,2']);
-  expect(report.stderr).toContain('--until-resolved stopped at successes');
+  expect(report.stderr).toContain('--until-resolved ends an instance at a success');
   expect(JSON.parse(report.stdout)).toMatchObject({
     ...{ judged: 4, resolved: 2, pass_at: {}, pass_at_1_avg_of_k: null },
     ...{ accuracy_interval: null, scaling: [] },
@@ -177,8 +177,18 @@ test('submit without an output queues sets in the wanted order, and refuses by n
     });
   }
   const history = join(folder, 'history.jsonl');
-  const slow = { rollout_id: 'h.pallets__flask-1.0', instance_id: 'pallets__flask-1', seconds: { total: 9 } };
-  const fast = { rollout_id: 'h.pallets__flask-0.0', instance_id: 'pallets__flask-0', seconds: { total: 1 } };
+  const slow = {
+    outcome: 'judged',
+    rollout_id: 'h.pallets__flask-1.0',
+    instance_id: 'pallets__flask-1',
+    seconds: { total: 9 },
+  };
+  const fast = {
+    outcome: 'judged',
+    rollout_id: 'h.pallets__flask-0.0',
+    instance_id: 'pallets__flask-0',
+    seconds: { total: 1 },
+  };
   await writeFile(history, lines(fast, slow));
   const ran = await run([
     ...quiet,

@@ -317,6 +317,6 @@ test('predictions of several files become one, and the check of sb-cli is made',
   );
   const { code, stderr } = await run(['preds', 'check', mixed]);
   expect(code).toBe(2);
-  expect(stderr).toMatch(/line 5: instance_id: expected an id that line 1 has not/);
+  expect(stderr).toMatch(/line 5: instance_id: expected an id that differs from line 1/);
   expect(stderr).toMatch(/the file: model_name_or_path: expected one model, found m1, m2/);
 });
