@@ -88,7 +88,7 @@ export async function startWorker(
     '--metrics-port',
     String(port),
   ];
-  const places = [
+  const targets = [
     '--state-dir',
     join(environment.folder, 'state'),
     '--scratch-dir',
@@ -97,7 +97,7 @@ export async function startWorker(
   const queue = ['--redis-url', environment.redisUrl, '--redis-prefix', prefix];
   const worker = stack.use(
     owned(
-      startCommand('swefarm-worker', [...args, ...places, ...queue, '--docker-socket', SOCKET, ...flags]),
+      startCommand('swefarm-worker', [...args, ...targets, ...queue, '--docker-socket', SOCKET, ...flags]),
     ),
   );
   await worker.started.until(/"msg":"ready"/);

@@ -34,7 +34,7 @@ export function isNamed(
 const SLACK = 1_000;
 
 /** Adds an instance to the candidates and drops candidates that cannot be chosen any more. */
-export function keep(candidates: Instance[], instance: Instance, filters: DatasetFilters): void {
+export function addCandidate(candidates: Instance[], instance: Instance, filters: DatasetFilters): void {
   const { sample, first } = filters;
   if (choose([instance], { maxTests: filters.maxTests }).length === 0) return;
   if (!sample && first !== undefined && candidates.length >= first) return;

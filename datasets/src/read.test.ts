@@ -113,7 +113,7 @@ test('U+2028 inside a string does not end a line', async () => {
 
 test.each<[string, string | Uint8Array, RegExp]>([
   ['empty.jsonl', '', /the file is empty/],
-  ['blank.jsonl', '\n\n', /holds no rows/],
+  ['blank.jsonl', '\n\n', /contains no rows/],
   [
     'cut.jsonl',
     lines(row()).concat('{"instance_id": "x", "re'),

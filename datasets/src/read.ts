@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { type Instance, UsageError } from '@swefarm/shared';
 import type { RowOptions } from './families/family.ts';
-import { choose, type DatasetFilters, isNamed, keep } from './filter.ts';
+import { addCandidate, choose, type DatasetFilters, isNamed } from './filter.ts';
 import {
   datasetError,
   type RawRow,
@@ -56,7 +56,7 @@ export async function readDataset(path: string, options: ReadOptions = {}): Prom
   if (gather.ungradable.size > 0 && options.skipUngradable !== true) {
     throw ungradableError(path, gather.ungradable, gather.seen.size);
   }
-  if (gather.seen.size === 0) throw new UsageError(`${path}: holds no rows; fetch or write it again`);
+  if (gather.seen.size === 0) throw new UsageError(`${path}: contains no rows; fetch or write it again`);
   const missing = (filters.ids ?? []).filter((id) => !gather.seen.has(id));
   if (missing.length > 0) {
     const named = missing.slice(0, 20).join(', ') + (missing.length > 20 ? ', …' : '');
@@ -107,7 +107,7 @@ function gatherer(filters: DatasetFilters, options: RowOptions) {
     }
     if (!isNamed(id, repo, filters, ids)) return;
     const read = readRow();
-    if ('instance' in read) keep(instances, read.instance, filters);
+    if ('instance' in read) addCandidate(instances, read.instance, filters);
     else if (read.problems.every((problem) => problem.ungradable !== undefined)) count(read.problems[0]);
     else problems.push(...read.problems.filter((problem) => problem.ungradable === undefined));
   };

@@ -55,23 +55,23 @@ export const hostileRow: fc.Arbitrary<Row> = fc
   });
 
 function apply(row: Row, { at, how, to }: { at: number; how: string; to: unknown }): void {
-  const places = placesOf(row);
-  const place = places[Math.floor(at * places.length)];
-  if (!place) return;
-  const { holder, key } = place;
-  const before = holder[key];
+  const fields = fieldsOf(row);
+  const field = fields[Math.floor(at * fields.length)];
+  if (!field) return;
+  const { parent, key } = field;
+  const before = parent[key];
   // Lists in files have no holes.
-  if (how === 'remove' && Array.isArray(holder)) holder.splice(Number(key), 1);
-  else if (how === 'remove') delete holder[key];
-  else if (how === 'cut' && typeof before === 'string') holder[key] = before.slice(0, before.length / 2);
-  else if (how === 'add') holder[`${key}_more`] = to;
-  else holder[key] = to;
+  if (how === 'remove' && Array.isArray(parent)) parent.splice(Number(key), 1);
+  else if (how === 'remove') delete parent[key];
+  else if (how === 'cut' && typeof before === 'string') parent[key] = before.slice(0, before.length / 2);
+  else if (how === 'add') parent[`${key}_more`] = to;
+  else parent[key] = to;
 }
 
-function placesOf(value: unknown): { holder: Row; key: string }[] {
+function fieldsOf(value: unknown): { parent: Row; key: string }[] {
   if (value === null || typeof value !== 'object') return [];
-  const holder = value as Row;
-  return Object.keys(holder).flatMap((key) => [{ holder, key }, ...placesOf(holder[key])]);
+  const parent = value as Row;
+  return Object.keys(parent).flatMap((key) => [{ parent, key }, ...fieldsOf(parent[key])]);
 }
 
 /** Time limit of a row below a megabyte. */

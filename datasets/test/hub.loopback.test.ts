@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Secret } from '@swefarm/shared';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { FETCH_RECORD, fetchDataset } from '../src/hub/fetch.ts';
 import { readGymDatasets } from '../src/hub/gymregistry.ts';
@@ -95,7 +96,6 @@ async function fetched(
 ) {
   const { hub, requests } = await openHub(faults);
   const folder = over.folder ?? (await mkdtemp(join(tmpdir(), 'swefarm-hub-')));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const address: HubAddress = { url: hub, token: over.token === undefined ? null : new Secret(over.token) };
   const notes: string[] = [];
   const run = () =>
@@ -282,8 +282,7 @@ test('the error without a network lists the files to copy', async () => {
 });
 
 test("NeMo Gym's datasets are found in a configuration, with a reason for unfetchable ones", async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-gym-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('gym');
   const path = join(folder, 'gym.yaml');
   await writeFile(
     path,

@@ -1,8 +1,7 @@
 /** Artificial rows for the tests of this folder. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 
 /** A complete SWE-bench row; `over` replaces fields, `undefined` removes one. */
 export function row(over: Record<string, unknown> = {}): Record<string, unknown> {
@@ -25,8 +24,7 @@ export function row(over: Record<string, unknown> = {}): Record<string, unknown>
 
 /** Writes `content` into a file of a folder that is removed after the test. */
 export async function fileWith(name: string, content: string | Uint8Array): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-dataset-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('dataset');
   const path = join(folder, name);
   await writeFile(path, content);
   return path;

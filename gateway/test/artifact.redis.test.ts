@@ -22,17 +22,17 @@ async function answers(ending: Ending, failing: number, gateway_mask_sample: 'ho
   const { seen } = startPlayer(farm, () => ending);
   const reply = await post(url, row({ _rowidx: 0 }));
   const { error, reward } = (await reply.json()) as { error?: { code: string }; reward?: number };
-  return { status: reply.status, said: error?.code ?? reward, seen: seen.length };
+  return { status: reply.status, output: error?.code ?? reward, seen: seen.length };
 }
 
 test('an artifact read is retried twice, and the rollout does not run again', async () => {
-  expect(await answers(judged(1), 2, 'ignored')).toEqual({ status: 200, said: 1, seen: 1 });
+  expect(await answers(judged(1), 2, 'ignored')).toEqual({ status: 200, output: 1, seen: 1 });
 });
 
 test('an unreadable artifact is an infrastructure failure if the trainer needs it', async () => {
-  const unreadable = { status: 503, said: 'artifact_unreadable', seen: 1 };
+  const unreadable = { status: 503, output: 'artifact_unreadable', seen: 1 };
   expect(await answers(judged(0), 3, 'ignored')).toEqual(unreadable);
   expect(await answers(withheld, 3, 'honoured')).toEqual(unreadable);
   // The trainer accepts no masked sample, so the answer is a refusal anyway.
-  expect(await answers(withheld, 3, 'ignored')).toEqual({ status: 422, said: 'no_reward', seen: 1 });
+  expect(await answers(withheld, 3, 'ignored')).toEqual({ status: 422, output: 'no_reward', seen: 1 });
 });

@@ -3,7 +3,7 @@
 import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { type Farm, Secret } from '@swefarm/shared';
 import { startFaultProxy, startRedis, until } from '@swefarm/testkit';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { bearer, testGateway } from './gateway.ts';
 import { post, type Reply, row } from './gym.ts';
@@ -17,7 +17,7 @@ const queued = async (farm: Farm): Promise<string[]> =>
 async function finish(farm: Farm): Promise<void> {
   for (const id of await queued(farm)) {
     const run = await farm.runs.get(id.slice(0, id.indexOf('.')));
-    if (run) await settle(farm, run, id);
+    if (run) await commitRollout(farm, run, id);
   }
 }
 
@@ -48,7 +48,7 @@ test('a repeated request takes over a rollout whose job could not be queued', as
   const replies = await Promise.all(asked.map(async (one) => (await one).json() as Promise<Reply>));
   expect(replies.map(({ rollout_id }) => rollout_id).toSorted()).toEqual(before.toSorted());
   expect(await opened(farm)).toHaveLength(8);
-  expect(await farm.calls.count()).toEqual({ held: 0, orphaned: 0 });
+  expect(await farm.calls.count()).toEqual({ connected: 0, orphaned: 0 });
 });
 
 test('a post makes one rollout although connections to Redis break at any moment', async () => {
@@ -88,7 +88,7 @@ test('a post makes one rollout although connections to Redis break at any moment
     proxy.cut();
     await new Promise((resolve) => setTimeout(resolve, 60));
   }
-  await until(async () => (await farm.calls.count()).held === ROWS);
+  await until(async () => (await farm.calls.count()).connected === ROWS);
   await until(async () => (await queued(farm)).length >= ROWS);
   while (done < ROWS) {
     await finish(farm);

@@ -62,7 +62,7 @@ test('a collector that returns after the grace of trainers finds all its rollout
   // The trainer's rollout is cancelled after its shorter grace.
   await until(async () => (await farm.calls.count()).orphaned === 40);
   const again = rows.map((body) => post(url, body));
-  await until(async () => (await farm.calls.count()).held === 40);
+  await until(async () => (await farm.calls.count()).connected === 40);
   rest.open();
   const replies = await Promise.all(again);
   expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));

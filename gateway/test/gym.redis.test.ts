@@ -1,7 +1,7 @@
 import type { Farm } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { aFailure } from '@swefarm/trajectories/test/result.ts';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
 import { expect, test } from 'vitest';
 import { bearer, testGateway } from './gateway.ts';
 import { POLICY, post, type Reply, row } from './gym.ts';
@@ -20,10 +20,10 @@ async function rollouts(farm: Farm): Promise<number> {
   return left + counts.reduce((sum, count) => sum + count.committed, 0);
 }
 
-async function finish(farm: Farm, over: Parameters<typeof settle>[3] = {}): Promise<void> {
+async function finish(farm: Farm, over: Parameters<typeof commitRollout>[3] = {}): Promise<void> {
   for (const job of await farm.queue().getJobs(['prioritized', 'waiting'])) {
     const run = await farm.runs.get(job.data.run_id);
-    if (run) await settle(farm, run, job.data.rollout_id, over);
+    if (run) await commitRollout(farm, run, job.data.rollout_id, over);
     await job.remove();
   }
 }

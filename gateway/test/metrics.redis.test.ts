@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { bearer, testGateway } from './gateway.ts';
 import { POLICY, post, row } from './gym.ts';
@@ -94,7 +94,7 @@ test('with a file of prices, runs and calls have prices, and /metrics has their 
     );
   const record = await farm.runs.get(run_id);
   const [rollout = ''] = await farm.groups.open(run_id);
-  if (record) await settle(farm, record, rollout, { tokens: { prompt: 3, completion: 5 } });
+  if (record) await commitRollout(farm, record, rollout, { tokens: { prompt: 3, completion: 5 } });
   const text = await (await fetch(`${url}/metrics`, { headers: bearer() })).text();
   expect(text.split('\n')).toContain('swefarm_cost_dollars_total{kind="collection",model="m"} 3');
   expect(text.split('\n')).toContain('swefarm_priced_resolved_total{kind="collection",model="m"} 1');

@@ -5,8 +5,8 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { testConfig, testFarm, testFolder } from '@swefarm/runs/test/farm.ts';
 import { type Farm, Secret, silentLog } from '@swefarm/shared';
 import { madeLiveTurn, madeTrajectory, plantResult, rawRedis, startRedis } from '@swefarm/testkit';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { aReport } from '@swefarm/trajectories/test/result.ts';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { createApp } from '../src/app.ts';
 import { registerRoutes } from '../src/server.ts';
@@ -135,7 +135,7 @@ async function askRuns(ask: Ask, farm: Farm) {
   const [done = '', running = '', waiting = ''] = await farm.groups.open(run_id);
   if (!record) throw new Error('the run is not there');
   const report = aReport({ instance_id: 'a__b-1' });
-  await settle(farm, record, done, { turns: 2 }, report, madeTrajectory(2, 1));
+  await commitRollout(farm, record, done, { turns: 2 }, report, madeTrajectory(2, 1));
   await farm.journal.claim(running, { worker: 'w1', node: 'here' });
   await ask('GET /v1/runs/{run}', 200, { params });
   await ask('GET /v1/runs/{run}', 404, { params: { run: 'r0' } });
@@ -242,7 +242,7 @@ async function askSessions(ask: Ask, farm: Farm): Promise<void> {
   const submission = 'POST /v1/sessions/{id}/submit';
   expect(await ask(submission, 200, { params, body: { wait_s: 0 } })).toEqual({ state: 'grading' });
   const record = await farm.runs.get(id);
-  if (record) await settle(farm, record, rollout_id, {}, aReport());
+  if (record) await commitRollout(farm, record, rollout_id, {}, aReport());
   await farm.sessions.end(id, 'submitted');
   expect(await ask(submission, 200, { params, body: { wait_s: 5 } })).toMatchObject({ state: 'ended' });
   expect(await ask(commands, 200, command(21))).toMatchObject({ state: 'ended', end: 'submitted' });

@@ -1,8 +1,8 @@
 /** A worker whose outcomes a test decides. */
 import type { Farm, Result } from '@swefarm/shared';
 import { madeTrajectory } from '@swefarm/testkit';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { aFailure } from '@swefarm/trajectories/test/result.ts';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
 import { onTestFinished } from 'vitest';
 
 export type Ending = Partial<Result>;
@@ -48,7 +48,7 @@ export function startPlayer(farm: Farm, decide: Decide, length = 2): { readonly 
     const run = await farm.runs.get(id.slice(0, id.indexOf('.')));
     if (run === null) return;
     const turns = ending.failure ? 0 : length;
-    await settle(farm, run, id, { turns, ...ending }, null, madeTrajectory(turns, nth));
+    await commitRollout(farm, run, id, { turns, ...ending }, null, madeTrajectory(turns, nth));
   };
   const loop = async (): Promise<void> => {
     while (!stopped) {

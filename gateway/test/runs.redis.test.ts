@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { openRow, readDataset, toInstance } from '@swefarm/datasets';
 import { FAMILY_ROWS } from '@swefarm/datasets/test/familyrows.ts';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { bearer, testGateway } from './gateway.ts';
 import { POLICY, post, row } from './gym.ts';
@@ -32,7 +32,7 @@ test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   const [first = '', second = ''] = await farm.groups.open(run_id);
   expect(await get(`/v1/rollouts/${first}`)).toMatchObject({ body: { status: 'waiting' } });
   const poll = get(`/v1/runs/${run_id}/results?wait_seconds=60`);
-  if (record) await settle(farm, record, first);
+  if (record) await commitRollout(farm, record, first);
   const batch = await poll;
   expect(batch.body).toMatchObject({ results: [{ rollout_id: first, reward: 1 }] });
   const { last_id } = batch.body as unknown as { last_id: string };

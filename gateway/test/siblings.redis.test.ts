@@ -137,7 +137,7 @@ test('a failure does not wait for long siblings, and repeated rows take over the
   expect(new Set(ids).size).toBe(4);
   expect(rewards(group.samples)).toEqual([1, 1, 1, 1]);
   expect(at.player.seen).toHaveLength(5);
-  expect(await at.farm.calls.count()).toEqual({ held: 0, orphaned: 0 });
+  expect(await at.farm.calls.count()).toEqual({ connected: 0, orphaned: 0 });
 });
 
 test('two simultaneous groups of one prompt never share a rollout', async () => {

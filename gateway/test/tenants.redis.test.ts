@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { type Farm, type ProducerConfig, Secret } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, test } from 'vitest';
 import { bearer, testGateway } from './gateway.ts';
 import { row } from './gym.ts';
@@ -163,11 +163,11 @@ test.each<[string, Partial<ProducerConfig>, object, string, string]>([
   ['a life', { max_ttl_seconds: 700_000 }, { ttl: 800_000 }, 'run.ttl', 'max_ttl_seconds'],
 ])(
   '%s beyond the ceiling is refused by field, value, ceiling and setting, what is at it is not',
-  async (_, over, run, field, said) => {
+  async (_, over, run, field, message) => {
     const { ask, farm } = await tenants(over);
     const refused = await ask('stranger', 'POST', '/v1/runs', submission(run));
     expect(refused).toMatchObject({ status: 422, body: { error: { code: 'over_ceiling', field } } });
-    expect(refused.body.error.message).toContain(said);
+    expect(refused.body.error.message).toContain(message);
     expect(refused.body.error.message).toContain('its operator');
     expect(await farm.runs.list()).toEqual([]);
     expect((await ask('stranger', 'POST', '/v1/runs', submission())).status).toBe(201);
@@ -264,11 +264,11 @@ test('a caller has a quota of rollouts in flight, which each result frees; other
       () => 'held',
     ),
   );
-  await until(async () => (await farm.calls.count()).held === 1);
+  await until(async () => (await farm.calls.count()).connected === 1);
   expect((await ask('stranger', 'POST', '/v1/sessions', { request_id: 'r', instance })).status).toBe(429);
   // A cancelled run frees its quota when its rollouts are committed.
   const record = await farm.runs.get(first.body.run_id);
-  if (record) for (const id of await farm.groups.open(record.run_id)) await settle(farm, record, id);
+  if (record) for (const id of await farm.groups.open(record.run_id)) await commitRollout(farm, record, id);
   expect((await submit(4)).status).toBe(429);
   expect((await submit(3)).status).toBe(201);
   gone.abort();

@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { until } from '@swefarm/testkit';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, test } from 'vitest';
 import { bearer, testGateway } from './gateway.ts';
 import { post, type Reply, row } from './gym.ts';
@@ -24,7 +24,7 @@ test('an answer to the documented caller contains its conversation once', async 
   const [job] = await jobs();
   if (!run || !job) throw new Error('no rollout was queued');
   expect(run).toMatchObject({ kind: 'training', policy: { token_mode: 'token-in', require_tokens: true } });
-  await settle(farm, run, job.data.rollout_id);
+  await commitRollout(farm, run, job.data.rollout_id);
   const answer = (await (await asked).json()) as Reply;
   expect(answer).toMatchObject({ reward: 1, response: { output: [] } });
   expect(answer).not.toHaveProperty('ng_trajectory');

@@ -31,7 +31,7 @@ export function createChatClient(initial: PolicyConfig, sampling: TurnSampling):
       if (config.token_mode === 'echo') last = { ...reply, routed_experts: null };
       return { ...reply, asked, ...(streamedTokens === undefined ? {} : { streamedTokens }) };
     },
-    keptTokens: () => 0,
+    storedTokens: () => 0,
     generatedTokens: () => stream?.tokens ?? 0,
     stopStreaming() {
       config = { ...config, stream: 'off' };

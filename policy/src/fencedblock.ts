@@ -21,7 +21,7 @@ export function findFencedBlock(content: string): FencedBlock | { malformed: str
     const end = newline === -1 ? content.length : newline;
     const ticks = countBackticks(content, at, end);
     if (open && ticks >= open.ticks && isBlank(content, at + ticks, end)) {
-      if (found) return { malformed: 'it holds more than one ```bash block' };
+      if (found) return { malformed: 'it contains more than one ```bash block' };
       const command = content.slice(open.start, Math.max(open.start, at - 1));
       found = { command, start: open.fence, end };
       open = null;
@@ -31,7 +31,7 @@ export function findFencedBlock(content: string): FencedBlock | { malformed: str
     at = end + 1;
   }
   if (open) return { malformed: 'its ```bash block is not closed by a line of three backticks' };
-  if (found === null) return { malformed: 'it holds no ```bash block' };
+  if (found === null) return { malformed: 'it contains no ```bash block' };
   return found.command.trim() === '' ? { malformed: 'its ```bash block is empty' } : found;
 }
 

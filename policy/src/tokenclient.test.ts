@@ -72,10 +72,10 @@ test("an error of the template's endpoint does not lose a received answer", asyn
   ]);
   const client = await open();
   await expect(client.ask(CHAT, TOOLS, post)).rejects.toThrow('reset');
-  expect([client.keptTokens() > CALL.length, client.generatedTokens() > CALL.length]).toEqual([true, true]);
+  expect([client.storedTokens() > CALL.length, client.generatedTokens() > CALL.length]).toEqual([true, true]);
   await expect(client.ask(CHAT, TOOLS, post)).rejects.toThrow('reset');
   const { message } = await client.ask(CHAT, TOOLS, post);
   expect(message.tool_calls).toHaveLength(1);
   expect(routes.filter((route) => route === 'completions')).toHaveLength(1);
-  expect(client.keptTokens()).toBe(0);
+  expect(client.storedTokens()).toBe(0);
 });

@@ -70,12 +70,12 @@ export class TokenTurnClient implements TurnClient {
     return { ...reply, message, prompt_token_ids: promptIds };
   }
 
-  keptTokens(): number {
+  storedTokens(): number {
     return this.#received?.generation_token_ids.length ?? this.#partial.tokens;
   }
 
   generatedTokens(): number {
-    return this.#received ? this.keptTokens() : this.#partial.tokens + (this.#stream?.tokens ?? 0);
+    return this.#received ? this.storedTokens() : this.#partial.tokens + (this.#stream?.tokens ?? 0);
   }
 
   stopStreaming(): void {

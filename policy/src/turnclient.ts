@@ -13,7 +13,7 @@ export type TurnClient = {
    */
   ask(messages: readonly Message[], tools: readonly ToolDefinition[], post: Post): Promise<TurnReply>;
   /** Received tokens of an answer that broke off; 0 when the next request starts again. */
-  keptTokens(): number;
+  storedTokens(): number;
   /** Tokens received of the current answer, to measure speed. */
   generatedTokens(): number;
   /** All later requests ask for unstreamed answers. */

@@ -20,7 +20,7 @@ async function clientOf(answer: RequestListener) {
 }
 
 const signal = () => new AbortController().signal;
-const TEXT = JSON.stringify({ said: 'ünï'.repeat(40_000) });
+const TEXT = JSON.stringify({ text: 'ünï'.repeat(40_000) });
 
 test.each([
   ['gzip', gzipSync],

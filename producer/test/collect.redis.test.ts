@@ -4,7 +4,7 @@ import { rolloutIds, submit } from '@swefarm/runs';
 import { instances, testConfig, testFarm, testFolder, testRecord } from '@swefarm/runs/test/farm.ts';
 import { startRedis } from '@swefarm/testkit';
 import { collect, type Output, openOutputFile } from '@swefarm/trajectories';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, onTestFinished, test } from 'vitest';
 
 const idsIn = async (path: string): Promise<string[]> =>
@@ -37,7 +37,7 @@ test('jobs are small, ordered by group within their class, and added once', asyn
 test('a repeated submit adds only what has neither result nor line nor job', async () => {
   const { farm, all, record, rollouts } = await setup(2, 2);
   const [first = '', second = '', third = ''] = rollouts;
-  await settle(farm, record, first);
+  await commitRollout(farm, record, first);
   for (const id of [first, second, third]) await (await farm.queue().getJob(id))?.remove();
   const again = await submit(farm, { record, instances: all, done: new Set([second]) });
   expect(again.queued).toBe(2);
@@ -66,8 +66,8 @@ test('every rollout has one line, whoever commits twice and whenever the collect
   const path = join(await testFolder(), 'out.jsonl');
   const working = (async () => {
     for (const id of rollouts) {
-      await settle(farm, record, id);
-      await settle(farm, record, id);
+      await commitRollout(farm, record, id);
+      await commitRollout(farm, record, id);
     }
   })();
   // A collector that dies after its first lines, in the middle of a line, with an old cursor.
@@ -94,7 +94,7 @@ test('every rollout has one line, whoever commits twice and whenever the collect
 test('an output that lost its file is filled again from the stream', async () => {
   const { farm, record, rollouts } = await setup(2, 2);
   const path = join(await testFolder(), 'out.jsonl');
-  for (const id of rollouts) await settle(farm, record, id);
+  for (const id of rollouts) await commitRollout(farm, record, id);
   for (const lost of [false, true]) {
     if (lost) await unlink(path);
     await using output = await openOutputFile(path, record.run_id);
@@ -108,8 +108,8 @@ test('lines carry the patch; artifacts are copied; a missing artifact costs the 
   const folder = await testFolder();
   const path = join(folder, 'out.jsonl');
   const [first = '', second = ''] = rollouts;
-  await settle(farm, record, first);
-  await settle(farm, record, second);
+  await commitRollout(farm, record, first);
+  await commitRollout(farm, record, second);
   await farm.artifacts.remove((await farm.results.get(second))?.artifact ?? '');
   const warnings: string[] = [];
   await using output = await openOutputFile(path, record.run_id);
@@ -133,7 +133,7 @@ test('told to stop, it takes what is there and says that it is not all', async (
   const { farm, record, rollouts } = await setup(1, 3);
   const path = join(await testFolder(), 'out.jsonl');
   const [first = ''] = rollouts;
-  await settle(farm, record, first);
+  await commitRollout(farm, record, first);
   await using output = await openOutputFile(path, record.run_id);
   const { complete } = await collect(farm, {
     runId: record.run_id,
@@ -156,12 +156,12 @@ test('a Redis that is killed and comes back costs nothing', async () => {
   const path = join(await testFolder(), 'out.jsonl');
   await using output = await openOutputFile(path, record.run_id);
   const collecting = collect(farm, { runId: record.run_id, rollouts: new Set(rollouts), output });
-  for (const id of rollouts.slice(0, 6)) await settle(farm, record, id);
+  for (const id of rollouts.slice(0, 6)) await commitRollout(farm, record, id);
   await redis.kill();
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   await redis.restart();
   const worker = await testFarm(config);
-  for (const id of rollouts.slice(6)) await settle(worker, record, id);
+  for (const id of rollouts.slice(6)) await commitRollout(worker, record, id);
   expect((await collecting).complete).toBe(true);
   expect((await idsIn(path)).toSorted()).toEqual(rollouts.toSorted());
 });

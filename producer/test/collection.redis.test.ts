@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { lines, row } from '@swefarm/datasets/test/rows.ts';
 import { redisUrl, testConfig, testFarm, testFolder } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { fakeWorker, linesOf, run } from './cli.ts';
 
-async function place() {
+async function prepare() {
   const folder = await testFolder();
   const dataset = join(folder, 'rows.jsonl');
   const output = join(folder, 'out.jsonl');
@@ -36,7 +36,7 @@ async function place() {
 }
 
 test('rollouts of an instance run until enough are resolved, and no further', async () => {
-  const { args, output, rolloutsOf } = await place();
+  const { args, output, rolloutsOf } = await prepare();
   const ran = await run(args('fail', '--until-resolved', '1', '--max-rollouts', '5'));
   // Index 0 fails, 1 is not resolved, 2 is.
   expect(await rolloutsOf()).toEqual(
@@ -53,7 +53,7 @@ test('rollouts of an instance run until enough are resolved, and no further', as
 });
 
 test('sets are runs of their own, with their tag in lines and file names; a second call resumes them', async () => {
-  const { folder, args, prices } = await place();
+  const { folder, args, prices } = await prepare();
   const sets = ['--set', 't05:temperature=0.5,n=1', '--set', 't10:temperature=1,n=2', '--prices', prices];
   const ran = await run(args('ok', ...sets));
   expect(ran.code).toBe(0);
@@ -69,7 +69,7 @@ test('sets are runs of their own, with their tag in lines and file names; a seco
 });
 
 test('a budget ends the queueing; --resume with a larger one goes on', async () => {
-  const { args, rolloutsOf } = await place();
+  const { args, rolloutsOf } = await prepare();
   const budget = ['--group-size', '4', '--budget-tokens', '1', '--in-flight', '2'];
   const ran = await run(args('ok', ...budget));
   expect(ran.code).toBe(10);
@@ -81,7 +81,7 @@ test('a budget ends the queueing; --resume with a larger one goes on', async () 
 });
 
 test('only the failures of an output run again, and a report counts each rollout once', async () => {
-  const { folder, output, args, rolloutsOf } = await place();
+  const { folder, output, args, rolloutsOf } = await prepare();
   expect((await run(args('fail', '--group-size', '2'))).code).toBe(10);
   const mended = join(folder, 'again.jsonl');
   const wrong = await run([...args('ok'), '--again', output, '--only-failures', 'bug', '--output', mended]);
@@ -104,7 +104,7 @@ test('only the failures of an output run again, and a report counts each rollout
 });
 
 test('options that contradict one another are refused before anything runs', async () => {
-  const { args } = await place();
+  const { args } = await prepare();
   for (const [more, message] of [
     [['--budget-cost', '1'], /--budget-cost needs --prices/],
     [['--only-unscored'], /name it with --again/],
@@ -132,7 +132,7 @@ const submitting = (args: string[]): string[] => {
 };
 
 test('submit with an output collects as rollout does, on the workers of a farm: sets, until resolved, budgets, resumed', async () => {
-  const { folder, output, prices, args, rolloutsOf } = await place();
+  const { folder, output, prices, args, rolloutsOf } = await prepare();
   const farm = farmWith('fail');
   const until = ['--until-resolved', '1', '--max-rollouts', '5', '--prices', prices];
   const ran = await run(submitting(args('', ...farm, ...until)));
@@ -160,7 +160,7 @@ test('submit with an output collects as rollout does, on the workers of a farm: 
 });
 
 test('submit without an output queues sets in the wanted order, and refuses by name what would need a watcher', async () => {
-  const { folder, args, prices } = await place();
+  const { folder, args, prices } = await prepare();
   const prefix = `t${newId()}`;
   const farm = ['--redis-url', redisUrl(), '--redis-prefix', prefix];
   const bare = submitting(args('', ...farm));
@@ -219,7 +219,7 @@ test('submit without an output queues sets in the wanted order, and refuses by n
   ]);
   // The price went with the run: whoever reports it needs no file.
   const record = await there.runs.get(second.run_id);
-  if (record) await settle(there, record, `${second.run_id}.pallets__flask-0.0`);
+  if (record) await commitRollout(there, record, `${second.run_id}.pallets__flask-0.0`);
   const report = JSON.parse((await run(['report', second.run_id, ...farm, '--json'])).stdout);
   expect(report.costs).toMatchObject({ rollouts: 1, per_success: expect.any(Number) });
 });

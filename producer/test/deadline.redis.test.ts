@@ -10,7 +10,7 @@ import { fakeWorker, type Ran, start } from './cli.ts';
 
 const HALF_AN_HOUR = 30 * 60_000;
 
-async function place(offset: string) {
+async function prepare(offset: string) {
   const folder = await testFolder();
   const dataset = join(folder, 'rows.jsonl');
   await writeFile(dataset, lines(row()));
@@ -36,7 +36,7 @@ async function place(offset: string) {
 test.each(['+1d', '-1d'])(
   'submitted by a clock that is %s off: a span counts from now, and an instant is what it says',
   async (offset) => {
-    const at = await place(offset);
+    const at = await prepare(offset);
     const now = await at.farm.clock.ask();
     const iso = (ms: number): string => new Date(now + ms).toISOString();
     const over = await at.run('submit', '--deadline', iso(-60_000));
@@ -56,7 +56,7 @@ test.each(['+1d', '-1d'])(
 );
 
 test('a rollout from a machine a day behind is not over before it begins', async () => {
-  const at = await place('-1d');
+  const at = await prepare('-1d');
   const worker = ['--worker-command', fakeWorker('ok'), '--output', at.output];
   expect(await at.run('rollout', '--deadline', '30m', ...worker)).toMatchObject({ code: 0 });
   const left = await at.left();

@@ -11,7 +11,7 @@ import { fakeWorker, linesOf, processesOf, run, start } from './cli.ts';
 const COUNT = 6;
 const idOf = (at: number): string => `pallets__flask-${at}`;
 
-async function place() {
+async function prepare() {
   const folder = await testFolder();
   const [dataset, output, predictions] = ['rows.jsonl', 'out.jsonl', 'predictions.jsonl'].map((name) =>
     join(folder, name),
@@ -50,7 +50,7 @@ async function whole(output: string): Promise<void> {
 }
 
 test('kill -9, and the same command goes on, with or without its --run-id', async () => {
-  const { folder, output, args, reports } = await place();
+  const { folder, output, args, reports } = await prepare();
   const running = start(args('slow'));
   await twoLines(output);
   running.child.kill('SIGKILL');
@@ -76,7 +76,7 @@ test('kill -9, and the same command goes on, with or without its --run-id', asyn
 });
 
 test('Ctrl-C prints a command that goes on when it is pasted', async () => {
-  const { output, args } = await place();
+  const { output, args } = await prepare();
   const running = start(args('slow', '--run-id', 'mine'));
   await twoLines(output);
   running.child.kill('SIGINT');
@@ -91,12 +91,12 @@ test('Ctrl-C prints a command that goes on when it is pasted', async () => {
 });
 
 test('what was begun is not mixed with anything else', async () => {
-  const { output, predict, args } = await place();
+  const { output, predict, args } = await prepare();
   expect((await run(args('ok', '--run-id', 'mine'))).code).toBe(0);
-  const refused = async (said: RegExp, ...more: string[]) => {
+  const refused = async (output: RegExp, ...more: string[]) => {
     const ran = await run(args('ok', ...more));
     expect(ran.code, ran.stderr).toBe(2);
-    expect(ran.stderr).toMatch(said);
+    expect(ran.stderr).toMatch(output);
     expect(ran.stderr).not.toContain('--resume');
   };
   await refused(/give --run-id mine to continue it, or choose another --output/, '--run-id', 'other');
@@ -111,7 +111,7 @@ test('what was begun is not mixed with anything else', async () => {
 });
 
 test('mended lines are gone on with too', async () => {
-  const { folder, output, args } = await place();
+  const { folder, output, args } = await prepare();
   expect((await run(args('ok', '--run-id', 'first'))).code).toBe(0);
   const lost = (await linesOf(output)).map((line) => ({
     ...line,

@@ -10,7 +10,7 @@ import { aPatch, storeRollouts, toolTrajectory } from './stored.ts';
 
 const failure = { stage: 'policy', class: 'policy_unreachable', message: 'refused', attempts: 5 } as const;
 
-async function place() {
+async function prepare() {
   const folder = await testFolder();
   const results = await storeRollouts(folder, [
     { trajectory: toolTrajectory('long', 900), line: { tag: 't05' } },
@@ -29,7 +29,7 @@ async function place() {
 }
 
 test('each line carries the messages, and where they come from', async () => {
-  const { folder, out, go } = await place();
+  const { folder, out, go } = await prepare();
   const dataset = join(folder, 'rows.jsonl');
   await writeFile(
     dataset,
@@ -60,7 +60,7 @@ test('each line carries the messages, and where they come from', async () => {
 });
 
 test('failures of infrastructure and cancelled rollouts are left out, and every dropped line is counted', async () => {
-  const { go, ids } = await place();
+  const { go, ids } = await prepare();
   const { code, stderr } = await go('--only-resolved', '--dedup-patches');
   expect(code).toBe(0);
   expect(stderr).toMatch(
@@ -92,13 +92,13 @@ test.each([
   ],
   [['--instances', 'a__b-2'], ['r1.a__b-2.3']],
 ])('%j takes %j', async (flags, expected) => {
-  const { go, ids } = await place();
+  const { go, ids } = await prepare();
   expect((await go(...flags)).code).toBe(0);
   expect(await ids()).toEqual(expected);
 });
 
 test('--balance takes as many resolved rollouts as others; --split puts no instance on both sides', async () => {
-  const { out, go } = await place();
+  const { out, go } = await prepare();
   expect((await go('--balance', '--seed', '4')).stderr).toContain('2 beyond the balance');
   expect((await linesOf(out)).map(({ resolved }) => resolved).sort()).toEqual([false, true]);
   const sides = await Promise.all(
@@ -113,7 +113,7 @@ test('--balance takes as many resolved rollouts as others; --split puts no insta
 });
 
 test('an empty choice is an error that says why, and writes nothing', async () => {
-  const { out, folder, go } = await place();
+  const { out, folder, go } = await prepare();
   const ran = await go('--min-reward', '2');
   expect(ran).toMatchObject({
     code: 2,
@@ -124,7 +124,7 @@ test('an empty choice is an error that says why, and writes nothing', async () =
 });
 
 test('a rollout that was run again is left out and counted, whichever file is named first; one whose second run failed stays', async () => {
-  const { folder, results, out, go, ids } = await place();
+  const { folder, results, out, go, ids } = await prepare();
   const again = join(folder, 'again');
   await mkdir(again);
   const later = await storeRollouts(again, [
@@ -152,7 +152,7 @@ test('a rollout that was run again is left out and counted, whichever file is na
 });
 
 test('artifacts and lines of several versions in one store: what this version reads is exported, the rest is counted by name', async () => {
-  const { folder, results, out, go, ids } = await place();
+  const { folder, results, out, go, ids } = await prepare();
   const artifact = (id: string) => join(folder, 'artifacts', `${id}.json.gz`);
   const changed = async (id: string, change: object) => {
     const content = JSON.parse(gunzipSync(await readFile(artifact(id))).toString());
@@ -184,14 +184,14 @@ test('artifacts and lines of several versions in one store: what this version re
 });
 
 test('a file that exists is not replaced', async () => {
-  const { out, go } = await place();
+  const { out, go } = await prepare();
   await writeFile(out, 'mine');
   expect(await go()).toMatchObject({ code: 2, stderr: expect.stringContaining('exists already') });
   expect(await readFile(out, 'utf8')).toBe('mine');
 });
 
 test('artifacts that are gone or damaged are counted by reason, and the exit code says that some are missing', async () => {
-  const { folder, go, ids } = await place();
+  const { folder, go, ids } = await prepare();
   await truncate(join(folder, 'artifacts', 'r1.a__b-1.0.json.gz'), 40);
   const { code, stderr } = await go('--only-resolved');
   expect(code).toBe(10);
@@ -200,7 +200,7 @@ test('artifacts that are gone or damaged are counted by reason, and the exit cod
 });
 
 test('a results file that is cut off, or is something else, is an error with its line', async () => {
-  const { folder, results, go } = await place();
+  const { folder, results, go } = await prepare();
   const size = (await readFile(results)).length;
   await truncate(results, size - 20);
   expect(await go()).toMatchObject({
@@ -214,7 +214,7 @@ test('a results file that is cut off, or is something else, is an error with its
 });
 
 test('a results file may be gzipped, for exports and reports alike; one that is cut off is an error', async () => {
-  const { folder, results } = await place();
+  const { folder, results } = await prepare();
   const packed = join(folder, 'packed.jsonl.gz');
   const bytes = gzipSync(await readFile(results));
   await writeFile(packed, bytes);
@@ -238,7 +238,7 @@ test('a results file may be gzipped, for exports and reports alike; one that is 
 });
 
 test('a disk that is full is told, and leaves nothing', async () => {
-  const { folder, results } = await place();
+  const { folder, results } = await prepare();
   const out = join(folder, 'sub');
   await mkdir(out);
   // Every write to this device fails as on a full disk; the name beside it is made a link to it.
@@ -259,7 +259,7 @@ test('a disk that is full is told, and leaves nothing', async () => {
 });
 
 test('predictions: one for an instance, as lines and as an object', async () => {
-  const { folder, results } = await place();
+  const { folder, results } = await prepare();
   const preds = (name: string, ...more: string[]) =>
     run(['export', results, '--format', 'preds', '--out', join(folder, name), ...more]);
   expect(await preds('p.jsonl')).toMatchObject({
@@ -277,7 +277,7 @@ test('predictions: one for an instance, as lines and as an object', async () => 
 });
 
 test('gzip by the name, and standard output', async () => {
-  const { folder, results } = await place();
+  const { folder, results } = await prepare();
   const { gunzipSync } = await import('node:zlib');
   const path = join(folder, 'out.jsonl.gz');
   await run(['export', results, '--format', 'sft-messages', '--out', path]);

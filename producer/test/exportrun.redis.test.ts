@@ -9,7 +9,7 @@ import {
   testFolder,
   testRecord,
 } from '@swefarm/runs/test/farm.ts';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, test } from 'vitest';
 import { linesOf, run } from './cli.ts';
 
@@ -20,7 +20,7 @@ test('a run is exported by its id with patches and messages of its artifacts; wh
   const record = testRecord(all, 2);
   const { rollouts } = await submit(farm, { record, instances: all });
   const ids = [...rollouts].sort();
-  for (const id of ids) await settle(farm, record, id);
+  for (const id of ids) await commitRollout(farm, record, id);
   const folder = await testFolder();
   const env = { SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: config.redis_prefix };
   const go = (name: string, ...more: string[]) =>

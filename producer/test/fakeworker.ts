@@ -7,8 +7,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, openFarm, parseRolloutId, type Report, type Result } from '@swefarm/shared';
 import { bareFacts } from '@swefarm/testkit';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { aFailure, aReport } from '@swefarm/trajectories/test/result.ts';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
 
 const END_MS = 2_000;
 
@@ -34,7 +34,7 @@ const flags = Object.fromEntries(
 delete flags.mode;
 const config = loadConfig('worker', { flags });
 await using farm = await openFarm(config, 'worker');
-let settled = 0;
+let committed = 0;
 while (!stopping) {
   await farm.registry.beat({
     worker: 'fake',
@@ -62,10 +62,10 @@ while (!stopping) {
       ? aReport({ instance_id: instanceId, ...(mode === 'examine' ? examined(instanceId, index) : {}) })
       : null;
   const facts = report && mode !== 'examine' ? bareFacts({ resolved: over.resolved ?? true }) : null;
-  if (record) await settle(farm, record, job.id, { ...over, ...(facts ? { facts } : {}) }, report);
+  if (record) await commitRollout(farm, record, job.id, { ...over, ...(facts ? { facts } : {}) }, report);
   await job.remove();
-  settled += 1;
-  if (mode === 'crash' && settled === 3) process.exit(1);
+  committed += 1;
+  if (mode === 'crash' && committed === 3) process.exit(1);
 }
 await farm.registry.leave('fake');
 process.exit(0);

@@ -44,19 +44,19 @@ test(`odd settings of a caller (SWEFARM_TEST_SEED=${seed})`, { timeout: 120_000 
   };
   let made = 0;
   for (const one of fc.sample(changes, { seed, numRuns: CASES })) {
-    const { tree, said } = oddTree({ group_size: 2, run: settings() }, one);
+    const { tree, description } = oddTree({ group_size: 2, run: settings() }, one);
     const answer = await ask({ instances: [row()], ...tree });
     if (answer.status === 201) made += 1;
     else {
-      expect(answer, said).toMatchObject({
+      expect(answer, description).toMatchObject({
         status: expect.toSatisfy((status) => status >= 400 && status < 500),
       });
-      expect(answer.error.message.length, said).toBeGreaterThan(10);
-      expect(answer.error.message, said).not.toContain('ZodError');
+      expect(answer.error.message.length, description).toBeGreaterThan(10);
+      expect(answer.error.message, description).not.toContain('ZodError');
     }
     // What was refused is nowhere, what was taken is whole.
-    expect((await farm.runs.list()).length, said).toBe(made);
-    expect(await farm.runs.unreadable(), said).toEqual([]);
+    expect((await farm.runs.list()).length, description).toBe(made);
+    expect(await farm.runs.unreadable(), description).toEqual([]);
   }
   expect(made).toBeLessThan(CASES);
   const before = await rawRedis(farm)('KEYS', `{${config.redis_prefix}}*`);
@@ -95,10 +95,10 @@ test(`odd run configurations on the command line (SWEFARM_TEST_SEED=${seed})`, {
     return await run(args, { SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: config.redis_prefix });
   };
   const cases = fc.sample(changes, { seed, numRuns: CLI_CASES }).map(async (one, at) => {
-    const { tree, said } = oddTree(settings(), one);
+    const { tree, description } = oddTree(settings(), one);
     const { code, stderr } = await submit(`${at}.yaml`, tree);
-    expect([0, 2], `${said}: ${stderr}`).toContain(code);
-    expect(stderr, said).not.toMatch(/\n\s+at /);
+    expect([0, 2], `${description}: ${stderr}`).toContain(code);
+    expect(stderr, description).not.toMatch(/\n\s+at /);
     return code === 0 ? 1 : 0;
   });
   const made = (await Promise.all(cases)).reduce((sum: number, one) => sum + one, 0);

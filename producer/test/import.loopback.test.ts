@@ -113,7 +113,7 @@ const output = {
   ],
 };
 
-async function place(files: Record<string, unknown>) {
+async function prepare(files: Record<string, unknown>) {
   const folder = await testFolder();
   for (const [name, content] of Object.entries(files)) {
     const path = join(folder, name);
@@ -132,7 +132,7 @@ async function place(files: Record<string, unknown>) {
 }
 
 test('mini-swe-agent: messages, commands with their exit codes, patch and model; no verdict', async () => {
-  const { results, go, messages } = await place({ 'trajs/a__b-1/a__b-1.traj.json': mini });
+  const { results, go, messages } = await prepare({ 'trajs/a__b-1/a__b-1.traj.json': mini });
   const ran = await go('mini-swe-agent', 'trajs');
   expect(ran).toMatchObject({
     code: 0,
@@ -173,7 +173,7 @@ test('mini-swe-agent: messages, commands with their exit codes, patch and model;
 });
 
 test('swe-agent: parts of text, lists of call ids, a status with a limit in it', async () => {
-  const { results, go, messages } = await place({ 't/a__b-1/a__b-1.traj': traj });
+  const { results, go, messages } = await prepare({ 't/a__b-1/a__b-1.traj': traj });
   expect((await go('swe-agent', 't')).code).toBe(0);
   expect(await linesOf(results)).toMatchObject([
     { instance_id: 'a__b-1', exit_status: 'submitted', imported: { model: 'claude-x' }, patch: aPatch('3') },
@@ -187,7 +187,7 @@ test('swe-agent: parts of text, lists of call ids, a status with a limit in it',
 });
 
 test('openhands: several actions of one answer are one message; the verdict comes along', async () => {
-  const { results, go, messages } = await place({
+  const { results, go, messages } = await prepare({
     'output.jsonl.gz': gzipSync(`${JSON.stringify(output)}\n`),
   });
   expect((await go('openhands', 'output.jsonl.gz')).code).toBe(0);
@@ -206,7 +206,7 @@ test('predictions are patches without a trajectory; a format of trajectories cou
     'a__b-1': { model_name_or_path: 'm', model_patch: aPatch('2') },
     'a__b-2': { model_patch: null },
   };
-  const { folder, results, go } = await place({ 'preds.json': preds });
+  const { folder, results, go } = await prepare({ 'preds.json': preds });
   const ran = await go('preds', 'preds.json', '--model', 'mine');
   expect(ran).toMatchObject({
     code: 0,
@@ -225,7 +225,7 @@ test('predictions are patches without a trajectory; a format of trajectories cou
 });
 
 test('a format that needs token ids refuses imported rollouts by name', async () => {
-  const { folder, results, go } = await place({ 't/a__b-1.traj': traj });
+  const { folder, results, go } = await prepare({ 't/a__b-1.traj': traj });
   await go('swe-agent', 't');
   const ran = await run(['export', results, '--format', 'tokens', '--out', join(folder, 'tokens')]);
   expect(ran).toMatchObject({
@@ -236,7 +236,7 @@ test('a format that needs token ids refuses imported rollouts by name', async ()
 });
 
 test('bad files are named and counted, and the good ones are imported', async () => {
-  const { go } = await place({
+  const { go } = await prepare({
     't/1.traj.json': mini,
     't/2.traj.json': { ...mini, trajectory_format: 'mini-swe-agent-9' },
     't/3.traj.json': { ...mini, messages: [{ type: 'function_call', name: 'bash' }] },
@@ -257,7 +257,7 @@ test('gzip that is cut off is an error, and nothing is left', async () => {
       JSON.stringify({ ...output, instance_id: `a__b-${at}`, noise: Math.random() }),
     ).join('\n'),
   );
-  const { folder, go } = await place({ 'o.jsonl.gz': lines });
+  const { folder, go } = await prepare({ 'o.jsonl.gz': lines });
   await truncate(join(folder, 'o.jsonl.gz'), lines.length - 100);
   expect(await go('openhands', 'o.jsonl.gz')).toMatchObject({
     code: 2,
@@ -270,7 +270,7 @@ test('a recipe mixes on- and off-policy rollouts by their shares', async () => {
   const many = Object.fromEntries(
     Array.from({ length: 6 }, (_, at) => [`t/a__b-${at}.traj.json`, { ...mini, instance_id: `a__b-${at}` }]),
   );
-  const { folder, results, go } = await place(many);
+  const { folder, results, go } = await prepare(many);
   await go('mini-swe-agent', 't');
   const ours = await storeRollouts(
     folder,
@@ -299,7 +299,7 @@ const OUTSIDE = ['/../../../../victim/evil', '../../victim/evil', '..', '', 'a\0
 
 test.each([...OUTSIDE, 'a/b'])('an instance id %j that is no name is not imported', async (id) => {
   const preds = ['a__b-1', id].map((instance_id) => ({ instance_id, model_patch: aPatch('2') }));
-  const { results, go } = await place({
+  const { results, go } = await prepare({
     'p.jsonl': Buffer.from(preds.map((line) => JSON.stringify(line)).join('\n')),
   });
   const ran = await go('preds', 'p.jsonl');

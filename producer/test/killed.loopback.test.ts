@@ -18,7 +18,7 @@ const execute = promisify(execFile);
 /** Enough for an export to take a while, from one artifact. */
 const ROLLOUTS = 120;
 
-async function place() {
+async function prepare() {
   const folder = await testFolder();
   const artifact_file = join(folder, 'one.json.gz');
   await writeFile(artifact_file, await encodeArtifact(contentOf({}, madeTrajectory(30, 1), aPatch('2'))));
@@ -28,9 +28,9 @@ async function place() {
   });
   const results = join(folder, 'results.jsonl');
   await writeFile(results, `${lines.join('\n')}\n`);
-  const place = join(folder, 'place');
-  await mkdir(place);
-  return { folder, results, place };
+  const prepare = join(folder, 'place');
+  await mkdir(prepare);
+  return { folder, results, prepare };
 }
 
 const EXPORTS = [
@@ -66,7 +66,7 @@ async function killedWhileWriting(args: readonly string[], folder: string, more:
 test.each(EXPORTS)(
   '%s: killed at any moment it is whole or absent, and the next start leaves no other file',
   async (format, name, count) => {
-    const { results, place: folder } = await place();
+    const { results, prepare: folder } = await prepare();
     const out = join(folder, name);
     const args = ['export', results, '--format', format, '--out', out];
     for (const more of [0, 20 + Math.random() * 400]) {
@@ -87,7 +87,7 @@ test.each(EXPORTS)(
 );
 
 test('an import that is killed, also between its artifacts and its lines, is done again by the same command', async () => {
-  const { folder, results, place: own } = await place();
+  const { folder, results, prepare: own } = await prepare();
   const preds = join(folder, 'preds.jsonl');
   expect((await run(['export', results, '--format', 'preds', '--out', preds])).code).toBe(0);
   const lines = join(own, 'imported.jsonl');
@@ -113,7 +113,7 @@ test('an import that is killed, also between its artifacts and its lines, is don
 });
 
 test('a dataset that is written when a kill comes keeps its old content or has the new one', async () => {
-  const { folder, place: own } = await place();
+  const { folder, prepare: own } = await prepare();
   const from = join(folder, 'rows.jsonl');
   const row = (at: number) =>
     JSON.stringify({ instance_id: `a__b-${at}`, repo: 'a/b', patch: 'p'.repeat(20_000) });
@@ -138,7 +138,7 @@ test('on a disk that fills up each of them says so with exit code 12, and leaves
     () => false,
   );
   skip(!able, 'bubblewrap mounts nothing on this machine');
-  const { folder, results, place: disk } = await place();
+  const { folder, results, prepare: disk } = await prepare();
   const preds = join(folder, 'preds.jsonl');
   expect((await run(['export', results, '--format', 'preds', '--out', preds])).code).toBe(0);
   const rows = join(folder, 'rows.jsonl');

@@ -33,7 +33,7 @@ function largeRow(): Record<string, unknown> {
 }
 
 /** A row of SWE-bench-Live whose test patch, which the instance keeps, is as large. */
-const largeKept = (): Record<string, unknown> => ({
+const largeStored = (): Record<string, unknown> => ({
   instance_id: 'acme__calc-1',
   repo: 'acme/calc',
   base_commit: 'e'.repeat(40),
@@ -52,7 +52,7 @@ const IDS = [`calc-${FIX}`, 'acme__calc-1'];
 
 test('the gateway takes rows of 24 MiB whole, as a run and as calls, and refuses a larger body with its limit and what to do', async () => {
   const { url, farm } = await testGateway();
-  const instances = [largeRow(), largeKept()];
+  const instances = [largeRow(), largeStored()];
   const reply = await post(url, { instances, group_size: 1, run: RUN }, { path: '/v1/runs' });
   const made = (await reply.json()) as { run_id: string };
   expect([reply.status, made]).toEqual([201, { run_id: expect.any(String), rollouts: 2, queued: 2 }]);
@@ -62,9 +62,9 @@ test('the gateway takes rows of 24 MiB whole, as a run and as calls, and refuses
   expect(stored?.test_patch).toBe(instances[1]?.test_patch);
 
   const call = new AbortController();
-  const held = post(
+  const pending = post(
     url,
-    { ...largeKept(), ...POLICY, responses_create_params: { input: [] } },
+    { ...largeStored(), ...POLICY, responses_create_params: { input: [] } },
     { signal: call.signal },
   ).then(
     ({ status }) => status,
@@ -73,7 +73,7 @@ test('the gateway takes rows of 24 MiB whole, as a run and as calls, and refuses
   const queued = () => farm.queue().getJobs(['prioritized', 'waiting']);
   await expect.poll(async () => (await queued()).length, { timeout: 60_000 }).toBe(3);
   call.abort();
-  expect(await held).toBe('held');
+  expect(await pending).toBe('held');
 
   const larger = JSON.stringify({ instances: [{ ...largeRow(), more: text(48 * MIB) }], run: RUN });
   const refused = await fetch(`${url}/v1/runs`, {
@@ -94,7 +94,7 @@ test('the gateway takes rows of 24 MiB whole, as a run and as calls, and refuses
 test('the command takes the same rows from a file', async () => {
   const { farm, config } = await testGateway();
   const dataset = join(await testFolder(), 'large.jsonl');
-  await writeFile(dataset, `${JSON.stringify(largeRow())}\n${JSON.stringify(largeKept())}\n`);
+  await writeFile(dataset, `${JSON.stringify(largeRow())}\n${JSON.stringify(largeStored())}\n`);
   const { code, stdout, stderr } = await run([
     ...['submit', '--dataset', dataset, '--agent', 'noop', '--redis-prefix', config.redis_prefix],
     ...['--redis-url', process.env.SWEFARM_TEST_REDIS_URL ?? ''],

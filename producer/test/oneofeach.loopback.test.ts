@@ -7,7 +7,7 @@ import { linesOf, run } from './cli.ts';
 import { aPatch, storeRollouts } from './stored.ts';
 
 /** Four rollouts of 40 instances; index 0 ends last, as the longest would. */
-async function place() {
+async function prepare() {
   const folder = await testFolder();
   const rollouts = Array.from({ length: 40 }, (_, at) => `a__b-${at}`).flatMap((instance_id) =>
     [3, 2, 1, 0].map((rollout_index) => ({
@@ -23,7 +23,7 @@ async function place() {
 }
 
 test('--per-instance 1 takes the first by index, in whatever order they ended', async () => {
-  const { folder, results, other } = await place();
+  const { folder, results, other } = await prepare();
   for (const [name, file] of Object.entries({ results, other })) {
     const out = join(folder, `${name}.preds.jsonl`);
     const ran = await run(['export', file, '--format', 'preds', '--per-instance', '1', '--out', out]);
@@ -33,7 +33,7 @@ test('--per-instance 1 takes the first by index, in whatever order they ended', 
 });
 
 test('select draws among equal scores, the same ones in whatever order they ended', async () => {
-  const { folder, results, other, ids } = await place();
+  const { folder, results, other, ids } = await prepare();
   const scores = join(folder, 'scores.jsonl');
   const lines = ids.map(({ rollout_id, instance_id, rollout_index }) => ({
     ...{ rollout_id, instance_id, verifier: 'v' },

@@ -158,12 +158,12 @@ test('a result file alone: swefarm show --web', SLOW, async () => {
 
   const shown = start(['show', '--web', path]);
   onTestFinished(() => void shown.child.kill());
-  let said = '';
+  let output = '';
   shown.child.stdout?.on('data', (chunk) => {
-    said += chunk;
+    output += chunk;
   });
-  await until(() => said.includes('\n'));
-  const address = said.trim();
+  await until(() => output.includes('\n'));
+  const address = output.trim();
   const { origin } = new URL(address);
   expect((await fetch(`${origin}/v1/page/overview`)).status).toBe(401);
   const page = await openPage(origin, null);

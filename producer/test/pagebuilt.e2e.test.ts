@@ -14,7 +14,7 @@ const COPIED = ['gateway', 'producer'];
 /** What of ours their sources name by path. */
 const BESIDE = ['shared', 'trajectories', 'tsconfig.json'];
 
-type Served = { said: () => string; code: () => number | null; origin: () => string };
+type Served = { output: () => string; code: () => number | null; origin: () => string };
 
 const test = base.extend<{ checkout: string }>({
   // biome-ignore lint/correctness/noEmptyPattern: vitest reads from it what is asked for
@@ -48,17 +48,17 @@ function serve(checkout: string, args: readonly string[]): Served {
   const child = spawn(process.execPath, [join(checkout, 'producer/bin/swefarm.mjs'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let said = '';
+  let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+      output += text;
     });
   }
   onTestFinished(async () => {
     if (child.exitCode === null && child.kill()) await once(child, 'exit');
   });
-  const origin = (): string => /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0] ?? '';
-  return { said: () => said, code: () => child.exitCode, origin };
+  const origin = (): string => /http:\/\/127\.0\.0\.1:\d+/.exec(output)?.[0] ?? '';
+  return { output: () => output, code: () => child.exitCode, origin };
 }
 
 const showWeb = (checkout: string): Served =>
@@ -76,7 +76,7 @@ const gateway = (checkout: string): Served =>
 
 async function started(served: Served): Promise<string> {
   await until(() => served.origin() !== '' || served.code() !== null);
-  expect(served.origin(), served.said()).not.toBe('');
+  expect(served.origin(), served.output()).not.toBe('');
   return served.origin();
 }
 
@@ -102,7 +102,7 @@ test('two processes and many requests that need it at once: one build, whole for
   const [html] = await Promise.all(asked);
   const { mtimeMs } = await stat(join(page, 'dist/index.html'));
   expect(await open(await started(file))).toBe(html);
-  expect(file.said()).toContain('the page is built');
+  expect(file.output()).toContain('the page is built');
   expect((await stat(join(page, 'dist/index.html'))).mtimeMs).toBe(mtimeMs);
   expect((await readdir(page)).filter((name) => name.startsWith('dist')).sort()).toEqual([
     'dist',
@@ -127,7 +127,7 @@ test('a page that cannot be built: what failed and what to do, from the command 
   const command = showWeb(checkout);
   await until(() => command.code() !== null);
   expect(command.code()).toBe(12);
-  expect(command.said()).toContain('run "npm ci" and "npm run page"');
+  expect(command.output()).toContain('run "npm ci" and "npm run page"');
   // Everything else of the gateway works.
   expect((await fetch(`${farm}/healthz`)).status).toBe(200);
 });

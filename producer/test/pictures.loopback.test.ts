@@ -1,14 +1,14 @@
 /** Pictures of issues: brought to a folder, tried at an endpoint, shown in commands and exports; against servers on loopback. */
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fetchPictures, openPictureFolder, PICTURE_LIST } from '@swefarm/datasets';
 import { probePictures } from '@swefarm/runs';
 import type { Instance, Trajectory } from '@swefarm/shared';
 import { bareInstance, startScriptedPolicy } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { linesOf, run } from './cli.ts';
 import { storeRollouts, toolTrajectory } from './stored.ts';
@@ -30,8 +30,7 @@ async function listening(
 }
 
 async function testFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-pictures-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('pictures');
   return folder;
 }
 
@@ -141,16 +140,16 @@ test('a run with pictures is refused before anything starts, with what to do, un
 
   const fetched = await run(['dataset', 'pictures', '--dataset', dataset, '--output-dir', pictures]);
   expect(fetched).toMatchObject({ code: 0, stdout: expect.stringContaining('"fetched":1') });
-  const held = await submit('--picture-files', pictures, '--token-mode', 'token-in');
-  expect(held.code).toBe(2);
-  expect(held.stderr).toMatch(/1 of 1 instances show pictures \(a__b-1\), and token mode token-in/);
+  const refused = await submit('--picture-files', pictures, '--token-mode', 'token-in');
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toMatch(/1 of 1 instances show pictures \(a__b-1\), and token mode token-in/);
 
   // With what it needs, or with an explicit wish, only Redis is missing.
-  for (const wish of [
+  for (const request of [
     ['--picture-files', pictures],
     ['--pictures', 'drop', '--token-mode', 'token-in'],
   ])
-    expect(await submit(...wish)).toMatchObject({ code: 12 });
+    expect(await submit(...request)).toMatchObject({ code: 12 });
 }, 120_000);
 
 function seeing(): Trajectory {

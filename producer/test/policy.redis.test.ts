@@ -8,7 +8,7 @@ import { startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { run } from './cli.ts';
 
-async function place() {
+async function prepare() {
   const folder = await testFolder();
   const dataset = join(folder, 'rows.jsonl');
   await writeFile(dataset, lines(row()));
@@ -27,7 +27,7 @@ async function endpoint(template: string): Promise<string> {
 }
 
 test('submit with --require-tokens refuses what cannot be contiguous, with the remedy, and queues what can', async () => {
-  const { dataset, farm } = await place();
+  const { dataset, farm } = await prepare();
   const url = await endpoint('strips-thinking');
   const submit = (mode: string) =>
     run([
@@ -46,7 +46,7 @@ test('submit with --require-tokens refuses what cannot be contiguous, with the r
 });
 
 test('submit refuses an endpoint that cannot be asked at once, unless it is told not to try', async () => {
-  const { dataset, farm } = await place();
+  const { dataset, farm } = await prepare();
   const good = await endpoint('plain');
   const bad = 'http://127.0.0.1:9/v1';
   const submit = (...flags: string[]) =>
@@ -63,7 +63,7 @@ test('submit refuses an endpoint that cannot be asked at once, unless it is told
 });
 
 test('doctor tells the same of an endpoint', async () => {
-  const { farm } = await place();
+  const { farm } = await prepare();
   const url = await endpoint('strips-thinking');
   const ask = (...flags: string[]) =>
     run(['doctor', '--policy-url', url, '--require-tokens', ...flags, ...farm]);
@@ -74,7 +74,7 @@ test('doctor tells the same of an endpoint', async () => {
 });
 
 test('policy set, show and remove; a run may name a policy in place of an endpoint', async () => {
-  const { dataset, farm } = await place();
+  const { dataset, farm } = await prepare();
   const url = await endpoint('plain');
   const set = (...flags: string[]) => run(['policy', 'set', ...flags, ...farm]);
   expect(JSON.parse((await set('train', '--endpoint', url, '--policy-version', 'v1')).stdout)).toMatchObject({
@@ -113,7 +113,7 @@ test('policy set, show and remove; a run may name a policy in place of an endpoi
 });
 
 test('a limit of staleness that nothing can be counted for is said to be idle, loudly', async () => {
-  const { dataset, farm } = await place();
+  const { dataset, farm } = await prepare();
   const submit = async () => {
     const flags = [
       '--policy-url',

@@ -13,7 +13,7 @@ import { GymRow, gymFiles, instanceOf } from '@swefarm/trajectories';
 import { expect, onTestFinished, test } from 'vitest';
 import { fakeWorker, linesOf, run, start } from './cli.ts';
 
-async function place() {
+async function prepare() {
   const folder = await testFolder();
   const dataset = join(folder, 'rows.jsonl');
   await writeFile(dataset, lines(...[0, 1, 2].map((at) => row({ instance_id: `pallets__flask-${at}` }))));
@@ -32,7 +32,7 @@ const keys = (rows: Record<string, unknown>[]) =>
   rows.map((one) => `${one._ng_task_index}/${one._ng_rollout_index}`).toSorted();
 
 test("Gym's files: verdicts and failures apart, inputs that read back, a profile, and our report of them", async () => {
-  const { dataset, output, files, args } = await place();
+  const { dataset, output, files, args } = await prepare();
   const ran = await run(args('fail', '--output-format', 'gym'));
   expect(ran.code).toBe(10);
   const rows = await linesOf(output);
@@ -76,7 +76,7 @@ test("Gym's files: verdicts and failures apart, inputs that read back, a profile
 });
 
 test('a killed collection goes on where siblings are missing, whoever asks: --resume or skip_if_exists', async () => {
-  const { output, gymConfig, files, args } = await place();
+  const { output, gymConfig, files, args } = await prepare();
   const running = start(args('slow', '--output-format', 'gym', '--gym-config', gymConfig));
   await until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
   running.child.kill('SIGKILL');
@@ -101,7 +101,7 @@ test('a killed collection goes on where siblings are missing, whoever asks: --re
 });
 
 test("a step from a shell: submit with --output on a farm's own workers; shards and runs are reported alike", async () => {
-  const { folder, dataset, output, files } = await place();
+  const { folder, dataset, output, files } = await prepare();
   const farm = ['--redis-url', redisUrl(), '--redis-prefix', `t${newId()}`];
   const [program = '', ...fake] = fakeWorker('ok').split(' ');
   const worker = spawn(program, [...fake, 'run', ...farm], { stdio: 'ignore' });
@@ -136,7 +136,7 @@ test('what is neither a file nor a run is refused, and so is Gym to a pipe', asy
   const farm = ['--redis-url', redisUrl(), '--redis-prefix', `t${newId()}`];
   const nothing = await run(['report', 'nothing', ...farm]);
   expect(nothing).toMatchObject({ code: 2, stderr: expect.stringMatching(/neither a file nor a run/) });
-  const { args } = await place();
+  const { args } = await prepare();
   const piped = await run([...args('ok', '--output-format', 'gym'), '--output', '-']);
   expect(piped).toMatchObject({ code: 2, stderr: expect.stringMatching(/add --output FILE\.jsonl/) });
 });

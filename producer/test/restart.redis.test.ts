@@ -5,7 +5,7 @@ import { type Reply, row } from '@swefarm/gateway/test/gym.ts';
 import { testConfig, testFarm, testFolder } from '@swefarm/runs/test/farm.ts';
 import { type Farm, freePort } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { start } from './cli.ts';
 
@@ -51,7 +51,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('%s of the gateway doubles no rollout
   const replies = Promise.all(
     Array.from({ length: CALLS }, (_, index) => insist(url, row({ _ng_rollout_index: index >> 1 }))),
   );
-  await until(async () => (await farm.calls.count()).held === CALLS);
+  await until(async () => (await farm.calls.count()).connected === CALLS);
   const before = await open(farm);
   first.child.kill(signal);
   await first.ended;
@@ -60,16 +60,16 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('%s of the gateway doubles no rollout
   serve();
   // All are taken up again: each call is held by the new one now.
   await until(async () => {
-    const held = await fetch(`${url}/healthz`).then(
+    const isHealthy = await fetch(`${url}/healthz`).then(
       () => true,
       () => false,
     );
-    const { held: calls, orphaned } = await farm.calls.count();
-    return held && calls === CALLS && orphaned === 0;
+    const { connected: calls, orphaned } = await farm.calls.count();
+    return isHealthy && calls === CALLS && orphaned === 0;
   });
   for (const id of before) {
     const run = await farm.runs.get(id.slice(0, id.indexOf('.')));
-    if (run) await settle(farm, run, id);
+    if (run) await commitRollout(farm, run, id);
   }
   expect((await replies).map((reply) => reply.rollout_id).toSorted()).toEqual(before.toSorted());
   expect(await open(farm)).toHaveLength(CALLS);

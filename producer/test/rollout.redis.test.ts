@@ -9,7 +9,7 @@ import { startRedis, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { fakeWorker, linesOf, processesOf, run, start } from './cli.ts';
 
-async function place(rows = 3) {
+async function prepare(rows = 3) {
   const folder = await testFolder();
   const dataset = join(folder, 'rows.jsonl');
   const output = join(folder, 'out.jsonl');
@@ -27,7 +27,7 @@ async function place(rows = 3) {
 }
 
 test('a whole run: lines, table, artifacts, nothing left running', async () => {
-  const { folder, output, args } = await place();
+  const { folder, output, args } = await prepare();
   const ran = await run(args('ok'));
   expect(ran).toMatchObject({ code: 0, stdout: '' });
   expect(ran.stderr).toMatch(/pallets__flask-2\s+1\/2\s+0\.50/);
@@ -55,7 +55,7 @@ test('a whole run: lines, table, artifacts, nothing left running', async () => {
 });
 
 test('failures: exit codes 10 and 11, and a group that is large enough', async () => {
-  const { output, args } = await place(1);
+  const { output, args } = await prepare(1);
   const failed = await run(args('fail'));
   expect(failed.code).toBe(10);
   expect(failed.stderr).toMatch(/failed×1 policy\/policy_unreachable: refused/);
@@ -65,7 +65,7 @@ test('failures: exit codes 10 and 11, and a group that is large enough', async (
 });
 
 test('results to a pipe are JSON lines and nothing else', async () => {
-  const { folder, dataset } = await place(1);
+  const { folder, dataset } = await prepare(1);
   const ran = await run([
     ...['rollout', '--dataset', dataset, '--agent', 'noop', '--state-dir', join(folder, 'state')],
     ...['--worker-command', fakeWorker('ok')],
@@ -80,7 +80,7 @@ test('results to a pipe are JSON lines and nothing else', async () => {
 });
 
 test('a worker that cannot start ends the run with its last word', async () => {
-  const { args } = await place(1);
+  const { args } = await prepare(1);
   const ran = await run(args('broken'));
   expect(ran.code).toBe(12);
   expect(ran.stderr).toMatch(
@@ -108,7 +108,7 @@ test.each([
 ])(
   'a %s that cannot be reached ends the run within seconds, with the remedy',
   async (runtime, env, told) => {
-    const { folder, dataset, output } = await place(1);
+    const { folder, dataset, output } = await prepare(1);
     const started = Date.now();
     const ran = await run(
       [
@@ -127,7 +127,7 @@ test.each([
 );
 
 test('a worker that dies is started again', async () => {
-  const { output, args } = await place(3);
+  const { output, args } = await prepare(3);
   const ran = await run(args('crash'));
   expect(ran.stderr).toMatch(/the local worker ended with exit code 1.*starting it again/);
   expect(ran.code).toBe(0);
@@ -135,7 +135,7 @@ test('a worker that dies is started again', async () => {
 });
 
 test('Ctrl-C drains and says how to go on; --resume finishes the same run', async () => {
-  const { output, args } = await place(6);
+  const { output, args } = await prepare(6);
   const running = start(args('slow'));
   await until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
   running.child.kill('SIGINT');
@@ -154,7 +154,7 @@ test('Ctrl-C drains and says how to go on; --resume finishes the same run', asyn
 });
 
 test('kill -9 of the producer: nothing of it lives on, and --resume finishes from what its Redis had written', async () => {
-  const { folder, output, args } = await place(6);
+  const { folder, output, args } = await prepare(6);
   const running = start(args('slow'));
   await until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
   running.child.kill('SIGKILL');
@@ -169,7 +169,7 @@ test('kill -9 of the producer: nothing of it lives on, and --resume finishes fro
 });
 
 test('its Redis is killed and stays away: a clear end, and --resume finishes', async () => {
-  const { folder, output, args } = await place(6);
+  const { folder, output, args } = await prepare(6);
   const running = start(args('slow', '--redis-patience-seconds', '2'));
   await until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
   const [runId = ''] = await readdir(join(folder, 'state', 'runs'));
@@ -186,7 +186,7 @@ test('its Redis is killed and stays away: a clear end, and --resume finishes', a
 });
 
 test('--resume with other settings is refused with a diff', async () => {
-  const { args } = await place(2);
+  const { args } = await prepare(2);
   expect((await run(args('ok'))).code).toBe(0);
   const ran = await run(args('ok', '--resume', '--step-limit', '7', '--first', '1'));
   expect(ran.code).toBe(2);
@@ -195,7 +195,7 @@ test('--resume with other settings is refused with a diff', async () => {
 });
 
 test('submit, collect and status by hand against a Redis', async () => {
-  const { folder, dataset, output } = await place(2);
+  const { folder, dataset, output } = await prepare(2);
   const farm = ['--redis-url', redisUrl(), '--redis-prefix', `t${newId()}`];
   const submitted = await run([
     'submit',
@@ -248,7 +248,7 @@ test('submit, collect and status by hand against a Redis', async () => {
 test('the commands of a step wait for a Redis that comes up a little later, and say so; Ctrl-C ends the waiting', async () => {
   const redis = await startRedis();
   onTestFinished(() => redis[Symbol.asyncDispose]());
-  const { dataset, output, folder } = await place(1);
+  const { dataset, output, folder } = await prepare(1);
   const farm = ['--redis-url', redis.url, '--state-dir', folder];
   await redis.kill();
   const submitting = start(['submit', '--dataset', dataset, '--agent', 'noop', ...farm]);

@@ -86,12 +86,12 @@ test('`swefarm serve` prints its address, keeps a made token to itself and ends 
   const state = await testFolder();
   const serve = start(['serve', '--port', '0', '--redis-url', redisUrl(), '--state-dir', state]);
   onTestFinished(() => void serve.child.kill('SIGKILL'));
-  let said = '';
+  let output = '';
   serve.child.stdout?.on('data', (chunk) => {
-    said += chunk;
+    output += chunk;
   });
-  await until(() => said.includes('\n'));
-  const { url, port } = JSON.parse(said) as { url: string; port: number };
+  await until(() => output.includes('\n'));
+  const { url, port } = JSON.parse(output) as { url: string; port: number };
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   const taken = await run(['serve', '--port', String(port), '--redis-url', redisUrl(), '--state-dir', state]);
   expect(taken).toMatchObject({ code: 2, stderr: expect.stringContaining('is taken') });

@@ -15,8 +15,8 @@ import {
 } from '@swefarm/runs/test/farm.ts';
 import { type Farm, parseRolloutId } from '@swefarm/shared';
 import { plantResult, rawRedis, until } from '@swefarm/testkit';
+import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { aResult } from '@swefarm/trajectories/test/result.ts';
-import { settle } from '@swefarm/trajectories/test/settle.ts';
 import { expect, test } from 'vitest';
 import { watchFarm } from '../src/view/watching.ts';
 import { linesOf, run } from './cli.ts';
@@ -41,13 +41,13 @@ async function spoiledRun(config = testConfig()) {
   const all = instances(1);
   const record = testRecord(all, 6);
   const { rollouts } = await submit(farm, { record, instances: all });
-  const say = rawRedis(farm);
-  await settle(farm, record, rollouts[0] ?? '');
+  const send = rawRedis(farm);
+  await commitRollout(farm, record, rollouts[0] ?? '');
   for (const [at, odd] of ODD.entries()) {
     const id = rollouts[at + 1] ?? '';
-    await plantResult(say, config.redis_prefix, id, odd(id));
+    await plantResult(send, config.redis_prefix, id, odd(id));
   }
-  await settle(farm, record, rollouts[5] ?? '');
+  await commitRollout(farm, record, rollouts[5] ?? '');
   const env = { SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: config.redis_prefix };
   return { farm, record, rollouts, env };
 }
@@ -57,8 +57,8 @@ test('collect skips and names what cannot be read, comes to its end, and says by
   const path = join(await testFolder(), 'out.jsonl');
   const first = await run(['collect', record.run_id, '--output', path], env);
   expect(first.code, first.stderr).toBe(10);
-  const held = [rollouts[0], rollouts[5]];
-  expect((await linesOf(path)).map(({ rollout_id }) => rollout_id)).toEqual(held);
+  const cancelled = [rollouts[0], rollouts[5]];
+  expect((await linesOf(path)).map(({ rollout_id }) => rollout_id)).toEqual(cancelled);
   expect(first.stderr).toMatch(/\.1: unreadable result \(entry \d+-\d+ .*tokens\.prompt: .*expected int/);
   expect(first.stderr).toMatch(/\.2: unreadable result .*exit_status/);
   expect(first.stderr).toMatch(/\.3: unreadable result .*outcome/);
@@ -98,14 +98,14 @@ test('watch and the page go on, and show what cannot be read among the failures'
 
 test('a call whose result cannot be read is answered; its siblings, and the results of the run, are not held up', async () => {
   const { farm, url, config } = await testGateway();
-  const say = rawRedis(farm);
+  const send = rawRedis(farm);
   const waiting = async (): Promise<string[]> =>
     (await farm.queue().getJobs(['prioritized'])).flatMap((job) => (job.id ? [job.id] : [])).toSorted();
   const calls = [0, 1].map(() => post(url, row({ _ng_rollout_index: 0 })));
   await until(async () => (await waiting()).length === 2);
   const [odd = '', well = ''] = await waiting();
-  await plantResult(say, config.redis_prefix, odd, ODD[0]?.(odd) ?? '');
-  await settleOf(farm, well);
+  await plantResult(send, config.redis_prefix, odd, ODD[0]?.(odd) ?? '');
+  await endOf(farm, well);
   const replies = await Promise.all(calls);
   expect(replies.map(({ status }) => status).toSorted()).toEqual([200, 503]);
   const refused = replies.find(({ status }) => status === 503);
@@ -123,8 +123,8 @@ test('a call whose result cannot be read is answered; its siblings, and the resu
   expect(await (await ask('/metrics')).text()).toContain('swefarm_results_unreadable_total 1');
 });
 
-async function settleOf(farm: Farm, rolloutId: string): Promise<void> {
+async function endOf(farm: Farm, rolloutId: string): Promise<void> {
   const record = await farm.runs.get(parseRolloutId(rolloutId).runId);
   if (!record) throw new Error(`the run of ${rolloutId} is gone`);
-  await settle(farm, record, rolloutId);
+  await commitRollout(farm, record, rolloutId);
 }

@@ -57,9 +57,9 @@ test('logs follow a rollout to its end, whatever it writes', { timeout: 90_000 }
   await farm.live.turn(id, madeLiveTurn(trajectory, 1), 8);
   await made.commit(0);
   const { code, stdout, stderr } = await following.ended;
-  expect({ code, said: stderr.includes('judged') || stderr.includes('failed') }).toEqual({
+  expect({ code, output: stderr.includes('judged') || stderr.includes('failed') }).toEqual({
     code: 0,
-    said: true,
+    output: true,
   });
   expect(stdout).toContain('turn 1 (');
   expect(stdout).toContain('turn 2 (');

@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Instance } from '@swefarm/shared';
-import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { expect, test } from 'vitest';
 import { newRunRecord, recordDifferences, requireSameSettings } from './record.ts';
 
 const dataset = { path: '/d.jsonl', sha256: 'aa', instances: [{ instance_id: 'a__b-1' }] as Instance[] };
@@ -11,8 +11,7 @@ const make = (flags: Record<string, unknown>, configFile?: string, key = false) 
   newRunRecord({ dataset, flags, configFile }, key);
 
 function config(text: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'swefarm-record-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder('record');
   writeFileSync(join(folder, 'run.yaml'), text);
   return join(folder, 'run.yaml');
 }

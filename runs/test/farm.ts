@@ -1,9 +1,8 @@
 /** A farm of its own for one test. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+
 import type { Instance } from '@swefarm/shared';
 import { type Farm, loadConfig, newId, openFarm, type ProducerConfig, type RunRecord } from '@swefarm/shared';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { onTestFinished } from 'vitest';
 import { newRunRecord } from '../src/record.ts';
 
@@ -24,8 +23,7 @@ export async function testFarm(config = testConfig()): Promise<Farm> {
 }
 
 export async function testFolder(): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), 'swefarm-producer-'));
-  onTestFinished(() => rm(path, { recursive: true, force: true }));
+  const path = temporaryFolder('producer');
   return path;
 }
 

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { diskFree, diskIsFull, freeFiles, watchDisk } from './disk.ts';
 
@@ -15,11 +15,10 @@ test('a file system without inode counts has enough, and an invisible folder is 
 // Only root can mount.
 if (process.getuid?.() === 0) {
   test('a disk without a free inode is full', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'swefarm-free-'));
+    const folder = temporaryFolder('free');
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,nr_inodes=2000', 'swefarm-test', folder]);
     onTestFinished(async () => {
       execFileSync('umount', [folder]);
-      await rm(folder, { recursive: true });
     });
     const runtime = { diskFree: () => diskFree(folder) };
     expect(await diskIsFull(runtime)).toBe(false);
@@ -29,11 +28,10 @@ if (process.getuid?.() === 0) {
   });
 
   test('a temporarily full disk is reported, unless the watched sandbox filled it', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'swefarm-free-'));
+    const folder = temporaryFolder('free');
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'swefarm-test', folder]);
     onTestFinished(async () => {
       execFileSync('umount', [folder]);
-      await rm(folder, { recursive: true });
     });
     const runtime = { diskFree: () => diskFree(folder) };
     let checks = 0;

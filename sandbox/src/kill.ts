@@ -10,7 +10,7 @@ export type KillTarget = {
   /** Value of SWEFARM_COMMAND in the environment of the processes. */
   mark: string;
   /** Processes to spare; the children of the first are the command's roots. */
-  keep: readonly number[];
+  spare: readonly number[];
   /** The container has its own process table, so a process that started later than the command belongs to the command. */
   privatePids: boolean;
 };
@@ -21,10 +21,10 @@ export type KillTarget = {
  */
 export async function killCommand(
   exec: (argv: readonly string[], options: ExecOptions) => Promise<ExecResult>,
-  { mark, keep, privatePids }: KillTarget,
+  { mark, spare, privatePids }: KillTarget,
   killAll: () => Promise<void>,
 ): Promise<boolean> {
-  const line = ['/bin/sh', '-c', SCRIPT, 'kill', mark, keep.join(' '), privatePids ? '1' : '0'];
+  const line = ['/bin/sh', '-c', SCRIPT, 'kill', mark, spare.join(' '), privatePids ? '1' : '0'];
   const options = {
     env: CLEAN_ENV,
     timeoutMs: KILL_TIMEOUT_MS,

@@ -13,15 +13,15 @@ test('a removal runs in the background, and finished() waits for it', async () =
   const leaving = createRemovals();
   const { container, finish } = slowContainer();
   await leaving.remove(container);
-  let settled = false;
+  let isDone = false;
   const end = leaving.finished().then(() => {
-    settled = true;
+    isDone = true;
   });
   await Promise.resolve();
-  expect(settled).toBe(false);
+  expect(isDone).toBe(false);
   finish();
   await end;
-  expect(settled).toBe(true);
+  expect(isDone).toBe(true);
 });
 
 test('above the limit a removal waits for an earlier one', async () => {

@@ -155,8 +155,8 @@ export type ImageInspection = {
    * files named after them.
    */
   look(image: string, verify: boolean, instances: readonly string[]): Promise<ImageLine>;
-  /** Removes unused images that the farm pulled and that are not in `keep`. */
-  prune(keep: ReadonlySet<string>): Promise<ImageLine[]>;
+  /** Removes unused images that the farm pulled and that are not in `needed`. */
+  prune(needed: ReadonlySet<string>): Promise<ImageLine[]>;
 };
 
 export interface Runtime extends AsyncDisposable {

@@ -37,9 +37,9 @@ describe('withoutRepositories', () => {
     ['a new repository', of('sub dir', 'new file mode 160000\n'), true],
     ['a repository with another commit', of('sub dir', 'index 1..2 160000\n'), true],
     ['a removed repository and the files below it', of('sub dir', 'deleted file mode 160000\n'), false],
-  ])('omits %s', (_name, link, keepsInside) => {
+  ])('omits %s', (_name, link, isInside) => {
     const patch = withoutRepositories(Buffer.from(rest + link + inside));
-    expect(patch.toString()).toBe(rest + (keepsInside ? inside : ''));
+    expect(patch.toString()).toBe(rest + (isInside ? inside : ''));
   });
 
   it('the time for many nested repositories does not grow with their product', () => {

@@ -176,7 +176,7 @@ class PersistentShell implements Shell {
   #killCommand({ nonce }: Controller, seq: number, spared: readonly number[]): Promise<boolean> {
     return killCommand(
       (argv, options) => this.#container.exec(argv, options),
-      { mark: `${nonce}.${seq}`, keep: spared, privatePids: this.#container.privatePids ?? false },
+      { mark: `${nonce}.${seq}`, spare: spared, privatePids: this.#container.privatePids ?? false },
       async () => this.#container.killProcesses?.(),
     );
   }

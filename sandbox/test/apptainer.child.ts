@@ -4,5 +4,5 @@ import { apptainerRuntime } from '../src/apptainer/runtime.ts';
 import { child } from './child.ts';
 
 const [folder = '', image = '', task, seconds] = process.argv.slice(2);
-const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
-await child(await apptainerRuntime({ ...places, templates: [] }), image, task, seconds);
+const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+await child(await apptainerRuntime({ ...folders, templates: [] }), image, task, seconds);

@@ -3,11 +3,11 @@
  * Where setup could not install Apptainer, the test reports that and skips the rest.
  */
 import { execFile } from 'node:child_process';
-import { chmod, cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { minimalImage } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apptainerRuntime } from '../src/apptainer/runtime.ts';
 import type { Runtime } from '../src/runtime.ts';
@@ -19,14 +19,13 @@ import { describeUnless, NEVER, noApptainer, sh, spec, WHOLE } from './subject.t
 const run = promisify(execFile);
 const CHILD = new URL('./apptainer.child.ts', import.meta.url).pathname;
 const missing = noApptainer();
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-apptainer-'));
+const folder = temporaryFolder('apptainer');
 await chmod(folder, 0o755);
-const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
 
 it('is installed, or reported missing', async () => {
   await using runtime = await apptainerRuntime({
-    ...places,
+    ...folders,
     templates: [],
     command: missing === null ? null : '/none',
   });
@@ -46,7 +45,7 @@ describeUnless(missing, 'apptainer', () => {
   sandboxContract(
     'apptainer',
     async () => ({
-      runtime: await apptainerRuntime({ ...places, templates: [] }),
+      runtime: await apptainerRuntime({ ...folders, templates: [] }),
       image: sif,
       imageWithoutBash: (await minimalImage({ bash: false })).tree,
     }),
@@ -55,7 +54,7 @@ describeUnless(missing, 'apptainer', () => {
 
   it('finds an image by the id of its instance, and names every path of a missing image', async () => {
     await using runtime = await apptainerRuntime({
-      ...places,
+      ...folders,
       templates: [join(folder, 'sif/{instance_id}.sif'), '/nowhere/{image}'],
     });
     const image = await runtime.ensureImage('some/name:1', NEVER, 'minimal__image-1');
@@ -69,7 +68,7 @@ describeUnless(missing, 'apptainer', () => {
   describe('without control groups and mounts of .sif files', () => {
     let runtime: Runtime;
     beforeAll(async () => {
-      runtime = await apptainerRuntime({ ...places, templates: [], cgroups: false, mountSif: false });
+      runtime = await apptainerRuntime({ ...folders, templates: [], cgroups: false, mountSif: false });
     });
     afterAll(() => runtime[Symbol.asyncDispose]());
 
@@ -84,7 +83,7 @@ describeUnless(missing, 'apptainer', () => {
     await cp(tree, copy, { recursive: true, verbatimSymlinks: true });
     await mkdir(join(copy, '.singularity.d/env'), { recursive: true });
     await run('sh', ['-c', 'echo "export FROM_IMAGE=yes" > .singularity.d/env/10-docker.sh'], { cwd: copy });
-    await using runtime: Runtime = await apptainerRuntime({ ...places, templates: [] });
+    await using runtime: Runtime = await apptainerRuntime({ ...folders, templates: [] });
     await using container = await runtime.start(spec(await runtime.ensureImage(`dir:${copy}`, NEVER)), NEVER);
     const options = { timeoutMs: 120_000, maxOutputBytes: 4_000, signal: NEVER };
     const names = (await container.exec(['env'], options)).output.toString();

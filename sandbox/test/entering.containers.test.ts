@@ -1,16 +1,16 @@
 /** Many concurrent entries into sandboxes of the rootfs runtime, and many files at once. */
 import { readdirSync } from 'node:fs';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { poll } from '@swefarm/shared';
 import { minimalImage } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { rootfsRuntime } from '../src/rootfs/runtime.ts';
 import type { Container, ExecOptions, Runtime } from '../src/runtime.ts';
 import { NEVER, sh, spec } from './subject.ts';
 
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-entering-'));
+const folder = temporaryFolder('entering');
 await chmod(folder, 0o755);
 let runtime: Runtime;
 beforeAll(async () => {
@@ -18,7 +18,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await runtime[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 const start = async (): Promise<Container> =>

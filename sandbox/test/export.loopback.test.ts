@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { EMPTY_CONFIG } from '../src/images/config.ts';
 import { unpackApart } from '../src/rootfs/unpack.ts';
@@ -15,7 +15,7 @@ const FILE_BYTES = 100_000;
 const AT_ONCE = 2;
 
 test('an export that is sent faster than it is written is complete', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-export-'));
+  const folder = temporaryFolder('export');
   const content = 'x'.repeat(FILE_BYTES);
   const body = await layerOf(Array.from({ length: FILES }, (_, i) => ({ name: `file${i}`, content })));
   const engine = createServer((_request, response) => {
@@ -36,13 +36,12 @@ test('an export that is sent faster than it is written is complete', async () =>
     expect(unpacked).toEqual(Array(AT_ONCE).fill({ ...known, bytes: FILES * FILE_BYTES }));
   } finally {
     engine.close();
-    await rm(folder, { recursive: true, force: true });
   }
 });
 
 /** An engine that sends one complete file and then nothing; `openAnswer` is its open answer. */
 async function startStalledEngine() {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-export-'));
+  const folder = temporaryFolder('export');
   const body = await layerOf([
     { name: 'file', content: 'x' },
     { name: 'more', content: 'x'.repeat(FILE_BYTES) },
@@ -58,7 +57,6 @@ async function startStalledEngine() {
   onTestFinished(async () => {
     engine.closeAllConnections();
     engine.close();
-    await rm(folder, { recursive: true, force: true });
   });
   const source = {
     kind: 'export',

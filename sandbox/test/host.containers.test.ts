@@ -1,13 +1,12 @@
 /** The contract on the host, as far as it applies. */
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdir, readFile } from 'node:fs/promises';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, expect, it } from 'vitest';
 import { hostRuntime } from '../src/host/runtime.ts';
 import { sandboxContract } from './contract.ts';
 import { NEVER, start } from './subject.ts';
 
-const scratchDir = await mkdtemp(join(tmpdir(), 'swefarm-host-'));
+const scratchDir = temporaryFolder('host');
 
 sandboxContract(
   'host',
@@ -35,5 +34,4 @@ it('kills a process without an environment', async () => {
 
 afterAll(async () => {
   expect(await readdir(scratchDir)).toEqual([]);
-  await rm(scratchDir, { recursive: true, force: true });
 });

@@ -1,17 +1,16 @@
 /** A Docker engine that is restarted without ending its containers (`live-restore`): the node, not the code, lost their commands. */
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { importTree, minimalImage } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { isCausedByCode } from '../src/attribution.ts';
 import { dockerRuntime } from '../src/docker/runtime.ts';
 import type { Container, Runtime } from '../src/runtime.ts';
 import { describeUnless, NEVER, spec } from './subject.ts';
 
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-liverestore-'));
+const folder = temporaryFolder('liverestore');
 const socketPath = join(folder, 'docker.sock');
 /**
  * $1: the engine's folder. RESTART ends the engine of this folder, if any, starts it, and waits for its answer. An engine
@@ -57,7 +56,6 @@ afterAll(async () => {
   // With live-restore the engine leaves its mounts.
   const unmount = 'grep -o " $1/[^ ]*" /proc/mounts | sort -r | xargs -r umount -l';
   execFileSync('/bin/sh', ['-c', `${STOP}\n${unmount}`, 'sh', folder]);
-  await rm(folder, { recursive: true, force: true });
 });
 
 describeUnless(missing, 'an engine that keeps its containers', () => {

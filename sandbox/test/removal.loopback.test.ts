@@ -1,15 +1,14 @@
 /** Removals by an engine that accepts requests and does not answer. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
 import { dockerRuntime } from '../src/docker/runtime.ts';
 
 async function silentEngine() {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-silent-'));
+  const folder = temporaryFolder('silent');
   const socketPath = join(folder, 'engine.sock');
   /** The requests by id. */
   const requested: string[] = [];
@@ -36,7 +35,6 @@ async function silentEngine() {
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();
-      await rm(folder, { recursive: true });
     },
   };
 }

@@ -4,5 +4,5 @@ import { rootfsRuntime } from '../src/rootfs/runtime.ts';
 import { child } from './child.ts';
 
 const [folder = '', image = '', task, seconds] = process.argv.slice(2);
-const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
-await child(await rootfsRuntime(places), image, task, seconds);
+const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+await child(await rootfsRuntime(folders), image, task, seconds);

@@ -2,13 +2,13 @@
 
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { poll } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rootfsRuntime } from '../src/rootfs/runtime.ts';
@@ -18,19 +18,18 @@ import { cannotBeAnother, tryAsUser } from './other.ts';
 import { describeUnless, LIMITS, NEVER, sh, spec } from './subject.ts';
 
 const run = promisify(execFile);
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-rootfs-'));
+const folder = temporaryFolder('rootfs');
 await chmod(folder, 0o755);
-const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
 const CHILD = new URL('./rootfs.child.ts', import.meta.url).pathname;
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 sandboxContract(
   'rootfs',
   async () => {
     const [full, bare] = await Promise.all([minimalImage(), minimalImage({ bash: false })]);
     return {
-      runtime: await rootfsRuntime(places),
+      runtime: await rootfsRuntime(folders),
       image: `dir:${full.tree}`,
       imageWithoutBash: `dir:${bare.tree}`,
     };
@@ -42,7 +41,7 @@ describe('rootfs', () => {
   let runtime: Runtime;
   let tree: string;
   beforeAll(async () => {
-    runtime = await rootfsRuntime({ ...places, dockerSocket: socketPath });
+    runtime = await rootfsRuntime({ ...folders, dockerSocket: socketPath });
     tree = (await minimalImage()).tree;
   });
   afterAll(() => runtime[Symbol.asyncDispose]());
@@ -104,7 +103,7 @@ describe('rootfs', () => {
     it('of a docker-archive stay after the runtime was closed', async () => {
       await using container = await start(`docker-archive:${archive}`, { workdir: '/made/by/start' });
       expect(await outputOf(container, 'pwd; cat /layered; ls /testbed')).toBe('/made/by/start\nsecond');
-      await using other = await rootfsRuntime(places);
+      await using other = await rootfsRuntime(folders);
       const image = await other.ensureImage(`docker-archive:${archive}`, NEVER);
       expect(image.digest).toBe(container.spec.image.digest);
     });
@@ -244,12 +243,12 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
         'd=$(printf "%0200d" 0); i=0; while [ $i -lt 40 ]; do mkdir $d; cd -P $d || cd $d; i=$((i+1)); done',
       );
       await deep[Symbol.asyncDispose]();
-      expect(existsSync(join(places.scratchDir, deep.id))).toBe(false);
+      expect(existsSync(join(folders.scratchDir, deep.id))).toBe(false);
     });
   });
 
   it('without control groups the watchdog kills the largest process and limits the disk', async () => {
-    await using bare = await rootfsRuntime({ ...places, cgroups: false });
+    await using bare = await rootfsRuntime({ ...folders, cgroups: false });
     const image = await bare.ensureImage(`dir:${tree}`, NEVER);
     const limits = { ...LIMITS, memoryBytes: 200_000_000, diskBytes: 50_000_000 };
     await using container = await bare.start(spec(image, { limits }), NEVER);
@@ -280,11 +279,11 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     expect((await runtime.listOwned()).map((one) => one.id)).toContain(id);
     await runtime.remove(id);
     expect((await runtime.listOwned()).map((one) => one.id)).not.toContain(id);
-    expect(existsSync(join(places.scratchDir, id))).toBe(false);
+    expect(existsSync(join(folders.scratchDir, id))).toBe(false);
   });
 
   it('after the death of the starter sandboxes count as killed, and the next one starts', async () => {
-    await using own = await rootfsRuntime(places);
+    await using own = await rootfsRuntime(folders);
     const image = await own.ensureImage(`dir:${tree}`, NEVER);
     await using lost = await own.start(spec(image), NEVER);
     const parent = await poll(() => starterOf(lost.id), { pauseMs: 20, withinMs: 30_000 });
@@ -305,12 +304,12 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
       await mkdir(scratchDir);
       await chown(scratchDir, STRANGER, STRANGER);
       const message = expect.stringMatching(`scratch_dir: ${scratchDir} belongs to uid ${STRANGER}`);
-      await expect(rootfsRuntime({ ...places, scratchDir })).rejects.toMatchObject({
+      await expect(rootfsRuntime({ ...folders, scratchDir })).rejects.toMatchObject({
         code: 'folder_not_ours',
         message,
       });
       await rm(scratchDir, { recursive: true });
-      await using own = await rootfsRuntime({ ...places, scratchDir });
+      await using own = await rootfsRuntime({ ...folders, scratchDir });
       const image = await own.ensureImage(`dir:${tree}`, NEVER);
       await rename(scratchDir, `${scratchDir}.away`);
       await mkdir(scratchDir);

@@ -1,9 +1,8 @@
 /** An engine that does not answer for a while, as on a loaded disk, or because of a file in a container. */
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import Docker from 'dockerode';
 import { expect, onTestFinished, test } from 'vitest';
 import { startExec } from '../src/docker/exec.ts';
@@ -17,7 +16,7 @@ type Stage = 'stat' | 'create' | 'start';
 
 /** Does not answer requests of the stages `stalled`; `modeOf` gives the mode at each check of a path. */
 async function engine(stalled: readonly Stage[], modeOf: (path: string) => number) {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-stall-'));
+  const folder = temporaryFolder('stall');
   const socketPath = join(folder, 'engine.sock');
   const server = createServer((request, answer) => {
     const url = new URL(request.url ?? '', 'http://engine');
@@ -33,7 +32,6 @@ async function engine(stalled: readonly Stage[], modeOf: (path: string) => numbe
   onTestFinished(async () => {
     server.closeAllConnections();
     server.close();
-    await rm(folder, { recursive: true });
   });
   return new Docker({ socketPath });
 }

@@ -54,8 +54,8 @@ export async function start(subject: Subject, changes: Partial<ContainerSpec> = 
 }
 
 /** Cases outside a runtime's claims are not registered, rather than skipped. */
-export function describeIf(holds: boolean, name: string, cases: () => void): void {
-  if (holds) describe(name, cases);
+export function describeIf(condition: boolean, name: string, cases: () => void): void {
+  if (condition) describe(name, cases);
 }
 
 /** Cases that a machine may be unable to run. `npm test` prints the reason `why`. */

@@ -1,8 +1,8 @@
 /** All calls of the farm by the Redis users of their roles, and refusals of these users. */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeCertificates, type SecuredRedis, startRedis, startSecuredRedis } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aclUser, type Farm, openFarm } from '../src/index.ts';
 import { silentLog } from '../src/processes/log.ts';
@@ -22,7 +22,7 @@ let dir = '';
 let redis: SecuredRedis;
 let farms: Record<FarmRole, Farm>;
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'swefarm-acl-'));
+  dir = temporaryFolder('acl');
   await writeFile(join(dir, 'users.acl'), `${USERS.join('\n')}\n`);
   redis = await startSecuredRedis({ aclFile: join(dir, 'users.acl') });
   farms = { worker: await open('worker'), producer: await open('producer') };
@@ -30,7 +30,6 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const farm of Object.values(farms)) await farm[Symbol.asyncDispose]();
   await redis[Symbol.asyncDispose]();
-  await rm(dir, { recursive: true, force: true });
 });
 
 const configOf = (role: FarmRole, change: Record<string, unknown> = {}) =>
@@ -72,7 +71,7 @@ test('a worker cannot write keys, policies, the list of runs or drains', async (
   }
   await expect(farms.worker.nodes.drain('n')).rejects.toThrow(/NOPERM|No permissions/);
   expect((await farms.producer.secrets.get(world.id))?.secret.reveal()).toBe('a-key-of-a-policy');
-  await expect(farms.producer.leases.hold('keeper', 'p', 1000)).rejects.toThrow(/NOPERM|No permissions/);
+  await expect(farms.producer.leases.acquire('keeper', 'p', 1000)).rejects.toThrow(/NOPERM|No permissions/);
 });
 
 const REFUSED = [

@@ -108,30 +108,30 @@ test('calls of a restarted gateway are orphans immediately', async () => {
   await using at = await setup();
   const address = `h:${randomUUID()}`;
   const before = await at.farm.calls.enlist(address);
-  const held = await at.open('body', before);
+  const connected = await at.open('body', before);
   expect(await at.claim('body')).toEqual({ status: 'none' });
   const after = await at.farm.calls.enlist(address);
-  expect(await at.claim('body', after)).toMatchObject({ rollout_id: held.rollout_id });
+  expect(await at.claim('body', after)).toMatchObject({ rollout_id: connected.rollout_id });
   expect(await at.claim('body', after)).toEqual({ status: 'none' });
 });
 
 test('calls of a silent gateway are taken over only after a wait', async () => {
   await using at = await setup();
   const silent = await at.farm.calls.enlist('elsewhere:1');
-  const held = await at.open('body', silent);
+  const connected = await at.open('body', silent);
   // `none` while it beats, then `wait`, then `attached`.
   let claim = await at.claim('body');
   while (claim.status !== 'attached') {
     await sleep(200);
     claim = await at.claim('body');
   }
-  expect(claim.rollout_id).toBe(held.rollout_id);
+  expect(claim.rollout_id).toBe(connected.rollout_id);
 });
 
 test('a call out of grace is not taken over, and is reported for cancellation once', async () => {
   await using at = await setup();
   const dropped = await at.open('late');
-  const kept = await at.open('kept');
+  const retained = await at.open('kept');
   await at.farm.calls.drop(dropped.call_id, at.gateway, 0);
   let expired: Awaited<ReturnType<typeof at.farm.calls.expired>> = [];
   while (expired.length === 0) {
@@ -147,7 +147,7 @@ test('a call out of grace is not taken over, and is reported for cancellation on
   // The end of the gateway makes its calls orphans.
   await at.farm.calls.retire(at.gateway);
   const next = await at.farm.calls.enlist('h:next');
-  expect(await at.claim('kept', next)).toMatchObject({ rollout_id: kept.rollout_id });
+  expect(await at.claim('kept', next)).toMatchObject({ rollout_id: retained.rollout_id });
 });
 
 test('a retry opens one new rollout, also if it is repeated', async () => {

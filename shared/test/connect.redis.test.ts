@@ -1,18 +1,16 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeCertificates, startRedis, type TestRedis, until } from '@swefarm/testkit';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { createLog, freePort, openFarm, writeAddress } from '../src/index.ts';
 import type { RedisAddress } from '../src/redis/address.ts';
 import { redisUrl, testConfig, testInstance, testResult, testRun } from './farm.ts';
 
 let dir = '';
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'swefarm-connect-'));
+  dir = temporaryFolder('connect');
 });
-afterAll(() => rm(dir, { recursive: true, force: true }));
 
 test('TLS with a custom CA as an ACL user; without the CA the error has a remedy', async () => {
   const { ca, cert, key } = await makeCertificates(dir);
@@ -76,25 +74,25 @@ test('a worker waits at its start for Redis', async () => {
 test('a worker waits at its start for a Redis that refuses writes, and logs it once', async () => {
   await using redis = await startRedis();
   await redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '1');
-  const said: string[] = [];
+  const output: string[] = [];
   const config = testConfig({ redis_url: redis.url });
-  const opening = openFarm(config, 'worker', { onWait: (text) => said.push(text) });
-  await Promise.race([opening, until(() => said.length > 0)]);
+  const opening = openFarm(config, 'worker', { onWait: (text) => output.push(text) });
+  await Promise.race([opening, until(() => output.length > 0)]);
   await redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '0');
   await using farm = await opening;
   expect(farm.id).not.toBe('');
-  expect(said).toEqual([expect.stringMatching(/refuses commands: NOREPLICAS.* Retrying for 60 s\.$/)]);
+  expect(output).toEqual([expect.stringMatching(/refuses commands: NOREPLICAS.* Retrying for 60 s\.$/)]);
 });
 
 test('a producer waits for its patience, logs it once, and then fails with the reason', async () => {
   const port = await freePort();
-  const said: string[] = [];
+  const output: string[] = [];
   const opening = openFarm(testConfig({ redis_url: `redis://127.0.0.1:${port}` }), 'producer', {
     patienceSeconds: 0.6,
-    onWait: (text) => said.push(text),
+    onWait: (text) => output.push(text),
   });
   await expect(opening).rejects.toMatchObject({ code: 'redis_unreachable' });
-  expect(said).toEqual([expect.stringMatching(/^Redis does not answer at .* Retrying for 0\.6 s\.$/)]);
+  expect(output).toEqual([expect.stringMatching(/^Redis does not answer at .* Retrying for 0\.6 s\.$/)]);
 });
 
 test('a killed and restarted Redis loses nothing, and worker and collector continue', async () => {

@@ -50,15 +50,15 @@ test('workers are listed while they beat; a beat returns the cancel epoch', asyn
 
 test('a lease has one holder until it expires or is released', async () => {
   await using farm = await testFarm();
-  expect(await farm.leases.hold('keeper', 'a', 60_000)).toBe(true);
-  expect(await farm.leases.hold('keeper', 'b', 60_000)).toBe(false);
-  expect(await farm.leases.hold('keeper', 'a', 60_000)).toBe(true);
+  expect(await farm.leases.acquire('keeper', 'a', 60_000)).toBe(true);
+  expect(await farm.leases.acquire('keeper', 'b', 60_000)).toBe(false);
+  expect(await farm.leases.acquire('keeper', 'a', 60_000)).toBe(true);
   await farm.leases.release('keeper', 'b');
-  expect(await farm.leases.hold('keeper', 'b', 60_000)).toBe(false);
+  expect(await farm.leases.acquire('keeper', 'b', 60_000)).toBe(false);
   await farm.leases.release('keeper', 'a');
-  expect(await farm.leases.hold('keeper', 'b', 100)).toBe(true);
+  expect(await farm.leases.acquire('keeper', 'b', 100)).toBe(true);
   await new Promise((resolve) => setTimeout(resolve, 150));
-  expect(await farm.leases.hold('keeper', 'a', 60_000)).toBe(true);
+  expect(await farm.leases.acquire('keeper', 'a', 60_000)).toBe(true);
 });
 
 test('secrets are stored with a life time and their origins', async () => {

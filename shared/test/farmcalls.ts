@@ -92,10 +92,10 @@ export const CALLS: Record<string, Call> = {
   'journal.read': [BOTH, (farm, { rollout }) => farm.journal.read(rollout)],
   'journal.readRetried': [BOTH, (farm, { id }) => farm.journal.readRetried(id)],
   'journal.countInWork': [BOTH, (farm, { id }) => farm.journal.countInWork(id)],
-  'journal.hold': [
+  'journal.renewAttempts': [
     W,
     (farm, { rollout }) =>
-      farm.journal.hold({ worker: 'w', node: 'n' }, [{ rollout_id: rollout, ...nth(1) }]),
+      farm.journal.renewAttempts({ worker: 'w', node: 'n' }, [{ rollout_id: rollout, ...nth(1) }]),
   ],
   'results.read': [P, (farm, { id }) => farm.results.read(id, '0')],
   'results.latest': [P, (farm, { id }) => farm.results.latest(id)],
@@ -150,7 +150,7 @@ export const CALLS: Record<string, Call> = {
     async (farm, { id }) => expect((await farm.secrets.get(id))?.secret.reveal()).toMatch(/key/),
   ],
   'secrets.remove': [P, (farm, { id }) => farm.secrets.remove(id)],
-  'leases.hold': [W, (farm, { id }) => farm.leases.hold(id, 'w', 1000)],
+  'leases.acquire': [W, (farm, { id }) => farm.leases.acquire(id, 'w', 1000)],
   'leases.release': [W, (farm, { id }) => farm.leases.release(id, 'w')],
   'controls.note': [W, (farm, { id }) => farm.controls.note(id, 'gold', { starts: true, seconds: 1 })],
   'controls.read': [W, (farm, { id }) => farm.controls.read(id)],

@@ -1,7 +1,5 @@
 /** Redis with Sentinels, as a cluster, with client certificates, and failovers. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   makeCertificates,
@@ -10,7 +8,8 @@ import {
   startRedis,
   startSentinels,
 } from '@swefarm/testkit';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Farm, freePort, openFarm } from '../src/index.ts';
 import { testConfig, testInstance, testResult, testRun } from './farm.ts';
 
@@ -68,7 +67,9 @@ describe('Sentinels', () => {
     const { run_id } = testRun();
     await committed(worker, 0, run_id);
     const [master, replica] = fleet.nodes;
-    await expect.poll(() => replica?.say('XLEN', `${config.redis_prefix}:run:${run_id}:results`)).toBe('1\n');
+    await expect
+      .poll(() => replica?.command('XLEN', `${config.redis_prefix}:run:${run_id}:results`))
+      .toBe('1\n');
 
     await master?.kill();
     await committed(worker, 1, run_id);
@@ -77,7 +78,7 @@ describe('Sentinels', () => {
       .toMatchObject({ run_id });
     const { results } = await producer.results.read(run_id, '0');
     expect(results.map(({ result }) => result.rollout_index)).toEqual([0, 1]);
-    expect(await replica?.say('INFO', 'replication')).toContain('role:master');
+    expect(await replica?.command('INFO', 'replication')).toContain('role:master');
   });
 });
 
@@ -89,8 +90,8 @@ test('a cluster is found by any node, and followed when the slot moves or its no
   await committed(worker, 0, run_id);
   const owner = fleet.nodes.find(({ port }) => worker.address.includes(`:${port}, of`));
   expect(owner).toBeDefined();
-  const slot = (await owner?.say('CLUSTER', 'KEYSLOT', config.redis_prefix))?.trim() ?? '';
-  expect(await owner?.say('CLUSTER', 'COUNTKEYSINSLOT', slot)).not.toBe('0\n');
+  const slot = (await owner?.command('CLUSTER', 'KEYSLOT', config.redis_prefix))?.trim() ?? '';
+  expect(await owner?.command('CLUSTER', 'COUNTKEYSINSLOT', slot)).not.toBe('0\n');
 
   // A promoted replica; the former master redirects its clients.
   const replicaOf = await nodeOf(fleet.nodes, `:${owner?.port}@`);
@@ -117,10 +118,11 @@ test('a cluster is found by any node, and followed when the slot moves or its no
 /** Asks a replica until it is the master, because it refuses while it is not in sync. */
 async function promote(replica: Nodes[number]): Promise<void> {
   const until = performance.now() + 60_000;
-  while (!(await replica.say('ROLE')).startsWith('master')) {
-    if (performance.now() > until) throw new Error(`no master after a minute: ${await replica.say('ROLE')}`);
-    await replica.say('CLUSTER', 'FAILOVER').catch(() => '');
-    for (let look = 0; look < 60 && !(await replica.say('ROLE')).startsWith('master'); look++)
+  while (!(await replica.command('ROLE')).startsWith('master')) {
+    if (performance.now() > until)
+      throw new Error(`no master after a minute: ${await replica.command('ROLE')}`);
+    await replica.command('CLUSTER', 'FAILOVER').catch(() => '');
+    for (let look = 0; look < 60 && !(await replica.command('ROLE')).startsWith('master'); look++)
       await sleep(100);
   }
 }
@@ -138,7 +140,7 @@ async function attempted(farm: Farm, index: number, runId: string): Promise<stri
 type Nodes = Awaited<ReturnType<typeof startCluster>>['nodes'];
 
 async function nodeOf(nodes: Nodes, address: string): Promise<string> {
-  const table = (await nodes[0]?.say('CLUSTER', 'NODES')) ?? '';
+  const table = (await nodes[0]?.command('CLUSTER', 'NODES')) ?? '';
   return (
     table
       .split('\n')
@@ -150,9 +152,9 @@ async function nodeOf(nodes: Nodes, address: string): Promise<string> {
 async function findReplica(nodes: Nodes, masterId: string): Promise<Nodes[number]> {
   // Nodes learn of replicas with a delay.
   await expect
-    .poll(() => nodes[0]?.say('CLUSTER', 'NODES'), { timeout: 60_000 })
+    .poll(() => nodes[0]?.command('CLUSTER', 'NODES'), { timeout: 60_000 })
     .toContain(`slave ${masterId}`);
-  const table = (await nodes[0]?.say('CLUSTER', 'NODES')) ?? '';
+  const table = (await nodes[0]?.command('CLUSTER', 'NODES')) ?? '';
   const line = table.split('\n').find((one) => one.includes(`slave ${masterId}`)) ?? '';
   const node = nodes.find(({ port }) => line.includes(`:${port}@`));
   if (!node) throw new Error(`no replica of ${masterId} in\n${table}`);
@@ -160,8 +162,7 @@ async function findReplica(nodes: Nodes, masterId: string): Promise<Nodes[number
 }
 
 test('a client certificate is sent; an incomplete one, or one without TLS, is refused by name', async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'swefarm-mutual-'));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = temporaryFolder('mutual');
   const { ca, cert, key } = await makeCertificates(dir);
   const port = await freePort();
   await using redis = await startRedis({

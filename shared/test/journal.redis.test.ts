@@ -80,12 +80,12 @@ test('an attempt stops if another one claimed or committed; a lost claim is rest
   const lost = { rollout_id: id(4), ...nth(2) };
   await claimed(farm, id(5), 'w2');
   const taken = { rollout_id: id(5), ...nth(1) };
-  const over = await farm.journal.hold(BY, [...running, gone, lost, taken]);
+  const over = await farm.journal.renewAttempts(BY, [...running, gone, lost, taken]);
   expect([...over].sort()).toEqual([id(1), id(2), 'other.x.0', id(5)].sort());
   expect(await farm.journal.read(id(4))).toMatchObject([{ ...BY, ...nth(2), ended_at: null }]);
   const next = await farm.journal.claim(id(4), BY);
   expect(next).toMatchObject({ attempt: 3, previous: [nth(2)] });
-  expect(await farm.journal.hold(BY, [lost])).toEqual(new Set([id(4)]));
+  expect(await farm.journal.renewAttempts(BY, [lost])).toEqual(new Set([id(4)]));
 });
 
 test('retried rollouts are uncommitted ones with several attempts', async () => {

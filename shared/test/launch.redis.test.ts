@@ -1,16 +1,15 @@
-import { chmod, chown, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, chown, mkdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { launchRedis, openFarm } from '../src/index.ts';
 import { fetchedServer } from '../src/redis/server.ts';
 import { testConfig, testInstance, testRun } from './farm.ts';
 
 let root = '';
 beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), 'swefarm-launch-'));
+  root = temporaryFolder('launch');
 });
-afterAll(() => rm(root, { recursive: true, force: true }));
 
 test('data survives the next launch in the same folder', async () => {
   const dir = join(root, 'again');

@@ -64,26 +64,26 @@ const OldEntry = z.object({
 async function oldFarm() {
   const config = testConfig();
   const farm = await openFarm(config, 'worker');
-  const say = rawRedis(farm);
+  const send = rawRedis(farm);
   const key = `${config.redis_prefix}:run:${RUN}`;
   // Instances are written by this version; the rest of the run is replaced.
   await farm.runs.create(testRun({ run_id: RUN, kind: 'training', group_size: 4 }), [testInstance()]);
-  await say('SET', key, RECORD, 'KEEPTTL');
-  return { farm, say, key, prefix: config.redis_prefix };
+  await send('SET', key, RECORD, 'KEEPTTL');
+  return { farm, send, key, prefix: config.redis_prefix };
 }
 
 test('records of 0.1.0 are read', async () => {
-  const { farm, say, key, prefix } = await oldFarm();
+  const { farm, send, key, prefix } = await oldFarm();
   await using _ = farm;
   expect(await farm.runs.get(RUN)).toMatchObject({ needs: 1, policy: { api_key_ref: 'policy-old' } });
   expect((await farm.groups.unfinishedRuns()).unreadable).toEqual([]);
   expect(RolloutJob.parse(JSON.parse(JOB)).rollout_id).toBe(id(0));
-  await say('HSET', `${key}:journal`, id(0), JOURNAL);
-  const streamId = String(await say('XADD', `${key}:results`, '*', 'r', oldResult(1)));
-  await say('HSET', `${key}:committed`, id(1), `1 judged ${streamId} w9\tkq0w`);
-  await say('HINCRBY', `${key}:groups`, `${GROUP} left`, -1);
-  await say('SET', `${prefix}:worker:w9`, WORKER, 'PX', 15_000);
-  await say('ZADD', `${prefix}:workers`, Date.now() + 15_000, 'w9');
+  await send('HSET', `${key}:journal`, id(0), JOURNAL);
+  const streamId = String(await send('XADD', `${key}:results`, '*', 'r', oldResult(1)));
+  await send('HSET', `${key}:committed`, id(1), `1 judged ${streamId} w9\tkq0w`);
+  await send('HINCRBY', `${key}:groups`, `${GROUP} left`, -1);
+  await send('SET', `${prefix}:worker:w9`, WORKER, 'PX', 15_000);
+  await send('ZADD', `${prefix}:workers`, Date.now() + 15_000, 'w9');
   expect(await farm.registry.list()).toEqual([WorkerRecord.parse(JSON.parse(WORKER))]);
   expect(decide((await farm.journal.read(id(0))).slice(0, 1))).toMatchObject({ action: 'run' });
   expect((await farm.results.read(RUN, '0')).results).toMatchObject([{ result: { attempt: 1, reward: 1 } }]);
@@ -96,22 +96,22 @@ test('records of 0.1.0 are read', async () => {
 });
 
 test('records that this version writes can be read by 0.1.0', async () => {
-  const { farm, say, key } = await oldFarm();
+  const { farm, send, key } = await oldFarm();
   await using _ = farm;
   const run = await farm.runs.get(RUN);
   if (!run) throw new Error('the run is gone');
   const claim = await farm.journal.claim(id(2), { worker: 'w1', node: 'n1' });
   if (claim.status !== 'claimed') throw new Error(claim.status);
-  const journal = z.array(OldEntry).parse(JSON.parse(String(await say('HGET', `${key}:journal`, id(2)))));
+  const journal = z.array(OldEntry).parse(JSON.parse(String(await send('HGET', `${key}:journal`, id(2)))));
   expect(journal).toMatchObject([{ attempt: 1, worker: 'w1', ended_at: null }]);
   const result = testResult(RUN, 2, { claim: claim.claim, software_version: '9.9.9+0123456789ab' });
   await farm.commit(run, result);
-  const [attempt, outcome, streamId, ...worker] = String(await say('HGET', `${key}:committed`, id(2))).split(
+  const [attempt, outcome, streamId, ...worker] = String(await send('HGET', `${key}:committed`, id(2))).split(
     ' ',
   );
   expect([attempt, outcome]).toEqual(['1', 'judged']);
   expect(streamId).toMatch(/^\d+-\d+$/);
   expect(worker.join(' ')).toBe(`w1\t${claim.claim}`);
-  const [[, fields]] = (await say('XRANGE', `${key}:results`, '-', '+')) as [[string, string[]]];
+  const [[, fields]] = (await send('XRANGE', `${key}:results`, '-', '+')) as [[string, string[]]];
   expect(OldResult.parse(JSON.parse(fields[1] ?? ''))).toMatchObject({ rollout_id: id(2), reward: 1 });
 });

@@ -45,7 +45,7 @@ async function scene(use: (at: Scene) => Promise<void>): Promise<void> {
 }
 
 /** Ends an attempt; the artifact contains its claim. */
-async function settleBy({ farm, run, id }: Scene, worker: string, by: AttemptName): Promise<string> {
+async function endBy({ farm, run, id }: Scene, worker: string, by: AttemptName): Promise<string> {
   const artifact = await farm.artifacts.put(id, by, Buffer.from(worker));
   const result = testResult(run.run_id, 0, { ...by, worker, artifact, reward_row: `judged ${worker}` });
   const reply = await farm.commit(run, result);
@@ -70,12 +70,12 @@ test.each(ORDERS)(
       expect(next.attempt).toBe(lost.attempt);
       expect(next.claim).not.toBe(lost.claim);
       const running = (by: AttemptName) => [{ rollout_id: id, ...by }];
-      const overOf = (by: AttemptName) => farm.journal.hold({ worker: 'a', node: 'n' }, running(by));
+      const overOf = (by: AttemptName) => farm.journal.renewAttempts({ worker: 'a', node: 'n' }, running(by));
       expect([(await overOf(lost)).size, (await overOf(next)).size]).toEqual([1, 0]);
 
       const order = first === 'a' ? [lost, next] : [next, lost];
       const replies: string[] = [];
-      for (const by of order) replies.push(await settleBy(at, `${by.claim}`, by));
+      for (const by of order) replies.push(await endBy(at, `${by.claim}`, by));
       expect(replies).toEqual(['committed', 'late']);
       const won = await farm.results.get(id);
       expect(won).toMatchObject({ claim: order[0]?.claim, reward_row: `judged ${order[0]?.claim}` });
@@ -91,7 +91,7 @@ test('without another claim the attempt continues, and its claim and end are res
     const by = { worker: 'a', node: 'n' };
     const lost = await claimed(farm, id, 'a');
     await at.goBack();
-    expect(await farm.journal.hold(by, [{ rollout_id: id, ...lost }])).toEqual(new Set());
+    expect(await farm.journal.renewAttempts(by, [{ rollout_id: id, ...lost }])).toEqual(new Set());
     await farm.journal.end(id, lost.claim, { stage: null, class: 'drained', cause: null });
     expect(await farm.journal.read(id)).toMatchObject([{ ...lost, worker: 'a', end: { class: 'drained' } }]);
   });
@@ -107,6 +107,6 @@ test('a lost artifact is stored again before the commit', async () => {
     const result = testResult(run.run_id, 0, { ...by, worker: 'a', artifact });
     expect(await farm.commit(run, result)).toEqual({ status: 'artifact_lost' });
     expect(await farm.results.get(id)).toBeNull();
-    expect(await settleBy(at, 'a', by)).toBe('committed');
+    expect(await endBy(at, 'a', by)).toBe('committed');
   });
 });

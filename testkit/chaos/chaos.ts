@@ -25,7 +25,7 @@ export type ChaosOptions = {
   /** Redis is led by `swefarm redis`, and fails over. */
   led: boolean;
   /** Where the logs of a seed that went wrong are kept. */
-  keep?: string | undefined;
+  logsDir?: string | undefined;
   /** The run is given up after this. */
   limitMs: number;
   onNote: (line: string) => void;
@@ -96,7 +96,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport & { t
       leftovers: removed,
     }),
   ];
-  if (problems.length > 0 && options.keep !== undefined) await keepLogs(farm, collector, options.keep);
+  if (problems.length > 0 && options.logsDir !== undefined) await writeLogs(farm, collector, options.logsDir);
   collector.kill();
   return {
     ...summary(progress, schedule, outcome.overcome),
@@ -177,7 +177,7 @@ async function unlessLate<T>(promise: Promise<T>, limit: AbortSignal): Promise<T
   return await Promise.race([late.promise, promise]);
 }
 
-async function keepLogs(farm: ChaosFarm, collector: Collector, folder: string): Promise<void> {
+async function writeLogs(farm: ChaosFarm, collector: Collector, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const worker of farm.workers) await writeFile(join(folder, `${worker.name}.log`), worker.log());
   await writeFile(join(folder, 'redis.log'), farm.redis.log());

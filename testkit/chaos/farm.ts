@@ -12,7 +12,7 @@ import { type Gateway, startGateway } from './gateway.ts';
 import { aloneRedis, type ChaosRedis, ledRedis } from './redis.ts';
 import { mountScratch, type SmallScratch } from './scratch.ts';
 import { ACTS, CALLED, chaosScript, SANDBOX } from './script.ts';
-import { type WorkerPlace, workerPlace } from './workers.ts';
+import { createWorkerSlot, type WorkerSlot } from './workers.ts';
 
 export type ChaosFarm = AsyncDisposable & {
   readonly folder: string;
@@ -22,7 +22,7 @@ export type ChaosFarm = AsyncDisposable & {
   readonly policy: ScriptedPolicy;
   /** Between the workers and the policy. */
   readonly proxy: FaultProxy;
-  readonly workers: readonly WorkerPlace[];
+  readonly workers: readonly WorkerSlot[];
   /** Scratch folder of the one worker whose disk is small. */
   readonly small: SmallScratch;
   readonly gateway: Gateway;
@@ -79,10 +79,13 @@ export async function startChaosFarm(size: FarmSize): Promise<ChaosFarm> {
   const workers = Array.from({ length: size.workers }, (_, at) => {
     const scratch = at === SMALL_WORKER ? small.path : join(folder, 'scratch', `w${at}`);
     const runtime = at % 3 === 0 ? 'docker' : 'rootfs';
-    const place = workerPlace(`w${at}`, runtime, size.concurrency, { ...env, SWEFARM_SCRATCH_DIR: scratch });
-    stack.defer(() => place.kill());
-    place.start();
-    return place;
+    const worker = createWorkerSlot(`w${at}`, runtime, size.concurrency, {
+      ...env,
+      SWEFARM_SCRATCH_DIR: scratch,
+    });
+    stack.defer(() => worker.kill());
+    worker.start();
+    return worker;
   });
   const gateway = startGateway(await freePort(), settings, env);
   stack.defer(() => gateway.kill());

@@ -13,7 +13,7 @@ const { values } = parseArgs({
   },
 });
 
-const keep = resolve(import.meta.dirname, '../../.swefarm/chaos', `seed-${values.seed}`);
+const logsDir = resolve(import.meta.dirname, '../../.swefarm/chaos', `seed-${values.seed}`);
 const { timeline, ...report } = await runChaos({
   seed: Number(values.seed),
   rollouts: Number(values.rollouts ?? (values.short ? 60 : 300)),
@@ -21,7 +21,7 @@ const { timeline, ...report } = await runChaos({
   short: values.short,
   // Every other seed has a Redis of the other kind.
   led: values.led ?? Number(values.seed) % 2 === 0,
-  keep,
+  logsDir,
   limitMs: values.short ? 8 * 60_000 : 25 * 60_000,
   onNote: (line) => process.stderr.write(`${line}\n`),
 }).catch((error: unknown) => {
@@ -29,7 +29,7 @@ const { timeline, ...report } = await runChaos({
   process.exit(1);
 });
 if (report.problems.length > 0) {
-  process.stderr.write(`\nseed ${report.seed} went wrong; logs are in ${keep}\n${timeline}\n\n`);
+  process.stderr.write(`\nseed ${report.seed} went wrong; logs are in ${logsDir}\n${timeline}\n\n`);
   for (const problem of report.problems) process.stderr.write(`  ${problem}\n`);
 }
 process.stdout.write(`${JSON.stringify(report)}\n`);

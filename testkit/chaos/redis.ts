@@ -56,11 +56,11 @@ export async function ledRedis(folder: string): Promise<ChaosRedis> {
   const all: Started[] = [];
   const start = (): { command: Started; localDir: string } => {
     const localDir = join(folder, `host-${all.length + 1}`);
-    const places = ['--dir', join(folder, 'shared'), '--local-dir', localDir, '--host', '127.0.0.1'];
+    const options = ['--dir', join(folder, 'shared'), '--local-dir', localDir, '--host', '127.0.0.1'];
     const env = { SWEFARM_STATE_DIR: join(folder, 'state') };
     const command = startCommand(
       'swefarm',
-      ['redis', ...places, '--node', `host-${all.length + 1}`, '--standby'],
+      ['redis', ...options, '--node', `host-${all.length + 1}`, '--standby'],
       env,
     );
     all.push(command);

@@ -44,9 +44,9 @@ const BEYOND_LOCK_MS = 28_000;
 /** Longer than anything that a worker holds in Redis. */
 const BEYOND_ALL_MS = 40_000;
 
-type Wish = Pick<ScheduledFault, 'kind'> & Partial<Pick<ScheduledFault, 'stage' | 'ms' | 'offset'>>;
+type WantedFault = Pick<ScheduledFault, 'kind'> & Partial<Pick<ScheduledFault, 'stage' | 'ms' | 'offset'>>;
 
-const SHORT: readonly Wish[] = [
+const SHORT: readonly WantedFault[] = [
   { kind: 'worker_kill', stage: 'agent' },
   { kind: 'worker_kill', stage: 'evaluation' },
   { kind: 'worker_stop', stage: 'agent', ms: 4_000 },
@@ -63,9 +63,9 @@ const SHORT: readonly Wish[] = [
   { kind: 'gateway_kill', ms: 1_000 },
 ];
 
-const LONG: readonly Wish[] = [
+const LONG: readonly WantedFault[] = [
   ...SHORT,
-  ...STAGES.flatMap((stage): Wish[] => [
+  ...STAGES.flatMap((stage): WantedFault[] => [
     { kind: 'worker_kill', stage },
     { kind: 'worker_stop', stage, ms: 6_000 },
   ]),
@@ -86,7 +86,7 @@ const LONG: readonly Wish[] = [
 ];
 
 /** Where a standby waits for the leader of Redis to end. */
-const LED: readonly Wish[] = [{ kind: 'redis_failover' }, { kind: 'redis_failover' }];
+const LED: readonly WantedFault[] = [{ kind: 'redis_failover' }, { kind: 'redis_failover' }];
 
 /** The last fault strikes when this share of the results is there, so that the farm has work left to recover with. */
 const LAST_AT = 0.8;
@@ -100,17 +100,17 @@ export type ScheduleOptions = {
 };
 
 export function makeSchedule({ seed, workers, short, led }: ScheduleOptions): ScheduledFault[] {
-  const wishes = [...(short ? SHORT : LONG), ...(led ? LED.slice(short ? 1 : 0) : [])];
+  const wanted = [...(short ? SHORT : LONG), ...(led ? LED.slice(short ? 1 : 0) : [])];
   const draw = (what: string, index: number): number => unit(hash32(what, seed), index);
-  const order = wishes
-    .map((wish, index) => ({ wish, place: draw('order', index) }))
-    .sort((a, b) => a.place - b.place);
-  return order.map(({ wish }, index) => ({
-    kind: wish.kind,
-    at: Math.round(((index + 0.5) / wishes.length) * LAST_AT * 1000) / 1000,
+  const order = wanted
+    .map((fault, index) => ({ fault, order: draw('order', index) }))
+    .sort((a, b) => a.order - b.order);
+  return order.map(({ fault }, index) => ({
+    kind: fault.kind,
+    at: Math.round(((index + 0.5) / wanted.length) * LAST_AT * 1000) / 1000,
     worker: Math.floor(draw('worker', index) * workers),
-    stage: wish.stage ?? null,
-    ms: wish.ms ?? 0,
-    offset: wish.offset ?? '',
+    stage: fault.stage ?? null,
+    ms: fault.ms ?? 0,
+    offset: fault.offset ?? '',
   }));
 }

@@ -12,9 +12,9 @@ function context(committed: () => number): FaultContext & { notes: string[] } {
   return { ...rest, progress, notes } as unknown as FaultContext & { notes: string[] };
 }
 
-const strike = (held: { rollout_id: string; attempt: number }[] | null) => ({
+const strike = (affected: { rollout_id: string; attempt: number }[] | null) => ({
   fault: { kind: 'worker_kill' as const, at: 0, worker: 0, stage: null, ms: 0, offset: '' },
-  ...{ struck: { what: 'struck', held }, from: performance.now(), total: 8 },
+  ...{ struck: { what: 'struck', affected }, from: performance.now(), total: 8 },
 });
 
 test('where nothing was in hand, or nothing was left to do, there is no recovery to tell', async () => {

@@ -51,15 +51,15 @@ export async function recovery(
   const committed = progress.committed();
   const taken = new Set<string>();
   const isOver = async (): Promise<boolean> => {
-    if (struck.held === null) return progress.committed() > committed;
-    const running = await progress.running(farm.workers.map((place) => place.id()));
-    for (const { rollout_id, attempt } of struck.held) {
+    if (struck.affected === null) return progress.committed() > committed;
+    const running = await progress.running(farm.workers.map((slot) => slot.id()));
+    for (const { rollout_id, attempt } of struck.affected) {
       const again = running.some((one) => one.rollout_id === rollout_id && one.attempt > attempt);
       if (again || progress.has(rollout_id)) taken.add(rollout_id);
     }
-    return struck.held.every(({ rollout_id }) => taken.has(rollout_id));
+    return struck.affected.every(({ rollout_id }) => taken.has(rollout_id));
   };
-  if (struck.held === null ? committed >= total : struck.held.length === 0) return null;
+  if (struck.affected === null ? committed >= total : struck.affected.length === 0) return null;
   while (!(await isOver())) {
     signal.throwIfAborted();
     if (performance.now() - from > LONGEST_MS) {

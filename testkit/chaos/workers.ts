@@ -3,7 +3,7 @@ import { sleep } from '@swefarm/shared';
 import { type Started, startCommand } from '../src/launchers/commands.ts';
 import { TELLS_LISTENING, untilListens } from '../src/launchers/listens.ts';
 
-export type WorkerPlace = {
+export type WorkerSlot = {
   readonly name: string;
   readonly runtime: 'docker' | 'rootfs';
   /** Id of the process that has the place now. */
@@ -24,12 +24,12 @@ export type WorkerPlace = {
 
 const SCHEDULER_MS = 1_000;
 
-export function workerPlace(
+export function createWorkerSlot(
   name: string,
-  runtime: WorkerPlace['runtime'],
+  runtime: WorkerSlot['runtime'],
   concurrency: number,
   env: Readonly<Record<string, string>>,
-): WorkerPlace {
+): WorkerSlot {
   const logs: Started[] = [];
   const surprises: string[] = [];
   const awaited = new Set<Started>();
@@ -39,7 +39,7 @@ export function workerPlace(
     if (current) return current;
     throw new Error(`${name} was not started`);
   };
-  const place: WorkerPlace = {
+  const slot: WorkerSlot = {
     name,
     runtime,
     id,
@@ -66,7 +66,7 @@ export function workerPlace(
       old.kill('SIGKILL');
       await old.exit;
       await sleep(SCHEDULER_MS);
-      place.start(more);
+      slot.start(more);
     },
     signal: (signal) => running().kill(signal),
     async drain() {
@@ -83,5 +83,5 @@ export function workerPlace(
       current.kill('SIGKILL');
     },
   };
-  return place;
+  return slot;
 }

@@ -13,19 +13,23 @@ const EXAMPLES = ['r1chardj0n3s__parse-1.20.2', 'cpburnz__pathspec-0.10.2'];
 const GROUP_SIZE = 4;
 const STEP_LIMIT = 12;
 
-const say = (text = ''): void => console.error(text);
+const printStatus = (text = ''): void => console.error(text);
 const shown = (path: string): string => relative(process.cwd(), path) || '.';
 
 async function swefarm(args: readonly string[], expected: readonly number[]): Promise<void> {
-  say(`\n$ npx swefarm ${args.join(' ')}`);
+  printStatus(`\n$ npx swefarm ${args.join(' ')}`);
   const child = spawn(process.execPath, [SWEFARM, ...args], { cwd: ROOT, stdio: 'inherit' });
   const [code, signal] = await once(child, 'exit');
   if (!expected.includes(code)) throw new Error(`swefarm ended with ${code ?? signal}`);
 }
 
-const built = await buildExamples({ ids: EXAMPLES, out: join(ROOT, '.swefarm/demo/dataset'), note: say });
+const built = await buildExamples({
+  ids: EXAMPLES,
+  out: join(ROOT, '.swefarm/demo/dataset'),
+  note: printStatus,
+});
 const runtime = built.files.docker ? 'docker' : 'rootfs';
-say(
+printStatus(
   `runtime: ${runtime}${runtime === 'rootfs' ? ' (no container engine that could take the examples)' : ''}`,
 );
 const dataset = built.files.default;
@@ -33,7 +37,7 @@ const { conversations } = loadScript(join(ROOT, 'examples/policy/examples.yaml')
 // `--require-tokens` first talks to the endpoint about nothing in particular; what no example matches is that.
 const smallTalk = { variants: [[{ thought: 'Let me look.', command: 'ls', repeat: 1000 }]] };
 await using policy = await startScriptedPolicy({ script: { conversations: [...conversations, smallTalk] } });
-say(`scripted policy: ${policy.url}`);
+printStatus(`scripted policy: ${policy.url}`);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
 const folder = join(ROOT, '.swefarm/demo', stamp);
@@ -42,10 +46,10 @@ const common = ['--dataset', shown(dataset), '--runtime', runtime];
 const gold = shown(join(folder, 'gold.jsonl'));
 const mini = shown(join(folder, 'rollouts.jsonl'));
 
-say('\n== 1. Gold patches: does the grading work here?');
+printStatus('\n== 1. Gold patches: does the grading work here?');
 await swefarm(['rollout', ...common, '--agent', 'golden', '--output', gold], [0]);
 
-say(
+printStatus(
   '\n== 2. Groups of rollouts by a scripted model: some resolve, some do not, one never hands in, one meets a fault.',
 );
 const policyFlags = ['--policy-url', `${policy.url}`, '--model', 'scripted', '--require-tokens'];
@@ -67,7 +71,7 @@ await swefarm(
   [10],
 );
 
-say(`
+printStatus(`
 Results:       ${mini}
 Trajectories:  npx swefarm show ${mini}#${EXAMPLES[0]}.0    (add --turns for everything said)
 Folder:        ${shown(dirname(resolve(mini)))}

@@ -48,9 +48,9 @@ function containerBreaches(container: Any, pod: Any, { mode }: Allowed): string[
   const security = container.securityContext ?? {};
   const limits = container.resources?.limits ?? {};
   const isEngine = container.name === mode;
-  const holdsSandboxes = isRootfs(mode) && ['worker', 'pull'].includes(container.name);
+  const runsSandboxes = isRootfs(mode) && ['worker', 'pull'].includes(container.name);
   const seccomp = security.seccompProfile?.type ?? pod.securityContext?.seccompProfile?.type;
-  const isFree = holdsSandboxes || isEngine;
+  const isFree = runsSandboxes || isEngine;
   const added = security.capabilities?.add;
   return [
     ...(['cpu', 'memory'] as const).filter((name) => !limits[name]).map((name) => `no limit of ${name}`),

@@ -15,7 +15,7 @@ type Rule = { from?: Peer[]; to?: Peer[]; ports?: { port: number; protocol?: str
 const fits = (selector: { matchLabels?: Labels } | undefined, labels: Labels): boolean =>
   Object.entries(selector?.matchLabels ?? {}).every(([key, value]) => labels[key] === value);
 
-function holds(cidr: string, address: string): boolean {
+function contains(cidr: string, address: string): boolean {
   const [net = '', bits] = cidr.split('/');
   const family = (one: string) => (one.includes(':') ? 'ipv6' : 'ipv4');
   if (family(net) !== family(address)) return false;
@@ -28,7 +28,9 @@ function isPeer(peer: Peer, end: End): boolean {
   if ('address' in end) {
     const { ipBlock } = peer;
     if (!ipBlock) return false;
-    return holds(ipBlock.cidr, end.address) && !ipBlock.except?.some((cidr) => holds(cidr, end.address));
+    return (
+      contains(ipBlock.cidr, end.address) && !ipBlock.except?.some((cidr) => contains(cidr, end.address))
+    );
   }
   if (peer.ipBlock) return false;
   // Without a namespace selector only the policy's own namespace is meant.

@@ -1,14 +1,13 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../test/temporaryfolder.ts';
 import { circlesOf } from './circles.ts';
 import { figuresOf } from './figures.ts';
 import { readTree } from './tree.ts';
 
 async function treeOf(files: Record<string, string>) {
-  const root = await mkdtemp(join(tmpdir(), 'swefarm-house-'));
-  onTestFinished(() => rm(root, { recursive: true }));
+  const root = temporaryFolder('house');
   const config = { compilerOptions: { allowImportingTsExtensions: true, noEmit: true, lib: ['es2024'] } };
   for (const [path, text] of Object.entries({ 'worker/tsconfig.json': JSON.stringify(config), ...files })) {
     await mkdir(dirname(join(root, path)), { recursive: true });

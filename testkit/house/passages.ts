@@ -23,10 +23,10 @@ export function repeatedPassages(files: readonly TreeFile[]): { at: string[]; li
       else if (!covered.has(`${file}:${at}`) && (first.file !== file || at - first.at >= PASSAGE_LINES)) {
         const length = sameFrom(all[first.file] ?? [], first.at, lines, at);
         for (let i = 0; i < length; i++) covered.add(`${file}:${at + i}`);
-        const places = [all[first.file]?.[first.at], lines[at]].map(
+        const locations = [all[first.file]?.[first.at], lines[at]].map(
           (line) => `${line?.path}:${line?.number}`,
         );
-        found.push({ at: places, lines: length });
+        found.push({ at: locations, lines: length });
       }
     }
   });

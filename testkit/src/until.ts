@@ -10,10 +10,10 @@ export type UntilOptions = {
 
 /** Polls until the condition holds and returns the milliseconds that it took. Throws when that takes too long (two minutes). */
 export async function until(
-  holds: () => boolean | Promise<boolean>,
-  { withinMs = 120_000, pauseMs = 20, what = String(holds) }: UntilOptions = {},
+  condition: () => boolean | Promise<boolean>,
+  { withinMs = 120_000, pauseMs = 20, what = String(condition) }: UntilOptions = {},
 ): Promise<number> {
   const from = performance.now();
-  if (await poll(holds, { pauseMs, withinMs })) return performance.now() - from;
+  if (await poll(condition, { pauseMs, withinMs })) return performance.now() - from;
   throw new Error(`not within ${withinMs / 1000} s: ${what}`);
 }

@@ -1,6 +1,5 @@
 /** Errors that no handler caught, in real processes: what they belong to ends, the farm does not. And a job beyond a worker's ceilings. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadConfig, openFarm } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
@@ -8,6 +7,7 @@ import { runCommand, type Started, startCommand } from '../src/launchers/command
 import { startRedis } from '../src/launchers/redis.ts';
 import { startScriptedPolicy } from '../src/policy/server.ts';
 import { writeRow } from './e2e/hostrow.ts';
+import { temporaryFolder } from './temporaryfolder.ts';
 
 /** A fault of ours, let in from outside: one signal loses a promise, the other throws where nobody catches. */
 const FAULTS = `
@@ -19,8 +19,7 @@ const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(FAULTS)
 const POLL = { timeout: 120_000, interval: 200 };
 
 async function farmOf(turns: number) {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-escaped-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('escaped');
   const redis = await startRedis();
   onTestFinished(() => redis[Symbol.asyncDispose]());
   const policy = await startScriptedPolicy({
@@ -79,7 +78,7 @@ test('a worker outlives a lost promise, hands back what it has after an exceptio
   const first = start('swefarm-worker', ['run'], faulty);
   await first.until(/"msg":"ready"/);
   // Beyond a ceiling of this worker it is the run's fault, and never a reward.
-  for (const [flags, said] of [
+  for (const [flags, output] of [
     [['--cpus', '3'], 'sandbox.cpus: 3 is beyond 2'],
     [['--agent-network', 'egress'], 'sandbox.agent_network: egress is beyond none'],
   ] as const) {
@@ -87,7 +86,7 @@ test('a worker outlives a lost promise, hands back what it has after an exceptio
     expect(line).toMatchObject({
       outcome: 'failed',
       reward: null,
-      failure: { class: 'sandbox_refused', message: expect.stringContaining(said) },
+      failure: { class: 'sandbox_refused', message: expect.stringContaining(output) },
     });
   }
   const run = await submit('--cpus', '2');
@@ -103,9 +102,9 @@ test('a worker outlives a lost promise, hands back what it has after an exceptio
 
   first.kill('SIGHUP');
   expect(await first.exit).toBe(70);
-  const said = first.stdout() + first.stderr();
-  expect(said).toMatch(/"escaped":"exception"/);
-  expect(said).toContain('thrown at nobody');
+  const output = first.stdout() + first.stderr();
+  expect(output).toMatch(/"escaped":"exception"/);
+  expect(output).toContain('thrown at nobody');
   const [id = ''] = await farm.groups.open(run);
   expect(await farm.journal.read(id)).toMatchObject([{ end: { class: 'drained' } }]);
   const second = start('swefarm-worker', ['run'], {});

@@ -1,13 +1,13 @@
 /** The examples as images: sound before and after gold, in Docker and in a bare tree; the scripted policy does what it says. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { type BuiltExamples, buildExamples } from '../src/examples/build.ts';
 import type { ExampleRow } from '../src/examples/row.ts';
 import { judge, readStatuses, type Statuses, testStatuses } from '../src/examples/verify.ts';
 import { loadScript } from '../src/policy/script.ts';
+import { temporaryFolder } from './temporaryfolder.ts';
 
 const EXAMPLES = resolve(import.meta.dirname, '../../examples');
 const IDS = [
@@ -16,13 +16,12 @@ const IDS = [
   'r1chardj0n3s__parse-1.20.2',
   'sdispater__tomlkit-0.11.5',
 ];
-const out = mkdtempSync(join(tmpdir(), 'swefarm-examples-'));
+const out = temporaryFolder('examples');
 let built: BuiltExamples;
 
 beforeAll(async () => {
   built = await buildExamples({ for: 'both', out });
 });
-afterAll(() => rmSync(out, { recursive: true }));
 
 const rowOf = (id: string): ExampleRow => {
   const row = built.rows.find((one) => one.instance_id === id);

@@ -18,10 +18,10 @@ afterAll(() => echo.close());
 
 function client(port: number) {
   const socket: Socket = connect(port, '127.0.0.1');
-  let heard = '';
+  let received = '';
   let ended: string | null = null;
   socket.on('data', (data) => {
-    heard += data;
+    received += data;
   });
   socket.on('error', (error: NodeJS.ErrnoException) => {
     ended = error.code ?? error.message;
@@ -29,7 +29,7 @@ function client(port: number) {
   socket.on('close', () => {
     ended ??= 'closed';
   });
-  return { socket, heard: () => heard, ended: () => ended };
+  return { socket, received: () => received, ended: () => ended };
 }
 
 it('passes data both ways, in order, and large pieces whole', async () => {
@@ -38,8 +38,8 @@ it('passes data both ways, in order, and large pieces whole', async () => {
   const large = 'x'.repeat(3_000_000);
   one.socket.write('first ');
   one.socket.end(large);
-  await expect.poll(() => one.heard().length).toBe(6 + large.length);
-  expect(one.heard().slice(0, 8)).toBe('first xx');
+  await expect.poll(() => one.received().length).toBe(6 + large.length);
+  expect(one.received().slice(0, 8)).toBe('first xx');
   await expect.poll(one.ended).toBe('closed');
   expect(proxy.connections).toBe(0);
 });
@@ -48,27 +48,27 @@ it('holds everything while paused, and loses nothing', async () => {
   await using proxy = await startFaultProxy({ target });
   const before = client(proxy.port);
   before.socket.write('a');
-  await expect.poll(before.heard).toBe('a');
+  await expect.poll(before.received).toBe('a');
   proxy.pause();
   const during = client(proxy.port);
   before.socket.write('b');
   during.socket.write('c');
   await sleep(100);
-  expect([before.heard(), during.heard()]).toEqual(['a', '']);
+  expect([before.received(), during.received()]).toEqual(['a', '']);
   proxy.resume();
-  await expect.poll(() => [before.heard(), during.heard()]).toEqual(['ab', 'c']);
+  await expect.poll(() => [before.received(), during.received()]).toEqual(['ab', 'c']);
 });
 
 it('cuts what is open and welcomes what comes', async () => {
   await using proxy = await startFaultProxy({ target });
   const one = client(proxy.port);
   one.socket.write('a');
-  await expect.poll(one.heard).toBe('a');
+  await expect.poll(one.received).toBe('a');
   proxy.cut();
   await expect.poll(one.ended).toBe('ECONNRESET');
   const two = client(proxy.port);
   two.socket.write('b');
-  await expect.poll(two.heard).toBe('b');
+  await expect.poll(two.received).toBe('b');
   expect(proxy.accepted).toBe(2);
 });
 
@@ -78,7 +78,7 @@ it('cuts in the middle of an answer', async () => {
   proxy.cutAfter(4);
   one.socket.write('abcdefgh');
   await expect.poll(one.ended).not.toBeNull();
-  expect('abcd'.startsWith(one.heard())).toBe(true);
+  expect('abcd'.startsWith(one.received())).toBe(true);
 });
 
 it('is late by the latency, each way', async () => {
@@ -87,7 +87,7 @@ it('is late by the latency, each way', async () => {
   const one = client(proxy.port);
   const since = performance.now();
   one.socket.write('a');
-  await expect.poll(one.heard, { interval: 5 }).toBe('a');
+  await expect.poll(one.received, { interval: 5 }).toBe('a');
   expect(performance.now() - since).toBeGreaterThan(110);
 });
 
@@ -100,5 +100,5 @@ it('refuses, and accepts again on the same port', async () => {
   await proxy.accept();
   const one = client(proxy.port);
   one.socket.write('a');
-  await expect.poll(one.heard).toBe('a');
+  await expect.poll(one.received).toBe('a');
 });

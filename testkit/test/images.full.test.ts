@@ -1,11 +1,11 @@
 /** `npm run images`: the same commit gives the same images; both run as the chart runs them. On a Debian root that is made here. */
 import { execFile } from 'node:child_process';
-import { chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chown, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ensureDocker } from '../src/launchers/docker.ts';
+import { temporaryFolder } from './temporaryfolder.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PREFIX = 'swefarm-images-test/';
@@ -21,12 +21,11 @@ const docker = async (...args: string[]): Promise<string> =>
 let folder = '';
 beforeAll(async () => {
   await ensureDocker();
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-images-'));
+  folder = temporaryFolder('images');
   await run('bash', ['testkit/kubernetes/base.sh', 'docker', `${PREFIX}base:1`], { cwd: ROOT });
   await run('node', ['slurm/bundle.mjs', '--out', join(folder, 'bundle')], { cwd: ROOT });
 });
 afterAll(async () => {
-  await rm(folder, { recursive: true, force: true });
   await run('podman', ['rmi', '-f', `${PREFIX}worker:2`]).catch(() => undefined);
   for (const name of ['worker:1', 'worker:2', 'gateway:1', 'gateway:2', 'base:1'])
     await docker('rmi', `${PREFIX}${name}`).catch(() => undefined);

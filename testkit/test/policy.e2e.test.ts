@@ -15,7 +15,7 @@ describe('answers', () => {
   it('follow the script by fenced blocks, and the tokens of the turns are contiguous', async () => {
     const tokenizer = loadTokenizer();
     const messages = opening();
-    const said: (string | null)[] = [];
+    const output: (string | null)[] = [];
     let seen: number[] = [];
     for (let turn = 0; turn < 3; turn++) {
       const { choices, usage, prompt_token_ids: prompt } = await ask(policy, { messages, ...all }, 'r.i.0');
@@ -31,9 +31,9 @@ describe('answers', () => {
       expect(tokenizer.decode(ids ?? [])).toBe(`${message.content}<|im_end|>`);
       seen = [...(prompt ?? []), ...(ids ?? [])];
       messages.push({ role: 'assistant', content: message.content }, { role: 'user', content: 'output' });
-      said.push(message.content);
+      output.push(message.content);
     }
-    expect(said).toEqual([
+    expect(output).toEqual([
       '<think>\nHm.\n</think>\n\n```bash\nls -la\n```',
       '```bash\ncat x\n```',
       '```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```',

@@ -1,10 +1,10 @@
 /** setup.sh on a machine that lacks programs: a copy of it beside nothing, with an apt-get that we answer for. */
 import { execFile } from 'node:child_process';
-import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, copyFile, mkdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from './temporaryfolder.ts';
 
 const run = promisify(execFile);
 const SCRIPT = resolve(import.meta.dirname, '../setup/setup.sh');
@@ -13,7 +13,7 @@ const TOOLS = 'bash sh awk cat dirname flock grep mkdir mktemp rm tail sleep'.sp
 const INSTALLED = '#!/bin/sh\necho version 1\n';
 
 type Machine = { folder: string; bin: string; setup: (...args: string[]) => Promise<Ended> };
-type Ended = { code: number; said: string; missing: string[] };
+type Ended = { code: number; output: string; missing: string[] };
 
 async function executable(path: string, text: string): Promise<void> {
   await writeFile(path, text);
@@ -22,8 +22,7 @@ async function executable(path: string, text: string): Promise<void> {
 
 /** @param apt what apt-get does, as a shell script; `$*` is what it was asked */
 async function machine(apt: string, user = 0): Promise<Machine> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-setup-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('setup');
   const bin = join(folder, 'bin');
   const script = join(folder, 'testkit/setup/setup.sh');
   await mkdir(bin);
@@ -46,8 +45,8 @@ async function machine(apt: string, user = 0): Promise<Machine> {
     async setup(...args) {
       const asked = [script, '--report', report, ...args];
       const ended = await run(join(bin, 'bash'), asked, { env: { PATH: bin } }).then(
-        ({ stderr }) => ({ code: 0, said: stderr }),
-        (error) => ({ code: error.code as number, said: `${error.stderr}` }),
+        ({ stderr }) => ({ code: 0, output: stderr }),
+        (error) => ({ code: error.code as number, output: `${error.stderr}` }),
       );
       const missing = (await readFile(report, 'utf8')).split('\n').filter(Boolean);
       return { ...ended, missing };
@@ -77,7 +76,7 @@ test('what is there is not asked for, and what was brought is there afterwards',
   await executable(join(here.bin, 'shellcheck'), INSTALLED);
   expect(await here.setup('shellcheck', 'faketime')).toMatchObject({ code: 0, missing: [] });
   expect(await asked(here)).toEqual(['faketime']);
-  expect(await here.setup('shellcheck', 'faketime')).toEqual({ code: 0, said: '', missing: [] });
+  expect(await here.setup('shellcheck', 'faketime')).toEqual({ code: 0, output: '', missing: [] });
 });
 
 test('a package that cannot be had costs only itself, and is named with what apt-get said', async () => {
@@ -94,7 +93,7 @@ test('a package that cannot be had costs only itself, and is named with what apt
       /^shellcheck\t.*E: Unable to locate package shellcheck \(apt-get install shellcheck\)/,
     ),
   ]);
-  expect(ended.said).toContain('######## shellcheck is missing');
+  expect(ended.output).toContain('######## shellcheck is missing');
 });
 
 test('a program that is there and does not run is missing, whatever apt-get says', async () => {

@@ -1,9 +1,9 @@
 /** The closing lines of `npm test`: whatever was left out is there, with its reason. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from './temporaryfolder.ts';
 
 const SUMMARY = resolve(import.meta.dirname, '../ci/summary.ts');
 const PROJECTS = ['unit', 'redis', 'containers', 'e2e'];
@@ -18,15 +18,14 @@ const report = (results: readonly { fullName: string; status: string }[]) => ({
   testResults: [{ name: 'a.test.ts', status: 'passed', message: '', assertionResults: results }],
 });
 
-function closing(files: Record<string, string>): { code: number | null; said: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'swefarm-summary-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+function closing(files: Record<string, string>): { code: number | null; output: string } {
+  const folder = temporaryFolder('summary');
   for (const project of PROJECTS) {
     writeFileSync(join(folder, `${project}.json`), JSON.stringify(report([result('works', 'passed')])));
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   const { status, stdout } = spawnSync(process.execPath, [SUMMARY, folder], { encoding: 'utf8' });
-  return { code: status, said: stdout };
+  return { code: status, output: stdout };
 }
 
 const skipped = (why: string | null): Record<string, string> => ({
@@ -35,33 +34,33 @@ const skipped = (why: string | null): Record<string, string> => ({
 });
 
 test('all passed and nothing left out: one line', () => {
-  expect(closing({ passed: 'lint\ntypes\n' })).toEqual({ code: 0, said: '\n6 passed, 0 failed\n' });
+  expect(closing({ passed: 'lint\ntypes\n' })).toEqual({ code: 0, output: '\n6 passed, 0 failed\n' });
 });
 
 test('a program that could not be brought is named with the reason', () => {
-  const { code, said } = closing({
+  const { code, output } = closing({
     missing: 'podman\t`podman --version` does not run: E: no such package\n',
   });
   expect(code).toBe(0);
-  expect(said).toMatch(/\nMISSING: .*\n {2}podman: `podman --version` does not run: E: no such package\n/);
-  expect(said).toMatch(/\n4 passed, 0 failed\n$/);
+  expect(output).toMatch(/\nMISSING: .*\n {2}podman: `podman --version` does not run: E: no such package\n/);
+  expect(output).toMatch(/\n4 passed, 0 failed\n$/);
 });
 
 test('a test that was skipped is named with its reason', () => {
-  const { code, said } = closing(skipped('there is no x'));
+  const { code, output } = closing(skipped('there is no x'));
   expect(code).toBe(0);
-  expect(said).toMatch(/\nLEFT OUT: .*\n {2}a\.test\.ts: needs x: there is no x\n/);
-  expect(said).toMatch(/\n4 passed, 0 failed, 1 skipped\n$/);
+  expect(output).toMatch(/\nLEFT OUT: .*\n {2}a\.test\.ts: needs x: there is no x\n/);
+  expect(output).toMatch(/\n4 passed, 0 failed, 1 skipped\n$/);
 });
 
 test('a test that was skipped without a reason is a failure', () => {
-  const { code, said } = closing(skipped(null));
+  const { code, output } = closing(skipped(null));
   expect(code).toBe(1);
-  expect(said).toMatch(/\nFAILED\n {2}a\.test\.ts: needs x: skipped without a reason\n/);
+  expect(output).toMatch(/\nFAILED\n {2}a\.test\.ts: needs x: skipped without a reason\n/);
 });
 
 test('a check that was left out is named', () => {
-  expect(closing({ 'leftout.checks': 'check setup: only root\n' }).said).toContain(
+  expect(closing({ 'leftout.checks': 'check setup: only root\n' }).output).toContain(
     '  check setup: only root\n',
   );
 });

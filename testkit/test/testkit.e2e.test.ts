@@ -1,15 +1,14 @@
 /** The command itself, as a person or a script starts it. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { temporaryFolder } from './temporaryfolder.ts';
 
 const bin = fileURLToPath(new URL('../bin/swefarm-testkit.mjs', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'swefarm-testkit-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder('testkit');
 
 it('prints its URL first, answers, and ends on TERM', async () => {
   const script = join(folder, 's.yaml');

@@ -1,6 +1,5 @@
 /** A run whose tool calls nobody reads, in real processes: the model is told why, the run pauses itself and names how the calls begin. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+
 import { join } from 'node:path';
 import { loadConfig, openFarm } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
@@ -8,6 +7,7 @@ import { runCommand, startCommand } from '../src/launchers/commands.ts';
 import { startRedis } from '../src/launchers/redis.ts';
 import { startScriptedPolicy } from '../src/policy/server.ts';
 import { writeRow } from './e2e/hostrow.ts';
+import { temporaryFolder } from './temporaryfolder.ts';
 
 const POLL = { timeout: 120_000, interval: 200 };
 /** What an endpoint with another family's parser leaves in the text. */
@@ -15,9 +15,9 @@ const CALL =
   '<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{"command":"ls"}<|tool_call_end|>';
 
 test('a run pauses itself when the calls of nearly all answers cannot be read', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-unread-'));
+  const folder = temporaryFolder('unread');
   // The worker is killed at the end, and what its sandboxes run ends a moment after it.
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }));
+
   const redis = await startRedis();
   onTestFinished(() => redis[Symbol.asyncDispose]());
   const policy = await startScriptedPolicy({

@@ -2,8 +2,7 @@
  * Patches that break the build or the import, or loop for ever, earn 0 by a control evaluation; the registry of health has no finding about
  * their instances. Rollouts of a real worker on the `host` runtime, with the compilers of this machine.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+
 import { join } from 'node:path';
 import { type Instance, newId, type Result } from '@swefarm/shared';
 import {
@@ -15,6 +14,7 @@ import {
   makeLanguageTree,
   markedScript,
 } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
 import { startHostWorker } from './hostworker.ts';
@@ -26,12 +26,11 @@ let folder: string;
 let threads: Threads;
 const PYTHON = LANGUAGES.Python;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-broken-'));
+  folder = temporaryFolder('broken');
   threads = startThreads(1);
 });
 afterAll(async () => {
   await threads[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 /** An instance of the language, and diffs to its tree. */

@@ -1,9 +1,8 @@
 /** A context too small for the first prompt: the rollouts fail without a reward, and the run is paused. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+
 import { newId, PolicyConfig } from '@swefarm/shared';
 import { bareRun, startScriptedPolicy } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { pauseFailingRuns } from '../src/maintenance/pauseruns.ts';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
@@ -16,13 +15,12 @@ vi.setConfig({ testTimeout: 240_000 });
 let folder: string;
 let threads: Threads;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-context-'));
+  folder = temporaryFolder('context');
   await makeTree(folder);
   threads = startThreads(1);
 });
 afterAll(async () => {
   await threads[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 const NEVER = new AbortController().signal;

@@ -3,8 +3,7 @@
  * bug, tests are hidden, the history is one commit, and the verdict follows the plan.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Runtime } from '@swefarm/sandbox';
 import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
@@ -19,6 +18,7 @@ import {
   silentLog,
 } from '@swefarm/shared';
 import { importTree, minimalImage, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
 import { createNode } from '../src/node/node.ts';
@@ -79,7 +79,7 @@ let policy: ScriptedPolicy | null = null;
 const images: Record<string, string> = {};
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-instances-'));
+  folder = temporaryFolder('instances');
   const minimal = await minimalImage();
   const tree = join(folder, 'tree');
   execFileSync('cp', ['-a', minimal.tree, tree]);
@@ -101,7 +101,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await threads[Symbol.asyncDispose]();
   execFileSync('docker', ['rmi', '-f', images.docker ?? '']);
-  await rm(folder, { recursive: true, force: true });
 });
 afterEach(async () => {
   await policy?.[Symbol.asyncDispose]();

@@ -4,8 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Container, Runtime } from '@swefarm/sandbox';
@@ -22,6 +21,7 @@ import {
   silentLog,
 } from '@swefarm/shared';
 import { minimalImage, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
 import { createNode } from '../src/node/node.ts';
@@ -43,7 +43,7 @@ let threads: Threads;
 let policy: ScriptedPolicy;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-kept-'));
+  folder = temporaryFolder('kept');
   scratchDir = join(folder, 'scratch');
   mkdirSync(scratchDir);
   execFileSync('mount', [
@@ -71,7 +71,6 @@ afterAll(async () => {
   await threads[Symbol.asyncDispose]();
   await runtime[Symbol.asyncDispose]();
   execFileSync('umount', [scratchDir]);
-  await rm(folder, { recursive: true, force: true });
 });
 
 /** Faults of evaluations (a full disk: agents), in their order; later ones have none. */
@@ -84,7 +83,7 @@ async function began(container: Container): Promise<void> {
   while ((await container.exec(['test', '-e', '/tmp/began'], options)).exitCode !== 0) await sleep(20);
 }
 /** While this file exists, the tests continue. */
-const HOLD = '/tmp/hold';
+const PAUSE = '/tmp/hold';
 /** Kills the sandbox during its tests. */
 const killed: Mishap = async (container) => {
   await began(container);
@@ -149,7 +148,7 @@ function spoilt(mishaps: Mishap[]): Runtime {
       const befalls = left[0] === filled ? 'agent' : 'evaluation';
       const mishap = spec.role === befalls ? left.shift() : undefined;
       if (mishap && BESIDE_TESTS.has(mishap)) {
-        await container.putFiles([{ path: HOLD, content: Buffer.alloc(0) }], signal);
+        await container.putFiles([{ path: PAUSE, content: Buffer.alloc(0) }], signal);
         void mishap(container).catch(() => undefined);
       } else
         await mishap?.(container).finally(() =>
@@ -163,7 +162,7 @@ function spoilt(mishaps: Mishap[]): Runtime {
 const script = (tests: string): string =>
   `#!/bin/bash\nset -x\ncd /testbed\n: '>>>>> Start Test Output'\n${tests}\n: '>>>>> End Test Output'\n`;
 const PASSES = 'test -e fix.txt && { echo PASSED t.py::test_a; echo "=== 1 passed in 1.00s ==="; }';
-const LONG = `touch /tmp/began; while [ -e ${HOLD} ]; do sleep 0.1; done\n${PASSES}`;
+const LONG = `touch /tmp/began; while [ -e ${PAUSE} ]; do sleep 0.1; done\n${PASSES}`;
 
 async function attempts({ tests, mishaps, environment }: Trial) {
   const at = await scene();

@@ -1,14 +1,13 @@
 /** Two farms, and two workers of one farm, on one host and one engine: each removes only its own dead sandboxes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Container, Runtime } from '@swefarm/sandbox';
 import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
 import { LIMITS, NEVER, sh, spec } from '@swefarm/sandbox/test/subject.ts';
 import { newId, processStarted, silentLog } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Identity, identify } from '../src/node/identity.ts';
 import { reap } from '../src/node/reaper.ts';
@@ -22,7 +21,7 @@ let folder = '';
 let living: ChildProcess;
 let dead: { pid: number; started: string };
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-neighbours-'));
+  folder = temporaryFolder('neighbours');
   living = spawn('sleep', ['600']);
   const killed = spawn('sleep', ['600']);
   dead = { pid: killed.pid ?? 0, started: processStarted(killed.pid ?? 0) ?? '' };
@@ -31,7 +30,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   living.kill('SIGKILL');
-  await rm(folder, { recursive: true, force: true });
 });
 
 const worker = (farm: string, name: string, pid: number, started: string | null): Identity => ({

@@ -1,10 +1,8 @@
 /** The pictures of an issue in a whole rollout: the model gets them in every turn, and the trajectory has them once. */
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { decodeArtifact, newId, type Picture, PolicyConfig } from '@swefarm/shared';
 import { bareRun, startScriptedPolicy } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
 import { makeTree, startHostWorker, treeInstance, ungraded } from './hostworker.ts';
@@ -16,13 +14,12 @@ vi.setConfig({ testTimeout: 240_000 });
 let folder: string;
 let threads: Threads;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-pictures-'));
+  folder = temporaryFolder('pictures');
   await makeTree(folder);
   threads = startThreads(1);
 });
 afterAll(async () => {
   await threads[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 function picture(name: string, more = 0): Picture {
@@ -101,7 +98,7 @@ test('a worker never renders a prompt without its pictures: the instance is refu
   const { result, seen } = await rollout({}, {}, { token_mode: 'token-in' });
   expect(result?.failure).toMatchObject({
     class: 'instance_invalid',
-    message: expect.stringMatching(/token mode token-in .* cannot hold pictures; give --pictures drop/),
+    message: expect.stringMatching(/token mode token-in .* cannot contain pictures; give --pictures drop/),
   });
   expect(seen).toBeUndefined();
 });

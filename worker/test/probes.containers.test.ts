@@ -1,9 +1,9 @@
 /** The probes of a real worker on a real engine and a Redis of its own, during outages of both. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensureDocker, startCommand, startRedis, until } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, onTestFinished, test } from 'vitest';
 
 /** The machine's engine at a socket that can be closed and opened again. */
@@ -29,8 +29,7 @@ async function openEngine(path: string, engine: string): Promise<{ close(): Prom
 
 test('readiness and liveness of a worker follow the outages of its Redis and its engine', async () => {
   const { socketPath } = await ensureDocker();
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-probes-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('probes');
   await using redis = await startRedis();
   const socket = join(folder, 'engine.sock');
   const port = 20_000 + Math.floor(Math.random() * 10_000);

@@ -1,6 +1,5 @@
 /** Redis refuses writes while rollouts end: a failover, a full memory, a failed save. Verdicts are committed unchanged. */
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -14,6 +13,7 @@ import {
   type RewardFacts,
 } from '@swefarm/shared';
 import { bareInstance, bareRun, startRedis, type TestRedis } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
 import { createNode } from '../src/node/node.ts';
@@ -25,12 +25,11 @@ import { emptyRuntime, noThreads, simulateWorker } from '../src/simulated.ts';
 let redis: TestRedis;
 let folder: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-refused-'));
+  folder = temporaryFolder('refused');
   redis = await startRedis({ dir: join(folder, 'redis') });
 });
 afterAll(async () => {
   await redis[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 const cli = (...words: string[]): Promise<string> => redis.cli(...words);

@@ -1,10 +1,9 @@
 /** A trainer that never serves again: no rollout waits longer than the limit, and all continue when it serves. */
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AgentConfig, type Instance, newId, PolicyConfig } from '@swefarm/shared';
 import { bareRun, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
 import { makeTree, startHostWorker, treeInstance, ungraded } from './hostworker.ts';
@@ -17,7 +16,7 @@ let folder: string;
 let policy: ScriptedPolicy;
 let threads: Threads;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-standstill-'));
+  folder = temporaryFolder('standstill');
   await makeTree(folder);
   const talk = [...Array.from({ length: 20 }, () => ({ command: 'pwd' })), { submit: true as const }];
   policy = await startScriptedPolicy({
@@ -29,7 +28,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await threads[Symbol.asyncDispose]();
   await policy[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 /** A farm with a run that follows policy `train`, a run without a policy, and workers of one slot. */
@@ -147,17 +145,17 @@ test('during a short update the same attempt continues in its sandbox', async ()
 test('resumable work is claimed for its evaluation while the policy is paused', async () => {
   const at = await farmOf();
   const by = { worker: 'w1', node: 'n1' };
-  const onlyKept = { over: null, onlyKept: true };
+  const onlyResumable = { over: null, onlyResumable: true };
   const id = await at.followed();
-  expect(await at.farm.journal.claim(id, by, onlyKept)).toEqual({ status: 'paused' });
+  expect(await at.farm.journal.claim(id, by, onlyResumable)).toEqual({ status: 'paused' });
   const claim = await at.farm.journal.claim(id, by);
   if (claim.status !== 'claimed') throw new Error(claim.status);
   await at.farm.journal.end(id, claim.claim, { stage: null, class: 'drained', cause: null });
-  expect(await at.farm.journal.claim(id, by, onlyKept)).toEqual({ status: 'paused' });
+  expect(await at.farm.journal.claim(id, by, onlyResumable)).toEqual({ status: 'paused' });
   const again = await at.farm.journal.claim(id, by);
   if (again.status !== 'claimed') throw new Error(again.status);
   await at.farm.journal.end(id, again.claim, { stage: null, class: 'drained', cause: null, kept: 'redis:x' });
-  expect(await at.farm.journal.claim(id, by, onlyKept)).toMatchObject({ status: 'claimed', attempt: 3 });
+  expect(await at.farm.journal.claim(id, by, onlyResumable)).toMatchObject({ status: 'claimed', attempt: 3 });
 });
 
 describe('weights that become too old after the agent has ended', () => {

@@ -1,11 +1,11 @@
 /** A worker that starts without its container engine, or with a full disk: it waits, logs so once, and continues or exits with the reason. */
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rm, statfs, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
 import { ensureDocker, type Started, startCommand } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { redisUrl } from './maintenance/farm.ts';
 
@@ -14,9 +14,8 @@ beforeAll(async () => {
   engine = (await ensureDocker()).socketPath;
 });
 
-async function temporaryFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-away-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+async function emptyFolder(): Promise<string> {
+  const folder = temporaryFolder('away');
   return folder;
 }
 
@@ -59,7 +58,7 @@ async function engineAt(socketPath: string, refused: number): Promise<{ listed()
 }
 
 test('a worker waits for its engine, also after a second outage, and logs each wait once', async () => {
-  const folder = await temporaryFolder();
+  const folder = await emptyFolder();
   const worker = startWorker(folder, 600);
   await worker.until(WAITS);
   const { listed } = await engineAt(join(folder, 'engine.sock'), 2);
@@ -73,7 +72,7 @@ test('a worker waits for its engine, also after a second outage, and logs each w
 });
 
 test('without an engine the exit code is 12; a worker stopped meanwhile exits with 0', async () => {
-  const folder = await temporaryFolder();
+  const folder = await emptyFolder();
   const impatient = startWorker(folder, 1);
   const patient = startWorker(folder, 600);
   expect(await impatient.exit).toBe(12);
@@ -87,7 +86,7 @@ test('without an engine the exit code is 12; a worker stopped meanwhile exits wi
 });
 
 test('a worker waits for a full disk, and its tries leave nothing behind', async () => {
-  const folder = await temporaryFolder();
+  const folder = await emptyFolder();
   const scratch = join(folder, 'scratch');
   await mkdir(scratch, { mode: 0o755 });
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=0755', 'swefarm-test', scratch]);

@@ -1,21 +1,18 @@
 /** Compares the table of evaluations in docs/datasets.md with the plans of each family. */
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { planEvaluation } from '@swefarm/grading';
 import type { Instance } from '@swefarm/shared';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { FAMILY_ROWS, writeProFiles } from '../../test/familyrows.ts';
 import { row } from '../../test/rows.ts';
 import { toInstance } from '../row.ts';
 
 let familyFiles: string;
 beforeAll(async () => {
-  familyFiles = await mkdtemp(join(tmpdir(), 'swefarm-evaluations-'));
+  familyFiles = temporaryFolder('evaluations');
   await writeProFiles(familyFiles);
 });
-afterAll(() => rm(familyFiles, { recursive: true, force: true }));
 
 const page = readFileSync(new URL('../../../docs/datasets.md', import.meta.url), 'utf8');
 const [, table = ''] = /## How a patch of each family is evaluated[\s\S]*?\n((?:\|.*\n)+)/.exec(page) ?? [];

@@ -1,12 +1,10 @@
 /** Rows in the exact form of each family: the instance, the parts that the agent sees, and the refusals. */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { planEvaluation } from '@swefarm/grading';
 import type { Instance } from '@swefarm/shared';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { FAMILY_ROWS, UNGRADABLE_ROWS, writeProFiles } from '../../test/familyrows.ts';
 import { openRow, toInstance } from '../row.ts';
 import { readRows } from '../source.ts';
@@ -14,10 +12,9 @@ import { FAMILIES } from './registry.ts';
 
 let familyFiles: string;
 beforeAll(async () => {
-  familyFiles = await mkdtemp(join(tmpdir(), 'swefarm-family-'));
+  familyFiles = temporaryFolder('family');
   await writeProFiles(familyFiles);
 });
-afterAll(() => rm(familyFiles, { recursive: true, force: true }));
 
 function read(row: Record<string, unknown>): Instance {
   const found = toInstance('line 1', row, { familyFiles });

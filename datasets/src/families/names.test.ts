@@ -1,9 +1,7 @@
 /** Compares the table of datasets in docs/datasets.md with the readers, by a row in the form of each dataset. */
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { FAMILY_ROWS, UNGRADABLE_ROWS, writeProFiles } from '../../test/familyrows.ts';
 import { row } from '../../test/rows.ts';
 import { toInstance } from '../row.ts';
@@ -64,10 +62,9 @@ function named(start: string): Record<string, unknown> | undefined {
 
 let familyFiles: string;
 beforeAll(async () => {
-  familyFiles = await mkdtemp(join(tmpdir(), 'swefarm-names-'));
+  familyFiles = temporaryFolder('names');
   await writeProFiles(familyFiles);
 });
-afterAll(() => rm(familyFiles, { recursive: true, force: true }));
 
 test.each(TABLE)('$name is read as $family, or refused: $reason', ({ name, family, reason }) => {
   const [, form] = FORMS.find(([names]) => names.test(name)) ?? [];

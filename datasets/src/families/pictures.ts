@@ -59,9 +59,9 @@ function refuseHarnessPictures(read: FieldReader, assets: Row): void {
   const refuse = (part: string, reason: string): void =>
     read.refuse(reason, `image_assets.${part}`, 'no pictures', assets[part]);
   if (needs('test_patch'))
-    refuse('test_patch', 'the tests need pictures that their row names and does not hold');
+    refuse('test_patch', 'the tests need pictures that their row names and does not contain');
   else if (ofLatest && needs('patch'))
-    refuse('patch', 'the evaluation needs pictures of the fix that the row names and does not hold');
+    refuse('patch', 'the evaluation needs pictures of the fix that the row names and does not contain');
 }
 
 /** Drops pictures beyond the limit of one issue, because every request of its rollouts contains them. */

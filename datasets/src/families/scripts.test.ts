@@ -1,19 +1,18 @@
 /** Runs the scripts of the families' plans by a real bash, without an image. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Instance } from '@swefarm/shared';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, expect, test } from 'vitest';
 import { FAMILY_ROWS, writeProFiles } from '../../test/familyrows.ts';
 import { toInstance } from '../row.ts';
 
 let folder: string;
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'swefarm-scripts-'));
+  folder = temporaryFolder('scripts');
   await writeProFiles(folder);
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function read(name: string, over: Record<string, unknown> = {}): Instance {
   const found = toInstance('line 1', { ...FAMILY_ROWS[name], ...over }, { familyFiles: folder });

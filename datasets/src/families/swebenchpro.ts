@@ -148,7 +148,7 @@ function textsOf(read: FieldReader, instanceId: string, { familyFiles }: RowCont
     'run_script.sh',
     'the texts of its scripts',
     undefined,
-    `${found ? `${found.missing} is missing; ` : ''}fetch the folders run_scripts and dockerfiles of github.com/scaleapi/SWE-bench_Pro-os and name the folder that holds both with --family-files`,
+    `${found ? `${found.missing} is missing; ` : ''}fetch the folders run_scripts and dockerfiles of github.com/scaleapi/SWE-bench_Pro-os and name the folder that contains both with --family-files`,
   );
   return { runScript: '', parser: '', dockerfiles: [] };
 }

@@ -27,7 +27,7 @@ export function describeValue(value: unknown): string {
       ? 'an empty list'
       : odd === undefined
         ? 'a list of strings'
-        : `a list holding ${describeValue(odd)}`;
+        : `a list that contains ${describeValue(odd)}`;
   }
   if (value instanceof Date) return 'a timestamp';
   if (typeof value === 'object') return 'an object';

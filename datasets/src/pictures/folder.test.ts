@@ -1,17 +1,17 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MOST } from '@swefarm/shared';
-import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { expect, test } from 'vitest';
 import { openPictureFolder, PICTURE_LIST } from './folder.ts';
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n and more', 'latin1');
 
 function folderWith(list: unknown[] | string, files: Record<string, Buffer | string> = {}): string {
-  const outer = mkdtempSync(join(tmpdir(), 'swefarm-pictures-'));
-  onTestFinished(() => rmSync(outer, { recursive: true, force: true }));
+  const outer = temporaryFolder('pictures');
   writeFileSync(join(outer, 'secret.png'), PNG);
   const folder = join(outer, 'pictures');
   mkdirSync(folder);

@@ -76,7 +76,7 @@ function readPicture(folder: string, { address, file, sha256 }: PictureLine): Pi
   const found = pictureFileOf(read.bytes);
   if ('problem' in found) return { address, problem: `${file} ${found.problem}` };
   if (sha256 !== undefined && sha256 !== found.sha256)
-    return { address, problem: `${file} has another checksum than ${PICTURE_LIST} says; fetch it again` };
+    return { address, problem: `${file} has another checksum than ${PICTURE_LIST} lists; fetch it again` };
   return { address, file: { ...found, data: read.bytes.toString('base64') } };
 }
 

@@ -19,7 +19,7 @@ export async function columnsOf(path: string, rows: AsyncIterable<VerbatimRow>):
     }
   }
   if (columns.size === 0)
-    throw new UsageError(`${path}: holds no rows, so a parquet file would have no columns`);
+    throw new UsageError(`${path}: contains no rows, so a parquet file would have no columns`);
   return columns;
 }
 

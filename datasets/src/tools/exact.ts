@@ -68,7 +68,9 @@ export function exactJson(value: unknown, where: string): string {
       throw new UsageError(`${where}: ${key}: JSON has no ${inner}; write parquet instead`);
     }
     if (inner instanceof Uint8Array) {
-      throw new UsageError(`${where}: ${key}: holds bytes, which JSON cannot hold; write parquet instead`);
+      throw new UsageError(
+        `${where}: ${key}: contains bytes, which JSON cannot represent; write parquet instead`,
+      );
     }
     return inner;
   });

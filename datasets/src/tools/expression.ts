@@ -11,7 +11,7 @@ export type Criterion = {
   /** The variables that the expression uses. */
   names: ReadonlySet<string>;
   /** @throws UsageError for a comparison with null, a wrong type, or too much time */
-  holds(variables: ReadonlyMap<string, unknown>, where: string): boolean;
+  matches(variables: ReadonlyMap<string, unknown>, where: string): boolean;
 };
 
 const LIMITS = {
@@ -65,7 +65,7 @@ export function parseCriterion(text: string): Criterion {
   const limited = costly ? withTimeLimit() : null;
   return {
     names: new Set(nodes.flatMap(({ op, args }) => (op === 'id' ? [String(args)] : []))),
-    holds(variables, where) {
+    matches(variables, where) {
       try {
         const evaluate = (): unknown => run(variables as Map<string, unknown>);
         const answer = limited ? limited(evaluate) : evaluate();

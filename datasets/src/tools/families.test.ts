@@ -1,8 +1,7 @@
 /** Rows of every family in another form: the same instance, or refused by name. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { FAMILY_ROWS, UNGRADABLE_ROWS, writeProFiles } from '../../test/familyrows.ts';
 import { row as swebenchRow } from '../../test/rows.ts';
 import { toInstance } from '../row.ts';
@@ -11,10 +10,9 @@ import type { VerbatimFile, VerbatimRow } from './rows.ts';
 
 let familyFiles: string;
 beforeAll(async () => {
-  familyFiles = await mkdtemp(join(tmpdir(), 'swefarm-convert-'));
+  familyFiles = temporaryFolder('convert');
   await writeProFiles(familyFiles);
 });
-afterAll(() => rm(familyFiles, { recursive: true, force: true }));
 
 const SMITH = swebenchRow({
   ...{ repo: 'swesmith/mewwts__addict.75284f95', base_commit: undefined, version: undefined },
@@ -80,7 +78,7 @@ test.each([
 test.each([
   ...Object.entries({ ...FAMILY_ROWS, SMITH }).map(
     ([name, given]) =>
-      [name, given, /^[\w-]+: SWE-bench's columns cannot say how it is set up and graded$/] as const,
+      [name, given, /^[\w-]+: SWE-bench's columns cannot describe how it is set up and graded$/] as const,
   ),
   ['SWE-Gym', GYM, /^swegym: SWE-bench's harness has no commands for its repositories$/],
   ['a test_cmd', OWN, /takes no test_cmd/],
@@ -120,6 +118,6 @@ test('refusals are counted by reason with the first place', async () => {
   expect(unconverted('x.jsonl', 'swebench', conversion).message).toBe(
     `x.jsonl: 3 of 4 rows have no form as swebench, nothing was written; --skip-ungradable leaves them out
   2: swegym: SWE-bench's harness has no commands for its repositories (line 2)
-  1: swesmith: SWE-bench's columns cannot say how it is set up and graded (line 3)`,
+  1: swesmith: SWE-bench's columns cannot describe how it is set up and graded (line 3)`,
   );
 });

@@ -48,7 +48,7 @@ function differences(before: Instance, after: Instance): string[] {
 function asSwebench(instance: Instance): Converted {
   const { family } = instance;
   if (instance.plan || family === 'swesmith')
-    return { refused: `${family}: SWE-bench's columns cannot say how it is set up and graded` };
+    return { refused: `${family}: SWE-bench's columns cannot describe how it is set up and graded` };
   if (family === 'swegym')
     return { refused: "swegym: SWE-bench's harness has no commands for its repositories" };
   const { eval_script, log_parser, eval_type, test_cmd, install } = instance;

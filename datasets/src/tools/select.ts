@@ -26,7 +26,7 @@ export function rowFilter(path: string, filters: RowFilters): (row: VerbatimRow)
     if (filters.gradable && !('instance' in readRow(row, filters.options))) return false;
     const { criterion } = filters;
     return (
-      criterion?.holds(variablesOf(row, criterion.names, filters.options), `${path}: ${row.where}`) ?? true
+      criterion?.matches(variablesOf(row, criterion.names, filters.options), `${path}: ${row.where}`) ?? true
     );
   };
 }
@@ -120,7 +120,7 @@ export type Doubles = { keep: 'first' | 'last' | 'error'; columns: readonly stri
 
 export type Distinct = {
   /** The places of the rows to keep, for each file. */
-  keep: Set<string>[];
+  unique: Set<string>[];
   /** Omitted rows with the same content as the row that stays, and with the same key but another content. */
   equal: number;
   different: number;
@@ -129,11 +129,11 @@ export type Distinct = {
 /**
  * Chooses one row for each key (`columns`, or the id).
  *
- * @throws UsageError with the first rows that share a key and differ, if `keep` is `error`
+ * @throws UsageError with the first rows that share a key and differ, if `unique` is `error`
  */
 export async function distinctRows(files: readonly VerbatimFile[], doubles: Doubles): Promise<Distinct> {
   const seen = new Map<string, { file: number; where: string; hash: string }>();
-  const found: Distinct = { keep: files.map(() => new Set<string>()), equal: 0, different: 0 };
+  const found: Distinct = { unique: files.map(() => new Set<string>()), equal: 0, different: 0 };
   const clashes: string[] = [];
   for (const [at, file] of files.entries()) {
     for await (const row of file.rows()) {
@@ -148,10 +148,10 @@ export async function distinctRows(files: readonly VerbatimFile[], doubles: Doub
           );
         }
         if (doubles.keep !== 'last') continue;
-        found.keep[earlier.file]?.delete(earlier.where);
+        found.unique[earlier.file]?.delete(earlier.where);
       }
       seen.set(key, { file: at, where: row.where, hash });
-      found.keep[at]?.add(row.where);
+      found.unique[at]?.add(row.where);
     }
   }
   if (clashes.length === 0) return found;
@@ -159,7 +159,7 @@ export async function distinctRows(files: readonly VerbatimFile[], doubles: Doub
     .slice(0, SHOWN)
     .concat(clashes.length > SHOWN ? [`  … and ${clashes.length - SHOWN} more`] : []);
   throw new UsageError(
-    `rows share a key and differ in content; say with --keep first or --keep last which ones stay:\n${shown.join('\n')}`,
+    `rows share a key and differ in content; choose with --keep first or --keep last which ones stay:\n${shown.join('\n')}`,
   );
 }
 const SHOWN = 20;

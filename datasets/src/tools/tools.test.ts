@@ -164,9 +164,9 @@ test('equal duplicates are dropped; different ones are an error unless one is ch
   );
   const distinct = await distinctRows(files, { keep: 'last', columns: null });
   expect(distinct).toMatchObject({ equal: 2, different: 1 });
-  expect(distinct.keep.map((one) => [...one])).toEqual([[], ['line 1', 'line 2', 'line 3']]);
+  expect(distinct.unique.map((one) => [...one])).toEqual([[], ['line 1', 'line 2', 'line 3']]);
   const byPatch = await distinctRows(files, { keep: 'first', columns: ['patch'] });
-  expect(byPatch.keep.map((one) => one.size)).toEqual([1, 1]);
+  expect(byPatch.unique.map((one) => one.size)).toEqual([1, 1]);
 });
 
 test('an inspection counts columns, repositories, tests, and ungradable rows by reason', async () => {

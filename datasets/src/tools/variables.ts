@@ -10,7 +10,7 @@ export const DERIVED: Readonly<Record<string, string>> = {
   family: 'the dataset family, as text',
   image: 'the container image',
   gradable: 'whether this farm can evaluate the instance',
-  tests: 'how many tests FAIL_TO_PASS and PASS_TO_PASS hold together',
+  tests: 'how many tests FAIL_TO_PASS and PASS_TO_PASS contain together',
   patch_files: 'how many files the gold patch changes',
   patch_lines: 'how many lines the gold patch adds and removes',
 };

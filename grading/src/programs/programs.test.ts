@@ -1,16 +1,15 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OutcomeSource, type ProgramSource } from '@swefarm/shared';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, expect, test } from 'vitest';
 import { liveProgram, multiSweProgram, proProgram } from './programs.ts';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'swefarm-programs-'));
+  folder = temporaryFolder('programs');
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Runs the program of a source on this machine, its paths moved into a folder of its own. */
 function run(

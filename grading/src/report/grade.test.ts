@@ -10,9 +10,9 @@ const END = '=== 2 passed in 0.01s ===';
 const marked = (tests: string, code = 0): string =>
   `+ git apply -v -\nApplied patch tests/test_crate.py cleanly.\n+ : '>>>>> Start Test Output'\n${tests}\n${END}\n` +
   `+ : '>>>>> End Test Output'\n+ echo '>>>>> Test Exit Code: ${code}'\n>>>>> Test Exit Code: ${code}\n`;
-const HOLDS = 'PASSED tests/test_crate.py::test_holds';
+const PASSES = 'PASSED tests/test_crate.py::test_holds';
 const OPENS = 'PASSED tests/test_crate.py::test_opens';
-const GOOD = marked(`${HOLDS}\n${OPENS}`);
+const GOOD = marked(`${PASSES}\n${OPENS}`);
 
 const facts = (changes: Partial<EvaluationFacts>): EvaluationFacts => ({
   patch_state: 'applied',
@@ -75,13 +75,13 @@ describe('how an evaluation ends', () => {
     ['a bad code printed by the tests', { log: `${GOOD}>>>>> Tests Errored` }, 'completed', false],
     [
       'a failed test',
-      { log: marked(`${HOLDS}\nFAILED tests/test_crate.py::test_opens - no`) },
+      { log: marked(`${PASSES}\nFAILED tests/test_crate.py::test_opens - no`) },
       'completed',
       false,
     ],
-    ['a missing test', { log: marked(HOLDS) }, 'completed', false],
+    ['a missing test', { log: marked(PASSES) }, 'completed', false],
     ['CRLF line ends', { log: GOOD.replaceAll('\n', '\r\n') }, 'completed', true],
-    ['output outside of the markers', { log: `${HOLDS}\n${OPENS}\n${marked('')}` }, 'completed', true],
+    ['output outside of the markers', { log: `${PASSES}\n${OPENS}\n${marked('')}` }, 'completed', true],
   ] as const)('%s', (_name, changes, evaluation, resolved) => {
     expect(grade(changes)).toMatchObject({ evaluation, resolved });
   });
@@ -89,7 +89,7 @@ describe('how an evaluation ends', () => {
 
 describe('a log without its middle', () => {
   test('is no verdict where the rest does not resolve: the missing tests may have passed', () => {
-    const report = grade({ log: marked(HOLDS), log_cut: true });
+    const report = grade({ log: marked(PASSES), log_cut: true });
     expect(report).toMatchObject({ evaluation: 'parser_failed', resolved: false });
     expect(report.unreadable).toMatch('longer than log_limit');
   });
@@ -108,7 +108,7 @@ describe('a log without its middle', () => {
 
 describe('the rules of the harnesses', () => {
   const skipped = marked(`SKIPPED tests/test_crate.py::test_holds\n${OPENS}`);
-  const keptSkipped = marked(`${HOLDS}\nSKIPPED tests/test_crate.py::test_opens`);
+  const stillSkipped = marked(`${PASSES}\nSKIPPED tests/test_crate.py::test_opens`);
 
   test('a skipped test leaves the ratio in 4.1.0; in 5.0.2 it is no resolution, but no regression', () => {
     expect(grade({ log: skipped })).toMatchObject({
@@ -116,7 +116,7 @@ describe('the rules of the harnesses', () => {
       tests_status: { FAIL_TO_PASS: { success: [] } },
     });
     expect(grade({ log: skipped }, 'swebench-5.0.2').resolved).toBe(false);
-    expect(grade({ log: keptSkipped }, 'swebench-5.0.2').resolved).toBe(true);
+    expect(grade({ log: stillSkipped }, 'swebench-5.0.2').resolved).toBe(true);
   });
 
   test('xfail passes', () => {
@@ -138,7 +138,7 @@ describe('the rules of the harnesses', () => {
   });
 
   test('5.0.2 compares the recorded exit code with the log', () => {
-    const report = grade({ log: marked(`${HOLDS}\n${OPENS}`, 2) }, 'swebench-5.0.2');
+    const report = grade({ log: marked(`${PASSES}\n${OPENS}`, 2) }, 'swebench-5.0.2');
     expect(report).toMatchObject({ resolved: false, unreadable: 'exit_code_contradicts', test_exit_code: 2 });
   });
 
@@ -151,10 +151,10 @@ describe('the rules of the harnesses', () => {
   });
 
   test('the fork wants git to have spoken and reads the whole log', () => {
-    const log = `Applied patch tests/test_crate.py cleanly.\n${HOLDS}\n${OPENS}\n`;
+    const log = `Applied patch tests/test_crate.py cleanly.\n${PASSES}\n${OPENS}\n`;
     const row = instance({ repo: 'getmoto/moto', version: '5.0' });
     expect(grade({ log }, 'swegym', row).resolved).toBe(true);
-    expect(grade({ log: `${HOLDS}\n${OPENS}` }, 'swegym', row)).toMatchObject({
+    expect(grade({ log: `${PASSES}\n${OPENS}` }, 'swegym', row)).toMatchObject({
       resolved: false,
       unreadable: 'test_patch_not_applied',
     });

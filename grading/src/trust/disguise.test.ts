@@ -122,7 +122,7 @@ const disguised = (log: string, { newline, style, prefix, every, spares }: Disgu
     .join(newline);
 
 /** Verdict and trust must not change while the parser reads the same. Returns the share of disguises that the parser reads the same. */
-function holds(cases: readonly Case[], runs: number): number {
+function checkCases(cases: readonly Case[], runs: number): number {
   let same = 0;
   const property = fc.property(fc.constantFrom(...cases), DISGUISE, (one, disguise) => {
     const [before, after] = [gradeOf(one, one.log), gradeOf(one, disguised(one.log, disguise))];
@@ -153,7 +153,7 @@ describe('logs of our own making', () => {
   });
 
   test('colours, line ends and prefixes change neither verdict nor trust', () => {
-    expect(holds(own, 3000)).toBeGreaterThan(0.25);
+    expect(checkCases(own, 3000)).toBeGreaterThan(0.25);
   }, 120_000);
 });
 
@@ -209,6 +209,6 @@ describe('the corpus', () => {
 
   test('colours, line ends and prefixes change neither verdict nor trust', ({ skip }) => {
     skip(!here, '../shared/grading/corpus is not beside the repository');
-    expect(holds(all, 1000)).toBeGreaterThan(0.25);
+    expect(checkCases(all, 1000)).toBeGreaterThan(0.25);
   }, 120_000);
 });

@@ -115,17 +115,17 @@ const row = instance({ test_patch: TESTS });
 
 test('the script applies the test patch with tests that fail, and nothing else changes', () => {
   const plan = planEvaluation(row);
-  const trap = makeTestsFail(plan, row, first);
-  expect(trap?.ids).toEqual([...row.FAIL_TO_PASS, ...row.PASS_TO_PASS]);
+  const failing = makeTestsFail(plan, row, first);
+  expect(failing?.ids).toEqual([...row.FAIL_TO_PASS, ...row.PASS_TO_PASS]);
   const swap = (text: string) =>
     text.replace('LIMIT == 10', 'LIMIT != 10').replace('assert crate.opens()', 'assert not crate.opens()');
-  expect(trap?.plan).toEqual({ ...plan, script: swap(plan.script) });
+  expect(failing?.plan).toEqual({ ...plan, script: swap(plan.script) });
 });
 
 test('a test patch in a step of the plan is replaced', () => {
   const step = { name: 'tests', script: `git apply <<'E'\n${TESTS}E`, may_fail: true, timeout: 9 };
-  const trap = makeTestsFail(ownPlan({ after: [step] }), row, first);
-  expect(trap?.plan.after[0]?.script).toContain('LIMIT != 10');
+  const failing = makeTestsFail(ownPlan({ after: [step] }), row, first);
+  expect(failing?.plan.after[0]?.script).toContain('LIMIT != 10');
 });
 
 test('tests outside of the test patch are redefined at the end of their files', () => {
@@ -134,9 +134,9 @@ test('tests outside of the test patch are redefined at the end of their files', 
     PASS_TO_PASS: [],
     test_patch: '',
   });
-  const trap = makeTestsFail(planEvaluation(smith), smith, first);
-  expect(trap?.ids).toEqual(smith.FAIL_TO_PASS);
-  const line = trap?.plan.script.split('\n').find((one) => one.includes('test_holds'));
+  const failing = makeTestsFail(planEvaluation(smith), smith, first);
+  expect(failing?.ids).toEqual(smith.FAIL_TO_PASS);
+  const line = failing?.plan.script.split('\n').find((one) => one.includes('test_holds'));
   expect(line).toBe(
     "[ ! -f /testbed/tests/test_crate.py ] || printf '%b' '\\n\\ndef test_holds(*args, **kwargs):\\n    assert 10 == 11\\n\\n\\nLid.test_holds = test_holds\\ndel test_holds\\n' >>/testbed/tests/test_crate.py",
   );

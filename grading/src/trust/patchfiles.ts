@@ -10,7 +10,7 @@ const STARTUP_FILES: { name: RegExp; what: string }[] = [
   { name: /(^|\/)(?:sitecustomize|usercustomize)\.py$/, what: 'a module that Python loads at start' },
   { name: /\.pth$/, what: 'a .pth file' },
   { name: /(^|\/)_?pytest(?:\.py|\/__init__\.py)?$/, what: 'something named pytest' },
-  { name: /\.(?:dist|egg)-info\//, what: 'what installed packages say of themselves' },
+  { name: /\.(?:dist|egg)-info\//, what: 'the metadata of installed packages' },
   { name: /(^|\/)\.gitattributes$/, what: 'what git makes of files' },
   { name: /(^|\/)(?:pytest\.ini|\.pytest\.ini|pytest\.toml)$/, what: 'the configuration of pytest' },
 ];

@@ -80,7 +80,7 @@ describe('changes of files that run the tests', () => {
     [
       'metadata of a package',
       adds('x-1.dist-info/entry_points.txt', ['[pytest11]']),
-      /installed packages say/,
+      /metadata of installed packages/,
     ],
     ['.gitattributes', adds('.gitattributes', ['*.py filter=x']), /what git makes of files/],
     ['a build backend', changes('pyproject.toml', 'a', 'backend-path = ["."]'), /changes how tests are run/],

@@ -24,7 +24,7 @@ const casesOf = (file: string, ...parsers: string[]): Case[] =>
         .filter(({ parser }) => parsers.includes(parser))
     : [];
 
-const instanceOf = (gain: unknown, keep: unknown): Instance =>
+const instanceOf = (gain: unknown, maintain: unknown): Instance =>
   Instance.parse({
     instance_id: 'acme__calc-1',
     repo: 'acme/calc',
@@ -33,7 +33,7 @@ const instanceOf = (gain: unknown, keep: unknown): Instance =>
     family: 'custom',
     image: 'calc',
     FAIL_TO_PASS: gain,
-    PASS_TO_PASS: keep,
+    PASS_TO_PASS: maintain,
   });
 
 function verdictOf(plan: Plan, instance: Instance, evidence: Partial<Evidence>) {
@@ -135,9 +135,9 @@ family('swe-bench-live', ['verdict'], ({ rows, expected }) => {
   const instance = instanceOf(rows.FAIL_TO_PASS, rows.PASS_TO_PASS);
   const judged = given(new Map(Object.entries(rows.status as object)), { rule: 'live' }, instance);
   expect(judged.resolved).toBe(expected.resolved);
-  const { FAIL_TO_PASS: gain, PASS_TO_PASS: keep } = judged.tests ?? {};
+  const { FAIL_TO_PASS: gain, PASS_TO_PASS: maintain } = judged.tests ?? {};
   expect({ ...gain, success: [...new Set(gain?.success)] }).toEqual(expected.FAIL_TO_PASS);
-  expect(keep).toEqual(expected.PASS_TO_PASS);
+  expect(maintain).toEqual(expected.PASS_TO_PASS);
 });
 
 family('swe-bench-pro', ['verdict'], ({ log, rows, expected }) => {

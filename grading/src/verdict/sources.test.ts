@@ -17,7 +17,7 @@ describe('a program', () => {
       evidence({ program }),
       bareInstance(),
     );
-  const said = (value: unknown): ProgramEnd => ({ output: JSON.stringify(value) });
+  const output = (value: unknown): ProgramEnd => ({ output: JSON.stringify(value) });
 
   test.each([
     [
@@ -52,7 +52,7 @@ describe('a program', () => {
     ],
     ['map', {}, []],
   ] as const)('in the form %s: %j', (form, value, pairs) => {
-    const outcomes = read(form, said(value));
+    const outcomes = read(form, output(value));
     expect(outcomes).toMatchObject({ readable: true, text: null });
     expect(outcomes.readable && [...outcomes.outcomes]).toEqual(pairs);
   });
@@ -62,17 +62,17 @@ describe('a program', () => {
     ['map', { failed: 'it did not end in 8 s' }, /did not end in 8 s/],
     ['map', { output: '\u0000\u0001binary' }, /no JSON/],
     ['map', { output: '' }, /no JSON/],
-    ['map', said([]), /not of the form "map"/],
-    ['map', said({ a: 1 }), /not of the form "map" \(a\)/],
-    ['map', said({ ['x'.repeat(4001)]: 'pass' }), /not of the form/],
-    ['map', said({ a: 'p'.repeat(41) }), /not of the form/],
-    ['tests', said({ a: 'pass' }), /not of the form "tests" \(tests\)/],
-    ['tests', said({ tests: [{ name: 'a' }] }), /\(tests.0.status\)/],
-    ['sets', said({ passed_tests: ['a'], failed_tests: ['a'], skipped_tests: [] }), /in two sets/],
-    ['sets', said({ passed_tests: ['a'], failed_tests: [] }), /skipped_tests/],
+    ['map', output([]), /not of the form "map"/],
+    ['map', output({ a: 1 }), /not of the form "map" \(a\)/],
+    ['map', output({ ['x'.repeat(4001)]: 'pass' }), /not of the form/],
+    ['map', output({ a: 'p'.repeat(41) }), /not of the form/],
+    ['tests', output({ a: 'pass' }), /not of the form "tests" \(tests\)/],
+    ['tests', output({ tests: [{ name: 'a' }] }), /\(tests.0.status\)/],
+    ['sets', output({ passed_tests: ['a'], failed_tests: ['a'], skipped_tests: [] }), /in two sets/],
+    ['sets', output({ passed_tests: ['a'], failed_tests: [] }), /skipped_tests/],
     [
       'sets',
-      said({ passed_tests: Array(200_001).fill('a'), failed_tests: [], skipped_tests: [] }),
+      output({ passed_tests: Array(200_001).fill('a'), failed_tests: [], skipped_tests: [] }),
       /passed_tests/,
     ],
   ])('without outcomes in the form %s has a reason: %j', (form, program, why) => {

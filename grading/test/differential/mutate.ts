@@ -44,8 +44,8 @@ const EDITS: ((lines: string[], at: number, pick: Pick, next: () => number) => v
   },
   (lines, at, pick, next) => {
     const line = lines[at] ?? '';
-    const place = Math.floor(next() * (line.length + 1));
-    lines[at] = line.slice(0, place) + pick(TOKENS) + line.slice(place);
+    const position = Math.floor(next() * (line.length + 1));
+    lines[at] = line.slice(0, position) + pick(TOKENS) + line.slice(position);
   },
   (lines, at, pick) => {
     lines[at] = pick(TOKENS) + (lines[at] ?? '') + pick(TOKENS);

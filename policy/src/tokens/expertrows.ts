@@ -42,7 +42,7 @@ export function recordExperts(
   found: ExpertsFound | null,
   mode: ExpertMode,
   position: TurnPosition,
-): { kept: TurnExperts; ledger: ExpertLedger } | null {
+): { stored: TurnExperts; ledger: ExpertLedger } | null {
   if (mode === 'drop') return null;
   if (found === null) {
     if (mode === 'keep') return null;
@@ -61,11 +61,11 @@ export function recordExperts(
   if (bytes > MOST.expertBytes) {
     throw unusable(
       position,
-      `with them the rollout has ${bytes} bytes of experts, and kept are ${MOST.expertBytes}: shorten it (--max-sequence-tokens)`,
+      `with them the rollout has ${bytes} bytes of experts, and the limit is ${MOST.expertBytes}: shorten it (--max-sequence-tokens)`,
     );
   }
-  const kept = { dtype, layers, top_k, start, rows: decoded(found, start, position) };
-  return { kept, ledger: { dtype, layers, top_k, known: position.total - 1, bytes } };
+  const stored = { dtype, layers, top_k, start, rows: decoded(found, start, position) };
+  return { stored, ledger: { dtype, layers, top_k, known: position.total - 1, bytes } };
 }
 
 function decoded(found: RoutedExperts, start: number, position: TurnPosition): Int8Array {

@@ -231,7 +231,7 @@ describe('stored rows', () => {
       routed_experts: experts,
     };
     expect(() => recordTokens(ledger, reply, 1, true, 'keep')).toThrow(
-      `224000000 bytes of experts, and kept are ${MOST.expertBytes}`,
+      `224000000 bytes of experts, and the limit is ${MOST.expertBytes}`,
     );
   });
 });

@@ -78,12 +78,12 @@ describe('tokens that cannot be used', () => {
     [
       'usage of the answer',
       reply([1], [2], { usage: { prompt_tokens: 1, completion_tokens: 2 } }),
-      /usage says 2/,
+      /usage reports 2/,
     ],
     [
       'usage of the prompt',
       reply([1], [2], { usage: { prompt_tokens: 7, completion_tokens: 1 } }),
-      /usage says 7/,
+      /usage reports 7/,
     ],
   ])('%s', (_, bad, message) => {
     expect(() => recordTokens(openLedger(), bad, 3, true)).toThrow(message);

@@ -81,7 +81,7 @@ export function recordTokens(
   if (routed) ledger.experts = routed.ledger;
   return {
     ...{ prefix_length: prefix, prompt_suffix: suffix, generation, log_probs: logProbs },
-    ...(routed ? { routed_experts: routed.kept } : {}),
+    ...(routed ? { routed_experts: routed.stored } : {}),
   };
 }
 
@@ -98,10 +98,10 @@ function flawOf({
     return `${generation.length} generated tokens but ${logProbs.length} log-probabilities`;
   }
   if (usage && usage.completion_tokens !== generation.length) {
-    return `${generation.length} generated tokens but usage says ${usage.completion_tokens}`;
+    return `${generation.length} generated tokens but usage reports ${usage.completion_tokens}`;
   }
   if (usage && usage.prompt_tokens !== prompt.length) {
-    return `${prompt.length} prompt tokens but usage says ${usage.prompt_tokens}`;
+    return `${prompt.length} prompt tokens but usage reports ${usage.prompt_tokens}`;
   }
   return null;
 }

@@ -35,7 +35,7 @@ function readSections(text: string, { section, open, middle, close, call }: Toke
     return call(inner.slice(0, cut).trim(), inner.slice(cut + middle.length));
   };
   const calls = between(text, open, close).map(readCall).toArray();
-  return calls.length > 0 ? { content, calls } : unreadable(`it holds no ${open}`);
+  return calls.length > 0 ? { content, calls } : unreadable(`it contains no ${open}`);
 }
 
 export const kimi = sections({

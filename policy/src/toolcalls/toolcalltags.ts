@@ -47,7 +47,7 @@ const taggedCalls: ReadBlock = (inner) => {
     calls.push({ name, arguments: args });
     at = end;
   }
-  return calls.length > 0 ? calls : unreadable(`it holds no ${FUNCTION}`);
+  return calls.length > 0 ? calls : unreadable(`it contains no ${FUNCTION}`);
 };
 
 /** Parses the text between the name and `</function>`; Llama's variant of these tags has JSON there. */

@@ -2,7 +2,7 @@
 
 export type Spoken = {
   think: string;
-  say: string;
+  prose: string;
   commands: readonly string[];
 };
 
@@ -39,32 +39,34 @@ export const FAMILIES: readonly Family[] = [
   {
     name: 'qwen3',
     ...{ tokens: ['<|im_start|>', END], calls: 3, end: same(END), endOfCalls: same(END), thought: think },
-    speech: ({ say, commands }) =>
+    speech: ({ prose, commands }) =>
       [
-        ...(say === '' ? [] : [say]),
+        ...(prose === '' ? [] : [prose]),
         ...commands.map((c) => `<tool_call>\n{"name": "bash", "arguments": ${args(c)}}\n</tool_call>`),
       ].join('\n'),
   },
   {
     name: 'qwen3-coder',
     ...{ tokens: ['<|im_start|>', END], calls: 3, end: same(END), endOfCalls: same(END), thought: think },
-    speech: ({ say, commands }) =>
-      commands.length === 0 ? say : [...(say === '' ? [] : [say, '']), ...commands.map(tagged)].join('\n'),
+    speech: ({ prose, commands }) =>
+      commands.length === 0
+        ? prose
+        : [...(prose === '' ? [] : [prose, '']), ...commands.map(tagged)].join('\n'),
   },
   {
     name: 'nemotron-3',
     ...{ tokens: ['<|im_start|>', END], calls: 3, end: same(END), endOfCalls: same(END) },
     thought: (thought) => `${thought}\n</think>\n`,
-    speech: ({ say, commands }) =>
-      commands.length === 0 ? say : `${say}\n${commands.map((c) => `${tagged(c)}\n`).join('')}`,
+    speech: ({ prose, commands }) =>
+      commands.length === 0 ? prose : `${prose}\n${commands.map((c) => `${tagged(c)}\n`).join('')}`,
   },
   {
     name: 'glm-4',
     tokens: ['[gMASK]', '<sop>', '<|system|>', '<|user|>', '<|assistant|>', '<|observation|>'],
     ...{ calls: 3, end: same('<|user|>'), endOfCalls: same('<|observation|>') },
     thought: (thought) => `\n<think>${thought}</think>`,
-    speech: ({ say, commands }) =>
-      (say === '' ? '' : `\n${say}`) +
+    speech: ({ prose, commands }) =>
+      (prose === '' ? '' : `\n${prose}`) +
       commands
         .map(
           (c) => `\n<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>${c}</arg_value>\n</tool_call>`,
@@ -85,19 +87,21 @@ export const FAMILIES: readonly Family[] = [
       ...['<｜tool▁call▁begin｜>', '<｜tool▁call▁end｜>', '<｜tool▁output▁begin｜>', '<｜tool▁output▁end｜>'],
     ],
     ...{ calls: 3, end: same(OVER), endOfCalls: same(OVER), thought: () => '' },
-    speech: ({ say, commands }) => {
+    speech: ({ prose, commands }) => {
       const calls = commands.map(
         (c) => `<｜tool▁call▁begin｜>bash<｜tool▁sep｜>${args(c)}<｜tool▁call▁end｜>`,
       );
-      return calls.length === 0 ? say : `${say}<｜tool▁calls▁begin｜>${calls.join('')}<｜tool▁calls▁end｜>`;
+      return calls.length === 0
+        ? prose
+        : `${prose}<｜tool▁calls▁begin｜>${calls.join('')}<｜tool▁calls▁end｜>`;
     },
   },
   {
     name: 'llama-3.1',
     tokens: ['<|start_header_id|>', '<|end_header_id|>', '<|eot_id|>'],
     ...{ calls: 1, end: same('<|eot_id|>'), endOfCalls: same('<|eot_id|>'), thought: () => '' },
-    speech: ({ say, commands: [command] }) =>
-      command === undefined ? say : `{"name": "bash", "parameters": ${spaced(command)}}`,
+    speech: ({ prose, commands: [command] }) =>
+      command === undefined ? prose : `{"name": "bash", "parameters": ${spaced(command)}}`,
     result: (text) => JSON.stringify(text),
   },
   {
@@ -122,8 +126,8 @@ export const FAMILIES: readonly Family[] = [
       ],
     ],
     ...{ calls: 3, end: same('</s>'), endOfCalls: same('</s>'), thought: () => '' },
-    speech: ({ say, commands }) =>
-      say + commands.map((c, i) => `[TOOL_CALLS]bash[CALL_ID]sampled0${i}[ARGS]${spaced(c)}`).join(''),
+    speech: ({ prose, commands }) =>
+      prose + commands.map((c, i) => `[TOOL_CALLS]bash[CALL_ID]sampled0${i}[ARGS]${spaced(c)}`).join(''),
   },
   {
     name: 'gpt-oss',
@@ -133,9 +137,9 @@ export const FAMILIES: readonly Family[] = [
     endOfCalls: same('<|call|>'),
     thought: (thought) =>
       thought === '' ? '' : `<|channel|>analysis<|message|>${thought}<|end|><|start|>assistant`,
-    speech: ({ say, commands: [command] }) =>
+    speech: ({ prose, commands: [command] }) =>
       command === undefined
-        ? `<|channel|>final<|message|>${say}`
+        ? `<|channel|>final<|message|>${prose}`
         : ` to=functions.bash<|channel|>commentary json<|message|>${spaced(command)}`,
     result: (text) => JSON.stringify(text),
   },
@@ -148,10 +152,10 @@ const dsml = (
 ): Pick<Family, 'calls' | 'end' | 'endOfCalls' | 'thought' | 'speech' | 'tokens'> => ({
   ...{ tokens: ['<｜User｜>', '<｜Assistant｜>', OVER, '｜DSML｜'], calls: 3, end: same(OVER) },
   ...{ endOfCalls: same(OVER), thought: () => '' },
-  speech: ({ say, commands }) =>
+  speech: ({ prose, commands }) =>
     commands.length === 0
-      ? say
-      : `${say}\n\n<｜DSML｜${block}>\n${commands.map(invoke('｜DSML｜', ' string="true"')).join('')}</｜DSML｜${block}>`,
+      ? prose
+      : `${prose}\n\n<｜DSML｜${block}>\n${commands.map(invoke('｜DSML｜', ' string="true"')).join('')}</｜DSML｜${block}>`,
 });
 const [hermes, coder, nemotron] = FAMILIES as unknown as [Family, Family, Family];
 const MINIMAX = '[e~[';
@@ -168,10 +172,10 @@ export const MORE: readonly Family[] = [
     name: 'minimax-m2',
     tokens: [MINIMAX, ']~b]', ']~!b[', '<minimax:tool_call>', '</minimax:tool_call>'],
     ...{ calls: 3, end: same(MINIMAX), endOfCalls: same(MINIMAX), thought: nemotron.thought },
-    speech: ({ say, commands }) =>
+    speech: ({ prose, commands }) =>
       commands.length === 0
-        ? say
-        : `${say}\n<minimax:tool_call>\n${commands
+        ? prose
+        : `${prose}\n<minimax:tool_call>\n${commands
             .map((c) => `<invoke name="bash">\n<parameter name="command">${c}</parameter>\n</invoke>\n`)
             .join('')}</minimax:tool_call>`,
   },
@@ -179,10 +183,10 @@ export const MORE: readonly Family[] = [
     name: 'nemotron-nano-2',
     tokens: ['<SPECIAL_10>', '<SPECIAL_11>', SPECIAL],
     ...{ calls: 3, end: same(SPECIAL), endOfCalls: same(SPECIAL), thought: nemotron.thought },
-    speech: ({ say, commands }) =>
+    speech: ({ prose, commands }) =>
       commands.length === 0
-        ? say
-        : `${say}<TOOLCALL>[${commands.map((c) => `{"name": "bash", "arguments": ${spaced(c)}}`).join(', ')}]</TOOLCALL>`,
+        ? prose
+        : `${prose}<TOOLCALL>[${commands.map((c) => `{"name": "bash", "arguments": ${spaced(c)}}`).join(', ')}]</TOOLCALL>`,
   },
   {
     name: 'kimi-k2',
@@ -203,10 +207,10 @@ export const MORE: readonly Family[] = [
       ],
     ],
     ...{ calls: 3, end: same(END), endOfCalls: same(END), thought: () => '' },
-    speech: ({ say, commands }) =>
+    speech: ({ prose, commands }) =>
       commands.length === 0
-        ? say
-        : `${say}<|tool_calls_section_begin|>${commands
+        ? prose
+        : `${prose}<|tool_calls_section_begin|>${commands
             .map(
               (c, i) =>
                 `<|tool_call_begin|>functions.bash:${i}<|tool_call_argument_begin|>${spaced(c)}<|tool_call_end|>`,

@@ -51,7 +51,7 @@ export type SamplingServer = AsyncDisposable & {
   post: Post;
   /** Prompts in the order of the requests. */
   log: number[][];
-  say(sample: Sample): void;
+  answerWith(sample: Sample): void;
 };
 
 export async function startSamplingServer(tokenizer: Tokenizer, render: Render): Promise<SamplingServer> {
@@ -85,7 +85,7 @@ export async function startSamplingServer(tokenizer: Tokenizer, render: Render):
     readAll(request)
       .then((text) => answer((request.url ?? '').replace('/v1', ''), JSON.parse(text)))
       .then(
-        (said) => response.end(JSON.stringify(said)),
+        (reply) => response.end(JSON.stringify(reply)),
         (error: Error) => response.writeHead(400).end(error.message),
       );
   });
@@ -94,7 +94,7 @@ export async function startSamplingServer(tokenizer: Tokenizer, render: Render):
   const client = createEndpointClient(url, null);
   return {
     log,
-    say: (sample) => {
+    answerWith: (sample) => {
       next = sample;
     },
     async post(route, pieces) {

@@ -61,7 +61,7 @@ const command = words.map((text) => `x${text}`);
 
 const turn = fc.record({
   think: fc.oneof(fc.constant(''), words),
-  say: fc.oneof(fc.constant(''), words),
+  prose: fc.oneof(fc.constant(''), words),
   commands: fc.array(command, { maxLength: 3 }),
   cut: fc.option(fc.nat({ max: 40 }), { freq: 6 }),
   results: fc.array(anything, { minLength: 3, maxLength: 3 }),
@@ -100,7 +100,7 @@ export async function play(
     const end = spoken.commands.length > 0 ? family.endOfCalls : family.end;
     const text = cut === null ? whole : cutOff(whole, cut);
     const sample: Sample = { text, end: cut === null || text === '' ? end.model : null };
-    server.say(sample);
+    server.answerWith(sample);
     const reply = await speaker.ask(messages, tools, server.post);
     stored.push(recordTokens(ledger, reply, index + 1, true));
     if (last) {
@@ -121,7 +121,7 @@ export async function play(
         id === undefined ? { role: 'user', content } : { role: 'tool', tool_call_id: id, content },
       );
     }
-    const repeated = { ...spoken, say: text === '' ? '' : spoken.say, commands: readBack(reply.message) };
+    const repeated = { ...spoken, prose: text === '' ? '' : spoken.prose, commands: readBack(reply.message) };
     last = { spoken: repeated, sample, results: answered };
   }
   const prompts = [...cumulative(stored)].map(({ prompt }) => Array.from(prompt));
@@ -152,10 +152,10 @@ function requireEnd(family: Family, suffix: string, { spoken, sample, results }:
   const end = sample.end === template ? template : '';
   const words = called
     ? family
-        .speech({ ...spoken, think: '', say: '' })
+        .speech({ ...spoken, think: '', prose: '' })
         .trimEnd()
         .slice(-8)
-    : spoken.say.trim();
+    : spoken.prose.trim();
   const speech = before.slice(0, before.length - end.length).trimEnd();
   assert(before.endsWith(end) && speech.endsWith(words), `${JSON.stringify(before)} lacks ${words}${end}`);
 }

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { aclUser, replaceFile, UsageError } from '@swefarm/shared';
 import { command, flag, required, text } from './declare.ts';
 import { type ConfigValues, producerConfig } from './options.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export const acl = command({
   options: {
@@ -55,7 +55,7 @@ async function writeUsers(given: ConfigValues, folder: string, force: boolean): 
   }
   await mkdir(folder, { recursive: true, mode: 0o700 });
   for (const [name, lines] of Object.entries(files)) await writePrivate(join(folder, name), lines);
-  say(nextSteps(folder, farm));
+  printStatus(nextSteps(folder, farm));
 }
 
 const writePrivate = (file: string, lines: readonly string[]): Promise<void> =>

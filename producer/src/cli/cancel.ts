@@ -3,7 +3,7 @@ import { type Farm, parseRolloutId, UsageError } from '@swefarm/shared';
 import { command, text } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
 import { FARM, producerConfig } from './options.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export const cancel = command({
   arguments: { '[ids...]': 'run or rollout ids' },
@@ -16,7 +16,7 @@ export const cancel = command({
   async run(o, { ids }) {
     await using farm = await openFarmPatiently(producerConfig(o));
     const cancelled = await cancelAll(farm, ids, o.policyVersion, o.group);
-    say(`cancelled ${cancelled.join(', ')}; workers stop within two seconds`);
+    printStatus(`cancelled ${cancelled.join(', ')}; workers stop within two seconds`);
   },
 });
 

@@ -9,7 +9,7 @@ import { FARM, producerConfig } from './options.ts';
 import { checkOutputFormat, OUTPUT, openRunOutput, readResumedRun, requireSameRun } from './outputs.ts';
 import { reportRunEnd } from './runend.ts';
 import { listenForStop } from './stop.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export const collect = command({
   arguments: { '<run>': 'the id that submit printed' },
@@ -33,7 +33,7 @@ export const collect = command({
       );
     }
     const { draining: signal } = listenForStop(() =>
-      say('swefarm: stopping after the existing results are written; Ctrl-C again stops at once'),
+      printStatus('swefarm: stopping after the existing results are written; Ctrl-C again stops at once'),
     );
     await using farm = await openFarmPatiently(config, signal);
     const record = await farm.runs.get(runId);
@@ -55,7 +55,7 @@ export const collect = command({
     return reportRunEnd({
       ...{ record, instanceIds, output, complete, unreadable },
       minGroup: o.minGroup ?? record.min_group ?? undefined,
-      places: path === '-' ? [] : [`results: ${path}`],
+      outputLines: path === '-' ? [] : [`results: ${path}`],
       resumeHint: `continue with: swefarm collect ${runId} --output ${path} --output-format ${rows} --resume`,
     });
   },

@@ -22,7 +22,7 @@ import { type Budget, Feeder, longestFirst, rolloutsAgain } from '../collection/
 import { flag, group, list, number, parsed, text, type Values, whole } from './declare.ts';
 import type { OpenRun } from './follow.ts';
 import type { ConfigValues } from './options.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 /** With a budget: rollouts queued or running at once, by which the budget can be exceeded. */
 const IN_FLIGHT = 32;
@@ -186,7 +186,7 @@ function warnOfMissing(again: Again | null, name = '', instances: readonly Insta
   const there = new Set(instances.map(({ instance_id: id }) => id));
   const missing = [...(again?.only.keys() ?? [])].filter((id) => !there.has(id));
   if (missing.length === 0) return;
-  say(
+  printStatus(
     `swefarm: ${missing.length} instances of ${name} are not in the dataset and are left out: ${missing.slice(0, 5).join(', ')}`,
   );
   if (missing.length === again?.only.size)

@@ -5,7 +5,7 @@ import { DATASET_TOOLS } from './datasettools.ts';
 import { verify } from './datasetverify.ts';
 import { choice, command, commands, defaulted, flag, group, required, share, text } from './declare.ts';
 import { DATASET, datasetOf } from './options.ts';
-import { print, say } from './terminal.ts';
+import { print, printStatus } from './terminal.ts';
 
 const toVerl = command({
   description: 'write train.parquet and val.parquet for verl',
@@ -30,7 +30,9 @@ const toVerl = command({
     const { instances } = await datasetOf(o);
     const showing = instances.filter(({ pictures: shown = [] }) => shown.length > 0).length;
     if (showing > 0)
-      say(`swefarm: ${showing} instances show pictures; these rows have their addresses, not the pictures`);
+      printStatus(
+        `swefarm: ${showing} instances show pictures; these rows have their addresses, not the pictures`,
+      );
     const { promptStyle: style, valShare, agentName, withGold: gold } = o;
     const written = await writeVerlDataset(instances, o.outputDir, { style, valShare, agentName, gold });
     await print(JSON.stringify(written));

@@ -12,7 +12,7 @@ import { command, list, required, text } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { type ConfigValues, DATASET, datasetOf, HUB_OPTIONS, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
-import { print, say } from './terminal.ts';
+import { print, printStatus } from './terminal.ts';
 
 type FetchValues = {
   hub: ConfigValues;
@@ -45,7 +45,7 @@ function fetchInto(
   target: Pick<Parameters<typeof fetchDataset>[0], 'dataset' | 'folder' | 'files' | 'targetOf'>,
 ): Promise<FetchRecord> {
   const { hub_url: url, hub_token: token } = producerConfig({ farm: hub });
-  return fetchDataset({ ...target, hub: { url, token }, signal, onNote: say });
+  return fetchDataset({ ...target, hub: { url, token }, signal, onNote: printStatus });
 }
 
 async function fetchNamed(name: string, o: FetchValues): Promise<void> {
@@ -64,7 +64,7 @@ async function fetchForGym(o: FetchValues): Promise<ExitCode> {
   let code: ExitCode = EXIT.allJudged;
   for (const { name, path, source, why } of readGymDatasets(o.gymConfig)) {
     if (source === null) {
-      say(`${name}: not fetched: ${why}`);
+      printStatus(`${name}: not fetched: ${why}`);
       code = EXIT.someNotJudged;
       continue;
     }
@@ -87,7 +87,7 @@ export const pictures = command({
   async run(o) {
     const { draining: signal } = listenForStop();
     const { instances } = await datasetOf(o, signal);
-    const done = await fetchPictures({ instances, folder: o.outputDir, signal, onNote: say });
+    const done = await fetchPictures({ instances, folder: o.outputDir, signal, onNote: printStatus });
     await print(JSON.stringify(done));
     return done.missing.length === 0 ? EXIT.allJudged : EXIT.someNotJudged;
   },

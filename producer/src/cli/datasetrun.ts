@@ -13,7 +13,7 @@ import { type PreparedRun, type PrepareValues, storeApiKey } from './prepare.ts'
 import { reportRunEnd } from './runend.ts';
 import { runSession } from './session.ts';
 import type { Stop } from './stop.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 import { type LocalWorkers, NO_WORKERS } from './workers.ts';
 
 export type DatasetRunValues = PrepareValues &
@@ -35,7 +35,7 @@ export async function runSets<O extends SetValues>(
   let worst: ExitCode = EXIT.allJudged;
   for (const [at, { tag, flags }] of parseSets(o.set).entries()) {
     if (at > 0 && stop.draining.aborted) return EXIT.interrupted;
-    say(`swefarm: set ${tag}`);
+    printStatus(`swefarm: set ${tag}`);
     const output = o.output === undefined ? undefined : taggedPath(o.output, tag);
     const code = await runOne({ ...o, run: { ...o.run, ...flags }, tag, output });
     if (code === EXIT.interrupted) return code;
@@ -85,7 +85,7 @@ export async function checkOnFarm(
     signal,
   });
   const idle = await staleLimitWarning(record, farm);
-  if (idle) say(`swefarm: ${idle}`);
+  if (idle) printStatus(`swefarm: ${idle}`);
   await storeApiKey(farm, config, prepared);
   return { ...prepared, record };
 }
@@ -95,7 +95,7 @@ export type DatasetWork = {
   path: string;
   stop: Stop;
   workers: LocalWorkers;
-  places: (output: Output) => string[];
+  outputLines: (output: Output) => string[];
   resumeHint: string;
 };
 
@@ -104,7 +104,7 @@ export async function runDataset(
   { o, again }: DatasetRun,
   { record, dataset, patches, minGroup }: PreparedRun,
   { farm, config, stateDir }: Pick<Home, 'farm' | 'config' | 'stateDir'>,
-  { path, stop, workers, places, resumeHint }: DatasetWork,
+  { path, stop, workers, outputLines, resumeHint }: DatasetWork,
 ): Promise<ExitCode> {
   const run = outputRunOf(record, stateDir, o.outputFormat, o);
   await using output = await openRunOutput(path, run, async () => dataset.instances);
@@ -112,14 +112,16 @@ export async function runDataset(
   const { instances, rollouts } = collection;
   if (workers === NO_WORKERS) {
     const open = [...rollouts].filter((id) => !output.lines.has(id)).length;
-    say(`swefarm: run ${record.run_id}: ${open} of ${rolloutIds(record, instances).length} rollouts queued`);
+    printStatus(
+      `swefarm: run ${record.run_id}: ${open} of ${rolloutIds(record, instances).length} rollouts queued`,
+    );
   }
   const end = (collected: Collected): ExitCode =>
     reportRunEnd({
       ...{ record, output, minGroup, resumeHint, ...collected },
       instanceIds: instances.map(({ instance_id: id }) => id),
       queued: collection.queued(),
-      places: places(output),
+      outputLines: outputLines(output),
     });
   const session = {
     farm,

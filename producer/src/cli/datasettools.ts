@@ -20,7 +20,7 @@ import { renderInspection } from '../view/inspection.ts';
 import { choice, command, defaulted, flag, required, text, whole } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { FILTERS, filtersOf, ROWS, rowOptions } from './options.ts';
-import { print, say } from './terminal.ts';
+import { print, printStatus } from './terminal.ts';
 
 const FILE = { '<file>': '' };
 const OUTPUT = {
@@ -170,8 +170,8 @@ const convert = command({
     if (refused.size > 0 && !o.skipUngradable) throw unconverted(path, form, conversion);
     const left = [...refused.values()].reduce((sum, { rows }) => sum + rows, 0);
     if (left < all) await writeRows(output, { rows: conversion.rows, parquet: null });
-    for (const [reason, { rows }] of refused) say(`left out ${rows} of ${all} rows: ${reason}`);
-    say(`${output === '-' ? '' : `${output}: `}${all - left} of ${all} rows`);
+    for (const [reason, { rows }] of refused) printStatus(`left out ${rows} of ${all} rows: ${reason}`);
+    printStatus(`${output === '-' ? '' : `${output}: `}${all - left} of ${all} rows`);
     return left === all ? EXIT.someNotJudged : EXIT.allJudged;
   },
 });
@@ -188,7 +188,7 @@ async function combine(
   const distinct = await distinctRows(files, { keep, columns });
   async function* rows(): AsyncGenerator<VerbatimRow> {
     for (const [at, file] of files.entries()) {
-      for await (const row of file.rows()) if (distinct.keep[at]?.has(row.where)) yield row;
+      for await (const row of file.rows()) if (distinct.unique[at]?.has(row.where)) yield row;
     }
   }
   const [first] = files;
@@ -196,7 +196,7 @@ async function combine(
     rows,
     parquet: (files.length === 1 && first?.parquet) || null,
   });
-  say(
+  printStatus(
     `${count} rows written; left out: ${distinct.equal} that equal another, ${distinct.different} that share a key and differ`,
   );
 }
@@ -215,7 +215,7 @@ async function write(
     }
   }
   const count = await writeRows(output, { rows, parquet: file.parquet });
-  say(`${output === '-' ? '' : `${output}: `}${count} of ${all} rows`);
+  printStatus(`${output === '-' ? '' : `${output}: `}${count} of ${all} rows`);
   // An empty selection is usually a mistake, so a script must notice it.
   return count === 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }

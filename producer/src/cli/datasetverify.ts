@@ -10,7 +10,7 @@ import { EXAMINATION, type ExaminationValues, type Examined, examine } from './e
 import { EXIT, type ExitCode } from './exit.ts';
 import { datasetOf, producerConfig, rowOptions } from './options.ts';
 import { listenForEvaluations } from './stop.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export const verify = command({
   description:
@@ -48,7 +48,7 @@ async function verifyRows(o: VerifyValues): Promise<ExitCode> {
   );
   await appendFindings(registryPath(o.health, producerConfig(o).state_dir), [...findings.values()]);
   if (!complete) {
-    say('swefarm: not all were evaluated: nothing is written');
+    printStatus('swefarm: not all were evaluated: nothing is written');
     return EXIT.interrupted;
   }
   const judged = { findings, unjudged };
@@ -135,9 +135,12 @@ function verdictOf(id: string, { findings, unjudged }: Judgements, times: number
 }
 
 function printFindings(found: readonly Finding[], clean: number, output: string, findingsFile: string): void {
-  for (const { instance_id: id, flaky } of found) for (const name of flaky) say(`flaky: ${id}: ${name}`);
+  for (const { instance_id: id, flaky } of found)
+    for (const name of flaky) printStatus(`flaky: ${id}: ${name}`);
   const reasons = countNames(found.flatMap(({ why }) => (why === null ? [] : [why.replace(/ \(.*/s, '')])));
-  for (const [reason, times] of Object.entries(reasons)) say(`${times} out: ${reason}`);
+  for (const [reason, times] of Object.entries(reasons)) printStatus(`${times} out: ${reason}`);
   const written = clean === 0 ? 'no file is written' : `written to ${output}`;
-  say(`${clean} of ${found.length} rows are clean, ${written}; why the others are out: ${findingsFile}`);
+  printStatus(
+    `${clean} of ${found.length} rows are clean, ${written}; why the others are out: ${findingsFile}`,
+  );
 }

@@ -13,7 +13,7 @@ export const doctor = command({
   options: {
     '--policy-url <url>': list('OpenAI-compatible endpoint to check (repeatable)'),
     '--model <name>': text('model to ask (default: the first one that the endpoint serves)'),
-    '--api-key-env <variable>': text('environment variable that holds the key of the policy'),
+    '--api-key-env <variable>': text('environment variable with the key of the policy'),
     '--require-tokens': flag(
       'check also whether a training run could use the token ids: three turns, thinking and a tool call',
     ),

@@ -3,7 +3,7 @@ import { UsageError } from '@swefarm/shared';
 import { command, flag } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
 import { FARM, producerConfig } from './options.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export const drain = command({
   arguments: { '<node>': 'name of the node, as swefarm status shows it' },
@@ -18,7 +18,7 @@ export const drain = command({
     if (o.undo) await farm.nodes.undrain(node);
     else await farm.nodes.drain(node);
     const running = known.reduce((sum, worker) => sum + worker.active, 0);
-    say(
+    printStatus(
       o.undo
         ? `${node} claims rollouts again`
         : `${node} claims nothing more; ${running} rollouts run there (--undo lets it claim again)`,

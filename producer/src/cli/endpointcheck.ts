@@ -10,7 +10,7 @@ import {
   type RunRecord,
   UnusableError,
 } from '@swefarm/shared';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export type EndpointCheck = {
   record: RunRecord;
@@ -33,7 +33,7 @@ export async function requireFitEndpoints(farm: Farm, trial: EndpointCheck): Pro
   if (!policy || !trial.probes) return;
   const [registered] = policy.name === null ? [] : await farm.policies.get([policy.name]);
   if (registered && registered.state !== 'serving') {
-    say(`swefarm: policy ${registered.name} is ${registered.state}: its endpoints are not tried`);
+    printStatus(`swefarm: policy ${registered.name} is ${registered.state}: its endpoints are not tried`);
     return;
   }
   const urls = registered && registered.endpoints.length > 0 ? registered.endpoints : policy.urls;
@@ -62,7 +62,7 @@ async function requireReachable(
         '\n  ',
       ),
     );
-  for (const line of lines) say(`swefarm: ${line}`);
+  for (const line of lines) printStatus(`swefarm: ${line}`);
 }
 
 async function requirePictures(
@@ -73,7 +73,7 @@ async function requirePictures(
   const options = { sampling: effectiveSampling(policy), apiKey, signal };
   for (const url of urls) {
     const { status, detail, remedy } = await probePictures(url, policy.model, options);
-    if (status === 'warn') say(`swefarm: ${url}, pictures: ${detail}\n    → ${remedy}`);
+    if (status === 'warn') printStatus(`swefarm: ${url}, pictures: ${detail}\n    → ${remedy}`);
     if (status !== 'fail') continue;
     throw new UnusableError(
       'policy_pictures',
@@ -103,7 +103,7 @@ async function requireTrainable(
   const findings = await probeEndpoints(urls, options);
   for (const { url, found } of findings)
     for (const { status, subject, detail, remedy } of found)
-      if (status === 'warn') say(`swefarm: ${url}, ${subject}: ${detail}\n    → ${remedy}`);
+      if (status === 'warn') printStatus(`swefarm: ${url}, ${subject}: ${detail}\n    → ${remedy}`);
   const lines = findings.flatMap(({ url, found }) =>
     found
       .filter(({ status }) => status === 'fail')

@@ -24,7 +24,7 @@ import { openHome } from './home.ts';
 import { datasetOf, producerConfig } from './options.ts';
 import { runSession } from './session.ts';
 import { listenForEvaluations, type Stop } from './stop.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 import { localWorkers } from './workers.ts';
 
 export const evaluate = command({
@@ -46,7 +46,7 @@ async function runEval(o: EvalValues): Promise<ExitCode> {
   const dataset = await datasetOf(o, stop.draining);
   const given = await readEvalInput(o, dataset, stop.draining);
   if (given.problems.length > 0) {
-    say(`swefarm: ${describeProblems(given.name, given.problems, 'the others are graded')}`);
+    printStatus(`swefarm: ${describeProblems(given.name, given.problems, 'the others are graded')}`);
   }
   if (given.predictions.length === 0) throw new UsageError(`${given.name}: no prediction is left to grade`);
   const logs = o.logsDir;
@@ -78,11 +78,13 @@ async function announce({ items, runId }: Evaluation): Promise<void> {
   const count = (state: EvalTask['state']): number => items.filter((item) => item.state === state).length;
   const earlier = count('done') > 0 ? `, ${count('done')} were evaluated earlier` : '';
   const empty = count('empty') > 0 ? `, ${count('empty')} are empty` : '';
-  say(`swefarm: run ${runId}: ${count('open')} of ${items.length} predictions to evaluate${earlier}${empty}`);
+  printStatus(
+    `swefarm: run ${runId}: ${count('open')} of ${items.length} predictions to evaluate${earlier}${empty}`,
+  );
   const changed = await changedPatches(items);
   if (changed.length === 0) return;
   const named = changed.slice(0, 5).join(', ') + (changed.length > 5 ? `, … (${changed.length})` : '');
-  say(
+  printStatus(
     `swefarm: evaluated earlier with another patch, and not evaluated again: ${named}; choose another --run-id for a new run`,
   );
 }
@@ -113,7 +115,7 @@ async function evaluateOpen(
   await using stack = new AsyncDisposableStack();
   let output = begun && stack.use(await openEvalOutput(o, work, lineOf));
   if (output) {
-    say(`swefarm: resuming: ${output.name} has ${output.lines.size} of ${items.size} lines`);
+    printStatus(`swefarm: resuming: ${output.name} has ${output.lines.size} of ${items.size} lines`);
     const ends = await readStatuses(o, work, lineOf);
     for (const [id, item] of items) {
       const { prediction, round, state } = item;

@@ -13,7 +13,7 @@ import type { EvalInput } from './evalinput.ts';
 import type { EvalValues } from './evaloptions.ts';
 import type { StoredEvaluation } from './evaloutput.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { repeatCommand, say, widthOf } from './terminal.ts';
+import { printStatus, repeatCommand, widthOf } from './terminal.ts';
 
 export type Evaluation = {
   o: EvalValues;
@@ -48,13 +48,13 @@ export async function writeReports(
       await writeRunReport({ logs, reportDir, run, instanceIds, predictions, grader: plans.grader }),
     );
   }
-  say(renderStatuses([...ended.values()], widthOf(process.stderr)));
-  if (given.times > 1) for (const line of await flakyLines(evaluation, reportDir)) say(line);
+  printStatus(renderStatuses([...ended.values()], widthOf(process.stderr)));
+  if (given.times > 1) for (const line of await flakyLines(evaluation, reportDir)) printStatus(line);
   const open = items.filter((item) => !ended.has(item)).length;
   if (open > 0)
-    say(`${open} open; continue with: ${repeatCommand(process.argv.slice(2), ['--run-id', runId])}`);
-  say(`logs: ${join(logs, runId)}`);
-  for (const path of reports) say(`report: ${path}`);
+    printStatus(`${open} open; continue with: ${repeatCommand(process.argv.slice(2), ['--run-id', runId])}`);
+  printStatus(`logs: ${join(logs, runId)}`);
+  for (const path of reports) printStatus(`report: ${path}`);
   if (!complete) return EXIT.interrupted;
   const unjudged = [...ended.values()].some(({ end }) => !JUDGED.has(end));
   // The result of an open task could not be read.

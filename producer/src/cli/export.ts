@@ -21,7 +21,7 @@ import { EXIT, type ExitCode } from './exit.ts';
 import { lazyFarm } from './farm.ts';
 import { FARM, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 const exporting = {
   '--format <format>': required(choice(formatHelp(), Object.keys(EXPORT_FORMATS))),
@@ -57,7 +57,7 @@ async function runExport(results: readonly string[], o: ExportValues): Promise<E
   const stop = listenForStop();
   await using late = lazyFarm(() => producerConfig(o));
   const read = (line: OutputLine) => artifactOfLine(line, late.farm);
-  const options = { farm: late.farm, onWarning: (text: string) => say(`swefarm: not read: ${text}`) };
+  const options = { farm: late.farm, onWarning: (text: string) => printStatus(`swefarm: not read: ${text}`) };
   const { names, shares } = await partsOf(results, o.recipe);
   const sources = await Promise.all(names.map((name) => openSource(name, options)));
   const chosen = await chooseRollouts(sources, {
@@ -165,12 +165,14 @@ function report(
   lost: ReadonlyMap<string, number>,
   { written, imported, path }: { written: number; imported: number; path: string },
 ): void {
-  if (choice.dropped.size > 0) say(`left out: ${described(choice.dropped)}`);
-  if (lost.size > 0) say(`not exported: ${described(lost)}`);
+  if (choice.dropped.size > 0) printStatus(`left out: ${described(choice.dropped)}`);
+  if (lost.size > 0) printStatus(`not exported: ${described(lost)}`);
   const name = path === '-' ? 'standard output' : path;
-  say(`${choice.seen} read, ${written} exported of ${choice.instances.size} instances: ${name}`);
+  printStatus(`${choice.seen} read, ${written} exported of ${choice.instances.size} instances: ${name}`);
   if (imported > 0) {
-    say(`${imported} of them are imported (off-policy): ${((100 * imported) / written).toFixed(1)} %`);
+    printStatus(
+      `${imported} of them are imported (off-policy): ${((100 * imported) / written).toFixed(1)} %`,
+    );
   }
 }
 

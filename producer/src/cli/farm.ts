@@ -1,6 +1,6 @@
 /** Opens the farm of a command: with patience for Redis, or at its first use. */
 import { createLazy, type Farm, type OpenOptions, openFarm, type ProducerConfig } from '@swefarm/shared';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 /** Waits `redis_patience_seconds` for Redis. `entrusts` and errors as of `openFarm`. */
 export const openFarmPatiently = async (
@@ -11,7 +11,7 @@ export const openFarmPatiently = async (
   await openFarm(config, 'producer', {
     entrusts,
     patienceSeconds: config.redis_patience_seconds,
-    onWait: (text) => say(`swefarm: ${text}`),
+    onWait: (text) => printStatus(`swefarm: ${text}`),
     ...(signal ? { signal } : {}),
   });
 

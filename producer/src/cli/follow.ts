@@ -49,7 +49,7 @@ export async function follow(task: Follow): Promise<Collected> {
         task.onLine?.(line);
         progress.add(line);
       },
-      onWarning: (text) => progress.say(`swefarm: ${text}`),
+      onWarning: (text) => progress.printLine(`swefarm: ${text}`),
     });
   } finally {
     clearInterval(watch);

@@ -2,7 +2,7 @@
 import type { RunFlagValues } from '@swefarm/runs';
 import { type GymFlags, readGymConfig } from '@swefarm/trajectories';
 import { group, text } from './declare.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export const GYM_CONFIG = group('Run:', {
   '--gym-config <file>': text("YAML file with settings of NeMo Gym's mini_swe_agent; flags win over it"),
@@ -28,7 +28,7 @@ export function readGymSettings(o: { gymConfig: string | undefined; run: RunFlag
 /** For a command whose workers run elsewhere. */
 export function warnOfWorkerSettings(path: string | undefined, { worker }: GymSettings): void {
   if (Object.values(worker).every((value) => value === undefined)) return;
-  say(
+  printStatus(
     `swefarm: ${path}: concurrency, env and cache_dir_template are settings of workers, which run elsewhere`,
   );
 }

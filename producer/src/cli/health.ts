@@ -7,7 +7,7 @@ import { EXAMINATION, type ExaminationValues, type Examined, examine } from './e
 import { EXIT, type ExitCode } from './exit.ts';
 import { datasetOf, producerConfig } from './options.ts';
 import { listenForEvaluations } from './stop.ts';
-import { print, say } from './terminal.ts';
+import { print, printStatus } from './terminal.ts';
 
 export const health = command({
   options: {
@@ -27,7 +27,7 @@ async function runHealth(o: HealthValues): Promise<ExitCode> {
   const dataset = await datasetOf(o, stop.draining);
   const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
   const without = dataset.instances.length - instances.length;
-  if (without > 0) say(`swefarm: ${without} rows have no gold patch and cannot be examined`);
+  if (without > 0) printStatus(`swefarm: ${without} rows have no gold patch and cannot be examined`);
   if (instances.length === 0) return EXIT.someNotJudged;
 
   const gold = Math.max(1, o.nTimes);
@@ -68,9 +68,9 @@ async function printFindings(
   if (process.stdout.isTTY) await print(renderTable(columns, rows));
   else for (const finding of findings.values()) await print(JSON.stringify(finding));
   for (const { instance_id, flaky } of findings.values()) {
-    for (const name of flaky) say(`flaky: ${instance_id}: ${name}`);
+    for (const name of flaky) printStatus(`flaky: ${instance_id}: ${name}`);
   }
-  for (const [id, { reason, message }] of unjudged) say(`no verdict: ${id}: ${reason}: ${message}`);
+  for (const [id, { reason, message }] of unjudged) printStatus(`no verdict: ${id}: ${reason}: ${message}`);
   const healthy = [...findings.values()].filter((finding) => brokenBecause(finding) === null).length;
-  say(`${healthy} of ${instances.length} instances are healthy; registry: ${registry}`);
+  printStatus(`${healthy} of ${instances.length} instances are healthy; registry: ${registry}`);
 }

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { command, commands, flag, group, text } from './declare.ts';
 import { EXIT } from './exit.ts';
 import { DATASET, datasetOf } from './options.ts';
-import { print, say } from './terminal.ts';
+import { print, printStatus } from './terminal.ts';
 
 const WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs', import.meta.url));
 
@@ -72,7 +72,7 @@ async function runImages(
     lines.push(line);
     if (json) await print(JSON.stringify(line));
     else if (action === 'pull' || action === 'convert') {
-      say(
+      printStatus(
         `${lines.length}/${needed.size} ${line.status} ${line.image}${line.error ? `: ${line.error}` : ''}`,
       );
     }

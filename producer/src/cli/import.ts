@@ -4,7 +4,7 @@ import { IMPORT_FORMATS, openImportStore, terminalSafe } from '@swefarm/trajecto
 import { choice, command, required, text } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { listenForStop } from './stop.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export const importing = command({
   arguments: {
@@ -61,7 +61,8 @@ async function runImport(
       const problem = 'problem' in found ? found.problem : problemOfId(found.instance_id);
       if (problem !== null || 'problem' in found) {
         counts.problems += 1;
-        if (counts.problems <= SHOWN) say(`${found.where}: not imported: ${terminalSafe(problem ?? '')}`);
+        if (counts.problems <= SHOWN)
+          printStatus(`${found.where}: not imported: ${terminalSafe(problem ?? '')}`);
         continue;
       }
       const model = named ?? found.model;
@@ -78,11 +79,12 @@ async function runImport(
   await store.finish();
   const { read, patches, trajectories, judged, problems } = counts;
   const lost = problems > 0 ? `, ${problems} could not be read` : '';
-  say(
+  printStatus(
     `${read} imported as run ${runId}: ${trajectories} with a trajectory, ${patches} with a patch, ${judged} with a verdict${lost}`,
   );
-  say('they have no token ids: an export that needs them leaves them out');
-  say(`results: ${output}`);
-  if (judged < read) say(`grade them with: swefarm eval --from ${output} --dataset DATASET --output GRADED`);
+  printStatus('they have no token ids: an export that needs them leaves them out');
+  printStatus(`results: ${output}`);
+  if (judged < read)
+    printStatus(`grade them with: swefarm eval --from ${output} --dataset DATASET --output GRADED`);
   return problems > 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }

@@ -6,7 +6,7 @@ import { command, flag } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { FARM, type FarmValues, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
-import { print, say, styled, widthOf } from './terminal.ts';
+import { print, printStatus, styled, widthOf } from './terminal.ts';
 
 const LOOK_MS = 500;
 
@@ -49,11 +49,13 @@ async function showTurns(rolloutId: string, o: LogValues): Promise<ExitCode> {
     shown += turns.length;
     if (result && shown === 0) await print(await storedTurns(farm, result.artifact, o.json, options));
     if (result) {
-      say(`swefarm: ${rolloutId} ${result.outcome}; swefarm show ${rolloutId} has patch, report and timings`);
+      printStatus(
+        `swefarm: ${rolloutId} ${result.outcome}; swefarm show ${rolloutId} has patch, report and timings`,
+      );
       return EXIT.allJudged;
     }
     const state = await stateOf(farm, rolloutId);
-    if (state !== lastState) say(`swefarm: ${state}`);
+    if (state !== lastState) printStatus(`swefarm: ${state}`);
     lastState = state;
     if (!o.follow || stop.draining.aborted) return EXIT.allJudged;
     await sleepAtMost(LOOK_MS, stop.draining);

@@ -28,7 +28,7 @@ import {
   type Values,
   whole,
 } from './declare.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 /** Values of configuration keys, by the names of their flags. */
 export type ConfigValues = Readonly<Record<string, string | undefined>>;
@@ -117,7 +117,7 @@ const RUN_CONFIG = (of: string) =>
     '--run-config <file>': text(`YAML file with settings of ${of}; flags win over it`),
   });
 const API_KEY = group('Policy:', {
-  '--api-key-env <variable>': text('environment variable that holds the API key of the policy'),
+  '--api-key-env <variable>': text('environment variable with the API key of the policy'),
 });
 /** For the probe alone; not a setting of the run. */
 const RAW_LOGPROBS = group('Policy:', {
@@ -223,7 +223,7 @@ export async function datasetOf(
     ...(signal ? { signal } : {}),
   });
   for (const [reason, count] of dataset.ungradable)
-    say(`left out ${count} of ${dataset.rows} rows: ${reason}`);
+    printStatus(`left out ${count} of ${dataset.rows} rows: ${reason}`);
   return dataset;
 }
 

@@ -3,7 +3,7 @@ import { type Farm, resumeRun, UsageError } from '@swefarm/shared';
 import { command } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
 import { FARM, type FarmValues, producerConfig } from './options.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 const RUN = { '<run>': 'id of the run' };
 
@@ -14,7 +14,7 @@ export const pause = command({
   run: (o, { run }) =>
     withRun(o, run, async (farm) => {
       await farm.groups.pause(run, 'paused by hand');
-      say(`run ${run} is paused; resume it with: swefarm resume ${run}`);
+      printStatus(`run ${run} is paused; resume it with: swefarm resume ${run}`);
     }),
 });
 
@@ -27,7 +27,7 @@ export const resume = command({
       const paused = await farm.groups.paused(run);
       if (!paused || paused.reason === null) throw new UsageError(`run ${run} is not paused`);
       await resumeRun(farm, run);
-      say(`run ${run} is resumed; it was paused because: ${paused.reason}`);
+      printStatus(`run ${run} is resumed; it was paused because: ${paused.reason}`);
     }),
 });
 

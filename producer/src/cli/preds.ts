@@ -3,7 +3,7 @@ import { describeProblems, readDataset } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
 import { checkPredictions, mergePredictions } from '@swefarm/trajectories';
 import { command, commands, required, text } from './declare.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 const FORMAT = 'predictions as JSON or JSON Lines';
 
@@ -14,7 +14,7 @@ const merge = command({
   example: 'swefarm preds merge first.jsonl second.jsonl --out preds.jsonl',
   async run({ out }, { files }) {
     const { written, again } = await mergePredictions(files, out);
-    say(
+    printStatus(
       `${written} predictions: ${out}${again > 0 ? `; ${again} more of the same instances were left out` : ''}`,
     );
   },
@@ -29,7 +29,9 @@ const check = command({
     const dataset = o.dataset === undefined ? null : await readDataset(o.dataset);
     const { predictions, models, empty, problems } = await checkPredictions(file, dataset?.ids ?? null);
     if (problems.length > 0) throw new UsageError(describeProblems(file, problems, 'sb-cli would refuse it'));
-    say(`${file}: ${predictions} predictions of ${models.join(', ')}, ${empty} empty; sb-cli can submit it`);
+    printStatus(
+      `${file}: ${predictions} predictions of ${models.join(', ')}, ${empty} empty; sb-cli can submit it`,
+    );
   },
 });
 

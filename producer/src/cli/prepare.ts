@@ -23,7 +23,7 @@ import { withPrice } from '@swefarm/trajectories';
 import { type CollectionValues, queuesAsNeeded, readPrice } from './collection.ts';
 import type { Values } from './declare.ts';
 import { apiKeyOf, type DATASET, datasetOf, type FARM, type RUN } from './options.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export type PrepareValues = Values<typeof DATASET & typeof RUN & typeof FARM>;
 
@@ -51,7 +51,9 @@ export async function prepareRun(
   const price = readPrice(o, config, wanted);
   const record = stored ?? withPrice(wanted, price);
   if (config.prices !== null && price === null && record.policy !== null)
-    say(`swefarm: ${config.prices} has no price of the model ${record.policy.model}: costs are unknown`);
+    printStatus(
+      `swefarm: ${config.prices} has no price of the model ${record.policy.model}: costs are unknown`,
+    );
   if (queuesAsNeeded(o) && record.refills + record.oversample > 0) {
     throw new UsageError(
       '--refills and --oversample decide themselves what runs; they do not go with a budget, --until-resolved or --again',
@@ -90,7 +92,7 @@ async function addHealth(
     const all = [...known.broken].map(([id, reason]) => `${id}: ${reason}`);
     const shown = all.slice(0, 5).concat(all.length > 5 ? [`… (${all.length})`] : []);
     const done = skip ? 'left out' : 'known to be broken (leave them out with --skip-broken)';
-    say(
+    printStatus(
       `swefarm: ${all.length} instance${all.length === 1 ? '' : 's'} ${done}, by ${path}:\n  ${shown.join('\n  ')}`,
     );
   }

@@ -7,7 +7,7 @@ import { lead } from '../redis/lead.ts';
 import { command, defaulted, flag, required, text, whole } from './declare.ts';
 import { FARM, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
-import { print, say } from './terminal.ts';
+import { print, printStatus } from './terminal.ts';
 
 export const redis = command({
   options: {
@@ -42,7 +42,7 @@ export const redis = command({
       binary: o.redisServer ?? null,
       binDir: join(config.state_dir, 'bin'),
       onReady: (ready) => void print(JSON.stringify(ready)),
-      note: (note) => say(`swefarm redis: ${note}`),
+      note: (note) => printStatus(`swefarm redis: ${note}`),
       signal: o.untilStdinEnds ? untilStdinEnds() : listenForStop().draining,
     });
   },
@@ -61,7 +61,7 @@ async function addressOf(host: string): Promise<string> {
 
 function untilStdinEnds(): AbortSignal {
   const ended = new AbortController();
-  process.on('SIGTERM', () => say('swefarm redis: SIGTERM ignored until standard input ends'));
+  process.on('SIGTERM', () => printStatus('swefarm redis: SIGTERM ignored until standard input ends'));
   process.stdin.once('end', () => ended.abort());
   process.stdin.once('error', () => ended.abort());
   process.stdin.resume();

@@ -32,7 +32,7 @@ import { EXIT, type ExitCode } from './exit.ts';
 import { lazyFarm } from './farm.ts';
 import { FARM, producerConfig, ROWS, rowOptions } from './options.ts';
 import { listenForStop } from './stop.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 const GRADERS = [
   'auto',
@@ -91,8 +91,8 @@ async function runRegrade(source: string, o: RegradeValues): Promise<ExitCode> {
   await (tree ? regradeTree(work) : regradeOutput(work, path));
   const { seen, graded, changed, problems } = tally;
   const lost = problems > 0 ? `, ${problems} could not be` : '';
-  say(`${seen} read, ${graded} graded again, ${changed} changed${lost}`);
-  say(`results: ${path}`);
+  printStatus(`${seen} read, ${graded} graded again, ${changed} changed${lost}`);
+  printStatus(`results: ${path}`);
   if (signal.aborted) return EXIT.interrupted;
   return problems > 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }
@@ -121,7 +121,7 @@ async function regradeOutput(work: Work, path: string): Promise<void> {
     const change = fresh && describeChange(name, verdictOf(line), verdictOf(fresh));
     if (!change) continue;
     tally.changed += 1;
-    say(change);
+    printStatus(change);
   }
 }
 
@@ -162,7 +162,7 @@ async function trying<T>({ tally }: Work, name: string, action: () => Promise<T>
   } catch (error) {
     if (!(error instanceof SwefarmError) || error.retryable) throw error;
     tally.problems += 1;
-    say(`${name}: not graded again: ${terminalSafe(errorMessage(error))}`);
+    printStatus(`${name}: not graded again: ${terminalSafe(errorMessage(error))}`);
     return null;
   }
 }
@@ -197,7 +197,7 @@ async function regradeTree(work: Work): Promise<void> {
     const change = describeChange(name, before, { ...before, resolved: now });
     if (!change) continue;
     tally.changed += 1;
-    say(change);
+    printStatus(change);
   }
 }
 

@@ -4,7 +4,7 @@ import { type Farm, UsageError } from '@swefarm/shared';
 import { command, flag } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
 import { FARM, producerConfig } from './options.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export const remove = command({
   arguments: { '<runs...>': 'run ids' },
@@ -17,7 +17,7 @@ export const remove = command({
     await using farm = await openFarmPatiently(producerConfig(o));
     for (const id of runs) await checkRemovable(farm, id, o.unfinished);
     for (const id of runs) await farm.runs.remove(id);
-    say(`removed ${runs.join(', ')}`);
+    printStatus(`removed ${runs.join(', ')}`);
   },
 });
 

@@ -35,7 +35,7 @@ import { priceFileOf } from './collection.ts';
 import { choice, command, defaulted, flag, parsed, text, texts, whole } from './declare.ts';
 import { FARM, type FarmValues, producerConfig } from './options.ts';
 import { scoresOf } from './select.ts';
-import { print, say } from './terminal.ts';
+import { print, printStatus } from './terminal.ts';
 
 export const report = command({
   arguments: {
@@ -115,14 +115,14 @@ async function reportOf(
     const counted = existsSync(name) ? await countOutput(name, prices) : await fromFarm(name, o, prices);
     if (counted.untilResolved) {
       untilResolved = true;
-      say(
+      printStatus(
         `swefarm: ${name}: --until-resolved ends an instance at a success, so the accuracy estimates nothing; pass@k, best@k and intervals are left out`,
       );
     }
     for (const [id, fact] of counted.rollouts) rollouts.set(id, fact);
     if (counted.record) records.set(counted.record.run_id, counted.record);
     else known = false;
-    for (const entry of counted.unreadable) say(`swefarm: not counted: ${describeUnreadable(entry)}`);
+    for (const entry of counted.unreadable) printStatus(`swefarm: not counted: ${describeUnreadable(entry)}`);
   }
   const replacements = new Replacements();
   for (const fact of rollouts.values()) replacements.note(fact);

@@ -10,7 +10,7 @@ import { DATASET, FARM, RUN, WORKER_COMMAND, WORKER_RUNTIME } from './options.ts
 import { OUTPUT } from './outputs.ts';
 import { prepareRun } from './prepare.ts';
 import { listenForStop, type Stop } from './stop.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 import { localWorkers, type WorkerValues } from './workers.ts';
 
 export const rollout = command({
@@ -33,7 +33,9 @@ export const rollout = command({
     'swefarm rollout --dataset rows.jsonl --policy-url http://localhost:8000/v1 --model MODEL --output results.jsonl',
   async run(o) {
     const stop = listenForStop(() =>
-      say('\nswefarm: draining: running rollouts may end, no new ones start; Ctrl-C again stops at once'),
+      printStatus(
+        '\nswefarm: draining: running rollouts may end, no new ones start; Ctrl-C again stops at once',
+      ),
     );
     if (o.set !== undefined && o.output === '-')
       throw new UsageError('--set writes a file for each set: add --output FILE.jsonl');
@@ -54,17 +56,17 @@ async function runRollout(given: RolloutValues, stop: Stop): Promise<ExitCode> {
   const { draining: signal } = stop;
   const run = await readDatasetRun(given, given.resume);
   const { o, config, stored } = run;
-  if (stored) say(`swefarm: resuming run ${stored.record.run_id}`);
+  if (stored) printStatus(`swefarm: resuming run ${stored.record.run_id}`);
   const read = await prepareRun(o, config, stored?.record ?? null, signal);
   await using stack = new AsyncDisposableStack();
   const home = await openHome(config, read.record, stored, stack, signal);
-  if (home.stateDir === null) for (const warning of home.farm.warnings) say(`swefarm: ${warning}`);
+  if (home.stateDir === null) for (const warning of home.farm.warnings) printStatus(`swefarm: ${warning}`);
   const prepared = await checkOnFarm(run, read, home.farm, { isNew: stored === null, signal });
   return await runDataset(run, prepared, home, {
     path: o.output,
     stop,
     workers: localWorkers(o, home),
-    places: (output) => describeHome(home, o.output, o.copyArtifacts, output),
+    outputLines: (output) => describeHome(home, o.output, o.copyArtifacts, output),
     resumeHint:
       o.output === '-'
         ? 'this run cannot be resumed: that needs an --output file'

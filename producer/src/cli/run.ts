@@ -3,7 +3,7 @@ import { catchEscaped, errorMessage, escapedExit, SwefarmError, UsageError } fro
 import { type Command, CommanderError } from 'commander';
 import type { CommandEntry } from './commands.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export async function runCommand(program: Command, { name, summary, load }: CommandEntry): Promise<never> {
   const declared = await load();
@@ -22,11 +22,13 @@ export async function runCommand(program: Command, { name, summary, load }: Comm
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
   if (error instanceof SwefarmError) {
-    say(`swefarm: ${errorMessage(error)}`);
+    printStatus(`swefarm: ${errorMessage(error)}`);
     return error.code === 'aborted' ? EXIT.interrupted : errorExitCode(error);
   }
   if (error instanceof Error && error.name === 'AbortError') return EXIT.interrupted;
-  say(`swefarm: unexpected error, please report it: ${error instanceof Error ? error.stack : String(error)}`);
+  printStatus(
+    `swefarm: unexpected error, please report it: ${error instanceof Error ? error.stack : String(error)}`,
+  );
   return EXIT.unusable;
 }
 

@@ -4,7 +4,7 @@ import type { Output } from '@swefarm/trajectories';
 import { type GroupSummary, renderReward, summarise, withVerdict } from '@swefarm/trajectories';
 import { renderSummary } from '../view/summary.ts';
 import { EXIT, type ExitCode, exitCode } from './exit.ts';
-import { say, styled, widthOf } from './terminal.ts';
+import { printStatus, styled, widthOf } from './terminal.ts';
 
 export type RunEnd = {
   record: Pick<RunRecord, 'run_id' | 'group_size' | 'oversample'>;
@@ -14,7 +14,7 @@ export type RunEnd = {
   unreadable: readonly UnreadableResult[];
   minGroup: number | undefined;
   /** Lines with the paths of results and trajectories. */
-  places: readonly string[];
+  outputLines: readonly string[];
   /** Of a collection that queues as needed: rollouts queued, and the exhausted budget. */
   queued?: { rollouts: number; stopped: string | null } | undefined;
   /** How to continue when the run is not complete. */
@@ -23,11 +23,12 @@ export type RunEnd = {
 
 export function reportRunEnd(end: RunEnd): ExitCode {
   const summary = summarise(end.instanceIds, end.output.lines.values());
-  say(renderSummary(summary, widthOf(process.stderr)));
-  for (const line of [verdict(summary.all, end), ...end.places]) say(line);
-  if (!end.complete) say(end.resumeHint);
+  printStatus(renderSummary(summary, widthOf(process.stderr)));
+  for (const line of [verdict(summary.all, end), ...end.outputLines]) printStatus(line);
+  if (!end.complete) printStatus(end.resumeHint);
   if (end.complete && end.queued) {
-    if (end.queued.stopped) say(`stopped: ${end.queued.stopped}; with a larger budget, ${end.resumeHint}`);
+    if (end.queued.stopped)
+      printStatus(`stopped: ${end.queued.stopped}; with a larger budget, ${end.resumeHint}`);
     const whole = end.queued.stopped === null && summary.all.judged >= end.queued.rollouts;
     return whole ? EXIT.allJudged : EXIT.someNotJudged;
   }

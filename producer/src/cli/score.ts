@@ -20,7 +20,7 @@ import { EXIT, type ExitCode } from './exit.ts';
 import { lazyFarm } from './farm.ts';
 import { apiKeyOf, FARM, type FarmValues, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export const score = command({
   arguments: { '<output>': 'an output file; its trajectories are read from the addresses in its lines' },
@@ -37,7 +37,7 @@ export const score = command({
     ),
     '--model <name>': defaulted(text('the model, as the verifier serves it'), ''),
     '--prompt <file>': text('the question, with {trajectory} and {patch} (default: a plain one)'),
-    '--api-key-env <variable>': text('environment variable that holds the key of the verifier'),
+    '--api-key-env <variable>': text('environment variable with the key of the verifier'),
     '--concurrency <n>': defaulted(whole('questions at once'), 8),
     '--timeout <seconds>': defaulted(whole('longest wait for an answer'), 600),
     '--output <file>': text('file for the scores (default: OUTPUT.scores.jsonl beside it)'),
@@ -62,7 +62,7 @@ export const score = command({
 type ScoreValues = FarmValues & { output: string | undefined; concurrency: number };
 
 async function scoreOutput(path: string, verifier: Verifier, o: ScoreValues): Promise<ExitCode> {
-  const stop = listenForStop(() => say('\nswefarm: stopping; the same command continues'));
+  const stop = listenForStop(() => printStatus('\nswefarm: stopping; the same command continues'));
   await using late = lazyFarm(() => producerConfig(o));
   const scores = o.output ?? scoresPath(path);
   await using file = await openScores(scores, verifier.name);
@@ -92,11 +92,11 @@ async function scoreOutput(path: string, verifier: Verifier, o: ScoreValues): Pr
     }
   }
   await Promise.all(running);
-  say(
+  printStatus(
     `${counts.scored} rollouts scored by ${verifier.name}, ${counts.known} had a score, ${counts.empty} without a verdict are left out: ${scores}`,
   );
   for (const [reason, times] of Object.entries(countNames(failures)))
-    say(`${times} without a score: ${reason}`);
+    printStatus(`${times} without a score: ${reason}`);
   if (stop.draining.aborted) return EXIT.interrupted;
   if (failures.length === 0) return EXIT.allJudged;
   return counts.scored + counts.known > 0 ? EXIT.someNotJudged : EXIT.unusable;

@@ -12,7 +12,7 @@ import {
 } from '@swefarm/trajectories';
 import { command, required, text, texts } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export const select = command({
   arguments: { '<outputs...>': 'output files; several are shards' },
@@ -67,7 +67,7 @@ async function selectBest(
     }
   }
   await replaceFile(resolve(target), lines);
-  say(
+  printStatus(
     `${lines.length} of ${instances.size} instances have a best rollout; ${missing} judged rollouts have no score: ${resolve(target)}`,
   );
   return missing === 0 && lines.length === instances.size ? EXIT.allJudged : EXIT.someNotJudged;

@@ -20,7 +20,7 @@ import { command, group, text, type Values } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { apiKeyOf, datasetOf, FARM, producerConfig, rowOptions, SERVE } from './options.ts';
 import { listenForStop, type Stop } from './stop.ts';
-import { print, say } from './terminal.ts';
+import { print, printStatus } from './terminal.ts';
 
 export const serve = command({
   options: {
@@ -79,8 +79,8 @@ async function serveUntil(stop: Stop, o: Values<typeof SERVE>, config: ProducerC
     throw addressError(error, config);
   });
   await print(JSON.stringify({ url: gateway.url, host: gateway.host, port: gateway.port }));
-  say(`the page of runs is ${gateway.url}/ui/`);
-  if (tokenFile !== null) say(`no token was given: a new one for this start is in ${tokenFile}`);
+  printStatus(`the page of runs is ${gateway.url}/ui/`);
+  if (tokenFile !== null) printStatus(`no token was given: a new one for this start is in ${tokenFile}`);
   await whenAborted(stop.draining);
   return EXIT.allJudged;
 }

@@ -5,7 +5,7 @@ import type { Collected } from '@swefarm/trajectories';
 import type { Progress } from '../view/progress.ts';
 import { type Follow, follow, type OpenRun } from './follow.ts';
 import type { Stop } from './stop.ts';
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 import type { LocalWorkers } from './workers.ts';
 
 export type Session = OpenRun & {
@@ -28,7 +28,7 @@ export async function warnOfWorkers(
   workers: Pick<LocalWorkers, 'abilities'>,
 ): Promise<void> {
   for (const warning of await workerWarnings(instances, record, farm, workers.abilities))
-    say(`swefarm: ${warning}`);
+    printStatus(`swefarm: ${warning}`);
 }
 
 /** Starts workers, queues the missing rollouts and collects all results, or until a signal. Throws when no worker can run. */
@@ -40,7 +40,7 @@ export async function runSession(session: Session, work: Work): Promise<Collecte
   const done = new Set(rolloutIds(record, instances).filter((id) => !open.has(id)));
   let progress: Progress | null = null;
   const onNote = (note: string): void =>
-    progress ? progress.say(`swefarm: ${note}`) : say(`swefarm: ${note}`);
+    progress ? progress.printLine(`swefarm: ${note}`) : printStatus(`swefarm: ${note}`);
   // Workers load their code while the rollouts are queued.
   const workers = await work.workers.start({ onNote, results: () => output.lines.size });
   stop.onForced(() => {

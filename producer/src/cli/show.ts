@@ -19,7 +19,7 @@ import { EXIT, type ExitCode } from './exit.ts';
 import { lazyFarm } from './farm.ts';
 import { FARM, type FarmValues, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
-import { print, say, styled, widthOf } from './terminal.ts';
+import { print, printStatus, styled, widthOf } from './terminal.ts';
 
 type Found = {
   facts: Result | OutputLine;
@@ -54,10 +54,10 @@ async function showWeb(path: string, dataset: string | null, o: FarmValues): Pro
   const stop = listenForStop();
   await using late = lazyFarm(() => producerConfig(o));
   const source = await readFileSource(path, { dataset, farm: late.farm });
-  await ensurePage(() => say('building the page, once; this takes some seconds'));
+  await ensurePage(() => printStatus('building the page, once; this takes some seconds'));
   await using page = await servePage(source, createLog({ log_level: 'warn', log_format: 'auto' }));
   await print(page.url);
-  say('open this address; it is for you alone, and ends with Ctrl-C');
+  printStatus('open this address; it is for you alone, and ends with Ctrl-C');
   await whenAborted(stop.draining);
   return EXIT.allJudged;
 }

@@ -1,5 +1,5 @@
 /** Ctrl-C and SIGTERM: the first signal drains, the second one stops at once. */
-import { say } from './terminal.ts';
+import { printStatus } from './terminal.ts';
 
 export type Stop = {
   /** Aborted by the first signal. */
@@ -33,5 +33,7 @@ export function listenForStop(onDrain: () => void = () => undefined): Stop {
 /** {@link listenForStop} for a command whose rollouts are evaluations. */
 export const listenForEvaluations = (): Stop =>
   listenForStop(() =>
-    say('\nswefarm: draining: running evaluations may end, no new ones start; Ctrl-C again stops at once'),
+    printStatus(
+      '\nswefarm: draining: running evaluations may end, no new ones start; Ctrl-C again stops at once',
+    ),
   );

@@ -12,7 +12,7 @@ import { OPTIONAL_OUTPUT, requireSameRun } from './outputs.ts';
 import { type PreparedRun, prepareRun } from './prepare.ts';
 import { warnOfWorkers } from './session.ts';
 import { listenForStop, type Stop } from './stop.ts';
-import { print, say } from './terminal.ts';
+import { print, printStatus } from './terminal.ts';
 import { NO_WORKERS } from './workers.ts';
 
 export const submit = command({
@@ -80,7 +80,7 @@ async function runSubmit(given: SubmitValues, stop: Stop): Promise<ExitCode> {
   // Files are checked before Redis, so that a wrong path is reported even without a Redis.
   const first = runId === undefined ? await prepareRun(o, config, null, signal) : null;
   await using farm = await openFarmPatiently(config, signal, { entrusts: true });
-  for (const warning of farm.warnings) say(`swefarm: ${warning}`);
+  for (const warning of farm.warnings) printStatus(`swefarm: ${warning}`);
   const read = first ?? (await prepareRun(o, config, await recordOf(farm, runId), signal));
   const prepared = await checkOnFarm(run, read, farm, { isNew: first !== null, signal });
   if (o.output === undefined) return await submitOnly(farm, o, prepared, signal);
@@ -93,7 +93,7 @@ async function runSubmit(given: SubmitValues, stop: Stop): Promise<ExitCode> {
       path: o.output,
       stop,
       workers: NO_WORKERS,
-      places: () => [`results: ${o.output}`],
+      outputLines: () => [`results: ${o.output}`],
       resumeHint: 'continue with: the same command and --resume',
     },
   );
@@ -130,7 +130,7 @@ async function printSubmitted(
     );
     return;
   }
-  say(`${queued} of ${rollouts.length} rollouts queued at ${address}`);
-  say(`collect them with: swefarm collect ${run_id} --output ${run_id}.jsonl${named}`);
+  printStatus(`${queued} of ${rollouts.length} rollouts queued at ${address}`);
+  printStatus(`collect them with: swefarm collect ${run_id} --output ${run_id}.jsonl${named}`);
   await print(run_id);
 }

@@ -18,7 +18,7 @@ export function writeTo(stream: NodeJS.WriteStream, text: string): Promise<void>
 }
 
 export const print = (text: string): Promise<void> => writeTo(process.stdout, `${text}\n`);
-export const say = (text: string): void => void process.stderr.write(`${text}\n`);
+export const printStatus = (text: string): void => void process.stderr.write(`${text}\n`);
 
 /** Characters that a shell does not interpret. */
 const PLAIN = /^[\w@%+=:,./-][\w@%+=:,./#-]*$/;

@@ -1,10 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { costOf, PolicyConfig, type Price, rolloutId } from '@swefarm/shared';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { lineSummaryOf, priceFor, priceOf, readPrices } from '@swefarm/trajectories';
 import { aLine } from '@swefarm/trajectories/test/result.ts';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Feeder, type FeedRules, longestFirst, rolloutsAgain } from './feeder.ts';
 import { parseSets, taggedPath } from './sets.ts';
 
@@ -108,8 +108,7 @@ test('a set is a tag and settings of a run', () => {
 });
 
 test('prices are dollars for a million tokens; an unknown model is an error', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-prices-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder('prices');
   const path = join(folder, 'prices.yaml');
   await writeFile(path, 'm: {prompt: 2, completion: 10}\n');
   const prices = readPrices(path);

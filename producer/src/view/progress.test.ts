@@ -35,7 +35,7 @@ test('without a terminal there are plain lines and no escapes', () => {
   const written: string[] = [];
   const progress = startProgress(2, [aLine()], { write: (text) => written.push(text) });
   progress.add(aLine({ rollout_id: 'r1.a__b-1.1', resolved: false }));
-  progress.say('a note');
+  progress.printLine('a note');
   progress.stop();
   expect(written[0]).toBe('a note\n');
   expect(written[1]).toMatch(/^swefarm: 2\/2 done, 1\/2 resolved, 12\.0 turns/);
@@ -47,7 +47,7 @@ test('a terminal has one line that is redrawn, notes stay above it, and the curs
   const sink = { isTTY: true, columns: 80, write: (text: string) => written.push(text) };
   const progress = startProgress(2, [aLine()], sink);
   progress.add(aLine({ rollout_id: 'r1.a__b-1.1', resolved: false }));
-  progress.say('a note');
+  progress.printLine('a note');
   progress.stop();
   expect(written).toEqual([
     '\u001b[?25l',

@@ -10,7 +10,7 @@ export type Progress = {
   /** Sets the number of running rollouts, and a note such as why workers are paused. */
   note(running: number | null, note: string | null): void;
   /** Prints a permanent line above the bar. */
-  say(text: string): void;
+  printLine(text: string): void;
   stop(): void;
 };
 
@@ -64,12 +64,12 @@ export function startProgress(
       counts.running = running;
       counts.note = note;
     },
-    say: shown.say,
+    printLine: shown.printLine,
     stop: shown.stop,
   };
 }
 
-type Shown = Pick<Progress, 'say' | 'stop'>;
+type Shown = Pick<Progress, 'printLine' | 'stop'>;
 
 /** Redraws one line on a terminal and hides the cursor meanwhile. */
 function bar(sink: Sink, now: () => ProgressCounts): Shown {
@@ -82,7 +82,7 @@ function bar(sink: Sink, now: () => ProgressCounts): Shown {
   const timer = setInterval(draw, REDRAW_MS);
   timer.unref();
   return {
-    say(text) {
+    printLine(text) {
       sink.write(`${CLEAR_LINE}${text}\n`);
       draw();
     },
@@ -106,7 +106,7 @@ function plainLines(sink: Sink, now: () => ProgressCounts): Shown {
   const timer = setInterval(print, PLAIN_EVERY_MS);
   timer.unref();
   return {
-    say: (text) => void sink.write(`${text}\n`),
+    printLine: (text) => void sink.write(`${text}\n`),
     stop() {
       clearInterval(timer);
       print();

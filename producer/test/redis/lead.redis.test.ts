@@ -1,19 +1,18 @@
 /** `swefarm redis`: one leader, nothing lost from one to the next, and followers that come along. */
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Farm, loadConfig, openFarm, Secret } from '@swefarm/shared';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, expect, test } from 'vitest';
 import { type LeadOptions, lead } from '../../src/redis/lead.ts';
 import { takeLead } from '../../src/redis/lock.ts';
 
 let folder = '';
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-lead-'));
+  folder = temporaryFolder('lead');
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
 
 type Leader = {
   ready: Promise<{ epoch: number; port: number; restored: boolean }>;

@@ -1,9 +1,9 @@
-import { appendFile, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Dataset } from '@swefarm/datasets';
 import { brokenBecause, type Report, type Result } from '@swefarm/shared';
-import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { expect, test } from 'vitest';
 import { type EvaluationRound, healthFinding, withEgress } from './finding.ts';
 import { appendFindings, type HealthFinding, readRegistry } from './registry.ts';
 import { addKnownHealth } from './withhealth.ts';
@@ -86,8 +86,7 @@ test('without a verdict there is no finding', () => {
 });
 
 async function file(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-health-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder('health');
   return join(folder, 'deep', 'health.jsonl');
 }
 

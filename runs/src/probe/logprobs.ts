@@ -79,7 +79,7 @@ function sharpened(raw: number, best: number, known: readonly number[]): [least:
 const PROMPTS = [
   'Name one thing that one finds in a kitchen.',
   'Write the first sentence of a story.',
-  'Say any number.',
+  'Answer with any number.',
 ];
 
 export type LogProbs = { verdict: LogProbKind; detail: string };

@@ -49,7 +49,7 @@ export async function firstModel(url: string, options: ProbeOptions): Promise<st
 async function completionFindings(url: string, model: string, options: ProbeOptions): Promise<Finding[]> {
   const body = {
     model,
-    messages: [{ role: 'user', content: 'Say yes.' }],
+    messages: [{ role: 'user', content: 'Answer yes.' }],
     ...options.sampling,
     max_tokens: 4,
     logprobs: true,

@@ -19,7 +19,7 @@ export async function probeReachable(url: string, { model, apiKey, signal }: Rea
   if (ids.includes(model)) return ok('endpoint', `serves ${model}`);
   if ('problem' in listed && (listed.slow || listed.unreachable))
     return (listed.slow ? warn : fail)('endpoint', listed.problem, listed.remedy);
-  const body = { model, messages: [{ role: 'user', content: 'Say yes.' }], max_tokens: 4 };
+  const body = { model, messages: [{ role: 'user', content: 'Answer yes.' }], max_tokens: 4 };
   const tried = await askChat(url, target, body, TIMEOUT_MS);
   if ('answer' in tried) return ok('endpoint', `answers as ${model}`);
   const { problem, remedy, status, slow } = tried;

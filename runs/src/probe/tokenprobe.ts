@@ -74,7 +74,7 @@ export async function probeTokens(url: string, options: TokenProbeOptions): Prom
   if (options.action !== 'fenced')
     talks.push([
       'tools',
-      'List the files of this folder with the tool bash, then say what there is.',
+      'List the files of this folder with the tool bash, then describe what there is.',
       [TOOL],
     ]);
   const findings: TokenFinding[] = [];

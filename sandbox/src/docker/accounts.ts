@@ -25,7 +25,7 @@ const INSIDE_ONLY = /^\/(?:dev|proc|sys)(?:\/|$)/;
 export async function requireReadable(container: Docker.Container, answerMs?: number): Promise<void> {
   await Promise.all(
     READ.map(async (path) => {
-      const why = await trapAt(container, path, answerMs);
+      const why = await problemAt(container, path, answerMs);
       if (why !== null)
         throw new RolloutFailure('sandbox_lost', `an engine cannot read ${path}: it is ${why}`);
     }),
@@ -53,24 +53,24 @@ export async function lateFailure(
   return engineFailure(late, 'engine_unreachable', doing);
 }
 
-async function trapAt(
+async function problemAt(
   container: Docker.Container,
   path: string,
   answerMs: number | undefined,
 ): Promise<string | null> {
   try {
     const found = await pathStat(container, path, answerMs);
-    if (found.target === null) return trapIn(found);
+    if (found.target === null) return problemIn(found);
     // Engines report where all links end.
     const end = posix.resolve(posix.dirname(path), found.target);
-    return INSIDE_ONLY.test(end) ? `a link to ${end}` : trapIn(await pathStat(container, end, answerMs));
+    return INSIDE_ONLY.test(end) ? `a link to ${end}` : problemIn(await pathStat(container, end, answerMs));
   } catch (error) {
     if (statusCode(error) !== null) return null;
     throw error;
   }
 }
 
-function trapIn({ kind, bytes }: Awaited<ReturnType<typeof pathStat>>): string | null {
+function problemIn({ kind, bytes }: Awaited<ReturnType<typeof pathStat>>): string | null {
   if (kind === 'other') return 'no file';
   return kind === 'file' && bytes > MOST_BYTES ? `${bytes} bytes long` : null;
 }

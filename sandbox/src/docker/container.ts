@@ -118,7 +118,7 @@ export class DockerContainer implements Container {
     return runExec(this.#container, argv, options, async (mark) => {
       await killCommand(
         (line, killOptions) => runExec(this.#container, line, killOptions, ignoreKill),
-        { mark, keep: [], privatePids: true },
+        { mark, spare: [], privatePids: true },
         () => this.killProcesses(),
       );
     });

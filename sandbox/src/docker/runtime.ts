@@ -262,12 +262,12 @@ function weaknesses(limits: EngineLimits): string[] {
   return [
     ...(none.length > 0
       ? [
-          `the engine cannot limit ${none.join(', ')} of a sandbox: enable its cgroup controllers on this node; until then only the limits hold under which the engine itself runs`,
+          `the engine cannot limit ${none.join(', ')} of a sandbox: enable its cgroup controllers on this node; until then only the limits of the engine itself apply`,
         ]
       : []),
     ...(watched.length > 0
       ? [
-          `the engine takes limits of ${watched.join(' and ')} and does not hold them (no root, control groups of version 1): the worker measures them once a second`,
+          `the engine takes limits of ${watched.join(' and ')} and does not enforce them (no root, control groups of version 1): the worker measures them once a second`,
         ]
       : []),
   ];

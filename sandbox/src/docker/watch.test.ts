@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
-import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, it, onTestFinished } from 'vitest';
 import { startWatchdog } from '../namespaces/watchdog.ts';
 import type { DockerContainer } from './container.ts';
@@ -27,8 +27,7 @@ it('does not watch an engine in another process namespace, whose pids denote oth
 });
 
 it('reports watched limits only where the processes of the engine are visible', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-watch-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('watch');
   const engine = join(folder, 'podman');
   await copyFile('/bin/sleep', engine);
   const process = spawn(engine, ['60']);

@@ -27,7 +27,7 @@ export function inspectEngineImages(
         throw engineFailure(error, 'engine_unreachable', `looking for ${image}`);
       }
     },
-    async prune(keep) {
+    async prune(needed) {
       const all = [...(await pulled.list())].map(([image, { used_at, bytes }]) => ({
         image,
         bytes,
@@ -38,7 +38,7 @@ export function inspectEngineImages(
       const lines: ImageLine[] = [];
       for (const one of all) {
         const { image, bytes } = one;
-        if (keep.has(image)) continue;
+        if (needed.has(image)) continue;
         const status = removable.has(one) ? await removeImage(docker, image) : 'kept';
         if (status !== 'kept') await pulled.drop([image]);
         lines.push({ image, status, bytes });

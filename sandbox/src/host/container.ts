@@ -58,7 +58,7 @@ export class HostContainer implements Container {
     return this.#exec(argv, options, async (mark) => {
       await killCommand(
         (line, killOptions) => this.#exec(line, killOptions, async () => undefined),
-        { mark, keep: [], privatePids: false },
+        { mark, spare: [], privatePids: false },
         () => this.killProcesses(),
       );
     });

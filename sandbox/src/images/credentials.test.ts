@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { expect, it } from 'vitest';
 import { checkRegistryAuth, credentialsFor } from './credentials.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'swefarm-credentials-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder('credentials');
 
 const auth = (user: string) => ({ auth: Buffer.from(`${user}:se:cret`).toString('base64') });
 function file(name: string, auths: object): string {

@@ -1,7 +1,7 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, expect, it } from 'vitest';
 import { EMPTY_CONFIG } from './config.ts';
 import { evictUnpacked, longestUnused } from './evict.ts';
 import { type ImageStore, openImageStore } from './store.ts';
@@ -9,10 +9,9 @@ import { type ImageStore, openImageStore } from './store.ts';
 let folder: string;
 let store: ImageStore;
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'swefarm-evict-'));
+  folder = temporaryFolder('evict');
   store = await openImageStore(folder);
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const digestOf = (letter: string): string => `sha256:${letter.repeat(64)}`;
 async function unpacked(letter: string, name: string | null, bytes = 1): Promise<void> {
@@ -27,7 +26,7 @@ async function unpacked(letter: string, name: string | null, bytes = 1): Promise
   );
   if (name !== null) await store.name(name, digest);
 }
-const left = async (): Promise<string[]> => (await store.kept()).map(({ digest }) => digest.charAt(7)).sort();
+const left = async (): Promise<string[]> => (await store.list()).map(({ digest }) => digest.charAt(7)).sort();
 const HOUR_MS = 3_600_000;
 
 it('evicts nothing below the watermark, and no recently used image', async () => {
@@ -54,7 +53,7 @@ it('evicts the longest unused images, and none that is pinned, in use or without
   const seen: ImageStore = {
     ...store,
     touch: async (digest) => void touched.push(digest),
-    kept: async () => (await store.kept()).map((image) => ({ ...image, usedAt: usedAt(image.digest) })),
+    list: async () => (await store.list()).map((image) => ({ ...image, usedAt: usedAt(image.digest) })),
   };
   const shares = [0.9, 0.9, 0.7];
   const usedShare = async (): Promise<number> => shares.shift() ?? 0;

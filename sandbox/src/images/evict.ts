@@ -60,7 +60,7 @@ export async function evictUnpacked(
     await store.drop(digest);
     return true;
   };
-  return await evictImages(() => store.kept(), remove, {
+  return await evictImages(() => store.list(), remove, {
     usedShare: () => usedShareOf(store.root),
     ...limits,
   });

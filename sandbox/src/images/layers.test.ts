@@ -1,17 +1,16 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, expect, it } from 'vitest';
 import { layerOf } from '../../test/images/layer.ts';
 import { type LayeredImage, readDockerArchive, readOciLayout } from './layers.ts';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'swefarm-layers-'));
+  folder = temporaryFolder('layers');
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 const CONFIG = Buffer.from(

@@ -87,7 +87,7 @@ export async function readDockerArchive(path: string, spool: string): Promise<La
   if (!existsSync(pathOf('manifest.json')))
     throw new Error(`${path} has no manifest.json: it is no docker-archive`);
   const manifest = Manifest.parse(JSON.parse(readFileSync(pathOf('manifest.json'), 'utf8')))[0];
-  if (!manifest) throw new Error(`${path} holds no image`);
+  if (!manifest) throw new Error(`${path} contains no image`);
   const config = readFileSync(find(manifest.Config));
   return {
     digest: sha256(config),

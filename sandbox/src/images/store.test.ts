@@ -1,29 +1,19 @@
 import { spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import tar from 'tar-stream';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { EMPTY_CONFIG } from './config.ts';
 import { openImageStore, type Unpack } from './store.ts';
 import { TreeWriter } from './tree.ts';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'swefarm-store-'));
+  folder = temporaryFolder('store');
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const isRoot = process.getuid?.() === 0;
 const NEVER = new AbortController().signal;
@@ -141,7 +131,7 @@ it('a truncated record is no image; partial images of other namespaces stay', as
   writeFileSync(join(tree, '../image.json'), Buffer.alloc(200));
   const [name = ''] = readdirSync(join(store.root, 'names'));
   writeFileSync(join(store.root, 'names', name), Buffer.alloc(50));
-  expect([await store.digestOf('a/b:latest'), await store.usage(), await store.kept()]).toEqual([
+  expect([await store.digestOf('a/b:latest'), await store.usage(), await store.list()]).toEqual([
     null,
     { count: 0, bytes: 0 },
     [],

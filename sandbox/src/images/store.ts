@@ -29,7 +29,7 @@ const ImageRecord = z.object({
 });
 const NameRecord = z.object({ name: z.string(), digest: z.string() });
 export type ImageRecord = z.infer<typeof ImageRecord>;
-export type KeptImage = { digest: string; names: string[]; bytes: number; usedAt: number };
+export type ImageUse = { digest: string; names: string[]; bytes: number; usedAt: number };
 export type StoredImage = { digest: string; tree: string; config: ImageConfig };
 
 /** The files are in the folder `tree` of the partial image. */
@@ -49,7 +49,7 @@ export type ImageStore = {
   ensure(key: string, unpack: Unpack, signal: AbortSignal): Promise<StoredImage>;
   usage(): Promise<{ count: number; bytes: number }>;
   /** The removable images, without trees that take no space (the host's own). */
-  kept(): Promise<KeptImage[]>;
+  list(): Promise<ImageUse[]>;
   touch(digest: string): Promise<void>;
   drop(digest: string): Promise<void>;
 };
@@ -105,7 +105,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
       const records = await recordsOf(root);
       return { count: records.length, bytes: records.reduce((sum, { size_bytes }) => sum + size_bytes, 0) };
     },
-    async kept() {
+    async list() {
       const [records, names] = await Promise.all([recordsOf(root), namesOf(root)]);
       const costly = records.filter(({ size_bytes }) => size_bytes > 0);
       return await Promise.all(

@@ -25,7 +25,7 @@ export function isOwnerGone(pid: string, started: string, touchedAt: number): bo
 }
 
 /** Touches a folder regularly, for processes that cannot see this process. */
-export function keepFresh(path: string): Disposable {
+export function touchRegularly(path: string): Disposable {
   const touch = (): void => {
     const now = new Date();
     // The folder may have been removed.

@@ -1,26 +1,17 @@
-import {
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { type LayerEntry, layerOf } from '../../test/images/layer.ts';
 import { TreeWriter } from './tree.ts';
 
 let folder: string;
 let root: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'swefarm-tree-'));
+  folder = temporaryFolder('tree');
   root = join(folder, 'tree');
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 async function unpack(...layers: LayerEntry[][]): Promise<void> {
   const writer = new TreeWriter(root, false);

@@ -1,12 +1,12 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeAll, expect, it } from 'vitest';
 import { resolveInside } from './treepath.ts';
 
 let root: string;
 beforeAll(() => {
-  root = mkdtempSync(join(tmpdir(), 'swefarm-inside-'));
+  root = temporaryFolder('inside');
   mkdirSync(join(root, 'usr/bin'), { recursive: true });
   writeFileSync(join(root, 'usr/bin/bash'), '');
   symlinkSync('usr/bin', join(root, 'bin'));
@@ -14,7 +14,6 @@ beforeAll(() => {
   symlinkSync('../../../../../../usr', join(root, 'upwards'));
   symlinkSync('circle', join(root, 'circle'));
 });
-afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 it.each([
   ['/usr/bin/bash', 'usr/bin/bash'],

@@ -1,18 +1,17 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RolloutFailure } from '@swefarm/shared';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, expect, it } from 'vitest';
 import { type MemoryGroup, readKills, readWasFull, requireOwnKills } from '../memorygroup.ts';
 import { PARENT as OWN, openCgroups } from './cgroups.ts';
 
 let root: string;
 let self: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'swefarm-cgroups-'));
+  root = temporaryFolder('cgroups');
   self = join(root, 'self');
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const LIMITS = { cpus: 1.5, memoryBytes: 1_000_000, pids: 50, diskBytes: null };
 const killed = (group: MemoryGroup) => ({

@@ -147,7 +147,7 @@ export class NamespaceContainer implements Container {
       ...argv,
     ];
     // Acquired before the wait for a pipe, because the sandbox may end during it.
-    const files = supervisor.hold();
+    const files = supervisor.retainFiles();
     try {
       const entered = await enterSandbox(starter, line, entry, supervisor, stdin);
       void entered.inside.then(() => files[Symbol.dispose]());

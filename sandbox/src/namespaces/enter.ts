@@ -52,10 +52,10 @@ export async function enterSandbox(
   const { report } = started;
   const reported = new Promise<void>((resolve) => {
     // bubblewrap's report is the second line; it may arrive in pieces.
-    report.on('data', () => started.said().includes('}') && resolve());
+    report.on('data', () => started.reportText().includes('}') && resolve());
   });
   const exit = started.ended.then(() => {
-    const code = /"exit-code": (\d+)/.exec(started.said())?.[1];
+    const code = /"exit-code": (\d+)/.exec(started.reportText())?.[1];
     return code === undefined ? null : Number(code);
   });
   const inside = Promise.race([reported, started.ended]);
@@ -74,7 +74,7 @@ export async function enterSandbox(
       started.cancel();
       // A bubblewrap that is killed before its report would leave behind the process that it has just started.
       await waitAtMost(inside, INSIDE_MS);
-      const namespace = /"mnt-namespace": (\d+)/.exec(started.said())?.[1];
+      const namespace = /"mnt-namespace": (\d+)/.exec(started.reportText())?.[1];
       const killAll = async (): Promise<boolean> =>
         namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, own));
       let all = await killAll();

@@ -1,8 +1,8 @@
-import { chown, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chown, mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ownStartMark } from '@swefarm/shared';
-import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { expect, test } from 'vitest';
 import type { Owner } from '../runtime.ts';
 import { readRecords, removeUnowned, writeRecord } from './records.ts';
 
@@ -12,8 +12,7 @@ const owner: Owner = { farm: 'farm', worker: 'worker', pid, pid_started, rollout
 const DEAD = `${2 ** 22 + 1}-1@${pid_started.split('@')[1]}`;
 
 async function scratch(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-records-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('records');
   return folder;
 }
 

@@ -6,7 +6,7 @@ import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { newId, ownFolder, ownStartMark } from '@swefarm/shared';
 import { diskFree } from '../disk.ts';
-import { keepFresh } from '../images/temporary.ts';
+import { touchRegularly } from '../images/temporary.ts';
 import type { Container, RuntimeLog } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
@@ -95,7 +95,7 @@ async function openSetupIn(
   const starter = await openStarter(hostShell(bash, inherited), join(folder, 'starter'), pipes);
   const watchdog = startWatchdog();
   const containers = new Map<string, Container>();
-  const fresh = keepFresh(folder);
+  const fresh = touchRegularly(folder);
   return {
     kind,
     scratchDir,

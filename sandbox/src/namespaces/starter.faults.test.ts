@@ -1,22 +1,20 @@
 /** Processes that are killed before their start, or that the machine cannot start. */
 import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openPipes, type Pipes } from './pipes.ts';
 import { hostShell, openStarter, type Starter } from './starter.ts';
 
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-starter-'));
+const folder = temporaryFolder('starter');
 let pipes: Pipes;
 beforeAll(async () => {
   pipes = await openPipes(join(folder, 'pipes'));
 });
 afterAll(async () => {
   await pipes[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 async function starterId(starter: Starter): Promise<number> {
@@ -54,11 +52,11 @@ test('at the process limit a start fails, and running processes continue', {
   );
   const first = await starter.start(['sleep', '600'], null, false);
   await first.running;
-  expect(first.said()).toMatch(/^\d+\n$/);
+  expect(first.reportText()).toMatch(/^\d+\n$/);
   const second = await starter.start(['true'], null, false);
   expect(await text(second.output)).toMatch(/no process/);
   await second.ended;
-  expect(existsSync(`/proc/${first.said().trim()}`)).toBe(true);
+  expect(existsSync(`/proc/${first.reportText().trim()}`)).toBe(true);
   first.kill();
   await first.ended;
   // The previous process may still be ending.

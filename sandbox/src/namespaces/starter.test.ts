@@ -1,16 +1,15 @@
 /** The starter's processes: their streams, signals and scores, and the effect of the starter's death. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { poll } from '@swefarm/shared';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { inheritedFiles } from './host.ts';
 import { openPipes, type Pipes } from './pipes.ts';
 import { hostShell, openStarter, type Starter } from './starter.ts';
 
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-starter-'));
+const folder = temporaryFolder('starter');
 let pipes: Pipes;
 let starter: Starter;
 
@@ -21,7 +20,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await starter[Symbol.asyncDispose]();
   await pipes[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 const printed = async (argv: readonly string[]): Promise<string> =>
@@ -90,7 +88,7 @@ test('a killed starter is opened again, and its unstarted processes count as end
   const waiting = await starter.start(['true'], null, false);
   process.kill(shell, 'SIGKILL');
   await waiting.ended;
-  expect(waiting.said()).toBe('');
+  expect(waiting.reportText()).toBe('');
   const again = async (): Promise<boolean> => (await printed(['echo', 'again'])) === 'again\n';
   expect(await poll(again, { pauseMs: 20, withinMs: 60_000 })).toBe(true);
 });

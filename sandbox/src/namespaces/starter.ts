@@ -34,10 +34,10 @@ export type StartedProcess = {
   output: Socket;
   /**
    * The read end of its descriptor 3, which closes when the process and all heirs of the descriptor have ended. Its text so far:
-   * {@link StartedProcess.said}.
+   * {@link StartedProcess.reportText}.
    */
   report: Socket;
-  said(): string;
+  reportText(): string;
   /** Resolves when the process runs, or was not started. */
   running: Promise<void>;
   /** Resolves when its report is closed. */
@@ -242,7 +242,7 @@ class Channel implements StartedProcess {
     if (this.#isKilled) this.kill();
   }
 
-  said(): string {
+  reportText(): string {
     return this.#reportText;
   }
 

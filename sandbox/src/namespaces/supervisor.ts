@@ -34,7 +34,7 @@ export type Supervisor = {
    * Keeps the namespace files open after the end of the sandbox. An entering process opens them by number, which could by then
    * denote another sandbox's file.
    */
-  hold(): Disposable;
+  retainFiles(): Disposable;
   /** Kills every process inside but process 1. Rejects when process 1 does not answer. */
   killAll(): Promise<void>;
   ended: Promise<void>;
@@ -109,10 +109,10 @@ async function startOwner(starter: Starter, argv: readonly string[]): Promise<Ow
   return {
     stdin: started.stdin as Writable,
     output: started.output,
-    reported: () => started.said(),
+    reported: () => started.reportText(),
     alive: () => alive,
     exitCode: () => {
-      const code = /"exit-code": (\d+)/.exec(started.said())?.[1];
+      const code = /"exit-code": (\d+)/.exec(started.reportText())?.[1];
       return code === undefined ? null : Number(code);
     },
     ended,
@@ -153,7 +153,7 @@ async function openSupervisor(
 ): Promise<Supervisor> {
   const { ended } = owner;
   const [files, namespace] = await Promise.all([namespaceFiles(init, root), readNamespace(init, 'pid')]);
-  const holdFiles = closeAfter(ended, () => {
+  const retain = closeAfter(ended, () => {
     for (const fd of files.values()) close(fd);
   });
   const file = (name: string): string => `/proc/${process.pid}/fd/${files.get(name)}`;
@@ -166,7 +166,7 @@ async function openSupervisor(
       .filter((name) => name !== 'pid')
       .map((name) => `--${OPTION[name]}=${file(name)}`),
     pidNamespaceFile: file('pid'),
-    hold: holdFiles,
+    retainFiles: retain,
     async killAll() {
       const answer = answers.next();
       owner.stdin.write('kill\n');

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { folderSize } from './diskuse.ts';
 import { readNamespace } from './processes.ts';
@@ -11,8 +11,7 @@ import { startWatchdog, type WatchedSandbox } from './watchdog.ts';
 const PATIENCE = { timeout: 100_000, interval: 50 };
 
 async function folder(files: number): Promise<string> {
-  const made = await mkdtemp(join(tmpdir(), 'swefarm-watchdog-'));
-  onTestFinished(() => rm(made, { recursive: true, force: true }));
+  const made = temporaryFolder('watchdog');
   await mkdir(join(made, 'upper'));
   for (let at = 0; at < files; at++) await writeFile(join(made, 'upper', `f${at}`), '');
   return made;

@@ -234,17 +234,17 @@ except OSError as error: pass`,
     name: 'a flood of output',
     async run({ container, shell }) {
       const before = process.memoryUsage.rss();
-      const kept = 20_000;
+      const stored = 20_000;
       const result = await shell.run('yes 0123456789', {
         timeoutMs: 1_500,
-        maxOutputBytes: kept,
+        maxOutputBytes: stored,
         signal: NEVER,
       });
-      const options = { timeoutMs: 1_500, maxOutputBytes: kept, signal: NEVER };
+      const options = { timeoutMs: 1_500, maxOutputBytes: stored, signal: NEVER };
       const plain = await container.exec(['yes', '0123456789'], options);
       const bytes = result.head.length + (result.tail?.length ?? 0) + plain.output.length;
       const grown = process.memoryUsage.rss() - before;
-      return bytes > 2 * kept || grown > 200 * MEGABYTE ? `${bytes} bytes kept, ${grown} of memory` : null;
+      return bytes > 2 * stored || grown > 200 * MEGABYTE ? `${bytes} bytes kept, ${grown} of memory` : null;
     },
   },
   {

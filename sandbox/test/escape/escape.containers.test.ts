@@ -1,8 +1,8 @@
 /** The escape suite on Docker and the rootfs runtime; in `npm run ci:full` on every runtime, with the slow attempts. */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { importTree, minimalImage, type PodmanEngine, startPodman } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, it } from 'vitest';
 import { apptainerRuntime } from '../../src/apptainer/runtime.ts';
 import { dockerRuntime } from '../../src/docker/runtime.ts';
@@ -10,13 +10,12 @@ import { rootfsRuntime } from '../../src/rootfs/runtime.ts';
 import { noApptainer, type Subject, WHOLE } from '../subject.ts';
 import { escapeSuite } from './suite.ts';
 
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-escapes-'));
+const folder = temporaryFolder('escapes');
 await chmod(folder, 0o755);
-const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
 let podman: PodmanEngine | null = null;
 afterAll(async () => {
   await podman?.[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 async function engineSubject(engine: 'docker' | 'podman', socketPath: string): Promise<Subject> {
@@ -35,10 +34,10 @@ const treeSubject = async (runtime: Subject['runtime']): Promise<Subject> => ({
 escapeSuite('docker', () =>
   engineSubject('docker', process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock'),
 );
-escapeSuite('rootfs', async () => treeSubject(await rootfsRuntime(places)));
+escapeSuite('rootfs', async () => treeSubject(await rootfsRuntime(folders)));
 if (WHOLE) {
   escapeSuite('rootfs without control groups', async () =>
-    treeSubject(await rootfsRuntime({ ...places, cgroups: false })),
+    treeSubject(await rootfsRuntime({ ...folders, cgroups: false })),
   );
   escapeSuite('podman', async () => {
     podman = await startPodman();
@@ -46,7 +45,7 @@ if (WHOLE) {
   });
   const missing = noApptainer();
   if (missing === null) {
-    escapeSuite('apptainer', async () => treeSubject(await apptainerRuntime({ ...places, templates: [] })));
+    escapeSuite('apptainer', async () => treeSubject(await apptainerRuntime({ ...folders, templates: [] })));
   } else {
     it('apptainer', ({ skip }) => skip(missing));
   }

@@ -1,9 +1,10 @@
 /** The targets of the attempts: a service on every address of the host, an abstract socket, and a file, all of this test. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { networkInterfaces, tmpdir } from 'node:os';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 
 export type Host = AsyncDisposable & {
   /** IPv4, without the loopback. */
@@ -19,7 +20,7 @@ export type Host = AsyncDisposable & {
 };
 
 export async function openHost(): Promise<Host> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-escape-'));
+  const folder = temporaryFolder('escape');
   const secretName = 'secret';
   const secretFile = join(folder, secretName);
   const secret = newId() + newId();
@@ -42,7 +43,6 @@ export async function openHost(): Promise<Host> {
     unharmed: async () => (await readFile(secretFile, 'utf8')) === secret,
     async [Symbol.asyncDispose]() {
       for (const server of servers) server.close();
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

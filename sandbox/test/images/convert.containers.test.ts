@@ -4,12 +4,12 @@
  */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, open, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, open, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { newId } from '@swefarm/shared';
 import { ensureDocker, importTree, runCommand } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inspectSifFiles } from '../../src/apptainer/inspect.ts';
 import { apptainerRuntime } from '../../src/apptainer/runtime.ts';
@@ -19,7 +19,7 @@ import { describeUnless, NEVER, noApptainer, spec } from '../subject.ts';
 const run = promisify(execFile);
 const WORKER = resolve(import.meta.dirname, '../../../worker/bin/swefarm-worker.mjs');
 const socketPath = '/var/run/docker.sock';
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-convert-'));
+const folder = temporaryFolder('convert');
 await chmod(folder, 0o755);
 const short = `convert-${newId().toLowerCase()}`;
 const name = `swefarm-test/${short}:latest`;
@@ -59,7 +59,6 @@ describeUnless(noApptainer(), 'convert', () => {
   afterAll(async () => {
     await run('docker', ['rmi', '--force', name]);
     await engine[Symbol.asyncDispose]();
-    await rm(folder, { recursive: true, force: true });
   });
 
   it('after a kill no partial file appears, and the next run converts the image', async () => {
@@ -101,8 +100,8 @@ exec sleep 600`;
   });
 
   it('makes files that the runtime starts', async () => {
-    const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
-    await using runtime = await apptainerRuntime({ ...places, templates: [env.SWEFARM_APPTAINER_IMAGES] });
+    const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+    await using runtime = await apptainerRuntime({ ...folders, templates: [env.SWEFARM_APPTAINER_IMAGES] });
     const image = await runtime.ensureImage(name, NEVER);
     await using container = await runtime.start(spec(image, { workdir: '/' }), NEVER);
     const options = { timeoutMs: 30_000, maxOutputBytes: 1_000, signal: NEVER };

@@ -2,11 +2,11 @@
  * Images on a real engine, from a registry that limits rates and fails: pulled once, with retries, from mirrors; evicted when
  * the disk is full.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
 import { ensureDocker, startRegistry } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { evictPulled } from '../../src/engine/evict.ts';
@@ -19,7 +19,7 @@ import { layerOf } from './layer.ts';
 const socketPath = '/var/run/docker.sock';
 const open = new AbortController().signal;
 const docker = new Docker({ socketPath });
-const folder = mkdtempSync(join(tmpdir(), 'swefarm-images-'));
+const folder = temporaryFolder('images');
 const made: string[] = [];
 let engine: AsyncDisposable;
 let registry: Awaited<ReturnType<typeof startRegistry>>;
@@ -39,7 +39,6 @@ afterAll(async () => {
   );
   await registry[Symbol.asyncDispose]();
   await engine[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true });
 });
 
 async function anImage(): Promise<string> {

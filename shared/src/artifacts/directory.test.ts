@@ -1,17 +1,16 @@
-import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, expect, test } from 'vitest';
 import { directoryArtifacts, writeError } from './directory.ts';
 
 const ONE = { attempt: 1, claim: 'claim1' };
 
 let root = '';
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'swefarm-artifacts-'));
+  root = temporaryFolder('artifacts');
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
 const open = (budgetBytes = 1000) => directoryArtifacts(root, { budgetBytes, ttlSeconds: 60 });
 
 test('put, get, replace, remove', async () => {

@@ -1,14 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { afterAll, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { describe, expect, test } from 'vitest';
 import { UsageError } from '../failures/errors.ts';
 import { childEnvironment } from './environment.ts';
 import { configOptions, describeConfig, loadConfig } from './load.ts';
 
-const dir = mkdtempSync(join(tmpdir(), 'swefarm-config-'));
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+const dir = temporaryFolder('config');
 
 function file(text: string): string {
   const path = join(dir, 'swefarm.yaml');

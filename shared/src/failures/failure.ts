@@ -76,7 +76,7 @@ export const FAILURES = {
     'the tests cannot start, and nothing shows that they start without the patch',
   ),
   no_bash: rule('instance', 1, 'nowhere', 'the image has no usable bash'),
-  no_worktree: rule('instance', 1, 'nowhere', 'the image has no git work tree where the row says it is'),
+  no_worktree: rule('instance', 1, 'nowhere', 'the image has no git work tree where the row expects it'),
   sandbox_refused: rule(
     'instance',
     2,

@@ -1,17 +1,16 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, expect, test } from 'vitest';
 import { replaceFile, replaceWith } from './replace.ts';
 
 let folder: string;
 let path: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-replace-'));
+  folder = temporaryFolder('replace');
   path = join(folder, 'file.json');
   await writeFile(path, 'old');
 });
-afterEach(async () => await rm(folder, { recursive: true }));
 
 const content = (): Promise<string> => readFile(path, 'utf8');
 

@@ -27,7 +27,7 @@ export const WORKER_METRICS = {
     unit: 'bool',
     help: '1 while memory, disk, event loop or artifact budget stop claims.',
   },
-  sick: {
+  unhealthy: {
     name: 'swefarm_worker_sick',
     type: 'gauge',
     labels: [],

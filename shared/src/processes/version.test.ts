@@ -1,14 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { expect, test } from 'vitest';
 import { softwareVersion, versionAt } from './version.ts';
 
 const COMMIT = '3dcab5098b5357c41f0f4b7b2e3c2a1d00998877';
 
 function root(files: Record<string, string>): string {
-  const path = mkdtempSync(join(tmpdir(), 'swefarm-version-'));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  const path = temporaryFolder('version');
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(path, name)), { recursive: true });
     writeFileSync(join(path, name), text);

@@ -5,9 +5,9 @@ import { RolloutJob, RunRecord } from './job.ts';
 
 const whole = bareRun();
 
-const run = (change: object): { ok: boolean; said: string } => {
+const run = (change: object): { ok: boolean; output: string } => {
   const read = RunRecord.safeParse({ ...whole, ...change });
-  return { ok: read.success, said: read.error?.issues.map(({ path }) => path.join('.')).join() ?? '' };
+  return { ok: read.success, output: read.error?.issues.map(({ path }) => path.join('.')).join() ?? '' };
 };
 
 /** Paths of all numbers of a default record. */
@@ -19,9 +19,9 @@ function numbers(value: unknown, path: string[] = []): string[][] {
 
 const at = (path: readonly string[], value: unknown): object => {
   const copy = structuredClone(whole) as unknown as Record<string, unknown>;
-  let place = copy;
-  for (const key of path.slice(0, -1)) place = place[key] as Record<string, unknown>;
-  place[path.at(-1) ?? ''] = value;
+  let parent = copy;
+  for (const key of path.slice(0, -1)) parent = parent[key] as Record<string, unknown>;
+  parent[path.at(-1) ?? ''] = value;
   return copy;
 };
 
@@ -41,18 +41,21 @@ test.each(EVERY.map((path) => [path.join('.'), path] as const))(
       const refused = run(at(path, odd));
       // `needs` may be any number, because it is read first.
       if (name === 'needs' && odd === 1e300) continue;
-      expect(refused, String(odd)).toMatchObject({ ok: false, said: expect.stringContaining(name) });
+      expect(refused, String(odd)).toMatchObject({ ok: false, output: expect.stringContaining(name) });
     }
   },
 );
 
 test('the number of rollouts of a run is bounded', () => {
   const of = (instances: number) => ({ ...whole.dataset, instances });
-  expect(run({ group_size: 200_000_000 })).toEqual({ ok: false, said: 'group_size' });
-  expect(run({ oversample: 200_000_000 })).toEqual({ ok: false, said: 'oversample' });
+  expect(run({ group_size: 200_000_000 })).toEqual({ ok: false, output: 'group_size' });
+  expect(run({ oversample: 200_000_000 })).toEqual({ ok: false, output: 'oversample' });
   const each = { group_size: 400, oversample: 300, refills: 300 };
   expect(run({ ...each, dataset: of(MOST.rollouts / 1000) }).ok).toBe(true);
-  expect(run({ ...each, dataset: of(MOST.rollouts / 1000 + 1) })).toEqual({ ok: false, said: 'group_size' });
+  expect(run({ ...each, dataset: of(MOST.rollouts / 1000 + 1) })).toEqual({
+    ok: false,
+    output: 'group_size',
+  });
   expect(run({ group_size: MOST.group, dataset: of(MOST.instances) }).ok).toBe(false);
 });
 

@@ -84,7 +84,7 @@ export const RunRecord = z
     }),
     ttl: setting(
       '--ttl <seconds>',
-      'how long Redis keeps results and artifacts of the run',
+      'how long Redis stores results and artifacts of the run',
       z
         .number()
         .int()

@@ -25,7 +25,7 @@ export const Picture = z.object({
 });
 export type Picture = z.infer<typeof Picture>;
 
-export const PicturesWish = z.enum(['send', 'drop']);
+export const PicturesMode = z.enum(['send', 'drop']);
 
 /** Returns the type of a picture by its first bytes; null for other types, such as SVG. */
 export function pictureTypeOf(bytes: Uint8Array): PictureType | null {

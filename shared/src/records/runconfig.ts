@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { AGENT_NAMES, agentsWith, DEFAULT_AGENT } from './agents.ts';
 import { MOST } from './bounds.ts';
-import { PicturesWish } from './picture.ts';
+import { PicturesMode } from './picture.ts';
 import { PolicyName } from './policy.ts';
 import { Price } from './price.ts';
 import { Sampling } from './sampling.ts';
@@ -73,13 +73,13 @@ export const AgentConfig = z.object({
   ),
   observation_limit: setting(
     '--observation-limit <chars>',
-    'most characters of an observation; a longer one keeps its head and its tail',
+    'most characters of an observation; the middle of a longer one is cut out',
     z.number().int().positive().max(MOST.textBytes).default(10_000),
   ),
   pictures: setting(
     '--pictures <how>',
     'pictures of an issue: sent to the model, or left out so that it gets the text alone',
-    PicturesWish.default('send'),
+    PicturesMode.default('send'),
   ),
   patch_source: setting(
     '--patch-source <source>',
@@ -112,7 +112,7 @@ export const PolicyConfig = z.object({
   ),
   token_mode: setting(
     '--token-mode <mode>',
-    'how token ids are kept exact (docs/tokens.md)',
+    'how token ids stay exact (docs/tokens.md)',
     z.enum(['echo', 'token-in', 'text']).default('text'),
   ),
   tokenizer: setting(
@@ -132,7 +132,7 @@ export const PolicyConfig = z.object({
   ),
   routed_experts: setting(
     '--routed-experts <how>',
-    'expert choices that the endpoint tells for each token; auto: kept where tokens are required',
+    'expert choices that the endpoint tells for each token; auto: stored where tokens are required',
     z.enum(['auto', 'require', 'drop']).default('auto'),
   ),
   version: setting(
@@ -207,7 +207,7 @@ export const EvaluationConfig = z.object({
   timeout: setting('--eval-timeout <seconds>', 'longest time of the tests', seconds.positive().default(1800)),
   log_limit: setting(
     null,
-    'bytes of the test log that are kept; of a longer one the middle is cut out',
+    'bytes of the test log that are stored; of a longer one the middle is cut out',
     z
       .number()
       .int()

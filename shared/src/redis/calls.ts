@@ -65,7 +65,7 @@ export type Calls = {
   expired(graceMs: number): Promise<{ call_id: string; rollout_id: string }[]>;
   forget(callIds: readonly string[]): Promise<void>;
   /** Unanswered calls of all gateways. */
-  count(): Promise<{ held: number; orphaned: number }>;
+  count(): Promise<{ connected: number; orphaned: number }>;
 };
 
 const GATEWAYS_SECONDS = 30 * 24 * 3600;
@@ -117,8 +117,8 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
     retry: (callId, failedRolloutId) => retryCall(store, callId, failedRolloutId),
     expired: (graceMs) => expiredCalls(store, graceMs),
     async count() {
-      const [all, held] = await Promise.all([redis.zcard(open), redis.zcount(open, '+inf', '+inf')]);
-      return { held, orphaned: all - held };
+      const [all, connected] = await Promise.all([redis.zcard(open), redis.zcount(open, '+inf', '+inf')]);
+      return { connected, orphaned: all - connected };
     },
     async forget(callIds) {
       for (const id of callIds) await scripts.expire([alikeOf(keys, id), open], [id, 1]);

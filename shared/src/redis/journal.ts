@@ -45,7 +45,7 @@ export type Claim =
       cancelled: CancelReason | null;
     }
   /** An attempt of another worker has no end: nothing was opened. */
-  | { status: 'held'; worker: string; claim: string }
+  | { status: 'in_work'; worker: string; claim: string }
   | { status: 'committed'; attempt: number; outcome: Outcome }
   /** The run or its policy is paused: nothing was opened. */
   | { status: 'paused' }
@@ -56,12 +56,12 @@ export type RunningAttempt = AttemptName & { rollout_id: string };
 export type Journal = {
   /**
    * Opens the next attempt, unless the rollout is committed or its run is gone. `heed`: also refuses while an attempt of another worker
-   * has no end, except that with the claim `over`; `onlyKept`: also refuses a rollout without resumable work, unless it is cancelled.
+   * has no end, except that with the claim `over`; `onlyResumable`: also refuses a rollout without resumable work, unless it is cancelled.
    */
   claim(
     rolloutId: string,
     by: { worker: string; node: string },
-    heed?: { over: string | null; onlyKept?: boolean },
+    heed?: { over: string | null; onlyResumable?: boolean },
   ): Promise<Claim>;
   /** Writes the end of an attempt; later ends and expired runs are ignored. */
   end(rolloutId: string, claim: string, end: AttemptEnd): Promise<void>;
@@ -74,7 +74,10 @@ export type Journal = {
    * Confirms that these attempts run, and restores claims that Redis lost. Returns the rollouts whose attempt must stop, because
    * another one claimed or committed, or the run is gone.
    */
-  hold(by: { worker: string; node: string }, running: readonly RunningAttempt[]): Promise<Set<string>>;
+  renewAttempts(
+    by: { worker: string; node: string },
+    running: readonly RunningAttempt[],
+  ): Promise<Set<string>>;
 };
 
 const Entries = z.array(JournalEntry);
@@ -85,7 +88,7 @@ const SCAN_COUNT = 500;
 const journalScripts = (redis: Redis) => ({
   claim: loadScript(redis, 'claim'),
   end: loadScript(redis, 'end'),
-  hold: loadScript(redis, 'hold'),
+  renewAttempts: loadScript(redis, 'renew_attempts'),
 });
 
 type Store = { redis: Redis; keys: Keys; scripts: ReturnType<typeof journalScripts> };
@@ -107,7 +110,7 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
     async countInWork(runId) {
       return (await uncommittedJournals(store, runId, (journal) => journal.at(-1)?.ended_at === null)).size;
     },
-    hold: (by, running) => renewAttempts(store, by, running),
+    renewAttempts: (by, running) => renewAttempts(store, by, running),
   };
 }
 
@@ -125,11 +128,11 @@ async function claimRollout(
     [...state, run.instances, run.patches, run.results, run.groups, run.counts, run.appended],
     [
       ...[rolloutId, worker, node, nonce, instanceId],
-      ...[heed ? 1 : 0, heed?.over ?? '', heed?.onlyKept ? 1 : 0],
+      ...[heed ? 1 : 0, heed?.over ?? '', heed?.onlyResumable ? 1 : 0],
     ],
-  )) as ['claimed' | 'committed' | 'paused' | 'held' | 'gone', string, string];
+  )) as ['claimed' | 'committed' | 'paused' | 'in_work' | 'gone', string, string];
   if (reply[0] === 'gone' || reply[0] === 'paused') return { status: reply[0] };
-  if (reply[0] === 'held') return { status: 'held', worker: reply[1], claim: reply[2] };
+  if (reply[0] === 'in_work') return { status: 'in_work', worker: reply[1], claim: reply[2] };
   if (reply[0] === 'committed') {
     return { status: 'committed', attempt: Number(reply[1]), outcome: outcomeOf(reply[2]) };
   }
@@ -173,7 +176,10 @@ async function renewAttempts(
       const names = ids
         .slice(at, at + SCAN_COUNT)
         .flatMap((id) => [id, attempts.get(id)?.attempt ?? 0, attempts.get(id)?.claim ?? '']);
-      const lost = await scripts.hold([run.record, run.committed, run.journal], [worker, node, ...names]);
+      const lost = await scripts.renewAttempts(
+        [run.record, run.committed, run.journal],
+        [worker, node, ...names],
+      );
       for (const id of lost as string[]) over.add(id);
     }
   }

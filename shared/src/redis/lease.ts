@@ -5,15 +5,19 @@ import { loadScript } from './script.ts';
 
 export type Leases = {
   /** Acquires or renews a lease; false if another holder has it. */
-  hold(name: string, holder: string, ttlMs: number): Promise<boolean>;
+  acquire(name: string, holder: string, ttlMs: number): Promise<boolean>;
   /** Releases the lease of `holder`. */
   release(name: string, holder: string): Promise<void>;
 };
 
 export function createLeases(redis: Redis, keys: Keys): Leases {
-  const scripts = { hold: loadScript(redis, 'lease_hold'), release: loadScript(redis, 'lease_release') };
+  const scripts = {
+    acquire: loadScript(redis, 'lease_acquire'),
+    release: loadScript(redis, 'lease_release'),
+  };
   return {
-    hold: async (name, holder, ttlMs) => (await scripts.hold([keys.lease(name)], [holder, ttlMs])) === 1,
+    acquire: async (name, holder, ttlMs) =>
+      (await scripts.acquire([keys.lease(name)], [holder, ttlMs])) === 1,
     release: async (name, holder) => void (await scripts.release([keys.lease(name)], [holder])),
   };
 }

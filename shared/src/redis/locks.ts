@@ -4,7 +4,7 @@ import type { Keys } from './keys.ts';
 import { QUEUES, queueSettings } from './queue.ts';
 import { loadScript } from './script.ts';
 
-export type HeldJob = {
+export type LockedJob = {
   job: string;
   token: string;
   /** Whether the journal has this worker's attempt, so that the job may be taken back from the queue. */
@@ -13,7 +13,7 @@ export type HeldJob = {
 
 export type Locks = {
   /** Renews or reacquires locks; returns jobs of other workers and removed jobs. */
-  renew(jobs: readonly HeldJob[]): Promise<Set<string>>;
+  renew(jobs: readonly LockedJob[]): Promise<Set<string>>;
 };
 
 const BATCH = 500;

@@ -62,8 +62,8 @@ export class ModelQueue {
   }
 
   /** Expires all locks but these. */
-  expire(held: readonly Delivery[]): void {
-    const tokens = new Set(held.map(({ token }) => token));
+  expire(delivered: readonly Delivery[]): void {
+    const tokens = new Set(delivered.map(({ token }) => token));
     for (const [rolloutId, { token }] of this.#jobs) if (!tokens.has(token)) this.stall({ rolloutId, token });
   }
 

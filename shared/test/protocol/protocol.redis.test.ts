@@ -56,7 +56,7 @@ async function check(rules: QueueRules, seed: number, kinds = steps) {
   const property = fc.asyncProperty(all, async (order) => {
     const world = await openWorld(ground, SIZE, rules);
     for (const one of order) await world.step(one);
-    await world.settle();
+    await world.finish();
     const once = [...(await world.results()).values()].every((count) => count === 1);
     return once && (await world.torn()).length === 0;
   });

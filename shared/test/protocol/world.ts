@@ -33,7 +33,7 @@ type Attempt = AttemptName & { delivery: Delivery; worker: string; stored: strin
 
 export type World = {
   step(step: Step): Promise<void>;
-  settle(): Promise<void>;
+  finish(): Promise<void>;
   results(): Promise<Map<string, number>>;
   /** Rollouts whose result and artifact are of different attempts. */
   torn(): Promise<string[]>;
@@ -67,7 +67,7 @@ export async function openWorld(
     one.stored = await farm.artifacts.put(one.delivery.rolloutId, one, Buffer.from(one.claim));
   };
   /** Stores the artifact, then commits; a late attempt removes its artifact. */
-  const settleOne = async (one: Attempt): Promise<void> => {
+  const finishAttempt = async (one: Attempt): Promise<void> => {
     if (rules.outcomeBy === 'completion') return;
     for (;;) {
       if (one.stored === null) await store(one);
@@ -109,14 +109,14 @@ export async function openWorld(
   };
 
   /** A round of maintenance, interrupted after `most` rollouts. */
-  const keep = async (most = Number.POSITIVE_INFINITY): Promise<void> => {
+  const trimQueue = async (most = Number.POSITIVE_INFINITY): Promise<void> => {
     let done = 0;
     const open = await farm.groups.open(run.run_id);
     const marks = await farm.cancel.isCancelled(open);
     for (const id of open) {
       if (done++ >= most) return;
-      const held = running.some((one) => one.delivery.rolloutId === id);
-      if (marks.has(id) && !held && rules.outcomeBy === 'commit') {
+      const isRunning = running.some((one) => one.delivery.rolloutId === id);
+      if (marks.has(id) && !isRunning && rules.outcomeBy === 'commit') {
         const attempt = (await farm.journal.read(id)).at(-1)?.attempt ?? 0;
         await commit(id, { attempt, claim: newId(), worker: 'keeper' }, cancelled);
       } else for (const lost of queue.missing([id])) queue.add(lost);
@@ -131,7 +131,7 @@ export async function openWorld(
       attempt,
       claim,
     }));
-    const over = await farm.journal.hold(by, names);
+    const over = await farm.journal.renewAttempts(by, names);
     for (const one of mine.filter(({ delivery }) => over.has(delivery.rolloutId))) {
       end(one);
       complete(one);
@@ -157,7 +157,7 @@ export async function openWorld(
     }
     end(one);
     if (what === 'finish') {
-      await settleOne(one);
+      await finishAttempt(one);
       await farm.journal.end(rolloutId, one.claim, { stage: null, class: 'done', cause: null });
       return complete(one);
     }
@@ -172,16 +172,16 @@ export async function openWorld(
       case 'claim':
         return await claim(what.worker, what.choice);
       case 'resubmit': {
-        const settled = await farm.results.committedIds(run.run_id);
-        for (const id of ids) if (!settled.has(id) && !completed.has(id)) queue.add(id);
+        const committed = await farm.results.committedIds(run.run_id);
+        for (const id of ids) if (!committed.has(id) && !completed.has(id)) queue.add(id);
         return;
       }
       case 'cancel':
         return await farm.cancel.cancelRollouts(ids.slice(0, 1));
       case 'keep':
-        return await keep();
+        return await trimQueue();
       case 'keeper dies half way':
-        return await keep(1);
+        return await trimQueue(1);
       case 'lose job':
         return queue.lose(ids[what.index % ids.length] ?? '');
       case 'locks lapse':
@@ -201,11 +201,11 @@ export async function openWorld(
   };
 
   /** Runs all processes without faults until nothing changes. */
-  const settle = async (): Promise<void> => {
+  const finish = async (): Promise<void> => {
     for (let round = 0; round < 12 * ids.length; round++) {
       while (running.length > 0) await step({ do: 'finish', choice: 0 });
       if (rules.outcomeBy === 'commit') queue.expire([]);
-      await keep();
+      await trimQueue();
       await claim(0, 0);
     }
   };
@@ -229,5 +229,5 @@ export async function openWorld(
   };
   for (const id of ids) queue.add(id);
   await copy();
-  return { ids, step, settle, results, torn };
+  return { ids, step, finish, results, torn };
 }

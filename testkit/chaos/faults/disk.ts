@@ -8,5 +8,5 @@ export const fillDisk: Fault = async ({ farm, progress }, { ms }) => {
   await farm.small.fill();
   await sleep(ms);
   await farm.small.free();
-  return { what: `the disk under ${running.length} sandboxes was full for ${ms / 1000} s`, held: null };
+  return { what: `the disk under ${running.length} sandboxes was full for ${ms / 1000} s`, affected: null };
 };

@@ -6,7 +6,7 @@ export const failEndpoint: Fault = async ({ farm }, { ms }) => {
   await farm.policy.setFault({ kind: 'server_error', probability: 0.6 });
   await sleep(ms);
   await farm.policy.setFault();
-  return { what: `the endpoint answered 500 to most for ${ms / 1000} s`, held: null };
+  return { what: `the endpoint answered 500 to most for ${ms / 1000} s`, affected: null };
 };
 
 export const hangEndpoint: Fault = async ({ farm }, { ms }) => {
@@ -14,7 +14,7 @@ export const hangEndpoint: Fault = async ({ farm }, { ms }) => {
   await sleep(ms);
   farm.proxy.resume();
   farm.proxy.cut();
-  return { what: `the endpoint hung for ${ms / 1000} s, then reset every connection`, held: null };
+  return { what: `the endpoint hung for ${ms / 1000} s, then reset every connection`, affected: null };
 };
 
 const CUT_EVERY_MS = 250;
@@ -28,5 +28,5 @@ export const cutEndpoint: Fault = async ({ farm }, { ms }) => {
     farm.proxy.cutAfter(CUT_AFTER_BYTES);
     await sleep(CUT_EVERY_MS);
   }
-  return { what: `answers were cut in the middle of their body, ${cuts} times`, held: null };
+  return { what: `answers were cut in the middle of their body, ${cuts} times`, affected: null };
 };

@@ -4,5 +4,5 @@ import type { Fault } from './fault.ts';
 export const restartEngine: Fault = async ({ farm }, { ms }) => {
   const containers = (await farm.engine.containers()).length;
   await farm.engine.restart(ms);
-  return { what: `dockerd restarted with ${containers} containers, down for ${ms / 1000} s`, held: null };
+  return { what: `dockerd restarted with ${containers} containers, down for ${ms / 1000} s`, affected: null };
 };

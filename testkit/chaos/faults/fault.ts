@@ -15,7 +15,7 @@ export type Struck = {
   /** What was hit, in words. */
   what: string;
   /** Rollouts that were in the hands of what was hit: each must be in other hands, or have its result. Null: the next result will do. */
-  held: readonly { rollout_id: string; attempt: number }[] | null;
+  affected: readonly { rollout_id: string; attempt: number }[] | null;
 };
 
 /** Does it and undoes it; resolves when it is over. */

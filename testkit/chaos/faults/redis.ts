@@ -4,7 +4,7 @@ import type { Fault } from './fault.ts';
 
 export const killRedis: Fault = async ({ farm }, { ms }) => {
   await farm.redis.outage(ms);
-  return { what: `Redis killed, back after ${ms / 1000} s`, held: null };
+  return { what: `Redis killed, back after ${ms / 1000} s`, affected: null };
 };
 
 export const pauseRedis: Fault = async ({ farm }, { ms }) => {
@@ -12,7 +12,7 @@ export const pauseRedis: Fault = async ({ farm }, { ms }) => {
   process.kill(pid, 'SIGSTOP');
   await sleep(ms);
   process.kill(pid, 'SIGCONT');
-  return { what: `Redis stood still for ${ms / 1000} s`, held: null };
+  return { what: `Redis stood still for ${ms / 1000} s`, affected: null };
 };
 
 /** The gateway is killed while Redis is silent, and starts before it answers. */
@@ -26,19 +26,22 @@ export const pauseRedisAndKillGateway: Fault = async (context, scheduled) => {
   process.kill(pid, 'SIGCONT');
   return {
     what: `Redis stood still for ${scheduled.ms / 1000} s, and the gateway was killed beside it`,
-    held: null,
+    affected: null,
   };
 };
 
 export const refuseWrites: Fault = async ({ farm, progress }, { ms }) => {
-  const running = await progress.running(farm.workers.map((place) => place.id()));
+  const running = await progress.running(farm.workers.map((slot) => slot.id()));
   await farm.redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '1');
   await sleep(ms);
   await farm.redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '0');
-  return { what: `Redis refused writes for ${ms / 1000} s, beside ${running.length} rollouts`, held: null };
+  return {
+    what: `Redis refused writes for ${ms / 1000} s, beside ${running.length} rollouts`,
+    affected: null,
+  };
 };
 
 export const failOverRedis: Fault = async ({ farm }) => {
   await farm.redis.failover?.();
-  return { what: 'the leader of Redis ended, and its standby took over', held: null };
+  return { what: 'the leader of Redis ended, and its standby took over', affected: null };
 };

@@ -14,5 +14,5 @@ export const refit: Fault = async ({ farm }, { ms }) => {
   farm.policy.setVersion(`weights-${version}`);
   await farm.policy.setFault();
   await farm.gateway.putPolicy({ state: 'serving', version: `weights-${version}` });
-  return { what: `the policy was updated to weights-${version} for ${ms / 1000} s`, held: null };
+  return { what: `the policy was updated to weights-${version} for ${ms / 1000} s`, affected: null };
 };

@@ -2,61 +2,62 @@
 import { type LiveRollout, sleep } from '@swefarm/shared';
 import { shiftedClock } from '../../src/launchers/clock.ts';
 import type { ScheduledFault } from '../schedule.ts';
-import type { WorkerPlace } from '../workers.ts';
+import type { WorkerSlot } from '../workers.ts';
 import type { Fault, FaultContext, Struck } from './fault.ts';
 
 const LOOK_MS = 20;
 /** Some stages last a few milliseconds; then whatever the worker does is good enough. */
 const LONGEST_LOOK_MS = 6_000;
 
-type Aimed = { place: WorkerPlace; stage: string; held: LiveRollout[] };
+type Aimed = { slot: WorkerSlot; stage: string; affected: LiveRollout[] };
 
 /** A worker that is at the wanted stage: the wanted one first, else any other. */
 async function aim({ farm, progress }: FaultContext, { worker, stage }: ScheduledFault): Promise<Aimed> {
-  const wanted = farm.workers[worker % farm.workers.length] as WorkerPlace;
+  const wanted = farm.workers[worker % farm.workers.length] as WorkerSlot;
   const until = performance.now() + LONGEST_LOOK_MS;
   for (;;) {
-    const running = await progress.running(farm.workers.map((place) => place.id()));
-    const of = (place: WorkerPlace): LiveRollout[] => running.filter((one) => one.worker === place.id());
+    const running = await progress.running(farm.workers.map((slot) => slot.id()));
+    const of = (slot: WorkerSlot): LiveRollout[] => running.filter((one) => one.worker === slot.id());
     const late = performance.now() > until;
-    for (const place of [wanted, ...farm.workers]) {
-      const held = of(place);
-      const at = held.find((one) => stage === null || one.stage === stage) ?? (late ? held[0] : undefined);
-      if (at) return { place, stage: at.stage, held };
+    for (const slot of [wanted, ...farm.workers]) {
+      const affected = of(slot);
+      const at =
+        affected.find((one) => stage === null || one.stage === stage) ?? (late ? affected[0] : undefined);
+      if (at) return { slot, stage: at.stage, affected };
     }
-    if (late) return { place: wanted, stage: 'idle', held: [] };
+    if (late) return { slot: wanted, stage: 'idle', affected: [] };
     await sleep(LOOK_MS);
   }
 }
 
-const told = ({ place, stage, held }: Aimed, what: string): Struck => ({
-  what: `${place.id()} (${place.runtime}) ${what} at ${stage}, ${held.length} rollouts in hand`,
-  held,
+const told = ({ slot, stage, affected }: Aimed, what: string): Struck => ({
+  what: `${slot.id()} (${slot.runtime}) ${what} at ${stage}, ${affected.length} rollouts in hand`,
+  affected,
 });
 
 export const killWorker: Fault = async (context, scheduled) => {
   const aimed = await aim(context, scheduled);
   const struck = told(aimed, 'killed');
-  await aimed.place.replace();
+  await aimed.slot.replace();
   return struck;
 };
 
 export const stopWorker: Fault = async (context, scheduled) => {
   const aimed = await aim(context, scheduled);
   const struck = told(aimed, `stands still for ${scheduled.ms / 1000} s`);
-  aimed.place.signal('SIGSTOP');
+  aimed.slot.signal('SIGSTOP');
   await sleep(scheduled.ms);
-  aimed.place.signal('SIGCONT');
+  aimed.slot.signal('SIGCONT');
   // Others may have taken over, or it goes on where it was: both are well.
-  return { ...struck, held: null };
+  return { ...struck, affected: null };
 };
 
 export const shiftWorkerClock: Fault = async (context, scheduled) => {
   const { farm } = context;
-  const place = farm.workers[scheduled.worker % farm.workers.length] as WorkerPlace;
+  const slot = farm.workers[scheduled.worker % farm.workers.length] as WorkerSlot;
   const { offset } = scheduled;
-  const held = await context.progress.running([place.id()]);
-  const what = `${place.id()} (${place.runtime}) replaced by one whose clock is ${offset} off`;
-  await place.replace(await shiftedClock(offset));
-  return { what, held };
+  const affected = await context.progress.running([slot.id()]);
+  const what = `${slot.id()} (${slot.runtime}) replaced by one whose clock is ${offset} off`;
+  await slot.replace(await shiftedClock(offset));
+  return { what, affected };
 };

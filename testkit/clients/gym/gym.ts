@@ -31,7 +31,7 @@ export function startChecks(): { check: Check; wrong: string[] } {
   return { check, wrong };
 }
 
-export type Gym = { child: ChildProcess; ended: Promise<number | string>; said: () => string };
+export type Gym = { child: ChildProcess; ended: Promise<number | string>; output: () => string };
 
 /** Gym's programs read and write in their folder: it must hold nothing of theirs. */
 export const gymIn =
@@ -54,17 +54,17 @@ export const gymIn =
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    let said = '';
+    let output = '';
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
-        said += text;
+        output += text;
       });
     }
     const ended = once(child, 'close').then(([code, signal]) => {
-      if (code !== 0 && signal !== 'SIGKILL') console.log(said.slice(-3000));
+      if (code !== 0 && signal !== 'SIGKILL') console.log(output.slice(-3000));
       return (code ?? signal) as number | string;
     });
-    return { child, ended, said: () => said };
+    return { child, ended, output: () => output };
   };
 
 /** Kills it with all that it started, if it has not ended. */

@@ -58,7 +58,7 @@ async function driveAll(): Promise<void> {
   await symlink(venv, join(model, '.venv'));
   const alone = startGym(['env', 'start', '--config', config, '++head_server.host=127.0.0.1']);
   check('rc of Gym with the farm alone', (await alone.ended) === 0, false);
-  check('why it refuses', /No server instances are configured/.test(alone.said()), true);
+  check('why it refuses', /No server instances are configured/.test(alone.output()), true);
   const from = Date.now();
   const env = startGym([
     ...['env', 'start', '--config', config, '--model-type', 'vllm_model', '--model', 'scripted'],
@@ -97,7 +97,7 @@ async function ready(env: Gym, head: number): Promise<void> {
     const answer = await fetch(`http://127.0.0.1:${head}/readyz`).catch(() => null);
     if (answer?.ok) return;
     if (env.child.exitCode !== null || Date.now() > until) {
-      throw new Error(`gym env start did not come up: ${env.said().slice(-2000)}`);
+      throw new Error(`gym env start did not come up: ${env.output().slice(-2000)}`);
     }
     await sleep(500);
   }

@@ -125,7 +125,7 @@ async function collectAll(): Promise<void> {
   await checkFiles(output);
   const health = startGym(['eval', 'health-check', '--rollouts-file', output, '--json', folder]);
   check('rc of the health check', await health.ended, 0);
-  const report = JSON.parse(/\{[\s\S]*\}/.exec(health.said())?.[0] ?? '{}') as Record<string, unknown>;
+  const report = JSON.parse(/\{[\s\S]*\}/.exec(health.output())?.[0] ?? '{}') as Record<string, unknown>;
   console.log(`health: ${JSON.stringify(report).slice(0, 600)}`);
 }
 

@@ -90,7 +90,7 @@ function python(
   return { child, facts, exit };
 }
 
-function hold(promise: boolean, what: string): void {
+function require(promise: boolean, what: string): void {
   if (!promise) throw new Error(`broken: ${what}`);
 }
 
@@ -126,7 +126,7 @@ try {
 async function install(): Promise<void> {
   const setup = spawn('bash', [join(HERE, 'setup.sh'), String(values.venv)], { stdio: ['ignore', 2, 2] });
   helper(setup);
-  hold((await new Promise((resolve) => setup.once('close', resolve))) === 0, 'verl can be installed');
+  require((await new Promise((resolve) => setup.once('close', resolve))) === 0, 'verl can be installed');
 }
 
 async function checkAll(): Promise<void> {
@@ -158,7 +158,7 @@ async function checkAll(): Promise<void> {
     ['dataset', 'to-verl', '--dataset', built.files.default, '--output-dir', folder, '--val-share', '0'],
     env,
   );
-  hold(converted.code === 0, `the dataset is converted: ${converted.stderr}`);
+  require(converted.code === 0, `the dataset is converted: ${converted.stderr}`);
   const name = `verl${process.pid}`;
   const worker = startCommand('swefarm-worker', ['run', '--worker-id', name], env);
   const gateway = startCommand(
@@ -176,9 +176,9 @@ async function checkAll(): Promise<void> {
   for (const mode of ['tools', 'loop', 'short'].filter((one) => values.mode.includes(one))) {
     const from = performance.now();
     const check = python(folder, mode, url, mode === 'tools' ? [] : addresses);
-    hold((await check.exit) === 0, mode);
+    require((await check.exit) === 0, mode);
     const releasedMs = await until(isEmpty, { withinMs: 60_000, pauseMs: 500, what: 'all are released' });
-    hold(mode !== 'loop' || other.stats().requests > 0, 'the server that came is asked');
+    require(mode !== 'loop' || other.stats().requests > 0, 'the server that came is asked');
     console.log(
       `ok ${mode}: ${((performance.now() - from) / 1000).toFixed(1)} s, released after ${(releasedMs / 1000).toFixed(1)} s`,
     );
@@ -189,7 +189,7 @@ async function checkAll(): Promise<void> {
   const isWorking = () => dying.facts.some((fact) => fact.state === 'working');
   await until(isWorking, { withinMs: 300_000, pauseMs: 500, what: 'all trajectories work' });
   const before = await sandboxes(env.SWEFARM_SCRATCH_DIR, name);
-  hold(before >= 16, `16 sandboxes are held, found ${before}`);
+  require(before >= 16, `16 sandboxes are held, found ${before}`);
   dying.child.kill('SIGKILL');
   const goneMs = await until(isEmpty, {
     withinMs: (LEASE_S + 60) * 1000,

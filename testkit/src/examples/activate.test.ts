@@ -10,8 +10,8 @@ const bash = (script: string) =>
   }).trim();
 
 test('an unknown environment is an error and changes nothing, also under set -u', () => {
-  const said = bash('. "$1" nothing-here 2>&1; echo "$? $PATH"; export -p | grep -c CONDA || true');
-  expect(said).toMatch(
+  const output = bash('. "$1" nothing-here 2>&1; echo "$? $PATH"; export -p | grep -c CONDA || true');
+  expect(output).toMatch(
     /^EnvironmentNameNotFound: .*\n1 \/opt\/miniconda3\/envs\/old\/bin:\/usr\/bin:\/bin\n0$/,
   );
 });

@@ -17,9 +17,9 @@ import {
   installScript,
   inTree,
   MAKE_ENVIRONMENT,
-  placeActivate,
   type Tree,
   unusable,
+  writeActivate,
 } from './environment.ts';
 import { makeRepository, type Patches } from './history.ts';
 import { type BaseRecipe, type Example, readBaseRecipe, readExamples } from './recipe.ts';
@@ -162,7 +162,7 @@ function makeBase(plan: Plan, key: string): Promise<string> {
   if (plan.kind === 'dir') return makeDebianTree(path, base, wheels, note, signal);
   return cached(path, async (draft) => {
     note('base: Python environment');
-    await placeActivate(draft);
+    await writeActivate(draft);
     await inTree({ kind: 'host+dir', path: draft }, MAKE_ENVIRONMENT, { setup: await wheels(), signal });
   });
 }

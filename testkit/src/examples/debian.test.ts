@@ -1,15 +1,14 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '../../test/temporaryfolder.ts';
 import { configuredMirror } from './debian.ts';
 
 let apt: string;
 beforeEach(async () => {
-  apt = await mkdtemp(join(tmpdir(), 'swefarm-apt-'));
+  apt = temporaryFolder('apt');
   await mkdir(join(apt, 'sources.list.d'));
 });
-afterEach(() => rm(apt, { recursive: true }));
 
 test('the mirror of a one-line source, options and all', async () => {
   await writeFile(

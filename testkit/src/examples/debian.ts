@@ -3,7 +3,7 @@ import { glob, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SwefarmError } from '@swefarm/shared';
 import { cached } from './cache.ts';
-import { inTree, MAKE_ENVIRONMENT, placeActivate } from './environment.ts';
+import { inTree, MAKE_ENVIRONMENT, writeActivate } from './environment.ts';
 import type { BaseRecipe } from './recipe.ts';
 import { has, run } from './run.ts';
 
@@ -32,7 +32,7 @@ export async function makeDebianTree(
       }
     }
     note('base: Python environment');
-    await placeActivate(draft);
+    await writeActivate(draft);
     await inTree({ kind: 'dir', path: draft }, MAKE_ENVIRONMENT, { setup: fetched, signal });
   });
 }

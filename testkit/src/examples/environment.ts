@@ -78,7 +78,7 @@ export async function inTree(tree: Tree, script: string, options: InTreeOptions)
 export const activateText = (): Promise<string> => readFile(ACTIVATE, 'utf8');
 
 /** Writes our stand-in for conda's activate script, and creates an empty /testbed, at the places where images have them. */
-export async function placeActivate(tree: string): Promise<void> {
+export async function writeActivate(tree: string): Promise<void> {
   const target = join(tree, 'opt/miniconda3/bin/activate');
   await mkdir(join(tree, 'opt/miniconda3/bin'), { recursive: true });
   await mkdir(join(tree, 'testbed'), { recursive: true });

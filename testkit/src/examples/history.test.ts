@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '../../test/temporaryfolder.ts';
 import { makeRepository } from './history.ts';
 import { Recipe } from './recipe.ts';
 
@@ -27,7 +27,7 @@ async function pack(name: string, files: Record<string, string>): Promise<string
 }
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'swefarm-history-'));
+  dir = temporaryFolder('history');
   const fixed = {
     ...release('+', 'Hello', '1.1'),
     'tests/test_calc.py': 'from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n',
@@ -38,7 +38,6 @@ beforeAll(async () => {
     fixed: await pack('calc-1.1', fixed),
   };
 });
-afterAll(() => rm(dir, { recursive: true }));
 
 const recipe = (over: Record<string, unknown> = {}): Recipe =>
   Recipe.parse({

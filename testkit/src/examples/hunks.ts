@@ -9,17 +9,18 @@ export function selectHunks(
   diff: string,
   choice: { file: string; only_hunks: readonly string[]; skip_hunks: readonly string[] },
 ): string {
-  const holds = (hunk: Hunk, texts: readonly string[]) =>
+  const matches = (hunk: Hunk, texts: readonly string[]) =>
     texts.some((text) => [...hunk.removed, ...hunk.added].some((line) => line.includes(text)));
   const all = parseHunks(diff, choice.file);
   for (const text of [...choice.only_hunks, ...choice.skip_hunks]) {
-    if (!all.some((hunk) => holds(hunk, [text]))) {
+    if (!all.some((hunk) => matches(hunk, [text]))) {
       throw new SwefarmError('example_recipe', `${choice.file}: no hunk changes a line with "${text}"`);
     }
   }
   const chosen = all.filter(
     (hunk) =>
-      (choice.only_hunks.length === 0 || holds(hunk, choice.only_hunks)) && !holds(hunk, choice.skip_hunks),
+      (choice.only_hunks.length === 0 || matches(hunk, choice.only_hunks)) &&
+      !matches(hunk, choice.skip_hunks),
   );
   if (chosen.length === 0) throw new SwefarmError('example_recipe', `${choice.file}: no hunk is left`);
   const lines = before.split('\n');

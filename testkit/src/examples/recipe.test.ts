@@ -1,7 +1,7 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '../../test/temporaryfolder.ts';
 import { loadScript } from '../policy/script.ts';
 import { readBaseRecipe, readExamples } from './recipe.ts';
 
@@ -10,10 +10,9 @@ const ID = 'r1chardj0n3s__parse-1.20.2';
 let dir: string;
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'swefarm-recipes-'));
+  dir = temporaryFolder('recipes');
   await cp(SHIPPED, dir, { recursive: true });
 });
-afterAll(() => rm(dir, { recursive: true }));
 
 async function change(edit: (recipe: Record<string, unknown>) => void): Promise<void> {
   const recipe = JSON.parse(await readFile(join(SHIPPED, `recipes/${ID}.json`), 'utf8'));

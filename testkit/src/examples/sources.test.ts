@@ -1,7 +1,7 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '../../test/temporaryfolder.ts';
 import { cached } from './cache.ts';
 import { readExamples } from './recipe.ts';
 import { mapLimited, run } from './run.ts';
@@ -9,9 +9,8 @@ import { fetchSdist } from './sources.ts';
 
 let dir: string;
 beforeEach(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'swefarm-sources-'));
+  dir = temporaryFolder('sources');
 });
-afterEach(() => rm(dir, { recursive: true }));
 const { signal } = new AbortController();
 
 test('an archive with another checksum is refused: both sums, the recipe and the folder are named', async () => {

@@ -177,14 +177,14 @@ export async function smithProject(
   const rows: SmithRow[] = [];
   for (const [suffix, branch] of VARIANTS.filter(([, one]) => branches.includes(one))) {
     const instance_id = `${project}.${suffix}`;
-    const place = join(folder, suffix);
-    await cp(fixed, join(place, 'testbed'), { recursive: true });
+    const path = join(folder, suffix);
+    await cp(fixed, join(path, 'testbed'), { recursive: true });
     // Nobody writes them, and they are large.
-    execFileSync('cp', ['-al', tools, join(place, 'tools')]);
-    commitMirror({ project, tree: join(place, 'testbed'), failing, row }, instance_id, branch);
+    execFileSync('cp', ['-al', tools, join(path, 'tools')]);
+    commitMirror({ project, tree: join(path, 'testbed'), failing, row }, instance_id, branch);
     const image = `localhost/${suffix.replaceAll('_', '-')}/swesmith.x86_64.${project.toLowerCase().replace('__', '_1776_')}`;
     const made = { runtime, name: image, tools: 'tools', path: parts.path };
-    const image_name = exampleImage({ ...example, image: given.image }, place, made);
+    const image_name = exampleImage({ ...example, image: given.image }, path, made);
     rows.push({ instance_id, repo: `swesmith/${project}`, image_name, ...row });
   }
   return rows;

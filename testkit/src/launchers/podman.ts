@@ -79,13 +79,13 @@ export async function startPodman({ user }: StartPodmanOptions = {}): Promise<Po
   const deadline = performance.now() + UP_MS;
   while (!(await answers(socketPath))) {
     if (service.exitCode !== null || performance.now() > deadline) {
-      const said = (await readFile(join(dir, 'service.log'), 'utf8'))
+      const text = (await readFile(join(dir, 'service.log'), 'utf8'))
         .trim()
         .split('\n')
         .slice(-3)
         .join(' | ');
       await engine[Symbol.asyncDispose]();
-      throw new UnusableError('engine_start', `podman does not come up: ${said}`);
+      throw new UnusableError('engine_start', `podman does not come up: ${text}`);
     }
     await sleep(100);
   }

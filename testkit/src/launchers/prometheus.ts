@@ -71,7 +71,7 @@ async function startMonitor(
   ready: string,
   args: (port: number) => string[],
 ): Promise<Monitor> {
-  let said = '';
+  let output = '';
   for (let attempt = 1; attempt <= TRIES; attempt++) {
     const port = await freePort();
     const child = spawn(binary, args(port), { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -82,9 +82,9 @@ async function startMonitor(
     child.once('exit', (code, signal) => {
       gone ??= `ended with ${signal ?? code}`;
     });
-    said = '';
+    output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(-2000);
+      output = (output + text).slice(-2000);
     });
     const url = `http://127.0.0.1:${port}`;
     const until = Date.now() + READY_MS;
@@ -94,9 +94,12 @@ async function startMonitor(
       await sleep(50);
     }
     await end(child);
-    if (gone instanceof Error) said = gone.message;
+    if (gone instanceof Error) output = gone.message;
   }
-  throw new UnusableError('monitor', `${binary} does not start (testkit/setup/setup.sh prometheus): ${said}`);
+  throw new UnusableError(
+    'monitor',
+    `${binary} does not start (testkit/setup/setup.sh prometheus): ${output}`,
+  );
 }
 
 async function end(child: ChildProcess): Promise<void> {

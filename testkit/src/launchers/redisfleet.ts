@@ -14,7 +14,7 @@ const run = promisify(execFile);
 export interface RedisNode extends AsyncDisposable {
   readonly port: number;
   /** Runs a command in redis-cli's syntax and returns its answer as text. Throws when the server refuses it. */
-  say(...words: string[]): Promise<string>;
+  command(...words: string[]): Promise<string>;
   kill(): Promise<void>;
 }
 
@@ -38,7 +38,8 @@ export async function startSentinels(options: { sentinelPassword: string }): Pro
   const replica = stack.use(
     await startNode(dir, 'replica', [...login, `replicaof 127.0.0.1 ${master.port}`]),
   );
-  const isInStep = async () => (await replica.say('INFO', 'replication')).includes('master_link_status:up');
+  const isInStep = async () =>
+    (await replica.command('INFO', 'replication')).includes('master_link_status:up');
   await until(isInStep, { what: 'the replica is in step' });
   const watched = [
     `sentinel monitor farm 127.0.0.1 ${master.port} 2`,
@@ -57,7 +58,7 @@ export async function startSentinels(options: { sentinelPassword: string }): Pro
   }
   for (const sentinel of sentinels) {
     const knowsOthers = async () => {
-      const known = await sentinel.say('SENTINEL', 'MASTER', 'farm');
+      const known = await sentinel.command('SENTINEL', 'MASTER', 'farm');
       return /num-other-sentinels\n2\n/.test(known) && /num-slaves\n1\n/.test(known);
     };
     await until(knowsOthers, { what: 'the Sentinels know one another' });
@@ -92,7 +93,7 @@ export async function startCluster(): Promise<RedisFleet> {
     ...['--cluster-replicas', '1', '--cluster-yes'],
   ]);
   for (const node of nodes) {
-    const isUp = async () => (await node.say('CLUSTER', 'INFO')).includes('cluster_state:ok');
+    const isUp = async () => (await node.command('CLUSTER', 'INFO')).includes('cluster_state:ok');
     await until(isUp, { what: 'the cluster is up' });
   }
   const all = stack.move();
@@ -120,7 +121,7 @@ async function startNode(
   const login = ['--no-auth-warning', '-a', password, '-p', String(port)];
   return {
     port,
-    say: async (...words) => (await run('redis-cli', [...login, '-e', ...words])).stdout,
+    command: async (...words) => (await run('redis-cli', [...login, '-e', ...words])).stdout,
     kill: end,
     [Symbol.asyncDispose]: end,
   };

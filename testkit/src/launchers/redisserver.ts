@@ -20,14 +20,14 @@ export async function startRedisServer(
   const conf = join(dir, `${name}.conf`);
   await writeFile(conf, `${lines.join('\n')}\n`);
   const server = spawn('redis-server', [conf, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  const said: Buffer[] = [];
-  for (const stream of [server.stdout, server.stderr]) stream.on('data', (text) => said.push(text));
+  const output: Buffer[] = [];
+  for (const stream of [server.stdout, server.stderr]) stream.on('data', (text) => output.push(text));
   const ended = once(server, 'exit');
   const until = Date.now() + START_MS;
   while (!(await accepts(port))) {
     if (server.exitCode !== null || Date.now() > until) {
       server.kill('SIGKILL');
-      throw new Error(`redis-server (${name}) did not start: ${Buffer.concat(said)}`);
+      throw new Error(`redis-server (${name}) did not start: ${Buffer.concat(output)}`);
     }
     await sleep(20);
   }

@@ -15,11 +15,11 @@ export type Asked = {
   firstAssistant: string | null;
 };
 
-type Chosen = { conversation: number; variant: number; turn: Turn; place: number };
+type Chosen = { conversation: number; variant: number; turn: Turn; index: number };
 
 export type Chooser = {
   /** Null when no conversation matches. `sounds` tests whether a first turn would have produced this text. */
-  choose(asked: Asked, sounds: (turn: Turn, said: string) => boolean): Chosen | null;
+  choose(asked: Asked, sounds: (turn: Turn, text: string) => boolean): Chosen | null;
 };
 
 type Candidate = { conversation: Conversation; matches: (text: string) => boolean; rotation: number[] };
@@ -83,20 +83,20 @@ const inRotation = (rotation: number[], index: number): number => rotation[index
 
 function recognised(
   { variants }: Conversation,
-  said: string | null,
-  sounds: (turn: Turn, said: string) => boolean,
+  text: string | null,
+  sounds: (turn: Turn, text: string) => boolean,
 ): number {
-  const found = variants.findIndex(([first]) => first && said !== null && sounds(first, said));
+  const found = variants.findIndex(([first]) => first && text !== null && sounds(first, text));
   return Math.max(0, found);
 }
 
-/** The turn numbered `number`, with `repeat` unrolled; `place` is its index in the script. */
-function turnAt(conversation: Conversation, variant: number, number: number): { turn: Turn; place: number } {
+/** The turn numbered `number`, with `repeat` unrolled; `index` is its index in the script. */
+function turnAt(conversation: Conversation, variant: number, number: number): { turn: Turn; index: number } {
   const turns = conversation.variants[variant] ?? [];
   const total = turns.reduce((sum, turn) => sum + turn.repeat, 0);
   let left = conversation.after === 'restart' ? number % total : Math.min(number, total - 1);
-  for (const [place, turn] of turns.entries()) {
-    if (left < turn.repeat) return { turn, place };
+  for (const [index, turn] of turns.entries()) {
+    if (left < turn.repeat) return { turn, index };
     left -= turn.repeat;
   }
   throw new SwefarmError('bug', `no turn ${number} in a variant of ${total} turns`);

@@ -126,11 +126,11 @@ export function openFaultBook(seed: number, initial: readonly FaultRule[]): Faul
     counts,
     pick(target, own) {
       if (!own && rules.length === 0) return null;
-      const place = `${target.rollout}#${target.turn}`;
-      const attempt = tries.get(place) ?? 0;
-      tries.set(place, attempt + 1);
-      const draw = (which: number) => unit(hash32(place, seed + which), attempt);
-      if (own && strikes(own, `turn ${place}`, draw(0))) return own;
+      const turnName = `${target.rollout}#${target.turn}`;
+      const attempt = tries.get(turnName) ?? 0;
+      tries.set(turnName, attempt + 1);
+      const draw = (which: number) => unit(hash32(turnName, seed + which), attempt);
+      if (own && strikes(own, `turn ${turnName}`, draw(0))) return own;
       for (const [i, rule] of rules.entries()) {
         if (hits(rule, target) && strikes(rule, `rule ${i}`, draw(i + 1))) return rule;
       }

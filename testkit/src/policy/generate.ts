@@ -35,7 +35,7 @@ export function generateScript(long: LongConversation): ScriptInput {
     for (let turn = 0; turn < turns - 1; turn++) {
       const line = `printed in turn ${turn} of variant ${variant}, line `;
       const costOf = (lines: number) => {
-        const { thought, command } = say(turn, line, lines);
+        const { thought, command } = speak(turn, line, lines);
         return (
           frameTokens + count(`${thought}\n\n\`\`\`bash\n${command}\n\`\`\``) + count(printed(line, lines))
         );
@@ -45,7 +45,7 @@ export function generateScript(long: LongConversation): ScriptInput {
       const few = costOf(1);
       const lines = few >= owed ? 0 : Math.round(1 + ((owed - few) * 50) / (costOf(51) - few));
       owed -= costOf(lines);
-      list.push(say(turn, line, lines));
+      list.push(speak(turn, line, lines));
     }
     return [...list, { submit: true }];
   };
@@ -53,7 +53,7 @@ export function generateScript(long: LongConversation): ScriptInput {
   return { conversations: [{ ...(match && { match }), variants: all }] } as ScriptInput;
 }
 
-function say(turn: number, line: string, lines: number): TurnInput {
+function speak(turn: number, line: string, lines: number): TurnInput {
   const command = lines === 0 ? 'true' : `printf '${line}%03d\\n' {1..${lines}}`;
   return { thought: `Turn ${turn}: I look at the next part of the tree before I change anything.`, command };
 }

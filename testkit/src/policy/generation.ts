@@ -4,7 +4,7 @@ import type { Tokenizer, Tokens } from './tokenizer.ts';
 import type { TurnText } from './turntext.ts';
 
 export type Generation = {
-  said: TurnText;
+  text: TurnText;
   /** Includes the end token when the answer ended by itself. */
   tokens: Tokens;
   /** Decimal texts in (-5, 0), always with a point; one for each token. */
@@ -13,38 +13,38 @@ export type Generation = {
 
 /** Tokenises the answer within a budget of tokens. `seed` determines the log-probabilities. */
 export function generate(
-  said: TurnText,
+  text: TurnText,
   tokenizer: Tokenizer,
   endId: number,
   budget: number,
   seed: number,
 ): Generation {
-  const spoken = tokenizer.encode(said.raw);
-  const ended = said.finish !== 'length' && spoken.ids.length < budget;
+  const spoken = tokenizer.encode(text.raw);
+  const ended = text.finish !== 'length' && spoken.ids.length < budget;
   if (ended) {
     const ids = new Int32Array(spoken.ids.length + 1);
     ids.set(spoken.ids);
     ids[ids.length - 1] = endId;
     const json = spoken.json === '' ? String(endId) : `${spoken.json},${endId}`;
-    return { said, tokens: { ids, json }, logProbs: logProbsOf(ids, seed) };
+    return { text, tokens: { ids, json }, logProbs: logProbsOf(ids, seed) };
   }
   if (spoken.ids.length <= budget) {
-    return { said: cutShort(said, said.raw), tokens: spoken, logProbs: logProbsOf(spoken.ids, seed) };
+    return { text: cutShort(text, text.raw), tokens: spoken, logProbs: logProbsOf(spoken.ids, seed) };
   }
   const ids = spoken.ids.slice(0, budget);
   const tokens = { ids, json: ids.join(',') };
-  return { said: cutShort(said, tokenizer.decode(ids)), tokens, logProbs: logProbsOf(ids, seed) };
+  return { text: cutShort(text, tokenizer.decode(ids)), tokens, logProbs: logProbsOf(ids, seed) };
 }
 
 /** A cut answer becomes text, because no server parses half a call or half a thought. */
-function cutShort(said: TurnText, raw: string): TurnText {
-  if (said.finish === 'length' && raw === said.raw) return said;
+function cutShort(text: TurnText, raw: string): TurnText {
+  if (text.finish === 'length' && raw === text.raw) return text;
   return { raw, content: raw, reasoning: null, toolCalls: [], finish: 'length' };
 }
 
 const logProbsOf = (ids: Int32Array, seed: number): string[] =>
-  Array.from(ids, (id, place) =>
-    (-0.0005 - 4.999 * unit((seed ^ Math.imul(id + 1, 0x85ebca6b)) | 0, place)).toFixed(6),
+  Array.from(ids, (id, position) =>
+    (-0.0005 - 4.999 * unit((seed ^ Math.imul(id + 1, 0x85ebca6b)) | 0, position)).toFixed(6),
   );
 
 /** A rollout that asks twice gets the same log-probabilities; another rollout gets different ones. */
@@ -55,7 +55,7 @@ export const generationSeed = (rollout: string, turn: number, seed: number): num
 export function restOf(whole: Generation, begun: Int32Array, tokenizer: Tokenizer): Generation | null {
   if (begun.length === 0) return whole;
   if (begun.some((id, at) => whole.tokens.ids[at] !== id)) return null;
-  return sliced(whole, begun.length, whole.tokens.ids.length, whole.said.finish, tokenizer);
+  return sliced(whole, begun.length, whole.tokens.ids.length, whole.text.finish, tokenizer);
 }
 
 /** The first half of a generation, as from an engine that is paused for new weights. */
@@ -64,7 +64,7 @@ export function brokenOff(whole: Generation, tokenizer: Tokenizer): Generation {
 }
 
 function sliced(
-  { said, tokens, logProbs }: Generation,
+  { text, tokens, logProbs }: Generation,
   from: number,
   to: number,
   finish: TurnText['finish'],
@@ -72,10 +72,10 @@ function sliced(
 ): Generation {
   const ids = tokens.ids.slice(from, to);
   // The token that ends an answer is not part of the text.
-  const ended = to === tokens.ids.length && said.finish !== 'length';
+  const ended = to === tokens.ids.length && text.finish !== 'length';
   const raw = tokenizer.decode(ended ? ids.subarray(0, -1) : ids);
   return {
-    said: { raw, content: raw, reasoning: null, toolCalls: [], finish },
+    text: { raw, content: raw, reasoning: null, toolCalls: [], finish },
     tokens: { ids, json: ids.join(',') },
     logProbs: logProbs.slice(from, to),
   };

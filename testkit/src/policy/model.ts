@@ -111,7 +111,7 @@ function reply(
     turn,
     firstAssistant: history.firstAssistant,
   };
-  const sounds = (first: Turn, said: string) => renderTurn(first, history.tools, style).content === said;
+  const sounds = (first: Turn, text: string) => renderTurn(first, history.tools, style).content === text;
   const chosen = chooser.choose(asked, sounds);
   const name = rolloutName(caller.header);
   const target = { ...caller, instance: name?.instanceId ?? null, index: name?.index ?? null };
@@ -122,15 +122,15 @@ function reply(
       `no conversation of the script matches the first user message, which begins ${start}`,
     );
   }
-  const said = renderTurn(chosen?.turn ?? FAULT_ONLY, history.tools, style);
+  const text = renderTurn(chosen?.turn ?? FAULT_ONLY, history.tools, style);
   const answerSeed = generationSeed(rollout, turn, seed);
-  const expected = Math.ceil(said.raw.length / 4);
+  const expected = Math.ceil(text.raw.length / 4);
   return {
     conversation: chosen?.conversation ?? -1,
     variant: chosen?.variant ?? -1,
     fault,
     delayMs: chosen?.turn.delay_ms ?? delayMs(options.delay, answerSeed, expected),
-    answer: () => compose(options, caller, asking, history, said, answerSeed, fault),
+    answer: () => compose(options, caller, asking, history, text, answerSeed, fault),
   };
 }
 
@@ -152,7 +152,7 @@ function compose(
   caller: Caller,
   asking: Asking,
   history: History,
-  said: TurnText,
+  text: TurnText,
   seed: number,
   fault: Fault | null,
 ): Answer {
@@ -172,14 +172,14 @@ function compose(
     promptLength,
   };
   if (!tokens || !prompt) {
-    const generation: Generation = { said, tokens: NO_TOKENS, logProbs: [] };
-    const completionLength = Math.ceil(said.raw.length / 4) + 1;
+    const generation: Generation = { text, tokens: NO_TOKENS, logProbs: [] };
+    const completionLength = Math.ceil(text.raw.length / 4) + 1;
     return { ...base, generation, promptIds: null, completionLength, tokenIds: null, logProbs: null };
   }
   const { begun = new Int32Array(0) } = history;
   const budget = begun.length + Math.min(asking.maxTokens ?? Number.POSITIVE_INFINITY, room);
   const endId = tokens.tokenizer.idOf('<|im_end|>');
-  const whole = generate(said, tokens.tokenizer, endId, budget, seed);
+  const whole = generate(text, tokens.tokenizer, endId, budget, seed);
   const rest = restOf(whole, begun, tokens.tokenizer);
   if (rest === null) throw new BadRequest('the prompt ends with an answer that was not begun here', 'prompt');
   const generation = fault?.kind === 'aborted' && history.begun ? brokenOff(rest, tokens.tokenizer) : rest;
@@ -200,7 +200,7 @@ function spoil(answer: Answer, fault: Fault, turn: number): Answer {
   if (fault.kind === 'missing_token_ids') return { ...answer, tokenIds: null, promptIds: null };
   if (fault.kind === 'aborted') {
     const { generation } = answer;
-    return { ...answer, generation: { ...generation, said: { ...generation.said, finish: 'abort' } } };
+    return { ...answer, generation: { ...generation, text: { ...generation.text, finish: 'abort' } } };
   }
   if (fault.kind === 'short_log_probs') return { ...answer, logProbs: logProbs?.slice(0, -1) ?? null };
   if (fault.kind === 'short_token_ids' && tokenIds !== null) {

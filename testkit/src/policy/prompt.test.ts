@@ -104,7 +104,7 @@ describe('contiguity of a conversation', () => {
         1000,
         0,
       );
-      const { content, reasoning: thinking, toolCalls } = made.said;
+      const { content, reasoning: thinking, toolCalls } = made.text;
       seen = [...prompt, ...made.tokens.ids];
       history.push({
         role: 'assistant',
@@ -134,22 +134,22 @@ describe('contiguity of a conversation', () => {
 
 describe('a generation', () => {
   const end = tokenizer.idOf('<|im_end|>');
-  const said = renderTurn({ command: 'echo one two three', thought: 'Ünï 🎉.', repeat: 1 }, tools, style);
+  const output = renderTurn({ command: 'echo one two three', thought: 'Ünï 🎉.', repeat: 1 }, tools, style);
 
   it('ends with the end token and has one log-probability in (-5, 0) per token, the same each time', () => {
-    const made = generate(said, tokenizer, end, 1000, 7);
-    expect(tokenizer.decode(made.tokens.ids)).toBe(`${said.raw}<|im_end|>`);
+    const made = generate(output, tokenizer, end, 1000, 7);
+    expect(tokenizer.decode(made.tokens.ids)).toBe(`${output.raw}<|im_end|>`);
     expect(made.logProbs.length).toBe(made.tokens.ids.length);
     for (const text of made.logProbs) expect(text).toMatch(/^-[0-4]\.\d+$/);
-    expect(generate(said, tokenizer, end, 1000, 7).logProbs).toEqual(made.logProbs);
-    expect(generate(said, tokenizer, end, 1000, 8).logProbs).not.toEqual(made.logProbs);
+    expect(generate(output, tokenizer, end, 1000, 7).logProbs).toEqual(made.logProbs);
+    expect(generate(output, tokenizer, end, 1000, 8).logProbs).not.toEqual(made.logProbs);
     expect(new Set(made.logProbs).size).toBeGreaterThan(5);
   });
 
   it('cut by the budget is text, has no end token and finishes as length', () => {
-    const made = generate(said, tokenizer, end, 9, 7);
+    const made = generate(output, tokenizer, end, 9, 7);
     expect(made.tokens.ids.length).toBe(9);
-    expect(made.said).toMatchObject({
+    expect(made.text).toMatchObject({
       finish: 'length',
       toolCalls: [],
       content: tokenizer.decode(made.tokens.ids),

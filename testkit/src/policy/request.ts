@@ -65,8 +65,8 @@ export function objectOf(value: unknown): Body {
 }
 
 /** Joins the parts of a content list into one text, in place; a picture is one place of it. */
-function readMessage(message: unknown, place: number, pictures: string[]): void {
-  const at = `messages[${place}]`;
+function readMessage(message: unknown, index: number, pictures: string[]): void {
+  const at = `messages[${index}]`;
   if (typeof message !== 'object' || message === null) throw new BadRequest(`${at} is not an object`, at);
   const { role, content, tool_calls: calls } = message as Body;
   if (typeof role !== 'string') throw new BadRequest(`${at} has no role`, at);

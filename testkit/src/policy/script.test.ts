@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../../test/temporaryfolder.ts';
 import { type Asked, openChooser } from './choice.ts';
 import { type Conversation, loadScript, readScript } from './script.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'swefarm-script-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder('script');
 const file = (name: string, text: string) => {
   writeFileSync(join(folder, name), text);
   return join(folder, name);
@@ -61,13 +60,13 @@ describe('the choice of a turn', () => {
         sounds,
       );
   };
-  const says = (...commands: string[]) => commands.map((command) => ({ command, repeat: 1 }));
+  const message = (...commands: string[]) => commands.map((command) => ({ command, repeat: 1 }));
 
   it('takes the first conversation whose match and instance fit, or none', () => {
     const at = choose([
-      { match: 'django', variants: [says('a')] },
-      { match: '/FLASK$/i', instance: 'pallets__flask-1.2', variants: [says('b')] },
-      { match: '/FLASK$/i', variants: [says('c')] },
+      { match: 'django', variants: [message('a')] },
+      { match: '/FLASK$/i', instance: 'pallets__flask-1.2', variants: [message('b')] },
+      { match: '/FLASK$/i', variants: [message('c')] },
     ]);
     expect(at({ rollout: 'run.pallets__flask-1.2.0' })?.turn.command).toBe('b');
     expect(at({ rollout: 'run.other.0' })?.turn.command).toBe('c');
@@ -75,9 +74,9 @@ describe('the choice of a turn', () => {
   });
 
   it('rotates variants by the index of the rollout, by weight', () => {
-    const at = choose([{ variants: [says('a'), says('b'), says('c')], weights: [2, 1, 0] }]);
-    const heard = [0, 1, 2, 3, 4].map((index) => at({ rollout: `r.i.${index}` })?.turn.command);
-    expect(heard).toEqual(['a', 'b', 'a', 'a', 'b']);
+    const at = choose([{ variants: [message('a'), message('b'), message('c')], weights: [2, 1, 0] }]);
+    const received = [0, 1, 2, 3, 4].map((index) => at({ rollout: `r.i.${index}` })?.turn.command);
+    expect(received).toEqual(['a', 'b', 'a', 'a', 'b']);
   });
 
   it('goes through the turns by the history, repeats included, and stays at the last or restarts', () => {
@@ -87,16 +86,16 @@ describe('the choice of a turn', () => {
     ];
     const stays = choose([{ variants: [turns] }]);
     const restarts = choose([{ variants: [turns], after: 'restart' }]);
-    const heard = (at: typeof stays) =>
+    const received = (at: typeof stays) =>
       [0, 1, 2, 3, 4].map((turn) => at({ turn, rollout: 'r.i.0' })?.turn.command).join('');
-    expect(heard(stays)).toBe('aabbb');
-    expect(heard(restarts)).toBe('aabaa');
+    expect(received(stays)).toBe('aabbb');
+    expect(received(restarts)).toBe('aabaa');
   });
 
   it('without a rollout id goes round, and knows a conversation again by its first answer', () => {
-    const at = choose([{ variants: [says('a', 'a2'), says('b', 'b2')] }]);
+    const at = choose([{ variants: [message('a', 'a2'), message('b', 'b2')] }]);
     expect([at({}), at({}), at({})].map((chosen) => chosen?.turn.command)).toEqual(['a', 'b', 'a']);
-    const later = at({ turn: 1, firstAssistant: 'b' }, (turn, said) => turn.command === said);
+    const later = at({ turn: 1, firstAssistant: 'b' }, (turn, output) => turn.command === output);
     expect(later?.turn.command).toBe('b2');
   });
 });

@@ -38,16 +38,16 @@ export const Turn = z
     fault: Fault.optional(),
   })
   .superRefine((turn, context) => {
-    const said = (['text', 'command', 'submit', 'tool_calls'] as const).filter(
+    const given = (['text', 'command', 'submit', 'tool_calls'] as const).filter(
       (key) => turn[key] !== undefined,
     );
-    if (said.length > 1) {
+    if (given.length > 1) {
       context.addIssue({
         code: 'custom',
-        message: `a turn says one thing, this one has ${said.join(' and ')}`,
+        message: `a turn says one thing, this one has ${given.join(' and ')}`,
       });
     }
-    if (said.length === 0 && !turn.tool_json && !turn.finish_reason && !turn.fault) {
+    if (given.length === 0 && !turn.tool_json && !turn.finish_reason && !turn.fault) {
       context.addIssue({
         code: 'custom',
         message: 'a turn needs one of text, command, submit, tool_calls, tool_json, finish_reason, fault',

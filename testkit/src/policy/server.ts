@@ -178,7 +178,7 @@ async function complete(service: Service, path: string, request: IncomingMessage
       const events = completionEvents(answer, tokenizer, asked.withUsage);
       await sendEvents(response, events, reply.fault, signal);
     } else if (tokenizer) {
-      const text = answer.generation.said.raw;
+      const text = answer.generation.text.raw;
       await sendAnswer(response, completionBody(answer, tokenizer, text), reply.fault, signal);
     }
     return answer;

@@ -65,8 +65,8 @@ export function loadTokenizer(path: string | URL = OURS): Tokenizer {
 }
 
 export function tokensOf(ids: ArrayLike<number>): Tokens {
-  const kept = Int32Array.from(ids);
-  return { ids: kept, json: kept.join(',') };
+  const copy = Int32Array.from(ids);
+  return { ids: copy, json: copy.join(',') };
 }
 
 type TokenizerJson = {

@@ -42,22 +42,22 @@ const usageOf = ({ promptLength, completionLength }: Answer): string =>
 
 /** The whole body of a chat completion. */
 export function chatBody(answer: Answer, tokenizer: Tokenizer | null): string {
-  const { said, tokens } = answer.generation;
+  const { text, tokens } = answer.generation;
   const message = JSON.stringify({
     role: 'assistant',
-    content: said.content,
+    content: text.content,
     refusal: null,
     annotations: null,
     audio: null,
     function_call: null,
-    tool_calls: said.toolCalls.length > 0 ? said.toolCalls : undefined,
-    reasoning: said.reasoning,
-    reasoning_content: said.reasoning ?? undefined,
+    tool_calls: text.toolCalls.length > 0 ? text.toolCalls : undefined,
+    reasoning: text.reasoning,
+    reasoning_content: text.reasoning ?? undefined,
   });
   const logprobs = answer.wanted.logprobs && tokenizer ? chatLogprobs(answer, tokens.ids, tokenizer) : 'null';
   return (
     `{"id":"${answer.id}","object":"chat.completion","created":${answer.created},"model":${JSON.stringify(answer.model)},` +
-    `"choices":[{"index":0,"message":${message},"logprobs":${logprobs},"finish_reason":"${said.finish}","stop_reason":null,` +
+    `"choices":[{"index":0,"message":${message},"logprobs":${logprobs},"finish_reason":"${text.finish}","stop_reason":null,` +
     `"token_ids":${list(answer.tokenIds)}}],"service_tier":null,"system_fingerprint":null,"usage":${usageOf(answer)},` +
     `"prompt_logprobs":null,"prompt_token_ids":${list(answer.promptIds)},"kv_transfer_params":null}`
   );
@@ -65,8 +65,8 @@ export function chatBody(answer: Answer, tokenizer: Tokenizer | null): string {
 
 /** The whole body of a text completion, in which vLLM puts the prompt ids into the choice. */
 export function completionBody(answer: Answer, tokenizer: Tokenizer, text: string): string {
-  const { said, tokens } = answer.generation;
-  const finish = said.finish === 'tool_calls' ? 'stop' : said.finish;
+  const { text: answerText, tokens } = answer.generation;
+  const finish = answerText.finish === 'tool_calls' ? 'stop' : answerText.finish;
   const logprobs = answer.wanted.logprobs ? completionLogprobs(answer, tokens.ids, tokenizer) : 'null';
   return (
     `{"id":"${answer.id}","object":"text_completion","created":${answer.created},"model":${JSON.stringify(answer.model)},` +
@@ -85,9 +85,9 @@ export function* completionEvents(
   tokenizer: Tokenizer,
   withUsage: boolean,
 ): Generator<string> {
-  const { said, tokens } = answer.generation;
+  const { text, tokens } = answer.generation;
   const open = `{"id":"${answer.id}","object":"text_completion","created":${answer.created},"model":${JSON.stringify(answer.model)}`;
-  const finish = said.finish === 'tool_calls' ? 'stop' : said.finish;
+  const finish = text.finish === 'tool_calls' ? 'stop' : text.finish;
   // The length of the text sent so far, and the first token whose text was not sent completely.
   let [told, from] = ['', 0];
   for (let at = 0; at === 0 || at < tokens.ids.length; at += CHUNK_TOKENS) {
@@ -100,9 +100,9 @@ export function* completionEvents(
         : 'null';
     // A character whose bytes are incomplete is held back, as servers do.
     const fresh = tokenizer.decode(tokens.ids.subarray(from, at + CHUNK_TOKENS));
-    const held = !last && fresh.endsWith('\ufffd');
-    const delta = last ? said.raw.slice(told.length) : held ? '' : fresh;
-    if (!held) from = at + CHUNK_TOKENS;
+    const isPartial = !last && fresh.endsWith('\ufffd');
+    const delta = last ? text.raw.slice(told.length) : isPartial ? '' : fresh;
+    if (!isPartial) from = at + CHUNK_TOKENS;
     told += delta;
     const tokenIds = answer.tokenIds === null ? 'null' : `[${ids.join(',')}]`;
     const prompt = at === 0 && answer.wanted.tokenIds ? `,"prompt_token_ids":${list(answer.promptIds)}` : '';
@@ -118,7 +118,7 @@ export function* chatEvents(
   tokenizer: Tokenizer | null,
   withUsage: boolean,
 ): Generator<string> {
-  const { said, tokens } = answer.generation;
+  const { text, tokens } = answer.generation;
   const open = `{"id":"${answer.id}","object":"chat.completion.chunk","created":${answer.created},"model":${JSON.stringify(answer.model)}`;
   const chunk = (choice: string, more = '') => `data: ${open},"choices":[${choice}]${more}}\n\n`;
   const ids = answer.tokenIds === null ? null : tokens.ids;
@@ -136,17 +136,17 @@ export function* chatEvents(
       `{"index":0,"delta":${JSON.stringify(delta)},"logprobs":${logprobs},"finish_reason":null${tokenIds}}`,
     );
   }
-  yield chunk(`{"index":0,"delta":{},"logprobs":null,"finish_reason":"${said.finish}","stop_reason":null}`);
+  yield chunk(`{"index":0,"delta":{},"logprobs":null,"finish_reason":"${text.finish}","stop_reason":null}`);
   if (withUsage) yield `data: ${open},"choices":[],"usage":${usageOf(answer)}}\n\n`;
   yield 'data: [DONE]\n\n';
 }
 
-function deltasOf({ generation: { said } }: Answer): object[] {
+function deltasOf({ generation: { text } }: Answer): object[] {
   const deltas: object[] = [];
-  if (said.reasoning !== null) deltas.push({ reasoning: said.reasoning, reasoning_content: said.reasoning });
+  if (text.reasoning !== null) deltas.push({ reasoning: text.reasoning, reasoning_content: text.reasoning });
   // Split at words, so that no character is split.
-  for (const words of said.content?.match(/(?:\S*\s+){1,8}|\S+$/g) ?? []) deltas.push({ content: words });
-  for (const [index, call] of said.toolCalls.entries()) deltas.push({ tool_calls: [{ index, ...call }] });
+  for (const words of text.content?.match(/(?:\S*\s+){1,8}|\S+$/g) ?? []) deltas.push({ content: words });
+  for (const [index, call] of text.toolCalls.entries()) deltas.push({ tool_calls: [{ index, ...call }] });
   return deltas.length > 0 ? deltas : [{ content: '' }];
 }
 

@@ -14,30 +14,30 @@ export type Oddness = { at: number; what: number };
 type Tree = Record<string, unknown>;
 
 /** A copy of the tree with these places changed: replaced, removed, or with an unknown field added beside them. */
-export function oddTree(whole: object, changes: readonly Oddness[]): { tree: object; said: string } {
+export function oddTree(whole: object, changes: readonly Oddness[]): { tree: object; description: string } {
   const tree = structuredClone(whole) as Tree;
-  const said = changes.map(({ at, what }) => {
-    const places = placesOf(tree);
-    const place = places[at % places.length];
-    if (!place) return 'nothing';
-    const [holder, key, name] = place;
+  const description = changes.map(({ at, what }) => {
+    const fields = fieldsOf(tree);
+    const field = fields[at % fields.length];
+    if (!field) return 'nothing';
+    const [parent, key, name] = field;
     const kind = what % (VALUES.length + 2);
-    if (kind === VALUES.length) delete holder[key];
-    else if (kind === VALUES.length + 1) Object.assign(holder, { of_tomorrow: { [key]: holder[key] } });
-    else holder[key] = VALUES[kind];
+    if (kind === VALUES.length) delete parent[key];
+    else if (kind === VALUES.length + 1) Object.assign(parent, { of_tomorrow: { [key]: parent[key] } });
+    else parent[key] = VALUES[kind];
     return `${name} ${kind < VALUES.length ? `= ${String(JSON.stringify(VALUES[kind])).slice(0, 30)}` : kind}`;
   });
-  return { tree, said: said.join(', ') };
+  return { tree, description: description.join(', ') };
 }
 
 /** Serialises to JSON, with an infinity where one was requested. */
 export const oddJson = (tree: unknown): string => JSON.stringify(tree).replaceAll('"@infinity"', '1e999');
 
 /** Every place of the tree: its parent, its key and its path. */
-function placesOf(tree: Tree, path = ''): [holder: Tree, key: string, name: string][] {
+function fieldsOf(tree: Tree, path = ''): [parent: Tree, key: string, name: string][] {
   return Object.entries(tree).flatMap(([key, value]): [Tree, string, string][] => {
     const name = path === '' ? key : `${path}.${key}`;
-    const inner = value !== null && typeof value === 'object' ? placesOf(value as Tree, name) : [];
+    const inner = value !== null && typeof value === 'object' ? fieldsOf(value as Tree, name) : [];
     return [[tree, key, name], ...inner];
   });
 }

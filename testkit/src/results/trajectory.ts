@@ -7,7 +7,7 @@ const FILE = Array.from({ length: 60 }, (_, line) => `${line + 1}\tvalue_${line}
 );
 
 /** The texts, commands and outputs that the agent cycles through. */
-const STEPS: readonly (readonly [say: string, command: string, seen: string, code: number])[] = [
+const STEPS: readonly (readonly [prose: string, command: string, seen: string, code: number])[] = [
   [
     'Let me look around first.',
     'ls -la && git log --oneline | head -3',
@@ -54,7 +54,7 @@ export function madeTrajectory(count: number, seed: number, hostile = ''): Traje
     { role: 'user', content: 'Solve this issue:\n\nmerge() overwrites values with None\n\nIn /testbed.' },
   ];
   const turns = Array.from({ length: count }, (_, at): Turn => {
-    const [say, command, seen, exit_code] = STEPS[(at + (at > 1 ? seed : 0)) % STEPS.length] ?? [
+    const [prose, command, seen, exit_code] = STEPS[(at + (at > 1 ? seed : 0)) % STEPS.length] ?? [
       '',
       '',
       '',
@@ -64,7 +64,7 @@ export function madeTrajectory(count: number, seed: number, hostile = ''): Traje
     const output = at === 0 ? `${seen}${hostile}` : seen;
     messages.push({
       role: 'assistant',
-      content: `${say}\n\n\`\`\`bash\n${command}\n\`\`\``,
+      content: `${prose}\n\n\`\`\`bash\n${command}\n\`\`\``,
       ...(at % 3 === 0 ? { reasoning_content: `Step ${at + 1}: think about what to do next.` } : {}),
     });
     messages.push({

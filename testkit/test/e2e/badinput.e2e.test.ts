@@ -1,8 +1,7 @@
 /** Everything that may be wrong around a rollout: a clear word, a fitting exit code, nothing lost, no reward made up. */
 
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { sleep } from '@swefarm/shared';
@@ -13,6 +12,7 @@ import { runCommand, startCommand } from '../../src/launchers/commands.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
 import type { FaultRuleInput } from '../../src/policy/faults.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 const run = promisify(execFile);
@@ -81,14 +81,13 @@ const miniFlags = (output: string): string[] => [
 ];
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-bad-'));
+  folder = temporaryFolder('bad');
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'docker', out: folder });
   dataset = built.files.default;
   policy = await startScriptedPolicy({ script: SCRIPT });
 });
 afterAll(async () => {
   await policy[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 // Failures are tried again with pauses that grow: side by side these wait together.

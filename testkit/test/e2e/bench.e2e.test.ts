@@ -1,14 +1,13 @@
 /** The benchmarks run and report their figures. No test compares the figures: machines differ. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { temporaryFolder } from '../temporaryfolder.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'swefarm-bench-test-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('bench-test');
 
 const bench = (...args: string[]) =>
   spawnSync(process.execPath, [join(ROOT, 'bench/main.ts'), ...args], { encoding: 'utf8', cwd: ROOT });

@@ -1,14 +1,13 @@
 /** The benchmark of evaluations with two predictions for each family: both harnesses from PyPI reach the verdicts of the farm. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../temporaryfolder.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'swefarm-bench-test-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('bench-test');
 
 test('swefarm eval and both harnesses give each patch of four families the same report', () => {
   const file = join(folder, 'eval.json');

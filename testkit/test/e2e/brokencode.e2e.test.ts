@@ -2,8 +2,7 @@
  * Patches that break the build, the import, or loop for ever, through `/run` of a real farm and by NeMo RL's rules for failures: each is
  * a sample with reward 0, and no prompt is dropped. Nobody has examined the instances before.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+
 import { join } from 'node:path';
 import {
   asyncCollector,
@@ -15,11 +14,11 @@ import {
   type Post,
   type ScriptInput,
   singleController,
-  startCommand,
-  startRedis,
   startScriptedPolicy,
 } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '../temporaryfolder.ts';
+import { startGatewayFarm } from './gatewayfarm.ts';
 
 const TOKEN = 'the-token-of-this-farm';
 /** Gold takes seconds on a busy machine, which must be under half of the limit. */
@@ -45,9 +44,7 @@ const write = (files: Language['files']): string =>
     .join('\n');
 
 beforeAll(async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-brokencode-'));
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const redis = stack.use(await startRedis());
+  const folder = temporaryFolder('brokencode');
   const conversations: ScriptInput['conversations'] = [];
   for (const [name, language] of HERE) {
     const image = join(folder, name);
@@ -63,24 +60,7 @@ beforeAll(async () => {
   }
   const policy = stack.use(await startScriptedPolicy({ script: { conversations } }));
   for (const row of rows) row.policy_base_url = policy.url;
-  const callers = join(folder, 'callers.yaml');
-  await writeFile(callers, CALLERS);
-  const env = {
-    T: TOKEN,
-    SWEFARM_REDIS_URL: redis.url,
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-  };
-  const worker = startCommand('swefarm-worker', ['run', '--runtime', 'rootfs', '--concurrency', '4'], env);
-  const serve = startCommand('swefarm', ['serve', '--port', '0', '--gateway-callers', callers], env);
-  for (const one of [worker, serve]) {
-    stack.defer(async () => {
-      one.kill('SIGTERM');
-      await one.exit;
-    });
-  }
-  await Promise.all([worker.until(/"msg":"ready"/), serve.until(/"port":\d+/)]);
-  url = (JSON.parse(serve.stdout().split('\n')[0] ?? '{}') as { url: string }).url;
+  url = await startGatewayFarm(stack, folder, { callers: CALLERS, tokens: { T: TOKEN } });
 });
 afterAll(() => stack.disposeAsync());
 

@@ -1,12 +1,12 @@
 /** `npm run bundle`: the folder that nodes run from does a whole rollout in an empty environment, far from any node_modules. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -15,11 +15,10 @@ const run = promisify(execFile);
 let folder = '';
 let bundle = '';
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-bundle-'));
+  folder = temporaryFolder('bundle');
   bundle = join(folder, 'bundle');
   await run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT });
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** A bare environment, except for where things may be put. */
 const bundled = async (command: string, args: readonly string[]) => {

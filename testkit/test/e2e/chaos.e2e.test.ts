@@ -2,21 +2,19 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { sleep } from '@swefarm/shared';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { processesOf } from './leftovers.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
 type Chaos = { process: ChildProcess; folder: string; stdout: () => string; stderr: () => string };
 
-async function place(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'chaos-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+async function prepare(): Promise<string> {
+  const folder = temporaryFolder('chaos');
   return folder;
 }
 
@@ -26,16 +24,16 @@ function chaos(folder: string, ...args: string[]): Chaos {
     env: { ...process.env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const said = { stdout: '', stderr: '' };
+  const output = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const)
     child[stream].setEncoding('utf8').on('data', (text: string) => {
-      said[stream] += text;
+      output[stream] += text;
     });
-  return { process: child, folder, stdout: () => said.stdout, stderr: () => said.stderr };
+  return { process: child, folder, stdout: () => output.stdout, stderr: () => output.stderr };
 }
 
 test('60 rollouts under a seeded schedule of faults: each its one result, what its script earns, and nothing left', async () => {
-  const run = chaos(await place(), '--seed', '1', '--short');
+  const run = chaos(await prepare(), '--seed', '1', '--short');
   const [code] = await once(run.process, 'close');
   expect(code, run.stderr()).toBe(0);
   const report = JSON.parse(run.stdout().trimEnd().split('\n').at(-1) ?? '');
@@ -46,7 +44,7 @@ test('60 rollouts under a seeded schedule of faults: each its one result, what i
 });
 
 test('a run that is killed takes its farm along, and the next one its folder', async () => {
-  const run = chaos(await place(), '--seed', '1', '--short');
+  const run = chaos(await prepare(), '--seed', '1', '--short');
   const over = once(run.process, 'close');
   const engine = async (): Promise<boolean> =>
     (await processesOf(run.folder)).some((line) => line.includes('dockerd'));

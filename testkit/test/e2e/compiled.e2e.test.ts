@@ -1,11 +1,11 @@
 /** `npm run compile`: the commands of a checkout start from pieces, and never from pieces of other sources than those that are there. */
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { WORKSPACES } from '../../house/tree.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { linkPackages } from './oldtree.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -15,7 +15,7 @@ const run = promisify(execFile);
 
 let root = '';
 beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), 'swefarm-compiled-'));
+  root = temporaryFolder('compiled');
   const isOurs = (path: string): boolean => !/\/(node_modules|dist|\.turbo|test|fixtures)$/.test(path);
   for (const name of PARTS) await cp(join(ROOT, name), join(root, name), { recursive: true, filter: isOurs });
   for (const name of FILES) await cp(join(ROOT, name), join(root, name));
@@ -24,10 +24,9 @@ beforeAll(async () => {
   await rm(packageRecord());
   await writeFile(packageRecord(), '{"packages":{}}');
 });
-afterAll(() => rm(root, { recursive: true, force: true }));
 
 const SUMMARIES = 'producer/src/cli/commands.ts';
-const WORKER_SAYS = 'A stateless worker of the farm';
+const WORKER_HELP = 'A stateless worker of the farm';
 
 const packageRecord = (): string => join(root, 'node_modules/.package-lock.json');
 const pieces = (): string => join(root, 'node_modules/.cache/swefarm-pieces');
@@ -76,19 +75,19 @@ test('commands load what was compiled; a changed source wins at once, even with 
   expect(await swefarm()).toContain('queue the rol');
   await compile();
   await markPieces('queue the rol', 'QUEUE THE ROL');
-  await markPieces(WORKER_SAYS, WORKER_SAYS.toUpperCase());
+  await markPieces(WORKER_HELP, WORKER_HELP.toUpperCase());
   expect(await swefarm()).toContain('QUEUE THE ROL');
-  expect(await worker()).toContain(WORKER_SAYS.toUpperCase());
+  expect(await worker()).toContain(WORKER_HELP.toUpperCase());
 
   await edit(SUMMARIES, 'queue the rol', 'queue the ROL');
   expect(await swefarm()).toContain('queue the ROL');
   // What the worker is made of has not changed.
-  expect(await worker()).toContain(WORKER_SAYS.toUpperCase());
+  expect(await worker()).toContain(WORKER_HELP.toUpperCase());
 
   await compile();
   await markPieces('queue the ROL', 'Queue The Rol');
   expect(await swefarm()).toContain('Queue The Rol');
-  expect(await worker()).toContain(WORKER_SAYS);
+  expect(await worker()).toContain(WORKER_HELP);
 });
 
 test.each([
@@ -100,10 +99,10 @@ test.each([
   ['all of them are gone', () => rm(pieces(), { recursive: true })],
 ])('when %s, a command runs from its sources', async (_, spoil) => {
   await compile();
-  await markPieces(WORKER_SAYS, WORKER_SAYS.toUpperCase());
-  expect(await worker()).toContain(WORKER_SAYS.toUpperCase());
+  await markPieces(WORKER_HELP, WORKER_HELP.toUpperCase());
+  expect(await worker()).toContain(WORKER_HELP.toUpperCase());
   await spoil();
-  expect(await worker()).toContain(WORKER_SAYS);
+  expect(await worker()).toContain(WORKER_HELP);
 });
 
 test('pieces stay for two weeks after others took their place, however old they were then', async () => {

@@ -2,12 +2,12 @@
  * `swefarm eval` and `swefarm regrade` as commands, over our own examples: the files of the harness compared whole, bad
  * predictions, resuming by report.json, repetitions, and evaluations that were lost and are made up for.
  */
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { runCommand } from '../../src/launchers/commands.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 
 const IDS = ['r1chardj0n3s__parse-1.20.2', 'pallets__markupsafe-3.0.2', 'sdispater__tomlkit-0.11.5'] as const;
 const [PARSE, MARKUPSAFE, TOMLKIT] = IDS;
@@ -33,12 +33,11 @@ let dataset = '';
 let rows = new Map<string, Row>();
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-eval-'));
+  folder = temporaryFolder('eval');
   const built = await buildExamples({ ids: IDS, for: 'docker', out: folder });
   dataset = built.files.default;
   rows = new Map(built.rows.map((row) => [row.instance_id, row]));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const row = (id: string): Row => {
   const found = rows.get(id);
@@ -263,7 +262,7 @@ test('an evaluation that infrastructure lost is made up for from the saved patch
 test('what cannot be right is refused before anything starts', async () => {
   const bad = join(folder, 'all-bad.jsonl');
   await writeFile(bad, prediction('no__such-1', 'x'));
-  const cases: [args: string[], said: string][] = [
+  const cases: [args: string[], output: string][] = [
     [['eval', '--dataset', dataset], '--predictions'],
     [['eval', '--dataset', dataset, '--predictions', bad], 'no prediction is left'],
     [['eval', '--dataset', dataset, '--predictions', 'gold', '--run-id', '../x'], '--run-id'],
@@ -274,9 +273,9 @@ test('what cannot be right is refused before anything starts', async () => {
     [['regrade', join(folder, 'nowhere')], 'no such file'],
     [['regrade', folder], '--dataset'],
   ];
-  for (const [args, said] of cases) {
+  for (const [args, output] of cases) {
     const { code, stderr } = await swefarm(...args);
     expect(code, stderr).toBe(2);
-    expect(stderr).toContain(said);
+    expect(stderr).toContain(output);
   }
 });

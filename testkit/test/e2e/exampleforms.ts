@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { EXAMPLE_FAMILIES, type ExampleInstance, makeExampleInstances } from './exampleinstances.ts';
-import { heard } from './familysuite.ts';
+import { readSeen } from './familysuite.ts';
 import { openSmithFarm, type SmithFarm } from './smithfarm.ts';
 
 const NEW_FILE =
@@ -68,9 +68,9 @@ export function exampleFormSuite(runtime: 'docker' | 'rootfs'): void {
     const lines = await farm.rollouts(dataset, runtime, 'agent', asked);
     expect(lines).toMatchObject(each({ outcome: 'judged', reward: 0 }));
     for (const [name, { id, answers }] of instances) {
-      const said = await heard(`${dataset}.agent.out#${id}.0`, farm.env);
-      expect(said, name).toContain('looked');
-      for (const answer of answers) expect(said, name).not.toContain(answer);
+      const seen = await readSeen(`${dataset}.agent.out#${id}.0`, farm.env);
+      expect(seen, name).toContain('looked');
+      for (const answer of answers) expect(seen, name).not.toContain(answer);
     }
   });
 }

@@ -115,12 +115,12 @@ export async function makeExampleInstances(
   for (const name of families) {
     const form = FORMS[name];
     if (!form) throw new Error(`${name}: no such form`);
-    const place = join(folder, name);
-    const repository = join(place, form.workdir);
+    const target = join(folder, name);
+    const repository = join(target, form.workdir);
     await mkdir(dirname(repository), { recursive: true });
     await cp(join(example.tree.path, 'testbed'), repository, { recursive: true });
     const fix = addLaterHistory(repository, given);
-    const image = exampleImage({ ...example, image: given.image }, place, {
+    const image = exampleImage({ ...example, image: given.image }, target, {
       runtime,
       name: `localhost/${tag}/${name}:1`,
       inside: form.workdir.split('/', 1)[0] ?? '',

@@ -33,14 +33,14 @@ async function verdicts(
   env: Record<string, string>,
   root = true,
 ): Promise<Verdicts> {
-  const places = {
+  const paths = {
     HOME: folder,
     SWEFARM_STATE_DIR: join(folder, 'state'),
     SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
   };
   const of = async (agent: 'golden' | 'noop'): Promise<boolean[]> => {
     const on = { dataset, runtime, output: join(folder, `${agent}.jsonl`) };
-    const lines = await judgedLines(agent, on, { ...places, ...env }, root ? undefined : SLURM_USER);
+    const lines = await judgedLines(agent, on, { ...paths, ...env }, root ? undefined : SLURM_USER);
     // Gold's verdict is worth its reward, too.
     const earned = (line: (typeof lines)[number]) =>
       line.reward === 1 && line.report?.trust.level === 'clean';

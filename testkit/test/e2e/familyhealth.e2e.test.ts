@@ -2,12 +2,12 @@
  * `swefarm health` over one instance of each family that is made without an engine, in one file: sound ones, one whose gold does not
  * mend it, one whose tests are decided by chance, and one whose setup fails. Each is told from the others.
  */
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { FAMILY_NAMES, type FamilyInstance, makeFamilyInstances } from '../../src/families/instances.ts';
 import { runCommand } from '../../src/launchers/commands.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 
 /** Its parsers are a package of others, which a tools image must hold. */
 const SOUND = FAMILY_NAMES.filter((name) => name !== 'multi-swe');
@@ -27,7 +27,7 @@ let env: Record<string, string>;
 let instances: Map<string, FamilyInstance>;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
+  folder = temporaryFolder('e2e');
   const tools = join(folder, 'tools');
   await mkdir(tools);
   env = {
@@ -37,7 +37,6 @@ beforeAll(async () => {
   };
   instances = await makeFamilyInstances(join(folder, 'trees'));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** A row of a family, with other columns. */
 function changed(family: string, instance_id: string, columns: Record<string, unknown>) {

@@ -3,13 +3,13 @@
  * images hold a conda environment: each as it is, and once more with a gold patch that does not mend it.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { makeFamilyInstances } from '../../src/families/instances.ts';
 import { smithParse } from '../../src/families/smith.ts';
 import { runCommand } from '../../src/launchers/commands.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { makeExampleInstances } from './exampleinstances.ts';
 
 const NEW_FILE =
@@ -24,7 +24,7 @@ let env: Record<string, string>;
 const rows = new Map<string, Row>();
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
+  folder = temporaryFolder('e2e');
   const tools = join(folder, 'tools');
   execFileSync('sh', [resolve(import.meta.dirname, '../../../examples/parserimage/folder.sh'), tools], {
     stdio: 'pipe',
@@ -41,7 +41,6 @@ beforeAll(async () => {
   const [smith] = await smithParse(join(folder, 'smith'), 'rootfs', ['tests removed']);
   if (smith) rows.set('swesmith', smith);
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** The findings by instance, and what the command said. */
 async function examined(name: string, dataset: readonly Row[]) {

@@ -2,13 +2,13 @@
  * Instances of several dataset families in one file, graded on one runtime: gold, a patch that has nothing to do with the bug, one that
  * does not apply; and an agent that looks for the answer. Multi-SWE-bench is not graded here: its parsers are a package of others.
  */
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FAMILY_NAMES, type FamilyInstance, makeFamilyInstances } from '../../src/families/instances.ts';
 import { runCommand } from '../../src/launchers/commands.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { type FamilyImages, openFamilyImages } from './familyimages.ts';
 
 const GRADED = FAMILY_NAMES.filter((name) => name !== 'multi-swe');
@@ -32,7 +32,7 @@ git log --all --format='%H %s'; git tag; git reflog
 for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o | grep -a 'a + b'; done; done
 env; hostname; cat /proc/self/mountinfo; echo looked`;
 
-type Place = {
+type Scene = {
   runtime: 'docker' | 'rootfs';
   folder: string;
   env: Record<string, string>;
@@ -40,8 +40,8 @@ type Place = {
   images: FamilyImages | undefined;
 };
 
-async function openPlace(runtime: Place['runtime']): Promise<Place> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
+async function openScene(runtime: Scene['runtime']): Promise<Scene> {
+  const folder = temporaryFolder('e2e');
   const tools = join(folder, 'tools');
   await mkdir(tools);
   const images = runtime === 'docker' ? await openFamilyImages('families') : undefined;
@@ -59,8 +59,8 @@ async function openPlace(runtime: Place['runtime']): Promise<Place> {
 }
 
 /** Lines by instance of an evaluation of the same patch for each; null: gold. */
-async function evaluated(place: Place, run: string, patch: string | null): Promise<Map<string, Line>> {
-  const { folder, instances, runtime, env } = place;
+async function evaluated(scene: Scene, run: string, patch: string | null): Promise<Map<string, Line>> {
+  const { folder, instances, runtime, env } = scene;
   const predictions = join(folder, `${run}.predictions.jsonl`);
   const given = GRADED.map((family) => ({
     instance_id: instances.get(family)?.id,
@@ -80,7 +80,7 @@ async function evaluated(place: Place, run: string, patch: string | null): Promi
   return found;
 }
 
-async function findNothing({ folder, instances, runtime, env }: Place): Promise<void> {
+async function findNothing({ folder, instances, runtime, env }: Scene): Promise<void> {
   const turns = [
     { command: LOOK, repeat: 1 },
     { submit: true as const, repeat: 1 },
@@ -96,15 +96,15 @@ async function findNothing({ folder, instances, runtime, env }: Place): Promise<
   const rollouts = await linesOf(output);
   expect(rollouts.map(({ reward }) => reward)).toEqual(FAMILY_NAMES.map(() => 0));
   for (const [name, { id, fix }] of instances) {
-    const said = await heard(`${output}#${id}.0`, env);
-    expect(said, name).toContain('looked');
-    expect(said, name).not.toMatch(/a \+ b|THE FIX|v99|future|r2e_tests\/|\.patch/);
-    expect(said, name).not.toContain(fix);
+    const seen = await readSeen(`${output}#${id}.0`, env);
+    expect(seen, name).toContain('looked');
+    expect(seen, name).not.toMatch(/a \+ b|THE FIX|v99|future|r2e_tests\/|\.patch/);
+    expect(seen, name).not.toContain(fix);
   }
 }
 
 /** All that an agent was told and has seen, in one text. @param rollout as `swefarm show` takes it */
-export async function heard(rollout: string, env: Record<string, string>): Promise<string> {
+export async function readSeen(rollout: string, env: Record<string, string>): Promise<string> {
   const shown = await runCommand('swefarm', ['show', rollout, '--json'], env);
   const { messages } = JSON.parse(shown.stdout).content.trajectory as {
     messages: { role: string; content: string }[];
@@ -116,14 +116,14 @@ export async function heard(rollout: string, env: Record<string, string>): Promi
 }
 
 /** The same table of cases on whichever runtime. */
-export function familySuite(runtime: Place['runtime']): void {
-  let place: Place;
+export function familySuite(runtime: Scene['runtime']): void {
+  let scene: Scene;
   beforeAll(async () => {
-    place = await openPlace(runtime);
+    scene = await openScene(runtime);
   });
   afterAll(async () => {
-    await place.images?.[Symbol.asyncDispose]();
-    await rm(place.folder, { recursive: true, force: true });
+    await scene.images?.[Symbol.asyncDispose]();
+    await rm(scene.folder, { recursive: true, force: true });
   });
 
   describe.each([
@@ -133,14 +133,14 @@ export function familySuite(runtime: Place['runtime']): void {
   ] as const)('%s', (name, patch, resolved) => {
     let found: Map<string, Line>;
     beforeAll(async () => {
-      found = await evaluated(place, name.replaceAll(' ', '-'), patch);
+      found = await evaluated(scene, name.replaceAll(' ', '-'), patch);
     });
     test.each(GRADED)(`of %s is ${resolved ? '' : 'un'}resolved`, (family) => {
-      const line = found.get(place.instances.get(family)?.id ?? '');
+      const line = found.get(scene.instances.get(family)?.id ?? '');
       expect(line).toMatchObject({ outcome: 'judged', resolved });
     });
   });
 
   test('an agent finds neither the fix, nor the tests, nor the id that names the fix, in any family', () =>
-    findNothing(place));
+    findNothing(scene));
 }

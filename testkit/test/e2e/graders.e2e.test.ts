@@ -3,16 +3,16 @@
  * program of a dataset that fails costs its own rollout alone.
  */
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { liveProgram, proProgram } from '@swefarm/grading';
 import type { InstancePlan, OutcomeSource } from '@swefarm/shared';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { importTree } from '../../src/images/import.ts';
 import { minimalImage } from '../../src/images/minimal.ts';
 import { runCommand } from '../../src/launchers/commands.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 
 const run = promisify(execFile);
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
@@ -93,7 +93,7 @@ let tree: string;
 let gold: string;
 let head: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-graders-'));
+  folder = temporaryFolder('graders');
   tree = join(folder, 'tree');
   await cp((await minimalImage()).tree, tree, { recursive: true, verbatimSymlinks: true });
   const testbed = join(tree, 'testbed');
@@ -109,7 +109,6 @@ beforeAll(async () => {
   await git('checkout', '-q', '.');
   await importTree(socketPath, tree, TAG);
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 function rowOf([id, { script, outcomes, rule, files = [], tests }]: [string, Case], image: string) {
   const apply = [{ name: 'git apply', argv: ['git', 'apply', '/tmp/patch.diff'] }];
@@ -141,11 +140,11 @@ async function rollout(
   agent: 'golden' | 'noop',
   runtime: 'docker' | 'rootfs',
   parserImage: boolean,
-): Promise<{ code: number | string | null; lines: Record<string, Line>; said: string }> {
+): Promise<{ code: number | string | null; lines: Record<string, Line>; output: string }> {
   const image = runtime === 'docker' ? TAG : `dir:${tree}`;
-  const place = await mkdtemp(join(folder, 'run-'));
-  const dataset = join(place, 'rows.jsonl');
-  const output = join(place, 'out.jsonl');
+  const workdir = await mkdtemp(join(folder, 'run-'));
+  const dataset = join(workdir, 'rows.jsonl');
+  const output = join(workdir, 'out.jsonl');
   await writeFile(
     dataset,
     Object.entries(cases)
@@ -169,13 +168,13 @@ async function rollout(
     .filter(Boolean)
     .map((line) => JSON.parse(line) as Line);
   const nameOf = ({ instance_id: id }: Line): string => id.replace(/^own__(.*)-1$/, '$1');
-  return { code, said: stderr, lines: Object.fromEntries(lines.map((line) => [nameOf(line), line])) };
+  return { code, output: stderr, lines: Object.fromEntries(lines.map((line) => [nameOf(line), line])) };
 }
 
 describe.each(['docker', 'rootfs'] as const)('on %s', (runtime) => {
   test('gold gets the reward of each grader, a score with its parts; an untouched tree gets none', async () => {
     const golden = await rollout(CASES, 'golden', runtime, true);
-    expect(golden.code, golden.said).toBe(0);
+    expect(golden.code, golden.output).toBe(0);
     const told = Object.entries(golden.lines).map(([name, { reward, resolved }]) => [name, reward, resolved]);
     expect(told.toSorted()).toEqual(
       Object.keys(CASES)
@@ -186,22 +185,22 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (runtime) => {
       reward_row: 'scored',
       reward_components: { tests: 0.25, style: 0.5 },
     });
-    expect(golden.said).toMatch(/5 resolved \(100.0 %\), 1 scored, mean reward 0\.958/);
+    expect(golden.output).toMatch(/5 resolved \(100.0 %\), 1 scored, mean reward 0\.958/);
     const noop = await rollout(CASES, 'noop', runtime, true);
-    expect(noop.code, noop.said).toBe(0);
+    expect(noop.code, noop.output).toBe(0);
     expect(Object.values(noop.lines).map(({ reward, resolved }) => [reward, resolved])).toEqual(
       Object.keys(CASES).map(() => [0, false]),
     );
   });
 
   test('programs that fail have a class of their own, and those beside them are judged', async () => {
-    const { code, lines, said } = await rollout(
+    const { code, lines, output } = await rollout(
       { ...HOSTILE, junit: CASES.junit as Case },
       'golden',
       runtime,
       true,
     );
-    expect(code, said).toBe(10);
+    expect(code, output).toBe(10);
     expect(lines.junit).toMatchObject({ reward: 1 });
     expect(lines['hostile-loop']).toMatchObject({
       ...{ outcome: 'failed', reward: null },
@@ -217,9 +216,9 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (runtime) => {
 
 test('without a parser_image the command says so beforehand, and only the rollouts that need one fail', async () => {
   const some = { 'program-of-tools': CASES['program-of-tools'], junit: CASES.junit } as Record<string, Case>;
-  const { code, lines, said } = await rollout(some, 'golden', 'rootfs', false);
-  expect(code, said).toBe(10);
-  expect(said).toContain(
+  const { code, lines, output } = await rollout(some, 'golden', 'rootfs', false);
+  expect(code, output).toBe(10);
+  expect(output).toContain(
     '1 of 2 instances need parser_image (custom: 1), and none of the 1 worker names one',
   );
   expect(lines.junit).toMatchObject({ reward: 1 });

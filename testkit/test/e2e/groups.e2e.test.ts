@@ -59,10 +59,10 @@ test('groups, deadlines and refills end as asked; a drained node hands over, a c
   };
   const collect = async (
     run: string,
-  ): Promise<{ code: unknown; rows: Record<number, string>; said: string }> => {
+  ): Promise<{ code: unknown; rows: Record<number, string>; output: string }> => {
     const output = join(folder, `${run}.jsonl`);
     const done = await runCommand('swefarm', ['collect', run, '--output', output], env);
-    return { code: done.code, rows: await rowsOf(output), said: done.stderr };
+    return { code: done.code, rows: await rowsOf(output), output: done.stderr };
   };
   const swefarm = async (...args: string[]): Promise<void> => {
     const done = await runCommand('swefarm', args, env);
@@ -74,19 +74,19 @@ test('groups, deadlines and refills end as asked; a drained node hands over, a c
   const enough = await collect(await submit(mixed.url, '--group-size', '4', '--min-group', '2'));
   const early = 'cancelled early_stop';
   expect(enough.rows).toEqual({ 0: 'judged empty_patch', 1: 'judged empty_patch', 2: early, 3: early });
-  expect(enough.code, enough.said).toBe(0);
-  expect(enough.said).toMatch(/2 cancelled \(mean turns: kept 1\.0, cancelled/);
+  expect(enough.code, enough.output).toBe(0);
+  expect(enough.output).toMatch(/2 cancelled \(mean turns: uncancelled 1\.0, cancelled/);
 
   await using slow = await startScriptedPolicy(scripted(LONG));
   const late = await collect(await submit(slow.url, '--group-size', '2', '--deadline', '3s'));
   expect(late.rows).toEqual({ 0: 'cancelled deadline', 1: 'cancelled deadline' });
-  expect(late.code, late.said).toBe(10);
+  expect(late.code, late.output).toBe(10);
 
   await using broken = await startScriptedPolicy(scripted(BROKEN, QUICK, QUICK));
   const flags = ['--group-size', '2', '--refills', '1', '--patience', '0'];
   const refilled = await collect(await submit(broken.url, ...flags));
   expect(refilled.rows).toEqual({ 0: 'failed failed', 1: 'judged empty_patch', 2: 'judged empty_patch' });
-  expect(refilled.code, refilled.said).toBe(0);
+  expect(refilled.code, refilled.output).toBe(0);
 
   const asked = slow.stats().answered;
   const run = await submit(slow.url, '--group-size', '2');

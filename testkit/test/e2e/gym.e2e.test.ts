@@ -1,16 +1,13 @@
 /** Answers to `/run` of a real farm, over scripted policies, by the rules of the trainer that consumes them. */
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseRolloutId } from '@swefarm/shared';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
-import { startCommand } from '../../src/launchers/commands.ts';
-import { startRedis } from '../../src/launchers/redis.ts';
 import { type ScriptedPolicy, startScriptedPolicy } from '../../src/policy/server.ts';
 import { type Consumed, consume } from '../../src/trainers/consume.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
+import { startGatewayFarm } from './gatewayfarm.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const TOKEN = 'the-token-of-this-farm';
@@ -28,29 +25,10 @@ let row: Record<string, unknown>;
 let url: string;
 
 beforeAll(async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-gym-'));
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const redis = stack.use(await startRedis());
+  const folder = temporaryFolder('gym');
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
   row = { ...built.rows[0] };
-  const callers = join(folder, 'callers.yaml');
-  await writeFile(callers, CALLERS);
-  const env = {
-    T: TOKEN,
-    SWEFARM_REDIS_URL: redis.url,
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-  };
-  const worker = startCommand('swefarm-worker', ['run', '--runtime', 'rootfs', '--concurrency', '4'], env);
-  const serve = startCommand('swefarm', ['serve', '--port', '0', '--gateway-callers', callers], env);
-  for (const one of [worker, serve]) {
-    stack.defer(async () => {
-      one.kill('SIGTERM');
-      await one.exit;
-    });
-  }
-  await Promise.all([worker.until(/"msg":"ready"/), serve.until(/"port":\d+/)]);
-  url = (JSON.parse(serve.stdout().split('\n')[0] ?? '{}') as { url: string }).url;
+  url = await startGatewayFarm(stack, folder, { callers: CALLERS, tokens: { T: TOKEN } });
 });
 afterAll(() => stack.disposeAsync());
 
@@ -143,19 +121,19 @@ test('a sync trainer: a rollout that said nothing is replaced under the held cal
 });
 
 test('new weights in the middle: one contiguous sample of both versions, and nothing of the update counts as failed', async () => {
-  const say = async (change: Record<string, unknown>): Promise<void> =>
+  const announce = async (change: Record<string, unknown>): Promise<void> =>
     expect((await call('PUT', '/policy', change)).status).toBe(200);
   // The engine breaks off every second turn from here on, until it has its new weights.
   const sample = await rollout('echo', {
     faults: [{ kind: 'aborted', turn: 1 }],
-    before: (server) => say({ version: 'w1', endpoints: [server.url], state: 'serving' }),
+    before: (server) => announce({ version: 'w1', endpoints: [server.url], state: 'serving' }),
     async meanwhile(server) {
       await expect.poll(() => server.stats().faults.aborted ?? 0, { timeout: 120_000 }).toBeGreaterThan(0);
-      await say({ state: 'updating' });
+      await announce({ state: 'updating' });
       // As an engine that loads weights: its answers break until the worker has heard, which takes its next break or a second.
       await delay(2_000);
       await server.setFault();
-      await say({ version: 'w2', state: 'serving' });
+      await announce({ version: 'w2', state: 'serving' });
     },
   });
   expect(sample).toMatchObject({ raises: null, masked: false, reward: 1, trainedTurns: 3 });
@@ -163,23 +141,23 @@ test('new weights in the middle: one contiguous sample of both versions, and not
 });
 
 test('weights that are too old end a rollout in the middle of a turn; one that begins with the new ones is a sample', async () => {
-  const say = async (change: Record<string, unknown>): Promise<void> =>
+  const announce = async (change: Record<string, unknown>): Promise<void> =>
     expect((await call('PUT', '/policy', change)).status).toBe(200);
   const old = await rollout('stale', {
     faults: [{ kind: 'silence', turn: 1 }],
-    before: (server) => say({ version: 'w1', endpoints: [server.url], state: 'serving' }),
+    before: (server) => announce({ version: 'w1', endpoints: [server.url], state: 'serving' }),
     async meanwhile(server) {
       // The gateway's probe of the endpoint meets the fault too, perhaps before the rollout has begun.
       const silenced = () => Object.entries(server.stats().rollouts).filter(([, { faults }]) => faults > 0);
       await expect
         .poll(() => silenced().some(([name]) => name.includes(EXAMPLE_ID)), { timeout: 120_000 })
         .toBe(true);
-      for (const version of ['w2', 'w3']) await say({ version });
+      for (const version of ['w2', 'w3']) await announce({ version });
     },
   });
   expect(old).toMatchObject({ raises: 'infrastructure' });
   expect(old.text).toContain('stale');
-  const fresh = await rollout('stale', { before: (server) => say({ endpoints: [server.url] }) });
+  const fresh = await rollout('stale', { before: (server) => announce({ endpoints: [server.url] }) });
   expect(fresh).toMatchObject({ raises: null, masked: false, reward: 1, trainedTurns: 3 });
   expect(JSON.parse(fresh.text)).toMatchObject({ policy_versions: ['w3'] });
 });

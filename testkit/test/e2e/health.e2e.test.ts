@@ -1,10 +1,10 @@
 /** The registry of instances from end to end: filled by one command, heeded by the next, and known to the workers in between. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { runCommand } from '../../src/launchers/commands.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 type Line = {
@@ -25,7 +25,7 @@ let env: Record<string, string>;
 let dataset: string;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
+  folder = temporaryFolder('e2e');
   env = { SWEFARM_STATE_DIR: join(folder, 'state'), SWEFARM_SCRATCH_DIR: join(folder, 'scratch') };
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'docker', out: folder });
   const row = JSON.parse(await readFile(built.files.docker ?? '', 'utf8'));
@@ -33,7 +33,6 @@ beforeAll(async () => {
   dataset = join(folder, 'both.jsonl');
   await writeFile(dataset, `${JSON.stringify(row)}\n${JSON.stringify(broken)}\n`);
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function golden(name: string, options: string[]) {
   const output = join(folder, `${name}.jsonl`);

@@ -201,12 +201,12 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
       'sum(swefarm_version_resolved_total{version="step-7"})': KNOWN.resolved,
     };
     const expressions = Object.keys(known);
-    const said = async () => {
+    const text = async () => {
       const values = await Promise.all(expressions.map((expr) => value(prometheus, expr)));
       return Object.fromEntries(expressions.map((expr, i) => [expr, values[i]]));
     };
     // An attempt is counted a moment after its result, perhaps in the next scrape.
-    await expect.poll(said, PATIENCE).toEqual(known);
+    await expect.poll(text, PATIENCE).toEqual(known);
 
     // The dead worker is forgotten by discovery, and counted; the living one and the gateway stay.
     await expect.poll(living, PATIENCE).toEqual(['beta', 'gateway']);

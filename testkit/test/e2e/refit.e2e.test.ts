@@ -1,19 +1,18 @@
 /** A weight update in the middle of a step, on the whole farm: the servers go away and come back, and nobody is the worse for it. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { runCommand, startCommand } from '../../src/launchers/commands.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { writeRow } from './hostrow.ts';
 
 const ROLLOUTS = 4;
 const TURNS = 25;
 
 test('rollouts wait for new weights without patience, and go on where they were', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-refit-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('refit');
   const dataset = await writeRow(folder);
   await using redis = await startRedis();
   await using policy = await startScriptedPolicy({

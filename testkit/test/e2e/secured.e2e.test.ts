@@ -3,10 +3,9 @@
  * with a key. A whole run is judged, and no secret is found in anything that a process says, writes or shows.
  */
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv, promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -15,6 +14,7 @@ import { makeCertificates } from '../../src/launchers/certificates.ts';
 import { runCommand, startCommand } from '../../src/launchers/commands.ts';
 import { startSecuredRedis } from '../../src/launchers/securedredis.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const API_KEY = 'sk-the-key-of-the-policy-4711';
@@ -22,9 +22,8 @@ const TOKEN = 'the-token-of-the-gateway-4711';
 const run = promisify(execFile);
 
 test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps or the sandbox', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-secured-e2e-'));
+  const folder = temporaryFolder('secured-e2e');
   await using stack = new AsyncDisposableStack();
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
   const acl = join(folder, 'acl');
   expect((await runCommand('swefarm', ['acl', '--output', acl, '--redis-prefix', 'secured'])).code).toBe(0);
   const again = await runCommand('swefarm', ['acl', '--output', acl]);
@@ -127,8 +126,8 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
   const attack = async (name: string, policies: string, endpoints: string[], group_size: number) => {
     await send('PUT', policies, { endpoints });
     const policy = name === '' ? {} : { name };
-    const wish = { instances: [JSON.parse(row ?? '{}')], group_size, run: { policy } };
-    const begun = await send('POST', '/v1/runs', wish);
+    const request = { instances: [JSON.parse(row ?? '{}')], group_size, run: { policy } };
+    const begun = await send('POST', '/v1/runs', request);
     const before = shownThere.length;
     await expect.poll(() => shownThere.length, { timeout: 120_000 }).toBeGreaterThan(before);
     await send('POST', `/v1/runs/${begun.run_id}/cancel`, {});
@@ -137,7 +136,7 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
   await attack('', '/policy', [attackerUrl, policy.url], 8);
   expect(new Set(shownThere)).toEqual(new Set([undefined]));
 
-  const said = {
+  const printed = {
     worker: working.stdout() + working.stderr(),
     gateway: serving.stdout() + serving.stderr(),
     collect: collecting.stdout() + collecting.stderr(),
@@ -149,7 +148,7 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
     'ps, gateway answers': shown.join('\n'),
   };
   const secrets = [API_KEY, TOKEN, worker?.SWEFARM_REDIS_PASSWORD, producer?.SWEFARM_REDIS_PASSWORD];
-  const found = Object.entries(said).flatMap(([where, text]) =>
+  const found = Object.entries(printed).flatMap(([where, text]) =>
     secrets.flatMap((secret) => {
       const at = text.indexOf(secret ?? '');
       return at < 0 ? [] : [`${where}: …${text.slice(Math.max(0, at - 150), at + 20)}`];

@@ -35,7 +35,7 @@ test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed leas
     expect(status, JSON.stringify(body)).toBe(200);
     return String(body.session_id);
   };
-  const say = (id: string, seq: number, command: string): Promise<Reply['body']> =>
+  const runCommand = (id: string, seq: number, command: string): Promise<Reply['body']> =>
     patiently(() => call('POST', `/${id}/commands`, { seq, command, wait_s: 20 }));
   const submit = (id: string): Promise<Reply['body']> =>
     patiently(() => call('POST', `/${id}/submit`, { wait_s: 20 }));
@@ -44,14 +44,16 @@ test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed leas
   const gold = await open('gold');
   expect(await open('gold')).toBe(gold);
   const count = 'echo x >> /tmp/runs; wc -l < /tmp/runs; pwd';
-  const first = await say(gold, 1, count);
+  const first = await runCommand(gold, 1, count);
   expect(first).toMatchObject({ state: 'answered', seq: 1, exit_code: 0 });
   expect(first.observation).toMatch(/1\n\/testbed/);
-  expect(await say(gold, 1, count)).toEqual(first);
+  expect(await runCommand(gold, 1, count)).toEqual(first);
   const patch = Buffer.from(instance.patch).toString('base64');
-  expect(await say(gold, 2, `echo ${patch} | base64 -d | git apply && git diff --stat`)).toMatchObject({
-    exit_code: 0,
-  });
+  expect(await runCommand(gold, 2, `echo ${patch} | base64 -d | git apply && git diff --stat`)).toMatchObject(
+    {
+      exit_code: 0,
+    },
+  );
   expect((await call('POST', `/${gold}/commands`, { seq: 2, command: 'ls' })).body).toMatchObject({
     error: { code: 'seq_differs', field: 'seq' },
   });
@@ -69,23 +71,27 @@ test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed leas
     },
   });
   expect(await submit(gold)).toEqual(verdict);
-  expect(await say(gold, 3, 'ls')).toMatchObject({ state: 'ended', end: 'submitted', result: { reward: 1 } });
+  expect(await runCommand(gold, 3, 'ls')).toMatchObject({
+    state: 'ended',
+    end: 'submitted',
+    result: { reward: 1 },
+  });
 
   // An untouched tree, and a limit of the run.
   const limited = await open('limited', { agent: { step_limit: 1 } });
-  expect(await say(limited, 1, 'true')).toMatchObject({ state: 'answered' });
+  expect(await runCommand(limited, 1, 'true')).toMatchObject({ state: 'answered' });
   expect(await submit(limited)).toMatchObject({
     result: { judged: true, reward: 0, exit_status: 'turn_limit' },
   });
 
   // A driver that is not heard of again, one that gives up, and one that only beats its heart.
   const lapsing = await open('lapsing', { lease_s: 2 });
-  await say(lapsing, 1, 'true');
+  await runCommand(lapsing, 1, 'true');
   const deleted = await open('deleted');
-  await say(deleted, 1, 'true');
+  await runCommand(deleted, 1, 'true');
   expect((await call('DELETE', `/${deleted}`)).body).toMatchObject({ end: 'cancelled' });
-  const kept = await open('kept');
-  await say(kept, 1, 'true');
+  const renewed = await open('kept');
+  await runCommand(renewed, 1, 'true');
   for (const [id, row] of [
     [lapsing, 'lease'],
     [deleted, 'cancelled'],
@@ -95,9 +101,9 @@ test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed leas
       .toMatchObject({ outcome: 'cancelled', judged: false, reward: null, reward_row: row });
   }
   expect(
-    (await call('POST', '/heartbeat', { session_ids: [lapsing, deleted, kept, 'sunknown'] })).body,
+    (await call('POST', '/heartbeat', { session_ids: [lapsing, deleted, renewed, 'sunknown'] })).body,
   ).toEqual({
-    alive: [kept],
+    alive: [renewed],
   });
 
   // What is wrong is said, with the field.
@@ -118,13 +124,13 @@ test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed leas
   });
 
   // Its worker dies in the middle of a command: nobody can run the first one again honestly.
-  const running = say(kept, 2, 'sleep 600');
-  await expect.poll(async () => (await call('GET', `/${kept}`)).body.said).toBe(2);
+  const running = runCommand(renewed, 2, 'sleep 600');
+  await expect.poll(async () => (await call('GET', `/${renewed}`)).body.said).toBe(2);
   one.kill('SIGKILL');
   await one.exit;
   const two = await startWorker(names[1], env);
   expect(await running).toMatchObject({ state: 'ended' });
-  expect(await submit(kept)).toMatchObject({
+  expect(await submit(renewed)).toMatchObject({
     result: { judged: false, outcome: 'failed', reward: null, failure: { class: 'session_lost' } },
   });
 

@@ -71,7 +71,7 @@ test('a session has the folder, activation, variables and gaps of its instance, 
     expect(status, JSON.stringify(body)).toBe(200);
     return String(body.session_id);
   };
-  const say = async (id: string, seq: number, command: string): Promise<string> => {
+  const run = async (id: string, seq: number, command: string): Promise<string> => {
     const told: Reply['body'] = await patiently(() =>
       call('POST', `/${id}/commands`, { seq, command, wait_s: 20 }),
     );
@@ -83,7 +83,7 @@ test('a session has the folder, activation, variables and gaps of its instance, 
   const resolved = { result: { outcome: 'judged', resolved: true, reward: 1 } };
 
   const own = await open('own', await ownRow(folder));
-  const seen = await say(
+  const seen = await run(
     own,
     1,
     `pwd; echo "[$DEPOT $CRATES]"; cat calc.py; ls -d /answers; git log --format=%s --all; git status --short
@@ -92,13 +92,13 @@ for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do g
   expect(seen).toContain('/srv/depot\n[north 7]\n');
   expect(seen).toContain('return a - b');
   expect(seen).not.toMatch(/a \+ b|THE FIX|^\/answers$/m);
-  await say(own, 2, MEND);
+  await run(own, 2, MEND);
   expect(await submit(own)).toMatchObject(resolved);
 
   const workdirs = { 'r2e-gym': '/testbed', 'swe-bench-pro': '/app' };
   for (const [name, { row, fix }] of families) {
     const id = await open(name, row);
-    const looked = await say(
+    const looked = await run(
       id,
       1,
       `pwd; ls -A; ls -A /; git log --all --format='%H %s'; git tag; env; hostname
@@ -107,7 +107,7 @@ for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do g
     expect(looked, name).toContain(`<output>\n${workdirs[name as keyof typeof workdirs]}\n`);
     expect(looked, name).not.toMatch(/a \+ b|THE FIX|v99|r2e_tests|run_tests/);
     expect(looked, name).not.toContain(fix);
-    await say(id, 2, MEND);
+    await run(id, 2, MEND);
     expect(await submit(id), name).toMatchObject(resolved);
   }
 

@@ -3,11 +3,11 @@
  * nobody else sees), with a package made of what was there. Where setup could not install it, it is left out.
  */
 import { execFile, spawnSync } from 'node:child_process';
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '../temporaryfolder.ts';
 
 const run = promisify(execFile);
 const SCRIPT = resolve(import.meta.dirname, '../../../slurm/setup-apptainer.sh');
@@ -67,13 +67,12 @@ apptainer --version >/mnt/said/version
 
 let folder = '';
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-setup-'));
+  folder = temporaryFolder('setup');
   await chmod(folder, 0o755);
   if (present) await run('unshare', ['--mount', 'bash', '-c', ATTEMPTS, 'attempts', folder, SCRIPT]);
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
-async function said(name: string): Promise<{ code: number; lines: string[] }> {
+async function output(name: string): Promise<{ code: number; lines: string[] }> {
   const [code, text] = await Promise.all(
     [`${name}.code`, name].map((file) => readFile(join(folder, 'said', file), 'utf8')),
   );
@@ -86,15 +85,15 @@ if (present) {
     ['without-sources', /could not be installed from the package sources of this node: set SWEFARM_SLURM/],
     ['without-package', /none\.deb cannot be read: SWEFARM_SLURM_APPTAINER names a package on the shared/],
   ])('%s: one line says what to do', async (name, line) => {
-    expect(await said(name)).toEqual({ code: 12, lines: [expect.stringMatching(line)] });
+    expect(await output(name)).toEqual({ code: 12, lines: [expect.stringMatching(line)] });
   });
 
   test('installs once, however many jobs of the node ask, and is quiet from then on', async () => {
-    const both = await Promise.all(['one', 'other'].map(said));
+    const both = await Promise.all(['one', 'other'].map(output));
     expect(both.map(({ code }) => code)).toEqual([0, 0]);
     expect(both.flatMap(({ lines }) => lines)).toEqual(['setup-apptainer on n1: apptainer was installed']);
     expect(await readFile(join(folder, 'said/version'), 'utf8')).toMatch(/version/);
-    for (const name of ['again', 'user']) expect(await said(name)).toEqual({ code: 0, lines: [] });
+    for (const name of ['again', 'user']) expect(await output(name)).toEqual({ code: 0, lines: [] });
   });
 } else {
   test('slurm/setup-apptainer.sh', ({ skip }) =>

@@ -3,13 +3,13 @@
  * SLURM would start them.
  */
 import { execFile } from 'node:child_process';
-import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { SLURM_USER } from '../../src/launchers/slurm.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const run = promisify(execFile);
@@ -18,7 +18,7 @@ let folder = '';
 let bundle = '';
 let programs = '';
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-slurm-errors-'));
+  folder = temporaryFolder('slurm-errors');
   await chmod(folder, 0o777);
   bundle = join(folder, 'bundle');
   programs = join(folder, 'programs');
@@ -32,7 +32,6 @@ beforeAll(async () => {
   await writeFile(join(programs, 'srun'), step, { mode: 0o755 });
   await run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT });
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 type Ended = { code: number; lines: string[] };
 
@@ -43,11 +42,11 @@ async function ended(
   args: readonly string[] = [],
 ): Promise<Ended> {
   const job = { SLURM_JOB_ID: '7', SLURMD_NODENAME: 'n1', SLURM_CPUS_ON_NODE: '2', SLURM_CONF: '/none' };
-  const places = { SWEFARM_SLURM_DIR: join(folder, 'farm'), SWEFARM_SLURM_LOCAL: join(folder, 'local') };
+  const dirs = { SWEFARM_SLURM_DIR: join(folder, 'farm'), SWEFARM_SLURM_LOCAL: join(folder, 'local') };
   // Nothing of what ends early may take long.
   const limits = { timeout: 60_000, killSignal: 'SIGKILL' as const };
   const bare = { PATH: `${programs}:/usr/bin:/bin`, HOME: '/none', SWEFARM_SLURM_HOST: '127.0.0.1' };
-  const all = Object.entries({ ...bare, ...job, ...places, SWEFARM_SLURM_HOME: bundle, ...env });
+  const all = Object.entries({ ...bare, ...job, ...dirs, SWEFARM_SLURM_HOME: bundle, ...env });
   const given = Object.fromEntries(all.filter(([, value]) => value !== ''));
   const { code, stderr } = await run('bash', [script, ...args], {
     env: given,

@@ -1,8 +1,7 @@
 /** A farm on a real SLURM of one machine: cluster, bundle, images that the plain user owns, a slow scripted policy. */
 
 import { execFile } from 'node:child_process';
-import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, chown, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { sleep } from '@swefarm/shared';
@@ -12,6 +11,7 @@ import { runCommand, type Started, startCommand } from '../../src/launchers/comm
 import { SLURM_USER, type SlurmCluster, startSlurm } from '../../src/launchers/slurm.ts';
 import type { ScriptInput } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { processesOf } from './leftovers.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
@@ -59,7 +59,7 @@ export async function startSlurmFarm(
   runtime: 'rootfs' | 'apptainer' = 'rootfs',
   script: ScriptInput = twentyTurns(),
 ): Promise<SlurmFarm> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-slurm-'));
+  const folder = temporaryFolder('slurm');
   await chmod(folder, 0o755);
   const home = join(folder, 'home');
   const shared = join(folder, 'shared');
@@ -70,7 +70,6 @@ export async function startSlurmFarm(
     await chown(path, SLURM_USER.uid, SLURM_USER.gid);
   }
   await using started = new AsyncDisposableStack();
-  started.defer(() => rm(folder, { recursive: true, force: true }));
   const bundle = join(folder, 'bundle');
   const [dataset] = await Promise.all([
     (runtime === 'apptainer' ? sifExample : ownedExample)(folder),
@@ -145,8 +144,8 @@ export async function startSlurmFarm(
       return [...processes, ...mounts, ...stdout.split('\n').filter(Boolean)];
     },
   };
-  const kept = started.move();
-  return { ...farm, [Symbol.asyncDispose]: () => kept[Symbol.asyncDispose]() };
+  const resources = started.move();
+  return { ...farm, [Symbol.asyncDispose]: () => resources[Symbol.asyncDispose]() };
 }
 
 /** Dataset of one example, whose tree is a copy that belongs to the plain user. */

@@ -2,12 +2,12 @@
  * Rows of SWE-Gym in its own form, without a command or a parser of their own, for four of its repositories: real bugs of released
  * sources, in images laid out as SWE-Gym's are. The fork's table says how they are tested; gold, nothing and a broken patch on rootfs.
  */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { runCommand } from '../../src/launchers/commands.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 
 /** Versions as the rows of SWE-Gym have them, and the parser that the fork has for the repository. */
 const GIVEN: Readonly<Record<string, { version: string; parser: string }>> = {
@@ -32,7 +32,7 @@ let env: Record<string, string>;
 let dataset: string;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-gym-'));
+  folder = temporaryFolder('gym');
   env = { SWEFARM_STATE_DIR: join(folder, 'state'), SWEFARM_SCRATCH_DIR: join(folder, 'scratch') };
   const examplesDir = join(import.meta.dirname, '../../../examples/swegym');
   const built = await buildExamples({ examplesDir, for: 'rootfs', out: folder });
@@ -44,7 +44,6 @@ beforeAll(async () => {
   dataset = join(folder, 'swegym.jsonl');
   await writeFile(dataset, lines(rows));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const lines = (rows: readonly object[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('');
 

@@ -62,12 +62,12 @@ const CASES = (['docker', 'rootfs'] as const).flatMap((runtime) =>
 
 describe.each(CASES)("%s in SWE-smith's form, on %s", (name, runtime) => {
   const { make, file, failing, parser } = SUBJECTS[name] as Subject;
-  const place = `${name.replaceAll(/\W+/g, '-')}.${runtime}`;
+  const folderName = `${name.replaceAll(/\W+/g, '-')}.${runtime}`;
   let rows: SmithRow[];
   let dataset: string;
   beforeAll(async () => {
-    rows = await make(join(farm.folder, place), runtime);
-    dataset = await farm.write(`${place}.jsonl`, rows);
+    rows = await make(join(farm.folder, folderName), runtime);
+    dataset = await farm.write(`${folderName}.jsonl`, rows);
   });
   afterAll(() => {
     if (runtime === 'docker')
@@ -97,9 +97,9 @@ describe.each(CASES)("%s in SWE-smith's form, on %s", (name, runtime) => {
     if (!first) throw new Error('there are no rows');
     const seen = await farm.observed(dataset, runtime, looksFor(first));
     for (const row of rows) {
-      const said = seen.get(row.instance_id) ?? '';
-      expect(said.split('\n')).toContain(`bug in ./${file}`);
-      expect(answersIn(said, row, failing)).toEqual([]);
+      const output = seen.get(row.instance_id) ?? '';
+      expect(output.split('\n')).toContain(`bug in ./${file}`);
+      expect(answersIn(output, row, failing)).toEqual([]);
     }
   });
 

@@ -1,12 +1,12 @@
 /** Patches and agents that go for the grader instead of the bug, on real containers: what is seen, and that it earns nothing. */
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { runCommand } from '../../src/launchers/commands.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { type Attack, attacks } from './attacks.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
@@ -25,7 +25,7 @@ let env: Record<string, string>;
 let tried: { attack: Attack; prediction: string }[];
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
+  folder = temporaryFolder('e2e');
   env = { SWEFARM_STATE_DIR: join(folder, 'state'), SWEFARM_SCRATCH_DIR: join(folder, 'scratch') };
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'both', out: folder });
   row = (await rowsOf<Row>(built.files.docker ?? '')).at(0) as Row;
@@ -38,7 +38,6 @@ beforeAll(async () => {
     }),
   }));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function rowsOf<T>(path: string): Promise<T[]> {
   return (await readFile(path, 'utf8'))

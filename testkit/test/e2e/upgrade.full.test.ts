@@ -44,12 +44,12 @@ async function fleet(): Promise<Fleet> {
       const args = [script, folder, redis.url, prefix, name, String(SLOTS), String(ROLLOUT_MS)];
       const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
       onTestFinished(() => void child.kill('SIGKILL'));
-      let said = '';
+      let output = '';
       child.stderr.on('data', (bytes) => {
-        said += bytes;
+        output += bytes;
       });
       const ended = once(child, 'exit').then(([code]) => {
-        throw new Error(`worker ${name} of ${folder} ended with ${code}: ${said.slice(-2_000)}`);
+        throw new Error(`worker ${name} of ${folder} ended with ${code}: ${output.slice(-2_000)}`);
       });
       ended.catch(() => undefined);
       await Promise.race([once(child.stdout, 'data'), ended]);

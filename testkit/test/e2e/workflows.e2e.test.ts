@@ -1,13 +1,13 @@
 /** The commands of docs/workflows.md, taken from the page and run as they stand there, with figures counted by hand. */
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { gymRow, script, smithRow } from './workflowinstances.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -18,8 +18,7 @@ let env: Record<string, string>;
 let sections: Map<string, string>;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-flows-'));
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  folder = temporaryFolder('flows');
   const bin = join(folder, 'bin');
   await mkdir(bin);
   await symlink(join(ROOT, 'producer/bin/swefarm.mjs'), join(bin, 'swefarm'));
@@ -91,8 +90,8 @@ async function smithRows(trees: string): Promise<object[]> {
 async function openVerifier(): Promise<string> {
   const server = createServer(async (request, response) => {
     const asked = Buffer.concat(await Array.fromAsync(request)).toString();
-    const said = [...asked.matchAll(/# p (0\.\d)/g)].at(-1)?.[1];
-    const yes = Number(said);
+    const output = [...asked.matchAll(/# p (0\.\d)/g)].at(-1)?.[1];
+    const yes = Number(output);
     const top = [
       { token: 'YES', logprob: Math.log(yes) },
       { token: 'NO', logprob: Math.log(1 - yes) },
@@ -129,7 +128,7 @@ test('the page has four sections with commands', () => {
 });
 
 test('1: two temperatures are two runs, and the fine-tuning set keeps its rules of size', async () => {
-  const said = await follow('1');
+  const output = await follow('1');
   for (const [tag, temperature] of [
     ['t05', 0.5],
     ['t10', 1],
@@ -143,10 +142,10 @@ test('1: two temperatures are two runs, and the fine-tuning set keeps its rules 
   }
   // Of 16: six are not resolved, and two are too long. Each other patch came twice, and one instance has three patches: of the five that
   // go, the order in which rollouts ended decides how many are a third patch.
-  expect(said).toContain('6 not resolved, 2 over 32768 tokens');
+  expect(output).toContain('6 not resolved, 2 over 32768 tokens');
   const [, twice = '', third = ''] =
-    /, (\d) with a patch that another one has, (\d) over 2 per instance/.exec(said) ?? [];
-  expect(Number(twice) + Number(third), said).toBe(5);
+    /, (\d) with a patch that another one has, (\d) over 2 per instance/.exec(output) ?? [];
+  expect(Number(twice) + Number(third), output).toBe(5);
   const rows = await linesOf('sft.jsonl');
   expect(rows.map(({ instance_id }) => instance_id).toSorted()).toEqual([
     ...['getmoto__moto-1001', 'getmoto__moto-1001', 'python__mypy-1002'],
@@ -177,13 +176,13 @@ test("2: an expert's trajectories at a subset are evaluated again, and only reso
 });
 
 test('3: no instance is on both sides of a verifier set, and the trained side is even', async () => {
-  const said = await follow('3');
+  const output = await follow('3');
   const [train, val] = [await linesOf('verifier.train.jsonl'), await linesOf('verifier.val.jsonl')];
   const idsOf = (rows: Row[]) => [...new Set(rows.map(({ instance_id }) => instance_id))];
   expect([idsOf(train), idsOf(val)]).toEqual([['getmoto__moto-1001'], ['python__mypy-1002']]);
   // Six of its eight are resolved: two of those stay beside the two others.
   expect(train.map(({ success }) => success).toSorted()).toEqual([0, 0, 1, 1]);
-  expect(said).toContain('4 beyond the balance');
+  expect(output).toContain('4 beyond the balance');
   expect(val.map(({ success }) => success).toSorted()).toEqual([0, 0, 0, 0, 1, 1, 1, 1]);
 });
 

@@ -1,6 +1,5 @@
 /** Rollouts on the node's own engine and on a Docker beside the worker, stores that prepull fills from archives, and jobs of trainers that call the gateway's Service. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
@@ -10,6 +9,7 @@ import { prepareSubject } from '../../src/images/subject.ts';
 import { ensureDocker } from '../../src/launchers/docker.ts';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
 import { until } from '../../src/until.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { callerOf, startPolicy } from './caller.ts';
 import {
   type Cluster,
@@ -144,9 +144,9 @@ test.for(['rootfs-userns', 'podman'])(
     const name = async () => (await workerStates(cluster, 'denied'))[0]?.metadata.name;
     await until(async () => (await name()) !== undefined, { what: 'the pod is there' });
     const about = ['get', 'events', '--field-selector', `involvedObject.name=${await name()}`];
-    const said = () => cluster.kubectl(...about, '-o', 'jsonpath={.items[*].message}');
+    const output = () => cluster.kubectl(...about, '-o', 'jsonpath={.items[*].message}');
     const why = 'hostUsers: false`, runtime does not support user namespaces';
-    await until(async () => (await said()).includes(why), { what: 'the pod says why', withinMs: 60_000 });
+    await until(async () => (await output()).includes(why), { what: 'the pod says why', withinMs: 60_000 });
     expect((await workerStates(cluster, 'denied')).map(({ status }) => status.phase)).toEqual(['Pending']);
   },
 );
@@ -169,8 +169,7 @@ test('the jobs of NeMo RL and verl are taken by the API server, and what they do
     'jsonpath={.data.token}',
   );
   const TOKEN = Buffer.from(secret, 'base64').toString();
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-job-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('job');
   const containers = await Promise.all(
     ['nemo-rl', 'verl'].map(async (name) => {
       const manifest = await readFile(join(ROOT, `helm/examples/${name}.yaml`), 'utf8');

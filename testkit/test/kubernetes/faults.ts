@@ -85,15 +85,15 @@ export async function survive(
   const run = await caller.submit(policy, ROLLOUTS, image);
   const faults = faultsOf(cluster, values);
   const from = Date.now();
-  const say = (text: string) => console.log(`${Math.round((Date.now() - from) / 1000)} s, ${text}`);
+  const note = (text: string) => console.log(`${Math.round((Date.now() - from) / 1000)} s, ${text}`);
   const lines = await caller.results(run, ROLLOUTS, async ({ length }) => {
     const [next] = faults;
     if (!next || length < next.at) return;
     faults.shift();
-    say(`${length} results: ${next.name}`);
+    note(`${length} results: ${next.name}`);
     await next.strike();
   });
-  say(`${lines.length} results, ${lines.filter(({ attempt }) => attempt > 1).length} of a later attempt`);
+  note(`${lines.length} results, ${lines.filter(({ attempt }) => attempt > 1).length} of a later attempt`);
   expect(faults).toEqual([]);
   await caller.expectWhole(lines, ROLLOUTS);
   const own = (await cluster.audit()).filter(({ user }) =>

@@ -42,11 +42,11 @@ export async function expectFilled(
   }[kind] as [string, string[]];
   await cluster.kubectl(...isFilled, '--timeout=120s');
   expect(await cluster.kubectl('logs', pod, '-c', 'pull')).toContain('pulled');
-  const held = async () => (await readdir(join(store, 'v1/images'))).sort();
-  const before = await held();
+  const stored = async () => (await readdir(join(store, 'v1/images'))).sort();
+  const before = await stored();
   const caller = await callerOf(cluster, kind);
   const run = await caller.submit(policy, 2, image);
   await caller.expectWhole(await caller.results(run, 2), 2);
-  expect(await held()).toEqual(before);
+  expect(await stored()).toEqual(before);
   return { store, pod };
 }

@@ -12,22 +12,22 @@ type Trigger = {
   name: string;
   metadata: { query: string; threshold: string; activationThreshold?: string; ignoreNullValues?: string };
 };
-export type Wish = { replicas: number; at: number; why: string };
+export type Request = { replicas: number; at: number; why: string };
 
 export type Scaler = {
   /** Looks once; returns what it wants, or null when a trigger got no answer. */
   look(): Promise<number | null>;
   /** Every number of pods that it asked for. */
-  readonly wishes: readonly Wish[];
+  readonly requests: readonly Request[];
 };
 
 export function standInScaler(object: Resource, { kubectl }: Cluster, prometheus: Prometheus): Scaler {
   const { minReplicaCount, maxReplicaCount, cooldownPeriod, scaleTargetRef, triggers } = object.spec;
-  const wishes: Wish[] = [];
+  const requests: Request[] = [];
   /** What it wanted in the time for which a smaller wish must last. */
   let recent: { at: number; replicas: number }[] = [];
   return {
-    wishes,
+    requests,
     async look() {
       const answers = await Promise.all((triggers as Trigger[]).map((one) => ask(prometheus, one)));
       if (answers.some((one) => one === null)) return null;
@@ -44,9 +44,9 @@ export function standInScaler(object: Resource, { kubectl }: Cluster, prometheus
         { at: now, replicas: wanted },
       ];
       const replicas = Math.max(...recent.map((one) => one.replicas));
-      if (wishes.at(-1)?.replicas !== replicas) {
+      if (requests.at(-1)?.replicas !== replicas) {
         const why = found.map(({ name, value }) => `${name} ${value}`).join(', ');
-        wishes.push({ replicas, at: now, why });
+        requests.push({ replicas, at: now, why });
         await kubectl('scale', `deployment/${scaleTargetRef.name}`, `--replicas=${replicas}`);
       }
       return replicas;

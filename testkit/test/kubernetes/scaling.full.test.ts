@@ -57,10 +57,10 @@ async function openPrometheus(): Promise<Prometheus> {
   const { name, key } = authorization.credentials;
   const secret = await cluster.kubectl('get', 'secret', name, '-o', `jsonpath={.data.${key}}`);
   await writeFile(join(folder, 'token'), Buffer.from(secret, 'base64'));
-  const keep = (label: string, regex: string) => ({ source_labels: [label], regex, action: 'keep' });
+  const keepLabel = (label: string, regex: string) => ({ source_labels: [label], regex, action: 'keep' });
   const copy = (label: string, target_label: string) => ({ source_labels: [label], target_label });
   const labels = Object.entries(selector.matchLabels as Record<string, string>).map(([label, value]) =>
-    keep(`__meta_kubernetes_pod_label_${label.replaceAll(/[^\w]/g, '_')}`, value),
+    keepLabel(`__meta_kubernetes_pod_label_${label.replaceAll(/[^\w]/g, '_')}`, value),
   );
   const job = {
     job_name: 'podMonitor/rl/farm-swefarm-gateway/0',
@@ -70,7 +70,7 @@ async function openPrometheus(): Promise<Prometheus> {
     file_sd_configs: [{ files: [join(folder, 'pods.json')], refresh_interval: '1s' }],
     relabel_configs: [
       ...labels,
-      keep('__meta_kubernetes_pod_container_port_name', port),
+      keepLabel('__meta_kubernetes_pod_container_port_name', port),
       copy('__meta_kubernetes_namespace', 'namespace'),
       copy('__meta_kubernetes_pod_container_name', 'container'),
       copy('__meta_kubernetes_pod_name', 'pod'),
@@ -99,7 +99,7 @@ test('0 workers; rollouts wait and two are started; when all is done there are 0
   })();
   try {
     const lines = await caller.results(run, ROLLOUTS);
-    await until(async () => scaler.wishes.at(-1)?.replicas === 0 && (await pods()) === 0, {
+    await until(async () => scaler.requests.at(-1)?.replicas === 0 && (await pods()) === 0, {
       what: 'no worker is left',
       pauseMs: 500,
     });
@@ -108,12 +108,12 @@ test('0 workers; rollouts wait and two are started; when all is done there are 0
     ended.abort();
     await scaling;
   }
-  const told = scaler.wishes.map(
+  const told = scaler.requests.map(
     ({ replicas, at, why }) => `${Math.round((at - from) / 1000)} s: ${replicas} (${why})`,
   );
   console.log(told.join('\n'));
-  expect(scaler.wishes.map(({ replicas }) => replicas)[0]).toBe(0);
-  expect(Math.max(...scaler.wishes.map(({ replicas }) => replicas))).toBe(2);
+  expect(scaler.requests.map(({ replicas }) => replicas)[0]).toBe(0);
+  expect(Math.max(...scaler.requests.map(({ replicas }) => replicas))).toBe(2);
 });
 
 test('a gateway that is away is no answer, and nothing is scaled by it', async () => {
@@ -121,7 +121,7 @@ test('a gateway that is away is no answer, and nothing is scaled by it', async (
   expect(await scaler.look()).toBe(0);
   await cluster.kubectl('scale', 'deployment/farm-swefarm-gateway', '--replicas=0');
   await until(async () => (await scaler.look()) === null, { what: 'the query finds nothing', pauseMs: 500 });
-  expect(scaler.wishes.map(({ replicas }) => replicas)).toEqual([0]);
+  expect(scaler.requests.map(({ replicas }) => replicas)).toEqual([0]);
 });
 
 test('the HPA of the chart counts the same rollouts', async () => {

@@ -52,7 +52,7 @@ function writeWhole(out: Buffer, value: number, at: number): number {
 }
 
 /** Digits behind the point that identify nearly all float32 of this size and stay below {@link LIMIT}; 0: too many. */
-function placesFor(size: number): number {
+function decimalsFor(size: number): number {
   if (size >= 1) return size >= 100 ? 0 : size >= 10 ? 7 : 8;
   if (size >= 0.1) return 9;
   if (size >= 1e-3) return 10;
@@ -61,28 +61,28 @@ function placesFor(size: number): number {
 
 function writeFloat(out: Buffer, value: number, at: number): number {
   const size = Math.abs(value);
-  const places = placesFor(size);
-  const power = POWERS[places] as number;
+  const decimals = decimalsFor(size);
+  const power = POWERS[decimals] as number;
   const scaled = Math.round(size * power) | 0;
-  if (places === 0 || Math.fround(scaled / power) !== size) return writeDouble(out, value, at);
-  let place = at;
-  if (value < 0) out[place++] = MINUS;
+  if (decimals === 0 || Math.fround(scaled / power) !== size) return writeDouble(out, value, at);
+  let position = at;
+  if (value < 0) out[position++] = MINUS;
   const whole = Math.floor(size) | 0;
   const part = (scaled - whole * power) | 0;
   // The part of a number just below a whole one may round up.
   if (part >= power) return writeDouble(out, value, at);
-  place = writeDigits(out, whole, lengthOf(whole), place);
-  if (part === 0) return place;
-  out[place] = POINT;
-  return writeDigits(out, part, places, place + 1);
+  position = writeDigits(out, whole, lengthOf(whole), position);
+  if (part === 0) return position;
+  out[position] = POINT;
+  return writeDigits(out, part, decimals, position + 1);
 }
 
 /** Writes exactly `length` digits, with zeros before the first one. */
 function writeDigits(out: Buffer, value: number, length: number, at: number): number {
   let rest = value | 0;
-  for (let place = at + length - 1; place >= at; place--) {
+  for (let position = at + length - 1; position >= at; position--) {
     const next = (rest / 10) | 0;
-    out[place] = ZERO + rest - next * 10;
+    out[position] = ZERO + rest - next * 10;
     rest = next;
   }
   return at + length;

@@ -1,17 +1,16 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { parquetReadObjects } from 'hyparquet';
 import { fileWriter, ParquetWriter } from 'hyparquet-writer';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Shape, schemaOf } from './parquetschema.ts';
 import { addRowGroup, type GroupColumn } from './rowgroup.ts';
 
 const COLUMNS = { id: 'text', ids: ['int32'], logs: ['float'] } as const satisfies Record<string, Shape>;
 
 async function writtenAndRead(groups: readonly (readonly GroupColumn[])[]) {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-rowgroup-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('rowgroup');
   const path = join(folder, 'table.parquet');
   const file = new ParquetWriter({
     writer: fileWriter(path),

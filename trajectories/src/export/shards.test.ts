@@ -1,12 +1,11 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { expect, test } from 'vitest';
 import { openShards } from './shards.ts';
 
-async function place() {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-shards-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+async function prepare() {
+  const folder = temporaryFolder('shards');
   const path = join(folder, 'out');
   const open = (fingerprint = 'a') => openShards({ path, form: 'f', samples: 1, fingerprint }, 'bin');
   return { folder, path, open };
@@ -18,7 +17,7 @@ async function addShard(shards: Awaited<ReturnType<typeof openShards>>, rollout:
 }
 
 test('an export that was cut off goes on after its shards, also with a torn journal', async () => {
-  const { folder, path, open } = await place();
+  const { folder, path, open } = await prepare();
   {
     await using shards = await open();
     await addShard(shards, 'r.i.0');
@@ -43,7 +42,7 @@ test('an export that was cut off goes on after its shards, also with a torn jour
 });
 
 test('an export of other rollouts begins anew, and one without a whole shard leaves nothing', async () => {
-  const { folder, open } = await place();
+  const { folder, open } = await prepare();
   {
     await using shards = await open();
     await addShard(shards, 'r.i.0');

@@ -89,8 +89,8 @@ async function resume(aside: string, head: string): Promise<Shard[]> {
 const replaceIn = (folder: string, name: string, content: string): Promise<void> =>
   replaceFile(join(folder, name), content, { aside: join(folder, `${name}.part`) });
 
-async function removeOthers(folder: string, keep: readonly string[]): Promise<void> {
+async function removeOthers(folder: string, known: readonly string[]): Promise<void> {
   for (const name of await readdir(folder)) {
-    if (!keep.includes(name)) await rm(join(folder, name), { recursive: true, force: true });
+    if (!known.includes(name)) await rm(join(folder, name), { recursive: true, force: true });
   }
 }

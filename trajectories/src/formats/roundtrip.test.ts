@@ -28,7 +28,7 @@ const line = fc.stringMatching(/^[a-z][ -~]{0,20}$/);
 /** One answer with what came of it: by tool calls, by a block of text, or without any call. */
 const step = (tools: boolean) =>
   fc.record({
-    said: text,
+    text,
     thought: fc.option(text, { nil: undefined }),
     commands: fc.array(line, { minLength: tools ? 1 : 0, maxLength: tools ? 3 : 1 }),
     seen: text,
@@ -43,7 +43,7 @@ function trajectoryOf(tools: boolean, steps: readonly StepFacts[]): Trajectory {
     { role: 'system', content: 'fix' },
     { role: 'user', content: 'this' },
   ];
-  const turns: Turn[] = steps.map(({ said, thought, commands, seen, seconds, code }, at) => {
+  const turns: Turn[] = steps.map(({ text, thought, commands, seen, seconds, code }, at) => {
     const message = messages.length;
     const reasoning = thought === undefined ? {} : { reasoning_content: thought };
     const ids = commands.map((_, index) => `c${at}_${index}`);
@@ -53,11 +53,11 @@ function trajectoryOf(tools: boolean, steps: readonly StepFacts[]): Trajectory {
         type: 'function' as const,
         function: { name: 'bash', arguments: JSON.stringify({ command }) },
       }));
-      messages.push({ role: 'assistant', content: said === '' ? null : said, ...reasoning, tool_calls });
+      messages.push({ role: 'assistant', content: text === '' ? null : text, ...reasoning, tool_calls });
       for (const tool_call_id of ids) messages.push({ role: 'tool', content: seen, tool_call_id });
     } else {
       const blocks = commands.map((command) => `\n\n\`\`\`bash\n${command}\n\`\`\``).join('');
-      messages.push({ role: 'assistant', content: `${said}${blocks}`, ...reasoning });
+      messages.push({ role: 'assistant', content: `${text}${blocks}`, ...reasoning });
       messages.push({ role: 'user', content: seen });
     }
     return {

@@ -1,9 +1,9 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { encodeArtifact, type Farm } from '@swefarm/shared';
-import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { expect, test } from 'vitest';
 import { artifactOfLine } from './artifact.ts';
 
 const EMPTY = {
@@ -15,8 +15,7 @@ const artifactWith = (patch: string) => encodeArtifact({ ...EMPTY, patch });
 const noFarm = (): Promise<Farm> => Promise.reject(new Error('no farm is needed'));
 
 async function folder(name: string): Promise<string> {
-  const parent = await mkdtemp(join(tmpdir(), 'swefarm-artifacts-'));
-  onTestFinished(() => rm(parent, { recursive: true }));
+  const parent = temporaryFolder('artifacts');
   await mkdir(join(parent, name));
   return join(parent, name);
 }

@@ -1,13 +1,12 @@
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { expect, test } from 'vitest';
 import { aLine } from '../../test/result.ts';
 import { openOutputFile, readOutputRun, requireNewOutput, runFile } from './output.ts';
 
 async function folder(): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), 'swefarm-output-'));
-  onTestFinished(() => rm(path, { recursive: true, force: true }));
+  const path = temporaryFolder('output');
   return path;
 }
 

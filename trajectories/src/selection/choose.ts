@@ -89,12 +89,12 @@ export async function chooseRollouts(
       }
     }
   }
-  const kept = [...groups.values()].flatMap((group) => {
+  const best = [...groups.values()].flatMap((group) => {
     const current = group.filter(({ id }) => !replacements.isOutdated(id));
     for (let outdated = group.length - current.length; outdated > 0; outdated--) drop('run again');
     return preferred(current, options, drop);
   });
-  const even = options.balance === true ? balanced(kept, options.seed, drop) : kept;
+  const even = options.balance === true ? balanced(best, options.seed, drop) : best;
   const taken = options.shares ? inShares(even, options.shares, options.seed, drop) : even;
   const chosen = numbered(taken);
   const instances = new Set(taken.map(({ instance }) => instance));
@@ -130,18 +130,18 @@ function preferred(
   drop: Drop,
 ): Candidate[] {
   const patches = new Set<string>();
-  const kept: Candidate[] = [];
+  const candidates: Candidate[] = [];
   for (const candidate of group.toSorted(ORDER[prefer](seed))) {
     const again = dedup === true && candidate.patch !== '' && patches.has(candidate.patch);
     if (again) drop('with a patch that another one has');
-    else if (perInstance !== undefined && kept.length >= perInstance)
+    else if (perInstance !== undefined && candidates.length >= perInstance)
       drop(`over ${perInstance} per instance`);
     else {
       patches.add(candidate.patch);
-      kept.push(candidate);
+      candidates.push(candidate);
     }
   }
-  return kept;
+  return candidates;
 }
 
 const ORDER: Readonly<Record<Preference, (seed: number) => (a: Candidate, b: Candidate) => number>> = {
@@ -158,35 +158,40 @@ function byHash(seed: number): (a: Candidate, b: Candidate) => number {
   return (a, b) => (of(a) < of(b) ? -1 : 1);
 }
 
-function balanced(kept: readonly Candidate[], seed: number, drop: Drop): Candidate[] {
-  const sides = [true, false].map((side) => kept.filter(({ resolved }) => resolved === side));
+function balanced(candidates: readonly Candidate[], seed: number, drop: Drop): Candidate[] {
+  const sides = [true, false].map((side) => candidates.filter(({ resolved }) => resolved === side));
   const least = Math.min(...sides.map(({ length }) => length));
-  return drawn(kept, sides, [least, least], seed, () => drop('beyond the balance'));
+  return drawn(candidates, sides, [least, least], seed, () => drop('beyond the balance'));
 }
 
-function inShares(kept: readonly Candidate[], { shares }: Shares, seed: number, drop: Drop): Candidate[] {
-  const parts = shares.map((_, own) => kept.filter(({ part }) => part === own));
+function inShares(
+  candidates: readonly Candidate[],
+  { shares }: Shares,
+  seed: number,
+  drop: Drop,
+): Candidate[] {
+  const parts = shares.map((_, own) => candidates.filter(({ part }) => part === own));
   const counts = parts.map(({ length }) => length);
-  return drawn(kept, parts, partSizes(counts, shares), seed, () => drop('beyond their share'));
+  return drawn(candidates, parts, partSizes(counts, shares), seed, () => drop('beyond their share'));
 }
 
 /** As many of each part as `sizes` has, in the order of `kept`. */
 function drawn(
-  kept: readonly Candidate[],
+  candidates: readonly Candidate[],
   parts: readonly (readonly Candidate[])[],
   sizes: readonly number[],
   seed: number,
   drop: () => void,
 ): Candidate[] {
   const taken = new Set(parts.flatMap((part, at) => part.toSorted(byHash(seed)).slice(0, sizes[at])));
-  for (let left = kept.length - taken.size; left > 0; left--) drop();
-  return kept.filter((candidate) => taken.has(candidate));
+  for (let left = candidates.length - taken.size; left > 0; left--) drop();
+  return candidates.filter((candidate) => taken.has(candidate));
 }
 
-function numbered(kept: readonly Candidate[]): Map<string, number> {
+function numbered(candidates: readonly Candidate[]): Map<string, number> {
   const samples = new Map<string, number>();
   return new Map(
-    kept.map(({ id, instance }) => {
+    candidates.map(({ id, instance }) => {
       const sample = samples.get(instance) ?? 0;
       samples.set(instance, sample + 1);
       return [id, sample];

@@ -151,7 +151,7 @@ describe('tool calls', () => {
       /a line break .* write it as/,
     ],
     ['I look. <tool_call>{"name":"bash"', /could not be read: it is not valid JSON/],
-    ['<|tool_calls_section_begin|>functions.bash', /could not be read: it holds no/],
+    ['<|tool_calls_section_begin|>functions.bash', /could not be read: it contains no/],
     ['<tool_call>{"name":"bash","arguments":{"command":"ls"}}</tool_call>', /could not be read: its form/],
     ['<think>perhaps <tool_call>?</think>no', /^it calls no tool/],
     ['a tool call', /^it calls no tool/],

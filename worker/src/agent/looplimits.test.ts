@@ -124,7 +124,7 @@ describe('malformed answers', () => {
     const end = await play(['no block'], { format_limit: 3 });
     expect(end).toMatchObject({ exit_status: 'format_limit', cut_by_token_limit: false });
     expect(end.trajectory.turns).toHaveLength(3);
-    expect(end.trajectory.messages[3]?.content).toMatch(/holds no ```bash block/);
+    expect(end.trajectory.messages[3]?.content).toMatch(/contains no ```bash block/);
   });
   test('only consecutive ones count', async () => {
     const end = await play(['a', 'b', bash('ls'), 'c', 'd', SUBMIT], { format_limit: 3 });

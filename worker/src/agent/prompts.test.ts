@@ -1,17 +1,16 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AgentConfig } from '@swefarm/shared';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, expect, test } from 'vitest';
 import { openPrompts } from './prompts.ts';
 
 const open = (config: Record<string, unknown>) => openPrompts(AgentConfig.parse(config), '/testbed');
 const TASK = { problem_statement: 'It breaks: {{x}}', instance_id: 'i', repo: 'r', hints_text: '' };
 let folder: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-prompts-'));
+  folder = temporaryFolder('prompts');
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 test('the shipped set has the problem, the work directory and the way to submit', async () => {
   const text = (await open({ step_limit: 77 })).render('instance', TASK);

@@ -125,7 +125,7 @@ async function takeLease(
   { leases, holder, ask, leaseMs = LEASE_MS }: ControlDeps,
 ): Promise<AsyncDisposable | null> {
   const name = `control-${conditions}`;
-  const renew = () => leases.hold(name, holder, leaseMs);
+  const renew = () => leases.acquire(name, holder, leaseMs);
   if (!(await ask(renew))) return null;
   const renewal = setInterval(() => void renew().catch(() => undefined), leaseMs / RENEWALS_PER_LEASE);
   return {

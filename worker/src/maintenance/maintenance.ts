@@ -24,7 +24,7 @@ export async function runMaintenance(
   let hasLease = false;
   while (!signal.aborted) {
     try {
-      const acquired = await farm.leases.hold(LEASE, worker, LEASE_MS);
+      const acquired = await farm.leases.acquire(LEASE, worker, LEASE_MS);
       if (acquired !== hasLease)
         log.info({ worker }, acquired ? 'maintenance lease acquired' : 'maintenance lease lost');
       hasLease = acquired;
@@ -82,7 +82,7 @@ async function runDuties(
 function renewLease(farm: Farm, worker: string): Disposable & { lost: AbortSignal } {
   const lost = new AbortController();
   const timer = setInterval(() => {
-    farm.leases.hold(LEASE, worker, LEASE_MS).then(
+    farm.leases.acquire(LEASE, worker, LEASE_MS).then(
       (renewed) => renewed || lost.abort(),
       () => lost.abort(),
     );

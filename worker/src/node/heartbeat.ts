@@ -86,7 +86,7 @@ async function updatePause(deps: HeartbeatDeps, before: string | null): Promise<
   const measured = await pressure.reason();
   const reason = manualDrain.reason() ?? node.breaker.reason() ?? measured;
   node.metrics.loopLagSeconds.set(pressure.lagSeconds());
-  node.metrics.sick.set(node.breaker.reason() === null ? 0 : 1);
+  node.metrics.unhealthy.set(node.breaker.reason() === null ? 0 : 1);
   node.metrics.paused.set(reason === null ? 0 : 1);
   const { freeBytes, sizeBytes } = pressure.disk();
   node.metrics.diskFree.set(freeBytes);

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ArtifactStore } from '@swefarm/shared';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { availableBytes, watchPressure } from './pressure.ts';
 
@@ -25,7 +26,7 @@ test('available memory is parsed from /proc/meminfo', () => {
 // Only root may mount.
 if (process.getuid?.() === 0) {
   test('too few free inodes are a reason to claim nothing', async () => {
-    const scratchDir = await mkdtemp(join(tmpdir(), 'swefarm-pressure-'));
+    const scratchDir = temporaryFolder('pressure');
     execFileSync('mount', [
       '-t',
       'tmpfs',
@@ -36,7 +37,6 @@ if (process.getuid?.() === 0) {
     ]);
     onTestFinished(async () => {
       execFileSync('umount', [scratchDir]);
-      await rm(scratchDir, { recursive: true });
     });
     using pressure = watchPressure({ artifacts, scratchDir, memoryReserveBytes: 0 });
     expect((await pressure.reason()) ?? '').not.toMatch(/inodes/);

@@ -34,7 +34,7 @@ export function startJobLocks({ farm, identity, active, metrics, log }: Node): J
   };
   const renew = async (): Promise<void> => {
     const running = active.list();
-    const superseded = await farm.journal.hold(identity, running);
+    const superseded = await farm.journal.renewAttempts(identity, running);
     for (const id of superseded) active.abort(id, 'superseded');
     const inWork = new Set(running.map(({ rollout_id }) => rollout_id).filter((id) => !active.isEnding(id)));
     const current = [...locks].filter(([job]) => !superseded.has(job));

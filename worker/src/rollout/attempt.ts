@@ -50,7 +50,7 @@ export async function attemptRollout(
   const claim = await claimRollout(job, records.run, services, signal);
   if (claim === null) return HAND_BACK;
   if (claim.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
-  if (claim.status === 'held') return { next: 'later', delayMs: OTHER_ATTEMPT_MS, passed: claim.claim };
+  if (claim.status === 'in_work') return { next: 'later', delayMs: OTHER_ATTEMPT_MS, passed: claim.claim };
   if (claim.status !== 'claimed') return DONE;
   const { attempt, claim: nonce, previous } = claim;
   services.active.claimed(job.rollout_id, { attempt, claim: nonce });
@@ -73,7 +73,7 @@ function contextOf(claimed: ClaimedRollout, services: AttemptServices, signal: A
   const { farm, identity, metrics, liveTurns } = services;
   const log = services.log.child({ run_id, instance_id, rollout_id, attempt });
   const live = startLive(
-    { live: farm.live, clock: farm.clock, ...identity, turnsKept: liveTurns, log },
+    { live: farm.live, clock: farm.clock, ...identity, mostTurns: liveTurns, log },
     rollout_id,
     attempt,
   );

@@ -18,10 +18,10 @@ export async function claimRollout(
   let over = job.passed ?? null;
   // Only the claim of a worker that is known to be dead is taken over at once.
   const claim = async (): Promise<Claim> => {
-    const onlyKept = await waitsForPolicy(run, services);
-    const claimed = await farm.journal.claim(job.rollout_id, identity, { over, onlyKept });
+    const onlyResumable = await waitsForPolicy(run, services);
+    const claimed = await farm.journal.claim(job.rollout_id, identity, { over, onlyResumable });
     const { registry } = farm;
-    if (claimed.status !== 'held' || !registry.canJudgeDead() || (await registry.lives(claimed.worker)))
+    if (claimed.status !== 'in_work' || !registry.canJudgeDead() || (await registry.lives(claimed.worker)))
       return claimed;
     over = claimed.claim;
     return await claim();

@@ -82,13 +82,13 @@ export async function commitResult(
 
 /** Stores the work that the next attempt is to evaluate; null when that fails: the agent then works again. */
 export async function storeResumableWork(
-  attempt: Omit<Stored, 'failure' | 'kept'>,
+  attempt: Omit<Stored, 'failure' | 'resumable'>,
   { facts, seconds }: ResumableWork,
   services: Services,
   how: AnswerWait,
 ): Promise<string | null> {
   try {
-    const stored = { ...attempt, failure: null, kept: { facts, seconds } };
+    const stored = { ...attempt, failure: null, resumable: { facts, seconds } };
     return await storeArtifact(stored, services, how);
   } catch (error) {
     services.log.warn(
@@ -103,11 +103,11 @@ type Stored = AttemptName & {
   job: RolloutJob;
   trace: Trace;
   failure: Failure | null;
-  kept?: ArtifactContent['kept'];
+  resumable?: ArtifactContent['kept'];
 };
 
 async function storeArtifact(stored: Stored, services: Services, how: AnswerWait): Promise<string | null> {
-  const { job, attempt, claim, trace, failure, kept } = stored;
+  const { job, attempt, claim, trace, failure, resumable } = stored;
   if (!trace.trajectory && trace.patch === null && !trace.report) return null;
   const blob = await encoders.run(() =>
     encodeArtifact({
@@ -123,7 +123,7 @@ async function storeArtifact(stored: Stored, services: Services, how: AnswerWait
       test_log: trace.testLog,
       eval_script: trace.evalScript,
       failure_detail: failure ? `${failure.stage}/${failure.class}: ${failure.message}` : null,
-      ...(kept ? { kept } : {}),
+      ...(resumable ? { kept: resumable } : {}),
     }),
   );
   try {

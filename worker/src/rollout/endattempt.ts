@@ -77,6 +77,6 @@ export async function storeWorkOfAttempt(
 ): Promise<{ kept?: string }> {
   const { claimed, services, trace, clock } = context;
   const work = resumableWork(trace, clock);
-  const kept = work && (await storeResumableWork({ ...claimed, trace }, work, services, how));
-  return kept ? { kept } : {};
+  const locator = work && (await storeResumableWork({ ...claimed, trace }, work, services, how));
+  return locator ? { kept: locator } : {};
 }

@@ -27,7 +27,7 @@ function watched(limit = 3) {
     clock: { now: () => 7 },
     worker: 'w',
     node: 'n',
-    turnsKept: limit,
+    mostTurns: limit,
     log: pino({ level: 'silent' }),
   };
   return {

@@ -13,7 +13,7 @@ type LiveDeps = {
   worker: string;
   node: string;
   /** Number of latest turns that are published; 0: none. */
-  turnsKept: number;
+  mostTurns: number;
   log: Logger;
 };
 
@@ -26,13 +26,13 @@ export type LiveTrace = {
 };
 
 export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): LiveTrace {
-  const { live, clock, worker, node, turnsKept, log } = deps;
+  const { live, clock, worker, node, mostTurns, log } = deps;
   const claimed_at = clock.now();
   let stage = 'starting';
   let trajectory: Trajectory | null = null;
   let sent = 0;
   let dirty = false;
-  let over = turnsKept === 0;
+  let over = mostTurns === 0;
   let writing: Promise<void> = Promise.resolve();
   const failed = (what: string) => (error: unknown) => log.debug({ err: errorMessage(error) }, what);
 
@@ -55,8 +55,8 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
     if (trajectory === null) return [];
     const writes: Promise<void>[] = [];
     const done = trajectory.turns.length;
-    for (sent = Math.max(sent, done - turnsKept); sent < done; sent++)
-      writes.push(live.turn(rolloutId, turnOf(trajectory, sent, attempt, clock.now()), turnsKept));
+    for (sent = Math.max(sent, done - mostTurns); sent < done; sent++)
+      writes.push(live.turn(rolloutId, turnOf(trajectory, sent, attempt, clock.now()), mostTurns));
     return writes;
   };
   const changed = (): void => {

@@ -27,8 +27,8 @@ export async function resumeWork(
   if (!locator) return null;
   try {
     const content = await retryUntilAnswered('stored work', () => farm.artifacts.read(locator), how);
-    const { trajectory = null, patch = null, kept } = content ?? {};
-    return trajectory && patch !== null && kept ? { ...kept, trajectory, patch } : null;
+    const { trajectory = null, patch = null, kept: resumable } = content ?? {};
+    return trajectory && patch !== null && resumable ? { ...resumable, trajectory, patch } : null;
   } catch (error) {
     if (how.signal && error === abortOf(how.signal)) throw error;
     how.log.warn(

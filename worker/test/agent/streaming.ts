@@ -12,12 +12,12 @@ import { depsOf, echoShell, policyAt, scriptedTask } from './scripted.ts';
 
 export const POLL = { timeout: 55_000, interval: 10 };
 
-const SAID = [
+const ANSWER = [
   { think: 'What ïs there? '.repeat(20), command: 'echo one' },
   { think: 'Mürbe 😀 '.repeat(30), command: 'echo  "ünïcode  \\u00e9 😀"' },
   { submit: true as const },
 ];
-const script = { conversations: [{ variants: [SAID] }] };
+const script = { conversations: [{ variants: [ANSWER] }] };
 
 export async function server(options: Partial<ScriptedPolicyOptions> = {}) {
   const started = await startScriptedPolicy({ script, ...options });

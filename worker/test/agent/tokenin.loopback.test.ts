@@ -1,11 +1,11 @@
 /** Mode token-in against the scripted policy server with real tokenizers and chat templates. */
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { closePolicyConnections, cumulative } from '@swefarm/policy';
 import { AgentConfig, PolicyConfig, RolloutFailure } from '@swefarm/shared';
 import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentEnd } from '../../src/agent/agent.ts';
 import { runMiniAgent } from '../../src/agent/loop.ts';
@@ -47,8 +47,7 @@ async function play(config: Record<string, unknown>, agent: Record<string, unkno
 }
 
 async function tokenizerFolder(template: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'tokenizer-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder('tokenizer');
   const from = (name: string) =>
     fileURLToPath(new URL(`../../../testkit/fixtures/tokenizer/${name}`, import.meta.url));
   await copyFile(from('tokenizer.json'), join(folder, 'tokenizer.json'));

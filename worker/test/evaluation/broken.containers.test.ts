@@ -1,16 +1,15 @@
 /** Code of a patch that breaks its own evaluation gets a verdict; no attempt is lost. */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { rootfsRuntime } from '@swefarm/sandbox';
 import { TEST_IMAGE_MARKER } from '@swefarm/sandbox/test/subject.ts';
 import { bareInstance, printingScript } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Evaluator, openEvaluator } from './evaluator.ts';
 
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-broken-'));
+const folder = temporaryFolder('broken');
 await chmod(folder, 0o755);
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const OPEN: Record<string, () => Promise<Evaluator>> = {
   docker: () => openEvaluator(),

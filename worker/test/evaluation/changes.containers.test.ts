@@ -1,11 +1,11 @@
 /** Tools that changed during the tests are reported, even if the processes of the tests hide the change. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+
 import { join } from 'node:path';
 import type { Container, ReadyImage, Runtime } from '@swefarm/sandbox';
 import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
 import { NEVER, sh, spec } from '@swefarm/sandbox/test/subject.ts';
 import { importTree, minimalImage } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sealScript, whatChanged } from '../../src/evaluation/evidence.ts';
 
@@ -14,9 +14,8 @@ const SCRIPT = { path: '/eval.sh', content: Buffer.from('echo one\n') };
 
 let folder: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-changes-'));
+  folder = temporaryFolder('changes');
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
   let runtime: Runtime;

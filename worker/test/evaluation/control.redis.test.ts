@@ -99,7 +99,7 @@ test('an evaluation that infrastructure failed is no evidence and is repeated', 
 
 test("another attempt takes over a dead attempt's lease, and an aborted one stops waiting", async () => {
   const { farm, ran, control, conditions } = await scene({ untouched: 'completed' });
-  await farm.leases.hold(`control-${conditions}`, 'dead', 1_500);
+  await farm.leases.acquire(`control-${conditions}`, 'dead', 1_500);
   const stop = new AbortController();
   const waiting = control({ signal: stop.signal }).testsStart();
   const reason = new Error('drained');

@@ -1,15 +1,15 @@
 /** The tests see the tree at the start plus the patch, whatever is in the way and whatever the harness's command strips. */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Runtime } from '@swefarm/sandbox';
 import { rootfsRuntime, takePatch } from '@swefarm/sandbox';
 import { NEVER, sh, snapshotOf, spec } from '@swefarm/sandbox/test/subject.ts';
 import { bareInstance, printingScript } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Evaluator, openEvaluator } from './evaluator.ts';
 
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-exact-'));
+const folder = temporaryFolder('exact');
 let runtime: Runtime;
 let evaluator: Evaluator;
 beforeAll(async () => {
@@ -19,7 +19,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await evaluator[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 const REPOSITORY = `git init -q -b main .; mkdir -p pkg/__pycache__ made data; echo a >pkg/a.py; printf '\\000' >pkg/__pycache__/a.pyc

@@ -4,14 +4,13 @@
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { liveProgram, multiSweProgram } from '@swefarm/grading';
 import type { ReadyImage, Runtime } from '@swefarm/sandbox';
 import { createRemovals, rootfsRuntime } from '@swefarm/sandbox';
 import { NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import { type ProgramSource, parseProgramOutput } from '@swefarm/shared';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PROGRAM_LIMITS, runProgram } from '../../src/evaluation/program.ts';
 
@@ -23,7 +22,7 @@ let runtime: Runtime;
 let image: ReadyImage;
 const removals = createRemovals();
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-parsers-'));
+  folder = temporaryFolder('parsers');
   const tree = join(folder, 'image');
   execFileSync('sh', [join(ROOT, 'examples/parserimage/folder.sh'), tree], { stdio: 'pipe' });
   runtime = await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
@@ -32,7 +31,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await removals.finished();
   await runtime?.[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
 });
 
 /** Test → status, or the reason why there is none. */

@@ -1,15 +1,15 @@
 /** Programs of datasets that read outcomes, on real runtimes: their output is read, and hostile ones affect only their own rollout. */
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { networkInterfaces, tmpdir } from 'node:os';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { ReadyImage, Runtime } from '@swefarm/sandbox';
 import { createRemovals, dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
 import { FARM, NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import { loadConfig, type ProgramSource } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PROGRAM_LIMITS, runProgram } from '../../src/evaluation/program.ts';
 import { parserImageFindings } from '../../src/node/parserimage.ts';
@@ -20,9 +20,8 @@ const GOOD = `import json; json.dump({"tests/a.py::one": "pass"}, open("${OUTPUT
 
 let folder: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-programs-'));
+  folder = temporaryFolder('programs');
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const python = (text: string, changes: Partial<ProgramSource> = {}): ProgramSource => ({
   from: 'program',
@@ -188,8 +187,8 @@ json.dump(found, open("${OUTPUT}", "w"))`;
 test('doctor reports whether the Python of a parser image starts and has the package', async () => {
   const { tree } = await minimalImage();
   const finding = async (parserImage: string | null) => {
-    const places = { scratchDir: join(folder, 'doctor'), imagesDir: join(folder, 'doctorimages') };
-    const flags = { runtime: 'rootfs', ...places, ...(parserImage === null ? {} : { parserImage }) };
+    const folders = { scratchDir: join(folder, 'doctor'), imagesDir: join(folder, 'doctorimages') };
+    const flags = { runtime: 'rootfs', ...folders, ...(parserImage === null ? {} : { parserImage }) };
     const [finding] = await parserImageFindings(loadConfig('worker', { env: {}, flags }), NEVER);
     return `${finding?.status}: ${finding?.detail}`;
   };

@@ -3,11 +3,10 @@
  * equal those of the harness's steps in plain bash. `differential/run.ts` compares with the real harness.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { Instance } from '@swefarm/shared';
 import { buildExamples } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Evaluator, openEvaluator } from './evaluator.ts';
 
@@ -20,7 +19,7 @@ let evaluator: Evaluator;
 let rows: Map<string, Instance>;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-spoiled-'));
+  folder = temporaryFolder('spoiled');
   const built = await buildExamples({ ids: [DIRTY, BUILDERS_COMMIT], for: 'docker', out: folder });
   const lines = (await readFile(built.files.docker ?? '', 'utf8')).split('\n').filter(Boolean);
   rows = new Map(
@@ -32,7 +31,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await evaluator[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true });
 });
 
 const fileOf = (diff: string): string => /^diff --git a\/(\S+)/m.exec(diff)?.[1] ?? '';

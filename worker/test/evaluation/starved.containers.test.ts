@@ -1,13 +1,12 @@
 /** A job or a pod with less memory than its sandboxes may use together: such kills get no verdict. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describeUnless } from '@swefarm/sandbox/test/subject.ts';
 import { poll } from '@swefarm/shared';
 import { minimalImage } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const run = promisify(execFile);
@@ -41,9 +40,8 @@ const isRemoved = async (path: string): Promise<true | null> => {
 };
 
 const missing = makeGroup();
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-starved-'));
+const folder = temporaryFolder('starved');
 afterAll(async () => {
-  await rm(folder, { recursive: true, force: true });
   // The kernel removes processes from their group shortly after their end.
   await poll(() => isRemoved(group), { pauseMs: 100, withinMs: 30_000 });
 });

@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { newId, type RunRecord } from '@swefarm/shared';
-import { aWorker, BY, GROUP, redisUrl, type Scene, settleBy, startRun } from './farm.ts';
+import { aWorker, BY, endBy, GROUP, redisUrl, type Scene, startRun } from './farm.ts';
 
 export type Debt = {
   /** The duty that does the work. */
@@ -16,7 +16,7 @@ export const DEBTS: readonly Debt[] = [
     duty: 'cancel-expired-runs',
     async arrange(at) {
       const { run, ids } = await startRun(at, { deadline_at: Date.now() - 1 });
-      await settleBy(at, run, ids[0] ?? '', { judged: 1 });
+      await endBy(at, run, ids[0] ?? '', { judged: 1 });
       await startRun(at, { deadline_at: Date.now() + 3_600_000, group_size: 2 });
       return undefined;
     },
@@ -52,7 +52,7 @@ export const DEBTS: readonly Debt[] = [
       const claim = await at.farm.journal.claim(running, BY);
       await at.farm.cancel.cancelRun(run.run_id);
       // The worker was about to commit when it read the cancel.
-      return () => settleBy(at, run, running, { judged: 1 }, claim);
+      return () => endBy(at, run, running, { judged: 1 }, claim);
     },
   },
   {
@@ -68,7 +68,7 @@ export const DEBTS: readonly Debt[] = [
     duty: 'queue-refills',
     async arrange(at) {
       const { run, ids } = await startRun(at, { refills: 2, group_size: 2 });
-      for (const id of ids) await settleBy(at, run, id, { failed: 'sandbox_lost' });
+      for (const id of ids) await endBy(at, run, id, { failed: 'sandbox_lost' });
       return undefined;
     },
   },
@@ -76,7 +76,7 @@ export const DEBTS: readonly Debt[] = [
     duty: 'pause-failing-runs',
     async arrange(at) {
       const { run, ids } = await startRun(at, { group_size: 21 }, false);
-      await Promise.all(ids.slice(1).map((id) => settleBy(at, run, id, { failed: 'engine_unreachable' })));
+      await Promise.all(ids.slice(1).map((id) => endBy(at, run, id, { failed: 'engine_unreachable' })));
       // An operator repairs the fault.
       return async () => {
         const { committed, failures, answers, unread } = await at.farm.results.counts(run.run_id);
@@ -98,9 +98,9 @@ export const DEBTS: readonly Debt[] = [
     async arrange(at) {
       const lost = await startRun(at, { group_size: 2 }, false);
       const done = await startRun(at, { group_size: 1 });
-      for (const id of done.ids) await settleBy(at, done.run, id, { judged: 0 });
+      for (const id of done.ids) await endBy(at, done.run, id, { judged: 0 });
       return async () => {
-        await settleBy(at, lost.run, lost.ids[0] ?? '', { judged: 1 });
+        await endBy(at, lost.run, lost.ids[0] ?? '', { judged: 1 });
         await at.farm.groups.add(done.run.run_id, GROUP, 1);
       };
     },
@@ -120,7 +120,7 @@ export const DEBTS: readonly Debt[] = [
       const { run, ids } = await startRun(at, { group_size: 2 });
       const [won = '', open = ''] = ids;
       const claim = await at.farm.journal.claim(won, BY);
-      await settleBy(at, run, won, { judged: 1 }, claim);
+      await endBy(at, run, won, { judged: 1 }, claim);
       const winner = { attempt: 1, claim: claim.status === 'claimed' ? claim.claim : '' };
       for (const [id, attempt] of [
         [won, winner],

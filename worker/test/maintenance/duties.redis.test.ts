@@ -8,7 +8,7 @@ import type { Duty } from '../../src/maintenance/duty.ts';
 import { pauseFailingRuns } from '../../src/maintenance/pauseruns.ts';
 import { ownerlessOf } from '../../src/maintenance/removeartifacts.ts';
 import { queueRefills, requeueLostJobs } from '../../src/maintenance/requeue.ts';
-import { aWorker, BY, claimBy, GROUP, type Scene, scene, settleBy, startRun } from './farm.ts';
+import { aWorker, BY, claimBy, endBy, GROUP, type Scene, scene, startRun } from './farm.ts';
 
 const open = new AbortController().signal;
 
@@ -32,7 +32,7 @@ test('a deadline cancels rollouts without a result, with the reason, and keeps r
   const at = await scene();
   const { run, ids } = await startRun(at, { deadline_at: Date.now() - 1 });
   const later = await startRun(at, { deadline_at: Date.now() + 3_600_000 });
-  await settleBy(at, run, ids[0] ?? '', { judged: 1 });
+  await endBy(at, run, ids[0] ?? '', { judged: 1 });
   await twice(cancelExpiredRuns, at);
   const epoch = await at.farm.cancel.epoch();
   await twice(commitCancelled(), at);
@@ -53,8 +53,8 @@ test('neither deadline, min_group, oversample nor refills end an open run or its
   const ending = { deadline_at: Date.now() - 1, min_group: 1, oversample: 1, refills: 5 };
   const { run, ids } = await startRun(at, { open: true, ...ending });
   const [a = '', b = '', ...others] = ids;
-  await settleBy(at, run, a, { judged: 1 });
-  await settleBy(at, run, b, { failed: 'engine_unreachable' });
+  await endBy(at, run, a, { judged: 1 });
+  await endBy(at, run, b, { failed: 'engine_unreachable' });
   await twice(cancelExpiredRuns, at);
   expect(await at.farm.cancel.isCancelled(ids)).toEqual(new Map());
   expect(await at.farm.groups.open(run.run_id)).toEqual(others);
@@ -67,9 +67,9 @@ test('enough usable results end a group at once; a worker commits a running sibl
   await aWorker(at, 'w1');
   const [a = '', b = '', claimed = '', waiting = ''] = ids;
   await at.farm.journal.claim(claimed, BY);
-  await settleBy(at, run, a, { judged: 0 });
+  await endBy(at, run, a, { judged: 0 });
   expect(await at.farm.cancel.isCancelled(ids)).toEqual(new Map());
-  await settleBy(at, run, b, { judged: 1 });
+  await endBy(at, run, b, { judged: 1 });
   expect([...(await at.farm.cancel.isCancelled([claimed, waiting])).values()]).toEqual([
     'early_stop',
     'early_stop',
@@ -86,17 +86,17 @@ test('a rollout lost to infrastructure is refilled in the same step, up to the l
   const at = await scene();
   const { run, ids } = await startRun(at, { refills: 2, group_size: 2 });
   const [a = '', b = ''] = ids;
-  await settleBy(at, run, a, { failed: 'sandbox_lost' });
+  await endBy(at, run, a, { failed: 'sandbox_lost' });
   expect(await at.farm.groups.open(run.run_id)).toEqual([b, `${run.run_id}.${GROUP}.2`]);
   // Killed between opening and queueing: the next worker queues it.
   expect(await at.farm.jobs.missing([`${run.run_id}.${GROUP}.2`])).toHaveLength(1);
   await twice(queueRefills, at);
   expect(await at.farm.jobs.missing([`${run.run_id}.${GROUP}.2`])).toEqual([]);
-  await settleBy(at, run, `${run.run_id}.${GROUP}.2`, { failed: 'policy_silent' });
-  await settleBy(at, run, b, { failed: 'policy_silent' });
+  await endBy(at, run, `${run.run_id}.${GROUP}.2`, { failed: 'policy_silent' });
+  await endBy(at, run, b, { failed: 'policy_silent' });
   expect(await at.farm.groups.rollouts(run.run_id)).toHaveLength(4);
   // A failure that no other attempt can avoid is not refilled, nor a rollout that three workers died with.
-  await settleBy(at, run, `${run.run_id}.${GROUP}.3`, { failed: 'tests_cannot_start' });
+  await endBy(at, run, `${run.run_id}.${GROUP}.3`, { failed: 'tests_cannot_start' });
   expect(await at.farm.groups.open(run.run_id)).toEqual([]);
 });
 
@@ -107,10 +107,10 @@ test('lost and failed jobs are made again; finished runs leave the list', async 
   await twice(requeueLostJobs, at);
   expect(await at.farm.jobs.missing(ids)).toEqual([]);
   await at.farm.queue().remove(ids[2] ?? '');
-  await settleBy(at, run, ids[1] ?? '', { judged: 1 });
+  await endBy(at, run, ids[1] ?? '', { judged: 1 });
   await twice(requeueLostJobs, at);
   expect(await at.farm.jobs.missing([ids[2] ?? ''])).toEqual([]);
-  for (const id of ids) if (id !== ids[1]) await settleBy(at, run, id, { judged: 0 });
+  for (const id of ids) if (id !== ids[1]) await endBy(at, run, id, { judged: 0 });
   await twice(requeueLostJobs, at);
   expect((await at.farm.groups.unfinishedRuns()).runs).toEqual([]);
   expect(await at.farm.groups.add(run.run_id, GROUP, 1)).toEqual([`${run.run_id}.${GROUP}.4`]);
@@ -149,7 +149,7 @@ test('a run that mostly fails by infrastructure is paused; a resume restarts its
   const at = await scene();
   const { run, ids } = await startRun(at, { group_size: 60 });
   const spoil = async (from: number, to: number): Promise<void> => {
-    for (const id of ids.slice(from, to)) await settleBy(at, run, id, { failed: 'engine_unreachable' });
+    for (const id of ids.slice(from, to)) await endBy(at, run, id, { failed: 'engine_unreachable' });
   };
   await spoil(0, 19);
   await twice(pauseFailingRuns, at);
@@ -165,7 +165,7 @@ test('a run that mostly fails by infrastructure is paused; a resume restarts its
   await twice(pauseFailingRuns, at);
   expect(await at.farm.journal.claim(ids[30] ?? '', BY)).toMatchObject({ status: 'claimed' });
   // Broken instances are no reason, whatever their number.
-  for (const id of ids.slice(31, 55)) await settleBy(at, run, id, { failed: 'image_not_found' });
+  for (const id of ids.slice(31, 55)) await endBy(at, run, id, { failed: 'image_not_found' });
   await twice(pauseFailingRuns, at);
   expect((await at.farm.groups.paused(run.run_id))?.reason).toBeNull();
 });
@@ -175,7 +175,7 @@ test('a run with unreadable tool calls is paused with their markers, and restart
   const { run, ids } = await startRun(at, { group_size: 60 });
   const play = async (from: number, to: number, unread?: number): Promise<void> => {
     for (const id of ids.slice(from, to))
-      await settleBy(at, run, id, { judged: 0, ...(unread === undefined ? {} : { unread }) });
+      await endBy(at, run, id, { judged: 0, ...(unread === undefined ? {} : { unread }) });
     await twice(pauseFailingRuns, at);
   };
   const reason = async () => (await at.farm.groups.paused(run.run_id))?.reason ?? null;
@@ -198,7 +198,7 @@ test('a run with unreadable tool calls is paused with their markers, and restart
 test('a run with infra_pause_share null is not paused for unread answers', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, { group_size: 8, infra_pause_share: null });
-  for (const id of ids) await settleBy(at, run, id, { judged: 0, unread: 3 });
+  for (const id of ids) await endBy(at, run, id, { judged: 0, unread: 3 });
   await twice(pauseFailingRuns, at);
   expect(await at.farm.groups.paused(run.run_id)).toBeNull();
 });
@@ -244,7 +244,7 @@ test('artifacts of late attempts go; those of winners, running attempts and resu
     overtaken.push(await at.farm.artifacts.put(id, over, blob));
   }
   const winner = await at.farm.journal.claim(won, BY);
-  await settleBy(at, run, won, { judged: 1 }, winner);
+  await endBy(at, run, won, { judged: 1 }, winner);
   if (winner.status === 'claimed') await at.farm.artifacts.put(won, winner, blob);
   // Redis lost this claim, and gave its number to the winner.
   const lost = await at.farm.artifacts.put(won, { attempt: 2, claim: 'lost' }, blob);

@@ -78,7 +78,7 @@ export async function claimBy({ farm }: Scene, id: string): Promise<AttemptName>
 }
 
 /** Claims a rollout and commits it, judged by its worker or failed. */
-export async function settleBy(
+export async function endBy(
   at: Scene,
   run: RunRecord,
   id: string,

@@ -27,9 +27,9 @@ test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async 
   const odd = await Promise.all(
     fc.sample(changes, { seed, numRuns: CASES }).map(async (one) => {
       const { run, ids } = await startRun(at, plain);
-      const { tree, said } = oddTree(run, one);
+      const { tree, description } = oddTree(run, one);
       await redisCall('SET', `{${prefix}}:run:${run.run_id}`, oddJson(tree), 'KEEPTTL');
-      return { runId: run.run_id, ids, said };
+      return { runId: run.run_id, ids, description };
     }),
   );
   const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
@@ -49,7 +49,7 @@ test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async 
     }
     return (await at.farm.results.counts(runId)).committed >= ids.length ? 'ran' : null;
   };
-  const all = [...odd, { runId: healthy.run.run_id, ids: healthy.ids, said: 'nothing' }];
+  const all = [...odd, { runId: healthy.run.run_id, ids: healthy.ids, description: 'nothing' }];
   const deadline = Date.now() + PATIENCE_MS;
   let open = all;
   while (open.length > 0 && Date.now() < deadline) {
@@ -57,7 +57,7 @@ test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async 
     const fates = await Promise.all(open.map(fate));
     open = open.filter((_, index) => fates[index] === null);
   }
-  expect(open.map(({ said }) => said)).toEqual([]);
+  expect(open.map(({ description }) => description)).toEqual([]);
   expect(await fate({ runId: healthy.run.run_id, ids: healthy.ids })).toBe('ran');
   // The worker is alive and does the maintenance, so a new run completes.
   expect((await at.farm.registry.list()).map((one) => one.worker)).toEqual(['w1']);

@@ -13,7 +13,7 @@ const open = new AbortController().signal;
 /** Duties that continue the work of another one: a deadline cancels, and the cancelled rollouts are committed. */
 const ROUNDS = 2;
 
-async function nextKeeper({ deps }: Scene): Promise<void> {
+async function nextMaintainer({ deps }: Scene): Promise<void> {
   const duties = allDuties();
   for (let round = 0; round < ROUNDS; round++) for (const duty of duties) await duty.run(deps, open);
 }
@@ -42,14 +42,14 @@ async function play(debt: Debt, commands: number, fate: Fate): Promise<{ state: 
     await dispose();
     await dying;
   }
-  await nextKeeper(at);
+  await nextMaintainer(at);
   await meanwhile?.();
   if (fate === 'stopped') {
     leash.release();
     await running;
     await dispose();
   }
-  await nextKeeper(at);
+  await nextMaintainer(at);
   const state = await stateOf(at);
   await at.farm[Symbol.asyncDispose]();
   return { state, passed };

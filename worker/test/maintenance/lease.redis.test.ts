@@ -27,7 +27,7 @@ test('one worker at a time does the maintenance, and the next takes over when it
   await until(() => rounds.includes('two'));
   two.abort();
   await second;
-  expect(await deps.farm.leases.hold('keeper', 'three', 1_000)).toBe(true);
+  expect(await deps.farm.leases.acquire('keeper', 'three', 1_000)).toBe(true);
 });
 
 test('a worker that loses the lease stops during a duty', async () => {
@@ -42,11 +42,11 @@ test('a worker that loses the lease stops during a duty', async () => {
       ended = true;
     },
   };
-  const keeping = runMaintenance('one', [endless], deps, stop.signal);
-  while (await deps.farm.leases.hold('keeper', 'two', 1)) await sleep(20);
+  const maintaining = runMaintenance('one', [endless], deps, stop.signal);
+  while (await deps.farm.leases.acquire('keeper', 'two', 1)) await sleep(20);
   await deps.farm.leases.release('keeper', 'one');
-  expect(await deps.farm.leases.hold('keeper', 'two', 60_000)).toBe(true);
+  expect(await deps.farm.leases.acquire('keeper', 'two', 60_000)).toBe(true);
   await until(() => ended);
   stop.abort();
-  await keeping;
+  await maintaining;
 });

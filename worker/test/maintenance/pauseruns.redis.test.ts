@@ -3,7 +3,7 @@ import type { Claim } from '@swefarm/shared';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { pauseFailingRuns } from '../../src/maintenance/pauseruns.ts';
-import { aWorker, redisUrl, scene, settleBy, startRun } from './farm.ts';
+import { aWorker, endBy, redisUrl, scene, startRun } from './farm.ts';
 
 test('rollouts with unreadable answers end first, so running rollouts count for the healthy ones', async () => {
   const at = await scene();
@@ -12,8 +12,7 @@ test('rollouts with unreadable answers end first, so running rollouts count for 
   const claims = new Map<string, Claim>();
   for (const id of ids) claims.set(id, await at.farm.journal.claim(id, { worker: 'alive', node: 'n' }));
   const miss = async (from: number, to: number): Promise<void> => {
-    for (const id of ids.slice(from, to))
-      await settleBy(at, run, id, { judged: 0, unread: 3 }, claims.get(id));
+    for (const id of ids.slice(from, to)) await endBy(at, run, id, { judged: 0, unread: 3 }, claims.get(id));
     await pauseFailingRuns.run(at.deps, new AbortController().signal);
   };
   const reach = async (id: string, turns: number): Promise<void> => {
@@ -37,10 +36,10 @@ test('an open run is paused for unread calls for a while; failures do not pause 
   const at = await scene();
   await aWorker(at, 'alive');
   const { run, ids } = await startRun(at, { group_size: 60, open: true });
-  const end = async (from: number, to: number, rollout: Parameters<typeof settleBy>[3]): Promise<void> => {
+  const end = async (from: number, to: number, rollout: Parameters<typeof endBy>[3]): Promise<void> => {
     for (const id of ids.slice(from, to)) {
       const claim = await at.farm.journal.claim(id, { worker: 'alive', node: 'n' });
-      await settleBy(at, run, id, rollout, claim);
+      await endBy(at, run, id, rollout, claim);
     }
     await pauseFailingRuns.run(at.deps, new AbortController().signal);
   };

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { allDuties } from '../../src/maintenance/duties.ts';
 import { runMaintenance } from '../../src/maintenance/maintenance.ts';
 import { simulateWorker } from '../../src/simulated.ts';
-import { BY, GROUP, openScene, redisUrl, type Scene, settleBy, startRun } from './farm.ts';
+import { BY, endBy, GROUP, openScene, redisUrl, type Scene, startRun } from './farm.ts';
 
 const open = new AbortController().signal;
 const NOOP = { agent: AgentConfig.parse({ type: 'noop' }) };
@@ -167,7 +167,7 @@ test('a run that makes a duty fail does not stop the duty for other runs', async
   const due = await startRun(at, { group_size: 1 });
   await rawRedis(at.farm)('SET', `{${prefix}}:run:${broken.run.run_id}:paused`, 'no JSON');
   await rawRedis(at.farm)('HSET', `{${prefix}}:run:${broken.run.run_id}:journal`, broken.ids[0] ?? '', '{[');
-  await settleBy(
+  await endBy(
     at,
     due.run,
     due.ids[0] ?? '',
@@ -186,8 +186,8 @@ test('a newer worker takes over maintenance while only it can read some runs', a
   const newer = await startRun(at);
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
   const stop = new AbortController();
-  const keeping = runMaintenance('old', [], at.deps, stop.signal);
-  const taken = (): Promise<boolean> => at.farm.leases.hold('keeper', 'new', 60_000);
+  const maintaining = runMaintenance('old', [], at.deps, stop.signal);
+  const taken = (): Promise<boolean> => at.farm.leases.acquire('keeper', 'new', 60_000);
   await until(async () => !(await taken()));
   const beat = { runtime: 'host', slots: 4, active: 0, started_at: 1, metrics: null, paused: null };
   const alive = setInterval(() => {
@@ -196,8 +196,8 @@ test('a newer worker takes over maintenance while only it can read some runs', a
   onTestFinished(() => clearInterval(alive));
   await until(taken);
   stop.abort();
-  await keeping;
-  expect(await at.farm.leases.hold('keeper', 'old', 1_000)).toBe(false);
+  await maintaining;
+  expect(await at.farm.leases.acquire('keeper', 'old', 1_000)).toBe(false);
 });
 
 test('after a roll-back, fields of a newer version beside results are ignored at no cost', async () => {

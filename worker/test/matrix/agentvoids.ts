@@ -2,7 +2,7 @@
 import { LIMIT_FIRST, MEMORY_OF_FIRST, python, type Void } from './voids.ts';
 
 /** Replaces git by a program that prints `text` and exits with 0. */
-const gitThatSays = (text: string): string =>
+const gitThatPrints = (text: string): string =>
   `printf '#!/bin/sh\\ncase "$*" in *diff-index*) cat /tmp/said;; esac\\nexit 0\\n' >/tmp/g; chmod +x /tmp/g
 cat >/tmp/said <<'SAID'\n${text}SAID\nmv /tmp/g "$(command -v git)"`;
 const ALIEN = 'diff --git a/gone.txt b/gone.txt\n--- a/gone.txt\n+++ b/gone.txt\n@@ -1 +1 @@\n-old\n+new\n';
@@ -85,9 +85,9 @@ export const AGENT_VOIDS: readonly Void[] = [
     name: 'the objects are borrowed from a pipe',
     code: ['rm -rf .git/objects; mkfifo .git/objects; echo more >>lib/one.txt'],
   },
-  { name: 'git reports a change of a missing file', code: [gitThatSays(ALIEN)] },
-  { name: 'git prints text that is no patch', code: [gitThatSays('diff --git a/x b/x\nnot a patch\n')] },
-  { name: 'git prints bytes that are no text', code: [gitThatSays('diff --git a/x b/x\n\0\n')] },
+  { name: 'git reports a change of a missing file', code: [gitThatPrints(ALIEN)] },
+  { name: 'git prints text that is no patch', code: [gitThatPrints('diff --git a/x b/x\nnot a patch\n')] },
+  { name: 'git prints bytes that are no text', code: [gitThatPrints('diff --git a/x b/x\n\0\n')] },
   {
     name: 'git prints without end',
     code: [
@@ -97,7 +97,7 @@ export const AGENT_VOIDS: readonly Void[] = [
   {
     name: 'git reports 200,000 removed repositories beside as many files',
     code: [
-      `${gitThatSays('')}\n${python('open("/tmp/said", "w").write("".join(f"diff --git a/{n} b/{n}\\nold mode 160000\\n" for n in range(110000)) + "".join(f"diff --git a/x{n} b/x{n}\\n\\n" for n in range(110000)))')}`,
+      `${gitThatPrints('')}\n${python('open("/tmp/said", "w").write("".join(f"diff --git a/{n} b/{n}\\nold mode 160000\\n" for n in range(110000)) + "".join(f"diff --git a/x{n} b/x{n}\\n\\n" for n in range(110000)))')}`,
     ],
   },
   {

@@ -17,17 +17,17 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
   });
   afterAll(() => scene[Symbol.asyncDispose]());
 
-  const holds = (forgeries: readonly Forgery[]) =>
+  const matches = (forgeries: readonly Forgery[]) =>
     test.each(forgeries)('%s', async (name, project, changes) => {
       const seen = await scene.judged(project, changes, isHanging(name) ? { timeoutSeconds: LIMIT } : {});
       if (process.env.MATRIX_SEEN) console.log(`${runtime}: ${name}: ${JSON.stringify(seen)}`);
       expect(seen.resolved && seen.level !== 'forged', seen.why).toBe(false);
     });
 
-  describe('a patch that replaces the framework or the runner', () => holds(FRAMEWORK));
-  describe('a patch that breaks its second evaluation', () => holds(SPOILERS));
-  describe('a patch that prints results', () => holds(PRINTS));
-  describe('a patch that reads its tests', () => holds(LOOKS));
-  describe('a patch with files that tests load', () => holds(FILES));
-  describe('a patch to scripts that start tests', () => holds(SCRIPTS));
+  describe('a patch that replaces the framework or the runner', () => matches(FRAMEWORK));
+  describe('a patch that breaks its second evaluation', () => matches(SPOILERS));
+  describe('a patch that prints results', () => matches(PRINTS));
+  describe('a patch that reads its tests', () => matches(LOOKS));
+  describe('a patch with files that tests load', () => matches(FILES));
+  describe('a patch to scripts that start tests', () => matches(SCRIPTS));
 });

@@ -18,7 +18,7 @@ const goProject = (): Project =>
       'calc_test.go': `${GO_TESTS}\nfunc TestAdd(t *testing.T) {\n\tgot := Add(2, 3)\n\tif got != 5 {\n\t\tt.Fatal(got)\n\t}\n}\n`,
     },
     'go test -v ./...',
-    { gains: ['TestAdd'], keeps: ['TestLabel'] },
+    { gains: ['TestAdd'], maintains: ['TestLabel'] },
     'gotest',
     TOOLS,
   );
@@ -38,7 +38,7 @@ const nodeProject = (): Project =>
     { 'index.js': JS.replace('a - b', 'a + b') },
     { 'test/calc.test.js': `${JS_TESTS}\ntest('adds', () => {\n  assert.strictEqual(add(2, 3), 5);\n});\n` },
     'node --test-reporter=tap test/calc.test.js',
-    { gains: ['- adds'], keeps: ['- labels'] },
+    { gains: ['- adds'], maintains: ['- labels'] },
     'tap',
     TOOLS,
   );
@@ -56,7 +56,7 @@ const rustProject = (): Project =>
     { 'src/lib.rs': RUST.replace('a - b', 'a + b') },
     { 'tests/calc.rs': `${RUST_TESTS}\n#[test]\nfn adds() {\n    assert_eq!(add(2, 3), 5);\n}\n` },
     'cargo test --test calc',
-    { gains: ['adds'], keeps: ['labels'] },
+    { gains: ['adds'], maintains: ['labels'] },
     'cargo',
     TOOLS,
   );

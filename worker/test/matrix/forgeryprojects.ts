@@ -34,7 +34,7 @@ export function made(
   fix: Tree,
   tests: Tree,
   command: string,
-  ids: { gains: string[]; keeps: string[] },
+  ids: { gains: string[]; maintains: string[] },
   parser: string,
   activate = 'source /opt/miniconda3/bin/activate; conda activate testbed',
 ): Project {
@@ -71,7 +71,12 @@ export function made(
       base_commit: 'HEAD',
       problem_statement: 'It is wrong.',
     },
-    ...{ patch: diff(tree, fix), test_patch: testPatch, FAIL_TO_PASS: ids.gains, PASS_TO_PASS: ids.keeps },
+    ...{
+      patch: diff(tree, fix),
+      test_patch: testPatch,
+      FAIL_TO_PASS: ids.gains,
+      PASS_TO_PASS: ids.maintains,
+    },
     ...{ family: 'custom', image: 'made:1', eval_script: script, log_parser: parser },
   });
   return { row, tree, plan: { before: [{ name: 'repo', script: repo, may_fail: false, timeout: 60 }] } };
@@ -124,7 +129,7 @@ export const unittestProject = (): Project =>
     { 'calc/__init__.py': FIX },
     { 'tests/basic/tests.py': MORE_CASES },
     'python tests/runtests.py --verbosity 2 basic.tests',
-    { gains: [caseId('test_add'), caseId('test_add_texts')], keeps: [caseId('test_label')] },
+    { gains: [caseId('test_add'), caseId('test_add_texts')], maintains: [caseId('test_label')] },
     'django',
   );
 
@@ -147,7 +152,7 @@ export const helperProject = (): Project =>
     { 'calc/__init__.py': FIX },
     { 'tests/basic/tests.py': onBase(MORE_CASES) },
     'python tests/runtests.py --verbosity 2 basic.tests',
-    { gains: [caseId('test_add'), caseId('test_add_texts')], keeps: [caseId('test_label')] },
+    { gains: [caseId('test_add'), caseId('test_add_texts')], maintains: [caseId('test_label')] },
     'django',
   );
 
@@ -165,7 +170,7 @@ export const wrapperProject = (): Project =>
     { 'calc/__init__.py': FIX },
     { 'basic/tests.py': MORE_CASES },
     'bash ci/test.sh',
-    { gains: [caseId('test_add'), caseId('test_add_texts')], keeps: [caseId('test_label')] },
+    { gains: [caseId('test_add'), caseId('test_add_texts')], maintains: [caseId('test_label')] },
     'django',
   );
 
@@ -183,7 +188,7 @@ def test_add_texts():
 `;
 const functionIds = {
   gains: ['tests/test_calc.py::test_add', 'tests/test_calc.py::test_add_texts'],
-  keeps: ['tests/test_calc.py::test_label'],
+  maintains: ['tests/test_calc.py::test_label'],
 };
 
 /** Tests of pytest, with the root of the repository first on the path. */

@@ -1,13 +1,13 @@
 /** Patches against small projects on one runtime, in the image of an example: Python, pytest, git and a C compiler. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Container } from '@swefarm/sandbox';
 import { NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import { buildExamples } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { type Evaluator, openEvaluator } from '../evaluation/evaluator.ts';
 import { diff, type Project } from './forgeryprojects.ts';
 import { openRuntime } from './runtimes.ts';
@@ -26,7 +26,7 @@ export type Scene = AsyncDisposable & {
 
 /** @param host on rootfs: the machine's own programs in place of the example's image */
 export async function openForgeryScene(name: string, host = false): Promise<Scene> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-matrix-'));
+  const folder = temporaryFolder('matrix');
   await chmod(folder, 0o755);
   if (host) await mkdir(join(folder, 'tree/testbed'), { recursive: true });
   if (host) await warmCompiler(join(folder, 'tree/gocache'));
@@ -47,7 +47,6 @@ export async function openForgeryScene(name: string, host = false): Promise<Scen
     },
     async [Symbol.asyncDispose]() {
       await evaluator[Symbol.asyncDispose]();
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

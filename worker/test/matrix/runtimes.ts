@@ -13,12 +13,12 @@ type OpenRuntime = { runtime: Runtime; imageOf(tree: string): Promise<string> };
 
 /** Opens a runtime with its files in `folder`. Its end removes its images, and ends an engine that was started for it. */
 export async function openRuntime(name: string, folder: string): Promise<OpenRuntime> {
-  const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+  const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
   if (name === 'rootfs')
-    return { runtime: await rootfsRuntime(places), imageOf: async (tree) => `dir:${tree}` };
+    return { runtime: await rootfsRuntime(folders), imageOf: async (tree) => `dir:${tree}` };
   if (name === 'apptainer')
     return {
-      runtime: await apptainerRuntime({ ...places, templates: [] }),
+      runtime: await apptainerRuntime({ ...folders, templates: [] }),
       async imageOf(tree) {
         const path = join(folder, `${newId()}.sif`);
         await buildSif(tree, path);

@@ -3,8 +3,7 @@
  * The tree's answer is wrong and nobody mends it, so that the right end of each rollout is reward 0, or no reward by a fault that is shown.
  */
 import { execFileSync } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Runtime } from '@swefarm/sandbox';
 import {
@@ -17,6 +16,7 @@ import {
   silentLog,
 } from '@swefarm/shared';
 import { bareRun, minimalImage, type ScriptInput, startScriptedPolicy } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { createWorkerMetrics } from '../../src/metrics/workermetrics.ts';
 import { createNode, type Node } from '../../src/node/node.ts';
 import { attemptRollout } from '../../src/rollout/attempt.ts';
@@ -60,7 +60,7 @@ export type Machine = AsyncDisposable & { runtime: Runtime; image: string; threa
 
 /** A runtime and the image of the matrix on it. @param diskBytes of a disk of its own, for rootfs; absent: the machine's */
 export async function openMachine(name: string, diskBytes?: number): Promise<Machine> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-matrix-'));
+  const folder = temporaryFolder('matrix');
   await chmod(folder, 0o755);
   const tree = join(folder, 'tree');
   execFileSync('cp', ['-a', (await minimalImage()).tree, tree]);
@@ -87,7 +87,6 @@ export async function openMachine(name: string, diskBytes?: number): Promise<Mac
       await threads[Symbol.asyncDispose]();
       await runtime[Symbol.asyncDispose]();
       if (diskBytes !== undefined) execFileSync('umount', [scratchDir]);
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

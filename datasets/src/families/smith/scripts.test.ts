@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { testFilesOf } from '@swefarm/grading';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { hideScript, restoreScript, roomScript, type SmithTree, startScript } from './scripts.ts';
 
 const ID = 'pier__crane.0a1b2c3d.func_basic__aaaa1111';
@@ -43,11 +43,10 @@ function commit(subject: string, files: Record<string, string> = {}): void {
 const TESTS = { 'tests/test_crane.py': 'fails\n', 'tests/test_rope.py': 'passes\n' };
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'swefarm-smith-'));
+  folder = temporaryFolder('smith');
   git('init', '-q', '-b', 'main');
   commit('Initial commit', { 'crane.py': FIXED, ...TESTS });
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const tree = (bug = BUG): SmithTree => ({ instanceId: ID, folder, bug, changed: ['crane.py'] });
 const files = (...names: string[]) => testFilesOf('python', names);

@@ -3,7 +3,7 @@
 -- ARGV: 1 rollout id  2 worker  3 node  4 nonce of this claim (a command sent again opens no second attempt)  5 group (instance id)
 --       6 1: refuse while an attempt of another worker runs  7 nonce of the attempt to ignore, or ''
 --       8 1: refuse a rollout without resumable work
--- Reply: {'claimed', journal (JSON, the new attempt last), reason of the cancel or ''} | {'paused'} | {'held', worker, nonce of its claim} | {'committed', attempt, outcome} | {'gone'}
+-- Reply: {'claimed', journal (JSON, the new attempt last), reason of the cancel or ''} | {'paused'} | {'in_work', worker, nonce of its claim} | {'committed', attempt, outcome} | {'gone'}
 local record = redis.call('GET', KEYS[1])
 if not record then
   return { 'gone' }
@@ -33,7 +33,7 @@ if ARGV[8] == '1' and cancelled == '' then
 end
 local last = journal[#journal]
 if ARGV[6] == '1' and last and last.ended_at == cjson.null and last.worker ~= ARGV[2] and last.claim and last.claim ~= ARGV[7] then
-  return { 'held', last.worker, last.claim }
+  return { 'in_work', last.worker, last.claim }
 end
 if not last or last.claim ~= ARGV[4] then
   local now = redis.call('TIME')

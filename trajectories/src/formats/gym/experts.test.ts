@@ -186,7 +186,7 @@ describe.each<[string, Dtype, number, typeof envelope, string, string]>([
       expect(read.dtype).toBe(wire);
       expect(read.shape).toEqual([total, table.layers, table.topK]);
       // Every row of prompt and answer, and the padding of the last token.
-      const pad = Array.from({ length: table.layers * table.topK }, (_, place) => place % table.topK);
+      const pad = Array.from({ length: table.layers * table.topK }, (_, index) => index % table.topK);
       expect(read.rows).toEqual([...table.rows.slice(0, total - 1), pad]);
     });
     const all = played.ids.at(-1)?.length ?? 0;

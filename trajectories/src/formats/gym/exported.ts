@@ -41,12 +41,12 @@ function untrainable(trajectory: Trajectory | null): { class: string; message: s
 function* piecesOf(rollout: ExportedRollout, task: number) {
   const { line, content, instance, provenance, sample } = rollout;
   const { patch: _patch, report: _report, ...ours } = line;
-  const place = { _ng_task_index: task, _ng_rollout_index: sample };
-  const head = { ...place, agent_ref: AGENT_REF, swefarm: ours, provenance };
+  const indices = { _ng_task_index: task, _ng_rollout_index: sample };
+  const head = { ...indices, agent_ref: AGENT_REF, swefarm: ours, provenance };
   const result: Result = { format: 'swefarm-result-1', ...line };
   const cause = unjudgedCause(result) ?? untrainable(content?.trajectory ?? null);
   yield* rowPieces(head, {
-    row: { ...place, responses_create_params: { input: [], model: provenance.model } },
+    row: { ...indices, responses_create_params: { input: [], model: provenance.model } },
     result,
     content,
     repo: instance?.repo ?? '',

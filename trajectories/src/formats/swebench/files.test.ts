@@ -1,8 +1,8 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Report } from '@swefarm/shared';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, expect, test } from 'vitest';
 import { aFailure, aReport, aResult } from '../../../test/result.ts';
 import { evaluationStatusOf } from './evaluationstatus.ts';
 import { blankFiles, filesOf } from './files.ts';
@@ -12,21 +12,20 @@ import { instanceFolder, readReport, roundName, writeFolder } from './tree.ts';
 
 let logs = '';
 beforeEach(async () => {
-  logs = await mkdtemp(join(tmpdir(), 'swefarm-tree-'));
+  logs = temporaryFolder('tree');
 });
-afterEach(() => rm(logs, { recursive: true }));
 
 const REPORT = aReport();
 const PLAN = {
   apply: ['git apply --verbose', 'git apply --verbose --reject', 'patch'].map((name) => ({ name, argv: [] })),
 };
 const prediction = { instance_id: 'a__b-1', model_name_or_path: 'org/model', model_patch: 'the patch' };
-const place = () => instanceFolder(logs, 'run', prediction, 'swebench-4.1.0');
+const prepare = () => instanceFolder(logs, 'run', prediction, 'swebench-4.1.0');
 
 async function written(over: Partial<Report>, result = aResult()): Promise<Record<string, string>> {
   const report = { ...REPORT, ...over };
   const content = { report, test_log: 'the log\n', eval_script: '#!/bin/bash\n' };
-  const folder = place();
+  const folder = prepare();
   await writeFolder(
     folder,
     filesOf({ result, content, prediction, folder, plan: PLAN, timeoutSeconds: 1800 }),
@@ -39,7 +38,7 @@ async function written(over: Partial<Report>, result = aResult()): Promise<Recor
 
 test('an evaluation leaves the five files of the harness', async () => {
   const files = await written({}, aResult({ finished_at: Date.UTC(2026, 0, 2, 3, 4, 15, 678) }));
-  expect(place()).toBe(join(logs, 'run', 'org__model', 'a__b-1'));
+  expect(prepare()).toBe(join(logs, 'run', 'org__model', 'a__b-1'));
   const at = (text: string) => text.replaceAll(logs, 'LOGS');
   expect(at(files['run_instance.log'] ?? '')).toMatchInlineSnapshot(`
     "2026-01-02 03:04:05,678 - INFO - Creating container for a__b-1...
@@ -166,7 +165,7 @@ test('what an earlier try left and this one does not is removed', async () => {
   await written({});
   const files = await written({ patch_state: 'not_applied', evaluation: 'not_run', tests_status: null });
   expect(Object.keys(files)).toEqual(['patch.diff', 'run_instance.log']);
-  expect(await readReport(place(), 'a__b-1')).toEqual({ state: 'absent' });
+  expect(await readReport(prepare(), 'a__b-1')).toEqual({ state: 'absent' });
 });
 
 test('a blank patch is one that does not apply', () => {

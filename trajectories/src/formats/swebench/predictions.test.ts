@@ -1,14 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { isFolderName, readPredictions } from './predictions.ts';
 
 let folder = '';
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'swefarm-predictions-'));
+  folder = temporaryFolder('predictions');
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 const KNOWN = new Set(['a__a-1', 'b__b-2', 'c__c-3']);
 async function read(name: string, content: string) {

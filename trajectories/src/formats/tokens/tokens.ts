@@ -75,7 +75,7 @@ function labelled(rollout: ExportedRollout): LabelledSequence[] | { skipped: str
   const from = rollout.line.imported?.format;
   if (sequences.length === 0) {
     const why =
-      from === undefined ? 'ordinary runs keep none, see --require-tokens' : `imported from ${from}`;
+      from === undefined ? 'ordinary runs store none, see --require-tokens' : `imported from ${from}`;
     return { skipped: `without token ids: ${why}` };
   }
   const { imported: _imported, success: resolved, ...origin } = rollout.provenance;

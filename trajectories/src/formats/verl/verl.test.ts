@@ -1,9 +1,9 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Instance, Instance as InstanceSchema } from '@swefarm/shared';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { parquetReadObjects } from 'hyparquet';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { writeVerlDataset } from './dataset.ts';
 import { verlParquet } from './parquet.ts';
 import { PROMPT_STYLES, promptOf } from './prompts.ts';
@@ -62,8 +62,7 @@ test.each(PROMPT_STYLES)('style %s states the issue and how to answer', (style) 
 });
 
 test('a split that would have no row is refused before anything is written, unless it is asked for', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'verl-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder('verl');
   const all = Array.from({ length: 12 }, (_, at) => instance(`a__b-${at}`)).filter(
     ({ instance_id }) => splitOf(instance_id, 0.05) === 'train',
   );

@@ -110,12 +110,12 @@ async function askOnce(state: RequestState): Promise<TurnReply> {
   state.announced = context.versions.announced();
   versions.onRequest(state.announced);
   state.answering = false;
-  state.tokensBefore = client.keptTokens();
+  state.tokensBefore = client.storedTokens();
   const post = createPost(state);
   try {
     return await askStreamedOrWhole(context, client, () => client.ask(request.messages, request.tools, post));
   } catch (error) {
-    const received = client.keptTokens() - state.tokensBefore;
+    const received = client.storedTokens() - state.tokensBefore;
     state.progressed = received > 0;
     // This worker reads the record once a second, and the update may be more recent.
     if (received > 0) await context.deps.followed.refresh();

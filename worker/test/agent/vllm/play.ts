@@ -46,8 +46,8 @@ export const ended = (results: readonly (AgentEnd | Error)[]): AgentEnd[] =>
 export const failures = (results: readonly (AgentEnd | Error)[]): string[] =>
   results.flatMap((result) => (result instanceof RolloutFailure ? [result.failureClass] : []));
 
-export function must(holds: boolean, what: string): void {
-  if (!holds) throw new Error(what);
+export function must(condition: boolean, what: string): void {
+  if (!condition) throw new Error(what);
 }
 
 export const transitions = (ends: readonly AgentEnd[]): number =>

@@ -12,7 +12,7 @@ import {
 import { aResult } from './result.ts';
 
 /** Nobody answered, and no tokens. */
-const SAID: Trajectory = {
+const NO_ANSWERS: Trajectory = {
   format: 'swefarm-trajectory-1',
   token_mode: null,
   model: null,
@@ -23,13 +23,13 @@ const SAID: Trajectory = {
 };
 
 /** Claims and commits one rollout as a worker does: artifact first, then the one commit. */
-export async function settle(
+export async function commitRollout(
   farm: Farm,
   record: RunRecord,
   rolloutId: string,
   over: Partial<Result> = {},
   report: Report | null = null,
-  trajectory: Trajectory = SAID,
+  trajectory: Trajectory = NO_ANSWERS,
 ): Promise<void> {
   const { instanceId, index } = parseRolloutId(rolloutId);
   const claim = await farm.journal.claim(rolloutId, { worker: 'fake', node: 'here' });
