@@ -57,11 +57,11 @@ describe('a program', () => {
     expect(outcomes.readable && [...outcomes.outcomes]).toEqual(pairs);
   });
 
-  test.each<['tests' | 'map' | 'sets', ProgramEnd | undefined, RegExp]>([
+  const UNREADABLE: ['tests' | 'map' | 'sets', ProgramEnd | undefined, RegExp][] = [
     ['map', undefined, /did not run/],
     ['map', { failed: 'it did not end in 8 s' }, /did not end in 8 s/],
-    ['map', { output: '\u0000\u0001binary' }, /no JSON/],
-    ['map', { output: '' }, /no JSON/],
+    ['map', { output: '\u0000\u0001binary' }, /not JSON/],
+    ['map', { output: '' }, /not JSON/],
     ['map', output([]), /not of the form "map"/],
     ['map', output({ a: 1 }), /not of the form "map" \(a\)/],
     ['map', output({ ['x'.repeat(4001)]: 'pass' }), /not of the form/],
@@ -75,13 +75,17 @@ describe('a program', () => {
       output({ passed_tests: Array(200_001).fill('a'), failed_tests: [], skipped_tests: [] }),
       /passed_tests/,
     ],
-  ])('without outcomes in the form %s has a reason: %j', (form, program, why) => {
-    expect(read(form, program)).toEqual({
-      readable: false,
-      why: 'parser_failed',
-      detail: expect.stringMatching(why),
-    });
-  });
+  ];
+  test.each(UNREADABLE.map(([form, program, why]) => [form, why, program] as const))(
+    'without outcomes in the form %s has a reason: %s',
+    (form, why, program) => {
+      expect(read(form, program)).toEqual({
+        readable: false,
+        why: 'parser_failed',
+        detail: expect.stringMatching(why),
+      });
+    },
+  );
 });
 
 describe('a file with the reward', () => {

@@ -9,10 +9,10 @@ import {
   type UnreadableResult,
   UsageError,
 } from '@swefarm/shared';
+import { readLines } from '../formats/lines.ts';
 import { readOutputRun } from '../output/output.ts';
 import { type PriceFile, priceFor } from '../prices.ts';
 import { factOf, type LineFact } from './facts.ts';
-import { readLines } from './lines.ts';
 
 /** `record` null: the number of expected rollouts is unknown. `untilResolved`: an instance's rollouts ended at a success. */
 export type CountedRollouts = {

@@ -1,9 +1,9 @@
 /** The rollouts of an output file or of a run in Redis, one at a time, without their artifacts. */
 import { existsSync } from 'node:fs';
 import { describeUnreadable, type Farm, type RunRecord, UsageError } from '@swefarm/shared';
+import { readLines } from '../formats/lines.ts';
 import { type OutputLine, outputLine } from '../output/line.ts';
 import { readOutputRun } from '../output/output.ts';
-import { readLines } from '../reports/lines.ts';
 
 export type ResultSource = {
   /** For messages. */

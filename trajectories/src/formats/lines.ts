@@ -2,9 +2,9 @@
 import { statSync } from 'node:fs';
 import { describeProblems, readRows } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
-import { RESULT_FORMATS } from '../formats/results.ts';
 import type { OutputLine } from '../output/line.ts';
 import { readOutputRun } from '../output/output.ts';
+import { RESULT_FORMATS } from './results.ts';
 
 /** Throws UsageError when the file cannot be read or is not an output. It may be gzipped. */
 export async function* readLines(path: string): AsyncGenerator<OutputLine> {
