@@ -16,7 +16,7 @@ const THREAD = /[./]thread\.ts$/;
 /** Sources that change while they are compiled are compiled again. */
 const TRIES = 5;
 
-/** The files that `starts` reach by imports in a map of the compiler's record. */
+/** Returns `starts` and all files that they import, directly or not. `graph`: `inputs` or `outputs` of esbuild's metafile. */
 function reachedFrom(starts, graph) {
   const found = new Set(starts);
   // Iterating over a set includes entries that are added meanwhile.

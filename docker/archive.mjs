@@ -14,7 +14,7 @@ const run = promisify(execFile);
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 /**
- * Rewrites a layer with one time in all its entries. Engines write entries in the order of names.
+ * Rewrites a layer with the same modification time in all entries. The entries need no sorting: engines write them in the order of names.
  * @returns the digest of the new layer
  */
 async function rewriteLayer(from, to, seconds) {

@@ -5,7 +5,7 @@ import { ID_COLUMNS } from './families/registry.ts';
 import { asRow, parseJsonLines } from './jsonl.ts';
 import type { RawRow } from './problem.ts';
 
-/** V8 has no longer strings; JSONL and parquet have no such limit. */
+/** V8 strings end at 512 MiB. JSONL and parquet files have no such limit. */
 const MOST_BYTES = 500 * 1024 ** 2;
 
 /** @throws UsageError if the text is not JSON or is too long */

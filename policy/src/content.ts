@@ -3,7 +3,7 @@ import type { Message } from '@swefarm/shared';
 import { splitThinking } from './thinking.ts';
 import { type UnreadCall, unreadCallIn } from './toolcalls/registry.ts';
 
-/** @param apart the content contains no thought that the template opened */
+/** @param apart false: the content may begin inside a thought, because the chat template can open one; true: it does not */
 export function contentWithoutThought(message: Message, apart: boolean): string {
   const opened = apart || message.reasoning_content ? false : null;
   return splitThinking(message.content ?? '', opened).rest;

@@ -64,7 +64,7 @@ export async function prepareSandbox(
   };
   // Takes seconds, so it runs while the model writes its first answer.
   const pruned = removeHistory();
-  // Without an agent's command nobody awaits it.
+  // If the agent runs no command, nothing awaits `pruned`, and an error would be an unhandled rejection.
   pruned.catch(() => undefined);
   const owned = stack.move();
   return { container, snapshot, shell, pruned, [Symbol.asyncDispose]: () => owned.disposeAsync() };

@@ -12,7 +12,7 @@ import type { Container } from './runtime.ts';
 
 export type MemoryGroup = { folder: string; version: 1 | 2 };
 
-/** The kernel charges several pages at once, so a full group may lack some. */
+/** Share of the limit at which a group counts as full: the kernel charges pages in batches, so the recorded peak may be lower. */
 const NEARLY = 0.99;
 
 const read = (path: string): Promise<string> => readFile(path, 'latin1').catch(() => '');

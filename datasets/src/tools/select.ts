@@ -56,7 +56,7 @@ export function hashOf(row: VerbatimRow, columns?: readonly string[]): string {
 
 export type Sampling = { count: number; seed: number; perRepository: boolean };
 
-/** Returns the places of the drawn rows. The same seed draws the same ids from any order of the file. */
+/** Returns the positions (`where`) of the drawn rows. The same seed draws the same ids, whatever the order of the rows. */
 export async function drawSample(file: VerbatimFile, sampling: Sampling): Promise<Set<string>> {
   const byGroup = new Map<string, { where: string; rank: string }[]>();
   for await (const row of file.rows()) {

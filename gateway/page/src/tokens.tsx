@@ -5,7 +5,7 @@ import { decimal, integer } from './format.ts';
 import { useLoaded } from './load.ts';
 import { Notice } from './notice.tsx';
 
-/** Maximum number of drawn tokens; a turn may have tens of thousands. */
+/** Maximum number of tokens on the page; a turn may have tens of thousands. */
 const MOST = 4_000;
 /** Log-probabilities below which a token gets a stronger mark. */
 const MARKS = [-0.1, -1, -3];

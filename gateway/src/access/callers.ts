@@ -46,7 +46,7 @@ export type Caller = {
   apiKeyOrigins: readonly string[];
   /** Policies whose state this caller may set (`*`: all); null: see {@link requirePolicyAllowed}. */
   policies: readonly string[] | null;
-  /** Kinds of runs that its requests may name; null: validation only if the gateway has one token. */
+  /** Only `validation` has an effect: the caller may request it if it is listed; null: if the gateway has one token. */
   kinds: readonly string[] | null;
   /** Limit of rollouts without a result; null: no limit. */
   maxInFlight: number | null;

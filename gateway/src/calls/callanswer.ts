@@ -30,7 +30,7 @@ export type AnswerRequest = {
   takeSlot: () => Promise<() => void>;
 };
 
-/** A rollout without an answer for its caller. */
+/** Why a rollout has no answer for its caller, and how its call continues or ends. */
 type Ending = { cause: Cause; ending: CallEnding };
 
 /** Pause between a failed rollout and its successor under the same call. */

@@ -90,7 +90,7 @@ export class Siblings {
     this.#withdraw(member);
     member.state = 'taken_up';
     member.supersede();
-    // The 503 of the old connection ends its stream if the caller still reads it.
+    // If the caller still reads the old stream, the 503 on the old connection ends it. The caller then sends the other rows again too.
     this.#endStreams(member.group, fingerprint, member.streamEndedAt ?? ++this.#events);
     return { ...member.rollout, attached: true };
   }

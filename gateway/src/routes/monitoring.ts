@@ -22,7 +22,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { GatewayDeps } from '../access/deps.ts';
 import { startFileSd, targetGroups } from './scrapetargets.ts';
 
-/** Shorter than Prometheus' scrape timeout (10 s), so that an answer without the farm arrives in time. */
+/** Shorter than the scrape timeout of Prometheus (10 s), so that the gateway can still answer without the metrics of the farm. */
 const REDIS_MS = 5_000;
 
 export async function monitoringRoutes(app: FastifyInstance, deps: GatewayDeps): Promise<void> {

@@ -48,7 +48,7 @@ const PYTEST_PARSERS = new Set([
   'python-xdist-v',
   'cpp-pytest',
 ]);
-/** Whether a parser reads the output of pytest; null if no parser reads the log. */
+/** Returns whether the parser reads the output of pytest. `parser` is null if no parser reads the log. */
 export const readsPytest = (parser: string | null): boolean => parser !== null && PYTEST_PARSERS.has(parser);
 
 const same = (text: string): string => text;

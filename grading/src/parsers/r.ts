@@ -5,7 +5,7 @@ import { type Reader, statuses } from './reader.ts';
 
 const BRACKET_TIME = new RegExp(`^\\[${S}*[\\p{Nd}.]+${S}*m?s${S}*\\]$`, 'u');
 
-/** testthat's files, then the tests that failed. */
+/** testthat: `✔ | … | FILE` and `✖ | … | FILE`, then `Error (…): NAME` and `Failure (…): NAME` below `Failed tests`. */
 export const testthat: Reader = (log) => {
   const found = statuses();
   let failed = false;

@@ -44,7 +44,7 @@ export function mypyCases(testPatch: string): string {
 
 const CASE = '[case ';
 
-/** The files that the fork resets: the text after every `--- a/`. */
+/** Returns the files that SWE-Gym's fork of the harness resets: the text after every `--- a/`. */
 export function forkResetFiles(testPatch: string): string[] {
   const found: string[] = [];
   for (const line of linesOf(testPatch)) {

@@ -144,8 +144,8 @@ export const unreadReport = (empty: Report): Report => ({
 });
 
 /**
- * How the evaluation ended. A log that the output of the patch made unreadable is a regular end. A log without a sign of tests means that
- * they could not start, unless the session shows that all tests were skipped.
+ * Returns how the evaluation ended. If the output of the patch made the log unreadable, the evaluation counts as completed. A log without
+ * a sign of tests means that the tests could not start, unless the session of pytest shows that all tests were skipped.
  */
 function endOf(
   facts: EvaluationFacts,

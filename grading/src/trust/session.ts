@@ -47,7 +47,7 @@ export function mustPrintEnd(script: string): boolean {
 /** Reasons for exit code 1 without a FAILED test: a subtest failed, or coverage was too low. */
 const OTHERS = /\bSUBFAIL(?:ED)?\b|\bRequired test coverage of [\d.]{1,9}% not reached/;
 
-/** Whether the text shows such a reason, or a failed test that the parser did not read. */
+/** Whether the text shows a reason of {@link OTHERS}, or a failed test that the parser did not read. */
 export function showsOtherFailure(text: string, outcomes: ReadonlyMap<string, string>): boolean {
   for (const line of linesOf(text)) {
     if (OTHERS.test(line)) return true;

@@ -31,7 +31,7 @@ async function writeUsers(given: ConfigValues, folder: string, force: boolean): 
     'users.acl': [
       // Without this line Redis accepts clients that send no password.
       'user default off',
-      // For people: ACL LOAD renews passwords, and the other users may not call it.
+      // Operators use this account: Redis refuses ACL LOAD, which applies new passwords, to the other users.
       `user ${farm}-admin on ${hashed(passwords.admin)} ~* &* +@all`,
       ...roles.map((role) => aclUser(`${farm}-${role}`, hashed(passwords[role]), role, prefix)),
     ],

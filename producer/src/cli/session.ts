@@ -64,7 +64,7 @@ export async function runSession(session: Session, work: Work): Promise<Collecte
         resolved: true,
         turns: asksPolicy(record.agent.type) || record.agent.type === 'external',
       },
-      // Other workers of the farm do not stop with this command, so a signal ends collecting at once.
+      // Without local workers, a signal ends collecting at once: the other workers of the farm do not stop with this command.
       signal: workers.length > 0 ? ended.signal : stop.draining,
       onProgress: (shown) => {
         progress = shown;

@@ -98,7 +98,7 @@ function plainLines(sink: Sink, now: () => ProgressCounts): Shown {
   let last = '';
   const print = (): void => {
     const line = plainLine(now());
-    // The time left changes alone, so it is not compared.
+    // The remaining time changes without any progress, so the comparison ignores it.
     const key = line.replace(/, about .*/, '');
     if (key !== last) sink.write(`${line}\n`);
     last = key;

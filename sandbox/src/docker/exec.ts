@@ -99,7 +99,8 @@ export async function runExec(
   try {
     const { by } = await waitAtMost(watch.done, options.timeoutMs, options.signal);
     if (by !== 'itself') {
-      // A process that never became the command locks the container, and no other process can be started there to end it.
+      // Code in the sandbox can stop runc or crun before it executes the command. Until that process ends, the engine answers no call
+      // about the container, so `kill` would have no effect.
       await killWithoutEngine(container.id, NOT_YET_COMMAND);
       await kill(mark);
       await waitAtMost(watch.done, AFTER_KILL_MS);

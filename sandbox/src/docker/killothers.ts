@@ -29,7 +29,7 @@ export async function killOthers(container: Docker.Container, engine: Engine): P
 
 /** Ids on the host; null when the engine cannot list them (Podman, when processes come and go too fast). */
 async function listPids(container: Docker.Container, engine: Engine): Promise<string[] | null> {
-  // For `ps` options Podman runs `ps` inside, where no process slot may be free. It answers its own format names from outside.
+  // For `ps` options Podman runs `ps` inside, where no process slot may be free. Its own format names start no process inside.
   const [options, title] = engine === 'podman' ? ['hpid', 'HPID'] : ['-eo pid', 'PID'];
   const top: { Titles?: string[]; Processes?: string[][] } = await answerAbout(
     container,

@@ -85,7 +85,7 @@ async function leave(folder: string): Promise<void> {
  */
 export const PARENT = `swefarm-${process.pid}-${newId()}`;
 
-/** Groups within a sandbox's own. Version 2 allows processes only in groups without children. */
+/** Names of the child groups of a sandbox's group. Version 2 allows processes only in groups without children. */
 const parts = (version: 1 | 2, { controllers }: Hierarchy): string[] => {
   if (version === 2) return [SHELL, OTHER];
   return controllers.includes('pids') ? [SHELL] : [];
@@ -113,7 +113,7 @@ async function version1(root: string, own: Map<string, string>): Promise<Hierarc
   for (const controller of CONTROLLERS) {
     const path = own.get(controller);
     if (path === undefined) continue;
-    // Inside a container the path may be the host's, and the mount's root the container's own group.
+    // Inside a container, the path may be the path on the host, while the root of the mount is the group of the container. Both are tried.
     for (const base of [join(root, controller, path), join(root, controller)]) {
       const folder = join(base, PARENT);
       if (!(await exists(join(base, 'cgroup.procs'))) || !(await writable(folder))) continue;

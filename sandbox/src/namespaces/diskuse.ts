@@ -9,7 +9,7 @@ const run = promisify(execFile);
 const TIMEOUT_MS = 60_000;
 /** An empty file takes an inode and no block, so each file counts as at least one block of the usual size. */
 const LEAST_PER_FILE = 4_096;
-/** Link texts of deleted files, except files in memory. */
+/** Targets of the links in `/proc/PID/fd` to deleted files, except files in memory. */
 const DELETED = /^(?!\/memfd:|\/dev\/shm\/).* \(deleted\)$/;
 
 /**

@@ -74,7 +74,7 @@ export async function launchSandbox(
   } catch (error) {
     await supervisor?.end();
     const isStarved = cgroup?.memory ? ((await readKills(cgroup.memory)) ?? 0) > 0 : false;
-    // The reaper finds the rest by its record.
+    // If the removal fails, the reaper finds the leftovers by the record of the sandbox.
     await discard().catch(() => undefined);
     throw isStarved ? memoryLimitFailure(spec, error) : startFailure(error);
   }

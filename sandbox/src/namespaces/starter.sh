@@ -37,9 +37,9 @@ start() {
   exec "${parts[@]:4}"
 }
 
-# Bash exits when it cannot fork (process limit), after 15 s of retries. Every sandbox would end with it: so it reports the
-# failure and executes itself again as the same process. A process that ends meanwhile makes bash exit earlier, which is no
-# report.
+# When bash cannot fork (process limit), it exits after 15 s of retries, and every sandbox would end with it. So this trap reports
+# the failure and executes the script again in the same process. If a process ends during the retries, bash exits earlier: the
+# trap then reports nothing, and the new shell repeats the request.
 trap 'no_fork' EXIT
 no_fork() {
   local parts

@@ -12,7 +12,7 @@ const TICK_MS = 1_000;
 const FAST_TICK_MS = 100;
 /** More processes than this multiple of the limit are a fork bomb. */
 const BOMB = 2;
-/** After more consecutive ticks over a limit the sandbox is ended. */
+/** The watchdog ends a sandbox that exceeds a limit for more consecutive ticks than this. */
 const MOST_KILLS = 20;
 const DISK_EVERY_MS = 10_000;
 const DISK_AT_ONCE = 4;

@@ -34,7 +34,7 @@ export function processStarted(pid: number): string | null {
 /** Identifies a process across namespaces that share an engine or a folder. */
 export type ProcessMark = {
   pid: number;
-  /** `STARTED@NAMESPACE`; without a namespace in files of one host. */
+  /** `STARTED@NAMESPACE`: start in clock ticks since boot, and pid namespace. Files that only one host reads omit the namespace. */
   pid_started: string;
 };
 

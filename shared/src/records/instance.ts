@@ -90,7 +90,7 @@ export const Instance = z.object({
   /** Whether the evaluation of gold needs the network. */
   needs_egress: z.boolean().default(false),
   environment: InstanceEnvironment.optional(),
-  /** The evaluation, made by the reader of the family; absent: planned by the columns above. */
+  /** The evaluation plan from the reader of the family; absent: the plan is made from the columns above. */
   plan: InstancePlan.optional(),
   /** Level for workers (needs.ts); absent: 1. */
   needs: z.number().int().nonnegative().optional(),

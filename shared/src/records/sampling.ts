@@ -65,7 +65,7 @@ export type Sampling = z.infer<typeof Sampling>;
 export type SamplingKey = keyof Sampling;
 export const SAMPLING_KEYS = Object.keys(Sampling.shape) as SamplingKey[];
 
-/** The unchanged distribution of the policy. */
+/** Sampling settings that leave the distribution of the policy unchanged. */
 export const NEUTRAL = {
   temperature: 1,
   top_p: 1,

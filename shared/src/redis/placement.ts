@@ -1,4 +1,4 @@
-/** Placement by image: seats of workers, and rollouts that workers forward. */
+/** Assigns rollouts to workers that have their image. A seat is a reserved slot of a worker; a worker forwards rollouts to others. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Keys } from './keys.ts';

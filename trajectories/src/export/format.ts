@@ -17,7 +17,7 @@ export interface ExportWriter extends AsyncDisposable {
   readonly written?: ReadonlySet<string>;
   /** Returns null, or why the format cannot represent this rollout. */
   write(rollout: ExportedRollout): Promise<string | null>;
-  /** Gives the output its name in one step; without it no output remains. */
+  /** Renames the output to its final path in one step. Without this call, complete shards remain for the next start. */
   finish(): Promise<void>;
 }
 

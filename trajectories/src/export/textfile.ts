@@ -17,7 +17,7 @@ export interface TextFile extends AsyncDisposable {
 const GZIP_LEVEL = 3;
 const BLOCK_CHARS = 256 * 1024;
 
-/** `-` is standard output. Errors as of {@link requireNewPath}. */
+/** Opens the file at `path`, or standard output for `-`. Throws the errors of {@link requireNewPath}. */
 export async function openTextFile(path: string): Promise<TextFile> {
   if (path === '-') return standardOutput();
   await requireNewPath(path);

@@ -109,6 +109,6 @@ function countOf(facts: readonly RolloutFact[]): Counted {
 const share = (facts: readonly RolloutFact[], has: (fact: RolloutFact) => boolean): number | null =>
   facts.length === 0 ? null : facts.filter(has).length / facts.length;
 
-/** By name in alphabetical order. */
+/** Counts the rollouts by name, in alphabetical order of the names. Rollouts without a name are not counted. */
 const countSorted = (facts: readonly RolloutFact[], nameOf: (fact: RolloutFact) => string | null) =>
   countNames(facts.flatMap((fact) => nameOf(fact) ?? []).toSorted());

@@ -2,7 +2,7 @@
 import { decideReward, type RewardOverrides } from '@swefarm/grading';
 import { FAILURES, type Result, type RewardFacts } from '@swefarm/shared';
 
-/** The reward table's decision on these facts, as fields of a line; they replace {@link withoutReward}. */
+/** Returns the reward table's decision on these facts as fields of a line. Add them to the result of {@link withoutReward}. */
 export function rewardFields(
   facts: RewardFacts,
   overrides: RewardOverrides,

@@ -26,7 +26,7 @@ export type LineFact = RolloutFact & {
   rollout_id: string;
   /** The rollout of an earlier output that it replaces. */
   replaces?: string;
-  /** Of its instance; null: unknown. */
+  /** Family of the instance; null: unknown. */
   family: string | null;
   exit_status: string | null;
   /** Of all prompts and answers. */

@@ -30,7 +30,7 @@ export type ConfirmDeps = Pick<CleanRunDeps, 'container' | 'removals' | 'signal'
 
 export type Resolved = { instance: Instance; plan: InstancePlan; patch: string };
 
-/** Throws as `again` does. */
+/** Evaluates the patch again and adds the findings to `report.trust`. Throws the errors of `deps.again`. */
 export async function confirm(work: Resolved, report: Report, deps: ConfirmDeps): Promise<void> {
   const found = await inspect(work, deps);
   const proves = work.plan.verdict.rule !== 'fail_only' && !isContradicted(report);

@@ -47,7 +47,7 @@ export type ControlDeps = {
 const LEASE_MS = 60_000;
 const RENEWALS_PER_LEASE = 3;
 const POLL_MS = 1_000;
-/** Time limits to wait for another worker: two trees, each evaluated at most twice, and once more if that worker dies. */
+/** Maximum wait for another worker, in time limits: 2 trees, 2 evaluations of each, all repeated once if that worker dies. */
 const PATIENCE_LIMITS = 8;
 const PATIENCE_MS = 600_000;
 

@@ -6,7 +6,7 @@
 
 /** Share of the total evaluation time on this node that may be lost by waiting for exclusive work. */
 const SHARE = 0.1;
-/** May be lost in any case, so that short tests always get an exclusive try. */
+/** Waiting time that is allowed beyond the share, so that short tests always get an exclusive try. */
 const GRACE_MS = 60_000;
 const LEAST_TIMER_MS = 50;
 

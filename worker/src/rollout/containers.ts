@@ -124,7 +124,7 @@ export function refuseExcess(
   { run, instance }: Task,
   { ceilings, identity, runtime }: AttemptServices,
 ): void {
-  // Its setup steps would change this machine itself.
+  // Without isolation, the setup steps of the instance would change this machine.
   if (!runtime.isolates && instance.environment)
     throw new RolloutFailure(
       'sandbox_refused',

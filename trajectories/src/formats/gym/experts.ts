@@ -1,6 +1,6 @@
 /**
  * Writes `routed_experts` of an output item as NeMo RL reads it (nemo_rl/utils/routed_experts_codec.py): a row for each token of prompt
- * and answer. All items are quadratic in the rollout, so each is written in pieces from rows that are stored once.
+ * and answer. Each item repeats the rows of all earlier turns, so the rows are stored once and each item is written in pieces.
  */
 import { ID_BYTES } from '@swefarm/policy';
 import type { TurnExperts, TurnTokens } from '@swefarm/shared';

@@ -193,7 +193,7 @@ async function readRows(
   }
 }
 
-/** Writes all rollouts of the run, once. Returns the keys of the rows in the file. */
+/** Writes a row for each rollout of the run, unless the file exists. Returns the keys of the rows in the file. */
 async function writeInputs(
   path: string,
   record: RunRecord,
