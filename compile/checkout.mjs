@@ -1,33 +1,33 @@
-// Compiles the commands of this checkout into pieces that start in half the time, at `npm ci` and by `npm run compile`. A changed source
-// is used in place of its piece.
-// usage: node compile/checkout.mjs [--if-needed]     --if-needed: not when the pieces are current
+// Compiles the commands of this checkout into a few files ("pieces"), which halves the start time. `npm ci` and `npm run compile` run this
+// script. After a change of a source, commands run from the sources until the next compilation.
+// usage: node compile/checkout.mjs [--if-needed]     --if-needed: skips the compilation when the pieces are current
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { compiledOf, nameOf, PIECES, stampOf } from '../shared/bin/compiled.mjs';
 import { compile, FRONTS, ROOT } from './pieces.mjs';
 
-/** The first file that commands load (`shared/bin/launch.mjs`). */
+/** Entry file of each command, which `shared/bin/launch.mjs` loads. */
 const SOURCES = ['producer/src/cli/main.ts', 'worker/src/main.ts'];
 const FOLDER = join(ROOT, PIECES);
 /** Replaced pieces are removed after this time, because running processes may still load them. */
 const KEPT_MS = 14 * 24 * 3_600_000;
 const THREAD = /[./]thread\.ts$/;
-/** Sources that change while they are compiled are compiled again. */
+/** Maximum number of compilations. A compilation is repeated when a source changed meanwhile. */
 const TRIES = 5;
 
 /** Returns `starts` and all files that they import, directly or not. `graph`: `inputs` or `outputs` of esbuild's metafile. */
 function reachedFrom(starts, graph) {
   const found = new Set(starts);
-  // Iterating over a set includes entries that are added meanwhile.
+  // The loop also visits the entries that its body adds to the set.
   for (const path of found)
     for (const one of graph[path]?.imports ?? []) if (one.path in graph) found.add(one.path);
   return [...found];
 }
 
 /**
- * Files that affect the compiled pieces. npm rewrites its record when packages change, so only the `package.json` of packages are
- * checked, which saves a start a thousand stat calls.
+ * Returns the files that affect the compiled pieces. Each start checks them, so packages are represented by their `package.json`: npm also
+ * rewrites `node_modules/.package-lock.json` when packages change.
  */
 function decidingFiles(source, { inputs }) {
   const threads = Object.keys(inputs).filter((path) => THREAD.test(path));
@@ -38,7 +38,7 @@ function decidingFiles(source, { inputs }) {
   return [...new Set([...own, ...FRONTS, ...compiled.flatMap(packageOf), ...records, ...compilers])].sort();
 }
 
-/** `package.json` of the package that a file belongs to. */
+/** Returns an array with the path of the `package.json` of the package that contains the file. */
 const packageOf = (file) =>
   (/^(?:.*node_modules\/(?:@[^/]+\/)?)?[^/]+\//.exec(file) ?? []).map((folder) => `${folder}package.json`);
 
@@ -47,7 +47,7 @@ const stamped = (files) =>
     .map((path) => [path, stampOf(resolve(ROOT, path))])
     .flatMap(([path, stamp]) => (stamp === null ? [] : [[path, ...stamp]]));
 
-/** Compiles until no file changed during the compilation, so that the stamps are valid. */
+/** Compiles until no file changed during the compilation, so that the stamps describe the compiled content. */
 async function compileAtRest() {
   const options = { folder: FOLDER, root: `new URL(${JSON.stringify(`${pathToFileURL(ROOT)}/`)})` };
   let before = '';
@@ -61,7 +61,7 @@ async function compileAtRest() {
   throw new Error('the sources change all the time');
 }
 
-/** Renamed into place, because a command may start meanwhile. */
+/** Writes a file atomically, because a command that starts now may load it. */
 async function replace(path, contents) {
   const draft = `${path}.${process.pid}`;
   await writeFile(draft, contents);
@@ -72,7 +72,7 @@ async function compileCheckout() {
   await mkdir(FOLDER, { recursive: true });
   const { outputFiles, metafile, files } = await compileAtRest();
   const { outputs } = metafile;
-  // Threads are started by name, not imported.
+  // Commands start threads by file name and do not import them, so the threads are listed separately.
   const threads = Object.keys(outputs).filter((path) => THREAD.test(outputs[path].entryPoint ?? ''));
   await dateReplaced();
   for (const { path, contents } of outputFiles) await replace(path, contents);
@@ -87,7 +87,7 @@ async function compileCheckout() {
   await removeOld(current);
 }
 
-/** Sets the time of a piece to that of its replacement. */
+/** Sets the modification time of the existing pieces to now, so that {@link KEPT_MS} counts from their replacement. */
 async function dateReplaced() {
   const now = new Date();
   for (const source of SOURCES)
@@ -95,7 +95,7 @@ async function dateReplaced() {
       await utimes(resolve(ROOT, path), now, now).catch(() => undefined);
 }
 
-/** Empty for a damaged or missing record. */
+/** Returns the paths of the pieces in the record of `source`; empty if the record is damaged or missing. */
 async function recordedPieces(source) {
   try {
     const { files } = JSON.parse(await readFile(join(FOLDER, `${nameOf(source)}.json`), 'utf8'));

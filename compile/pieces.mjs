@@ -1,6 +1,6 @@
 /**
- * Compiles commands and threads with all that they load into few pieces, so that Node reads a dozen files at a start in place of a
- * thousand.
+ * Compiles commands and threads, with all modules that they load, into a dozen files ("pieces"). A command that starts from the sources
+ * reads a thousand files.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
@@ -12,14 +12,14 @@ export const ROOT = resolve(import.meta.dirname, '..');
 export const PACKAGES = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')).workspaces.filter(
   (name) => name !== 'testkit',
 );
-/** Threads are separate files with this ending; `shared/src/imports.test.ts` checks that no other file is started. */
+/** Names of files that are started as threads; `shared/src/imports.test.ts` checks that no other file is started as a thread. */
 const THREAD = /(^|[./])thread\.ts$/;
-/** The line by which a source loads a package at its first use; it is removed, so that the bundler sees the import. */
+/** Line of sources that load a package with `require` at its first use. It is removed, so that esbuild resolves the calls of `require`. */
 const REQUIRE = 'const require = createRequire(import.meta.url);';
-/** A source starts a thread by the path of its source; the piece is beside it. */
+/** Expression by which a source starts a thread. It names the source of the thread; the compiled expression names the piece. */
 const STARTED = /new URL\('\.\/((?:\w+\.)?thread)\.ts', import\.meta\.url\)/g;
 
-/** Sources below `name`, relative to the root, without those of tests and builds. */
+/** Returns the paths of all files of the package `name`, relative to the root, without folders of tests, caches and dependencies. */
 export async function sourcesOf(name) {
   const entries = await readdir(join(ROOT, name), { recursive: true, withFileTypes: true });
   return entries
@@ -28,12 +28,12 @@ export async function sourcesOf(name) {
     .filter((path) => !/(^|\/)(node_modules|test|fixtures|\.turbo|__pycache__)\//.test(path));
 }
 
-/** The exports of each package. */
+/** Files with the exports of each package. */
 export const FRONTS = PACKAGES.filter((name) => name !== 'producer').map((name) => `${name}/src/index.ts`);
-/** `import { a } from '@swefarm/x';` and the same as `const { a } = await import(…)`. */
+/** Matches `import { a } from '@swefarm/x';`, and `{ a } = await import('@swefarm/x')` after `const`. */
 const OWN_IMPORT =
   /^import \{([^}]*)\} from '@swefarm\/(\w+)';|(?<=const )\{ (\w+) \} = await import\('@swefarm\/(\w+)'\)/gm;
-/** The file that defines each name of a package's front. */
+/** For each package, the file that defines each exported name. */
 const fronts = new Map(
   await Promise.all(
     FRONTS.map(async (front) => {
@@ -52,7 +52,7 @@ function namesIn(list) {
 }
 
 /**
- * Imports each name from its file in place of the package's index, so that a command has only the files that it uses.
+ * Replaces imports from the index of a package by imports from the files that define the names, so that pieces include no unused files.
  */
 export const pastFronts = (text) =>
   text.replace(OWN_IMPORT, (_, list, name, one, lazy) => {
@@ -63,7 +63,7 @@ export const pastFronts = (text) =>
       .join(' ');
   });
 
-/** Sources find files by `import.meta.url`, which becomes their path below `__ownRoot`; the head of each piece defines it. */
+/** Replaces `import.meta.url` of each source by its path below `__ownRoot`, because sources find data files by this URL. */
 const inPlace = {
   name: 'in-place',
   setup({ onLoad, onResolve }) {
@@ -89,7 +89,7 @@ const __ownFolder = /* @__PURE__ */ __path(/* @__PURE__ */ new URL('.', __ownUrl
       });
       return { contents: code, loader: 'js' };
     });
-    // In pieces an import() of a CommonJS package has a default export and no names, and would fail only when it runs.
+    // In a piece, import() of a CommonJS package returns a default export without the named exports. The build refuses such calls.
     onResolve({ filter: /^[^.]/ }, ({ kind, path, importer }) => {
       const isOwn = /\.(ts|mjs)$/.test(importer) && !importer.includes('node_modules');
       if (kind !== 'dynamic-import' || !isOwn || path.startsWith(ROOT)) return undefined;
@@ -99,15 +99,15 @@ const __ownFolder = /* @__PURE__ */ __path(/* @__PURE__ */ new URL('.', __ownUrl
         ],
       };
     });
-    // dockerode's support of ssh and BuildKit is unused (sandbox/src/engine/client.ts).
+    // swefarm does not use dockerode's support of ssh and BuildKit (sandbox/src/engine/client.ts), so these packages become empty.
     onResolve({ filter: /^(ssh2|cpu-features|@grpc\/.*)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
     onLoad({ filter: /.*/, namespace: 'absent' }, () => ({ contents: 'module.exports = {};' }));
   },
 };
 
 /**
- * The pieces of these sources and of all threads, below `folder`, by esbuild: what was made (`outputFiles`) and of what (`metafile`).
- * `root`: a JavaScript expression for the URL under which the files that sources ask for lie; `import.meta.url` is that of a piece.
+ * Compiles these sources and all threads with esbuild. Returns the pieces (`outputFiles`, with paths below `folder`) and `metafile`.
+ * `root`: JavaScript expression for the URL of the folder with the sources' data files; `import.meta.url` in it is the URL of a piece.
  */
 export async function compile(sources, { folder, root }) {
   const threads = (await Promise.all(PACKAGES.map(sourcesOf))).flat().filter((path) => THREAD.test(path));
@@ -126,9 +126,9 @@ export async function compile(sources, { folder, root }) {
     target: 'node24',
     legalComments: 'eof',
     logLevel: 'warning',
-    // Optional accelerators, which their packages load in a try.
+    // Optional native packages, which the pieces do not include.
     external: ['msgpackr-extract', 'bufferutil', 'utf-8-validate', 'node-linux-*', '*.node'],
-    // CommonJS code in pieces expects these.
+    // Names that CommonJS code in the pieces expects, and the URLs that the plugin `inPlace` inserts.
     banner: {
       js: `import { createRequire as __createRequire } from 'node:module';
 const require = __createRequire(import.meta.url);

@@ -1,4 +1,4 @@
-// Makes the archive of an image reproducible: times, and the order of its files.
+// Makes the archive of an image reproducible: fixes the times and the order of the files.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 
-// The worker's version; the one at the top level is older.
+// The sandbox package has a newer tar-stream than the top level.
 const { extract, pack } = createRequire(new URL('../sandbox/package.json', import.meta.url))('tar-stream');
 const run = promisify(execFile);
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
@@ -34,9 +34,9 @@ async function rewriteLayer(from, to, seconds) {
 }
 
 /**
- * @param archive what `docker save` or `podman save --format docker-archive` wrote for one image
- * @param baseLayers how many layers are those of the base image, which stay as they are
- * @param seconds since the epoch; the time of everything above the base
+ * @param archive file that `docker save` or `podman save --format docker-archive` wrote for one image
+ * @param baseLayers number of layers of the base image, which stay unchanged
+ * @param seconds time of the image and of all entries above the base image, in seconds since the epoch
  * @returns the path of the new archive and the image's id
  */
 export async function rewriteArchive(archive, { folder, name, baseLayers, seconds }) {
@@ -96,7 +96,7 @@ export async function rewriteArchive(archive, { folder, name, baseLayers, second
   return { path, id: `sha256:${id}` };
 }
 
-/** The settings that affect how an image runs; engines add names of build containers. */
+/** Returns the settings that affect how an image runs, without those that differ between builds, such as names of build containers. */
 function settingsOf(config) {
   const order = ['User', 'ExposedPorts', 'Env', 'Entrypoint', 'Cmd', 'WorkingDir', 'Labels'];
   return Object.fromEntries(order.filter((key) => config[key]).map((key) => [key, config[key]]));

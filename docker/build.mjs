@@ -1,9 +1,10 @@
-// Builds the images of worker and gateway with Docker or Podman; the same commit on the same base gives the same image ids.
-// usage: npm run images [-- --base IMAGE] [--engine docker|podman] [--prefix swefarm-] [--tag VERSION] [--bundle DIR] [--out DIR] [--network NET]
+// Builds the images of worker and gateway with Docker or Podman. The same commit on the same base image gives the same image ids.
+// usage: npm run images [-- --base IMAGE] [--engine docker|podman] [--prefix swefarm-] [--tag VERSION] [--bundle DIR] [--out DIR]
+//                       [--network NET]
 //   --bundle DIR   an existing bundle; default: a new one is made
 //   --fresh        uses no cache
 //   --out DIR      also writes DIR/worker.tar and DIR/gateway.tar, for nodes without a registry
-// Prints one JSON line for each image. Exit codes: 0; 2 usage; 12 no engine, or it could not build.
+// Prints one JSON line for each image. Exit codes: 0 success; 2 wrong usage; 12 no engine is usable, or a build failed.
 import { execFile, spawn } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -33,7 +34,7 @@ function readArguments() {
   }
 }
 
-/** The output of the program goes to standard error, because standard output is for the images. */
+/** Runs a program with all output on standard error, because standard output is for the JSON lines of the images. */
 function show(command, args, env = {}) {
   return new Promise((done, fail) => {
     const child = spawn(command, args, {
@@ -62,7 +63,7 @@ async function engineOf(asked) {
   throw new Failure(`no engine can build: ${problems.join('; ')}`);
 }
 
-/** Labels of the images. The time is that of the commit. */
+/** Returns the labels of the images and their time: SOURCE_DATE_EPOCH, else the time of the commit. */
 async function originOf() {
   const git = async (...args) =>
     (await run('git', ['-C', ROOT, ...args]).catch(() => ({ stdout: '' }))).stdout.trim();
@@ -75,7 +76,7 @@ async function originOf() {
   return { seconds, version, revision: `${(await git('rev-parse', 'HEAD')) || 'unknown'}${dirty}`, source };
 }
 
-/** The production packages of the lockfile as CycloneDX, without time and serial number, which differ between builds. */
+/** Returns the production packages of the lockfile as CycloneDX. The serial number is removed, because it differs between builds. */
 async function billOfMaterials({ seconds }) {
   const args = [
     'sbom',
@@ -89,7 +90,7 @@ async function billOfMaterials({ seconds }) {
   ];
   const { stdout } = await run('npm', args, { cwd: ROOT, maxBuffer: 1 << 28 });
   const { serialNumber: _number, ...bill } = JSON.parse(stdout);
-  // The default name is that of the folder.
+  // By default, npm uses the name of the folder.
   bill.metadata.component.name = 'swefarm';
   bill.metadata.timestamp = new Date(seconds * 1000).toISOString();
   return `${JSON.stringify(bill, null, 1)}\n`;
@@ -108,7 +109,7 @@ async function makeContext(folder, bundle, origin) {
         path.slice(bundle.length + 1),
       ),
   });
-  // Modes depend on the umask of the bundle's builder.
+  // The modes of the bundle's files depend on the umask with which the bundle was built.
   await run('chmod', ['-R', 'u=rwX,go=rX', folder]);
 }
 

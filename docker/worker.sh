@@ -1,15 +1,15 @@
 #!/bin/sh
-# Starts a worker in a container. If possible, it first makes the container's control groups writable, so that sandboxes have limits
-# within those of the container. Otherwise the worker measures its sandboxes once a second, and logs this.
+# Starts a worker in a container. First makes the control groups of the container writable, so that sandboxes can have their own limits.
+# If this fails, the worker measures the sandboxes once a second, and logs this.
 
-# mount points of control groups, and their type
+# Prints the version (1 or 2) and mount point of each mounted control group hierarchy.
 groups() {
   while read -r _ _ _ _ at _ rest; do
     case $rest in *"- cgroup2 "*) echo "2 $at" ;; *"- cgroup "*) echo "1 $at" ;; esac
   done </proc/self/mountinfo
 }
 
-# Version 2 allows processes only in groups without children: processes move to a child group, and its controllers are enabled.
+# Moves all processes to a child group and enables the controllers: version 2 allows processes only in groups without children.
 hand_down() {
   [ -e "$1/cgroup.controllers" ] && [ -w "$1/cgroup.procs" ] || return 0
   mkdir -p "$1/swefarm-start" 2>/dev/null || return 0

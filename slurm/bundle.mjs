@@ -1,5 +1,5 @@
-// Makes the folder that nodes run from: compiled commands and threads, the texts that sources read, a Node binary, and a static
-// Redis server if available. Nodes need no installation, and the parallel file system has no node_modules.
+// Makes the folder ("bundle") from which nodes run swefarm: compiled commands and threads, the data files of sources, a Node binary, and
+// a static Redis server if available. Nodes need no installation, and the shared file system has no node_modules.
 // usage: npm run bundle [-- --out DIR]      default: dist/swefarm
 import { createHash } from 'node:crypto';
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { fetchedServer } from '../shared/src/index.ts';
 const COMMANDS = { swefarm: 'producer/bin/swefarm.mjs', 'swefarm-worker': 'worker/bin/swefarm-worker.mjs' };
 const CODE = 'code';
 
-/** The pieces, and at the path of each command's source a file that loads its piece: commands are started by their sources. */
+/** Writes the compiled files and, because commands are started by the paths of their sources, a file at each path that loads them. */
 async function addCode(out) {
   const sources = Object.values(COMMANDS);
   const { outputFiles } = await compile(sources, {
@@ -30,7 +30,7 @@ async function addCode(out) {
   }
 }
 
-/** Files that sources read at run time: Lua, shell, prompts, tables, Python, the built page. */
+/** Copies the files that sources read at run time: Lua, shell, prompts, tables, Python, the built page. */
 async function copyTexts(out) {
   for (const path of (await Promise.all(PACKAGES.map(sourcesOf))).flat()) {
     const isPage = /^gateway\/page\/dist\//.test(path);
@@ -61,7 +61,7 @@ async function addPrograms(out) {
   }
 }
 
-/** A hash of the content, by which a node recognises its local copy. */
+/** Writes a hash of the content to `bundle-id`, which identifies the build in the software version. */
 async function writeId(out) {
   const hash = createHash('sha256');
   for (const file of (await readdir(out, { recursive: true, withFileTypes: true })).sort(byPath)) {

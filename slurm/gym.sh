@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Waits for the farm's gateway and writes NeMo Gym's configuration for it: two entries with a host and a port.
+# Waits for the farm's gateway and writes a configuration for NeMo Gym: two entries with host and port of the gateway.
 # usage: gym.sh FARM_DIR OUTPUT.yaml [SECONDS]
 set -euo pipefail
 

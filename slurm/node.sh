@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a worker on one node, started by workers.sh: copies the bundle to local disk, prepares the node, and removes its files at the
-# end. usage: node.sh RESTART
+# Runs a worker on one node. workers.sh starts this script, which copies the bundle to a local disk, prepares the node, and removes the
+# files at the end. usage: node.sh RESTART
 set -uo pipefail
 
 node=${SLURMD_NODENAME:-$(hostname)}
@@ -15,10 +15,10 @@ fail() { say "$*"; exit 12; }
 
 [ -r "$state" ] || fail "$dir is not the folder that the first node sees: set SWEFARM_SLURM_DIR to one on the shared file system"
 
-# --- A folder on a local disk; folders of dead owners are removed first
+# --- A folder on a local disk, after the removal of folders whose owner process is dead
 root=${SWEFARM_SLURM_LOCAL:-${SLURM_TMPDIR:-${TMPDIR:-/tmp}}}/swefarm-$(id -u)
 (umask 077 && mkdir -p "$root") 2>/dev/null
-# A link could point elsewhere.
+# A link is refused, because it could point to a folder of another user.
 if [ ! -O "$root" ] || [ -L "$root" ] || ! chmod 700 "$root"; then
   fail "$root cannot be made, or is not ours ($(stat -c '%F of %U' "$root" 2>&1)): set SWEFARM_SLURM_LOCAL to a folder on a local disk"
 fi
@@ -34,7 +34,7 @@ sweep() {
     read -r pid since <"$folder/owner"
     [ "$(started "$pid")" = "$since" ] || discard "$folder"
   done
-  # Data of a crashed Redis are valid until another node has led.
+  # The data of a crashed Redis stay valid until another node leads.
   newest=$(find "$dir/redis/lead" -name 'epoch-*.json' 2>/dev/null | sed 's/.*epoch-//; s/[.]json//' | sort -n | tail -n 1)
   for folder in "$root/redis-$node"-*; do
     [ -r "$folder/epoch" ] && [ "$(<"$folder/epoch")" -lt "${newest:-0}" ] && discard "$folder"
@@ -77,11 +77,11 @@ export SWEFARM_NODE_CPUS=${SWEFARM_NODE_CPUS:-${SLURM_CPUS_ON_NODE:-1}}
 export SWEFARM_NODE_MEMORY_BYTES=${SWEFARM_NODE_MEMORY_BYTES:-$(((mib - own) * 1048576))}
 export TMPDIR=$mine/tmp SWEFARM_SCRATCH_DIR=$mine/scratch SWEFARM_STATE_DIR=$mine/state
 export SWEFARM_IMAGES_DIR=${SWEFARM_IMAGES_DIR:-$mine/images}
-# Artifacts are on the shared file system, so that Redis stays small. The grace period is shorter than SLURM's KillWait.
+# Artifacts are on the shared file system, so that Redis needs little memory. The grace period is shorter than SLURM's KillWait.
 export SWEFARM_ARTIFACTS=${SWEFARM_ARTIFACTS:-dir:$dir/artifacts}
 export SWEFARM_DRAIN_GRACE_SECONDS=${SWEFARM_DRAIN_GRACE_SECONDS:-15}
 export SWEFARM_NODE=$node
-# The gateway's /sd lists this address: the node's name if it resolves, else an address.
+# The gateway's /sd lists the address of the metrics: the name of the node if it resolves, else the worker's default.
 export SWEFARM_METRICS_PORT=${SWEFARM_METRICS_PORT:-auto} SWEFARM_METRICS_HOST=${SWEFARM_METRICS_HOST:-0.0.0.0}
 if [ -z "${SWEFARM_METRICS_ADDRESS:-}" ] && getent hosts "$node" >/dev/null 2>&1; then export SWEFARM_METRICS_ADDRESS=$node; fi
 
@@ -91,16 +91,16 @@ case ${SWEFARM_RUNTIME:-auto} in apptainer) setup=${SWEFARM_SLURM_SETUP-$mine/bu
 if [ -n "$setup" ]; then
   bash "$setup"
   code=$?
-  # 12: the preparation printed what is missing.
+  # Exit code 12: the setup has printed what is missing.
   [ "$code" != 12 ] || exit 12
   [ "$code" = 0 ] || fail "the setup of this node ended with $code: $setup"
 fi
 
-# --- The worker: restarted when it dies, drained when the job says so
+# --- The worker: it is restarted when it dies, and drained when the state file of the job requests this
 names=0
 launch() {
   names=$((names + 1))
-  # Unique names, because SLURM may run a lost copy of this job on the same node.
+  # Worker ids are unique, because a lost copy of this job may still run on the same node.
   SWEFARM_WORKER_ID=$job.$restart-$node.$names "$mine/bundle/bin/swefarm-worker" run &
   worker=$!
 }
@@ -116,7 +116,7 @@ watch() { # sets stopping when this node has to end
     stop
   fi
 }
-unmoved() { # no word from the first node for long: the job is over, whatever SLURM could tell us
+unmoved() { # stops when the first node has not changed the state file for long: the job is over
   local now
   now=$(cat "$state" 2>/dev/null)
   if [ "$now" = "$last" ]; then still=$((still + 2)); else still=0 last=$now; fi
@@ -139,7 +139,7 @@ while [ -z "$stopping" ]; do
   wait "$worker"
   code=$?
   [ -z "$stopping" ] || break
-  # 0: drained. 2 and 12: a restart would fail alike.
+  # Exit code 0: the worker has drained. Exit codes 2 and 12: a restart would fail in the same way.
   case $code in 0 | 2 | 12) break ;; esac
   [ $((SECONDS - since)) -lt 60 ] || tries=0
   tries=$((tries + 1))

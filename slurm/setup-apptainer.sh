@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs Apptainer on this node unless it is usable. workers.sh runs it on each node before its worker when
-# SWEFARM_RUNTIME=apptainer. It may run repeatedly and concurrently, and prints what is missing when it fails.
-# SWEFARM_SLURM_APPTAINER: a .deb or .rpm on the shared file system, for nodes whose package sources have none.
+# Installs Apptainer on this node unless Apptainer is usable. With SWEFARM_RUNTIME=apptainer, node.sh runs this script before the worker.
+# It may run repeatedly and concurrently, and prints what is missing when it fails.
+# SWEFARM_SLURM_APPTAINER: a .deb or .rpm on the shared file system, for nodes whose package sources do not have Apptainer.
 set -uo pipefail
 
 say() { printf 'setup-apptainer on %s: %s\n' "${SLURMD_NODENAME:-$(hostname)}" "$*" >&2; }
@@ -27,7 +27,7 @@ install() {
     apt-get update -qq >/dev/null 2>&1
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o DPkg::Lock::Timeout=300 "${file:-apptainer}" >/dev/null 2>&1
   elif has dnf; then
-    # Enterprise Linux has it in EPEL only.
+    # Enterprise Linux has Apptainer in EPEL only.
     [ -n "$file" ] || dnf install -y -q epel-release >/dev/null 2>&1
     dnf install -y -q "${file:-apptainer}" >/dev/null 2>&1
   elif has zypper; then
@@ -37,7 +37,7 @@ install() {
   fi
 }
 
-# Other jobs of this node may run it too; the lock ends with this process.
+# Other jobs on this node may run this script at the same time. The lock ends with this process.
 if root && has flock; then
   exec 9>/run/swefarm-setup-apptainer.lock && flock 9
 fi
@@ -50,7 +50,7 @@ if ! program >/dev/null; then
 fi
 found=$(program)
 
-# Without root, Apptainer needs user namespaces, unless it is setuid.
+# Without root, Apptainer needs user namespaces, unless its starter is setuid.
 if ! unshare --user --map-root-user true 2>/dev/null; then
   if root; then
     for setting in kernel.unprivileged_userns_clone=1 user.max_user_namespaces=65536 kernel.apparmor_restrict_unprivileged_userns=0; do

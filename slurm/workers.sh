@@ -9,15 +9,15 @@
 #SBATCH --no-kill
 #SBATCH --open-mode=append
 #SBATCH --output=swefarm-%j.log
-# Starts a farm, or adds nodes to it: one worker a node, and on the first node, unless REDIS_URL is given, the farm's Redis (or a
-# standby) and its gateway. Run it by `sbatch slurm/workers.sh [FARM.env]`, or beside other steps inside an allocation. It drains
-# and removes its files when its time ends, when it is cancelled, preempted or requeued. See slurm/README.md.
+# Starts a farm, or adds nodes to a farm. Each node runs a worker. Unless REDIS_URL is given, the first node runs the farm's Redis or a
+# standby. Run this script by `sbatch slurm/workers.sh [FARM.env]`, or beside other steps inside an allocation. When the time ends or
+# the job is cancelled, preempted or requeued, workers drain and files are removed. See slurm/README.md.
 set -uo pipefail
 
 say() { printf 'swefarm: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 12; }
 
-# A file of settings, as shell assignments, instead of sbatch --export.
+# The argument names a file of settings (shell assignments), which replaces sbatch --export.
 settings=${1:-${SWEFARM_SLURM_CONFIG:-}}
 if [ -n "$settings" ]; then
   [ -r "$settings" ] || fail "the settings file $settings cannot be read from $(hostname): put it on the shared file system"
@@ -31,11 +31,11 @@ fi
 job=$SLURM_JOB_ID
 restart=${SLURM_RESTART_COUNT:-0}
 node=${SLURMD_NODENAME:-$(hostname)}
-# The id of an array task may equal that of the whole array.
+# A task of an array may have the same id as the whole array, so `self` has the form ARRAY_TASK.
 self=$job
 [ -z "${SLURM_ARRAY_TASK_ID:-}" ] || self=${SLURM_ARRAY_JOB_ID:-$job}_$SLURM_ARRAY_TASK_ID
 
-# SLURM runs a copy of this script from its spool; the bundle is beside the original.
+# SLURM runs a copy of this script from its spool folder; the bundle is beside the original script.
 is_bundle() { [ -n "$1" ] && [ -x "$1/bin/swefarm-worker" ] && [ -r "$1/bundle-id" ]; }
 home_of_bundle() {
   local candidate command
@@ -57,8 +57,8 @@ chmod 700 "$dir" 2>/dev/null
 dir=$(cd "$dir" && pwd)
 export SWEFARM_SLURM_HOME=$home SWEFARM_SLURM_DIR=$dir
 
-# --- The file that nodes read each 2 s: the current start of this job and its state. Nodes stop when it names another start, says
-# stop, or no longer changes, so that nodes that SLURM lost end their workers too.
+# --- The state file, which nodes read every 2 s: the number of the job's start, run or stop, and a counter. Nodes stop when the file has
+# a later start or stop, or no longer changes. So nodes that SLURM lost end their workers too.
 state=$dir/jobs/$job
 beat=0
 fenced=
@@ -75,9 +75,9 @@ publish() { # publish run|stop
 
 stopping=
 trap 'stopping=1' TERM INT
-# A foreground wait would delay the trap.
+# A sleep in the foreground would delay the trap.
 pause() { sleep "$1" & wait $! 2>/dev/null; }
-# Children of job control only; an ended child that was not waited for counts as ended.
+# Returns whether a child process runs. A zombie does not count as running.
 running() { [ -n "$1" ] && kill -0 "$1" 2>/dev/null && ! grep -q '^[0-9]* (.*) Z' "/proc/$1/stat" 2>/dev/null; }
 
 # --- The farm's Redis
@@ -86,7 +86,7 @@ address=$dir/redis/address.json
 leader='' gateway='' hold='' talk=''
 local_root=${SWEFARM_SLURM_LOCAL:-${SLURM_TMPDIR:-${TMPDIR:-/tmp}}}/swefarm-$(id -u)
 
-node_address() { # what the other nodes call this one
+node_address() { # prints the address at which other nodes reach this node
   local found=${SWEFARM_SLURM_HOST:-}
   [ -n "$found" ] || found=$(timeout 20 scontrol show node "$node" 2>/dev/null | sed -n 's/.*NodeAddr=\([^ ]*\).*/\1/p' | head -n 1)
   printf '%s' "${found:-$(hostname)}"
@@ -97,12 +97,12 @@ start_leader() {
   if [ ! -O "$local_root" ] || [ -L "$local_root" ] || ! chmod 700 "$local_root"; then
     fail "$local_root on $node cannot be made, or is not ours ($(stat -c '%F of %U' "$local_root" 2>&1)): set SWEFARM_SLURM_LOCAL to a folder on a local disk"
   fi
-  # Named as the folders of node.sh, so that the next job can remove it.
+  # The folder has a name and an owner file like the folders of node.sh, so that the next job can remove it.
   talk=$local_root/$job.$restart-lead-$node
   rm -rf "$talk"
   if ! mkdir "$talk" || ! mkfifo "$talk/stdin"; then exit 12; fi
   printf '%s %s\n' $$ "$(sed 's/.*) //' "/proc/$$/stat" | cut -d ' ' -f 20)" >"$talk/owner"
-  # Redis runs until its standard input ends: at the end of this script, also after a kill.
+  # Redis runs until its standard input ends, which happens when this script ends, also after a kill.
   PATH=$home/bin:$PATH SWEFARM_REDIS_URL='' "$home/bin/swefarm" redis --dir "$dir/redis" \
     --local-dir "$local_root/redis-$node-$(printf %s "$dir" | cksum | cut -d ' ' -f 1)" \
     --host "$(node_address)" --node "$node" --job "$job" --port "${SWEFARM_SLURM_PORT:-0}" --standby --until-stdin-ends \
@@ -111,7 +111,7 @@ start_leader() {
   exec {hold}>"$talk/stdin"
 }
 
-# The gateway runs on the leader.
+# Starts the gateway if it is requested and not running. With the farm's own Redis, only the node of the leader runs the gateway.
 start_gateway() {
   [ "${SWEFARM_SLURM_GATEWAY:-0}" != 0 ] && [ -z "$gateway" ] || return 0
   [ -n "$given" ] || [ -s "$talk/ready" ] || return 0
@@ -121,11 +121,11 @@ start_gateway() {
   gateway=$!
 }
 
-# Renamed into place, because others wait for this file.
+# Publishes the address of a started gateway. A rename makes the file appear complete to scripts that wait for it.
 told='' hopeless=''
 tell_gateway() {
   if [ -n "$gateway" ] && ! running "$gateway"; then
-    # 2: the port is taken, or a setting is wrong; a restart would fail alike.
+    # Exit code 2: the port is taken or a setting is wrong, so a restart would fail in the same way.
     wait "$gateway"
     [ $? != 2 ] || hopeless=1
     gateway=''
@@ -173,10 +173,10 @@ else
 fi
 start_gateway
 
-# --- One worker a node
+# --- A worker on each node
 find "$dir/jobs" -type f -mtime +7 -delete 2>/dev/null
 publish run
-# Beside other steps: no GPUs, and no exclusive cores or memory.
+# The step requests no GPUs and no exclusive cores or memory, so that it can run beside other steps.
 nodes=${SWEFARM_SLURM_NODES:-${SLURM_JOB_NUM_NODES:-1}}
 # shellcheck disable=SC2016,SC2086 # expanded on the nodes; one argument a word
 srun --overlap --gres=none --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --no-kill --kill-on-bad-exit=0 --wait=0 \
@@ -190,19 +190,19 @@ while running "$step" && [ -z "$stopping$fenced$hopeless" ]; do
   publish run
   tell_gateway
   [ -n "$hopeless" ] || start_gateway
-  # A Redis that lost the lead ends; it is started again as a standby.
+  # A Redis that lost the lead ends. It is started again as a standby.
   if [ -n "$leader" ] && ! running "$leader" && [ -z "$stopping" ]; then
     rm -rf "$talk"
     start_leader
   fi
 done
 
-# --- The end: workers first, because they hand their rollouts back through Redis
+# --- The end: workers end before Redis, because they return their rollouts to the queue
 if [ -n "$fenced" ]; then say "job $job was started again elsewhere (start $restart is over)"; else publish stop; fi
 while :; do
   wait "$step"
   code=$?
-  # A signal interrupts the wait, not the step.
+  # A signal interrupts `wait`, but not the step.
   running "$step" || break
 done
 [ -z "$stopping$fenced" ] || code=0

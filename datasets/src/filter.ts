@@ -3,20 +3,20 @@ import { createHash } from 'node:crypto';
 import type { Instance } from '@swefarm/shared';
 
 export type DatasetFilters = {
-  /** Only these instances; each must exist. */
+  /** Ids of the instances to select. Each must exist in the file. */
   ids?: readonly string[] | undefined;
   repos?: readonly string[] | undefined;
-  /** Tested against the instance id. */
+  /** Pattern that the instance id must match. */
   match?: RegExp | undefined;
-  /** Limit for FAIL_TO_PASS and PASS_TO_PASS together. */
+  /** Maximum number of tests in FAIL_TO_PASS and PASS_TO_PASS together. */
   maxTests?: number | undefined;
-  /** The same seed chooses the same instances in any file order. */
+  /** Random sample. The same seed selects the same instances, whatever the order of the file. */
   sample?: { count: number; seed: number } | undefined;
-  /** The first n instances that pass the other filters, in file order. */
+  /** Maximum number of instances after the other filters, in file order. */
   first?: number | undefined;
 };
 
-/** Whether the filters on names select a row. */
+/** Whether a row passes the filters `ids`, `match` and `repos`. */
 export function isNamed(
   id: unknown,
   repo: unknown,
@@ -30,10 +30,10 @@ export function isNamed(
   return filters.repos.some((wanted) => wanted.toLowerCase() === repo.toLowerCase());
 }
 
-/** A sample is reduced when it exceeds its size by this number, which bounds the memory and does not change the sample. */
+/** The candidates are reduced to the sample when there are this many more than twice the sample size, to bound memory. */
 const SLACK = 1_000;
 
-/** Adds an instance to the candidates and drops candidates that cannot be chosen any more. */
+/** Adds an instance to the candidates, and drops candidates that can no longer be selected. */
 export function addCandidate(candidates: Instance[], instance: Instance, filters: DatasetFilters): void {
   const { sample, first } = filters;
   if (choose([instance], { maxTests: filters.maxTests }).length === 0) return;
@@ -43,7 +43,7 @@ export function addCandidate(candidates: Instance[], instance: Instance, filters
   candidates.splice(0, candidates.length, ...choose(candidates, { sample }));
 }
 
-/** Applies the filters that need whole instances, in file order. Idempotent. */
+/** Applies `maxTests`, `sample` and `first`, and preserves the order. Idempotent. */
 export function choose(instances: readonly Instance[], filters: DatasetFilters): Instance[] {
   const { maxTests, sample, first } = filters;
   let chosen = [...instances];
@@ -60,6 +60,6 @@ export function choose(instances: readonly Instance[], filters: DatasetFilters):
   return first === undefined ? chosen : chosen.slice(0, first);
 }
 
-/** Keys sorted by their rank are in the random order of the seed. */
+/** Returns a sort key. Sorting keys by rank shuffles them in an order that depends only on `seed`. */
 export const rank = (key: string, seed: number): string =>
   createHash('sha256').update(`${seed}\n${key}`).digest('hex');

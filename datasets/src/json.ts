@@ -5,10 +5,10 @@ import { ID_COLUMNS } from './families/registry.ts';
 import { asRow, parseJsonLines } from './jsonl.ts';
 import type { RawRow } from './problem.ts';
 
-/** V8 strings end at 512 MiB. JSONL and parquet files have no such limit. */
+/** Maximum size of a JSON file, because V8 strings end at 512 MiB. JSONL and parquet files have no such limit. */
 const MOST_BYTES = 500 * 1024 ** 2;
 
-/** @throws UsageError if the text is not JSON or is too long */
+/** Yields the rows of a JSON text. @throws UsageError if the text is not JSON or is too long */
 export async function* parseJsonText(path: string, stream: Readable): AsyncGenerator<RawRow> {
   const bytes = await readAll(path, stream);
   const text = textOf(bytes);
@@ -35,7 +35,7 @@ export async function* parseJsonText(path: string, stream: Readable): AsyncGener
   }
 }
 
-/** The text without its byte order mark. */
+/** Decodes UTF-8 and removes the byte order mark. */
 export const textOf = (bytes: Buffer): string => bytes.toString('utf8').replace(/^\uFEFF/, '');
 
 export function parseWhole(path: string, text: string): unknown {

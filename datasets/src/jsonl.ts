@@ -8,8 +8,8 @@ const NEWLINE = 0x0a;
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Splits at line feeds only: readline would also split at U+2028, which is legal inside JSON strings. A line longer than `mostBytes` is
- * refused by its number and not stored.
+ * Yields a row for each line. Splits at line feeds only, because readline also splits at U+2028, which JSON strings may contain. A line
+ * longer than `mostBytes` is not stored: it becomes a problem with its line number.
  */
 export async function* parseJsonLines(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -73,7 +73,7 @@ function parseLine(bytes: Uint8Array, number: number, unterminated: boolean): Ra
   return { ...asRow(where, value), text };
 }
 
-/** A row must be an object. */
+/** Returns the row, or a problem if the value is not an object. */
 export const asRow = (where: string, value: unknown): RawRow =>
   isRow(value)
     ? { where, value }

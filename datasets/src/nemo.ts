@@ -1,17 +1,17 @@
-/** Unwraps rows of NeMo Gym's swe_agents: the row of the dataset is a JSON text in the metadata of the request. */
+/** Unwraps rows of NeMo Gym's swe_agents, which contain the dataset row as JSON text in the metadata of a request. */
 import { asObject, isRow, type Row } from './fields/fields.ts';
 import { describeValue, type RowProblem } from './fields/problem.ts';
 
 export type Unwrapped = {
   row: Row;
-  /** The dataset that the wrapper names; null without a wrapper. */
+  /** Name of the dataset in the wrapper; null for a row without wrapper. */
   dataset: string | null;
   problem?: Omit<RowProblem, 'where'>;
 };
 
 /**
- * Returns the row inside the wrapper, or the row itself. As in Gym's `run_swe_agents`, columns beside the wrapper win over the fields of
- * the metadata, and these over the columns of the text.
+ * Returns the row inside the wrapper, or `row` if it has no wrapper. As in Gym's `run_swe_agents`, columns beside the wrapper override the
+ * fields of the metadata, and fields of the metadata override the columns of the text.
  */
 export function unwrap(row: Row): Unwrapped {
   const metadata = asRow(asRow(row.responses_create_params)?.metadata);
@@ -37,7 +37,7 @@ export function unwrap(row: Row): Unwrapped {
 
 const asRow = (value: unknown): Row | null => (isRow(value) ? value : null);
 
-/** The fields of the metadata under the names of dataset columns. */
+/** Returns the fields of the metadata under the names of dataset columns. */
 function named(metadata: Row): Row {
   const { instance_id, base_commit, problem_statement, golden_patch, dataset_name } = metadata;
   const gym = typeof dataset_name === 'string' && /swe-?gym/i.test(dataset_name);

@@ -1,4 +1,4 @@
-/** Reads the columns of a parquet file that an instance needs, by row group. */
+/** Reads the columns of a parquet file that an instance needs, one row group at a time. */
 import { errorMessage, UsageError } from '@swefarm/shared';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
@@ -6,7 +6,7 @@ import { COLUMNS, ID_COLUMNS } from './families/registry.ts';
 import { mapLeaves, type Row } from './fields/fields.ts';
 import type { RawRow } from './problem.ts';
 
-/** @throws UsageError if the file is truncated or damaged, or has no known column */
+/** Yields the rows. @throws UsageError if the file is truncated or damaged, or has no known column */
 export async function* readParquet(path: string): AsyncGenerator<RawRow> {
   const file = await asyncBufferFromFile(path);
   let rowStart = 0;
@@ -34,7 +34,7 @@ export async function* readParquet(path: string): AsyncGenerator<RawRow> {
   }
 }
 
-/** The JSON form of a value of parquet that JSON lacks. */
+/** Converts a parquet value that JSON cannot represent; undefined for all other values. */
 function jsonLeaf(value: unknown): unknown {
   if (typeof value === 'bigint') return Number(value);
   return value instanceof Date ? value.toISOString() : undefined;

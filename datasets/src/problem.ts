@@ -1,4 +1,4 @@
-/** Collects the problems of rows into one error; each problem names place, field, expectation and remedy. */
+/** Combines the problems of rows into one error. Each problem names position, field, expected value and remedy. */
 import { UsageError } from '@swefarm/shared';
 import { describeProblem, type RowProblem } from './fields/problem.ts';
 
@@ -9,7 +9,7 @@ export type RawRow =
   | {
       where: string;
       value: Record<string, unknown>;
-      /** The line of a JSONL file, trimmed. */
+      /** Line of a JSONL file, trimmed; absent for other formats. */
       text?: string;
     }
   | { where: string; problem: RowProblem };
@@ -19,12 +19,12 @@ export type UngradableRows = Map<string, { count: number; first: RowProblem }>;
 
 const SHOWN = 20;
 
-/** One error for all bad rows of a file, with the first 20 in full. */
+/** Returns one error for all problems of a file. The message contains the first 20 problems. */
 export function datasetError(path: string, problems: readonly RowProblem[]): UsageError {
   return new UsageError(describeProblems(path, problems, 'nothing was submitted'), { code: 'dataset_rows' });
 }
 
-/** One error for all rows of a file that cannot be graded, by reason, with an example of each. */
+/** Returns one error for all rows that cannot be graded, with a count and an example for each reason. */
 export function ungradableError(path: string, rows: UngradableRows, all: number): UsageError {
   const total = [...rows.values()].reduce((sum, { count }) => sum + count, 0);
   const reasons = [...rows].map(
@@ -39,7 +39,7 @@ export function ungradableError(path: string, rows: UngradableRows, all: number)
   );
 }
 
-/** All bad rows of a file, one a line, the first 20 in full. */
+/** Lists the problems of a file, one per line: the first 20, then the number of further problems. */
 export function describeProblems(path: string, problems: readonly RowProblem[], effect: string): string {
   const lines = problems.slice(0, SHOWN).map(describeProblem);
   const more = problems.length - lines.length;

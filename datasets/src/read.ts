@@ -15,16 +15,15 @@ import { openRow } from './row.ts';
 import { readRows } from './source.ts';
 
 export type Dataset = {
-  /** Absolute. */
+  /** Absolute path of the file. */
   path: string;
   instances: Instance[];
-  /** Hash of the chosen instances. A filter changes it, a compression of the file does not. */
+  /** Hash of the selected instances. A filter changes the hash, but compression of the file does not. */
   sha256: string;
-  /** All rows of the file. */
   rows: number;
   /** Ids of all rows of the file. */
   ids: ReadonlySet<string>;
-  /** Omitted rows that cannot be graded, by reason; empty without `skipUngradable`. */
+  /** Number of omitted ungradable rows, by reason; empty without `skipUngradable`. */
   ungradable: ReadonlyMap<string, number>;
 };
 
@@ -39,10 +38,9 @@ export type ReadOptions = RowOptions & {
 const MOST_PROBLEMS = 10_000;
 
 /**
- * Checks only JSON and id of rows that the name filters exclude.
+ * Reads the selected instances of a file. Rows that the name filters exclude are checked only for valid JSON and duplicate ids.
  *
- * @throws UsageError with file, row, field, expectation and remedy of every bad row; for duplicate or unknown ids; if no instance is
- *   selected
+ * @throws UsageError with the problems of all bad rows, for duplicate or unknown ids, and if no instance is selected
  */
 export async function readDataset(path: string, options: ReadOptions = {}): Promise<Dataset> {
   const absolute = resolve(path);
@@ -111,7 +109,7 @@ function gatherer(filters: DatasetFilters, options: RowOptions) {
     else if (read.problems.every((problem) => problem.ungradable !== undefined)) count(read.problems[0]);
     else problems.push(...read.problems.filter((problem) => problem.ungradable === undefined));
   };
-  /** A row counts once, by the first of its reasons. */
+  /** Counts an ungradable row under its first reason. */
   const count = (problem: RowProblem | undefined): void => {
     if (problem?.ungradable === undefined) return;
     const earlier = ungradable.get(problem.ungradable);

@@ -12,13 +12,13 @@ type RowRead = { instance: Instance } | { problems: RowProblem[] };
 
 /** A row whose family is known and whose fields are not read yet. */
 type OpenedRow = {
-  /** Unchecked values of the columns that its family uses. */
+  /** `id` and `repo`: values of the columns that contain id and repository in this family. The values are unchecked. */
   id: unknown;
   repo: unknown;
   read(): RowRead;
 };
 
-/** `where` is the place in messages, such as `line 3`. */
+/** Detects the family of a row. `where` is the position in messages, such as `line 3`. */
 export function openRow(where: string, given: Row, options: RowOptions = {}): OpenedRow {
   const { row, dataset, problem } = unwrap(given);
   const context: RowContext = { ...options, wrappedDataset: dataset };
@@ -37,15 +37,14 @@ export function openRow(where: string, given: Row, options: RowOptions = {}): Op
   };
 }
 
-/** In a file of several families a row has null in the columns of other families; these are no signs. */
+/** Removes null columns: in a file with several families, a row has null in the columns of the other families. */
 const withoutNulls = (row: Row): Row =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
 
-/** Returns the instance of a row, or all its problems. */
 export const toInstance = (where: string, row: Row, options: RowOptions = {}): RowRead =>
   openRow(where, row, options).read();
 
-/** A value that the record cannot store is a problem of the row. */
+/** Validates the instance. Each value that the schema rejects becomes a problem of the row. */
 function checked(read: FieldReader, instance: InstanceDraft): RowRead {
   const parsed = Instance.safeParse(instance);
   if (parsed.success) return { instance: parsed.data };

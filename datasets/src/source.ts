@@ -30,11 +30,11 @@ export async function* readRows(path: string, signal?: AbortSignal): AsyncGenera
 
 type DatasetSource = {
   form: 'json' | 'jsonl' | 'parquet';
-  /** Opens the decompressed text; for parquet, the bytes. May be called several times. */
+  /** Opens the decompressed text, or the bytes of a parquet file. May be called several times. */
   open: () => Readable;
 };
 
-/** Finds the form of a file by its content. Throws UsageError as {@link readRows}. */
+/** Detects the format of a file by its content. Throws the errors of {@link readRows}. */
 export async function openSource(path: string, signal?: AbortSignal): Promise<DatasetSource> {
   const head = await readHead(path);
   if (head.subarray(0, 4).toString('latin1') === 'PAR1') {
@@ -72,7 +72,7 @@ async function firstBytes(stream: Readable): Promise<Buffer> {
       if (size >= HEAD_BYTES) break;
     }
   } catch (error) {
-    // The pass over the whole file reports a truncated archive and reads its complete rows.
+    // A later pass over the whole file yields the complete rows and reports the truncation.
     if (size === 0) throw error;
   }
   return Buffer.concat(chunks);
@@ -88,7 +88,7 @@ function openPlain(path: string, gzipped: boolean, signal?: AbortSignal): Readab
   return file.pipe(plain);
 }
 
-/** The first line of JSONL is a complete JSON object; any other text is one JSON text. */
+/** Whether the file is JSONL, whose first line is a complete JSON object. */
 function isJsonLines(head: Buffer): boolean {
   const text = head
     .toString('utf8')
@@ -98,13 +98,13 @@ function isJsonLines(head: Buffer): boolean {
   const firstKey = /^\{\s*"([^"\\]+)"\s*:\s*\{/.exec(text)?.[1];
   if (firstKey !== undefined && !COLUMNS.includes(firstKey)) return false;
   const end = text.indexOf('\n');
-  // A first line longer than the read bytes is usually a row of a dataset.
+  // A first line that is longer than `head` is usually a row of JSONL.
   if (end < 0) return true;
   const line = text.slice(0, end).trim();
   return line !== '{' && !line.endsWith(',');
 }
 
-/** The command that fetches a dataset, if the path looks like the name of one. */
+/** Returns the command that fetches a dataset if the path looks like the name of a dataset; otherwise null. */
 function hubRemedy(path: string): string | null {
   if (!/^[\w-][\w.-]*\/[\w-][\w.-]*(@[\w.-]+)?$/.test(path) || /\.(jsonl?|parquet|gz|csv|tsv)$/.test(path))
     return null;
@@ -112,7 +112,7 @@ function hubRemedy(path: string): string | null {
   return `if it is the name of a dataset on a hub, fetch it first with "npx swefarm dataset fetch ${path}"; then give a file in ${name.replace('/', '__')}`;
 }
 
-/** The error for a file that cannot be read, with its remedy. */
+/** Returns the error for an unreadable file, with a remedy in the message. */
 export function readError(path: string, error: unknown): unknown {
   if (error instanceof UsageError) return error;
   switch ((error as NodeJS.ErrnoException).code) {

@@ -1,6 +1,6 @@
 export type Spread = { least: number; q1: number; median: number; q3: number; most: number } | null;
 
-/** Nearest-rank quartiles; null without values. */
+/** Returns minimum, quartiles (nearest rank) and maximum; null for an empty list. */
 export function spreadOf(values: readonly number[]): Spread {
   if (values.length === 0) return null;
   const order = values.toSorted((a, b) => a - b);

@@ -1,4 +1,4 @@
-/** Builds the page in a temporary folder and moves it to `dist/`. `--if-needed`: only if sources are newer. */
+/** Builds the page in a temporary folder and moves it to `dist/`. `--if-needed` builds only if the sources are newer than `dist/`. */
 import { rename, rm } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { fileURLToPath } from 'node:url';

@@ -1,11 +1,11 @@
-/** The HTTP application of the gateway and of the page of one file: zod validates requests, refusals have one form. */
+/** Creates the HTTP server of the gateway and of `swefarm show --web`: zod validates requests, and refusals have one form. */
 import type { Server } from 'node:http';
 import type { Log } from '@swefarm/shared';
 import Fastify, { type FastifyHttpOptions, type FastifyInstance } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import { answerErrors } from './access/refusal.ts';
 
-/** Rollout ids are parts of addresses. */
+/** Maximum length of a parameter in a route, sufficient for rollout ids. */
 const MAX_PARAM_LENGTH = 500;
 
 export function createApp(options: FastifyHttpOptions<Server>, log: Log): FastifyInstance {
@@ -15,9 +15,9 @@ export function createApp(options: FastifyHttpOptions<Server>, log: Log): Fastif
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
   });
   app.setValidatorCompiler(validatorCompiler);
-  // Response schemas document the API only; parsing answers would cost time and drop unknown keys.
+  // Response schemas only document the API. Parsing answers would cost time and drop unknown keys.
   app.setSerializerCompiler(() => (body) => JSON.stringify(body));
-  // Without this parser Fastify answers 415 for plain text, which names the header.
+  // Without the parser of plain text, Fastify answers 415 to plain text, and the message names the header.
   app.removeContentTypeParser('text/plain');
   app.setErrorHandler(answerErrors(log));
   return app;

@@ -1,4 +1,4 @@
-/** `swefarm show --web`: the page of one result file, on the loopback. */
+/** Serves the page of one result file on the loopback, for `swefarm show --web`. */
 import { timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { type Log, newId } from '@swefarm/shared';
@@ -10,11 +10,11 @@ import { servePageData } from './routes/page.ts';
 import { servePageAssets } from './routes/pageassets.ts';
 
 export interface LocalPage extends AsyncDisposable {
-  /** The key stands after `#`, which browsers do not send. */
+  /** Address with the key after `#`. Browsers do not send this part of an address to a server. */
   readonly url: string;
 }
 
-/** Listens on the loopback. Requests need the key, because other users can reach the port. */
+/** Listens on the loopback. Requests need the key, because other users of the machine can reach the port. */
 export async function servePage(source: PageSource, log: Log, port = 0): Promise<LocalPage> {
   const key = newId() + newId();
   const app = createApp({}, log);

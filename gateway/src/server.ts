@@ -24,7 +24,6 @@ export type { GatewayDeps } from './access/deps.ts';
 export interface Gateway extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
-  /** `http://host:port` */
   readonly url: string;
 }
 
@@ -39,16 +38,16 @@ const ROUTES: readonly Routes[] = [
   sessionRoutes,
 ];
 
-/** Time in which a request must arrive; its answer has no limit. */
+/** Time in which a request must arrive. The time until the answer is not limited. */
 const RECEIVE_MS = 300_000;
 const HEADERS_MS = 60_000;
-/** Longer than the idle time of Gym's client (aiohttp, 15 s), so that the client closes idle connections first. */
+/** Idle time of a connection, longer than in Gym's client (aiohttp, 15 s), so that the client closes idle connections first. */
 const IDLE_MS = 75_000;
 const TCP_KEEPALIVE_MS = 30_000;
 const BACKLOG = 4096;
 
 /**
- * Listens on `config.gateway_host` and `gateway_port` (0: a free port) until disposed, which closes open connections.
+ * Starts the gateway on `config.gateway_host` and `gateway_port` (0: a free port). Disposal stops the gateway and closes connections.
  *
  * @throws UsageError for a bad callers file or settings that an open run cannot have; the error of `listen`
  */
@@ -83,7 +82,7 @@ export async function startGateway(
   };
 }
 
-/** Registers all routes behind authentication and quotas. Throws UsageError as {@link startGateway}. */
+/** Registers all routes behind authentication and quotas. Throws the UsageErrors of {@link startGateway}. */
 export async function registerRoutes(
   app: FastifyInstance,
   deps: GatewayDeps,

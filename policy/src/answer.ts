@@ -1,4 +1,4 @@
-/** Parses sampled text into the assistant's message in mode `token-in`, where the server does not parse it. */
+/** Parses sampled text into the assistant's message in mode `token-in`, where the server does not parse answers. */
 
 import type { Message, ToolParser } from '@swefarm/shared';
 import { splitThinking, type ThoughtTags } from './thinking.ts';
@@ -7,13 +7,13 @@ import { isHarmony, readHarmony } from './toolcalls/harmony.ts';
 import { parseToolCalls } from './toolcalls/registry.ts';
 
 export type AnswerSyntax = {
-  /** True when the request offered tools. Otherwise the text stays whole, and the agent finds fenced commands in it. */
+  /** Whether the request offered tools. Otherwise calls are not parsed, and the agent finds fenced commands in the text. */
   withTools: boolean;
-  /** A parser's name, or the parser of the model's template. */
+  /** Name of a parser, or the parser that fits the model's chat template. */
   parser: ToolParser | CallParser;
-  /** Tags of the thought that the template opened; false when it opened none. */
+  /** Tags of the thought that the chat template opened at the end of the prompt; false if it opened none. */
   opened: ThoughtTags | false;
-  /** Makes a call's id from its position, for models that sample no ids. */
+  /** Makes the id of a call from its index in the answer, for models that sample no ids. */
   callId: (index: number) => string;
 };
 

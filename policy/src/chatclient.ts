@@ -1,4 +1,4 @@
-/** The turn client of modes `text` and `echo`: the chat endpoint renders the messages and parses the answers. */
+/** Implements the turn client of modes `text` and `echo`: the chat endpoint renders the messages and parses the answers. */
 import type { PolicyConfig } from '@swefarm/shared';
 import { ChatStream } from './endpoint/chatstream.ts';
 import { encodeConversation } from './endpoint/conversation.ts';
@@ -24,10 +24,10 @@ export function createChatClient(initial: PolicyConfig, sampling: TurnSampling):
       };
       const [reply, asked] = await sendWithinLimit(sampling.forChat(messages), send, null);
       const streamedTokens = uncountedTokens(stream, reply);
-      // Token limits and speed need token counts. A server whose streams have none gets unstreamed requests.
+      // Token limits and speed need token counts. A server whose streams have no counts gets requests without streaming.
       if (streamedTokens !== undefined && config.stream === 'auto') config = { ...config, stream: 'off' };
       stream = null;
-      // The experts are a view that would retain the whole answer in memory.
+      // `routed_experts` is a view that would retain the bytes of the whole answer in memory.
       if (config.token_mode === 'echo') last = { ...reply, routed_experts: null };
       return { ...reply, asked, ...(streamedTokens === undefined ? {} : { streamedTokens }) };
     },
@@ -39,7 +39,7 @@ export function createChatClient(initial: PolicyConfig, sampling: TurnSampling):
   };
 }
 
-/** Undefined where the answer reports its own token count, or was not streamed. */
+/** Returns the tokens counted in a stream; undefined if the answer reports a token count or was not streamed. */
 function uncountedTokens(stream: ChatStream | null, reply: ModelReply): number | undefined {
   if (!stream?.finished || reply.usage !== null || reply.generation_token_ids !== null) return undefined;
   return stream.tokens;

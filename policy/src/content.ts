@@ -9,6 +9,6 @@ export function contentWithoutThought(message: Message, apart: boolean): string 
   return splitThinking(message.content ?? '', opened).rest;
 }
 
-/** For an answer without parsed tool calls. */
+/** Finds an unread call in an answer without parsed tool calls. */
 export const findUnreadCall = (message: Message, apart: boolean): UnreadCall | null =>
   message.tool_calls?.length ? null : unreadCallIn(contentWithoutThought(message, apart));

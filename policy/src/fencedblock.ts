@@ -1,16 +1,16 @@
 /**
- * Finds the fenced block of an answer that contains the command, for the agent and the exports. The text is hostile and may be
- * long: one pass by lines, without backtracking.
+ * Finds the fenced block with the command in an answer, for the agent and the exports. The text is untrusted and may be long, so one pass
+ * reads the lines without backtracking.
  */
 
-/** `start` and `end`: the block with its fences, as indices of the text. */
+/** `start` and `end`: indices of the block in the text, with its fences. */
 export type FencedBlock = { command: string; start: number; end: number };
 
 const OPENERS = ['bash', 'mswea_bash_command'];
 
 /**
- * Exactly one block, opened by ```bash (or ```mswea_bash_command) and closed by at least as many backticks. Each fence is a line
- * of its own. Blocks of other languages are text. `malformed`: why there is no block.
+ * Finds the only block that is opened by ```bash (or ```mswea_bash_command) and closed by at least as many backticks, on separate lines.
+ * Blocks of other languages count as text. `malformed`: why there is not exactly one such block.
  */
 export function findFencedBlock(content: string): FencedBlock | { malformed: string } {
   let at = 0;
@@ -49,7 +49,7 @@ function isBlank(text: string, from: number, end: number): boolean {
   return true;
 }
 
-/** The language of an opening fence; '' for a line longer than any known fence. */
+/** Returns the language of an opening fence; '' for a line longer than any known fence. */
 function infoOf(text: string, from: number, end: number): string {
   return end - from > 80 ? '' : text.slice(from, end).trim();
 }

@@ -5,7 +5,7 @@ import { TokenTurnClient } from './tokenclient.ts';
 import type { TurnClient } from './turnclient.ts';
 import { createTurnSampling, type TurnLimits } from './turnsampling.ts';
 
-/** Throws UsageError `tokenizer` when the configured folder is not a tokenizer's. */
+/** Opens the turn client for the token mode of `config`. Throws UsageError `tokenizer` if the tokenizer folder is invalid. */
 export async function openTurnClient(config: PolicyConfig, limits: TurnLimits): Promise<TurnClient> {
   const sampling = createTurnSampling(config, limits);
   if (config.token_mode !== 'token-in') return createChatClient(config, sampling);

@@ -1,13 +1,13 @@
-/** The received part of an answer that broke off. Mode `token-in` continues it. */
+/** Stores the received part of an interrupted answer, which mode `token-in` continues. */
 
 import type { PolicyConfig, RequestedSampling } from '@swefarm/shared';
 import { RolloutFailure } from '@swefarm/shared';
 import type { CompletionReply } from './endpoint/completion.ts';
 import type { PartialCompletion } from './endpoint/completionstream.ts';
 
-/** Later pieces are discarded. No answer of a healthy engine has more. */
+/** Maximum number of stored parts. Later parts are discarded; a healthy engine interrupts no answer so often. */
 const MOST_PARTS = 64;
-/** Upper bound of seeds: see turnSeed(). */
+/** Exclusive upper bound of seeds, as in turnSeed(). */
 const SEEDS = 2 ** 31;
 
 export class PartialAnswer {
@@ -32,7 +32,7 @@ export class PartialAnswer {
     this.#logProbs = joinLogProbs(this.#logProbs, part.logProbs);
   }
 
-  /** The sampling for the rest, without the tokens received; null when the answer has reached its token limit. */
+  /** Returns the sampling settings for the rest of the answer; null if the answer has reached its token limit. */
   remaining(whole: RequestedSampling): RequestedSampling | null {
     const { max_tokens: most, seed } = whole;
     if (this.tokens === 0) return whole;
@@ -45,14 +45,14 @@ export class PartialAnswer {
     };
   }
 
-  /** The configuration for the rest: `min_tokens` applies to the whole answer. */
+  /** Returns the configuration for the rest of the answer: the received tokens are subtracted from `min_tokens`. */
   configOf(whole: PolicyConfig): PolicyConfig {
     const { min_tokens: least } = whole.extra_body;
     if (this.tokens === 0 || typeof least !== 'number') return whole;
     return { ...whole, extra_body: { ...whole.extra_body, min_tokens: Math.max(0, least - this.tokens) } };
   }
 
-  /** The whole answer: the parts and `last`. `prompt` is the turn's prompt. */
+  /** Joins the received parts and `last` to the whole answer. `prompt`: the prompt of the turn. */
   complete(last: CompletionReply, prompt: Int32Array): CompletionReply {
     if (this.tokens === 0) return { ...last, prompt_token_ids: last.prompt_token_ids ?? prompt };
     const { usage } = last;
@@ -82,7 +82,7 @@ export class PartialAnswer {
   }
 }
 
-/** The turn's prompt: the prompt that the server returned, without the received tokens at its end. */
+/** Returns the prompt of the turn: the prompt that the server returned, without the received tokens at its end. */
 function turnPrompt(served: Int32Array | null, received: Int32Array): Int32Array | null {
   if (served === null) return null;
   const from = served.length - received.length;

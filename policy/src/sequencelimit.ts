@@ -1,4 +1,4 @@
-/** Computes the token limit of one answer: the run's limit, bounded by the rest of the context. */
+/** Computes the token limit of one answer from the limits of the run and the context of the model. */
 import type { TokenLimit } from '@swefarm/shared';
 import { PromptTooLongError } from './endpoint/errors.ts';
 
@@ -19,7 +19,7 @@ export const NO_LIMITS: TokenLimits = {
 
 export type SequenceLimit = { tokens: number; of: TokenLimit };
 
-/** @param first tokens of the first prompt; null: no limit */
+/** Returns the smallest limit on tokens of prompt and answer; null: no limit. `first`: number of tokens of the first prompt. */
 export async function sequenceLimit(
   { contextLimit, sequenceBudget, modelLength }: TokenLimits,
   first: number,
@@ -36,7 +36,7 @@ export async function sequenceLimit(
   );
 }
 
-/** The most tokens to request after a prompt of this many tokens; null: no limit. */
+/** Returns `max_tokens` for a prompt of `prompt` tokens; null: no limit. Throws PromptTooLongError if no token is left. */
 export function maxTokensAfter(
   prompt: number,
   limit: SequenceLimit | null,

@@ -2,7 +2,7 @@
 
 export type ThoughtTags = { readonly open: string; readonly close: string };
 
-/** Tags of most families, of Seed-OSS and of Magistral. */
+/** Tags of most model families, of Seed-OSS and of Magistral. */
 const TAGS: readonly ThoughtTags[] = [
   { open: '<think>', close: '</think>' },
   { open: '<seed:think>', close: '</seed:think>' },
@@ -10,12 +10,9 @@ const TAGS: readonly ThoughtTags[] = [
 ];
 
 /**
- * The thought ends at the first `</think>` (or the closing tag of its own kind), if the answer begins with `<think>` or the
- * template opened the thought. Otherwise the tag is text, such as a command may write. A thought without a closing tag extends
- * to the end.
- *
- * @param opened the tags of the thought that the template opened; false: none; null: unknown, as behind a chat server: a
- * `</think>` inside a closed block of code is text, and any other closes a thought
+ * Splits an answer at the first closing tag if the answer begins with an opening tag or `opened` has tags. Without a closing tag, all text
+ * is thought. `opened`: tags that the template opened; false: none, so closing tags are text; null: unknown, so any closing tag outside of
+ * code ends a thought.
  */
 export function splitThinking(
   text: string,
@@ -33,7 +30,7 @@ export function splitThinking(
   };
 }
 
-/** The tags of the thought that this end of a prompt opens; false when there is none. */
+/** Returns the tags of the thought that the end of a prompt opens; false if there is none. */
 export function openedThought(promptEnd: string): ThoughtTags | false {
   const end = promptEnd.trimEnd();
   return TAGS.find(({ open }) => end.endsWith(open)) ?? false;
@@ -45,8 +42,8 @@ function stripped(thought: string, { open }: ThoughtTags): string {
 }
 
 /**
- * One scan of the lines and the closing tags. Lines of at least three backticks open and close blocks of code. A block without
- * an end, or with another opening fence in it, belongs to the thought: its first tag closes the thought.
+ * Finds the first closing tag outside of code blocks, in one scan. Lines that begin with at least three backticks open and close code
+ * blocks. In a block that has no end or contains another opening fence, the first tag closes the thought.
  */
 function closeOutsideOfCode(text: string): { at: number; tags: ThoughtTags } | null {
   const closing = closings(text);
@@ -73,7 +70,6 @@ function closeOutsideOfCode(text: string): { at: number; tags: ThoughtTags } | n
   return within;
 }
 
-/** Every tag that may close a thought, in text order. */
 function* closings(text: string): Generator<{ at: number; tags: ThoughtTags }, undefined> {
   for (const { 0: tag, index } of text.matchAll(/<\/think>|<\/seed:think>|\[\/THINK\]/g)) {
     const tags = TAGS.find(({ close }) => close === tag);

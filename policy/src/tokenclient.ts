@@ -1,4 +1,4 @@
-/** The turn client of mode `token-in`: each request contains all earlier ids, so the ids are contiguous. */
+/** Implements the turn client of mode `token-in`, in which each prompt begins with all earlier token ids. */
 
 import type { Message, PolicyConfig, RequestedSampling, ToolDefinition } from '@swefarm/shared';
 import { effectiveSampling } from '@swefarm/shared';
@@ -19,7 +19,7 @@ import { isAmbiguous } from './toolcalls/registry.ts';
 import type { TurnClient, TurnReply } from './turnclient.ts';
 import { sendWithinLimit, type TurnSampling } from './turnsampling.ts';
 
-/** Enough for `<think>` in any tokenisation; longer tags are single tokens. */
+/** Number of last prompt tokens that are searched for an opening thought tag: `<think>` may be several tokens. */
 const PROMPT_END_TOKENS = 5;
 
 type LastTurn = { ids: Int32Array; message: Message; turn: number; ended: boolean };
@@ -28,14 +28,17 @@ export class TokenTurnClient implements TurnClient {
   #config: PolicyConfig;
   readonly #sampling: TurnSampling;
   readonly #renderer: Renderer;
-  /** With `stop` texts, the last token does not show why the answer ended, and a `stop` text that begins in the received part would be missed. */
+  /**
+   * Whether requests have `stop` texts. If so, the end of an answer is unknown, and no answer is continued: a `stop` text may begin in the
+   * received part.
+   */
   readonly #hasStop: boolean;
   #last: LastTurn | null = null;
   #incrementer: Incrementer | null = null;
   #prepared: { messages: number; prompt: Int32Array } | null = null;
   #partial = new PartialAnswer();
   #stream: CompletionStream | null = null;
-  /** A complete answer that is not parsed yet, so that an error of the template's endpoint does not lose it. */
+  /** Complete answer that is not parsed yet, so that an error of the template's endpoint does not lose the answer. */
   #received: (CompletionReply & { asked: RequestedSampling }) | null = null;
   readonly #openedThoughts = new Map<string, ThoughtTags | false>();
   #templateParser: AnswerSyntax['parser'] | null = null;
@@ -59,7 +62,7 @@ export class TokenTurnClient implements TurnClient {
       opened,
       callId: (index) => nineLetters(turn, index),
     });
-    // Some servers return no prompt ids; the request contained exactly this prompt.
+    // Some servers return no prompt ids. The request contained exactly `prompt`.
     const promptIds = reply.prompt_token_ids ?? prompt;
     const ended = reply.finish_reason !== 'length' && !this.#hasStop;
     this.#last = { ids: joinIds(promptIds, reply.generation_token_ids), message, turn, ended };
@@ -122,7 +125,7 @@ export class TokenTurnClient implements TurnClient {
     return { ...this.#partial.complete(rest, turnPrompt), asked: { ...whole, ...most } };
   }
 
-  /** Requests the rest of the answer; stores the received tokens when the request fails. */
+  /** Requests the rest of the answer. If the request fails, the received tokens are stored. */
   async #requestRest(prompt: Int32Array, sampling: RequestedSampling, post: Post): Promise<CompletionReply> {
     const stream = new CompletionStream();
     this.#stream = stream;
@@ -140,7 +143,7 @@ export class TokenTurnClient implements TurnClient {
     }
   }
 
-  /** When the markers are ambiguous, the form that the template writes decides. */
+  /** Returns the parser of the answer. If the markers are ambiguous, the call format of the chat template decides. */
   async #parserFor(
     text: string,
     opened: ThoughtTags | false,
@@ -158,6 +161,6 @@ export class TokenTurnClient implements TurnClient {
 const nineLetters = (turn: number, index: number): string =>
   `c${turn.toString(36).padStart(4, '0')}${index.toString(36).padStart(4, '0')}`;
 
-/** Whether the tokens before the error are reliable: not after garbage or an error in the stream. */
+/** Whether the tokens before an error are usable. Garbage or an engine error in the stream makes them unusable. */
 const arePartsReliable = (error: unknown): boolean =>
   !(error instanceof AnswerError) || error.kind === 'cut_short' || error.kind === 'aborted';

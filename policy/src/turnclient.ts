@@ -5,18 +5,17 @@ import type { ModelReply } from './endpoint/reply.ts';
 
 export type TurnClient = {
   /**
-   * Sends one request. After an error the caller may repeat the same messages: mode `token-in` continues the received part of
-   * the answer, the other modes start again. `messages` only grow from call to call, and contain the message of each reply
-   * unchanged.
+   * Sends one request. If the caller repeats the same messages after an error, mode `token-in` continues the received part of the answer,
+   * and the other modes start again. Callers only append to `messages`, which contains the message of each reply unchanged.
    *
    * @throws errors of `post`, AnswerError, RolloutFailure `policy_tokens`
    */
   ask(messages: readonly Message[], tools: readonly ToolDefinition[], post: Post): Promise<TurnReply>;
-  /** Received tokens of an answer that broke off; 0 when the next request starts again. */
+  /** Returns the number of received tokens of an interrupted answer; 0 if the next request starts the answer again. */
   storedTokens(): number;
-  /** Tokens received of the current answer, to measure speed. */
+  /** Returns the number of received tokens of the current answer, to measure speed. */
   generatedTokens(): number;
-  /** All later requests ask for unstreamed answers. */
+  /** Makes all later requests ask for answers without streaming. */
   stopStreaming(): void;
 };
 

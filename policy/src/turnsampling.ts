@@ -1,17 +1,17 @@
-/** The sampling of one request: the most tokens of its answer, bounded by the rest of the context, and its seed. */
+/** Computes the sampling settings of one request: the seed, and `max_tokens`, bounded by the tokens that the context has left. */
 
 import type { Message, PolicyConfig, RequestedSampling } from '@swefarm/shared';
 import { effectiveSampling, turnSeed } from '@swefarm/shared';
 import { ContextOverflowError } from './endpoint/errors.ts';
 import { maxTokensAfter, sequenceLimit, type TokenLimits } from './sequencelimit.ts';
 
-/** Seeds derive from the rollout's id. */
+/** Limits of a turn, and the id of the rollout, from which seeds are derived. */
 export type TurnLimits = { rolloutId: string; limits: TokenLimits };
 
 export type TurnSampling = {
-  /** For chat requests, where only the server knows the length of the prompt. */
+  /** Returns the settings of a chat request, where only the server knows the length of the prompt. */
   forChat(messages: readonly Message[]): RequestedSampling;
-  /** Throws PromptTooLongError when the prompt leaves no token. */
+  /** Returns the settings for a prompt of `promptTokens` tokens. Throws PromptTooLongError if no token is left. */
   forPrompt(messages: readonly Message[], promptTokens: number): Promise<RequestedSampling>;
 };
 
@@ -37,8 +37,8 @@ export function createTurnSampling(config: PolicyConfig, { rolloutId, limits }: 
 }
 
 /**
- * Sends a request. Repeats it once with fewer tokens when the endpoint reports that the requested answer exceeds the context.
- * `promptTokens`: null where unknown; the repeated request then has no limit if the server reports none.
+ * Sends a request. Repeats it once with fewer tokens if the endpoint reports that the requested answer exceeds the context. `promptTokens`:
+ * null if unknown; the repeated request then has no limit if the server reports none.
  */
 export async function sendWithinLimit<T>(
   asked: RequestedSampling,
@@ -63,7 +63,7 @@ function smallerMaxTokens(
 ): number | null | undefined {
   if (most === undefined || most === null) return undefined;
   const left = room ?? (limit === null || promptTokens === null ? null : limit - promptTokens);
-  // A completions endpoint needs a number.
+  // Only a chat request may omit `max_tokens`.
   if (left === null) return promptTokens === null ? null : undefined;
   return left >= 1 && left < most ? left : undefined;
 }

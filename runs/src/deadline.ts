@@ -1,4 +1,4 @@
-/** The deadline of a run by the clock of Redis, which the whole farm uses: the submitter's clock may be wrong. */
+/** Computes the deadline of a run by the clock of Redis, which all workers use, because the clock of the submitter may be wrong. */
 import { type Farm, type RunRecord, UsageError } from '@swefarm/shared';
 
 const SECONDS: Record<string, number> = { '': 1, s: 1, m: 60, h: 3600, d: 24 * 3600 };
@@ -8,7 +8,7 @@ function spanMs(text: string): number | null {
   return span && Math.round(Number(span[1]) * (SECONDS[span[2] ?? ''] ?? 1) * 1000);
 }
 
-/** Milliseconds since the epoch; a span counts from now by the local clock. Throws UsageError. */
+/** Returns milliseconds since the epoch; a span such as `2h` counts from now by the local clock. Throws UsageError. */
 export function parseDeadline(text: string): number {
   const span = spanMs(text);
   const instant = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN;
@@ -17,7 +17,7 @@ export function parseDeadline(text: string): number {
   throw new UsageError(`expected a time such as 30m, 2h or 2026-01-02T03:04Z, got "${text}"`);
 }
 
-/** The record with the deadline of `--deadline` by the clock of Redis. Throws UsageError when it has passed. */
+/** Returns the record with the deadline of `--deadline` by the clock of Redis. Throws UsageError when the deadline has passed. */
 export async function withDeadline(
   record: RunRecord,
   deadline: unknown,

@@ -1,4 +1,4 @@
-/** The flags of a run, derived from the settings that the schemas of its record declare (shared/src/records/setting.ts). */
+/** Derives the flags of a run from the settings that the schemas of the run record declare (shared/src/records/setting.ts). */
 import { readFileSync } from 'node:fs';
 import { parseBytes, RUN_SETTINGS, RunRecord, type RunSetting, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
@@ -11,17 +11,17 @@ export type RunFlag = {
   group: string;
   read: (text: string) => unknown;
   choices?: readonly string[];
-  /** May be given several times; values are collected in a list or, as `key=value`, in an object. */
+  /** The flag may be given several times; its values become a list or, as `key=value`, an object. */
   many?: 'list' | 'map';
-  /** A switch without a value sets this. */
+  /** Value that the flag sets if it is a switch without an argument. */
   constant?: unknown;
   default: unknown;
 };
 
-/** The values of the flags on the command line, by {@link flagKey}. */
+/** Values of the flags on the command line, by {@link flagKey}. */
 export type RunFlagValues = Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
 
-/** What a submitter may set in a record: `true`, or the keys of a section. */
+/** Keys of a run record that a submitter may set: `true` for a value, or the keys of a section. */
 export type SettableKeys = { [key: string]: true | SettableKeys };
 
 const GROUPS: Readonly<Record<string, string>> = {
@@ -34,7 +34,7 @@ const GROUPS: Readonly<Record<string, string>> = {
 
 type Shape = Readonly<Record<string, z.core.$ZodType>>;
 
-/** The schema inside its default, null and optional wrappers. */
+/** Removes the default, null and optional wrappers of a schema. */
 function inner(schema: z.core.$ZodType): z.core.$ZodType {
   return schema instanceof z.ZodDefault || schema instanceof z.ZodNullable || schema instanceof z.ZodOptional
     ? inner(schema.unwrap())
@@ -130,19 +130,19 @@ function readText(path: string): string {
 
 export const RUN_FLAGS: readonly RunFlag[] = flagsIn(RunRecord.shape, []);
 
-/** Keys that a configuration file may have; the rest of the record is made by `newRunRecord`. */
+/** Keys that a configuration file may have; `newRunRecord` fills the other fields of the record. */
 export const SETTABLE: SettableKeys = settableIn(RunRecord.shape);
 
-/** The long name of a flag: `--step-limit`. */
+/** Returns the long name of a flag, such as `--step-limit`. */
 export const flagName = (flag: Pick<RunFlag, 'flag'>): string => flag.flag.split(' ')[0] ?? flag.flag;
 
-/** The key under which commander stores a flag's value; it stores `--no-x` under `x`. */
+/** Returns the key under which commander stores the value of a flag; for `--no-x` the key is `x`. */
 export function flagKey(flag: RunFlag): string {
   const name = flagName(flag).replace(/^--(no-)?/, '');
   return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The value of one flag in the record's form. Throws UsageError naming the flag. */
+/** Converts the value of one flag to the form of the record. Throws UsageError that names the flag. */
 export function readFlag(flag: RunFlag, given: unknown): unknown {
   const read = (value: string): unknown => {
     try {

@@ -1,10 +1,10 @@
-/** Reads predictions in the SWE-bench harness's forms, for rollouts that only apply and grade a patch. */
+/** Reads predictions in the forms of the SWE-bench harness, for rollouts that only apply and grade a patch. */
 
 import { datasetError, describeValue, type RowProblem, readRows } from '@swefarm/datasets';
 import { type Instance, UsageError } from '@swefarm/shared';
 
 /**
- * Returns patches by instance id, in file order: an instance's rollouts take its patches in turn. A null patch counts as empty.
+ * Returns the patches by instance id, in file order; the rollouts of an instance take its patches in turn. A null patch counts as empty.
  *
  * @throws UsageError for bad rows and for instances of the run that have no prediction
  */

@@ -1,4 +1,4 @@
-/** Checks before a submit whether a run can send the pictures of its instances to its model. */
+/** Checks before a submit whether a run can send the pictures of its instances to the model. */
 import {
   asksPolicy,
   type Instance,
@@ -12,9 +12,9 @@ import {
 const SHOWN = 5;
 
 /**
- * Returns the instances as a run with these settings stores them: without pictures if the run sends none.
+ * Returns the instances as Redis stores them for a run with these settings: without pictures if the run sends none.
  *
- * @throws UsageError `pictures` when the run's token mode cannot send pictures, files are missing, or they are too large for one run
+ * @throws UsageError `pictures` when the token mode cannot send pictures, files are missing, or the files are too large for one run
  */
 export function withShownPictures(
   { agent, policy }: Pick<RunRecord, 'agent' | 'policy'>,

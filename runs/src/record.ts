@@ -1,4 +1,4 @@
-/** Makes a run's record from flags and a configuration file, and compares it with the record of a resumed run. */
+/** Makes the record of a run from flags and a configuration file, and compares two records for a resumed run. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Dataset } from '@swefarm/datasets';
@@ -15,19 +15,19 @@ import {
 import type { ZodError } from 'zod';
 import { flagKey, flagName, RUN_FLAGS, readFlag, SETTABLE, type SettableKeys } from './flags.ts';
 
-/** A mapping as parsed from YAML. */
+/** Mapping parsed from YAML. */
 export type SettingsTree = { [key: string]: unknown };
 
 type RunRequest = {
   dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>;
-  /** Values of RUN_FLAGS as commander stores them. */
+  /** Values of the flags in RUN_FLAGS, as commander stores them. */
   flags: Readonly<Record<string, unknown>>;
-  /** Path of a YAML file with the record's own keys; flags win over it. */
+  /** Path of a YAML file with keys of the record. Flags override the file. */
   configFile?: string | undefined;
 };
 
 /**
- * Makes the record of a new run. The record has the name under which Redis stores the policy's key, not the key.
+ * Makes the record of a new run. The record contains the name under which Redis stores the API key of the policy, not the key.
  *
  * @throws UsageError with key and flag of each invalid setting
  */
@@ -41,7 +41,7 @@ export function newRunRecord(request: RunRequest, withApiKey: boolean): RunRecor
   );
 }
 
-/** Reads the settings of flags and configuration file as a tree. Throws UsageError. */
+/** Merges the settings of configuration file and flags into a tree. Throws UsageError. */
 export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): SettingsTree {
   const settings = request.configFile === undefined ? {} : readConfigFile(request.configFile);
   for (const flag of RUN_FLAGS) {
@@ -55,7 +55,7 @@ export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): 
   return settings;
 }
 
-/** Throws UsageError for unknown keys. `where` begins the message. */
+/** Throws UsageError for unknown keys; the message begins with `where`. */
 export const requireKnownKeys = (where: string, settings: SettingsTree): void =>
   checkKeys(where, settings, SETTABLE, '');
 
@@ -92,7 +92,7 @@ export function recordFromSettings(
   return parsed.data;
 }
 
-/** Null for an agent without a policy: such a run does not wait for one. */
+/** Returns null if the agent uses no policy. Throws UsageError if the endpoint or the model is missing. */
 function policySettings(settings: SettingsTree, apiKeyRef: string | null): SettingsTree | null {
   const agent = asTree(settings.agent).type;
   if (!asksPolicy(agent)) return null;
@@ -148,7 +148,7 @@ function issues(error: ZodError): string {
 export const asTree = (value: unknown): SettingsTree =>
   value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as SettingsTree) : {};
 
-/** Merges both trees into a new one; values of `above` win, mapping by mapping. */
+/** Merges both trees into a new one. Mappings with the same key are merged; other values of `above` replace those of `below`. */
 export function merge(below: SettingsTree, above: Readonly<SettingsTree>): SettingsTree {
   const merged: SettingsTree = { ...below };
   for (const [key, value] of Object.entries(above)) {
@@ -170,13 +170,13 @@ function setPath(tree: SettingsTree, path: readonly string[], value: unknown): v
   }
 }
 
-/** Fields of a record that do not change its rollouts. */
+/** Fields of a record that may change when a run is resumed, because they do not change its rollouts. */
 const FREE = new Set([
   'deadline_at',
   'infra_pause_share',
-  // Decides only the exit code of a resumed run.
+  // This field decides only the exit code of a resumed run.
   'min_group',
-  // Follows from the other fields and the software version.
+  // This field follows from the other fields and the software version.
   'needs',
   'run_id',
   'created_at',
@@ -184,13 +184,13 @@ const FREE = new Set([
   'kind',
   'dataset.path',
   'policy.api_key_ref',
-  // A resumed run has the price of its first submit.
+  // A resumed run uses the prices of its first submit.
   'policy.price.prompt',
   'policy.price.completion',
 ]);
 
 /**
- * The differences between the stored record of a run and the one that resumes it, as `agent.step_limit: 250 → 100`. Any difference
+ * Returns the differences between the stored record of a run and the new record, such as `agent.step_limit: 250 → 100`. Any difference
  * forbids `--resume`, because a training step would receive data of another policy.
  */
 export function recordDifferences(stored: RunRecord, wanted: RunRecord): string[] {
@@ -202,7 +202,7 @@ export function recordDifferences(stored: RunRecord, wanted: RunRecord): string[
     .map((key) => `${key}: ${shorten(before.get(key))} → ${shorten(after.get(key))}`);
 }
 
-/** @throws UsageError with the differences */
+/** @throws UsageError `resume_differs` with the differences, if there are any */
 export function requireSameSettings(stored: RunRecord, wanted: RunRecord): void {
   const differences = recordDifferences(stored, wanted);
   if (differences.length === 0) return;

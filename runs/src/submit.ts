@@ -1,4 +1,3 @@
-/** Queues the rollouts of a run, one job each. */
 import {
   DEFAULT_POLICY,
   type Farm,
@@ -14,9 +13,9 @@ import { withShownPictures } from './pictures.ts';
 export type Submission = {
   record: RunRecord;
   instances: readonly Instance[];
-  /** For the agent `patch`: the patches that each instance's rollouts apply, in turn. */
+  /** Patches that the rollouts of each instance apply in turn; only for the agent `patch`. */
   patches?: ReadonlyMap<string, readonly string[]>;
-  /** Rollouts that need not run, because an output has their results. */
+  /** Rollouts that need not run, because an output already has their results. */
   done?: ReadonlySet<string>;
 };
 
@@ -30,16 +29,16 @@ export type Submitted = {
 const CHUNK = 500;
 
 /**
- * Writes the run's records, then its jobs. Safe to repeat after a crash: existing jobs stay, missing ones are added.
+ * Writes the records of the run, then its jobs. After a crash, a second call adds only the missing jobs.
  *
- * @throws UsageError `pictures`; SwefarmError `run_differs` when another record has the run's id, `aborted`; UnusableError of Redis
+ * @throws UsageError `pictures`; SwefarmError `aborted`, or `run_differs` if another record has the run's id; UnusableError of Redis
  */
 export async function submit(farm: Farm, submission: Submission, signal?: AbortSignal): Promise<Submitted> {
   const { record, patches } = submission;
   const instances = withShownPictures(record, submission.instances);
   await farm.runs.create(record, instances, patchRecords(patches));
   const rollouts = rolloutIds(record, instances);
-  // Rollouts of an output have no open group entry: otherwise maintenance would queue them.
+  // Rollouts whose results are in an output are not open in their group: otherwise maintenance would queue them.
   const wanted = rollouts.filter((id) => !submission.done?.has(id));
   await farm.groups.reopen(wanted);
   if (submission.done) await farm.groups.markDoneElsewhere([...submission.done]);
@@ -50,7 +49,7 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
 }
 
 /**
- * Queues rollouts that {@link submit} marked as done elsewhere. Safe to repeat.
+ * Queues rollouts that {@link submit} marked as done elsewhere. A repeated call queues only missing jobs.
  *
  * @throws UnusableError of Redis
  */
@@ -94,7 +93,7 @@ function* patchRecords(patches: Submission['patches']): Generator<[ref: string, 
   }
 }
 
-/** A warning if max_staleness has no effect because no trainer announces versions of the run's policy; else null. */
+/** Returns a warning if max_staleness has no effect because no trainer announces versions of the run's policy; else null. */
 export async function staleLimitWarning(
   { max_staleness: most, policy }: Pick<RunRecord, 'max_staleness' | 'policy'>,
   farm: Pick<Farm, 'policies'>,

@@ -1,19 +1,19 @@
-/** Warns before a submit about requirements of instances that no worker meets, so that their rollouts would fail or wait. */
+/** Warns before a submit about requirements of instances that no worker meets. Those rollouts would fail or wait. */
 import { type Farm, type Instance, needsOf, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
 
 type Row = Pick<Instance, 'family' | 'plan' | 'needs'>;
 type Ability = { parser_image?: boolean | undefined; understands?: number | undefined };
 
-/** The ability of a worker that this command starts. @param parserImage of its configuration */
+/** Returns the ability of a worker that this command starts. `parserImage` is the image in the configuration of the worker. */
 export const localAbility = (parserImage: string | null): Ability => ({
   parser_image: parserImage !== null,
   understands: UNDERSTOOD,
 });
 
 /**
- * Returns warnings with the number of instances by family; none when no worker is alive yet.
+ * Returns warnings with the number of instances by family; no warning when no worker is alive yet.
  *
- * @param started the workers that this command starts itself
+ * @param started abilities of the workers that this command itself starts
  */
 export async function workerWarnings(
   instances: readonly Row[],
@@ -63,7 +63,7 @@ function levelWarning(
 
 const counted = ({ length }: readonly Ability[]): string => (length === 1 ? '1 worker' : `${length} workers`);
 
-/** `swe-bench-live: 10, multi-swe: 2` */
+/** Renders the number of rows by family, such as `swe-bench-live: 10, multi-swe: 2`. */
 const byFamily = (rows: readonly Row[]): string =>
   [...Map.groupBy(rows, ({ family }) => family)]
     .map(([family, own]) => `${family}: ${own.length}`)

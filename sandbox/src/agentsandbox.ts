@@ -6,7 +6,7 @@ import { setUp } from './setup.ts';
 import { openPreparedShell, type ShellOptions } from './shell.ts';
 import { prepareTree, pruneObjects, replaceHistory, type Snapshot } from './snapshot.ts';
 
-/** Disposing it ends the shell, then the container. */
+/** Disposing the sandbox ends the shell, then the container. */
 export type PreparedSandbox = AsyncDisposable & {
   container: Container;
   snapshot: Snapshot;
@@ -17,8 +17,8 @@ export type PreparedSandbox = AsyncDisposable & {
 };
 
 /**
- * Keys of plans whose repository has no unreachable objects: their next sandboxes skip the removal. An image alone is no key: its
- * setup may reset the repository to an older commit, which leaves the newer ones unreachable.
+ * Keys of plans whose repository has no unreachable objects: later sandboxes of these plans skip the removal. The image alone is not
+ * the key, because the setup may reset the repository to an older commit, which leaves newer commits unreachable.
  */
 export type CleanPlans = Set<string>;
 
@@ -36,8 +36,8 @@ type PreparationDeps = {
 };
 
 /**
- * Starts the container, sets it up, takes the snapshot of its tree and opens the shell. The removal of the history may still
- * run. Throws RolloutFailure as the runtime, the setup, the shell and the snapshot do.
+ * Starts the container, runs the setup, takes the snapshot of the tree and opens the shell. The removal of hidden history may continue
+ * after the return. Throws the RolloutFailures of the runtime, the setup, the shell and the snapshot.
  */
 export async function prepareSandbox(
   plan: SandboxPlan,
@@ -62,7 +62,7 @@ export async function prepareSandbox(
     if (cleanPlans.has(key)) return;
     if ((await pruneObjects(container, snapshot, signal)) === 'clean') cleanPlans.add(key);
   };
-  // Takes seconds, so it runs while the model writes its first answer.
+  // The removal takes seconds, so it runs while the model writes its first answer.
   const pruned = removeHistory();
   // If the agent runs no command, nothing awaits `pruned`, and an error would be an unhandled rejection.
   pruned.catch(() => undefined);
@@ -70,7 +70,7 @@ export async function prepareSandbox(
   return { container, snapshot, shell, pruned, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Equal for plans that differ only in the owner, or in whether the image was fetched. */
+/** Returns the same key for plans that differ only in the owner, or in whether the image was pulled. */
 function planKey({ spec, ...rest }: SandboxPlan): string {
   const { owner: _owner, image, ...given } = spec;
   return JSON.stringify([{ ...image, pulled: undefined }, given, rest]);

@@ -1,16 +1,14 @@
 /**
- * Decides whether the code in a sandbox, or the node, broke a sandbox that worked after its preparation. The code is the cause
- * of every end that it can bring about, unless there is evidence of infrastructure: an engine that is unreachable or was
- * restarted, a container that was killed or removed from outside, a node without memory or disk, a control sandbox of the same
- * image that fails, and a worker that was told to stop. Code in a sandbox can make anything there fail or lie, so all evidence
- * comes from outside: from the runtime, from a fresh container of the same image, and from the disk.
+ * Decides whether code or the infrastructure broke a sandbox. The code counts as the cause, unless evidence from outside shows another
+ * one: the engine, the container's state, memory or disk of the node, or a fresh container of the same image that fails. Evidence from
+ * inside is not used, because code in a sandbox can falsify everything there.
  */
 import { type FailureClass, RolloutFailure, sleepAtMost } from '@swefarm/shared';
 import { diskIsFull } from './disk.ts';
 import { requireOwnKills } from './memorygroup.ts';
 import type { Container, ContainerState, Runtime } from './runtime.ts';
 
-/** Failures that code in a sandbox can cause. */
+/** Failure classes that code in a sandbox can cause. */
 const BY_CODE: ReadonlySet<FailureClass> = new Set([
   'sandbox_lost',
   'evaluation_lost',
@@ -20,7 +18,7 @@ const BY_CODE: ReadonlySet<FailureClass> = new Set([
 ]);
 const CONTROL_MS = 60_000;
 const GOING_MS = 1_000;
-/** A sandbox without a disk limit counts as having filled the disk when it alone wrote this much. */
+/** Bytes from which a sandbox without a disk limit counts as the cause of a full disk. */
 const MOST_BYTES = 8 * 1024 ** 3;
 const MOST_SHARE = 0.25;
 
@@ -29,12 +27,12 @@ export type Suspect = {
   runtime: Pick<Runtime, 'diskFree'>;
   /** Starts a container of the same image without untrusted code. */
   fresh(): Promise<Container>;
-  /** The disk limit; null: none. */
+  /** Disk limit of the sandbox; null: no limit. */
   diskBytes: number | null;
   signal: AbortSignal;
 };
 
-/** Whether code in a prepared sandbox caused the failure. */
+/** Returns whether code in a prepared sandbox caused the failure. */
 export async function isCausedByCode(error: unknown, suspect: Suspect): Promise<boolean> {
   const { container, runtime, signal } = suspect;
   if (signal.aborted || !canBeCausedByCode(error)) return false;
@@ -47,10 +45,10 @@ export async function isCausedByCode(error: unknown, suspect: Suspect): Promise<
   return !signal.aborted && isLeftByOthers(await container.state().catch(() => null));
 }
 
-/** Failures of the calls of a container that somebody ends meanwhile. */
+/** Failure classes of calls to a container that somebody ends during the call. */
 const OF_ENDED: ReadonlySet<FailureClass> = new Set([...BY_CODE, 'engine_unreachable']);
 
-/** Returns `lost` where somebody outside ended the container, whose calls then fail in many ways; else the error itself. */
+/** Returns a failure of class `lost` if somebody outside ended the container, because its calls then fail in many ways; else `error`. */
 export async function lossOr(
   error: unknown,
   container: Container,
@@ -62,7 +60,7 @@ export async function lossOr(
   return new RolloutFailure(lost, `somebody ended the container, which is ${state}`, { cause: error });
 }
 
-/** A `node_memory` failure with a cause is an engine's error, which a container without memory causes too. */
+/** A `node_memory` failure with a cause comes from an engine. A container that uses up its own memory can also cause that error. */
 function canBeCausedByCode(error: unknown): boolean {
   if (!(error instanceof RolloutFailure)) return false;
   const { failureClass, cause } = error;
@@ -73,20 +71,17 @@ function canBeCausedByCode(error: unknown): boolean {
   );
 }
 
-/** The container runs, or its process 1 ended by itself. */
+/** True if nobody outside ended the container: it runs, or its process 1 ended by itself. */
 const isLeftByOthers = (state: ContainerState | null): boolean => state === 'running' || state === 'exited';
 
-/** Whether the kernel killed a process because the node, and not the sandbox, lacked memory. */
+/** Returns whether the kernel killed a process because the node, and not the sandbox, lacked memory. */
 const lackedMemory = (container: Container): Promise<boolean> =>
   requireOwnKills(container).then(
     () => false,
     () => true,
   );
 
-/**
- * Whether this sandbox filled the full disk, with its files and with deleted files that its processes have open. Ends the
- * container.
- */
+/** Returns whether this sandbox filled the disk, with its files and with deleted files that its processes have open. Ends the container. */
 export async function hasFilledDisk({ container, runtime, diskBytes, signal }: Suspect): Promise<boolean> {
   const free = async (): Promise<number> => (await runtime.diskFree?.().catch(() => null)) ?? 0;
   const before = await free();
@@ -95,7 +90,7 @@ export async function hasFilledDisk({ container, runtime, diskBytes, signal }: S
   return occupiesDisk({ container, diskBytes }, released);
 }
 
-/** As {@link hasFilledDisk}, by the size of the files, without ending the sandbox. @param more bytes of deleted files */
+/** Returns whether the sandbox's files fill the disk, without ending the sandbox. @param more bytes of deleted files to add */
 export async function occupiesDisk(
   { container, diskBytes }: Pick<Suspect, 'container' | 'diskBytes'>,
   more = 0,

@@ -1,6 +1,6 @@
 /**
- * Patterns, as in .gitignore, of files that tests and builds leave in a tree. A patch contains none of them unless tracked at
- * the start.
+ * Patterns, in the syntax of .gitignore, of files that tests and builds leave in a tree. A patch contains matching files only if git
+ * tracked them at the start.
  */
 export const BUILD_OUTPUTS: readonly string[] = [
   // Python

@@ -1,4 +1,4 @@
-/** Stores the head and the tail of a byte stream and counts the rest, in bounded memory. */
+/** Stores the head and the tail of a byte stream in bounded memory, and counts all bytes. */
 import type { ExecResult } from './runtime.ts';
 
 export class Capture {
@@ -10,7 +10,7 @@ export class Capture {
   readonly #headLimit: number;
   readonly #tailLimit: number;
 
-  /** @param maxBytes of head and tail together; the head gets the larger half */
+  /** @param maxBytes maximum size of head and tail together */
   constructor(maxBytes: number) {
     this.#headLimit = Math.ceil(maxBytes / 2);
     this.#tailLimit = Math.floor(maxBytes / 2);
@@ -28,7 +28,7 @@ export class Capture {
     }
     this.#tail.push(chunk);
     this.#tailBytes += chunk.length;
-    // Trims rarely; the exact cut is made at the end.
+    // Trims only above twice the limit, to copy rarely. `result` makes the exact cut.
     if (this.#tailBytes > 2 * this.#tailLimit + 65_536) this.#trim();
   }
 
@@ -43,7 +43,7 @@ export class Capture {
     return this.#total;
   }
 
-  /** `tail` is null when nothing was dropped; then `head` is the whole stream. */
+  /** Returns the stored output. `tail` is null if nothing was dropped; then `head` is the whole stream. */
   result(): { head: Buffer; tail: Buffer | null; totalBytes: number } {
     const head = Buffer.concat(this.#head);
     if (this.#total <= this.#headLimit + this.#tailLimit) {
@@ -54,7 +54,7 @@ export class Capture {
   }
 }
 
-/** @param by the cause of the end @param exitCode if the command ended by itself */
+/** @param by how the command ended @param exitCode ignored unless the command ended by itself */
 export function execResult(
   capture: Capture,
   by: 'itself' | 'timeout' | 'abort',

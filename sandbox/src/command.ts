@@ -4,7 +4,7 @@ export type CommandResult = {
   exitCode: number | null;
   /** Head of the output; the whole output when `tail` is null. */
   head: Buffer;
-  /** Tail of an output above the cap; the middle is dropped. */
+  /** Tail of an output above `maxOutputBytes`; the middle is dropped. */
   tail: Buffer | null;
   outputBytes: number;
   seconds: number;
@@ -17,7 +17,7 @@ export type RunOptions = {
   signal: AbortSignal;
 };
 
-/** A shell that stays open in a container. No command can break the next one. */
+/** A shell that stays open in a container. A command cannot break later commands. */
 export interface Shell extends AsyncDisposable {
   /**
    * Runs one command in a forked subshell with its own process group. Throws RolloutFailure `sandbox_lost` when the container is
@@ -27,7 +27,7 @@ export interface Shell extends AsyncDisposable {
   run(command: string, options: RunOptions): Promise<CommandResult>;
 }
 
-/** The sandbox's own limit killed it. The agent caused this, so it is no failure and has its own reward row. */
+/** Thrown if a limit killed the sandbox. The agent caused this, so the rollout does not fail, and the reward table has a row for it. */
 export class SandboxKilledError extends Error {
   override readonly name = 'SandboxKilledError';
 }

@@ -1,4 +1,4 @@
-/** The worker's end of the shell protocol: one bash in a container, which runs controller.sh. */
+/** The worker's side of the shell protocol. The other side is a bash in the container, which runs controller.sh. */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { newId } from '@swefarm/shared';
@@ -10,7 +10,7 @@ import { quote } from './words.ts';
 const MAIN =
   'eval "$1"; while __sf_next; do ( __sf_enter; eval "$__sf_text" ) </dev/null >&5 2>&5 4>&- 5>&- 6<&- 7>&- 9>&- & __sf_finish $!; done';
 const CONTROLLER = readFileSync(new URL('./controller.sh', import.meta.url), 'utf8');
-/** Capacity of a pipe, added to the stored bytes. */
+/** Bytes in pipes, by which a reply can exceed the stored bytes. */
 const PIPE_BYTES = 131_072;
 const INIT_REPLY_BYTES = 65_536;
 
@@ -18,7 +18,7 @@ export type ControllerOptions = {
   workdir: string;
   activate: string;
   env: Record<string, string>;
-  /** Name of the folder for its files; equal for all controllers of a shell, so that output can be recovered. */
+  /** Name of the folder for the controller's files. All controllers of a shell use the same folder, so that output can be recovered. */
   scratch: string;
   /** A command line that runs once, in parallel with the activation; empty: none. */
   preparation: readonly string[];
@@ -26,7 +26,7 @@ export type ControllerOptions = {
 
 type Counters = { oomKills: number | null; forksRefused: number | null };
 
-/** A whole number in a reply; null for anything else. A command can forge a reply, and many digits would be Infinity. */
+/** Parses a whole number in a reply; null for anything else. A command can forge a reply, and a long number would become Infinity. */
 export const parseCount = (word: string | undefined): number | null =>
   word && /^\d{1,15}$/.test(word) ? Number(word) : null;
 export const hasRisen = (before: number | null, after: number | null): boolean =>
@@ -77,7 +77,7 @@ export class Controller {
     return this.#counters.oomKills;
   }
 
-  /** Resolves when bash takes commands, with the result of the preparation. Rejects with ShellLostError. */
+  /** Resolves with the result of the preparation when bash accepts commands. Rejects with ShellLostError. */
   async ready(): Promise<{ exitCode: number; output: Buffer }> {
     const { fields, body } = await this.#reader.next(0, INIT_REPLY_BYTES);
     const [pid, watcher, , oomKills, forksRefused, exitCode] = fields;
@@ -88,8 +88,8 @@ export class Controller {
   }
 
   /**
-   * `run` runs the text as a command, `recover` returns the output of command `seq` of a lost controller. Rejects with
-   * ShellLostError. @param endBytes bytes of the output's head, and of its tail
+   * `run` runs the text as a command, `recover` returns the output of command `seq` of a lost controller. Rejects with ShellLostError.
+   * @param endBytes maximum size of the output's head, and of the output's tail
    */
   request(verb: 'run' | 'recover', seq: number, endBytes: number, text = Buffer.alloc(0)): Promise<Reply> {
     const reply = this.#reader.next(seq, 2 * endBytes + PIPE_BYTES);
@@ -97,7 +97,7 @@ export class Controller {
     return reply;
   }
 
-  /** Whether the memory limit killed and the pids limit refused processes since the previous reply. */
+  /** Returns whether the memory limit killed processes (`oom`) and the pids limit refused forks (`forks`) since the previous reply. */
   async account(reply: Reply): Promise<{ oom: boolean; forks: boolean }> {
     const before = this.#counters;
     const now = await this.#readCounters(reply.fields[3], reply.fields[4]);
@@ -115,7 +115,7 @@ export class Controller {
     this.#stream.destroy();
   }
 
-  /** The counts of the reply, or of the runtime where the container cannot read the kills. */
+  /** Reads the counters from the reply. If the container cannot count its kills for memory, the runtime counts them. */
   async #readCounters(kills: string | undefined, refused: string | undefined): Promise<Counters> {
     const { watched } = this.#container;
     const inside = watched ? null : parseCount(kills);

@@ -9,7 +9,7 @@ const FULL_BYTES = 16 * 1024 ** 2;
 const FULL_FILES = 1_024;
 
 /**
- * Bytes that this user can write below `folder`; 0 when no more files can be made there; null when the folder is invisible (an
+ * Returns the bytes that this user can write below `folder`; 0 if no more files can be made there; null if the folder is invisible (an
  * engine on another machine).
  */
 export async function diskFree(folder: string): Promise<number | null> {
@@ -19,11 +19,11 @@ export async function diskFree(folder: string): Promise<number | null> {
   );
 }
 
-/** Free inodes; infinite where the file system does not count them (btrfs). */
+/** Returns the free inodes; infinite if the file system does not count them (btrfs). */
 export const freeFiles = ({ files, ffree }: Pick<StatsFs, 'files' | 'ffree'>): number =>
   files > 0 ? ffree : Number.POSITIVE_INFINITY;
 
-/** Checks that must find the disk full. Code that fills the disk and frees it at once is no evidence about the node. */
+/** Number of consecutive checks that must find the disk full, because code may fill the disk and free it at once. */
 const LOOKS = 4;
 const BETWEEN_LOOKS_MS = 50;
 
@@ -39,7 +39,7 @@ export async function diskIsFull(runtime: Pick<Runtime, 'diskFree'>): Promise<bo
 const LOOK_MS = 250;
 
 export type DiskWatch = Disposable & {
-  /** Whether the disk was full since the watch began, and the watched sandbox was not the cause. */
+  /** Returns whether the disk was full at any time since the watch began, and the watched sandbox was not the cause. */
   wasFull(): Promise<boolean>;
 };
 
@@ -58,7 +58,7 @@ export function watchDisk(
     const before = isFull;
     isFull = await diskIsFull(runtime);
     if (!isFull || before || (await isCausedBySandbox().catch(() => false))) return;
-    // A sandbox that has freed the disk meanwhile was measured too late; then the disk is no longer full.
+    // If the disk is no longer full, the watched sandbox may have freed it before the measurement.
     byOthers = await diskIsFull(runtime);
   };
   let busy = false;

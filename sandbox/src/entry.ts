@@ -4,10 +4,10 @@ import type { Logger } from 'pino';
 import type { Runtime } from './runtime.ts';
 
 export type RuntimeEntry = {
-  /** Whether `--runtime auto` tries it on a node with this configuration. */
+  /** Whether `--runtime auto` tries this runtime on a node with this configuration. */
   isAutomatic(config: WorkerConfig): boolean;
-  /** Socket of its engine, which can pull images for other uses too; absent: no engine. */
+  /** Socket of the runtime's engine, which can pull images for other uses too; absent: no engine. */
   engineSocket?(config: WorkerConfig): string;
-  /** Opens the runtime even when it is unusable; `check` reports that. Throws UsageError for unusable settings. */
+  /** Opens the runtime even if it is unusable; `check` reports the problem. Throws UsageError for unusable settings. */
   open(config: WorkerConfig, log: Logger): Promise<Runtime>;
 };

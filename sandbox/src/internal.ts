@@ -1,4 +1,4 @@
-/** A container of the worker itself, to check its node or to prepare an image. */
+/** Specification of a container that the worker uses itself, to check the node or to prepare an image. */
 import { ownStartMark } from '@swefarm/shared';
 import type { ContainerSpec } from './runtime.ts';
 

@@ -9,15 +9,15 @@ const KILL_TIMEOUT_MS = 10_000;
 export type KillTarget = {
   /** Value of SWEFARM_COMMAND in the environment of the processes. */
   mark: string;
-  /** Processes to spare; the children of the first are the command's roots. */
+  /** Processes that are not killed. The children of the first one are the command's root processes. */
   spare: readonly number[];
   /** The container has its own process table, so a process that started later than the command belongs to the command. */
   privatePids: boolean;
 };
 
 /**
- * Kills by tree, process group, environment mark and, in a private process table, by start time. When no process can be started
- * for that (full process table, dead container) it calls `killAll` and returns false. Throws errors of `killAll`.
+ * Kills a command's processes by process tree, process group, environment mark and, in a private process table, start time. If the
+ * script cannot run (full process table, dead container), calls `killAll` and returns false. Throws errors of `killAll`.
  */
 export async function killCommand(
   exec: (argv: readonly string[], options: ExecOptions) => Promise<ExecResult>,

@@ -17,7 +17,7 @@ export function ownerLabels(spec: Pick<ContainerSpec, 'owner' | 'role'>): Record
   };
 }
 
-/** Null for labels that are incomplete or not the farm's: such a container is never removed. */
+/** Returns null if the labels of the farm are missing. The reaper does not remove a container without them. */
 export function readOwner(labels: Record<string, string>): Owner | null {
   const farm = labels[FARM_LABEL];
   const worker = labels[`${PREFIX}worker`];

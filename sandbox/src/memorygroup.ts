@@ -1,9 +1,7 @@
 /**
- * The kernel's memory counts of a control group: processes that the out-of-memory killer took there, and how often the group was
- * at its limit. The kernel counts a kill in the victim's group, also when the job or pod around it, or the machine, had no
- * memory left. Only the full group counts that it was full.
- * Sources: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.events) and cgroup-v1/memory.rst (memory.oom_control,
- * memory.max_usage_in_bytes).
+ * Reads the kernel's memory counters of a control group. A kill counts in the victim's group, even if the job, the pod or the machine
+ * had no memory left. Sources: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.events) and cgroup-v1/memory.rst
+ * (memory.oom_control, memory.max_usage_in_bytes).
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,7 +19,7 @@ const count = (pattern: RegExp, text: string): number | null => {
   return found === undefined ? null : Number(found);
 };
 
-/** Processes killed for memory so far; null where the kernel does not count them, or the group is gone. */
+/** Returns the number of processes killed for memory; null if the kernel does not count kills, or the group is gone. */
 export const readKills = async ({ folder, version }: MemoryGroup): Promise<number | null> =>
   count(
     /^oom_kill (\d+)$/m,
@@ -29,15 +27,15 @@ export const readKills = async ({ folder, version }: MemoryGroup): Promise<numbe
   );
 
 /**
- * Whether the group was ever at its own limit, even if only until the kernel dropped cached files; null where the kernel does
- * not count it.
+ * Returns whether the group ever reached its own limit, even if the kernel then dropped cached files; null if the kernel does not count
+ * this.
  */
 export async function readWasFull({ folder, version }: MemoryGroup): Promise<boolean | null> {
   if (version === 2) {
     const times = count(/^max (\d+)$/m, await read(join(folder, 'memory.events')));
     return times === null ? null : times > 0;
   }
-  // memory.failcnt stays 0 where memory with swap has a limit too: the kernel checks that limit first and does not count it.
+  // memory.failcnt is not used: it stays 0 if memory with swap has a limit too, because the kernel checks that limit first.
   const [peak, limit] = await Promise.all(
     ['memory.max_usage_in_bytes', 'memory.limit_in_bytes'].map(async (file) =>
       count(/^(\d+)$/m, await read(join(folder, file))),
@@ -47,8 +45,8 @@ export async function readWasFull({ folder, version }: MemoryGroup): Promise<boo
 }
 
 /**
- * Throws RolloutFailure `node_memory` when a process in the sandbox was killed for memory and the sandbox was never at its own
- * limit: the worker's job or pod, or the machine, had none left. The code in the sandbox is not judged by that.
+ * Throws RolloutFailure `node_memory` if a process in the sandbox was killed for memory although the sandbox never reached its own
+ * limit: the worker's job or pod, or the machine, had no memory left. The code is not to blame.
  */
 export async function requireOwnKills(container: Pick<Container, 'oomKills' | 'wasFull'>): Promise<void> {
   if (!(await container.oomKills().catch(() => null))) return;

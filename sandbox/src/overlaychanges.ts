@@ -1,4 +1,4 @@
-/** Reads the changes in the upper directories of an ended sandbox, without following links in them. */
+/** Reads the changes of an ended sandbox from the upper directories, without following links. */
 import { constants, type Dir } from 'node:fs';
 import { chmod, lstat, open, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -40,8 +40,8 @@ async function readChanged(layers: readonly Layer[], path: string, maxBytes: num
 }
 
 /**
- * A stamp that changes whenever the file is written, linked, renamed or its mode changes. Code inside cannot restore it, because
- * the kernel sets the inode's change time. Null when the file is not in the upper directory, or is unreadable.
+ * Returns a stamp that changes whenever the file is written, linked, renamed or its mode changes; null if the upper directory has no
+ * readable file at the path. Code inside cannot restore a stamp, because the kernel sets the inode's change time.
  */
 export async function readFileStamp(upper: string, path: string): Promise<string | null> {
   const found = await locate([{ at: '/', upper }], path).catch(() => null);
@@ -70,7 +70,7 @@ async function walk({ at, upper }: Layer, look: ChangeVisitor, signal: AbortSign
   }
 }
 
-/** Null when the folder is absent. Without root, a folder that code made unreadable is made readable again: this user owns it. */
+/** Opens a folder; null if the folder is absent. If code made the folder unreadable, this user, who owns it, makes it readable again. */
 async function openFolder(path: string): Promise<Dir | null> {
   const attempt = () => opendir(path, { bufferSize: ENTRIES_AT_ONCE });
   try {

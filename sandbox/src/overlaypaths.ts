@@ -1,6 +1,6 @@
 /**
- * Finds paths of an ended sandbox in the layers of its overlays, from outside. The kernel never follows a component of a path,
- * because a link of the sandbox would lead to the host's files.
+ * Finds paths of an ended sandbox in the layers of its overlays, from outside. The kernel may not resolve these paths, because a link
+ * of the sandbox would lead to the host's files.
  */
 import type { Stats } from 'node:fs';
 import { lstat, readlink } from 'node:fs/promises';
@@ -11,13 +11,13 @@ import { splitPath } from './images/treepath.ts';
 /** An overlay: its mount point in the sandbox, its upper directory, and its readable lower directories, the uppermost first. */
 export type Layer = { at: string; upper: string; lowers?: readonly string[] };
 
-/** Errors of a folder whose name is not UTF-8, or whose path is too long: it contains nothing that the farm looks for. */
+/** Errors for a name that is not UTF-8, or for a path that is too long. The farm looks for no such files. */
 export const OUT_OF_REACH: ReadonlySet<string> = new Set(['ENOENT', 'ENAMETOOLONG']);
 const MOST_LINKS = 40;
 
 type Found = { path: string; stats: Stats };
 
-/** The overlay of a path, and the path's components below the mount point. */
+/** Returns the overlay of a path, and the path's components below the mount point. */
 function layerOf(layers: readonly Layer[], path: string): { layer: Layer; parts: string[] } | null {
   const contains = ({ at }: Layer): boolean => at === '/' || path.startsWith(`${at}/`);
   const layer = layers.filter(contains).toSorted((a, b) => b.at.length - a.at.length)[0];
@@ -41,7 +41,7 @@ async function findIn(root: string, parts: readonly string[]): Promise<Found | '
   return { path, stats: await lstat(path) };
 }
 
-/** The host's path for a path of the sandbox; null when the path, or one of its folders, is not in an upper directory. */
+/** Returns the host's path for a path of the sandbox; null if no upper directory contains the path. */
 export async function locate(
   layers: readonly Layer[],
   path: string,
@@ -54,7 +54,7 @@ export async function locate(
   return { path: found.path, kind: stats.isFile() ? 'file' : stats.isDirectory() ? 'folder' : 'other' };
 }
 
-/** The entry at a path without links, in the uppermost directory that has it; null when none has. */
+/** Returns the entry at a path without links, from the uppermost directory that has the entry; null if no directory has it. */
 async function lookUp(layers: readonly Layer[], path: string): Promise<Found | null> {
   const own = layerOf(layers, path);
   for (const root of own ? [own.layer.upper, ...(own.layer.lowers ?? [])] : []) {
@@ -65,7 +65,7 @@ async function lookUp(layers: readonly Layer[], path: string): Promise<Found | n
   return null;
 }
 
-/** The path with the links of its folders resolved inside the sandbox; a link at its end stays. Null for a circle of links. */
+/** Resolves the links in the folders of a path inside the sandbox; a link as last part remains. Returns null for a circle of links. */
 export async function resolveLinks(layers: readonly Layer[], path: string): Promise<string | null> {
   const todo = splitPath(path).reverse();
   let done: string[] = [];

@@ -1,4 +1,4 @@
-/** A container that is started in advance; an unused one is removed. */
+/** A container that is started in advance. Disposing removes the container if it was not taken. */
 import { RolloutFailure } from '@swefarm/shared';
 import type { Container } from './runtime.ts';
 
@@ -7,14 +7,14 @@ export class PreparedContainer implements AsyncDisposable {
   #ahead: Promise<Container | null> | null = null;
   #unusable: RolloutFailure | null = null;
 
-  /** @param start called once by {@link begin}, and again by each later {@link take} */
+  /** @param start called by {@link begin}, and by each {@link take} that finds no started container */
   constructor(start: () => Promise<Container>) {
     this.#start = start;
   }
 
   /**
-   * Starts the first container in the background. After a failed setup, which may have taken minutes, `take` throws its error;
-   * after any other failure `take` tries again.
+   * Starts the first container in the background. If the setup failed, `take` throws that error, because a setup may take minutes.
+   * After any other failure, `take` starts a container again.
    */
   begin(): void {
     this.#ahead ??= this.#start().catch((error: unknown) => {

@@ -1,15 +1,15 @@
 /** Removes containers in the background. The worker exits after the last removal. */
 
 export type Removals = {
-  /** Starts the removal; waits only when too many are under way, because unused containers would fill the node. */
+  /** Starts the removal. Waits only if too many removals are under way, because unused containers would fill the node. */
   remove(container: AsyncDisposable): Promise<void>;
-  /** Resolves when all removals so far have ended. */
+  /** Resolves when all removals that have been started so far have ended. */
   finished(): Promise<void>;
 };
 
 const MOST_UNDER_WAY = 16;
 
-/** The runtime logs failed removals, and the reaper repeats them. */
+/** Creates the list of removals. Failures are ignored, because the runtime logs them and the reaper repeats the removal. */
 export function createRemovals(most = MOST_UNDER_WAY): Removals {
   const underWay = new Set<Promise<unknown>>();
   return {

@@ -6,7 +6,7 @@ export type Reply = {
   fields: string[];
 };
 
-/** The stream ended, or exceeds the size of a reply: the shell is lost. */
+/** Thrown if the shell is lost: the stream ended, or exceeds the size of a reply. */
 export class ShellLostError extends Error {
   override readonly name = 'ShellLostError';
 }
@@ -39,7 +39,7 @@ export class ReplyReader {
     return this.#lost !== null;
   }
 
-  /** Resolves with the reply to request `seq`; rejects with ShellLostError. One at a time. */
+  /** Resolves with the reply to request `seq`; rejects with ShellLostError. Only one call may wait at a time. */
   next(seq: number, maxBytes: number): Promise<Reply> {
     return new Promise((resolve, reject) => {
       if (this.#lost) return reject(this.#lost);
@@ -68,7 +68,7 @@ export class ReplyReader {
     this.#scan();
   }
 
-  /** The end line, if the bytes so far end with one. Only the last bytes are read, so scanning stays linear. */
+  /** Returns the end line, if the bytes so far end with one. Reads only the last bytes, so that scanning stays linear. */
   #endLine(): string | null {
     let tail = this.#chunks.at(-1);
     for (let i = this.#chunks.length - 2; i >= 0 && tail && tail.length < END_LINE_BYTES; i--) {
@@ -97,7 +97,7 @@ export class ReplyReader {
     const at = all.indexOf(begin);
     const endAt = all.length - endLine.length;
     if (Number(seq) !== waiting.seq) {
-      // A late reply to an earlier request. The reply to the current one may have begun behind it.
+      // This is a late reply to an earlier request. The reply to the current request may have begun behind it.
       this.#setBytes(all.subarray(at < 0 ? endAt + lineEnd + 1 : at));
       return;
     }

@@ -1,4 +1,4 @@
-/** The interface of container runtimes. The shell protocol, the patch and the evaluation are written once on top of it. */
+/** The interface of container runtimes. The shell protocol, the patch and the evaluation use only this interface. */
 import type { Duplex } from 'node:stream';
 import type { RuntimeName } from '@swefarm/shared';
 import type { FileChanges } from './filechanges.ts';
@@ -47,11 +47,11 @@ export type ExecOptions = {
   cwd?: string;
   stdin?: Uint8Array;
   timeoutMs: number;
-  /** Bytes of head and tail of stdout and stderr; the middle is dropped as it arrives. */
+  /** Maximum size of the stored output: the middle of a longer output is dropped. */
   maxOutputBytes: number;
   /**
-   * Allows a runtime to avoid an exec by the engine. `clean`: no untrusted code has run in the container, so an exit code cannot
-   * be forged. `last`: also, the command is the container's last, and the container may end with it.
+   * Allows a runtime to avoid an exec by the engine. `clean`: no untrusted code has run in the container, so an exit code cannot be
+   * forged. `last`: in addition, the command is the container's last, so the container may end with the command.
    */
   standing?: 'clean' | 'last';
   signal: AbortSignal;
@@ -61,24 +61,23 @@ export type ExecResult = {
   /** Null when the time limit or a signal ended the command. */
   exitCode: number | null;
   timedOut: boolean;
-  /** stdout and stderr, merged in order. */
   output: Buffer;
   outputBytes: number;
   truncated: boolean;
-  /** After a `last` command with which the container ended: whether the container ran until the command had ended by itself. */
+  /** Set if the container ended with a `last` command: whether the container ran until the command had ended by itself. */
   survived?: boolean;
 };
 
 export type SandboxFile = { path: string; content: Uint8Array; mode?: number };
 
 /**
- * `own_limit`: the container's own memory, process or disk limit ended it. `exited`: process 1 ended by itself, or the worker
- * ended it with {@link Container.end}. `killed`: it was ended from outside, which code inside cannot do: by a signal, or because
- * the engine or the worker stopped. `gone`: it was removed.
+ * `own_limit`: the memory, process or disk limit of the container ended it. `exited`: process 1 ended by itself, or the worker called
+ * {@link Container.end}. `killed`: a signal from outside, or a stop of the engine or the worker, ended the container, which code inside
+ * cannot do. `gone`: the container was removed.
  */
 export type ContainerState = 'running' | 'exited' | 'killed' | 'own_limit' | 'gone';
 
-/** `share`: of the whole file system, by bytes or by inodes, whichever is more. */
+/** `share`: share of the file system (0 to 1), by bytes or by inodes, whichever is larger. */
 export type DiskUse = { bytes: number; share: number };
 
 export interface Container extends AsyncDisposable {
@@ -89,38 +88,38 @@ export interface Container extends AsyncDisposable {
    * false.
    */
   readonly privatePids?: boolean;
-  /** The real path of `spec.workdir`. It differs only in the `host` dry run. */
+  /** Real path of `spec.workdir`. The two paths differ only in the `host` runtime. */
   readonly workdir: string;
-  /** Starts a process: writes go to its stdin, reads return its merged stdout and stderr. */
+  /** Starts a process. Writes go to its stdin; reads return its merged stdout and stderr. */
   open(argv: readonly string[], signal: AbortSignal): Promise<Duplex>;
   /** Runs one command in a clean environment; the exit code comes from the runtime, never from the output. */
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Writes files to absolute paths, and makes their folders. */
   putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void>;
-  /** A regular file; null for anything else. Throws SwefarmError file_too_large. */
+  /** Reads a regular file; null for anything else. Throws SwefarmError file_too_large. */
   getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null>;
   state(): Promise<ContainerState>;
-  /** The number of processes killed for memory so far; null where the runtime cannot count them. */
+  /** Returns the number of processes killed for memory so far; null if the runtime cannot count them. */
   oomKills(): Promise<number | null>;
-  /** Whether the memory was ever at its own limit; null where the runtime cannot tell. */
+  /** Returns whether the container ever reached its memory limit; null if the runtime cannot tell. */
   wasFull(): Promise<boolean | null>;
   /** True: the worker enforces the limits, and the counters that are readable inside belong to other processes. */
   readonly watched?: boolean;
   /**
-   * Kills every process but the idle one, from outside, without a free process slot inside: the last resort against a fork bomb.
-   * Shells must be reopened after it.
+   * Kills every process except process 1, from outside and without a free process slot inside: the last resort against a fork bomb.
+   * Shells must be reopened afterwards.
    */
   killProcesses?(): Promise<void>;
   /**
-   * Ends every process. The files stay readable from outside until the disposal. Throws RolloutFailure when processes may
-   * remain. Absent: the files are not the container's own.
+   * Ends every process. The files stay readable from outside until the disposal. Throws RolloutFailure if processes may remain. Absent:
+   * the runtime does not isolate the files.
    */
   end?(signal: AbortSignal): Promise<FileChanges>;
-  /** A stamp, read from outside, that changes with every write of the file; null where the file is invisible. */
+  /** Returns a stamp, read from outside, that changes with every write of the file; null if the file is not visible from outside. */
   fileStamp?(path: string): Promise<string | null>;
-  /** The disk use, measured from outside; null where it is invisible. */
+  /** Returns the disk use, measured from outside; null if it cannot be measured. */
   diskUse?(): Promise<DiskUse | null>;
-  /** Removes the container; never throws, idempotent. */
+  /** Removes the container. Never throws; further calls have no effect. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -131,7 +130,7 @@ export type RuntimeCheck = {
   version: string | null;
   /** How each resource is limited: `enforced` (by the kernel), `watched` (by the watchdog), `none`. */
   limits: Record<'cpu' | 'memory' | 'pids' | 'disk', 'enforced' | 'watched' | 'none'>;
-  /** One line each: the problem and the remedy. */
+  /** Lines that each name a problem and the remedy. */
   problems: string[];
   /** Set when the runtime may become usable soon: its engine has no socket, or does not answer. */
   away?: 'no_socket' | 'no_answer';
@@ -151,8 +150,8 @@ export type ImageLine = {
 
 export type ImageInspection = {
   /**
-   * `verify`: compare with the digest that the farm recorded. `instances`: instances that use the image, for runtimes with image
-   * files named after them.
+   * `verify`: compare with the digest that the farm recorded. `instances`: instances that use the image, for runtimes whose image files
+   * are named after instances.
    */
   look(image: string, verify: boolean, instances: readonly string[]): Promise<ImageLine>;
   /** Removes unused images that the farm pulled and that are not in `needed`. */
@@ -165,33 +164,33 @@ export interface Runtime extends AsyncDisposable {
   /** True: the model's commands are isolated from this machine. False: a rollout is a dry run. */
   readonly isolates: boolean;
   /**
-   * True: images are fetched to each node, so a rollout should run where its image is. False: all nodes share them, or there are
-   * none.
+   * True: images are fetched to each node, so a rollout should run where its image is. False: all nodes share the images, or the
+   * runtime has no images.
    */
   readonly placesByImage: boolean;
-  /** For `doctor`; does not throw when the runtime is unusable. */
+  /** Checks the runtime for `doctor`. Does not throw if the runtime is unusable. */
   check(signal: AbortSignal): Promise<RuntimeCheck>;
   /**
-   * Makes the image ready on this node, once for all callers. `instanceId` is for runtimes with image files named after it.
+   * Makes the image ready on this node, once for all callers. `instanceId` is for runtimes whose image files are named after instances.
    * Throws RolloutFailure image_not_found / image_pull / engine_unreachable / node_disk.
    */
   ensureImage(image: string, signal: AbortSignal, instanceId?: string): Promise<ReadyImage>;
-  /** The maximum for one sandbox; absent or null: the kernel accepts any request. */
+  /** Returns the maximum for one sandbox; absent or null: the kernel accepts any request. */
   most?(): Promise<{ cpus: number } | null>;
-  /** Throws RolloutFailure sandbox_start / sandbox_refused / engine_unreachable / node_disk / node_memory. */
+  /** Starts a container. Throws RolloutFailure sandbox_start / sandbox_refused / engine_unreachable / node_disk / node_memory. */
   start(spec: ContainerSpec, signal: AbortSignal): Promise<Container>;
-  /** The farm's containers on this host, of all workers. */
+  /** Lists the farm's containers on this host, of all workers. */
   listOwned(): Promise<OwnedContainer[]>;
-  /** Ready images on this node; absent where the runtime stores none. */
+  /** Returns the ready images on this node; absent: the runtime stores no images. */
   images?(): Promise<{ count: number; bytes: number }>;
-  /** Free bytes on the disk of the sandboxes; null or absent: unknown. */
+  /** Returns the free bytes on the disk of the sandboxes; null or absent: unknown. */
   diskFree?(): Promise<number | null>;
-  /** Removes unused images that the farm pulled, while the disk is too full; returns their number. */
+  /** Removes unused images that the farm pulled, while the disk is too full. Returns the number of removed images. */
   evictImages?(): Promise<number>;
-  /** Absent where images are neither in an engine nor in .sif files. */
+  /** Absent if images are neither in an engine nor in .sif files. */
   readonly inspection?: ImageInspection;
-  /** Removes leftovers of dead processes without a record, where a runtime has any. */
+  /** Removes leftovers of dead processes without a record; absent: the runtime has no such leftovers. */
   sweep?(): Promise<void>;
-  /** Removes a container by its id from `listOwned`; no error when it is gone. */
+  /** Removes a container by its id from `listOwned`; no error if the container is gone. */
   remove(id: string): Promise<void>;
 }

@@ -2,7 +2,7 @@
 
 const HEADER = Buffer.from('diff --git ');
 
-/** The parts in order. Each begins with a `diff --git` line; no other line of a patch begins like that. */
+/** Returns the parts in order. Each begins with a `diff --git` line; no other line of a patch begins like that. */
 export function patchSections(patch: Buffer): Buffer[] {
   const starts: number[] = [];
   for (let at = 0; at >= 0 && at < patch.length; ) {
@@ -18,8 +18,8 @@ const REMOVED_REPOSITORY = /^(?:deleted file mode|old mode) 160000$/m;
 const HEAD_BYTES = 16 * 1024;
 
 /**
- * The patch without other repositories in the tree. Their commits are no files. Where the agent removed the `.git` of an
- * existing repository, the clean tree already has the files below it.
+ * Returns the patch without other repositories in the tree, because their commits are no files. If the agent removed the `.git` of an
+ * existing repository, the clean tree already has the repository's files, so the patch omits them.
  */
 export function withoutRepositories(patch: Buffer): Buffer {
   if (!patch.includes(' 160000\n')) return patch;
@@ -42,8 +42,8 @@ export function withoutRepositories(patch: Buffer): Buffer {
 }
 
 /**
- * Whether a path is below one of these folders. Code that replaces git can name hundreds of thousands of folders, so the lookup
- * is a binary search.
+ * Returns a function that tests whether a path is below one of the folders. The function uses a binary search, because code that
+ * replaces git can name hundreds of thousands of folders.
  */
 function below(folders: readonly string[]): (path: string) => boolean {
   const outer: string[] = [];
@@ -62,7 +62,7 @@ function below(folders: readonly string[]): (path: string) => boolean {
   };
 }
 
-/** The path as git quotes it. Both names of a part are equal, because renames are a deletion and an addition. */
+/** Returns the path of a part, as git quotes it. Both names in the head are equal, because a rename is a deletion and an addition. */
 function pathIn(head: string): string | null {
   const [line = ''] = head.split('\n', 1);
   const names = line.slice(HEADER.length);
@@ -70,7 +70,7 @@ function pathIn(head: string): string | null {
   return /^"?a\//.test(half) ? half.replace(/^"?a\//, '').replace(/"$/, '') : null;
 }
 
-/** `"/path" -diff`, with gitattributes' two layers of quoting: pattern characters, then a C string for odd bytes. */
+/** Returns `"/path" -diff` with the two layers of quoting of gitattributes: pattern characters, then a C string for odd bytes. */
 export function attributeLine(path: Buffer): string {
   let pattern = '/';
   for (const byte of path) {

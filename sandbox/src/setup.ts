@@ -1,4 +1,4 @@
-/** Sets up the agent's and the clean sandbox by the instance's record. */
+/** Runs the setup steps of an instance in the agent's sandbox and in the sandbox of the evaluation. */
 import { type InstanceEnvironment, RolloutFailure, type Step } from '@swefarm/shared';
 import type { Container } from './runtime.ts';
 import { runSteps, type StepFailure } from './steps.ts';
@@ -6,8 +6,8 @@ import { runSteps, type StepFailure } from './steps.ts';
 const SHOWN = 240;
 
 /**
- * Runs the setup steps of the container's role. Throws RolloutFailure `setup_failed` when a required step fails, or the setup
- * exceeds the container's own limits, and errors of the runtime.
+ * Runs the setup steps of the container's role. Throws RolloutFailure `setup_failed` if a required step fails or the setup exceeds the
+ * container's own limits, and errors of the runtime.
  */
 export async function setUp(
   container: Container,
@@ -16,14 +16,14 @@ export async function setUp(
 ): Promise<void> {
   const { role } = container.spec;
   const steps: Step[] = environment?.setup.filter(({ roles }) => roles.includes(role)) ?? [];
-  // The shell ignores a failed activation, so it is checked here.
+  // The shell ignores a failed activation, so the activation is checked here.
   if (role === 'agent' && environment?.activate) steps.push({ ...ACTIVATION, script: environment.activate });
   await requireSteps(container, 'setup', steps, signal);
 }
 
 const ACTIVATION = { name: 'activate', may_fail: false, timeout: 60 };
 
-/** As {@link setUp}, for steps that no patch can make fail. */
+/** Runs steps that no patch can make fail. Throws the errors of {@link setUp}. */
 export async function requireSteps(
   container: Container,
   part: 'setup' | 'before',
@@ -50,7 +50,7 @@ export async function requireSteps(
 
 const KILLED = 'it was killed by its own limit';
 
-/** One line: the step, how it ended, and the tail of its output. */
+/** Returns one line: the step, how it ended, and the tail of its output. */
 export function describeStep(part: string, role: string, { step, how, output }: StepFailure): string {
   const tail = output.slice(-SHOWN).trim().replace(/\s+/g, ' ');
   return `${part} step "${step}" in the ${role} sandbox ${how}${tail === '' ? '' : `: ${tail}`}`;

@@ -1,6 +1,6 @@
 /**
- * A bash that stays open in a container. The environment is activated once, and every command runs in a forked subshell. When a
- * command breaks the shell, a new one is opened, and the result's note reports it.
+ * A bash that stays open in a container. The environment is activated once, and every command runs in a forked subshell. If a command
+ * breaks the shell, a new one is opened, and the field `note` of the result reports this.
  */
 import { type Ending, errorMessage, newId, RolloutFailure, retry, waitAtMost } from '@swefarm/shared';
 import type { CommandResult, RunOptions, Shell } from './command.ts';
@@ -11,7 +11,7 @@ import { requireOwnKills } from './memorygroup.ts';
 import { type Reply, ShellLostError } from './reply.ts';
 import type { Container } from './runtime.ts';
 
-/** Includes the activation; a conda environment is slow on a cold, loaded disk. */
+/** Timeout of the start and the activation. A conda environment loads slowly from a cold, busy disk. */
 const OPEN_TIMEOUT_MS = 60_000;
 const PROBE_MS = 30_000;
 const REOPEN_TRIES = 5;
@@ -21,8 +21,8 @@ const AFTER_KILL_MS = 6_000;
 const NO_PREPARATION: Preparation = { argv: [], timeoutMs: 0 };
 
 /**
- * A command line that runs once, in parallel with the activation and in the same exec, because an exec costs more than most
- * commands. It ends before the first command of the shell begins.
+ * A command line that runs once, in parallel with the activation and in the same exec, because an exec costs more than most commands.
+ * The command line ends before the first command of the shell begins.
  */
 export type Preparation = { argv: readonly string[]; timeoutMs: number };
 
@@ -39,14 +39,14 @@ export type ShellOptions = {
 };
 
 /**
- * Opens a shell. Throws RolloutFailure `no_bash` when the image has none that works, `sandbox_lost` when the container is
- * gone or the node is at fault, SandboxKilledError when its own limit killed it.
+ * Opens a shell. Throws RolloutFailure `no_bash` if the image has no working bash, `sandbox_lost` if the container is gone or the node
+ * is at fault, SandboxKilledError if a limit of the container killed it.
  */
 export async function openShell(container: Container, options: ShellOptions): Promise<Shell> {
   return (await openPreparedShell(container, options, NO_PREPARATION)).shell;
 }
 
-/** As {@link openShell}, with a preparation. */
+/** Opens a shell as {@link openShell} does, and runs a preparation. */
 export async function openPreparedShell(
   container: Container,
   options: ShellOptions,
@@ -106,7 +106,7 @@ class PersistentShell implements Shell {
     return { controller, prepared: ending.value };
   }
 
-  /** If bash runs, the node was the cause, and a retry may help; else the image has no working bash. */
+  /** Returns the failure of an opening. If bash runs, the node was the cause, and a retry may help; else the image has no working bash. */
   async #openFailure(message: string, cause?: unknown): Promise<RolloutFailure> {
     const options = { timeoutMs: PROBE_MS, maxOutputBytes: 1024, signal: AbortSignal.timeout(PROBE_MS) };
     const bashRuns = await this.#container.exec(['bash', '-c', 'exit 0'], options).then(
@@ -121,7 +121,7 @@ class PersistentShell implements Shell {
     const turn = this.#queue
       .then(() => this.#run(command, options))
       .catch(async (error: unknown) => {
-        // When the sandbox's own limit ended it, that is reported instead of any failure.
+        // If a limit of the sandbox ended the container, SandboxKilledError replaces the failure.
         if (error instanceof RolloutFailure) await this.#throwIfDead();
         throw error;
       });
@@ -154,13 +154,13 @@ class PersistentShell implements Shell {
     const exitCode = Number(ended.fields[0]);
     const risen = await controller.account(ended);
     if (risen.oom) await requireOwnKills(this.#container);
-    // The memory limit killed a process of this command, or the pids limit made it fail.
+    // The memory limit killed a process of this command, or the pids limit made the command fail.
     const isLimited = risen.oom || (exitCode !== 0 && risen.forks);
     const note = isLimited ? 'killed_by_limit' : null;
     return { ...outputOf(ended, endBytes), exitCode, seconds: seconds(), note };
   }
 
-  /** Kills the running command from outside. Returns the controller's reply, or null when the controller does not answer. */
+  /** Kills the running command from outside. Returns the controller's reply; null if the controller does not answer. */
   async #kill(controller: Controller, seq: number, answer: Promise<Reply>): Promise<Reply | null> {
     const replyOrNull = answer.catch(() => null);
     const isAlone = await this.#killCommand(controller, seq, controller.pids);
@@ -172,7 +172,7 @@ class PersistentShell implements Shell {
     return null;
   }
 
-  /** True when only the command was killed, false when all processes were. */
+  /** Returns true if only the command was killed, false if all processes were killed. */
   #killCommand({ nonce }: Controller, seq: number, spared: readonly number[]): Promise<boolean> {
     return killCommand(
       (argv, options) => this.#container.exec(argv, options),
@@ -181,7 +181,7 @@ class PersistentShell implements Shell {
     );
   }
 
-  /** The shell died during its command: kills the command's leftovers, recovers its output, opens a new shell. */
+  /** Handles the death of a shell during a command: kills the command's leftovers, recovers the output, opens a new shell. */
   async #afterLoss(
     controller: Controller,
     seq: number,

@@ -1,19 +1,17 @@
 /**
- * Files that git ignored at the start of a rollout and shows at its end, because the agent changed the ignore rules. The clean
- * tree already has them.
+ * Selects files that git ignored at the start of a rollout and shows at its end, because the agent changed the ignore rules. The patch
+ * omits these files if the clean tree already has them.
  */
 
 /**
- * `ignored`: the ignored paths at the start, folders with a slash; `shown`: those of them that git shows now; `old`: those of
- * them that are unchanged since.
+ * `ignored`: the ignored paths at the start, folders with a slash; `shown`: the ignored files that git shows now; `old`: the shown
+ * files that are unchanged since the start.
  */
 type Listing = { ignored: string[]; shown: string[]; old: string[] };
 
 /**
- * The names, each ended by NUL, of the shown files that the patch omits: files that were ignored by themselves, and unchanged
- * files in folders that were ignored as a whole. A file that the agent adds to such a folder, or to a folder in place of an
- * ignored file, is its work.
- *
+ * Returns the names, each ended by NUL, of the shown files that the patch omits: files that were ignored individually, and unchanged
+ * files in folders that were ignored as a whole. Other files are the agent's work.
  * @param output the three lists; each name ends in NUL, and an empty name separates the lists
  */
 export function leftAsTheyWere(output: Buffer): Buffer {

@@ -1,6 +1,6 @@
 /**
- * The patch of a rollout: the difference between the tree at the start and now. Plain execs take it with a separate git folder
- * of the farm, so that changes to the repository or the shell have no influence.
+ * The patch of a rollout: the difference between the tree at the start and now. Execs make the patch with a separate git folder of the
+ * farm, so that changes to the repository or the shell have no influence.
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
@@ -16,8 +16,8 @@ const PRUNE = readFileSync(new URL('./prune.sh', import.meta.url), 'utf8');
 const REPLACE = readFileSync(new URL('./replace.sh', import.meta.url), 'utf8');
 const HIDE = readFileSync(new URL('./hide.sh', import.meta.url), 'utf8');
 /**
- * Arguments: prune.sh, snapshot.sh, workdir, name of the farm's git folder, build outputs, hide.sh, handling of the history,
- * hidden paths. The scripts run in this shell or a copy of it; the output of a script is printed when it fails.
+ * Arguments: prune.sh, snapshot.sh, workdir, name of the farm's git folder, build outputs, hide.sh, handling of the history, hidden
+ * paths. The scripts run in this shell or in a subshell. The output of a script is printed if the script fails.
  */
 const PREPARE = `script() { script=$1; shift; eval "$script"; }
 try() { output=$(script "$@" 2>&1) || { code=$?; printf '%s' "$output"; exit $code; }; }
@@ -28,9 +28,9 @@ script "$2" prepare "$3" "$4" "$5"`;
 const SHOWN = 8;
 const TIMEOUT_MS = 180_000;
 export const MAX_PATCH_BYTES = 10 * 1024 * 1024;
-/** When new and changed files together are larger, they are not hashed: their patch would almost surely be too large. */
+/** Maximum size of new and changed files together. Larger ones are not hashed, because the patch would almost surely be too large. */
 const MAX_CHANGED_BYTES = 25 * MAX_PATCH_BYTES;
-/** The exit code of hide.sh, which runs before untrusted code. */
+/** Exit code of hide.sh if it fails, which runs before untrusted code. */
 const HIDING_FAILED = 7;
 const ENV = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/miniconda3/bin',
@@ -57,9 +57,9 @@ export type TreePreparation = Preparation & {
 export type Concealment = Pick<InstanceEnvironment, 'hidden' | 'history'>;
 
 /**
- * One command line for the exec that opens the shell, before untrusted code runs. It removes the hidden paths and all references
- * to later history (refs outside HEAD's history, remotes, stashes, reflogs; not yet the objects), and records the tree. A
- * history that is to be replaced stays until {@link replaceHistory}.
+ * Returns the command line that runs before untrusted code, in the exec that opens the shell. It removes the hidden paths and all
+ * references to later history (refs outside HEAD's history, remotes, stashes, reflogs), and records the tree. {@link pruneObjects}
+ * removes the objects; {@link replaceHistory} removes a history that is to be replaced.
  */
 export function prepareTree(
   workdir: string,
@@ -83,9 +83,8 @@ export function prepareTree(
 }
 
 /**
- * The difference to the snapshot as a patch for `git apply`: valid UTF-8, binary where necessary, renames as deletion and
- * addition; without files that git ignored at the start and without other repositories in the tree. Throws RolloutFailure
- * `patch_take`.
+ * Returns the difference to the snapshot as a patch for `git apply`: valid UTF-8, binary where necessary, renames as deletion and
+ * addition; without files that git ignored at the start and without other repositories. Throws RolloutFailure `patch_take`.
  */
 export async function takePatch(
   container: Container,
@@ -97,7 +96,7 @@ export async function takePatch(
   const args = ['take', workdir, folder, tree, String(MAX_CHANGED_BYTES)];
   let first = await git(container, SNAPSHOT, args, { signal });
   if (first.exitCode === SHOWN && !first.truncated) {
-    // An object id that no index entry has; the entries with it are removed before the difference is taken.
+    // No index entry has this object id. The script marks the entries of `stdin` with the id, and removes them from the patch.
     const object = '1'.repeat(tree.length);
     const stdin = leftAsTheyWere(first.output);
     first = await git(container, SNAPSHOT, [...args, object], { stdin, signal });
@@ -126,8 +125,8 @@ export async function takePatch(
 }
 
 /**
- * Removes the objects that are unreachable after {@link prepareTree}, except those of the snapshot; `clean` when there were
- * none. Throws RolloutFailure `no_worktree` or `patch_take`.
+ * Removes the objects that are unreachable after {@link prepareTree}, except those of the snapshot. Returns `clean` if there were none.
+ * Throws RolloutFailure `no_worktree` or `patch_take`.
  */
 export async function pruneObjects(
   container: Container,
@@ -155,7 +154,7 @@ export async function replaceHistory(
 
 const isText = (patch: Buffer): boolean => isUtf8(patch) && !patch.includes(0);
 
-/** One attribute line for each file whose part of the patch is not text. The names are in the order of the parts. */
+/** Returns one attribute line for each file whose part of the patch is not text. The names are in the order of the parts. */
 function binaryAttributes(patch: Buffer, names: Buffer): Buffer {
   const paths: Buffer[] = [];
   for (let at = 0, end = names.indexOf(0); end >= 0; at = end + 1, end = names.indexOf(0, at)) {

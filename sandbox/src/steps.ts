@@ -1,4 +1,4 @@
-/** Runs the steps of an instance's record by one plain exec, which costs more than most steps. */
+/** Runs the steps of an instance by one exec, because an exec costs more than most steps. */
 import { readFileSync } from 'node:fs';
 import { MOST, newId, type Step } from '@swefarm/shared';
 import type { Container, ExecResult } from './runtime.ts';
@@ -7,12 +7,12 @@ const STEPS = readFileSync(new URL('./steps.sh', import.meta.url), 'utf8');
 const OUTPUT_BYTES = 64 * 1024;
 const MARGIN_MS = 15_000;
 
-/** `how`: the exit code, or that the step took too long. `output`: head and tail of the steps' output. */
+/** `how`: the exit code, or that the step timed out. `output`: head and tail of the steps' output. */
 export type StepFailure = { step: string; how: string; output: string };
 
 /**
- * Runs the steps in order in the working folder, with the environments of the image and the container. Null when each succeeded,
- * or may fail; else the first failed step, after which none runs. Throws errors of the runtime.
+ * Runs the steps in order in the working folder, with the environments of the image and the container, up to the first failed step
+ * without `may_fail`. Returns that failure; null if there is none. Throws errors of the runtime.
  */
 export async function runSteps(
   container: Container,
@@ -53,7 +53,7 @@ function failureIn(
     const how = code === 'late' ? `did not end in ${step.timeout} s` : `ended with exit code ${code}`;
     return { step: step.name, how, output: printed };
   }
-  // A step ended the script that runs the steps.
+  // No step is named: the time limit, or a step itself, ended the script that runs the steps.
   const how = timedOut ? 'did not end' : `ended with exit code ${exitCode}`;
   return { step: steps.map(({ name }) => name).join(', or '), how, output: printed };
 }

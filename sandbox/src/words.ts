@@ -1,2 +1,2 @@
-/** The text as one word of a shell's command line. It must not contain NUL. */
+/** Quotes the text as one word of a shell's command line. The text must not contain NUL. */
 export const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,21 +1,21 @@
 /**
- * Finds the compiled commands of a checkout (`npm run compile`). They are used only while all their sources are unchanged. Plain
- * JavaScript for older Nodes.
+ * Finds the compiled commands of a checkout (`npm run compile`). A compiled command is used only while all its sources are unchanged. This
+ * file is plain JavaScript, because older versions of Node cannot load TypeScript.
  */
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** Folder of the pieces, below the root of a checkout. */
+/** Folder of the compiled commands, relative to the root of a checkout. */
 export const PIECES = 'node_modules/.cache/swefarm-pieces';
 
-/** Target of the compiler (compile/pieces.mjs). */
+/** Oldest major version of Node that runs compiled commands: the target in compile/pieces.mjs. */
 const OLDEST_NODE = 24;
 
-/** Flag of Node to run a command from its sources, for profiles. */
+/** Flag of Node that makes commands run from their sources, for profiles. */
 const FROM_SOURCES = '--conditions=sources';
 
-/** Returns times and size of a file, which change with its content. */
+/** Returns the times and the size of a file, which change with the content; null: no such file. */
 export function stampOf(path) {
   const found = statSync(path, { throwIfNoEntry: false });
   return found === undefined ? null : [found.mtimeMs, found.ctimeMs, found.size];
@@ -31,7 +31,7 @@ export function compiledOf(source, root) {
   const base = join(root, PIECES, nameOf(source));
   try {
     const made = JSON.parse(readFileSync(`${base}.json`, 'utf8'));
-    // Several checkouts may share node_modules.
+    // Checkouts that share node_modules share this folder too, so the record names the checkout.
     if (made.root !== realpathSync(root)) return null;
     for (const [path, ...then] of made.files) {
       const now = stampOf(resolve(root, path));

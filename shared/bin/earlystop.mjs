@@ -1,9 +1,9 @@
-/** Handles signals while a service loads its code: the process exits with the code of an orderly end. */
+/** Handles signals while a service loads its code: the process exits with the exit code of a normal stop. */
 
 /** Exit code after an uncaught error, as in shared/src/processes/escaped.ts. */
 const ESCAPED_EXIT = 70;
 
-/** Listens until the command has a listener of its own. @param code exit code */
+/** Exits with `code` on SIGINT or SIGTERM, until the command adds its own listener of the signal. */
 export function listenEarly(code) {
   for (const signal of ['SIGINT', 'SIGTERM']) {
     process.on(signal, (_name, number) => {

@@ -1,6 +1,6 @@
 /**
- * Starts the commands: on a Node that strips types (this one or that of the dependencies), from compiled files if they are current, and
- * with settings of Node for long-running commands. Plain JavaScript for older Nodes.
+ * Starts a command in a Node that can load TypeScript: this one, or the one in the dependencies. Compiled files are used if they are up to
+ * date. This file is plain JavaScript because older versions of Node cannot load TypeScript.
  */
 import { spawn } from 'node:child_process';
 import * as modules from 'node:module';
@@ -11,9 +11,8 @@ import { listenEarly } from './earlystop.mjs';
 import { COMPILED, LASTING } from './lasting.mjs';
 
 /**
- * Runs a command in this process if possible, else in a child and with its exit code. `start` imports the TypeScript. `source`: its path
- * from `root` (a URL), for compiled commands (compile/checkout.mjs). `lasting`: apply the settings for long-running commands.
- * `endsEarlyWith`: exit code if a signal ends a service while it loads.
+ * Runs a command in this process if possible, otherwise in a child. `start` imports the TypeScript; `source` is its path from `root` (a
+ * URL). `lasting`: apply the options for long-running commands. `endsEarlyWith`: exit code if a signal stops a service while it loads.
  */
 export async function launch({ name, source, root, start, lasting, endsEarlyWith }) {
   const flags = lasting ? LASTING.flags : [];
@@ -22,7 +21,7 @@ export async function launch({ name, source, root, start, lasting, endsEarlyWith
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major < 22 || (major === 22 && minor < 18)) return inPackagedNode(name, args, env);
   const ready = flags.every((flag) => process.execArgv.includes(flag));
-  // execve preserves process id, signals and parent.
+  // execve preserves the process id, the parent process and ignored signals.
   if (!ready && process.execve) process.execve(process.execPath, [process.execPath, ...args], env);
   if (endsEarlyWith !== undefined) listenEarly(endsEarlyWith);
   modules.enableCompileCache(COMPILED);
@@ -45,7 +44,7 @@ function inPackagedNode(name, args, env) {
   }
   const child = spawn(node, args, { stdio: 'inherit', env });
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
-  // In a terminal the child gets Ctrl-C twice, which commands count as one.
+  // In a terminal the child receives Ctrl-C twice: from the terminal and from here. Commands count both as one.
   for (const signal of signals) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
     console.error(`${name}: ${node} cannot be started: ${error.message}`);

@@ -1,4 +1,3 @@
-/** Prices of models, from a file. */
 import { readFileSync } from 'node:fs';
 import { Price, parseYaml, type RunRecord, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
@@ -6,7 +5,7 @@ import { z } from 'zod';
 const Prices = z.record(z.string(), z.strictObject(Price.shape));
 export type Prices = z.infer<typeof Prices>;
 
-/** A YAML or JSON file: `MODEL: {prompt: 0.15, completion: 0.6}`. Throws UsageError. */
+/** Reads a YAML or JSON file: `MODEL: {prompt: 0.15, completion: 0.6}`, in US dollars per million tokens. Throws UsageError. */
 export function readPrices(path: string): Prices {
   try {
     return Prices.parse(parseYaml(readFileSync(path, 'utf8')));
@@ -22,11 +21,10 @@ export function readPrices(path: string): Prices {
   }
 }
 
-/** The price of a model; null when the file has none. */
 export const findPrice = (prices: Prices, model: string): Price | null =>
   Object.hasOwn(prices, model) ? (prices[model] ?? null) : null;
 
-/** Throws UsageError when the file has no price of the model. */
+/** Returns the price of a model. Throws UsageError when the file has no price of the model. */
 export function priceOf(prices: Prices, model: string | null, path: string): Price {
   const price = model === null ? null : findPrice(prices, model);
   if (price) return price;
@@ -37,11 +35,11 @@ export function priceOf(prices: Prices, model: string | null, path: string): Pri
 
 export const NO_PRICE = 'the file of prices has no price of this model: its costs are not counted';
 
-/** `named`: the command names the file, so it must have a price of each model of the command. */
+/** A file of prices. `named`: the user named the file, so the file must have a price of each model of the command. */
 export type PriceFile = { path: string; named: boolean };
 
 /**
- * The price of a run's model in the file, else the price in the run's record. `policy` undefined: the run is unknown.
+ * Returns the price of a run's model from the file, else the price in the run's record. `policy` undefined: the run is unknown.
  *
  * @throws UsageError when the file cannot be read, or is named and lacks the price
  */
@@ -58,6 +56,6 @@ export function priceFor(file: PriceFile | null, policy: RunRecord['policy'] | u
   return (policy ? findPrice(prices, policy.model) : null) ?? own;
 }
 
-/** The record with the price of its model, by which the farm counts costs. */
+/** Returns the record with the price of its model, by which the farm computes costs. */
 export const withPrice = (record: RunRecord, price: Price | null): RunRecord =>
   record.policy && price ? { ...record, policy: { ...record.policy, price } } : record;

@@ -12,26 +12,26 @@ type WorkerParts = {
   slots: number;
   redisPrefix: string;
   pressure: Pressure;
-  /** Published address of the worker's metrics; null: not served. */
+  /** Published address of the metrics; null: the worker serves no metrics. */
   metricsAddress: string | null;
-  /** Time for rollouts to finish when an operator drains this node. */
+  /** Time for rollouts to finish when an operator drains this node, in milliseconds. */
   manualGraceMs: number;
-  /** 0: an idle worker never exits. */
+  /** Seconds after which an idle worker exits; 0: never. */
   exitWhenIdleSeconds: number;
-  /** Called after each heartbeat that Redis accepted, with the reason why this worker claims nothing. */
+  /** Called after each heartbeat that Redis accepted. `paused` is the reason why this worker claims nothing. */
   onBeat?: (paused: string | null) => void;
 };
 
 type AssembledWorker = {
-  /** Aborts when the worker must end: it was stopped, or it was idle for too long. */
+  /** Aborts when the worker must end, because it was stopped or was idle for too long. */
   ending: AbortSignal;
-  /** Stops claiming; resolves when no rollout runs and the loops have ended. */
+  /** Stops claiming. Resolves when no rollout runs and all loops have ended. */
   drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void>;
   /** Stops all loops without cleaning up, as a killed process does; later errors are ignored. */
   abandon(): void;
 };
 
-/** Starts to claim at once. */
+/** Starts all loops. The worker claims jobs at once. */
 export function assembleWorker(parts: WorkerParts): AssembledWorker {
   const { node, slots, redisPrefix, pressure, metricsAddress, manualGraceMs, exitWhenIdleSeconds, onBeat } =
     parts;

@@ -1,4 +1,3 @@
-/** The worker's command line. */
 import { text } from 'node:stream/consumers';
 import {
   catchEscaped,
@@ -17,10 +16,10 @@ import { diagnose } from './node/doctor.ts';
 import { IMAGE_ACTIONS, type ImageAction, readNeeded, runImages } from './node/images.ts';
 import { runWorker } from './run.ts';
 
-/** 2: usage; 10: an image is missing; 12: infrastructure unusable; 70: an uncaught error; 130: stopped by a signal; never 1. */
+/** Exit codes. 2: usage; 10: an image is missing; 12: infrastructure unusable; 70: uncaught error; 130: stopped by a signal. */
 const EXIT = { usage: 2, missing: 10, unusable: 12, interrupted: 130 } as const;
 
-/** A batch scheduler signals every process of a job, and a launcher forwards its own signal: two signals within this time count as one. */
+/** Two signals within this time count as one: a batch scheduler signals every process of a job, and a launcher forwards its own signal. */
 const SAME_SIGNAL_MS = 1_500;
 
 const stop = new AbortController();
@@ -31,14 +30,14 @@ catchEscaped('swefarm-worker', () => {
 });
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
-    // A second signal exits at once; other workers claim the running rollouts when their locks expire.
+    // A second signal exits at once. Other workers claim the running rollouts when their locks expire.
     if (stop.signal.aborted && Date.now() - stoppedAt > SAME_SIGNAL_MS) process.exit(130);
     stoppedAt ||= Date.now();
     stop.abort();
   });
 }
 
-/** Adds a flag for every key of the configuration; secrets come only by file or environment, because `ps` shows flags. */
+/** Adds a flag for every key of the configuration, but not for secrets, because `ps` shows flags. The Redis URL has a flag. */
 function withConfig(command: Command): Command {
   command.option('--config <file>', 'YAML or JSON file with any of these keys');
   for (const { key, flag, doc, secret } of configOptions('worker')) {
@@ -57,7 +56,7 @@ withConfig(program.command('run'))
   .description('pull rollouts until told to stop; SIGTERM drains, a second one stops at once')
   .action(async (flags: Record<string, unknown>) => {
     await runWorker(loadConfig('worker', { flags }), stop.signal).catch((error: unknown) => {
-      // The worker was stopped while it waited for Redis or its engine: nothing had started.
+      // The worker was stopped while it waited for Redis or its engine, before anything had started.
       if (!stop.signal.aborted || (error as Error).name !== 'AbortError') throw error;
     });
   });

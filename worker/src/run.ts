@@ -32,7 +32,7 @@ import { waitForRuntime } from './node/waitforruntime.ts';
 import { runRollout } from './rollout/rollout.ts';
 import { startThreads } from './threads/pool.ts';
 
-/** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime is not usable at start. */
+/** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime is not usable at the start. */
 export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promise<void> {
   const log = createLog(config, { worker: config.worker_id, node: config.node });
   log.info({ config: describeConfig(config) }, 'starting');
@@ -42,7 +42,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   await using stack = new AsyncDisposableStack();
   const node = await openNode(config, stop, log, stack);
   const { metrics } = node;
-  // A counter that first appears with its first error shows no increase, so it is exported from the start.
+  // Prometheus shows no increase if a counter first appears with its first error, so the counter is exported from the start.
   for (const [kind, count] of Object.entries(escapedErrors())) metrics.escaped.inc({ kind }, count);
   using _counted = onEscaped((kind) => metrics.escaped.inc({ kind }));
 
@@ -52,7 +52,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   startReaper(reaping, (count) => metrics.reaped.inc(count), over.signal);
   startCensus(node, over.signal);
 
-  // An answering server means that Redis and the runtime work.
+  // The server starts only here, so that an answer means that Redis and the runtime work.
   const probes = createProbes(node);
   const server = await startMetricsServer(config, node, probes);
   if (server) stack.use(server);
@@ -94,7 +94,7 @@ const waitOf = (config: WorkerConfig, signal: AbortSignal, log: Log) => ({
   signal,
 });
 
-/** `stack` ends the removals before it closes the runtime. */
+/** `stack` ends the removals of containers before it closes the runtime. */
 async function openNode(
   config: WorkerConfig,
   stop: AbortSignal,
@@ -121,7 +121,7 @@ async function openNode(
   return node;
 }
 
-/** Opens both in parallel; a failure of one ends the wait for the other. */
+/** Opens farm and runtime in parallel; a failure of one ends the wait for the other. */
 async function openFarmAndRuntime(
   config: WorkerConfig,
   stop: AbortSignal,
@@ -133,7 +133,7 @@ async function openFarmAndRuntime(
   const opening = openFarm(config, 'worker', { log, signal });
   const choosing = waitForRuntime(() => chooseRuntime(config, log, signal), waitOf(config, signal, log));
   for (const one of [opening, choosing]) one.catch((error: unknown) => failed.abort(error));
-  // Loaded while the check of the runtime waits.
+  // The HTTP client for policies is loaded while the check of the runtime waits.
   opening.then(preparePolicyConnections).catch(() => undefined);
   const [farm, chosen] = await Promise.allSettled([opening, choosing]);
   if (farm.status === 'fulfilled') stack.use(farm.value);
@@ -168,7 +168,7 @@ async function startMetricsServer(
   });
 }
 
-/** Removes sandboxes whose removal failed: perhaps no other worker starts on this node. */
+/** Removes sandboxes whose earlier removal failed, because perhaps no other worker starts on this node. */
 async function removeLeft({ removals }: Node, reaping: ReaperDeps): Promise<void> {
   await removals.finished();
   await reap({ ...reaping, ending: true }).catch((error: unknown) =>
@@ -176,7 +176,7 @@ async function removeLeft({ removals }: Node, reaping: ReaperDeps): Promise<void
   );
 }
 
-/** SIGKILL follows the grace period, so the worker exits before; the next worker reaps the rest. */
+/** Exits before SIGKILL, which follows the grace period. The next worker removes the sandboxes that are left. */
 function exitInTime(graceMs: number, log: Log): void {
   const timer = setTimeout(() => {
     log.error('grace period is over: the next worker removes the left sandboxes');

@@ -1,6 +1,6 @@
 /**
- * A worker with simulated rollouts; queue, journal, placement, heartbeat, maintenance and commit are real. For tests and measurements of
- * many nodes.
+ * A worker with simulated rollouts, for tests and measurements of many nodes. Queue, journal, placement, heartbeat, maintenance and commit
+ * are real.
  */
 
 import type { Runtime } from '@swefarm/sandbox';
@@ -24,21 +24,21 @@ import type { Threads } from './threads/pool.ts';
 
 type Simulation = {
   slots: number;
-  /** Called for an image that this worker does not have; resolves when it has it. */
+  /** Called for an image that this worker does not have; resolves when the worker has the image. */
   pull(image: string): Promise<void>;
-  /** Takes as long as the rollout does, and throws when the signal aborts. `turns` publishes the turns to watchers. */
+  /** Takes as long as the simulated rollout, and throws when the signal aborts. `turns` publishes the turns to watchers. */
   work(job: RolloutJob, given: { signal: AbortSignal; turns(trajectory: Trajectory): void }): Promise<void>;
 };
 
 export type SimulatedWorker = {
   readonly farm: Farm;
   active(): number;
-  /** Acts like SIGKILL: from now on the worker writes nothing. */
+  /** Acts like SIGKILL: afterwards the worker writes nothing. */
   kill(): Promise<void>;
   drain(): Promise<void>;
 };
 
-/** One set per process: each set observes the event loop and garbage collection again. */
+/** One set per process, because each set observes the event loop and garbage collection again. */
 const metrics = createWorkerMetrics();
 
 export async function simulateWorker(config: WorkerConfig, simulation: Simulation): Promise<SimulatedWorker> {
@@ -138,7 +138,7 @@ export const noThreads: Threads = {
   [Symbol.asyncDispose]: async () => undefined,
 };
 
-/** Reads the artifact usage as a real worker does, but never pauses: one machine simulates many nodes. */
+/** Reads the artifact usage as a real worker does, but never stops claims: one machine simulates many nodes. */
 const noPressure = ({ farm }: Node): Pressure => ({
   async reason() {
     await farm.artifacts.usage();

@@ -1,4 +1,4 @@
-/** Rows that this farm wrote: an instance with its environment and plan, as exports contain it. */
+/** Reads rows in the format that this farm exports: an instance with its environment and plan. */
 import { DatasetFamily } from '@swefarm/shared';
 import { asObject, type FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
@@ -12,7 +12,7 @@ export const carried: Family = {
   read: readCarried,
 };
 
-/** The schema of the records checks environment and plan afterwards. */
+/** Does not check `environment` and `plan`: the schema of `Instance` checks both in `row.ts`. */
 function readCarried(read: FieldReader): InstanceDraft {
   const { row } = read;
   const family = DatasetFamily.safeParse(row.family ?? 'custom');

@@ -1,4 +1,4 @@
-/** Rows whose evaluation follows from their columns: every set of SWE-bench, SWE-Gym, and custom rows. */
+/** Reads the rows of SWE-bench, SWE-Gym and custom datasets. The grader makes their evaluation plans from the columns. */
 import { knownRepos, knownVersions } from '@swefarm/grading';
 import type { DatasetFamily, Instance } from '@swefarm/shared';
 import { type FieldReader, isRow, isTextList, type Row } from '../fields/fields.ts';
@@ -7,7 +7,7 @@ import type { Family, RowContext } from './family.ts';
 import { withPictures } from './pictures.ts';
 import { readTests } from './planned.ts';
 
-/** The repositories that swebench 4.1.0 can test. */
+/** Lower-case names of the repositories that swebench 4.1.0 can test. */
 const SWEBENCH_REPOS = new Set(knownRepos('swebench').map((repo) => repo.toLowerCase()));
 
 const SWEGYM_REPOS = new Set([
@@ -41,7 +41,7 @@ export const columns: Family = {
   read: readColumns,
 };
 
-/** Null if the family is unknown: the row then needs an image column, or the command needs `--family`. */
+/** Detects the family of a row. Null: unknown; the row then needs an image column, or the command needs `--family`. */
 function detect(row: Row, ownImage: string | null, ownEvaluation: boolean): DatasetFamily | null {
   const repo = typeof row.repo === 'string' ? row.repo.toLowerCase() : '';
   if (row.subset === 'gym')
@@ -59,7 +59,7 @@ const IMAGES: Partial<Record<DatasetFamily, (id: string) => string>> = {
 export const isSwegymRepository = ({ repo }: Row): boolean =>
   typeof repo === 'string' && SWEGYM_REPOS.has(repo.toLowerCase());
 
-/** Whether a table has the test commands of the repository. */
+/** Whether the table of SWE-bench or SWE-Gym has test commands for the repository. */
 export const hasKnownRepository = ({ repo }: Row): boolean =>
   typeof repo === 'string' &&
   (SWEBENCH_REPOS.has(repo.toLowerCase()) || SWEGYM_REPOS.has(repo.toLowerCase()));
@@ -108,7 +108,7 @@ function readColumns(read: FieldReader, { family: given, pictures: source }: Row
   return instance;
 }
 
-/** Refuses a row of SWE-Gym at a version for which its harness has no commands. */
+/** Refuses a row whose version is not in the command table of SWE-Gym's harness. */
 function requireVersion(read: FieldReader, repo: string, version: string): void {
   const known = knownVersions('swegym', repo);
   if (known.length === 0 || known.includes(version)) return;
@@ -123,7 +123,7 @@ function requireVersion(read: FieldReader, repo: string, version: string): void 
 
 type EvaluationColumns = Partial<Pick<Instance, (typeof EVALUATION_COLUMNS)[number]>>;
 
-/** The evaluation settings of a row, at its top level or under `environment`; the top level wins. */
+/** Returns the evaluation settings of a row. A column of the row overrides the same key of the column `environment`. */
 function evaluationColumns(read: FieldReader, row: Row): EvaluationColumns {
   const inner = isRow(row.environment) ? row.environment : {};
   const found: EvaluationColumns = {};

@@ -1,4 +1,4 @@
-/** A dataset family: its signs, its columns, and how a row becomes an instance. */
+/** Defines a dataset family: how its rows are recognised, which columns they use, and how a row becomes an instance. */
 import type { DatasetFamily, Instance, Picture } from '@swefarm/shared';
 import type { z } from 'zod';
 import type { FieldReader, Row } from '../fields/fields.ts';
@@ -6,38 +6,38 @@ import type { FieldReader, Row } from '../fields/fields.ts';
 export type RowOptions = {
   /** Overrides the family detected from the row. */
   family?: DatasetFamily | undefined;
-  /** The verdict rule for families that define `equal` where training uses `subset` (SWE-rebench V2); default: the family's own. */
+  /** Verdict rule of SWE-rebench V2; default: `equal`, and `subset` for rows in NeMo Gym's wrapper. */
   verdict?: 'equal' | 'subset' | undefined;
-  /** A folder with files that the rows lack, such as SWE-bench Pro's scripts. */
+  /** Folder with files that are not in the rows, such as the scripts of SWE-bench Pro. */
   familyFiles?: string | undefined;
-  /** Absent: instances contain only the addresses of pictures. */
+  /** Finds the files of pictures. Absent: instances contain only the addresses of pictures. */
   pictures?: PictureSource | undefined;
 };
 
-/** Returns the file of a picture, or the problem that prevents it. */
+/** `find` returns a picture with its file, or with the problem that prevents reading the file. */
 export type PictureSource = { find(address: string): Picture };
 
 export type RowContext = RowOptions & {
-  /** The dataset that NeMo Gym's wrapper names around the row; null without a wrapper. */
+  /** Name of the dataset in NeMo Gym's wrapper around the row; null for a row without wrapper. */
   wrappedDataset: string | null;
 };
 
-/** An instance without the defaults of the record. */
+/** Instance whose fields with a default may be absent. */
 export type InstanceDraft = z.input<typeof Instance>;
 
 export type Family = {
   name: DatasetFamily;
-  /** The columns that its reader uses, in addition to the columns of all families. */
+  /** Columns that `read` uses, in addition to the columns that all families share (`registry.ts`). */
   columns: readonly string[];
-  /** Whether a row shows the family's signs. The name of a dataset alone is no sign. */
+  /** Whether the content of a row shows that the row belongs to the family. The name of the dataset alone is not enough. */
   fits(row: Row, context: RowContext): boolean;
-  /** Id and repository of a row, for filters and duplicates; default: the columns instance_id and repo. */
+  /** Returns id and repository of a row, for filters and duplicates; default: the columns instance_id and repo. */
   names?(row: Row): { id: unknown; repo: unknown };
-  /** The instance; it is ignored if the reader recorded a problem. */
+  /** Returns the instance of a row. The result is ignored if the FieldReader recorded a problem. */
   read(read: FieldReader, context: RowContext): InstanceDraft;
 };
 
-/** The instance of a row that its family refuses. */
+/** Placeholder that `read` returns for a refused row. */
 export const NOTHING: InstanceDraft = {
   instance_id: '',
   repo: '',

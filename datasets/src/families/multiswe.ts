@@ -1,6 +1,6 @@
 /**
- * Multi-SWE-bench and Multi-SWE-RL: the image contains gold, the tests and the scripts that run them. The PyPI package
- * multi-swe-bench has about two thousand parsers and runs as a program. Rules: multi-swe-bench 24f493f.
+ * Reads rows of Multi-SWE-bench and Multi-SWE-RL. Their images contain the gold patch, the tests and the scripts that run the tests. The
+ * PyPI package multi-swe-bench parses the logs, as a separate program. Source of the rules: multi-swe-bench 24f493f.
  */
 import { multiSweProgram } from '@swefarm/grading';
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
@@ -38,7 +38,7 @@ const idOf = (row: Row): unknown =>
     ? row.instance_id
     : `${String(row.org)}__${String(row.repo)}-${String(row.number)}`;
 
-/** Files in `/home` of every image: gold, the tests, and scripts that name them. */
+/** Files in `/home` of every image that contain or name the gold patch or the tests. */
 const HIDDEN = [
   'fix.patch',
   'test.patch',
@@ -50,9 +50,9 @@ const HIDDEN = [
 ].map((name) => `/home/${name}`);
 
 /**
- * Tries the command by which the image's script applies tests and patch together, because a patch that conflicts with the tests leaves
- * no outcomes and looks like tests that cannot start. The trial uses a copy of the index and a separate object folder, so the
- * repository does not change; `git apply --check` does not find conflicts between the two files. A script without such a command passes.
+ * Tries the `git apply` command of `fix-run.sh`, because a patch that conflicts with the tests looks like tests that cannot start. The
+ * trial uses a copy of the index and a separate object folder. `git apply --check` would miss conflicts between the two patch files. The
+ * check passes if `fix-run.sh` has no such command.
  */
 const CHECK = [
   '/bin/bash',
@@ -64,7 +64,7 @@ const CHECK = [
     'export GIT_ALTERNATE_OBJECT_DIRECTORIES=$(realpath "$(git rev-parse --git-path objects)")',
     'export GIT_INDEX_FILE=$scratch/index GIT_OBJECT_DIRECTORY=$scratch/objects',
     'git add -u',
-    // The patch may change files that the repository ignores.
+    // The patch may change ignored files, which `git add -u` skips.
     'eval "$(sed "s/^git apply/git apply --numstat -z/" <<<"$line")" | while IFS=$\'\\t\' read -r -d "" _ _ path; do',
     '  if [ -f "$path" ] && [ ! -L "$path" ]; then git add -f -- "$path"; fi',
     'done',
@@ -123,7 +123,7 @@ function numberOf(read: FieldReader): number {
   return 0;
 }
 
-/** Title and body of the first issue that the pull request resolves. The text of the pull request would reveal the fix. */
+/** Returns title and body of the first resolved issue. The text of the pull request is not used: it would reveal the fix. */
 function taskOf(read: FieldReader): string {
   const { resolved_issues: issues } = read.row;
   const columns = asObject(issues);
@@ -139,7 +139,7 @@ function taskOf(read: FieldReader): string {
 
 const firstOf = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value);
 
-/** The tests that the fix makes pass and those that passed before: by the row's lists, else by its results. */
+/** Returns the tests that only the fix makes pass, and those that passed before. Class lists of a row override its stage results. */
 function listsOf(stages: Stages): Pick<InstanceDraft, 'FAIL_TO_PASS' | 'PASS_TO_PASS'> {
   const all = Object.entries(stages);
   const hasLists = all.some(([, { class: own }]) => own !== undefined);

@@ -1,4 +1,4 @@
-/** Reads the status of each test in the three stages of a Multi-SWE row. Copies of the dataset have different forms. */
+/** Reads the status of each test in the three stages of a Multi-SWE row: original code (`run`), with the tests, and with the fix. */
 import { asObject, type FieldReader, isTextList, type Row } from '../fields/fields.ts';
 
 type Statuses = { run: string; test: string; fix: string };
@@ -15,7 +15,7 @@ const CLASSES = {
 const LISTS = { passed_tests: 'PASS', failed_tests: 'FAIL', skipped_tests: 'SKIP' } as const;
 const STATUSES = ['PASS', 'FAIL', 'SKIP', 'NONE'];
 
-/** Reads the results of the stages, then the tests of each class, which win. */
+/** Reads the results of the stages, then the lists by class (`CLASSES`), which override the results. */
 export function stagesOf(read: FieldReader): Stages {
   const found = new Map<string, Stages[string]>();
   const at = (name: string): Stages[string] => {
@@ -41,7 +41,7 @@ export function stagesOf(read: FieldReader): Stages {
   return Object.fromEntries(found);
 }
 
-/** The form is `name → {run, test, fix}`, or the columns `{name: […], run: […], test: […], fix: […]}`. */
+/** Reads one list of tests in either form: `name → {run, test, fix}`, or columns `{name: […], run: […], test: […], fix: […]}`. */
 function entriesOf(read: FieldReader, column: string): [string, Statuses][] {
   const given = read.row[column] ?? null;
   if (given === null) return [];
@@ -56,7 +56,7 @@ function entriesOf(read: FieldReader, column: string): [string, Statuses][] {
         statusesOf(read, column, { run: value.run?.[at], test: value.test?.[at], fix: value.fix?.[at] }),
       ])
     : Object.entries(value)
-        // A struct in parquet has a member for every name in the file.
+        // In parquet, the struct of each row has a member for every test name in the file: null for tests of other rows.
         .filter(([, statuses]) => statuses !== null)
         .map(([name, statuses]) => [name, statusesOf(read, column, asObject(statuses) ?? {})]);
 }

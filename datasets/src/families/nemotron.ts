@@ -1,9 +1,9 @@
-/** Rows of NeMo Gym's own servers: one kind is graded as SWE-bench Pro, the others are refused by name. */
+/** Reads rows of NeMo Gym's own servers. One kind is graded like SWE-bench Pro; the other kinds are refused with a reason. */
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { type Family, type InstanceDraft, NOTHING, type RowContext } from './family.ts';
 import { readPro } from './swebenchpro.ts';
 
-/** `nv-internal-1`: rows in the form of SWE-bench Pro that contain their scripts. */
+/** Family of `nv-internal-1` rows, which have the format of SWE-bench Pro and contain their scripts. */
 export const nvInternal: Family = {
   name: 'nemotron',
   columns: ['fail_to_pass_select', 'pass_to_pass_select'],
@@ -14,7 +14,7 @@ export const nvInternal: Family = {
   read: readInternal,
 };
 
-/** The first existing column counts, even if it is empty. */
+/** Columns of the test lists. The first column that is not null is read, even if its list is empty. */
 const SELECTED = {
   fail_to_pass: ['fail_to_pass_select', 'fail_to_pass', 'FAIL_TO_PASS'],
   pass_to_pass: ['pass_to_pass_select', 'pass_to_pass', 'PASS_TO_PASS'],
@@ -22,7 +22,7 @@ const SELECTED = {
 
 const APPLY = 'git apply --ignore-space-change --ignore-whitespace --reject -v';
 
-/** NeMo applies the patch by another command and prefers its own lists of tests (`NVInternalDatasetProcessor`). */
+/** Differs from SWE-bench Pro in the apply command and the columns of the test lists (`NVInternalDatasetProcessor` of NeMo Gym). */
 function readInternal(read: FieldReader, context: RowContext): InstanceDraft {
   const made = readPro(read, context, SELECTED);
   if (read.image() === null && !read.optionalText('dockerhub_tag')) {
@@ -70,7 +70,7 @@ const UNKNOWN: readonly Refused[] = [
     reason: 'swe-bench-ext rows are read by parsers that are not established here',
     field: 'test_framework',
     remedy: 'leave out these rows, or give them an eval_script and a log_parser of your own, and an image',
-    // A row with a script and a parser of its own needs none of theirs.
+    // A row with its own eval_script and log_parser does not need the parsers of swe-bench-ext.
     fits: (row, { wrappedDataset }) =>
       !['eval_script', 'log_parser'].every((name) => isText(row[name])) &&
       ((row.test_framework !== undefined && row.test_command !== undefined) ||
@@ -83,7 +83,7 @@ const isText = (value: unknown): boolean => typeof value === 'string' && value.t
 const isGenerated = (metadata: unknown): boolean =>
   ['eval', 'repro-gen'].includes(String(asObject(metadata)?.mode));
 
-/** Kinds of rows that cannot be graded. */
+/** Refuses the kinds of rows in `UNKNOWN`, which cannot be graded. */
 export const ungradedNemotron: Family = {
   name: 'nemotron',
   columns: [

@@ -1,6 +1,6 @@
 /**
- * OpenSWE: the row contains the whole evaluation as a script that prints its exit code. Many published scripts apply the fix
- * themselves, so that every patch would be resolved; such rows are refused.
+ * Reads rows of OpenSWE, which contain the whole evaluation as a script that prints the exit code of the tests. Rows whose script applies
+ * the fix itself are refused, because every patch would be resolved.
  */
 import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
@@ -14,16 +14,15 @@ export const openSwe: Family = {
   read: readOpen,
 };
 
-/** Files that a diff in the script changes. */
 const filesChangedBy = (script: string): string[] =>
   [...script.matchAll(/^(?:diff --git a\/.+? b\/|\+\+\+ (?:b\/)?)([^\t\r\n]+)/gm)].map(([, name = '']) =>
     name.trim(),
   );
 
-/** Tells tests from code in rows without patches. */
+/** Matches paths of test files. Used for files that neither patch of the row changes. */
 const OF_TESTS = /(^|\/)tests?(ing)?\/|(^|\/)(test_[^/]*|[^/]*_test\.\w+|conftest\.py)$|^\/dev\/null$/i;
 
-/** A script may bring tests and nothing else. */
+/** Returns the script of the row. Refuses a script that changes files other than tests. */
 function scriptOf(read: FieldReader): string {
   const script = read.text('eval_script', 'export the whole row');
   const [ofFix, ofTests] = (['patch', 'test_patch'] as const).map(

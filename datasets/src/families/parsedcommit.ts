@@ -1,8 +1,7 @@
 /**
- * Rebuilds the patch of an R2E-Gym row from its `parsed_commit_content`, the only column with the fix. Rules:
- * agentica-project/R2E-Gym 353348a, with three differences so that `git apply` accepts the patch. Lines beyond the length of a hunk
- * are dropped, because the rows have an empty line too many. A hunk without context at its end gets it from the old content of the
- * file. Binary, renamed and copied files are refused by name.
+ * Rebuilds the patch of an R2E-Gym row from `parsed_commit_content`, by the rules of agentica-project/R2E-Gym 353348a. So that `git apply`
+ * accepts the patch, lines beyond the length of a hunk are dropped, and a hunk that ends without context gets context from the old file.
+ * Binary, renamed and copied files are refused.
  */
 import { z } from 'zod';
 
@@ -40,9 +39,9 @@ export class ParsedCommitError extends Error {
 export type CommitPart = 'all_files' | 'all_python' | 'non_test_python' | 'test_python';
 
 /**
- * Returns the patch of the commit; '' if it changes no file of that part.
+ * Returns the patch of the files in `part`; '' if the commit changes none of them.
  *
- * @throws ParsedCommitError for text that is no parsed commit, and for binary and renamed files of that part
+ * @throws ParsedCommitError for text that is no parsed commit, and for binary and renamed files in `part`
  */
 export function patchOfParsedCommit(content: string, part: CommitPart): string {
   const files = parse(content).filter((file) => isPart(file.header.file.path, part));
@@ -67,7 +66,7 @@ function isPart(path: string, part: CommitPart): boolean {
   return path.endsWith('.py') && (part === 'all_python' || isTestPath(path) === (part === 'test_python'));
 }
 
-/** R2E-Gym's definition of a test file. */
+/** Whether the path is a test file by R2E-Gym's definition. */
 function isTestPath(path: string): boolean {
   const names = path.split('/');
   const folders = names.slice(0, -1);
@@ -104,7 +103,7 @@ function renderFile(file: FileDiff): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** The lines that the header of the hunk counts, and the notes about their ends. */
+/** Returns as many lines of a hunk as its header announces, with notes such as `No newline at end of file`. Drops later lines. */
 function announced(hunk: Hunk, path: string): Line[] {
   let before = hunk.descriptor.old_range.length ?? 1;
   let after = hunk.descriptor.new_range.length ?? 1;
@@ -134,7 +133,7 @@ function renderHunk({ descriptor, line_group }: Hunk): string[] {
 
 const CONTEXT = 3;
 
-/** Adds the following lines of the file to a hunk that ends without context; `git apply` refuses such a hunk. */
+/** Appends context from the old file to a hunk that ends without context, because `git apply` refuses such a hunk. */
 function withContext(hunks: readonly Hunk[], oldContent: string | null | undefined): Hunk[] {
   if (typeof oldContent !== 'string' || oldContent === '') return [...hunks];
   const old = oldContent.split('\n');
@@ -158,7 +157,7 @@ function withContext(hunks: readonly Hunk[], oldContent: string | null | undefin
   });
 }
 
-/** Index of the first old line of the hunk. A hunk that only adds names the line before it. */
+/** Returns the index of the first old line of a hunk. The header of a hunk that only adds lines names the preceding line. */
 const startOf = ({ descriptor: { old_range } }: Hunk): number =>
   old_range.length === 0 ? old_range.start : Math.max(old_range.start - 1, 0);
 

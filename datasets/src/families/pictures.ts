@@ -1,6 +1,6 @@
 /**
- * The column `image_assets` of SWE-bench Multimodal: addresses of the pictures of the issue, which the agent may see, and of those of
- * the fix and of the tests, which it may not see.
+ * Reads the column `image_assets` of SWE-bench Multimodal, which contains addresses of pictures. The agent may see the pictures of the
+ * issue, but not the pictures of the fix and the tests.
  */
 import { MOST, type Picture } from '@swefarm/shared';
 import { asObject, type FieldReader, isTextList, type Row } from '../fields/fields.ts';
@@ -9,7 +9,7 @@ import type { PictureSource } from './family.ts';
 export type ShownIssue = { text: string; pictures: Picture[] };
 
 /**
- * Returns the issue with the addresses of its pictures below, and the pictures, with their files if `source` has them. Refuses rows
+ * Returns the issue text followed by the addresses of its pictures, and the pictures, with their files if `source` has them. Refuses rows
  * whose evaluation needs pictures.
  */
 export function withPictures(
@@ -46,8 +46,8 @@ export function withPictures(
 }
 
 /**
- * A text patch cannot contain the pictures that tests compare with. swebench 4.1.0 fetches those of the tests while it evaluates; 5.0.2,
- * whose rows have an eval_script, also puts those of the fix into the tree (`_stage_image_assets`).
+ * Refuses rows whose evaluation needs pictures, because a text patch cannot contain them. swebench 4.1.0 downloads the pictures of the
+ * tests during the evaluation. swebench 5.0.2 (rows with an eval_script) also adds the pictures of the fix (`_stage_image_assets`).
  */
 function refuseHarnessPictures(read: FieldReader, assets: Row): void {
   const script = read.row.eval_script;
@@ -64,7 +64,7 @@ function refuseHarnessPictures(read: FieldReader, assets: Row): void {
     refuse('patch', 'the evaluation needs pictures of the fix that the row names and does not contain');
 }
 
-/** Drops pictures beyond the limit of one issue, because every request of its rollouts contains them. */
+/** Drops the files of pictures beyond the byte limit of one issue, because every request of a rollout contains all pictures. */
 function bounded(pictures: readonly Picture[]): Picture[] {
   let bytes = 0;
   return pictures.map((picture) => {

@@ -1,32 +1,32 @@
-/** Fields and checks that several families share. */
+/** Reads and checks fields that several families share. */
 import { createHash } from 'node:crypto';
 import { isDialect, parserName } from '@swefarm/grading';
 import type { Instance, InstancePlan } from '@swefarm/shared';
 import type { FieldReader } from '../fields/fields.ts';
 import { isImageName } from '../fields/image.ts';
 
-/** Attempts to apply the patch: each command gets its path as the last argument. */
+/** Returns the attempts to apply a patch. Each command gets the path of the patch as its last argument. */
 export const attempts = (...commands: string[]): InstancePlan['apply'] =>
   commands.map((command) => ({ name: command, argv: [...command.split(' '), PATCH] }));
 
-/** The default path of the patch. */
+/** Default path of the patch in the sandbox. */
 export const PATCH = '/tmp/patch.diff';
 
-/** The attempts of swebench 4.1.0, which several families use. */
+/** Commands by which swebench 4.1.0 tries to apply a patch. */
 export const SWEBENCH_APPLY = attempts(
   'git apply --verbose',
   'git apply --verbose --reject',
   'patch --batch --fuzz=5 -p1 -i',
 );
 
-/** The id of a commit, safe inside a command. */
+/** Reads the id of a commit, and checks that the id is safe inside a shell command. */
 export function commit(read: FieldReader, column: string, value: unknown = read.row[column]): string {
   if (typeof value === 'string' && /^[0-9a-f]{7,64}$/i.test(value)) return value;
   read.complain(column, 'the id of a commit', value, 'add the commit that the instance starts from');
   return '';
 }
 
-/** The name of a folder or repository, safe inside paths and image names. */
+/** Reads the name of a folder or repository, and checks that the name is safe inside paths and image names. */
 export function word(read: FieldReader, column: string, value: unknown = read.row[column]): string {
   if (typeof value === 'string' && /^[A-Za-z0-9._-]+$/.test(value) && !/^\.+$/.test(value)) return value;
   read.complain(column, 'letters, digits, ".", "_" and "-"', value, 'mend this column');
@@ -36,11 +36,11 @@ export function word(read: FieldReader, column: string, value: unknown = read.ro
 export const issue = (read: FieldReader): string =>
   read.text('problem_statement', 'add the text of the issue');
 
-/** An id for the agent, for rows whose own id contains the commit of the fix. */
+/** Returns an id that the agent may see, for rows whose own id contains the commit of the fix. */
 export const shownId = (prefix: string, instanceId: string): string =>
   `${prefix}-${createHash('sha256').update(instanceId).digest('hex').slice(0, 10)}`;
 
-/** The image of the row, else the `derived` one. */
+/** Returns the image of the row, or `derived` if the row names none. Records a problem if there is no valid image. */
 export function imageOr(read: FieldReader, derived: string | null): string {
   const image = read.image() ?? derived;
   if (image !== null && (image !== derived || isImageName(image))) return image;
@@ -49,7 +49,7 @@ export function imageOr(read: FieldReader, derived: string | null): string {
   return '';
 }
 
-/** The name of a log parser in the registry. Refuses a row whose harness has no such parser. */
+/** Returns the name of a log parser in the registry. Refuses a row whose harness has no parser with the name `given`. */
 export function parserOf(read: FieldReader, column: string, given: unknown, dialect: string): string {
   const name = typeof given === 'string' && isDialect(dialect) ? parserName(given, dialect) : null;
   if (name === null) {
@@ -58,7 +58,7 @@ export function parserOf(read: FieldReader, column: string, given: unknown, dial
   return name ?? '';
 }
 
-/** Both lists, of which one may be empty. `failToPass` and `passToPass` name the columns. */
+/** Reads both test lists from the given columns. One list may be empty; a row without any test is refused. */
 export function readTests(
   read: FieldReader,
   failToPass = 'FAIL_TO_PASS',

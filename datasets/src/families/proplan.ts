@@ -1,4 +1,4 @@
-/** The evaluation of SWE-bench Pro: a script that ignores failures, and a parser that comes with the instance. */
+/** Makes the evaluation plan of SWE-bench Pro from the run script and the log parser of an instance. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { proProgram } from '@swefarm/grading';
@@ -8,13 +8,13 @@ import type { InstanceDraft } from './family.ts';
 export type ProTexts = {
   runScript: string;
   parser: string;
-  /** The Dockerfiles of the base and of the instance; their ENV lines are exported. */
+  /** Texts of the Dockerfiles of base and instance. Their ENV lines become exports. */
   dockerfiles: readonly string[];
 };
 
 type Plan = NonNullable<InstanceDraft['plan']>;
 
-/** Reads the texts of an instance from the folders of the dataset's repository, or names the missing file. */
+/** Reads the texts of an instance from the folders of the dataset's repository, or returns the path of a missing file. */
 export function textsOfFolder(folder: string, id: string): { texts: ProTexts } | { missing: string } {
   const paths = [
     `run_scripts/${id}/run_script.sh`,
@@ -34,7 +34,7 @@ export function textsOfFolder(folder: string, id: string): { texts: ProTexts } |
   return { texts: { runScript, parser, dockerfiles } };
 }
 
-/** Makes the folder that upstream mounts, and requires the commit of the tests, without which no patch could be resolved. */
+/** Returns the steps before the patch. Upstream mounts /workspace, and the tests need the commit that `lastLine` names. */
 export function beforeSteps(base: string, lastLine: string): NonNullable<Plan['before']> {
   const fix = /\b[0-9a-f]{40}\b/.exec(lastLine)?.[0];
   return [
@@ -46,7 +46,7 @@ export function beforeSteps(base: string, lastLine: string): NonNullable<Plan['b
   ];
 }
 
-/** The part of the plan that follows from the scripts. */
+/** Returns the part of the plan that depends on the scripts of the instance. */
 export function proPlan(
   selected: readonly string[],
   lastLine: string,
@@ -60,7 +60,7 @@ export function proPlan(
       '#!/bin/bash',
       heredoc('cat >/workspace/run_script.sh', texts.runScript),
       `${exportsOf(texts)}cd /app`,
-      // Unquoted, as upstream: the script gets the same argument.
+      // The list is unquoted as in upstream's command, so that the script gets the same arguments.
       `bash /workspace/run_script.sh ${selected.join(',')} >/workspace/stdout.log 2>/workspace/stderr.log`,
       'tail -c 100000 /workspace/stdout.log /workspace/stderr.log',
       '',
@@ -71,7 +71,7 @@ export function proPlan(
   };
 }
 
-/** `ENV A=b` and `ENV A b` (which upstream breaks) become exports; the continuation of a line is dropped. */
+/** Converts `ENV A=b` and `ENV A b` to exports (upstream converts the second form wrongly). Drops continuation lines. */
 const exportsOf = ({ dockerfiles }: ProTexts): string =>
   dockerfiles
     .flatMap((text) => text.split('\n'))

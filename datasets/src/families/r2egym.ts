@@ -1,6 +1,6 @@
 /**
- * R2E-Gym: the image contains the repository before the fix, and hidden tests; the row has the status of each test after the fix.
- * Rules: R2E-Gym 69bc953 and agentica-project/R2E-Gym 353348a; NeMo Gym 07d6b0d for rows with lists of tests.
+ * Reads rows of R2E-Gym. The image contains the repository before the fix and hidden tests; the row has the status of each test after the
+ * fix. Source of the rules: R2E-Gym 69bc953 and agentica-project/R2E-Gym 353348a; NeMo Gym 07d6b0d for rows with lists of tests.
  */
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
@@ -14,7 +14,7 @@ export const r2eGym: Family = {
     ...['repo_name', 'commit_hash', 'expected_output_json', 'parsed_commit_content'],
     ...['fail_to_pass', 'pass_to_pass', 'eval_script'],
   ],
-  // Its copies of SWE-bench have neither expected outputs nor such an image, and are read as SWE-bench.
+  // R2E-Gym also publishes copies of SWE-bench rows. They have neither expected outputs nor a `TAGGED` image, and are read as SWE-bench.
   fits: (row, context) =>
     (filled(row.expected_output_json) || isGradedByLists(row, context)) &&
     (filled(row.commit_hash) || isTagged(row)),
@@ -28,19 +28,19 @@ const isTagged = ({ docker_image, image }: Row): boolean =>
 
 const LISTS = ['FAIL_TO_PASS', 'PASS_TO_PASS'] as const;
 
-/** The column that NeMo reads: the name in lower case if the other is empty. */
+/** Returns the column that NeMo reads: `name`, or its lower-case form if the column `name` has no tests. */
 const columnOf = (row: Row, name: (typeof LISTS)[number]): string =>
   hasTests(row[name]) ? name : name.toLowerCase();
 const hasTests = (value: unknown): boolean =>
   Array.isArray(value) ? value.length > 0 : typeof value === 'string' && !/^\s*(\[\s*\])?\s*$/.test(value);
 
-/** NeMo's generic agent grades by the lists alone if the wrapper names R2E-Gym. R2E-Gym's own rows have no lists. */
+/** Whether only the test lists decide, as in NeMo's generic agent for rows whose wrapper names R2E-Gym. */
 const isGradedByLists = (row: Row, { wrappedDataset }: RowContext): boolean =>
   (wrappedDataset ?? '').includes('R2E-Gym') && LISTS.some((name) => hasTests(row[columnOf(row, name)]));
 
 const filled = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
 
-/** `<repository>-<commit>`; NeMo's wrapper has its own id. */
+/** Returns the id in NeMo's wrapper, or `<repository>-<commit>` for rows without wrapper. */
 function idOf(row: Row): unknown {
   if (filled(row.instance_id)) return row.instance_id;
   const commit =
@@ -55,7 +55,7 @@ function idOf(row: Row): unknown {
 
 function readR2e(read: FieldReader, context: RowContext): InstanceDraft {
   const { row } = read;
-  // NeMo's copies have owner and name in the column repo.
+  // In NeMo's copies, the column repo contains OWNER/NAME.
   const repo = word(
     read,
     'repo_name',
@@ -109,7 +109,7 @@ const byExpected = (read: FieldReader): Grading => ({
   },
 });
 
-/** The grading of `anyswe_agent`: every test of both lists passed; an empty patch is not run. */
+/** Grades as NeMo Gym's `anyswe_agent`: all tests of both lists must pass, and an empty patch is not evaluated. */
 function byLists(read: FieldReader): Grading {
   const { row } = read;
   const listed = LISTS.filter((name) => hasTests(row[columnOf(row, name)]));
@@ -138,13 +138,13 @@ done
 echo 'no run_tests.sh in the image'
 exit 127`;
 
-/** The text between the tags, or the whole text without them. */
+/** Returns the text between `[ISSUE]` and `[/ISSUE]`, or the whole text if these tags are missing. */
 function issueIn(read: FieldReader): string {
   const text = read.text('problem_statement', 'add the text of the issue');
   return (/\[ISSUE\]([\s\S]*?)\[\/ISSUE\]/.exec(text)?.[1] ?? text).trim();
 }
 
-/** The verdict rule cleans the names of both sides, so the names are unchanged here. */
+/** Returns the expected status of each test. The verdict rule normalizes the names later. */
 function expectedOf(read: FieldReader): Record<string, string> {
   const expected = read.object('expected_output_json', 'export the column as JSON');
   const odd = Object.entries(expected).find(([, status]) => typeof status !== 'string');
@@ -156,7 +156,7 @@ function expectedOf(read: FieldReader): Record<string, string> {
   return expected as Record<string, string>;
 }
 
-/** The fix without its tests, as upstream; empty if the row lacks it. */
+/** Returns the gold patch without test files, as R2E-Gym does; '' if the row has no patch. */
 function goldOf(read: FieldReader): string {
   const given = read.row.parsed_commit_content ?? null;
   if (given === null || given === '') return read.optionalText('patch') ?? '';
@@ -172,7 +172,7 @@ function goldOf(read: FieldReader): string {
 
 type Setup = NonNullable<NonNullable<InstanceDraft['environment']>['setup']>[number];
 
-/** R2E-Gym moves the tests out of the tree and links them into it. */
+/** Moves the tests to /root and links them into the tree, as R2E-Gym does. */
 const TESTS_MOVED: Setup = {
   name: 'bring the tests to where they run',
   roles: ['evaluation'],
@@ -185,7 +185,7 @@ const TESTS_MOVED: Setup = {
   ].join('\n'),
 };
 
-/** NeMo does not move the tests, because the script of a row may name their paths. */
+/** Links the tests into the tree. NeMo does not move the tests, because the script of a row may contain their paths. */
 const TESTS_LINKED: Setup = {
   name: 'link the tests to where they run',
   roles: ['evaluation'],
@@ -201,7 +201,7 @@ const environmentWith = (tests: Setup): Grading['environment'] => ({
   setup: [...SETUP, tests],
 });
 
-/** Upstream's setup; each step may fail there too. The link to the tests is made for the evaluation only. */
+/** Setup steps of R2E-Gym, which also ignores their failures. A separate step links the tests for the evaluation only. */
 const SETUP: readonly Setup[] = [
   {
     name: 'link the Python environment',

@@ -1,4 +1,4 @@
-/** All families. The first family whose signs a row shows reads the row. */
+/** Lists all dataset families. The first family that recognises a row reads the row. */
 import type { DatasetFamily } from '@swefarm/shared';
 import { IMAGE_COLUMNS, type Row } from '../fields/fields.ts';
 import { carried } from './carried.ts';
@@ -36,7 +36,6 @@ export const FAMILIES: readonly Family[] = [
   columns,
 ];
 
-/** Columns of nearly all families. */
 const SHARED_COLUMNS = [
   'instance_id',
   'repo',
@@ -54,15 +53,15 @@ const SHARED_COLUMNS = [
   'responses_create_params',
 ];
 
-/** Names of the licence column; the licence is no part of an instance. */
+/** Names of the licence column. Instances do not contain the licence. */
 export const LICENCE_COLUMNS: readonly string[] = ['license', 'license_name'];
 
-/** Every column that is read. */
+/** Names of all columns that this package reads. */
 export const COLUMNS: readonly string[] = [
   ...new Set([...SHARED_COLUMNS, ...LICENCE_COLUMNS, ...FAMILIES.flatMap((family) => family.columns)]),
 ];
 
-/** Every row has one of these columns: an id, or the wrapper around the row. */
+/** Every row has one of these columns, which contain an id or belong to the wrapper of NeMo Gym. */
 export const ID_COLUMNS: readonly string[] = [
   'instance_id',
   'docker_image',
@@ -70,10 +69,10 @@ export const ID_COLUMNS: readonly string[] = [
   'responses_create_params',
 ];
 
-/** Families that are read by their columns alone. */
+/** Families that `columns.ts` reads. */
 const BY_COLUMNS: readonly DatasetFamily[] = ['swebench', 'swegym', 'custom'];
 
-/** The family that the caller names, else the first one whose signs the row shows. */
+/** Returns the family that `context` names, or the first family that recognises the row. */
 export function familyOf(row: Row, context: RowContext): Family {
   const { family } = context;
   if (family !== undefined && BY_COLUMNS.includes(family)) return columns;

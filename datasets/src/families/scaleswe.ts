@@ -1,4 +1,4 @@
-/** Scale-SWE: the row contains the tests as a patch and a file; pytest writes a JUnit file. Rules: AweAI-Team/AweAgent bd17814. */
+/** Reads rows of Scale-SWE: a patch and a file contain the tests, and pytest writes JUnit XML. Rules: AweAI-Team/AweAgent bd17814. */
 import { heredoc, quoted } from '../fields/bash.ts';
 import { type FieldReader, isTextList } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
@@ -69,14 +69,14 @@ const APPLY = [
   rejecting('git apply --verbose --ignore-space-change --ignore-whitespace --reject'),
 ];
 
-/** The test patch has the same attempts as the patch of the model. */
+/** Shell command that tries to apply the test patch by the same commands as the patch of the model. */
 const APPLY_TESTS = APPLY.map(({ argv: [program = '', ...rest] }) =>
   program === '/bin/bash'
     ? `(${rest[1]?.replace('"$0"', TEST_PATCH)})`
     : [program, ...rest.slice(0, -1), TEST_PATCH].join(' '),
 ).join(' || ');
 
-/** A list, the JSON text of one, or one name. */
+/** Reads a column that contains a list of test ids, the JSON text of a list, or one id. */
 function idsOf(read: FieldReader, column: string): string[] {
   const value = read.row[column] ?? '';
   if (value === '') return [];
@@ -85,12 +85,12 @@ function idsOf(read: FieldReader, column: string): string[] {
     const parsed: unknown = JSON.parse(value);
     if (isTextList(parsed)) return parsed;
   } catch {
-    // Upstream reads any other text as one name.
+    // Upstream reads any other text as one test id.
   }
   return [value];
 }
 
-/** The commands of the row prepare branch and environment; afterwards HEAD must be the commit before the fix. */
+/** Returns the setup steps. The last step fails if the commands of the row leave HEAD at another commit than the parent commit. */
 function setupOf(read: FieldReader, base: string): NonNullable<InstanceDraft['environment']>['setup'] {
   const own = (read.optionalText('pre_commands') ?? '').replace(/(\\n)+\s*$/, '');
   return [
@@ -103,7 +103,10 @@ function setupOf(read: FieldReader, base: string): NonNullable<InstanceDraft['en
   ];
 }
 
-/** Restores test files from the commit, adds the tests of the row, runs pytest. A test patch that does not apply leaves no outcomes. */
+/**
+ * Returns a script that restores test files from HEAD, adds the tests of the row and runs pytest. If the test patch does not apply, there
+ * are no outcomes.
+ */
 function scriptOf(read: FieldReader, workdir: string, expected: readonly string[]): string {
   const testPatch = read.optionalText('f2p_patch') ?? '';
   const testFile = read.optionalText('f2p_script') ?? '';

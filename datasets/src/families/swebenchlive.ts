@@ -1,4 +1,4 @@
-/** SWE-bench-Live and its MultiLang part: lists of commands, and a parser as Python text. Rules: microsoft/SWE-bench-Live 70ec57e. */
+/** Reads rows of SWE-bench-Live and its MultiLang part: command lists and a parser in Python. Rules: microsoft/SWE-bench-Live 70ec57e. */
 import { liveProgram } from '@swefarm/grading';
 import { heredoc, unescaped } from '../fields/bash.ts';
 import type { FieldReader } from '../fields/fields.ts';
@@ -15,7 +15,7 @@ export const sweBenchLive: Family = {
   read: readLive,
 };
 
-/** Only images of the Python part have conda's testbed. */
+/** Activates the conda environment `testbed`, which only images of the Python part have. */
 const ACTIVATE =
   'if [ -f /opt/miniconda3/bin/activate ]; then source /opt/miniconda3/bin/activate && conda activate testbed; fi';
 
@@ -59,7 +59,7 @@ function readLive(read: FieldReader): InstanceDraft {
   };
 }
 
-/** The harness accepts missing tests of PASS_TO_PASS, so without FAIL_TO_PASS a patch that stops all tests would be resolved. */
+/** Refuses rows without FAIL_TO_PASS: the harness accepts missing PASS_TO_PASS tests, so a patch that stops all tests would be resolved. */
 function testsOf(read: FieldReader): ReturnType<typeof readTests> {
   const tests = readTests(read);
   if (tests.FAIL_TO_PASS.length === 0 && tests.PASS_TO_PASS.length > 0) {
@@ -72,7 +72,7 @@ function testsOf(read: FieldReader): ReturnType<typeof readTests> {
 const APPLY = 'git apply --reject --whitespace=nowarn';
 const WINDOWS = /\.win\.|windows|_win\b/i;
 
-/** All commands share one shell. The log contains only the output of the print commands, which the parser reads. */
+/** Returns a script that runs all commands in one shell. The log contains only the output that the parser reads. */
 function scriptOf(read: FieldReader): string {
   const joined = (name: string): string => read.commands(name).map(unescaped).join(' ; ');
   const [rebuild, tests, print] = [joined('rebuild_cmds'), joined('test_cmds'), joined('print_cmds')];

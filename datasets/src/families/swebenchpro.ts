@@ -1,7 +1,7 @@
 /**
- * SWE-bench Pro: scripts in a folder that the operator names, or in the row, run and parse the tests. The id, the image tag and one
- * column contain the commit of the fix, which is in the repository of the image; the agent sees none of them.
- * Rules: scaleapi/SWE-bench_Pro-os ca10a60.
+ * Reads rows of SWE-bench Pro. Scripts in the row, or in the folder of `--family-files`, run the tests and parse the output. The id, the
+ * image tag and `before_repo_set_cmd` contain the commit of the fix, which is in the image; the agent sees none of the three. Source of the
+ * rules: scaleapi/SWE-bench_Pro-os ca10a60.
  */
 import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
@@ -34,7 +34,7 @@ export const sweBenchPro: Family = {
 
 const ID = /^instance_.+__.+-[0-9a-f]{40}(-v[0-9a-z]+)?$/;
 
-/** Names of the lists in copies of the dataset; the first existing column is read. */
+/** Column names of the test lists in copies of the dataset. The first column that is not null is read. */
 const LISTS = {
   fail_to_pass: ['fail_to_pass', 'FAIL_TO_PASS'],
   pass_to_pass: ['pass_to_pass', 'PASS_TO_PASS'],
@@ -81,7 +81,7 @@ export function readPro(read: FieldReader, context: RowContext, columns = LISTS)
   };
 }
 
-/** Upstream leaves out binary files and tries once. */
+/** Applies the patch without binary files, in a single attempt, as upstream does. */
 const APPLY = [
   '/bin/bash',
   '-c',
@@ -93,7 +93,6 @@ const APPLY = [
   '/tmp/patch.diff',
 ];
 
-/** Three columns together are the task. */
 function taskOf(read: FieldReader): string {
   const problem = read.text('problem_statement', 'add the text of the issue');
   const requirements = read.optionalText('requirements') ?? '';
@@ -101,7 +100,7 @@ function taskOf(read: FieldReader): string {
   return `${problem}\n\nRequirements:\n${requirements}\n\nNew interfaces introduced:\n${interfaces}`;
 }
 
-/** A list, or the text of one in JSON or Python. */
+/** Reads a column that contains a list, or the text of a list in JSON or Python syntax. */
 function textList(read: FieldReader, column: string): string[] {
   const value = read.row[column];
   if (typeof value !== 'string') return read.tests(column);
@@ -121,10 +120,10 @@ function imageOf(read: FieldReader, repo: string, instanceId: string): string | 
   return null;
 }
 
-/** The only instance whose tag has the suffix `-vnan`. */
+/** The only instance whose image tag ends with `-vnan`. */
 const EXCEPTION = 'instance_element-hq__element-web-ec0f940ef0e8e3b61078f145f34dc40d1938e6c5-vnan';
 
-/** The tag of a row without the column: owner, repository and id, cut to the longest tag. */
+/** Returns the image tag of a row without `dockerhub_tag`: owner, repository and id, cut to the maximum length of a tag. */
 function derivedTag(repo: string, instanceId: string): string {
   const [owner = '', name = ''] = repo.toLowerCase().split('/');
   const id = instanceId.replace(/^instance_/, '');

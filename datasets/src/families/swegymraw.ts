@@ -1,4 +1,4 @@
-/** SWE-Gym Raw: rows without image and verified tests, which are refused by name. */
+/** Refuses rows of SWE-Gym Raw, which have no image and no verified tests. */
 import type { Row } from '../fields/fields.ts';
 import { hasKnownRepository, isSwegymRepository } from './columns.ts';
 import { type Family, NOTHING } from './family.ts';
@@ -26,7 +26,7 @@ export const swegymRaw: Family = {
   },
 };
 
-/** Columns of every row of SWE-Gym and of no row of SWE-Gym Raw, which has the same repositories. */
+/** Columns that every row of SWE-Gym has, and no row of SWE-Gym Raw. Both datasets contain the same repositories. */
 const TESTED = ['FAIL_TO_PASS', 'PASS_TO_PASS', 'version'];
 
 const isEmpty = (value: Row[string]): boolean =>

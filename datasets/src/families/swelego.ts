@@ -1,4 +1,4 @@
-/** SWE-Lego: SWE-bench's columns and a test command. It has no published grader; rules: PrimeIntellect-ai/verifiers a60a606. */
+/** Reads rows of SWE-Lego: SWE-bench's columns and a test command. No grader is published. Rules: PrimeIntellect-ai/verifiers a60a606. */
 import { readDiff } from '@swefarm/grading';
 import { heredoc, quoted } from '../fields/bash.ts';
 import type { FieldReader } from '../fields/fields.ts';
@@ -45,7 +45,7 @@ function readLego(read: FieldReader): InstanceDraft {
   };
 }
 
-/** Commands that reset the files of the test patch: files of `base` are checked out, added files are removed. */
+/** Returns commands that reset the files of the test patch: they check out files of `base` and remove added files. */
 function restoreCommands(read: FieldReader, testPatch: string, base: string): string[] {
   try {
     return readDiff(testPatch).flatMap(({ source, target }) => [
@@ -60,10 +60,10 @@ function restoreCommands(read: FieldReader, testPatch: string, base: string): st
   }
 }
 
-/** Whether the id has a bracket that is not closed. */
+/** Whether the id has an unclosed bracket, which shows that the id was truncated. */
 const isCut = (id: string): boolean => id.split('[').length > id.split(']').length;
 
-/** Restores the files of the test patch, applies the test patch, runs the row's command. */
+/** Returns a script that restores the files of the test patch, applies the test patch, and runs the command of the row. */
 function scriptOf(read: FieldReader, base: string, testPatch: string, command: string): string {
   const file = '/tmp/test_patch.patch';
   const applied = [

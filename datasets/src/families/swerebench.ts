@@ -1,6 +1,6 @@
 /**
- * SWE-rebench V1: SWE-bench's columns, with commands and parser in `install_config` instead of a table. Rules:
- * SWE-rebench/SWE-bench-fork 39316f7, a changed swebench 4.0.3.
+ * Reads rows of SWE-rebench V1: SWE-bench's columns, with commands and parser in `install_config`. Source of the rules:
+ * SWE-rebench/SWE-bench-fork 39316f7, a modified swebench 4.0.3.
  */
 import { recordExitCode, swebenchScript } from '@swefarm/grading';
 import { type Instance, SwefarmError } from '@swefarm/shared';
@@ -57,7 +57,7 @@ function readRebench(read: FieldReader): InstanceDraft {
   };
 }
 
-/** The script of 4.0.3 for a Python repository with `install_config` as its specification. */
+/** Returns the script that swebench 4.0.3 makes for a Python repository with the specification `install_config`. */
 function scriptOf(read: FieldReader, instance: Instance, config: Row): string {
   const command = read.commands('install_config.test_cmd', config.test_cmd).join('\n');
   if (command === '') read.refuse('no test command', 'install_config.test_cmd', 'a command', config.test_cmd);

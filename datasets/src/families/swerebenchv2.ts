@@ -1,6 +1,6 @@
 /**
- * SWE-rebench V2: commands and one of 76 parsers in `install_config`, an image for each row. Rules: SWE-rebench/SWE-rebench-V2
- * c71902a. Its own verdict requires that exactly the tests of the row pass; trainers require that at least these pass.
+ * Reads rows of SWE-rebench V2: `install_config` names the commands and one of 76 parsers, and each row has an image. The dataset's own
+ * verdict requires that exactly the listed tests pass; trainers require at least these tests. Rules: SWE-rebench/SWE-rebench-V2 c71902a.
  */
 import { heredoc, quoted } from '../fields/bash.ts';
 import { asObject, type FieldReader } from '../fields/fields.ts';
@@ -28,7 +28,7 @@ function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): Ins
   const commands = read.commands('install_config.test_cmd', config.test_cmd);
   if (commands.length === 0)
     read.refuse('no test command', 'install_config.test_cmd', 'a command', config.test_cmd, 'mend the row');
-  // NeMo Gym grades by the subset.
+  // NeMo Gym uses the rule `subset`.
   const rule = verdict ?? (wrappedDataset === null ? 'equal' : 'subset');
   return {
     instance_id: read.id(),
@@ -44,8 +44,8 @@ function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): Ins
       workdir,
       activate: '',
       env: { _JAVA_OPTIONS: '-Djava.net.preferIPv6Addresses=false' },
-      // Upstream resets the tree before it applies a patch. The agent works on the same tree, because a patch to files that the
-      // install commands of the image changed would not apply to a reset tree.
+      // Upstream resets the tree before it applies a patch. The agent starts from a reset tree too: otherwise a patch to files that the
+      // install commands of the image changed would not apply.
       setup: [{ name: 'reset the tree', script: 'git reset --hard HEAD' }],
     },
     plan: {
@@ -63,7 +63,7 @@ function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): Ins
   };
 }
 
-/** As upstream, the first command that fails ends the script, and the log is stdout followed by stderr. */
+/** Returns the script. As in upstream's harness, the first failing command ends the script, and the log is stdout followed by stderr. */
 const scriptOf = (workdir: string, testPatch: string, commands: readonly string[]): string =>
   [
     '#!/bin/bash',

@@ -1,6 +1,6 @@
 /**
- * SWE-smith, also the copies of Nemotron and SWE-agent: the patch of the row makes the bug in a correct tree, and a table of projects
- * defines how the tests run.
+ * Reads rows of SWE-smith, also in the copies of Nemotron and SWE-agent. The patch of a row introduces the bug into a correct tree, and a
+ * table of projects defines how the tests run.
  */
 import { type SmithProject, smithCommand, smithProject, smithScript, testFilesOf } from '@swefarm/grading';
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
@@ -10,11 +10,11 @@ import type { Family, InstanceDraft } from './family.ts';
 import { PATCH, readTests, SWEBENCH_APPLY } from './planned.ts';
 import { hideScript, restoreScript, roomScript, type SmithTree, startScript } from './smith/scripts.ts';
 
-/** Rules and table of projects are those of the harness at this commit. */
+/** Name of the grader, with the commit of SWE-smith's harness that defines the rules and the table of projects. */
 const GRADER = 'swesmith-9b74ac0';
-/** The folder of the tree in every image. */
+/** Folder of the source tree in every supported image. */
 const FOLDER = '/testbed';
-/** `mem_limit` of its containers, 10g. */
+/** Memory limit of SWE-smith's containers (`mem_limit`, 10g), in bytes. */
 const MEMORY_BYTES = 10 * 1024 ** 3;
 const CONDA = 'source /opt/miniconda3/bin/activate';
 
@@ -42,7 +42,7 @@ function readSmith(read: FieldReader): InstanceDraft {
   const draft: InstanceDraft = {
     instance_id: instanceId,
     repo,
-    // The commit in the row is of a mirror that no longer exists.
+    // The row contains a commit of a mirror that no longer exists.
     base_commit: project?.commit ?? '',
     problem_statement: read.optionalText('problem_statement') ?? '',
     hints_text: read.optionalText('hints_text') ?? '',
@@ -65,9 +65,9 @@ function readSmith(read: FieldReader): InstanceDraft {
     ...draft,
     environment: {
       workdir: FOLDER,
-      // Other images have their tools in PATH.
+      // Images without conda have their tools in PATH.
       ...(project.testCommand.includes(CONDA) ? {} : { activate: '' }),
-      // Both sandboxes start from the same commit; then the agent's tree loses the tests that the bug fails.
+      // Both sandboxes start from the same commit. Then the tests that the bug breaks are removed from the agent's tree.
       setup: [
         step('put the bug in', startScript(tree)),
         { ...step('hide the tests', hideScript(tree, failing)), roles: ['agent'] },
@@ -92,7 +92,7 @@ function readSmith(read: FieldReader): InstanceDraft {
 
 const step = (name: string, script: string) => ({ name, script, timeout: 300 });
 
-/** The project of a row, by its mirror, else by its id; null, with a problem, if it cannot be graded. */
+/** Finds the project of a row by the mirror in `repo`, else by the id. Returns null and refuses the row if it cannot be graded. */
 function projectOf(read: FieldReader, repo: string, instanceId: string): SmithProject | null {
   const mirror = repo.toLowerCase().startsWith('swesmith/') ? repo.slice('swesmith/'.length) : null;
   const name = mirror ?? ID.exec(instanceId)?.[1] ?? repo;
@@ -117,8 +117,8 @@ function projectOf(read: FieldReader, repo: string, instanceId: string): SmithPr
 }
 
 /**
- * The project's image. A path in the row wins, and so does the project's image in a private registry. All other names in rows are
- * older names of the project's image.
+ * Returns the image of the project. A row may replace this image by a path, or by the same image in a private registry. All other names in
+ * rows are older names of the project's image and are ignored.
  */
 function imageOf(read: FieldReader, project: SmithProject | null): string {
   const own = read.image();
@@ -132,7 +132,6 @@ function imageOf(read: FieldReader, project: SmithProject | null): string {
 
 const lastPart = (image: string): string => image.slice(image.lastIndexOf('/') + 1);
 
-/** The names of files in a diff, old and new. */
 const changedFiles = (diff: string): string[] => [
   ...new Set(
     [...diff.matchAll(/^(?:diff --git a\/(.+?) b\/(.+)|--- a\/(.+)|\+\+\+ b\/(.+))$/gm)].flatMap((match) =>

@@ -1,17 +1,16 @@
-/** Puts texts of a row into bash scripts. */
+/** Embeds texts of a row in bash scripts. */
 import { createHash } from 'node:crypto';
 
-/** The text as one word of bash. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** A command that reads `text` from its standard input. The end marker does not occur in the text. */
+/** Returns a command that reads `text` from standard input. The end marker does not occur in the text. */
 export function heredoc(command: string, text: string): string {
   let end = `EOF_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
   while (text.includes(end)) end += '_';
   return `${command} <<'${end}'\n${text}${text.endsWith('\n') ? '' : '\n'}${end}`;
 }
 
-/** Reverts HTML escapes, with which some rows store their commands. */
+/** Decodes HTML entities, which some rows have in their commands. */
 export function unescaped(command: string): string {
   if (!command.includes('&amp;')) return command;
   const CHARS: Record<string, string> = { lt: '<', gt: '>', quot: '"', '#39': "'", '#x27': "'", amp: '&' };

@@ -5,7 +5,7 @@ import { describeValue, type RowProblem } from './problem.ts';
 
 export type Row = Record<string, unknown>;
 
-/** Columns that may name an image; the first filled one counts. */
+/** Columns that may name an image. The first filled column is used. */
 export const IMAGE_COLUMNS = ['image', 'image_name', 'docker_image'] as const;
 
 export class FieldReader {
@@ -28,7 +28,7 @@ export class FieldReader {
     this.problems.push({ where: this.#where, field, expected, found: describeValue(value), remedy, ...more });
   }
 
-  /** Records that the row is well formed and cannot be graded. Rows are counted by `reason`. */
+  /** Records that a well-formed row cannot be graded. Summaries count the refused rows by `reason`. */
   refuse(
     reason: string,
     field: string,
@@ -43,7 +43,7 @@ export class FieldReader {
     return this.problems.some((problem) => problem.field !== null && fields.includes(problem.field));
   }
 
-  /** A column that must hold text. */
+  /** Returns the text of a column; '' and a recorded problem if the column is empty or no text. */
   text(name: string, remedy: string): string {
     const value = this.row[name];
     if (typeof value === 'string' && value !== '') return value;
@@ -51,7 +51,7 @@ export class FieldReader {
     return '';
   }
 
-  /** A column that may be absent or null; with a `remedy` it must have a value. */
+  /** Returns the text of a column that may be absent or null. With a `remedy`, an absent column is a problem. */
   optionalText(name: string, remedy?: string): string | null {
     const value = this.row[name] ?? null;
     if (typeof value === 'string') return value;
@@ -68,7 +68,7 @@ export class FieldReader {
     return id;
   }
 
-  /** Test ids, as a list or as the JSON text of one. */
+  /** Reads test ids from a list, or from the JSON text of a list. */
   tests(name: string): string[] {
     const value = this.row[name];
     if (isTextList(value)) return value;
@@ -79,7 +79,7 @@ export class FieldReader {
     return [];
   }
 
-  /** Shell commands: one text or a list of texts; none if the column is absent. */
+  /** Reads shell commands from a text or a list of texts. An absent column means no commands. */
   commands(name: string, value: unknown = this.row[name]): string[] {
     if (value === undefined || value === null || value === '') return [];
     if (typeof value === 'string') return [value];
@@ -88,7 +88,7 @@ export class FieldReader {
     return [];
   }
 
-  /** An object, or the JSON text of one; any other value is a problem and gives an empty object. */
+  /** Reads an object or the JSON text of an object. Any other value is a problem, and the result is an empty object. */
   object(name: string, remedy: string): Row {
     const found = asObject(this.row[name]);
     if (found) return found;
@@ -96,7 +96,7 @@ export class FieldReader {
     return {};
   }
 
-  /** The first filled image column. */
+  /** Returns the first filled image column; null if all are empty, or if the value is invalid (a recorded problem). */
   image(columns: readonly string[] = IMAGE_COLUMNS): string | null {
     for (const name of columns) {
       const value = this.row[name] ?? '';
@@ -115,13 +115,13 @@ export const isTextList = (value: unknown): value is string[] =>
 export const isRow = (value: unknown): value is Row =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
-/** An object, or the object of a JSON text; null for any other value. */
+/** Returns the value, or its parsed JSON text, if the result is an object; null for any other value. */
 export function asObject(value: unknown): Row | null {
   const given = typeof value === 'string' ? parseJson(value) : value;
   return isRow(given) ? given : null;
 }
 
-/** Replaces the values inside lists and objects for which `replace` returns something else than undefined. */
+/** Replaces each value, also inside lists and objects, for which `replace` returns something other than undefined. */
 export function mapLeaves(value: unknown, replace: (leaf: unknown) => unknown): unknown {
   const replaced = replace(value);
   if (replaced !== undefined) return replaced;
@@ -130,7 +130,7 @@ export function mapLeaves(value: unknown, replace: (leaf: unknown) => unknown): 
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapLeaves(inner, replace)]));
 }
 
-/** Undefined if the text is not JSON. */
+/** Returns the parsed JSON, or undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

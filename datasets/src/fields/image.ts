@@ -4,7 +4,7 @@
 export const isImagePath = (image: string): boolean =>
   /^((dir|host\+dir|docker-archive|oci|sif):\/[^\n]+|\/[^\n]+\.sif)$/.test(image);
 
-/** Adds a missing tag, so that an image has one name on every node; a path is unchanged. */
+/** Adds the tag `latest` if the tag is missing, so that an image has the same name on every node. A path stays unchanged. */
 export function withTag(image: string): string {
   if (isImagePath(image)) return image;
   const name = image.slice(image.lastIndexOf('/') + 1);
@@ -13,6 +13,6 @@ export function withTag(image: string): string {
 
 export const isImageName = (text: string): boolean => /^[a-z0-9][A-Za-z0-9._:@/-]*$/.test(text);
 
-/** The name that SWE-bench's harness gives the image of an instance. Registries require lower case. */
+/** Returns the name that SWE-bench's harness gives the image of an instance. Registries require lower case. */
 export const harnessImage = (namespace: string, instanceId: string, separator = '_1776_'): string =>
   `${namespace}/sweb.eval.x86_64.${instanceId.toLowerCase().replaceAll('__', separator)}:latest`;

@@ -1,14 +1,14 @@
-/** A problem of one field of a row, and the description of a value for its message. */
+/** Describes a problem of one field of a row. */
 
 export type RowProblem = {
-  /** Where in the file: `line 3`, `row 12`, `item 4`. */
+  /** Position in the file: `line 3`, `row 12`, `item 4`. */
   where: string;
-  /** Column; null if the row as a whole is unreadable. */
+  /** Name of the column; null if the row as a whole is unreadable. */
   field: string | null;
   expected: string;
   found: string;
   remedy: string;
-  /** Why a well-formed row cannot be graded; equal for all rows with that reason. */
+  /** Why a well-formed row cannot be graded. All rows with the same cause have the same text. */
   ungradable?: string;
 };
 
@@ -17,7 +17,7 @@ export function describeProblem(problem: RowProblem): string {
   return `${problem.where}:${field} expected ${problem.expected}, found ${problem.found}; ${problem.remedy}`;
 }
 
-/** A short, printable description of a value, for "found …". */
+/** Returns a short description of a value, for messages with "found …". */
 export function describeValue(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';

@@ -1,12 +1,12 @@
 /**
- * Reads a column in which a dataset stores a list of texts as Python prints it; some copies contain JSON. SWE-bench Pro calls `eval`
- * on such columns. This reader evaluates nothing: one pass, no recursion.
+ * Reads a list of texts that a dataset stores in Python syntax; some copies contain JSON. SWE-bench Pro calls `eval` on these columns. This
+ * reader executes no code: it reads the text in one pass without recursion.
  */
 import { isTextList } from './fields.ts';
 
 const MOST_CHARACTERS = 64 * 1024 ** 2;
 
-/** Thrown for text that is no list of texts; `at` is the index of the character. */
+/** Thrown for text that is no list of texts; `at` is the index of the wrong character. */
 export class LiteralError extends Error {
   override readonly name = 'LiteralError';
   constructor(message: string, at: number) {
@@ -14,14 +14,14 @@ export class LiteralError extends Error {
   }
 }
 
-/** `["a", "b"]` as JSON, or `['a', "b"]` as Python. @throws LiteralError for any other text */
+/** Parses `["a", "b"]` as JSON, or `['a', "b"]` as Python. @throws LiteralError for any other text */
 export function parseTextList(text: string): string[] {
   if (text.length > MOST_CHARACTERS) throw new LiteralError('over 64 million characters', MOST_CHARACTERS);
   try {
     const json: unknown = JSON.parse(text);
     if (isTextList(json)) return json;
   } catch {
-    // Not JSON; it may be Python.
+    // The text is not JSON, so it may be Python.
   }
   return new LiteralReader(text).list();
 }
@@ -49,7 +49,7 @@ class LiteralReader {
     this.#source = source;
   }
 
-  /** The whole source; a comma may follow the last text. */
+  /** Reads the whole source as a list. A comma may follow the last text. */
   list(): string[] {
     this.#expect('[');
     const found: string[] = [];
@@ -71,7 +71,7 @@ class LiteralReader {
     this.#at++;
   }
 
-  /** One text, or several adjacent ones, which Python joins. */
+  /** Reads one text, or several adjacent texts, which Python joins. */
   #text(): string {
     let joined = this.#quoted();
     while (this.#next("'") || this.#next('"')) joined += this.#quoted();

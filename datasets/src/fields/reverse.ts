@@ -1,6 +1,6 @@
 /**
- * Returns a patch that undoes `diff`: SWE-smith ships the patch that makes a bug, and gold is its reverse. Handles hunks, new,
- * deleted and renamed files of text patches.
+ * Returns a patch that undoes `diff`. SWE-smith publishes the patch that introduces a bug; the reverse of that patch is the gold patch.
+ * Handles text patches with new, deleted and renamed files.
  */
 export function reverseDiff(diff: string): string {
   if (diff === '') return '';
@@ -62,7 +62,9 @@ const SWAPS = [
   ['rename from ', 'rename to '],
 ] as const;
 
-/** `--- a/x`, `+++ b/y` become `--- a/y`, `+++ b/x`; the same for `diff --git`, mode and rename lines. */
+/**
+ * Turns `--- a/x`, `+++ b/y` into `--- a/y`, `+++ b/x`. Also swaps the names in `diff --git` lines, and the order of mode and rename lines.
+ */
 function swapFileNames(lines: string[]): string[] {
   const out = [...lines];
   for (let at = 0; at + 1 < out.length; at++) {

@@ -1,4 +1,4 @@
-/** Downloads one file. A download resumes after an interruption; the file gets its name when size and checksum are correct. */
+/** Downloads one file and resumes after interruptions. The file gets its final name after size and checksum are verified. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
@@ -16,14 +16,14 @@ export type Download = {
   onNote: (text: string) => void;
 };
 
-/** Interruptions in a row without a new byte that end a download. */
+/** Number of consecutive interruptions without a new byte that ends a download. */
 const MOST_CUTS = 5;
 const PAUSE_MS = 500;
 
 /** Returns the SHA-256 of the file. @throws UnusableError for a wrong checksum, a change on the hub, or repeated interruptions */
 export async function download(task: Download): Promise<string> {
   const { file, target, signal } = task;
-  // The name contains the checksum, so that a part of another version is not resumed.
+  // The name contains the checksum, so that a partial file of another version is not resumed.
   const part = join(dirname(target), `.${basename(target)}.${file.checksum.value.slice(0, 16)}.part`);
   await mkdir(dirname(target), { recursive: true });
   for (let cuts = 0; ; ) {
@@ -77,7 +77,7 @@ async function fetchRest(
       `${file.path}: the hub answers with commit ${served} instead of ${commit}; fetch again`,
     );
   }
-  // A server that ignores the range sends the whole file; status 416 means that its file is shorter than the part.
+  // A server that ignores the range sends the whole file. Status 416 means that the file on the server is shorter than the partial file.
   const start = Number(/^bytes (\d+)-/.exec(answer.headers.get('content-range') ?? '')?.[1] ?? -1);
   const continues = answer.status === 206 && start === from;
   if (!continues && answer.status !== 200) {
@@ -99,11 +99,11 @@ async function fetchRest(
   await handle.datasync();
 }
 
-/** Whether an error of the local disk caused the failure. */
+/** Whether the error comes from the local file system, so that a retry is useless. */
 const isLocal = (error: unknown): boolean =>
   /^(ENOSPC|EACCES|EPERM|EROFS|EDQUOT|ENOTDIR|EISDIR)$/.test(String((error as NodeJS.ErrnoException).code));
 
-/** Zero if the file does not exist. */
+/** Returns the size of a file in bytes; 0 if the file does not exist. */
 async function sizeOf(path: string): Promise<number> {
   try {
     return (await stat(path)).size;
@@ -115,7 +115,7 @@ async function sizeOf(path: string): Promise<number> {
 
 type CheckedFile = { size: number; sha256: string; checksum: string; right: boolean };
 
-/** Compares a file on disk with the hub's size and checksum. Throws the system's error. */
+/** Compares a file on disk with the hub's size and checksum. Throws file system errors. */
 export async function checkFile(path: string, file: HubFile): Promise<CheckedFile> {
   const size = await sizeOf(path);
   const sha256 = createHash('sha256');

@@ -1,4 +1,4 @@
-/** Fetches the files of a dataset into a folder, and records their source and checksums beside them. */
+/** Fetches the files of a dataset into a folder, and records their source and checksums in `swefarm-dataset.json`. */
 import { join, matchesGlob } from 'node:path';
 import { errorMessage, replaceFile, SwefarmError, UnusableError, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
@@ -10,7 +10,6 @@ export const FETCH_RECORD = 'swefarm-dataset.json';
 export const FetchRecord = z.object({
   format: z.literal('swefarm-dataset-1'),
   name: z.string(),
-  /** The requested revision. */
   revision: z.string(),
   commit: z.string(),
   hub: z.string(),
@@ -23,15 +22,15 @@ export type FetchTask = {
   hub: HubAddress;
   dataset: DatasetName;
   folder: string;
-  /** Paths or globs; empty: files of rows and their documentation. */
+  /** Paths or globs of the files to fetch; empty: the files of `USUAL`. */
   files: readonly string[];
-  /** Default: the path of the file below the folder. */
+  /** Maps the path of a file on the hub to its local path; default: the same path below `folder`. */
   targetOf?: (path: string) => string;
   signal: AbortSignal;
   onNote: (text: string) => void;
 };
 
-/** Files of rows, their documentation and their licence. */
+/** Files that are fetched by default: rows, documentation and licence. */
 const USUAL = [
   '**/*.parquet',
   '**/*.jsonl',
@@ -43,7 +42,7 @@ const USUAL = [
 ];
 
 /**
- * Does not fetch files that exist with the checksum of the hub.
+ * Downloads the files that are missing, or differ from the checksum of the hub.
  *
  * @throws UsageError for a name, a revision or files that the hub lacks; UnusableError with instructions if the hub is unreachable
  */
@@ -63,7 +62,7 @@ export async function fetchDataset(task: FetchTask): Promise<FetchRecord> {
         sha256: sha256 ?? (await download({ hub, url, file, commit, target, signal, onNote: task.onNote })),
       });
       const record = recordOf(task, commit, fetched);
-      // Written after each file, so that an interrupted fetch leaves a valid record.
+      // The record is written after each file, so that it is valid after an interruption.
       await replaceFile(join(folder, FETCH_RECORD), `${JSON.stringify(record, null, 2)}\n`, { sync: true });
     }
     return recordOf(task, commit, fetched);

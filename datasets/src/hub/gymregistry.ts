@@ -9,7 +9,7 @@ export type GymDataset = {
   name: string;
   /** The path from which Gym reads the rows, relative to the folder in which Gym runs. */
   path: string;
-  /** Null: it cannot be fetched; `why` has the reason. */
+  /** Null if the dataset cannot be fetched; `why` contains the reason. */
   source: { repository: string; file: string } | null;
   why: string;
 };
@@ -18,7 +18,7 @@ type Tree = Record<string, unknown>;
 const asTree = (value: unknown): Tree =>
   value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Tree) : {};
 
-/** The datasets at any place of a configuration. Throws UsageError. */
+/** Finds the lists `datasets` at any depth of a configuration. Throws UsageError if the file is unreadable or has no datasets. */
 export function readGymDatasets(path: string): GymDataset[] {
   let tree: unknown;
   try {

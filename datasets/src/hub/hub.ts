@@ -1,6 +1,6 @@
 /**
- * Requests the files of a dataset, their checksums and their content by the routes of Hugging Face (huggingface.co/docs/hub/api),
- * which mirrors have too.
+ * Requests file lists, checksums and content of a dataset through the HTTP API of Hugging Face (huggingface.co/docs/hub/api), which mirrors
+ * implement too.
  */
 import { type Secret, SwefarmError, sleep, UnusableError, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
@@ -20,7 +20,7 @@ export type HubFile = {
   checksum: { kind: 'sha256' | 'git'; value: string };
 };
 
-/** `OWNER/NAME` or `NAME`, with `@REVISION`. Throws UsageError. */
+/** Parses `OWNER/NAME` or `NAME`, each with an optional `@REVISION` (default: main). Throws UsageError. */
 export function parseDatasetName(text: string): DatasetName {
   const [, name, revision] = /^([\w.-]+(?:\/[\w.-]+)?)(?:@([\w./-]+))?$/.exec(text) ?? [];
   if (name === undefined || name.split('/').some((part) => /^\.+$/.test(part))) {
@@ -91,8 +91,8 @@ const PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 300_000;
 
 /**
- * Sends a GET and returns answers with 200, 206 and 416. It follows redirects itself, because only the origin of the hub may get the
- * token, and waits as Retry-After demands.
+ * Sends a GET request and returns an answer with status 2xx or 416. Retries temporary failures, after the time in Retry-After. Follows
+ * redirects itself, because only the origin of the hub may receive the token.
  */
 export async function ask(
   hub: HubAddress,
@@ -142,7 +142,7 @@ async function follow(
 
 const isPassing = (status: number): boolean => status === 429 || status === 408 || status >= 500;
 
-/** Retry-After is a number of seconds or a date; null without it. */
+/** Returns the delay of the Retry-After header (seconds or a date) in ms; null without a valid header. */
 function retryAfterMs(answer: Response): number | null {
   const given = answer.headers.get('retry-after');
   if (given === null) return null;
@@ -150,7 +150,7 @@ function retryAfterMs(answer: Response): number | null {
   return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
 
-/** A host without name or server is not retried: the user is offline. */
+/** Whether the host is unknown or unreachable. The request is then not retried, because this machine is probably offline. */
 const isHopeless = (error: unknown): boolean =>
   /^(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|EHOSTUNREACH)$/.test(
     String((error as { cause?: { code?: string } }).cause?.code),

@@ -1,4 +1,4 @@
-/** Downloads the pictures of a dataset's issues to a folder, so that workers need no network for them. */
+/** Downloads the pictures of a dataset's issues to a folder, so that workers need no network to read them. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -41,7 +41,7 @@ const ENDINGS = {
   'image/webp': 'webp',
 } as const;
 
-/** Fetches missing pictures. @throws UsageError if the list of the folder cannot be read; the system's errors */
+/** Fetches missing pictures. @throws UsageError if the list of the folder cannot be read; file system errors */
 export async function fetchPictures({
   instances,
   folder,
@@ -66,7 +66,7 @@ export async function fetchPictures({
       const file = `${found.sha256}.${ENDINGS[found.media_type]}`;
       await replaceFile(join(folder, file), bytes, { sync: true });
       lines.set(address, { address, file, sha256: found.sha256 });
-      // Written after each picture, so that an interrupted fetch leaves a valid list.
+      // The list is written after each picture, so that it is valid after an interruption.
       await replaceFile(join(folder, PICTURE_LIST), jsonLines(lines.values()), { sync: true });
       done.fetched++;
       onNote(`${address}: ${found.bytes} bytes`);
@@ -93,11 +93,11 @@ async function listOf(folder: string): Promise<PictureLine[]> {
 const jsonLines = (lines: Iterable<PictureLine>): string =>
   Array.from(lines, (line) => `${JSON.stringify(line)}\n`).join('');
 
-/** Whether an error of the local disk caused the failure. */
+/** Whether the error comes from the local file system. */
 const isLocal = (error: unknown): boolean =>
   /^(ENOSPC|EACCES|EPERM|EROFS|EDQUOT|ENOTDIR|EISDIR)$/.test(String((error as NodeJS.ErrnoException).code));
 
-/** An answer after which a retry may succeed. */
+/** Thrown for an HTTP status after which a retry may succeed. */
 class PassingError extends Error {
   override readonly name = 'PassingError';
 }

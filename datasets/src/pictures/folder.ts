@@ -1,6 +1,6 @@
 /**
- * A folder with the pictures of a dataset's issues, and `pictures.jsonl` with the address of each file. `swefarm dataset pictures` makes
- * it; without a network it can be made by hand.
+ * Reads a folder with the pictures of a dataset's issues. `pictures.jsonl` in the folder lists address and file of each picture. The folder
+ * is made by `swefarm dataset pictures`, or by hand if there is no network.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs';
@@ -21,9 +21,9 @@ export const PICTURE_LIST = 'pictures.jsonl';
 
 export const PictureLine = z.object({
   address: z.string().min(1),
-  /** Relative to the folder. */
+  /** Path relative to the folder. */
   file: z.string().min(1),
-  /** Absent in lists made by hand. */
+  /** SHA-256 of the file; absent in lists that users wrote by hand. */
   sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
@@ -96,7 +96,7 @@ function formOf(bytes: Buffer): string {
   return head.startsWith('<') ? 'a page of HTML or XML' : 'no picture of a known type';
 }
 
-/** Reads a regular file inside the folder. Links and `..` cannot lead out of it. */
+/** Reads a regular file inside the folder. Refuses paths that lead outside through links or `..`. */
 function readBytes(folder: string, file: string): { bytes: Buffer } | { problem: string } {
   if (isAbsolute(file) || file.includes('\0')) return { problem: 'is no path within the folder' };
   let handle: number | null = null;
@@ -104,7 +104,7 @@ function readBytes(folder: string, file: string): { bytes: Buffer } | { problem:
     const root = realpathSync(folder);
     const path = realpathSync(join(root, file));
     if (!path.startsWith(root + sep)) return { problem: 'lies outside of the folder' };
-    // O_NONBLOCK: opening a named pipe would wait for a writer.
+    // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     handle = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const facts = fstatSync(handle);
     if (!facts.isFile()) return { problem: 'is no regular file' };

@@ -1,11 +1,11 @@
-/** The parquet schema that stores rows of JSON without loss, and the conversion of rows for it. */
+/** Derives a parquet schema that stores JSON rows without loss, and converts rows for this schema. */
 import { UsageError } from '@swefarm/shared';
 import type { SchemaElement } from 'hyparquet';
 import { mapLeaves } from '../fields/fields.ts';
 import { ExactText, ExactTime, exactJson } from './exact.ts';
 import type { VerbatimRow } from './rows.ts';
 
-/** `json`: values without a common plain type, stored as JSON text. */
+/** Type of a column. `json`: the values have no common simple type and are stored as JSON text. */
 type Kind = 'nothing' | 'text' | 'boolean' | 'integer' | 'double' | 'texts' | 'json';
 
 export type Columns = ReadonlyMap<string, Kind>;
@@ -40,7 +40,7 @@ function joined(a: Kind, b: Kind): Kind {
   return numbers(a) && numbers(b) ? 'double' : 'json';
 }
 
-/** Columns without values become text. */
+/** Returns the parquet schema. A column without values becomes a text column. */
 export function schemaOf(columns: Columns): SchemaElement[] {
   return [
     { name: 'schema', num_children: columns.size },
@@ -70,7 +70,7 @@ export function schemaOf(columns: Columns): SchemaElement[] {
 
 const encoder = new TextEncoder();
 
-/** A row for the schema of `schemaOf`. A column that the row lacks becomes null, because parquet has no absence. */
+/** Converts a row for the schema of `schemaOf`. A missing column becomes null. */
 export function storedRow(row: VerbatimRow, columns: Columns): Record<string, unknown> {
   return Object.fromEntries(
     [...columns].map(([name, kind]) => [

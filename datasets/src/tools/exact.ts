@@ -1,11 +1,11 @@
-/** Values of parquet for which JSON and JavaScript have no exact form, and their JSON text. */
+/** Represents parquet values that JSON and JavaScript cannot represent exactly, and writes their JSON text. */
 import { UsageError } from '@swefarm/shared';
 import { mapLeaves } from '../fields/fields.ts';
 
 const PER_SECOND = { MILLIS: 1_000n, MICROS: 1_000_000n, NANOS: 1_000_000_000n } as const;
 const DAY_MS = 86_400_000;
 
-/** A date, or a point in time in parquet's own unit. */
+/** Date or timestamp, as a count of `unit` since 1970. */
 export class ExactTime {
   readonly value: bigint;
   readonly unit: keyof typeof PER_SECOND | 'DAYS';
@@ -15,7 +15,7 @@ export class ExactTime {
     this.unit = unit;
   }
 
-  /** ISO 8601 with the precision of the unit. */
+  /** Returns the time in ISO 8601 with the precision of the unit. */
   toString(): string {
     if (this.unit === 'DAYS') return new Date(Number(this.value) * DAY_MS).toISOString().slice(0, 10);
     const per = PER_SECOND[this.unit];
@@ -29,7 +29,7 @@ export class ExactTime {
   }
 }
 
-/** A JSON text inside a parquet column. */
+/** JSON text of a parquet column. */
 export class ExactText {
   readonly text: string;
 
@@ -42,17 +42,17 @@ export class ExactText {
   }
 }
 
-/** A reviver that preserves the digits of numbers. Node 24 passes the third parameter. */
+/** Reviver for JSON.parse that preserves all digits of a number. Node 24 passes the source text in the third parameter. */
 const exactNumber = (_key: string, value: unknown, context?: { source?: string }): unknown =>
   typeof value === 'number' && context?.source !== undefined && String(value) !== context.source
     ? rawJson(context.source)
     : value;
 
-/** TypeScript's types lack `JSON.rawJSON`. */
+/** Calls `JSON.rawJSON`, which TypeScript's types lack. */
 const rawJson = (text: string): unknown =>
   (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(text);
 
-/** The nearest value of plain JSON. */
+/** Converts exact values to plain JSON values. Integers may lose digits. */
 export const plainJson = (value: unknown): unknown =>
   mapLeaves(value, (leaf) => {
     if (typeof leaf === 'bigint') return Number(leaf);
@@ -60,7 +60,7 @@ export const plainJson = (value: unknown): unknown =>
     return leaf instanceof ExactTime ? leaf.toString() : undefined;
   });
 
-/** One line of JSON with every digit. `where` begins the message of an error. @throws UsageError for bytes and NaN */
+/** Returns one line of JSON with all digits. Error messages begin with `where`. @throws UsageError for bytes, NaN and infinity */
 export function exactJson(value: unknown, where: string): string {
   return JSON.stringify(value, (key, inner: unknown) => {
     if (typeof inner === 'bigint') return rawJson(String(inner));

@@ -1,6 +1,6 @@
 /**
- * Criteria on rows in CEL, the Common Expression Language (github.com/google/cel-spec), which has no loops and no access beyond the row.
- * The library interprets a parsed tree and never makes code of the text. This file limits the time of an expression.
+ * Evaluates criteria on rows in CEL, the Common Expression Language (github.com/google/cel-spec). CEL has no loops and can access only the
+ * row. The library interprets a syntax tree and generates no code. This file limits the evaluation time.
  */
 import { createContext, Script } from 'node:vm';
 import { Environment } from '@marcbachmann/cel-js';
@@ -10,7 +10,7 @@ import { describeValue } from '../problem.ts';
 export type Criterion = {
   /** The variables that the expression uses. */
   names: ReadonlySet<string>;
-  /** @throws UsageError for a comparison with null, a wrong type, or too much time */
+  /** Returns whether a row matches. @throws UsageError for a comparison with null, a wrong type, or a timeout */
   matches(variables: ReadonlyMap<string, unknown>, where: string): boolean;
 };
 
@@ -21,9 +21,9 @@ const LIMITS = {
   maxMapEntries: 100,
   maxCallArguments: 16,
 };
-/** Time limit of one row. */
+/** Time limit of the evaluation for one row. */
 const LONGEST_MS = 1_000;
-/** Calls whose time can grow faster than the row: regular expressions and nested passes over lists. */
+/** Calls that may take more than linear time: regular expressions and nested passes over lists. */
 const COSTLY = new Set(['matches', 'all', 'exists', 'exists_one', 'map', 'filter']);
 
 const environment = new Environment({
@@ -45,7 +45,7 @@ function between(value: unknown, low: unknown, high: unknown): boolean {
   return (value as number) >= (low as number) && (value as number) <= (high as number);
 }
 
-/** @throws UsageError with the position of the mistake */
+/** Parses and checks an expression. @throws UsageError with the position of the mistake */
 export function parseCriterion(text: string): Criterion {
   let run: ReturnType<Environment['parse']>;
   try {
@@ -97,7 +97,7 @@ function mistake(text: string, error: unknown, where?: string): UsageError {
   return new UsageError(`${row}the expression fails${at}: ${reason}${hint}${missing}${mark}`);
 }
 
-/** V8 stops the call at the time limit, even inside a regular expression. */
+/** Returns a function that runs a call under the time limit. V8 stops the call even inside a regular expression. */
 function withTimeLimit(): (call: () => unknown) => unknown {
   const scope = createContext({ __proto__: null, call: null as unknown });
   const script = new Script('call()');

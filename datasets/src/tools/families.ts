@@ -1,6 +1,6 @@
 /**
- * Converts rows of any family to another form without loss. Each converted row is read again and refused if it gives another
- * instance.
+ * Converts rows of any family to another format without loss. Each converted row is read again, and refused if the resulting instance
+ * differs.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Instance, UsageError } from '@swefarm/shared';
@@ -10,13 +10,13 @@ import { openRow, type RowOptions } from '../row.ts';
 import type { VerbatimFile, VerbatimRow } from './rows.ts';
 import { readRow } from './variables.ts';
 
-/** `swefarm`: the record with environment and plan. `swebench`: the columns of SWE-bench, for its harness. */
+/** Target formats. `swefarm`: the instance record with environment and plan. `swebench`: the columns of SWE-bench, for its harness. */
 export const FAMILY_FORMS = ['swefarm', 'swebench'] as const;
 export type FamilyForm = (typeof FAMILY_FORMS)[number];
 
 export type Converted = { value: Row } | { refused: string };
 
-/** Returns the row in another form, or the reason why it has none. Rows are counted by the reason. */
+/** Returns the row in another format, or the reason why the conversion is impossible. Reports count rows by reason. */
 export function inForm(row: VerbatimRow, form: FamilyForm, options: RowOptions = {}): Converted {
   const read = readRow(row, options);
   if ('problem' in read) return { refused: read.problem };
@@ -35,15 +35,14 @@ export function inForm(row: VerbatimRow, form: FamilyForm, options: RowOptions =
   return { refused: `${instance.family}: its row in that form is another instance (${lost.join(', ')})` };
 }
 
-/** The fields in which two instances differ. */
 function differences(before: Instance, after: Instance): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof Instance>;
   return [...fields].filter((field) => !isDeepStrictEqual(before[field], after[field])).sort();
 }
 
 /**
- * SWE-bench's columns have no place for setup, hidden paths and other outcome sources. Its harness has a table of commands for its
- * repositories, or, from 5.0 on, columns for script, parser and image.
+ * Returns the row with SWE-bench's columns, which cannot express setup steps, hidden paths and other outcome sources. SWE-bench's harness
+ * has a table of commands for known repositories; since 5.0 it also reads columns for script, parser and image.
  */
 function asSwebench(instance: Instance): Converted {
   const { family } = instance;
@@ -81,14 +80,14 @@ function asSwebench(instance: Instance): Converted {
 }
 
 export type FamilyConversion = {
-  /** May be called several times. */
+  /** Yields the converted rows. May be called several times. */
   rows: () => AsyncGenerator<VerbatimRow>;
   all: number;
-  /** Reason → how many rows, with an example. */
+  /** Number of refused rows by reason, with an example. */
   refused: ReadonlyMap<string, { rows: number; example: string }>;
 };
 
-/** Converts each row once to count the refusals before a file is written. */
+/** Counts the refused rows in a first pass, before a file is written. */
 export async function convertRows(
   file: VerbatimFile,
   form: FamilyForm,
@@ -115,7 +114,7 @@ export async function convertRows(
   };
 }
 
-/** One error for all rows without that form, by reason. */
+/** Returns one error for all rows that cannot be converted, by reason. */
 export function unconverted(path: string, form: FamilyForm, { all, refused }: FamilyConversion): UsageError {
   const reasons = [...refused].map(([reason, { rows, example }]) => `  ${rows}: ${reason} (${example})`);
   const total = [...refused.values()].reduce((sum, { rows }) => sum + rows, 0);

@@ -7,9 +7,9 @@ import { idOf, repositoryOf } from './select.ts';
 import { readRow } from './variables.ts';
 
 export type ColumnFacts = {
-  /** Rows in which the column is present and not null. */
+  /** Number of rows in which the column is present and not null. */
   filled: number;
-  /** Rows by JSON type: text, number, boolean, list, object. */
+  /** Number of rows by JSON type: text, number, boolean, list, object. */
   types: Record<string, number>;
 };
 
@@ -17,7 +17,7 @@ export type DatasetFacts = {
   path: string;
   form: VerbatimFile['form'];
   rows: number;
-  /** Ids of more than one row. */
+  /** Ids that more than one row has. */
   doubled: string[];
   columns: Record<string, ColumnFacts>;
   families: Record<string, number>;
@@ -25,7 +25,7 @@ export type DatasetFacts = {
   gradable: number;
   /** Number of rows for each reason, with an example. */
   ungradable: Record<string, { rows: number; example: string }>;
-  /** Rows that lack a gold patch, a statement, FAIL_TO_PASS, or an image of their own or by the rule of their family. */
+  /** Number of rows without gold patch, statement, FAIL_TO_PASS or image. An image that the family derives from the id counts. */
   without: { patch: number; problem_statement: number; FAIL_TO_PASS: number; image: number };
   tests: { FAIL_TO_PASS: Spread; PASS_TO_PASS: Spread };
 };
@@ -71,7 +71,7 @@ export async function inspectDataset(file: VerbatimFile, options: RowOptions = {
   return facts;
 }
 
-/** `from`: the instance, or the columns of a row that cannot be graded. */
+/** Counts the missing values. `from`: the instance, or the columns of an ungradable row. */
 function countMissing(without: DatasetFacts['without'], from: Readonly<Record<string, unknown>>): void {
   for (const name of ['patch', 'problem_statement', 'FAIL_TO_PASS'] as const) {
     if (isNothing(from[name])) without[name] += 1;
@@ -85,7 +85,7 @@ const isNothing = (value: unknown): boolean =>
   (typeof value === 'string' && /^\s*(?:\[\s*\])?\s*$/.test(value)) ||
   (Array.isArray(value) && value.length === 0);
 
-/** Bounds the memory for a file in which every row has its own reason. */
+/** Maximum number of reasons, which bounds the memory if every row has a different reason. */
 const MOST_REASONS = 200;
 
 function addReason(reasons: DatasetFacts['ungradable'], reason: string, example: string): void {

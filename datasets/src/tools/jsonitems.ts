@@ -2,13 +2,13 @@
 import { UsageError } from '@swefarm/shared';
 
 export type JsonItem = {
-  /** Null for an item of a list. */
+  /** Key of the row in the object; null for an item of a list. */
   key: string | null;
-  /** The value without blanks between its tokens. */
+  /** JSON text of the row without white space between tokens. */
   text: string;
 };
 
-/** `json` is valid JSON. @throws UsageError if it is neither a list nor an object */
+/** Yields the rows of `json`, which must be valid JSON. @throws UsageError if `json` is neither a list nor an object */
 export function* splitJson(path: string, json: string): Generator<JsonItem> {
   const scan = new Scanner(json);
   const open = scan.next();
@@ -37,12 +37,12 @@ class Scanner {
     this.#json = json;
   }
 
-  /** Empty at the end. */
+  /** Returns the next token; '' at the end of the text. */
   next(): string {
     return this.#token.exec(this.#json)?.[0] ?? '';
   }
 
-  /** The text of the value that begins with the token `first`. */
+  /** Returns the text of the value that begins with the token `first`. */
   rest(first: string): string {
     if (first !== '{' && first !== '[') return first;
     const parts = [first];

@@ -1,4 +1,4 @@
-/** Reads every column of a parquet file by row group, with values from which the same file can be written again. */
+/** Reads all columns of a parquet file, one row group at a time, with values from which an equal file can be written. */
 import { errorMessage, UsageError } from '@swefarm/shared';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, type SchemaElement } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
@@ -7,7 +7,7 @@ import type { VerbatimFile, VerbatimRow } from './rows.ts';
 
 type Parquet = NonNullable<VerbatimFile['parquet']> & Pick<VerbatimFile, 'rows'>;
 
-/** @throws UsageError if the file is damaged or has columns whose values cannot be copied without loss */
+/** Opens the file. @throws UsageError if the file is damaged, or has columns whose values cannot be copied without loss */
 export async function readWholeParquet(path: string): Promise<Parquet> {
   const file = await asyncBufferFromFile(path);
   const found = await guarded(path, 0, () => parquetMetadataAsync(file, { geoparquet: false }));
@@ -47,7 +47,7 @@ const PARSERS = {
   jsonFromBytes: (bytes: Uint8Array) => bytes && new ExactText(decoder.decode(bytes)),
 };
 
-/** Refuses types whose values would change: decimals become binary fractions, maps lose the order of equal keys. */
+/** Refuses types whose values would change in a copy: decimals become binary fractions, maps lose the order of equal keys. */
 function requireExact(path: string, schema: readonly SchemaElement[]): void {
   for (const { name, type, converted_type: converted, logical_type: logical } of schema) {
     const lossy =
@@ -64,18 +64,18 @@ function requireExact(path: string, schema: readonly SchemaElement[]): void {
   }
 }
 
-/** The reader recognises JSON columns by the older annotation only. */
+/** Adds `converted_type` to JSON columns, because the reader recognises JSON only by this older annotation. */
 const markedJson = (element: SchemaElement): SchemaElement =>
   element.logical_type?.type === 'JSON' ? { ...element, converted_type: 'JSON' } : element;
 
-/** Drops the older annotation of JSON columns, for which the writer would encode their text again. */
+/** Removes `converted_type` from JSON columns, because the writer would encode their text a second time. */
 function plainElement(element: SchemaElement): SchemaElement {
   if (element.converted_type !== 'JSON') return element;
   const { converted_type: _converted, ...rest } = element;
   return { ...rest, logical_type: { type: 'JSON' } };
 }
 
-/** The names of the columns: the children of the first element. */
+/** Returns the names of the columns, which are the children of the first schema element. */
 function childNames(schema: readonly SchemaElement[]): string[] {
   const names: string[] = [];
   const end = (at: number): number => {

@@ -1,4 +1,4 @@
-/** Chooses rows by criteria, at random, in parts, or without duplicates. The memory contains ids and hashes, never rows. */
+/** Selects rows by criteria, at random, in parts, or without duplicates. Stores ids and hashes in memory, never rows. */
 import { createHash } from 'node:crypto';
 import { UsageError } from '@swefarm/shared';
 import { type DatasetFilters, isNamed, rank } from '../filter.ts';
@@ -14,7 +14,6 @@ export type RowFilters = Pick<DatasetFilters, 'ids' | 'repos' | 'match' | 'maxTe
   options: RowOptions;
 };
 
-/** Whether a row passes all filters. */
 export function rowFilter(path: string, filters: RowFilters): (row: VerbatimRow) => boolean {
   const ids = filters.ids ? new Set(filters.ids) : null;
   return (row) => {
@@ -31,13 +30,12 @@ export function rowFilter(path: string, filters: RowFilters): (row: VerbatimRow)
   };
 }
 
-/** The id of a row in its family; a hash of the content for a row without id. */
+/** Returns the id of a row; for a row without id, a hash of the content. */
 export function idOf(row: VerbatimRow): string {
   const { id } = opened(row);
   return typeof id === 'string' && id !== '' ? id : `sha256:${hashOf(row)}`;
 }
 
-/** `unknown` for rows without repository. */
 export function repositoryOf(row: VerbatimRow): string {
   const { repo } = opened(row);
   return typeof repo === 'string' && repo !== '' ? repo : 'unknown';
@@ -45,7 +43,7 @@ export function repositoryOf(row: VerbatimRow): string {
 
 const opened = (row: VerbatimRow) => openRow(row.where, plainJson(row.value) as Record<string, unknown>);
 
-/** The hash of a row's content, independent of the order of its columns. */
+/** Returns a hash of the content of a row, or of the given columns. The order of the columns in the file has no effect. */
 export function hashOf(row: VerbatimRow, columns?: readonly string[]): string {
   const value = JSON.parse(row.text()) as Record<string, unknown>;
   const names = columns ?? Object.keys(value).toSorted();
@@ -73,7 +71,7 @@ export async function drawSample(file: VerbatimFile, sampling: Sampling): Promis
 
 export type Part = { name: string; share: number };
 
-/** Parses `train=0.9,test=0.1`; shares are weights. Throws UsageError. */
+/** Parses `train=0.9,test=0.1`. The shares are relative weights. Throws UsageError. */
 export function parseParts(text: string): Part[] {
   const parts = text.split(',').map((one) => {
     const [, name, share] = /^([A-Za-z0-9][\w-]*)=(\d+(?:\.\d+)?)$/.exec(one.trim()) ?? [];
@@ -87,8 +85,8 @@ export function parseParts(text: string): Part[] {
 }
 
 /**
- * Returns the part of each row by its place. By instance, the sizes are exact. By repository, all rows of a repository are in one part:
- * repositories are assigned in a random order, each to the part that lacks the most rows.
+ * Returns the part of each row, by position (`where`). By instance, the sizes are exact. By repository, all rows of a repository are in one
+ * part: repositories are assigned in random order, each to the part that lacks the most rows.
  */
 export async function splitRows(
   file: VerbatimFile,
@@ -119,17 +117,17 @@ export async function splitRows(
 export type Doubles = { keep: 'first' | 'last' | 'error'; columns: readonly string[] | null };
 
 export type Distinct = {
-  /** The places of the rows to keep, for each file. */
+  /** Positions (`where`) of the rows to keep, for each file. */
   unique: Set<string>[];
-  /** Omitted rows with the same content as the row that stays, and with the same key but another content. */
+  /** Numbers of omitted rows. `equal`: same content as the kept row. `different`: same key, but other content. */
   equal: number;
   different: number;
 };
 
 /**
- * Chooses one row for each key (`columns`, or the id).
+ * Selects one row for each key (`columns`, or the id).
  *
- * @throws UsageError with the first rows that share a key and differ, if `unique` is `error`
+ * @throws UsageError with the first differing rows that share a key, if `keep` is `error`
  */
 export async function distinctRows(files: readonly VerbatimFile[], doubles: Doubles): Promise<Distinct> {
   const seen = new Map<string, { file: number; where: string; hash: string }>();

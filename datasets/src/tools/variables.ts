@@ -5,7 +5,7 @@ import { openRow, type RowOptions } from '../row.ts';
 import { plainJson } from './exact.ts';
 import type { VerbatimRow } from './rows.ts';
 
-/** Derived values; a column of the same name wins. */
+/** Derived variables and their descriptions. A column of the same name takes precedence. */
 export const DERIVED: Readonly<Record<string, string>> = {
   family: 'the dataset family, as text',
   image: 'the container image',
@@ -17,7 +17,7 @@ export const DERIVED: Readonly<Record<string, string>> = {
 
 export type ReadRow = { instance: Instance } | { problem: string };
 
-/** Returns the instance of a row, or its first problem without the place in the file. */
+/** Returns the instance of a row, or its first problem without the position in the file. */
 export function readRow(row: VerbatimRow, options: RowOptions): ReadRow {
   const read = openRow(row.where, plainJson(row.value) as Record<string, unknown>, options).read();
   if ('instance' in read) return read;
@@ -27,7 +27,7 @@ export function readRow(row: VerbatimRow, options: RowOptions): ReadRow {
   return { problem: ungradable ?? `${field ?? 'row'}: expected ${expected}, found ${found}; ${remedy}` };
 }
 
-/** Returns the values of `names`; null for a missing one. Lists of tests are lists even if the row has their JSON text. */
+/** Returns the values of `names`; null for a missing one. A test list is a list even if the row contains JSON text. */
 export function variablesOf(
   row: VerbatimRow,
   names: ReadonlySet<string>,
@@ -69,7 +69,7 @@ function celValue(name: string, value: unknown): unknown {
   return Array.isArray(list) ? list : plain(value);
 }
 
-/** Converts a value for CEL: whole numbers become integers, so that they compare with its literals. */
+/** Converts a value for CEL. Whole numbers become integers, so that they are comparable with integer literals. */
 function plain(value: unknown): unknown {
   if (value === undefined || value === null) return null;
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;

@@ -13,7 +13,7 @@ import type { VerbatimFile, VerbatimRow } from './rows.ts';
 /** Reading ends after this many bad rows. */
 const MOST_PROBLEMS = 100;
 
-/** @throws UsageError if the file is missing, empty or of no known form */
+/** Opens a dataset file. @throws UsageError if the file is missing, empty or of an unknown format */
 export async function openVerbatim(path: string, signal?: AbortSignal): Promise<VerbatimFile> {
   const source = await openSource(path, signal);
   if (source.form === 'parquet') {

@@ -1,4 +1,4 @@
-/** Writes rows as JSONL, JSON or parquet as a stream; a failed write leaves the old file. */
+/** Streams rows to a JSONL, JSON or parquet file. A failed write leaves the old file unchanged. */
 import { createWriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -15,16 +15,16 @@ const ROW_FORMS = ['json', 'jsonl', 'parquet'] as const;
 type RowForm = (typeof ROW_FORMS)[number];
 
 type RowSource = {
-  /** May be called twice: parquet from JSON needs one pass for its columns. */
+  /** Yields the rows. May be called twice, because parquet needs a first pass to find the columns of JSON rows. */
   rows: () => AsyncIterable<VerbatimRow>;
-  /** Of the source file, if all rows come from one. */
+  /** Schema of the source file, if all rows come from one parquet file; otherwise null. */
   parquet: VerbatimFile['parquet'];
 };
 
-/** Rows of a parquet file that are encoded together. */
+/** Number of rows in a row group of a parquet file. */
 const GROUP_ROWS = 1000;
 
-/** The form by the extension of a file name. @throws UsageError for an unknown extension */
+/** Returns the format by the extension of a file name. @throws UsageError for an unknown extension */
 export function formOf(path: string): { form: RowForm; gzip: boolean } {
   const name = path.toLowerCase();
   const gzip = name.endsWith('.gz');
@@ -42,9 +42,9 @@ export function formOf(path: string): { form: RowForm; gzip: boolean } {
 }
 
 /**
- * Replaces the file at `path` (`-`: standard output) and returns the number of rows.
+ * Writes the file at `path` (`-`: standard output) and returns the number of rows.
  *
- * @throws UsageError for rows that the form cannot store; UnusableError if the file cannot be written
+ * @throws UsageError for rows that the format cannot store; UnusableError if the file cannot be written
  */
 export async function writeRows(path: string, source: RowSource): Promise<number> {
   const { form, gzip } = formOf(path);

@@ -1,4 +1,4 @@
-/** Requests to the server of the page. The token is stored in this tab and sent as a header, never in an address. */
+/** Sends requests to the server of the page. The token is stored in this tab and sent as a header, never in an address. */
 
 const TOKEN = 'swefarm.token';
 
@@ -35,7 +35,7 @@ export async function get<T>(path: string): Promise<T> {
   throw new Error(message ?? `the server answered ${response.status}`);
 }
 
-/** Returns whether this tab's token, or no token, opens the page. */
+/** Returns whether the server accepts the token of this tab, or requests without a token. */
 export const access = async (): Promise<boolean> => (await get<{ granted: boolean }>('access')).granted;
 
 export const rolloutPath = (id: string): string => `rollouts/${encodeURIComponent(id)}`;

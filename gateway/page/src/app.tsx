@@ -1,4 +1,4 @@
-/** The frame: breadcrumbs, one view, and the login if the server needs a token. */
+/** Frame of the page: breadcrumbs, one view, and the login if the server needs a token. */
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { SWRConfig } from 'swr';
 import { access, forgetToken, hasToken, takeKeyFromAddress, Unauthorized } from './api.ts';
@@ -73,7 +73,7 @@ function Frame({ onLeave }: { onLeave: () => void }) {
         )}
       </header>
       <main id="main" ref={main} tabIndex={-1}>
-        {/* One cache for each run or rollout, freed when the user leaves it. */}
+        {/* Each run or rollout has its own cache, which is freed when the user leaves the view. */}
         <SWRConfig
           key={crumbs(route).join()}
           value={{ ...LOADING, onError: (error) => error instanceof Unauthorized && onLeave() }}

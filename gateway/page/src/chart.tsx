@@ -40,7 +40,7 @@ export const LOOKS = ['none', '7 3', '2 3', '9 3 2 3', '4 2', '12 4'].map((strok
   stroke: `var(--series-${at})`,
   strokeDasharray,
 }));
-/** Longer lines have dots only at points without neighbours. */
+/** Maximum number of points of a line with a dot at each point. Longer lines have dots only at isolated points. */
 const MOST_DOTS = 60;
 
 export function Chart(props: ChartProps) {
@@ -117,7 +117,7 @@ function Plot({ title, unit, across, series, most, figure, tick, zoom, setZoom }
 
 function useDrag(onEnd: (range: Range) => void) {
   const [drag, setDrag] = useState<Range | null>(null);
-  // Handlers may run before the next render, so they do not read the state.
+  // A handler may run before the next render, so the handlers read this reference and not the state.
   const from = useRef<number | null>(null);
   const rangeTo = ({ activeLabel }: MouseHandlerDataParam): Range | null => {
     const to = Number(activeLabel ?? from.current);

@@ -11,7 +11,7 @@ const KINDS: Record<string, DiffLine['kind']> = {
   '@': 'hunk',
 };
 
-/** Files begin with `diff --git`, or with `---` before `+++` in a patch without `diff --git`. */
+/** Returns the files of a patch. A file begins with `diff --git`, or with `---` before `+++` in a patch without `diff --git`. */
 export function parseDiff(patch: string): DiffFile[] {
   const begin = /^diff --git /m.test(patch) ? /^(?=diff --git )/m : /^(?=--- .*\n\+\+\+ )/m;
   return patch
@@ -33,7 +33,7 @@ export function parseDiff(patch: string): DiffFile[] {
     });
 }
 
-/** Returns the files of both patches by path, those in both patches first. */
+/** Pairs the files of two patches by path. Files that are in both patches come first. */
 export function pairFiles(
   own: readonly DiffFile[],
   other: readonly DiffFile[],

@@ -98,7 +98,7 @@ function Choice(props: {
   );
 }
 
-/** Counts the rows of each value that pass the other conditions. */
+/** Counts rows by the result of `of`. Only rows that pass all conditions of the filter except `but` count. */
 function countBy<T>(
   rows: readonly Row[],
   filter: Filter,

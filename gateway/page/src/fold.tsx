@@ -1,11 +1,11 @@
-/** Text of a model or a container, with visible control characters and a folded middle. */
+/** Shows text of a model or a container, with visible control characters and a folded middle. */
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { useState } from 'react';
 import { integer } from './format.ts';
 
 type Props = { text: string; lines?: number; className?: string };
 
-/** Longer lines are cut, because they are minified code or base64. */
+/** Maximum number of characters of a line in folded text: longer lines are minified code or base64. */
 const LONG = 2_000;
 
 export function Fold({ text, lines = 16, className = '' }: Props) {

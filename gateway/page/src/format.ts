@@ -6,7 +6,7 @@ export const percent = (part: number, whole: number): string =>
 export const decimal = (value: number | null, digits = 1): string =>
   value === null ? '–' : value.toFixed(digits);
 
-/** `0.2 s`, `48 s`, `12 min`, `3 h 05 min`. */
+/** Renders a duration, for example as `0.2 s`, `48 s`, `12 min` or `3 h 05 min`. */
 export function duration(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 90) return `${Math.round(seconds)} s`;
@@ -15,7 +15,7 @@ export function duration(seconds: number): string {
   return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')} min`;
 }
 
-/** 12,345 as `12.3k`. */
+/** Renders 1,234 as `1.2k` and 12,345 as `12k`. */
 export function short(value: number): string {
   if (value < 1_000) return String(value);
   if (value < 1_000_000) return `${(value / 1_000).toFixed(value < 10_000 ? 1 : 0)}k`;

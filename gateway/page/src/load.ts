@@ -4,7 +4,7 @@ import { get } from './api.ts';
 
 const AFTER_ERROR_MS = 3_000;
 
-/** Settings of one view's cache. The last value stays while the server does not answer. */
+/** Settings of one view's cache. The view shows the last value while the server does not answer. */
 export const LOADING: SWRConfiguration = {
   provider: () => new Map(),
   keepPreviousData: true,
@@ -20,7 +20,7 @@ export const LOADING: SWRConfiguration = {
 export type Loaded<T> = { value: T | null; error: Error | null };
 
 /**
- * Loads the value of `path` (null: none), and reloads it after `againMs` milliseconds (0: never).
+ * Loads the value of `path` (null: nothing is loaded), and reloads the value after `againMs` milliseconds (0: never).
  *
  * @param load returns the value from the previous one; by default the answer to a GET of `path`
  */

@@ -1,4 +1,4 @@
-/** The message while a view loads, or of an error. */
+/** Shows an error, or the message that the view loads. */
 export function Notice({ error, quiet = false }: { error: Error | null; quiet?: boolean }) {
   if (error) {
     return (

@@ -1,4 +1,4 @@
-/** A patch by file, beside the golden patch or the patch of another rollout. */
+/** Shows a patch file by file, beside the golden patch or the patch of another rollout. */
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { Fragment, useMemo, useState } from 'react';
 import { type DiffFile, pairFiles, parseDiff } from './diff.ts';

@@ -1,4 +1,4 @@
-/** One rollout: facts, times of stages, turns, patch and tests. Reloads while it runs. */
+/** View of one rollout: facts, times of stages, turns, patch and tests. The view reloads while the rollout runs. */
 import type { LiveTurn } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { useMemo, useState } from 'react';
@@ -21,7 +21,7 @@ const LIVE_MS = 1_000;
 
 type Known = { detail: PageDetail; turns: LiveTurn[]; cursor: string };
 
-/** Loads the whole rollout at first and at its end, and new turns in between. */
+/** Loads the whole rollout at the first call and when the rollout has ended, and only new turns in between. */
 async function update(path: string, known: Known | null): Promise<Known> {
   if (!known) return { detail: await get(path), turns: [], cursor: '0' };
   const { turns, cursor, live, finished } = await get<PageLive>(`${path}/live?after=${known.cursor}`);
@@ -29,7 +29,7 @@ async function update(path: string, known: Known | null): Promise<Known> {
   return { detail: { ...known.detail, live }, turns: [...known.turns, ...turns], cursor };
 }
 
-/** Live turns are requested immediately after the first request. */
+/** Returns the milliseconds until the next request: live turns are requested immediately after the first request. */
 const againMs = ({ detail, cursor }: Known): number => (detail.result ? 0 : cursor === '0' ? 1 : LIVE_MS);
 
 export function Rollout({ id }: { id: string }) {
@@ -67,7 +67,7 @@ const PARTS = [
   ['tests', 'Tests'],
 ] as const;
 
-/** Scrolls and moves the focus without a change of the address. */
+/** Scrolls to the element `id` and moves the focus there, without a change of the address. */
 function jump(event: React.MouseEvent, id: string): void {
   event.preventDefault();
   const target = document.getElementById(id);

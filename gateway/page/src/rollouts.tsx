@@ -78,7 +78,7 @@ export function Rollouts({ rows }: { rows: readonly Row[] }) {
 
 const isRow = (target: EventTarget): boolean => target instanceof HTMLElement && target.role === 'row';
 
-/** The last two marked rollouts, and a function that toggles a mark. */
+/** Returns the two rollouts that were marked last, and a function that marks or unmarks a rollout. */
 function useChosen(): [readonly string[], (id: string) => void] {
   const [chosen, setChosen] = useState<readonly string[]>([]);
   const choose = (id: string): void =>

@@ -37,7 +37,7 @@ export type RunRows = {
   cursor: string;
 };
 
-/** Adds the rollouts since the last request. */
+/** Adds the rollouts that were committed since the last request. */
 export function addUpdate(known: RunRows | null, update: PageRun): RunRows {
   const results = new Map(known?.results);
   for (const one of update.rollouts) {
@@ -47,7 +47,7 @@ export function addUpdate(known: RunRows | null, update: PageRun): RunRows {
   return { run: update.run, instances: update.instances, results, running, cursor: update.cursor };
 }
 
-/** All rows in the order of groups. */
+/** Returns all rows in the order of the groups. */
 export function rowsOf({ run, instances, results, running }: RunRows): Row[] {
   const sizes = new Map<string, number>();
   for (const [id, { index }] of results) {
@@ -96,7 +96,7 @@ export function filterOf(query: URLSearchParams): Filter {
   };
 }
 
-/** @param but condition to ignore, for the counts of its choices */
+/** @param but condition to ignore, so that the page can count the rows for each value of this condition */
 export function passes(row: Row, filter: Filter, but: keyof Filter | null = null): boolean {
   const text = filter.text.toLowerCase();
   return (

@@ -105,14 +105,14 @@ const WORKER_COLUMNS: readonly Column<PageOverview['workers'][number]>[] = [
   },
 ];
 
-/** Failures by class, the most frequent first. */
+/** Renders the number of failures of each class, the most frequent class first. */
 export const causesOf = (failures: Record<string, number>): string =>
   Object.entries(failures)
     .sort(([, a], [, b]) => b - a)
     .map(([cause, times]) => `${words(cause)} ${times}`)
     .join(', ');
 
-/** The outcomes of a run as parts of one bar. */
+/** Shows the outcomes of a run as parts of one bar. */
 export function Progress({ run }: { run: Run }) {
   const parts = {
     resolved: run.resolved,

@@ -2,7 +2,7 @@
 import type { Seconds } from '@swefarm/shared';
 import { duration } from './format.ts';
 
-/** Returns the stages in order, with colours. The time of a nested stage is subtracted from the outer one. */
+/** Returns the stages in order, with colours. The time of a nested stage is subtracted from the outer stage. */
 function parts(seconds: Seconds): [name: string, seconds: number, background: string][] {
   const { evaluation_start = 0, tests = 0, model, command } = seconds;
   return [

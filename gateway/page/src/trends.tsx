@@ -1,4 +1,4 @@
-/** Results over policy versions and time, and a comparison of runs. */
+/** View of results over policy versions and over time, with a comparison of runs. */
 import { useState } from 'react';
 import type { PageTrends } from '../../src/page/data.ts';
 import { Chart, type ChartSeries, LOOKS, type Range } from './chart.tsx';
@@ -34,7 +34,7 @@ function choose({ runs, each, by }: Choice): void {
 
 export function Trends({ query }: { query: URLSearchParams }) {
   const choice = choiceOf(query);
-  // Each line needs its own colour and dash.
+  // The number of lines is limited, because each line needs a distinct colour and dash pattern.
   const requested = choice.each && choice.runs ? choice.runs.slice(0, LOOKS.length) : choice.runs;
   const runs = requested ? `&runs=${requested.map(encodeURIComponent).join(',')}` : '';
   const { value, error } = useLoaded<PageTrends>(`trends?each=${choice.each}${runs}`, () => AGAIN_MS);
@@ -186,7 +186,7 @@ function Charts({ series, by, each }: { series: readonly Series[]; by: By; each:
               (one): ChartSeries => ({
                 name: nameOf(one),
                 points: (by === 'version' ? one.versions : one.times).map((point, at) => ({
-                  // With a line for each run, all runs begin at 0.
+                  // If each run has its own line, all lines begin at time 0.
                   x: by === 'version' ? at : point.from - (each ? one.all.from : 0),
                   y: of(point),
                   label: `${by === 'version' ? versionOf(point) : moment(point.from)}, ${integer(point.rollouts)} rollouts`,
@@ -251,7 +251,7 @@ function versionsOf(versions: readonly Point[]): string {
   return `${versionOf({ ...first, until: null })} to ${last.until ?? versionOf(last)}`;
 }
 
-/** The line of a run in the charts. */
+/** Shows a piece of the run's line in the charts, as a legend. */
 const Sign = ({ look }: { look: number }) => (
   <svg className="sign" viewBox="0 0 26 8" aria-hidden="true">
     <path d="M0 4L26 4" strokeWidth={1.8} {...LOOKS[look % LOOKS.length]} />

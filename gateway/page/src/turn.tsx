@@ -64,7 +64,7 @@ function Answer({ message, commands }: { message: Message; commands: readonly Co
   );
 }
 
-/** Removes the fenced blocks of commands, which are shown with their observations. */
+/** Removes the fenced blocks of commands, because the page shows each command with its observation. */
 function withoutCommands(text: string, commands: readonly CommandRecord[]): string {
   let left = text;
   for (const { command } of commands) {

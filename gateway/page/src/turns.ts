@@ -3,11 +3,11 @@ import type { LiveTurn, Message } from '@swefarm/shared';
 import type { PageTrajectory, PageTurn } from '../../src/page/data.ts';
 
 export type ShownTurn = {
-  /** From 0. */
+  /** Position of the turn, from 0. */
   index: number;
   turn: PageTurn | Omit<LiveTurn, 'messages'>;
   answer: Message | null;
-  /** Observations and format errors. */
+  /** Observations and format errors that follow the answer. */
   seen: Message[];
 };
 

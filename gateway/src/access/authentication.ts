@@ -38,7 +38,7 @@ export function authenticate(app: FastifyInstance, callers: readonly Caller[]): 
 /** Digests have equal lengths, which `timingSafeEqual` needs. */
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
-/** The token of a request; null when it carries none. */
+/** Returns the token of a request; null: the request has no token. */
 export function tokenOf(request: Pick<FastifyRequest, 'headers'>): string | null {
   const [scheme = '', value = ''] = (request.headers.authorization ?? '').split(/\s+/, 2);
   if (/^bearer$/i.test(scheme) && value !== '') return value;

@@ -1,6 +1,6 @@
 /**
  * Callers of the gateway: token, answer to failures, quota and settings of a run.
- * Several entries may share a token; the agent's name in a Gym row then selects the entry.
+ * Several entries of `gateway_callers` may share a token; the agent's name in a Gym row then selects the entry.
  */
 import { readFileSync } from 'node:fs';
 import { asTree, requireKnownKeys } from '@swefarm/runs';
@@ -28,27 +28,27 @@ const isHonoured = (setting: z.infer<typeof MaskSample>): boolean | null =>
 
 export type Caller = {
   name: string;
-  /** Null: requests without a token. */
+  /** Null: the caller sends no token. */
   token: Secret | null;
-  /** The `agent_ref.name` of its rows; null: rows of no other entry. */
+  /** `agent_ref.name` of the caller's rows; null: all rows whose name is the `entry` of no other caller. */
   entry: string | null;
   failures: FailureAnswer;
-  /** Whether its trainer excludes samples with `mask_sample`; null: decided by `failures`. */
+  /** Whether the caller's trainer excludes samples with `mask_sample`; null: `failures` decides. */
   honoursMask: boolean | null;
-  /** Maximum seconds that a call waits. */
+  /** Maximum time that a call waits, in seconds. */
   maxHoldSeconds: number;
-  /** Answers carry `ng_trajectory`, which Gym's health check reads. */
+  /** Whether answers contain `ng_trajectory`, which Gym's health check reads. */
   trajectory: boolean;
-  /** Keys of a run record, as in a --run-config file. */
+  /** Settings of the caller's runs: keys of a run record, as in a --run-config file. */
   run: Readonly<Record<string, unknown>>;
   apiKey: Secret | null;
   /** Origins that receive `apiKey`, in addition to the endpoints that the operator names. */
   apiKeyOrigins: readonly string[];
   /** Policies whose state this caller may set (`*`: all); null: see {@link requirePolicyAllowed}. */
   policies: readonly string[] | null;
-  /** Only `validation` has an effect: the caller may request it if it is listed; null: if the gateway has one token. */
+  /** Only `validation` has an effect: the caller may request it if it is listed, or, with null, if the gateway has one token. */
   kinds: readonly string[] | null;
-  /** Limit of rollouts without a result; null: no limit. */
+  /** Maximum number of rollouts without a result; null: no limit. */
   maxInFlight: number | null;
   maxRequestsPerMinute: number | null;
 };
@@ -74,7 +74,7 @@ const Entry = z.strictObject({
 const CallersFile = z.strictObject({ callers: z.array(Entry).min(1) });
 
 /**
- * Returns the callers of `gateway_callers`, and `default` and `anonymous` if the configuration allows them.
+ * Returns the callers of `gateway_callers`, and the callers `default` and `anonymous` if the configuration allows them.
  *
  * @throws UsageError with file and field
  */
@@ -161,8 +161,8 @@ export function hasOneToken({ server, callers: [caller] }: FastifyRequest): bool
 }
 
 /**
- * Refuses a caller that may not set the state of a policy, which pauses or moves all rollouts that follow it. Without `policies` in its
- * entry a caller may set the policy of its own settings, and any policy if the gateway has one token.
+ * Refuses a caller that may not set the state of a policy: the state affects all rollouts that follow the policy. A caller without
+ * `policies` in its entry may set the policy of its own settings, and any policy if the gateway has one token.
  */
 export function requirePolicyAllowed(request: FastifyRequest, policy: string): void {
   const isOnly = hasOneToken(request);
@@ -181,7 +181,7 @@ export function requirePolicyAllowed(request: FastifyRequest, policy: string): v
   );
 }
 
-/** Returns the request's caller for the agent's name of a Gym row, else the caller without an entry. */
+/** Returns the caller whose `entry` is the agent's name in a Gym row, otherwise the caller without an `entry`. Throws Refusal 400. */
 export function findCaller(request: FastifyRequest, entry?: string): Caller {
   const { callers } = request;
   const caller =

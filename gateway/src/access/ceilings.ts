@@ -1,4 +1,4 @@
-/** Limits of a caller's requests: ceilings of settings, sizes of runs, kinds of runs. All functions throw Refusal 422 `over_ceiling` unless noted. */
+/** Limits of a caller's requests: settings, sizes of runs, kinds of runs. Functions throw Refusal 422 `over_ceiling` unless noted. */
 
 import { asTree, type SettingsTree } from '@swefarm/runs';
 import {
@@ -50,8 +50,8 @@ function requireAtMost(field: string, value: number, setting: Size, config: Prod
 }
 
 /**
- * Validation has priority over training, so only callers with it in `kinds` or in the operator's settings may request it, and every
- * caller if the gateway has one token.
+ * Refuses validation, which has priority over training, unless `kinds` or the operator's settings contain `validation`, or the caller has
+ * no `kinds` and the gateway has one token.
  *
  * @throws Refusal 403 `kind_forbidden`
  */
@@ -73,7 +73,7 @@ export function requireKindAllowed(
 }
 
 /**
- * Workers read a path of prompts from their own disk, so only the operator may name one.
+ * Refuses a folder of prompts that the operator did not set, because workers read the folder from their own disk.
  *
  * @throws Refusal 422 `bad_settings`
  */

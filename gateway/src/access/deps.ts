@@ -14,7 +14,7 @@ export type GatewayDeps = {
   log: Log;
   /** Aborted when the gateway stops. */
   signal: AbortSignal;
-  /** Default keys of a run record for all callers. */
+  /** Default settings of runs for all callers: keys of a run record. */
   settings?: SettingsTree;
   /** Instances that callers may name by id. */
   instances?: ReadonlyMap<string, Instance>;
@@ -24,7 +24,7 @@ export type GatewayDeps = {
 
 export type RouteDeps = GatewayDeps & {
   quota: Quota;
-  /** Prices of models; null without a file of prices. */
+  /** Prices of models; null: the gateway has no file of prices. */
   prices: Prices | null;
 };
 
@@ -32,7 +32,7 @@ export type Routes = (app: FastifyInstance, deps: RouteDeps) => Promise<void> | 
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Served without a token. */
+    /** Whether the route is served without a token. */
     public?: boolean;
   }
   interface FastifyRequest {
@@ -40,7 +40,6 @@ declare module 'fastify' {
     callers: readonly Caller[];
   }
   interface FastifyInstance {
-    /** All callers of this gateway. */
     callers: readonly Caller[];
   }
 }

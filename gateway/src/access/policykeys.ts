@@ -1,4 +1,4 @@
-/** Keys of the policy: for which run, for which origins, and the name under which Redis stores them. */
+/** API keys of policies: which run uses a key, which origins receive the key, and the name under which Redis stores the key. */
 
 import { asTree, merge, type SettingsTree } from '@swefarm/runs';
 import { type Farm, type Log, originOf, originsOf, type PolicyKey } from '@swefarm/shared';
@@ -12,7 +12,7 @@ export const keyOrigins = (caller: Caller, operatorUrls: unknown): string[] => [
 
 /**
  * Returns the operator's key with the origins that the operator names. Returns null if `requestedUrls` has an endpoint of another
- * origin. If the policy moves later, workers send the key to these origins only.
+ * origin. If the policy moves later, workers still send the key to these origins only.
  */
 export function keyFor(caller: Caller, operatorUrls: unknown, requestedUrls: unknown): PolicyKey | null {
   if (caller.apiKey === null) return null;
@@ -34,7 +34,7 @@ export function warnOfIdleKeys(callers: readonly Caller[], settings: SettingsTre
   }
 }
 
-/** Stores the key and returns its name for a run record. */
+/** Stores the key for `seconds` and returns the name of the key, which run records contain. */
 export async function storeKey(farm: Farm, key: PolicyKey | null, seconds: number): Promise<string | null> {
   if (key === null) return null;
   const name = `gateway-${digest([key.secret.reveal(), key.origins])}`;

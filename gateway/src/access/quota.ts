@@ -1,4 +1,4 @@
-/** Quotas of a caller: rollouts without a result, and requests a minute. Beyond them the gateway answers 429. */
+/** Quotas of a caller: rollouts without a result, and requests a minute. The gateway answers 429 to a request above a quota. */
 import type { Farm } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { Caller } from './callers.ts';
@@ -6,7 +6,7 @@ import { Refusal } from './refusal.ts';
 
 export type QuotaReservation<T> = {
   value: T;
-  /** The run of the new rollouts and its number of rollouts (0: an open run); null: no rollout started. */
+  /** The run of the new rollouts, and the number of rollouts in the run (0: an open run); null: no rollout was started. */
   booked: { run_id: string; rollouts: number } | null;
 };
 
@@ -56,7 +56,7 @@ export function createQuota(farm: Pick<Farm, 'quotas'>): Quota {
 
 const MINUTE_MS = 60_000;
 
-/** Limits the requests of each token in windows of a minute. */
+/** Limits the number of requests of each token in each window of one minute. */
 export function limitRequests(app: FastifyInstance): void {
   const windows = new Map<string, { until: number; count: number }>();
   app.addHook('onRequest', async ({ callers: [caller] }) => {

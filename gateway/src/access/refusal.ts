@@ -16,12 +16,11 @@ export const RefusalBody = z.object({
 });
 export type RefusalBody = z.infer<typeof RefusalBody>;
 
-/** A wrong request, or one that cannot be served now (503). */
+/** Error of a request that is wrong, or that the gateway cannot serve now (503). */
 export class Refusal extends SwefarmError {
   override readonly name = 'Refusal';
   readonly status: number;
   readonly field: string | undefined;
-  /** Header `retry-after` of the answer. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -37,7 +36,7 @@ export class Refusal extends SwefarmError {
   }
 }
 
-/** Returns the answer to any error. `bodyLimit` in bytes. */
+/** Returns the answer to any error. `bodyLimit` is in bytes. */
 export function refusalOf(error: unknown, bodyLimit?: number): { status: number; body: RefusalBody } {
   if (hasZodFastifySchemaValidationErrors(error)) {
     const { field, message } = problemOf(error.validation, error.validationContext ?? 'request');
@@ -94,7 +93,7 @@ const FRAMEWORK: Record<string, [code: string, field: string, message: string]> 
 
 const WATCHED = 'it needs a process that reads results while they arrive: swefarm submit --output FILE';
 
-/** Options of collections that a submitted run does not have, with the alternative. */
+/** Options of `swefarm collect` that a submitted run does not have, each with an alternative. */
 const COLLECTION: Readonly<Record<string, string>> = {
   sets: 'submit a run for each set, with its settings under run',
   longest_first: 'rollouts are queued in the order of instances: send them in that order',
@@ -130,7 +129,7 @@ function problemOf(
 /**
  * Turns a UsageError about settings of a run into a Refusal 422 with the field that the error names; returns other errors unchanged.
  *
- * @param policy fields of the request that name the policy
+ * @param policy paths of the request's fields that contain the URL and the model of the policy
  */
 export function settingsRefusal(
   error: unknown,

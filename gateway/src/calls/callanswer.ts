@@ -1,4 +1,4 @@
-/** Waits for the rollout of a call and decides its answer: the result, or this caller's form of a failure. */
+/** Waits for the rollout of a call and decides the answer: the result, or a failure in the form that this caller expects. */
 import { type ArtifactContent, errorMessage, type Result, SwefarmError } from '@swefarm/shared';
 import { type Cause, hasTrainedTurn, type Unjudged, unjudgedCause } from '@swefarm/trajectories';
 import type { RouteDeps } from '../access/deps.ts';
@@ -11,7 +11,7 @@ import type { ResultReaders } from './resultreaders.ts';
 export type CallAnswer = {
   result: Result;
   content: ArtifactContent | null;
-  /** Why the result has no verdict, and how the answer shows it; null: it has one. */
+  /** Why the result has no verdict; `unjudged` adds how the answer shows the cause. Both are null if there is a verdict. */
   cause: Cause | null;
   unjudged: Unjudged | null;
   rollout: CallRollout;
@@ -21,29 +21,29 @@ export type AnswerDeps = Pick<RouteDeps, 'farm' | 'log'> & { calls: CallTracker;
 
 export type AnswerRequest = {
   mode: FailureMode;
-  /** The trainer excludes masked samples from its loss. */
+  /** Whether the trainer excludes masked samples from its loss. */
   honoursMask: boolean;
   connection: CallConnection;
-  /** Waits while the caller may have abandoned the connection and may send the row again on another one. */
+  /** Waits while the caller may have abandoned this connection and may send the row again on another connection. */
   untilReadable: () => Promise<void>;
-  /** Waits for a slot to read and write the answer; resolves to its release. */
+  /** Waits for a slot to read and write the answer. Resolves to the function that releases the slot. */
   takeSlot: () => Promise<() => void>;
 };
 
 /** Why a rollout has no answer for its caller, and how its call continues or ends. */
 type Ending = { cause: Cause; ending: CallEnding };
 
-/** Pause between a failed rollout and its successor under the same call. */
+/** Pause before another rollout replaces a failed rollout of the same call, in milliseconds. */
 const RETRY_MS = { first: 5_000, longest: 60_000 };
 
-/** Attempts to read an artifact, and the pause between them. */
+/** Number of attempts to read an artifact. */
 const READS = 3;
 const READ_AGAIN_MS = 300;
 
 const MASKS =
   'a caller whose trainer excludes masked samples gets it masked: mask_sample: honoured in its entry, or gateway_mask_sample';
 
-/** The rollout has no verdict: answered as 503 or 422, or as the failure of an episode. */
+/** Refusal of a call whose rollout has no verdict. The gateway answers 503 or 422, or the failure of an episode. */
 export class NoVerdict extends Refusal {
   readonly reason: Cause;
 
@@ -56,7 +56,7 @@ export class NoVerdict extends Refusal {
 }
 
 /**
- * Waits for a rollout, and for its successors if this caller wants failed rollouts replaced. The answer occupies a slot.
+ * Waits for a rollout, and for other rollouts that replace a failed one. The returned answer occupies a slot (`takeSlot`).
  *
  * @throws NoVerdict, the reason of `connection.closed`, errors of Redis
  */
@@ -107,7 +107,7 @@ async function awaitResult(
   }
 }
 
-/** Returns the answer with a slot, or why the result is none for this caller. */
+/** Returns the answer, which occupies a slot, or why this caller gets no answer from the result. */
 async function readAnswer(
   deps: AnswerDeps,
   result: Result,
@@ -118,7 +118,7 @@ async function readAnswer(
   const release = await takeSlot();
   const content = await readContent(deps, result, connection);
   const own = unjudgedCause(result);
-  // Only an answer with the conversation needs the artifact.
+  // The artifact is needed only for an answer that contains the conversation.
   const needed = own === null || decideEnding(own, mode, { maskable: honoursMask, rollouts }) === 'masked';
   const isLost = needed && content === null && result.artifact !== null && isSample(mode, rollout);
   const cause = isLost ? UNREADABLE : (own ?? withoutTokens(result, content, mode, rollout));
@@ -132,7 +132,7 @@ async function readAnswer(
   return { cause, ending };
 }
 
-/** Retries, because a judged rollout must not run again for one failure of the store. */
+/** Reads the artifact with retries, so that a failed read does not make a judged rollout run again. Returns null if all reads fail. */
 async function readContent(
   { farm, log }: AnswerDeps,
   result: Result,
@@ -160,7 +160,7 @@ const UNREADABLE: Cause = {
 const isSample = (mode: FailureMode, rollout: CallRollout): boolean =>
   isTraining(mode) && rollout.run.policy !== null;
 
-/** Returns a cause for a judged rollout without token ids, which a trainer cannot use. */
+/** Returns a cause for a judged rollout without token ids, because a trainer cannot use the rollout. */
 function withoutTokens(
   result: Result,
   content: ArtifactContent | null,

@@ -1,4 +1,4 @@
-/** The connection of a call. A call whose connection closes without an answer becomes an orphan. */
+/** The connection of a call. A call whose connection closes without an answer becomes an orphan, which an equal request can take over. */
 import { errorMessage, onAbort, sleep } from '@swefarm/shared';
 import type { FastifyReply } from 'fastify';
 import { Refusal } from '../access/refusal.ts';
@@ -7,7 +7,7 @@ import type { CallRollout, CallTracker } from './calltracker.ts';
 
 export type WaitLimits = {
   maxHoldSeconds: number;
-  /** `rollout_timeout_s` of the row, from the first request of the call; null: none. */
+  /** `rollout_timeout_s` of the row, counted from the first request of the call; null: no timeout. */
   timeoutSeconds: number | null;
 };
 
@@ -17,7 +17,7 @@ export function whenClosed(reply: Pick<FastifyReply, 'raw'>, act: () => void): v
   else reply.raw.once('close', act);
 }
 
-/** Dispose it when the reply is handed to Fastify; the close of the connection then ends the call. */
+/** Ends the call when its connection closes. Dispose the object when Fastify has the reply: a stop then no longer aborts `closed`. */
 export class CallConnection implements Disposable {
   readonly #closed = new AbortController();
   readonly #reply: FastifyReply;
@@ -47,7 +47,7 @@ export class CallConnection implements Disposable {
     this.#deadline = this.#latest;
     whenClosed(reply, () => {
       this.#closed.abort(new Error('the caller closed its connection'));
-      // If Redis is away, the sweep of orphans ends the call later.
+      // An error is only logged, because the heartbeat of the gateway sends the notice again.
       this.#reportEnd().catch((error: unknown) =>
         reply.log.debug({ err: errorMessage(error) }, 'end of a call not written'),
       );
@@ -83,17 +83,17 @@ export class CallConnection implements Disposable {
     if (raw.destroyed && !raw.writableFinished) await this.#reportEnd();
   }
 
-  /** Throws when the connection closes. */
+  /** Waits for `ms` milliseconds. Throws if the connection closes. */
   async sleep(ms: number): Promise<void> {
     await sleep(ms, this.#closed.signal);
   }
 
-  /** Declares the reply no answer: the same request again takes over the rollout. */
+  /** Declares that the reply is no answer: if the caller repeats the request, the new request takes over the rollout. */
   markUnanswered(): void {
     this.#isUnanswered = true;
   }
 
-  /** Declares the answer final: a later request with the same name gets a new rollout. */
+  /** Declares that the caller's id of the call is free: a later request with the same id gets a new rollout. */
   forgetName(): void {
     this.#forgetsName = true;
   }
@@ -117,7 +117,7 @@ export class CallConnection implements Disposable {
   }
 }
 
-/** Answers a connection whose row was sent again after a failure of a sibling. */
+/** Refusal for a connection whose row the caller sent again after a failure of a sibling. */
 export class Superseded extends Refusal {
   constructor() {
     super(

@@ -1,4 +1,4 @@
-/** Reads settings of the run and the instance from a caller and its row. */
+/** Reads the settings of a run, and the instance, from a caller's entry and the row of the request. */
 
 import { describeProblems } from '@swefarm/datasets';
 import { asTree, merge } from '@swefarm/runs';
@@ -11,7 +11,7 @@ import { Refusal } from '../access/refusal.ts';
 import { type FailureMode, isTraining } from './failuremode.ts';
 import type { CallerRun } from './openruns.ts';
 
-/** Merges the settings of `serve`, of the caller and of the row; later ones win. */
+/** Merges the settings of `serve`, of the caller and of the row; later settings win. */
 export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, deps: GatewayDeps): CallerRun {
   const base = merge(merge({}, deps.settings ?? {}), caller.run);
   const { urls, apiKey, model, version, sampling } = policyOf(row);
@@ -30,18 +30,18 @@ export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, de
     }),
   );
   if (!asksPolicy(asTree(settings.agent).type)) delete settings.policy;
-  // The key of a row is for the row's endpoints, or for the operator's if the row names none.
+  // A key in the row is sent to the row's endpoints, or to the operator's endpoints if the row names none.
   const own = apiKey && { secret: apiKey, origins: keyOrigins(caller, urls ?? policy.urls) };
   return { caller, settings, apiKey: own ?? keyFor(caller, policy.urls, urls) };
 }
 
-/** Returns the row's limit, bounded by the operator's; null if the row has none. */
+/** Returns the limit of the row, but at most the operator's limit; null if the row has no limit. */
 function lowest(allowed: unknown, requested: number | null | undefined): number | null {
   if (requested == null) return null;
   return typeof allowed === 'number' ? Math.min(allowed, requested) : requested;
 }
 
-/** Returns the instance of a row, or by its id from the dataset of `serve`. Throws Refusal 404, 422. */
+/** Returns the instance in the row, or the instance in the dataset of `serve` that the row names by id. Throws Refusal 404, 422. */
 export function requestedInstance(row: GymRow, deps: GatewayDeps): Instance {
   const read = instanceOf(row, deps.rows);
   if ('instance' in read) return withHealth(read.instance, deps);

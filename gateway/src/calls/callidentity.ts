@@ -8,7 +8,7 @@ import { digest, fingerprint } from '../access/digest.ts';
 import { Refusal } from '../access/refusal.ts';
 import { type FailureMode, isTraining } from './failuremode.ts';
 
-/** `named`: the caller gave an id. `graceMs`: how long the call waits for its caller after its connection or gateway ended. */
+/** `named`: the caller gave an id. `graceMs`: how long the rollout continues after the connection or the gateway ended. */
 export type CallIdentity = { fingerprint: string; named: boolean; graceMs: number };
 
 /** @param runName hash of the caller's settings */
@@ -22,13 +22,13 @@ export function identifyCall(
 ): CallIdentity {
   const name = callName(request, body);
   const row = digest(body.row);
-  // The policy's version is not a part: it may change before a row is sent again.
+  // The state of the policy is no part of the identity, because it may change before the caller sends the row again.
   const parts = name === null ? [caller.name, runName, row] : [caller.name, name, row];
   const seconds = isTraining(mode) ? config.gateway_grace_seconds : config.gateway_collector_grace_seconds;
   return { named: name !== null, fingerprint: fingerprint(parts), graceMs: seconds * 1000 };
 }
 
-/** Returns the id of a call from the header, the episode or the row; null: none. */
+/** Returns the id that the caller gave in the header, the episode or the row; null: the caller gave no id. */
 function callName(request: Pick<FastifyRequest, 'headers'>, { row, episode }: GymRunRequest): string | null {
   const header = request.headers['idempotency-key'];
   if (typeof header === 'string' && header !== '') {

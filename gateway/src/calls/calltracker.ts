@@ -1,6 +1,6 @@
 /**
- * The calls of this gateway: its heartbeat in Redis, and the rollout of each request. A request takes over an equal call whose caller
- * disconnected, else it gets a new rollout. Two connected callers never share a rollout.
+ * Sends the heartbeat of this gateway to Redis, and finds the rollout of each request. If the caller of an equal call disconnected, the
+ * request takes over the rollout of that call; otherwise the request gets a new rollout. Two connected callers never share a rollout.
  */
 import { hostname } from 'node:os';
 import {
@@ -23,22 +23,21 @@ import type { OpenProbes } from './openprobes.ts';
 import type { CallerRun, OpenRuns } from './openruns.ts';
 import { PendingNotices } from './pendingnotices.ts';
 
-/** The rollout that a call waits for. */
 export type CallRollout = {
   callId: string;
   rolloutId: string;
   run: RunRecord;
-  /** An earlier request started it. */
+  /** Whether an earlier request started the rollout. */
   attached: boolean;
-  /** Time of its first request, in ms since the epoch by the clock of this process. */
+  /** Time of the call's first request, in ms since the epoch by the clock of this process. */
   startedAt: number;
 };
 
 const BEAT_MS = 1_000;
 const WAIT_MS = 250;
-/** How long an answered call with the caller's id can be repeated. */
+/** Time after the answer in which a request with the same id gets the same rollout. */
 const NAMED_MS = 3600_000;
-/** Lifetime of a call's record beyond the longest wait. */
+/** Lifetime of a call's record after the longest wait of all callers. */
 const SPARE_MS = 3600_000;
 
 /** A call id is `fingerprint.nonce`. */
@@ -50,7 +49,7 @@ export class CallTracker {
   readonly #probes: OpenProbes;
   readonly #recordMs: number;
   readonly #notices = new PendingNotices();
-  /** The id of this gateway in Redis; resolves when it listens. */
+  /** The id of this gateway in Redis; resolves when the gateway listens. */
   readonly #gateway = Promise.withResolvers<string>();
   #retired = false;
 
@@ -75,13 +74,13 @@ export class CallTracker {
     app.addHook('preClose', async () => {
       this.#retired = true;
       clearInterval(beating);
-      // Makes all unanswered calls orphans, which their callers find after a restart.
+      // Makes all unanswered calls orphans, so that repeated requests find the rollouts after a restart of the gateway.
       const listed = await waitAtMost(this.#gateway.promise, 0);
       if (listed.by === 'itself') await farm.calls.retire(listed.value);
     });
   }
 
-  /** Returns the rollout of a request: an orphan's, or a new one on the queue. */
+  /** Returns the rollout of a request: the rollout of an orphan (a call whose caller disconnected), or a new, queued rollout. */
   async find(
     identity: CallIdentity,
     callerRun: CallerRun,
@@ -94,7 +93,7 @@ export class CallTracker {
     try {
       return await this.#search(request, gateway, callerRun, instance, signal);
     } catch (error) {
-      // Redis may have opened the call before the connection broke. An abandoned call is an orphan, which the same request finds again.
+      // Redis may have opened the call before the error. `abandon` makes this call an orphan, so that a repeated request finds it.
       const { farm } = this.#deps;
       await this.#notices.send(identity.fingerprint, () =>
         farm.calls.abandon(request, gateway, identity.graceMs),
@@ -111,7 +110,7 @@ export class CallTracker {
     await this.#notices.send(fingerprintOf(callId), () => farm.calls.drop(callId, gateway, graceMs));
   }
 
-  /** Reports an answered call; `named`: the caller's id finds the same rollout again for an hour. */
+  /** Reports an answered call. `named`: for another hour, a request with the same id gets the same rollout. */
   async answered(callId: string, named: boolean): Promise<void> {
     const { farm } = this.#deps;
     await this.#notices.send(fingerprintOf(callId), () => farm.calls.answered(callId, named ? NAMED_MS : 0));
@@ -158,7 +157,7 @@ export class CallTracker {
     }
   }
 
-  /** Returns a new rollout; null: another request opened it, or the run ended. */
+  /** Returns a new rollout; null: another request opened the call, or the run has expired. */
   async #open(
     request: CallRequest,
     gateway: string,

@@ -6,8 +6,8 @@ import type { Caller, FailureAnswer } from '../access/callers.ts';
 export type FailureMode = Exclude<FailureAnswer, 'auto'>;
 
 /**
- * Returns the mode of a call. `auto` reads the numbers in the row: only NeMo RL writes `_rowidx`, and only its asynchronous collector
- * numbers prompts (`_ng_task_index`) without rollouts. Gym's collector numbers both.
+ * Returns the mode of a call. `auto` decides by the numbers in the row: only NeMo RL writes `_rowidx`, and only the asynchronous collector
+ * of NeMo RL writes `_ng_task_index` without `_ng_rollout_index`. Gym's collector writes `_ng_rollout_index`.
  */
 export function failureMode(caller: Pick<Caller, 'failures'>, { row, episode }: GymRunRequest): FailureMode {
   if (caller.failures !== 'auto') return caller.failures;
@@ -16,28 +16,28 @@ export function failureMode(caller: Pick<Caller, 'failures'>, { row, episode }: 
   return row._ng_task_index != null && !numbered ? 'nemo-rl-sync' : 'nemo-rl';
 }
 
-/** Callers that train on samples, which therefore need token ids. */
+/** Returns whether the caller trains on the samples, which therefore need token ids. */
 export const isTraining = (mode: FailureMode): boolean => mode !== 'collector';
 
-/** Callers whose step fails by a refusal: another rollout replaces a failed one under the same call. */
+/** Returns whether another rollout of the call replaces a failed one, because a refusal would fail the caller's training step. */
 const retriesWithinCall = (mode: FailureMode): boolean => mode === 'nemo-rl-sync' || mode === 'verl-recipe';
 
 /**
- * Returns whether the trainer excludes masked samples from its loss. NeMo RL's GRPO loop and asynchronous collector do, its
- * SingleController only in later versions, verl's recipe never.
+ * Returns whether the trainer excludes masked samples from its loss. The GRPO loop and the asynchronous collector of NeMo RL exclude
+ * them, SingleController excludes them only in later versions, and the recipe of verl never excludes them.
  */
 export const honoursMask = (caller: Pick<Caller, 'honoursMask'>, mode: FailureMode): boolean =>
   caller.honoursMask ?? mode === 'nemo-rl-sync';
 
 /**
- * `failure`: a failed answer for the collector. `masked`: a sample without weight. `again`: no answer, another rollout replaces it.
- * `refused`: 422, permanent. `unavailable`: 503, the caller sends the row again.
+ * `failure`: an answer that marks the episode as failed. `masked`: an answer that the trainer excludes from its loss. `again`: no answer,
+ * another rollout replaces the failed one. `refused`: a permanent 422. `unavailable`: a 503, so that the caller sends the row again.
  */
 export type CallEnding = 'failure' | 'masked' | 'again' | 'refused' | 'unavailable';
 
 /**
  * @param maskable the rollout has tokens, and the caller honours the mask
- * @param rollouts number under this call; the conversation before a failure is answered only after a second failure
+ * @param rollouts number of rollouts of this call until now; a failure of kind `passing` is masked only from the second rollout on
  */
 export function decideEnding(
   { kind }: Pick<Cause, 'kind'>,

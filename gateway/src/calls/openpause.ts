@@ -2,7 +2,7 @@
 import { type Farm, type RunRecord, resumeRun } from '@swefarm/shared';
 import { Refusal } from '../access/refusal.ts';
 
-/** Resumes a run whose pause has expired. Throws Refusal 503 `calls_unread` before; a manual pause refuses no call. */
+/** Throws Refusal 503 `calls_unread` during an automatic pause, and resumes the run after the pause. A manual pause refuses no call. */
 export async function requireUnpaused(farm: Farm, { run_id: runId }: RunRecord): Promise<void> {
   const pause = await farm.groups.paused(runId);
   if (!pause || pause.reason === null || pause.ends_at === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * Probes the endpoints of open runs in the background: once for each caller and endpoint, by one gateway. No call waits for the probe;
- * its findings are in the log and in later answers.
+ * Probes the endpoints of open runs in the background. One gateway runs one probe for each combination of caller and settings. No call
+ * waits for the probe; the findings are in the log and in later answers.
  */
 
 import { probeEndpoints } from '@swefarm/runs';
@@ -19,10 +19,10 @@ import { digest } from '../access/digest.ts';
 import type { CallerRun } from './openruns.ts';
 import { createTtlCache } from './ttlcache.ts';
 
-/** Lifetime of a claim, after which another gateway may probe. */
+/** Lifetime of a gateway's claim of a probe, after which another gateway may probe. */
 const PROBING_MS = 10 * 60_000;
 const WELL_MS = 24 * 3600_000;
-/** Lifetime of a failed probe, because an endpoint may be fixed. */
+/** Lifetime of the findings of a failed probe. A later call probes again, because the endpoint may be repaired. */
 const PROBLEM_MS = 10 * 60_000;
 const KNOWN_MS = 10_000;
 
@@ -34,7 +34,7 @@ export class OpenProbes {
     this.#deps = deps;
   }
 
-  /** Starts the probe in the background unless it has run. */
+  /** Starts the probe of the run's endpoints in the background, unless the probe has run. */
   begin(run: RunRecord, callerRun: CallerRun, instance: Instance): void {
     const name = nameOf(run);
     if (name === null || this.#known.get(name) !== undefined) return;
@@ -45,7 +45,7 @@ export class OpenProbes {
     });
   }
 
-  /** Returns the findings; null: no probe yet, or the run needs none. */
+  /** Returns the findings of the probe; null: the probe has not ended, or the run needs no probe. */
   async find(run: RunRecord): Promise<EndpointProbe | null> {
     const name = nameOf(run);
     if (name === null) return null;
@@ -67,7 +67,7 @@ export class OpenProbes {
     if (policy === null) return;
     const [record] = await farm.policies.get([policy.name ?? DEFAULT_POLICY]);
     const followed = record && followsPolicy(policy, record) ? record : null;
-    // A later call probes a policy that serves nothing now.
+    // The policy does not serve now, so a later call starts the probe.
     if (followed && followed.state !== 'serving') return this.#known.delete(name);
     if (!(await farm.probes.claim(name, PROBING_MS))) return;
     const urls = followed && followed.endpoints.length > 0 ? followed.endpoints : policy.urls;
@@ -90,7 +90,7 @@ export class OpenProbes {
   }
 }
 
-/** Returns null for a run that does not require tokens, which is not probed. */
+/** Returns the name of the run's probe; null: the run does not require tokens, so its endpoints are not probed. */
 function nameOf({ policy, agent, dataset }: RunRecord): string | null {
   if (policy === null || !policy.require_tokens || !asksPolicy(agent.type)) return null;
   const { api_key_ref: _, price: __, ...config } = policy;

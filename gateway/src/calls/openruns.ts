@@ -1,4 +1,4 @@
-/** Open runs, to which calls append rollouts: one for each caller and settings, for at most a day. They survive restarts. */
+/** Open runs: runs to which calls append rollouts. A caller has one open run for each combination of settings, for at most a day. */
 
 import {
   asTree,
@@ -29,7 +29,7 @@ import { createTtlCache } from './ttlcache.ts';
 
 export type CallerRun = { caller: Caller; settings: SettingsTree; apiKey: PolicyKey | null };
 
-/** `instances`: digests of the run's instances. */
+/** `instances`: digests of instances that are known to be in the run. */
 type KnownRun = { run: Promise<RunRecord>; instances: Set<string> };
 
 /** Age at which a new run replaces an open run. */
@@ -51,18 +51,18 @@ export class OpenRuns {
     this.#log = log;
   }
 
-  /** Returns a hash of the settings. */
+  /** Returns a hash of the caller's name, the settings and the policy key. */
   nameOf({ caller, settings, apiKey }: CallerRun): string {
     return digest([caller.name, settings, apiKey && [apiKey.secret.reveal(), apiKey.origins]]);
   }
 
-  /** Returns the open run of these settings, with this instance. Throws UsageError for invalid settings. */
+  /** Returns an open run of these settings that contains the instance. Throws UsageError for invalid settings, SwefarmError `run_full`. */
   async find(callerRun: CallerRun, given: Instance): Promise<RunRecord> {
     const row = digest(given);
     const price = this.#priceOf(asTree(callerRun.settings.policy).model);
-    // Another price starts another run; the identity of calls does not depend on it.
+    // A new price starts a new run, but does not change the identity of calls.
     const name = price ? digest([this.nameOf(callerRun), price]) : this.nameOf(callerRun);
-    // Another row with the same id goes to a second run.
+    // If the run contains another row with the same instance id, the instance goes to a second run.
     for (const runName of [name, digest([name, row])]) {
       const { run: reading, instances } = this.#knownRun(runName, callerRun);
       const run = await reading;
@@ -117,7 +117,7 @@ export class OpenRuns {
     const farm = this.#farm;
     const earlier = await farm.runs.getOpen(name);
     const record = earlier === null ? null : await readRun(farm, earlier);
-    // The record is of a newer version, or damaged: this version creates another run.
+    // A newer version wrote the record, or the record is damaged: this version creates another run.
     if (record === 'not_ours') return await this.#findOrCreate(digest([name, earlier]), callerRun);
     const keyRef = await storeKey(farm, callerRun.apiKey, this.#config.policy_api_key_ttl_seconds);
     if (record) {

@@ -1,4 +1,4 @@
-/** Refuses settings that would end the groups of an open run or the run itself. */
+/** Refuses settings that an open run (a run to which calls append rollouts) cannot have. */
 
 import { asTree, merge, RUN_FLAGS, type SettingsTree } from '@swefarm/runs';
 import { RunRecord, UsageError } from '@swefarm/shared';
@@ -8,7 +8,7 @@ import { NOT_FOR_OPEN_RUNS } from './notforopenruns.ts';
 const REMEDY =
   'a caller waits for each rollout of an open run; set it for a submitted run (POST /v1/runs, swefarm submit)';
 
-/** Throws UsageError for the first such key. `where` begins the message. */
+/** Throws UsageError for the first setting that an open run cannot have. `where` is the start of the error message. */
 export function requireOpenSettings(where: string, settings: SettingsTree): void {
   if (settings.kind === 'session')
     throw new UsageError(`${where}: kind: a session is opened by POST /v1/sessions`);

@@ -1,6 +1,6 @@
 /**
- * Notices that could not be written to Redis. Each heartbeat sends them again, and so does every request that depends on them.
- * A lost notice would leave a call with a gateway that no longer waits, and its rollout would run without a caller.
+ * Queues notices that a call was answered, dropped or abandoned. Each heartbeat sends failed notices to Redis again, and so does the next
+ * request for the same call. If a notice were lost, the rollout of the call would run although no caller waits for it.
  */
 
 type Notice = () => Promise<void>;
@@ -9,7 +9,7 @@ type Queue = { notices: Notice[]; flushing: Promise<void> | null };
 export class PendingNotices {
   readonly #queues = new Map<string, Queue>();
 
-  /** Sends a notice now or later, in order for each `key`. Never throws. */
+  /** Sends a notice now, or later if Redis fails. Notices of the same `key` are sent in order. Never throws. */
   async send(key: string, notice: Notice): Promise<void> {
     const queue = this.#queues.get(key) ?? { notices: [], flushing: null };
     this.#queues.set(key, queue);
@@ -17,7 +17,7 @@ export class PendingNotices {
     await this.flush(key).catch(() => undefined);
   }
 
-  /** Sends all notices of a key. Throws the error of the first that fails. */
+  /** Sends all queued notices of a key. Throws the error of the first notice that fails. */
   flush(key: string): Promise<void> {
     const queue = this.#queues.get(key);
     if (!queue) return Promise.resolve();
@@ -27,7 +27,7 @@ export class PendingNotices {
     return queue.flushing;
   }
 
-  /** Tries to send all notices. Never throws. */
+  /** Tries to send all queued notices. Never throws. */
   async flushAll(): Promise<void> {
     for (const key of [...this.#queues.keys()]) await this.flush(key).catch(() => undefined);
   }

@@ -1,4 +1,4 @@
-/** Reads the results of each run once for all calls that wait for them. */
+/** Reads the results of each run once, for all calls that wait for rollouts of the run. */
 import {
   describeUnreadable,
   errorMessage,
@@ -12,7 +12,7 @@ import {
 import { Refusal } from '../access/refusal.ts';
 
 type Waiter = { resolve: (result: Result) => void; reject: (reason: unknown) => void };
-/** `waiters` by rollout. */
+/** `waiters`: the waiting calls, by rollout id. */
 type Reader = { waiters: Map<string, Set<Waiter>>; started: Promise<void> };
 
 const BLOCK_MS = 5_000;
@@ -32,7 +32,7 @@ export class ResultReaders {
   }
 
   /**
-   * Resolves to the result of a rollout when it is committed.
+   * Resolves to the result of a rollout when the result is committed.
    *
    * @throws the reason of `signal`; Refusal `run_gone` if the run expired; SwefarmError `result_unreadable`
    */
@@ -46,7 +46,7 @@ export class ResultReaders {
     using _listener = onAbort(signal, () => arrival.reject(signal.reason));
     try {
       await reader.started;
-      // The result may be older than the reader.
+      // The result may have been committed before the reader started.
       const committed = await this.#farm.results.get(rolloutId);
       return committed ?? (await arrival.promise);
     } finally {
@@ -67,7 +67,7 @@ export class ResultReaders {
     return reader;
   }
 
-  /** Reads until nobody waits. */
+  /** Reads results until no call waits. */
   async #follow(runId: string, reader: Reader, from: string): Promise<void> {
     let cursor: string | null = from;
     while (cursor !== null && reader.waiters.size > 0 && !this.#signal.aborted) {

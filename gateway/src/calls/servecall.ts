@@ -1,4 +1,4 @@
-/** Serves `POST /run`: from the row to its answer. */
+/** Serves `POST /run`: reads the row, waits for the rollout and sends the answer. */
 import { Readable } from 'node:stream';
 import {
   createSemaphore,
@@ -26,9 +26,9 @@ import { type CallerRun, OpenRuns } from './openruns.ts';
 import { ResultReaders } from './resultreaders.ts';
 import { Siblings } from './siblings.ts';
 
-/** Answers that are in memory at a time; each takes some megabytes. */
+/** Maximum number of answers in memory; each answer takes some megabytes. */
 const WRITERS = 16;
-/** A connection is closed when its client reads nothing for this long. */
+/** Time after which the gateway closes a connection whose client does not read the answer. */
 const STALLED_MS = 120_000;
 
 export type CallDeps = RouteDeps & {
@@ -38,7 +38,7 @@ export type CallDeps = RouteDeps & {
   results: ResultReaders;
   siblings: Siblings;
   writers: Semaphore;
-  /** Callers and modes that have been logged. */
+  /** Pairs of caller and mode that have been logged. */
   loggedModes: Set<string>;
 };
 
@@ -64,7 +64,7 @@ type Call = GymRunRequest & {
   instance: Instance;
   callerRun: CallerRun;
   identity: CallIdentity;
-  /** Hash of the stream in which the caller reads the answers of several calls; null: none. */
+  /** Hash of the stream in which the caller reads the answers of several calls; null: no stream. */
   stream: string | null;
 };
 
@@ -94,9 +94,9 @@ export async function serveCall(
   } catch (error) {
     if (connection.closed.reason instanceof Superseded) throw connection.closed.reason;
     if (connection.closed.aborted) return reply.hijack();
-    // The rollout continues: the same request again takes it over.
+    // The rollout continues: if the caller repeats the request, the new request takes over the rollout.
     if (error instanceof UnusableError) connection.markUnanswered();
-    // A refusal ends the stream of the siblings. `answerCall` has ended it for a rollout without a verdict.
+    // A refusal ends the stream of the siblings. For NoVerdict, `answerCall` has already ended the stream.
     const isRefused = !(error instanceof NoVerdict) && !(error instanceof Superseded);
     if (isRefused && read.stream !== null) deps.siblings.endStreams(read.stream, read.identity.fingerprint);
     throw error;
@@ -120,13 +120,13 @@ function readCall(deps: CallDeps, request: FastifyRequest & { body: GymRunReques
   return { ...body, caller, mode, instance, callerRun, identity, stream };
 }
 
-/** Returns the key of a call's stream: the prompt in SingleController, nothing in the asynchronous collector, whose batch is one stream. */
+/** Returns the key of a call's stream: the prompt for SingleController; one key for all calls of the asynchronous collector. */
 function streamOf(mode: FailureMode, row: GymRow): string[] | null {
   if (mode === 'nemo-rl') return [promptOf(row)];
   return mode === 'nemo-rl-sync' ? [] : null;
 }
 
-/** Logs each mode that `auto` chooses for a caller once. */
+/** Logs the mode that `auto` chose for a caller, unless this mode has been logged for the caller. */
 function logMode({ log, loggedModes }: CallDeps, caller: Caller, mode: FailureMode): void {
   const name = `${caller.name} ${mode}`;
   if (caller.failures !== 'auto' || loggedModes.has(name)) return;
@@ -147,7 +147,7 @@ async function findRollout(deps: CallDeps, call: OpenCall): Promise<CallRollout>
   }
 }
 
-/** Waits for the rollout and answers. A failure waits for the answers of its siblings. */
+/** Waits for the rollout and sends the answer. A temporary failure is answered after the siblings of the call. */
 async function answerCall(deps: CallDeps, call: OpenCall, rollout: CallRollout): Promise<FastifyReply> {
   const { caller, mode, stream, identity, reply, connection } = call;
   const supersede = (): void => connection.supersede();

@@ -1,32 +1,32 @@
 /**
- * Siblings: calls whose answers one caller reads as one stream, of a prompt or of a batch. At the first failure NeMo RL stops reading
+ * Siblings: calls whose answers one caller reads as one stream, for a prompt or for a batch. At the first failure NeMo RL stops reading
  * the stream, leaves its connections open, and sends all unanswered rows again. Therefore a failure of infrastructure is answered
- * last, and a row that is sent again takes over the rollout of its earlier call. One process knows its own connections only.
+ * last, and a row that is sent again takes over the rollout of its earlier call. Each gateway process knows only its own connections.
  */
 import { sleep } from '@swefarm/shared';
 import type { CallRollout } from './calltracker.ts';
 
 export type SiblingCall = {
   rollout: CallRollout;
-  /** Hash of the whole row, with its number in the group. */
+  /** Hash of the whole row, including the number in the group. */
   fingerprint: string;
-  /** Answers the connection that another request has taken over the rollout. */
+  /** Ends the connection of this call with a 503, because another request has taken over the rollout. */
   supersede(): void;
 };
 
 type Member = SiblingCall & {
   state: 'waiting' | 'failed' | 'decided' | 'taken_up';
   group: Set<Member>;
-  /** Logical times: when the call joined, and when a failure ended its stream (null: not yet). */
+  /** Logical times at which the call joined, and at which a failure ended the stream (null: the stream has not ended). */
   joinedAt: number;
   streamEndedAt: number | null;
-  /** Until this time (ms since the epoch) an equal row is a repetition, later one of another step. */
+  /** Time (ms since the epoch) until which an equal row repeats this call. A later equal row belongs to another training step. */
   resendableUntil: number;
 };
 
-/** Interval at which a failure checks for answered siblings. */
+/** Interval at which a failed call checks whether its siblings are answered. */
 const LOOK_MS = 250;
-/** Time for a caller to read the earlier answers. */
+/** Time that a caller has to read the answers of the siblings before the failure is answered. */
 const READ_MS = 1_000;
 
 export class Siblings {
@@ -78,12 +78,12 @@ export class Siblings {
     };
   }
 
-  /** Ends the streams of waiting siblings, because a row of this stream was refused before it joined. */
+  /** Ends the streams of waiting siblings, because a call of the stream was refused before the call joined. */
   endStreams(stream: string, fingerprint: string): void {
     this.#endStreams(this.#groups.get(stream) ?? new Set(), fingerprint, ++this.#events);
   }
 
-  /** Returns the rollout of an equal row whose stream ended within the grace, once; null: none. */
+  /** Returns the rollout of a call with an equal row whose stream ended at most `graceMs` ago, and each rollout only once. */
   takeUp(fingerprint: string): CallRollout | null {
     const member = this.#resendable.get(fingerprint)?.find((one) => Date.now() < one.resendableUntil);
     if (!member) return null;
@@ -95,10 +95,10 @@ export class Siblings {
     return { ...member.rollout, attached: true };
   }
 
-  /** Ends the streams of the members that waited at this logical time. */
+  /** Ends the streams of the members that already waited at the logical time `at`. */
   #endStreams(group: ReadonlySet<Member>, fingerprint: string, at: number): void {
     for (const member of group) {
-      // Equal rows are siblings without numbers: each of them needs its own answer.
+      // Siblings without numbers have equal rows, and each of these calls needs its own answer.
       if (member.fingerprint === fingerprint) continue;
       if (member.state !== 'waiting' || member.streamEndedAt !== null || member.joinedAt > at) continue;
       member.streamEndedAt = at;
@@ -117,16 +117,16 @@ export class Siblings {
 }
 
 export type Membership = {
-  /** Marks the call as failed, and waits until its siblings are answered or `until` (ms since the epoch). */
+  /** Marks the call as failed, and waits for the answers of its siblings, at most until `until` (ms since the epoch). */
   waitForSiblings(until: number, signal: AbortSignal): Promise<void>;
   /**
-   * Resolves immediately while the stream is read, else at the end of the grace. Rejects when the row is sent again, which aborts
-   * `signal`.
+   * Resolves immediately if the stream has not ended, otherwise when the caller no longer sends the row again. Rejects when `signal`
+   * aborts, for example because the row was sent again.
    */
   whileResendable(signal: AbortSignal): Promise<void>;
-  /** Ends the streams of the siblings, because this call's failure is answered now. */
+  /** Ends the streams of the siblings, because the failure of this call is answered now. */
   endStreams(): void;
-  /** Reserves the rollout for this call's answer; false: another request has taken it over. */
+  /** Reserves the rollout for the answer to this call; false: another request has taken over the rollout. */
   decide(): boolean;
   leave(): void;
 };

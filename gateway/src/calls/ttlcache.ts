@@ -1,4 +1,4 @@
-/** A cache of values from Redis with a lifetime. */
+/** A cache whose values expire after a fixed time. */
 
 export type TtlCache<Value> = {
   get(name: string): Value | undefined;

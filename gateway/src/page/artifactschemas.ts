@@ -1,4 +1,4 @@
-/** Schemas of trajectories and artifacts as JSON: lists of numbers, bytes in base64 (`trajectories/src/output/plainjson.ts`). */
+/** Schemas of trajectories and artifacts in the JSON of `trajectories/src/output/plainjson.ts`: bytes are base64. */
 import { CommandRecord, ExitStatus, Message, Report, RewardFacts, Sampling, Seconds } from '@swefarm/shared';
 import { z } from 'zod';
 

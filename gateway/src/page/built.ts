@@ -7,13 +7,13 @@ import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { errorMessage, UnusableError } from '@swefarm/shared';
 
-/** The folder of the page's sources and of the built page; a bundle has only the latter. */
+/** Folder of the page's sources and of the built page. A bundle contains only the built page. */
 const PAGE = fileURLToPath(new URL('../../page/', import.meta.url));
 const BUILD = join(PAGE, 'build.ts');
 /** Lock file of `flock`, which the kernel unlocks when the process dies. */
 const LOCK = join(PAGE, 'dist.lock');
 const BUILD_MS = 300_000;
-/** Time before a failed build is repeated; requests get its error until then. */
+/** Time after a failed build in which requests get the error of this build. Later requests start a new build. */
 const REMEMBERED_MS = 10_000;
 const MESSAGE_LENGTH = 600;
 
@@ -37,7 +37,7 @@ const mtimeOf = (path: string): number => statSync(path, { throwIfNoEntry: false
 let underway: Promise<void> | null = null;
 
 /**
- * Resolves when the built page is current. The first caller builds it, which takes seconds.
+ * Resolves when the built page is current. The first call builds the page, which takes seconds.
  *
  * @param onBuild called when the build starts
  * @throws UnusableError `page_not_built`

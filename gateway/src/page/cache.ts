@@ -1,9 +1,9 @@
-/** Returns a cached `make`: the last `size` values stay in memory, rejected ones do not. */
+/** Returns `make` with a cache of the `size` values that were used last. Rejected promises are not cached. */
 export function createCache<T>(make: (key: string) => Promise<T>, size: number): (key: string) => Promise<T> {
   const values = new Map<string, Promise<T>>();
   return (key) => {
     const value = values.get(key) ?? make(key);
-    // Orders the map by use.
+    // The map is ordered by last use.
     values.delete(key);
     values.set(key, value);
     value.catch(() => values.delete(key));

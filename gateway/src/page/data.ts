@@ -1,4 +1,4 @@
-/** The page's data, from a farm or from a result file. The page's own code imports the types only. */
+/** Data of the page, from a farm or from a result file. The browser code of the page imports only the types. */
 import {
   type ArtifactContent,
   JournalEntry,
@@ -44,7 +44,7 @@ export const PageOverview = z.object({
 });
 export type PageOverview = z.infer<typeof PageOverview>;
 
-/** A rollout in lists and grids, small because one answer has thousands of them. */
+/** A rollout in lists and grids. The record is small, because one answer contains thousands of rollouts. */
 export const PageRollout = z.object({
   instance: Count.meta({ description: "position in the run's instances" }),
   index: Count,
@@ -113,7 +113,7 @@ export type PageTurn = z.infer<typeof PageTurnBody>;
 const PageTrajectory = TrajectoryBody.extend({ turns: z.array(PageTurnBody) });
 export type PageTrajectory = z.infer<typeof PageTrajectory>;
 
-/** The common fields of a result and a line of an output file, and any others. */
+/** Fields that a result and a line of an output file have in common. Other fields are allowed. */
 const ResultOrLine = Result.omit({
   format: true,
   claim: true,
@@ -159,10 +159,9 @@ export type PageLive = z.infer<typeof PageLive>;
 export interface PageSource {
   overview(): Promise<PageOverview>;
   run(runId: string, after: string): Promise<PageRun>;
-  /** Trends of these runs (null: the newest), with one series for `each` run or one for all. */
+  /** Returns the trends of these runs (null: the newest runs): with `each` one series for each run, otherwise one series for all. */
   trends(runIds: readonly string[] | null, each: boolean): Promise<PageTrends>;
   rollout(rolloutId: string): Promise<PageDetail>;
-  /** The artifact of a rollout; null: none. */
   artifact(rolloutId: string): Promise<ArtifactContent | null>;
   live(rolloutId: string, after: string): Promise<PageLive>;
 }

@@ -1,4 +1,4 @@
-/** The page's data of a farm. */
+/** Reads the page's data from a farm. */
 import {
   type ArtifactContent,
   errorMessage,
@@ -25,7 +25,7 @@ import { TrendReader } from './trendreader.ts';
 import { trendsOf } from './trends.ts';
 
 const BATCH = 1000;
-/** Decoded artifacts in memory: for three pages with two rollouts each. */
+/** Maximum number of decoded artifacts in memory, enough for three pages that show two rollouts each. */
 const ARTIFACTS = 6;
 
 export class FarmSource implements PageSource {
@@ -48,7 +48,7 @@ export class FarmSource implements PageSource {
     const farm = this.#farm;
     const record = await knownRun(farm, runId);
     const instances = (await farm.runs.instanceIds(runId)).sort();
-    // Read before the results: a rollout that is committed in between appears in the next update.
+    // The running rollouts are read before the results, so that a rollout that is committed in between is in one of the lists.
     const running = await this.#running(runId);
     const { rollouts, cursor } = await this.#readResults(runId, instances, after);
     const run = runStatus(record, await farm.results.counts(runId));
@@ -131,7 +131,7 @@ export class FarmSource implements PageSource {
     }
   }
 
-  /** `problem`: why the result is unreadable. */
+  /** Returns the result of a rollout. `problem`: why the result is unreadable. */
   async #readResult(rolloutId: string): Promise<{ result: Result | null; problem: string | null }> {
     try {
       return { result: await this.#farm.results.get(rolloutId), problem: null };
@@ -141,7 +141,7 @@ export class FarmSource implements PageSource {
     }
   }
 
-  /** `missing`: why there is no artifact. */
+  /** Reads the artifact of a result. `missing`: why there is no artifact. */
   async #contentOf(
     result: Result | null,
   ): Promise<{ content: ArtifactContent | null; missing: string | null }> {

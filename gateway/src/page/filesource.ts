@@ -1,4 +1,4 @@
-/** The page's data of a result file: its lines, their artifacts, and the dataset if it is readable. */
+/** Reads the page's data from a result file, from the artifacts of the file's lines, and from the dataset if that is readable. */
 import { dirname, resolve } from 'node:path';
 import { readDataset } from '@swefarm/datasets';
 import {
@@ -28,20 +28,20 @@ import { pageResult, pageRollout } from './records.ts';
 import { Trend, trendsOf } from './trends.ts';
 
 export type FileOptions = {
-  /** The dataset with problems and golden patches; null: the dataset of the file's run, if it is readable. */
+  /** Dataset with problem statements and golden patches; null: the dataset of the file's run, if the dataset is readable. */
   dataset: string | null;
-  /** Opens Redis, for artifacts stored there. */
+  /** Connects to the Redis of the farm, for artifacts that are stored there. */
   farm: () => Promise<Farm>;
 };
 
-/** `instances`: positions by id. */
+/** `instances`: position of each instance, by instance id. */
 type FileRun = { instances: Map<string, number>; rollouts: PageRollout[]; first: OutputLine };
 
 const ARTIFACTS = 6;
-/** The cursor after all lines. */
+/** Cursor after the last line. */
 const END = 'end';
 
-/** Throws UsageError if the file is unreadable or no output. */
+/** Throws UsageError if the file is unreadable or is no output of swefarm. */
 export async function readFileSource(path: string, options: FileOptions): Promise<PageSource> {
   const runs = new Map<string, FileRun>();
   const lines = await indexLines(path, (line) => addLine(runs, line));
@@ -140,7 +140,7 @@ class FileSource implements PageSource {
   }
 }
 
-/** A relative path of a copied artifact is relative to the folder of the collector, which is usually that of the output. */
+/** Resolves the path of a copied artifact in the folder of the output, which is usually the folder in which the collector ran. */
 const withResolvedCopy = (line: OutputLine, path: string): OutputLine =>
   line.artifact_file === undefined
     ? line

@@ -1,4 +1,4 @@
-/** Positions of the lines of a result file, which may be too large for memory. */
+/** Index of the positions of lines in a result file, because the file may be too large for memory. */
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { errorMessage, UsageError } from '@swefarm/shared';
@@ -11,7 +11,7 @@ export type LineIndex = {
   read(rolloutId: string): Promise<OutputLine>;
 };
 
-/** Calls `onLine` with each line. Throws UsageError if the file is unreadable or no output. */
+/** Calls `onLine` with each line. Throws UsageError if the file is unreadable or is no output of swefarm. */
 export async function indexLines(path: string, onLine: (line: OutputLine) => void): Promise<LineIndex> {
   const positions = new Map<string, { at: number; length: number }>();
   try {
@@ -38,13 +38,13 @@ export async function indexLines(path: string, onLine: (line: OutputLine) => voi
   };
 }
 
-/** A row in Gym's form has the line under `swefarm`. */
+/** Parses a line. A row in Gym's form contains the line under the key `swefarm`. */
 function lineIn(bytes: Buffer): OutputLine {
   const row = JSON.parse(bytes.toString('utf8')) as OutputLine & { swefarm?: OutputLine };
   return row.swefarm ?? row;
 }
 
-/** Yields lines that are not empty with their first byte; omits an incomplete last line. */
+/** Yields each line that is not empty, and the position `at` of its first byte. Omits an incomplete last line. */
 async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ at: number; bytes: Buffer }> {
   let pending: Buffer[] = [];
   let at = 0;

@@ -1,4 +1,4 @@
-/** The page's records of results and artifacts. */
+/** Converts results and artifacts to the records of the page. */
 import { withNamedPictures } from '@swefarm/policy';
 import {
   type ArtifactContent,

@@ -20,7 +20,7 @@ export type FarmStatus = {
   unreadable: UnreadableRun[];
 };
 
-/** Returns the status of all runs, newest first, or of one. Throws UsageError `run_unknown`. */
+/** Returns the state of the farm with all runs, newest first, or with the run `runId` only. Throws UsageError `run_unknown`. */
 export async function farmStatus(farm: Farm, runId?: string): Promise<FarmStatus> {
   const records = runId === undefined ? await farm.runs.list() : [await knownRun(farm, runId)];
   const [runs, queue, workers, unreadable] = await Promise.all([
@@ -49,7 +49,7 @@ export const unknownRun = (farm: Pick<Farm, 'address'>, runId: string): UsageErr
     code: 'run_unknown',
   });
 
-/** @param paused reason of a pause */
+/** @param paused reason of the pause; null: the run is not paused */
 export function runStatus(record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus {
   const { judged, failed, cancelled } = counts.outcomes;
   const { reward_mean, turns_mean } = meansOf({ ...counts, judged });

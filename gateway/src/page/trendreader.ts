@@ -1,31 +1,31 @@
-/** Reads the trends of runs from Redis, each result once. */
+/** Reads the trends of runs from Redis. Each result is read only once. */
 import type { Farm } from '@swefarm/shared';
 import { pageRollout, pageUnreadable } from './records.ts';
 import { Trend } from './trends.ts';
 
 const BATCH = 1000;
-/** Trends in memory: some 100 kB each. */
+/** Maximum number of trends in memory; a trend takes some 100 kB. */
 const MOST_RUNS = 200;
 
 type Known = { trend: Trend; cursor: string; reading: Promise<void> };
 
 export class TrendReader {
   readonly #farm: Farm;
-  /** Ordered by use. */
+  /** Trends by run id, ordered by last use. */
   readonly #known = new Map<string, Known>();
 
   constructor(farm: Farm) {
     this.#farm = farm;
   }
 
-  /** Returns the trend of a run, which later reads update. Throws UnusableError of Redis. */
+  /** Returns the trend of a run. Later calls update the same object. Throws the UnusableError of Redis. */
   async of(runId: string): Promise<Trend> {
     const own = this.#known.get(runId) ?? { trend: new Trend(), cursor: '0', reading: Promise.resolve() };
     this.#known.delete(runId);
     this.#known.set(runId, own);
     const [oldest] = this.#known.keys();
     if (this.#known.size > MOST_RUNS && oldest !== undefined) this.#known.delete(oldest);
-    // Reads one after the other; after a failure the next read continues at the cursor.
+    // Reads of one run do not overlap. After a failed read, the next read continues at the cursor.
     own.reading = own.reading.catch(() => undefined).then(() => this.#readOn(runId, own));
     await own.reading;
     return own.trend;

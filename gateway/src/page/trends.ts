@@ -1,4 +1,4 @@
-/** Results of runs over policy versions and over time, in bounded memory. Pure. */
+/** Sums of results over policy versions and over time, in bounded memory. */
 import { addResult, type Countable, emptyTally, meansOf, ratio, type Tally } from '@swefarm/trajectories';
 import type { PageTrends } from './data.ts';
 
@@ -6,18 +6,18 @@ import type { PageTrends } from './data.ts';
 export type TrendResult = Countable & { tokens: number; version: string | null; finished_at: number };
 
 type Sums = Tally & { tokens_sum: number };
-/** Results of a period, or of the versions from `version` to `until`. */
+/** Sums over the results of a period, or of the versions from `version` to `until`. */
 type Bin = { from: number; to: number; version: string | null; until: string | null; sums: Sums };
 
-/** Beyond this number neighbouring bins are merged. */
+/** Maximum number of bins. If another bin is needed, neighbouring bins are merged. */
 const MOST_BINS = 240;
-/** Versions whose bin is known, so that late results count there. */
+/** Maximum number of versions whose bin is remembered, so that late results of a version count in the same bin. */
 const MOST_NAMES = 5_000;
-/** Points over time, with about equal numbers of results. */
+/** Approximate number of points over time. All points have about the same number of results. */
 const TIME_POINTS = 30;
 const LEAST_WIDTH_MS = 60_000;
 
-/** Returns a series for each of the chosen runs (null: the newest), or one for all. */
+/** Returns a series for each chosen run (null: the newest runs), or without `each` one series for all chosen runs. */
 export async function trendsOf(
   runs: PageTrends['runs'],
   chosen: readonly string[] | null,
@@ -28,7 +28,7 @@ export async function trendsOf(
   const ids = chosen ?? newest.slice(0, USUAL_RUNS).map(({ run_id }) => run_id);
   const whole = new Trend();
   const series: PageTrends['series'] = [];
-  // Oldest first, which is the order of the versions.
+  // The oldest run comes first, so that the versions are in their order of creation.
   const created = new Map(runs.map(({ run_id, created_at }) => [run_id, created_at]));
   const order = ids.toSorted((a, b) => ((created.get(a) ?? '') < (created.get(b) ?? '') ? -1 : 1));
   for (const run_id of order) {
@@ -45,7 +45,7 @@ const USUAL_RUNS = 24;
 export class Trend {
   readonly #times = new Bins(LEAST_WIDTH_MS);
   readonly #versions = new Bins(1);
-  /** Numbers of versions in the order of their first results. */
+  /** Position of each version in the order of first results. */
   readonly #numbers = new Map<string, number>();
   #next = 0;
   readonly #all: Bin = emptyBin(Infinity);
@@ -56,7 +56,7 @@ export class Trend {
     addTo(this.#versionBin(result.version ?? '', result.finished_at), result);
   }
 
-  /** Adds the results of another trend. Its new versions follow those of this trend. */
+  /** Adds the results of another trend. New versions follow the versions of this trend. */
   merge(other: Trend): void {
     join(this.#all, other.#all);
     this.#times.widen(other.#times.width);
@@ -90,7 +90,7 @@ export class Trend {
   }
 }
 
-/** At most `MOST_BINS` bins of equal width over integers. The width doubles when another bin is needed. */
+/** At most `MOST_BINS` bins of equal width for integer keys. The width doubles when another bin is needed. */
 class Bins {
   bins = new Map<number, Bin>();
   width: number;
@@ -99,7 +99,7 @@ class Bins {
     this.width = width;
   }
 
-  /** @param at the time of a new bin */
+  /** @param at start of a new bin, in milliseconds since the epoch */
   at(key: number, at: number): Bin {
     for (;;) {
       const slot = Math.floor(key / this.width);
@@ -128,7 +128,7 @@ class Bins {
   }
 }
 
-/** Joins neighbours until each bin has at least `least` results. */
+/** Joins neighbouring bins until each bin has at least `least` results. */
 function evened(bins: readonly Bin[], least: number): Bin[] {
   const joined: Bin[] = [];
   for (const bin of bins) {

@@ -19,9 +19,9 @@ const REASONS = {
 
 type Status = keyof typeof REASONS;
 
-/** Refusals of all routes. */
+/** Status codes of refusals on all routes. */
 const ALWAYS = [401, 429, 500, 503] as const;
-/** Refusals of routes with a body. */
+/** Status codes of refusals on routes with a body. */
 export const OF_BODY = [400, 413, 415] as const;
 
 type RefusalResponse = {

@@ -1,4 +1,4 @@
-/** NeMo Gym's agent and environment server. An answer to `/run` may take hours. */
+/** Routes of NeMo Gym's agent and environment server. An answer to `/run` may take hours. */
 import { AggregateRequest, aggregate, GymRunRequest, globalConfig } from '@swefarm/trajectories';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
@@ -40,7 +40,7 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
   );
 }
 
-/** Returns the address that the caller used, with its token in the host, because Gym's clients send no headers. */
+/** Returns the address that the caller used. The host contains the caller's token, because Gym's clients cannot add a header. */
 function addressFor(request: FastifyRequest): { host: string; port: number } {
   const token = tokenOf(request);
   const credentials = token === null ? '' : `farm:${encodeURIComponent(token)}@`;

@@ -22,18 +22,18 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { GatewayDeps } from '../access/deps.ts';
 import { startFileSd, targetGroups } from './scrapetargets.ts';
 
-/** Shorter than the scrape timeout of Prometheus (10 s), so that the gateway can still answer without the metrics of the farm. */
+/** Timeout of Redis, shorter than the scrape timeout of Prometheus (10 s), so that the gateway can answer without metrics of the farm. */
 const REDIS_MS = 5_000;
 
 export async function monitoringRoutes(app: FastifyInstance, deps: GatewayDeps): Promise<void> {
   const { farm, config, log } = deps;
   app.get('/healthz', { config: { public: true } }, async () => {
-    // An error of Redis is answered as 503.
+    // If Redis fails, `ping` throws and the gateway answers 503.
     const redisMs = await farm.ping();
     return { status: 'ok', redis_ms: Math.round(redisMs * 10) / 10 };
   });
 
-  // Does not check Redis, because a restart of the gateway would not help.
+  // This route does not check Redis, because a restart of the gateway would not repair Redis.
   app.get('/livez', { config: { public: true } }, () => ({ status: 'ok' }));
 
   const own = new Registry();
@@ -49,7 +49,7 @@ export async function monitoringRoutes(app: FastifyInstance, deps: GatewayDeps):
     return renderFamilies([...families, family(LIVE_METRICS.escaped, escaped)]) + (await own.metrics());
   });
 
-  // Prometheus reaches the gateway by the host of its request.
+  // The target of the gateway is the `host` header of the request: Prometheus can reach this address.
   app.get('/sd', async (request) => targetGroups(await farm.registry.list(), request.headers.host ?? null));
 
   const path = config.file_sd;

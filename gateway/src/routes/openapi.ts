@@ -12,7 +12,7 @@ import { RefusalBody } from '../access/refusal.ts';
 import { ArtifactBody, TrajectoryBody } from '../page/artifactschemas.ts';
 import { refusals } from './answers.ts';
 
-/** Schemas under `components`. */
+/** Schemas that the document names under `components`. */
 const NAMED = {
   Refusal: RefusalBody,
   Result,
@@ -41,7 +41,7 @@ const DESCRIPTION =
 const zodToJsonConfig = {
   override({ zodSchema, jsonSchema }: OverrideContext) {
     const { def } = zodSchema._zod;
-    // zod forbids additional properties, but later versions may add keys to answers.
+    // zod forbids additional properties, but later versions of the gateway may add keys to answers.
     if (def.type === 'object' && def.catchall === undefined) delete jsonSchema.additionalProperties;
     if (def.type === 'undefined') jsonSchema.type = 'null';
   },
@@ -49,7 +49,7 @@ const zodToJsonConfig = {
 
 type OverrideContext = { zodSchema: z.core.$ZodTypes; jsonSchema: z.core.JSONSchema.BaseSchema };
 
-/** Registers the document of the routes under `/v1/` that `app` gets later. */
+/** Registers the OpenAPI document. The document contains the routes under `/v1/` that are added to `app` afterwards. */
 export async function registerOpenapi(app: FastifyInstance): Promise<void> {
   const transform = createJsonSchemaTransform({ zodToJsonConfig });
   const transformObject = createJsonSchemaTransformObject({ zodToJsonConfig });
@@ -72,7 +72,7 @@ export async function registerOpenapi(app: FastifyInstance): Promise<void> {
   });
 }
 
-/** Removes named schemas that nothing refers to: each exists for requests and for answers. */
+/** Removes unused schemas: each named schema is generated in two forms, for requests and for answers. */
 function withoutUnused<Document extends object>(document: Document): Document {
   const { components } = document as { components?: { schemas?: Record<string, unknown> } };
   const text = JSON.stringify(document);

@@ -1,4 +1,4 @@
-/** The page at `/ui/` and its JSON routes, over a farm or a result file. */
+/** Routes of the page at `/ui/` and of its JSON data, which comes from a farm or from a result file. */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -44,7 +44,7 @@ export async function pageRoutes(app: FastifyInstance, { farm, log }: GatewayDep
   servePageData(app, new FarmSource(farm), (request) => request.callers.length > 0);
 }
 
-/** @param isGranted whether the request's token allows the other routes */
+/** @param isGranted returns whether the request's token is valid for the routes that are not public */
 export function servePageData(
   app: FastifyInstance,
   source: PageSource,

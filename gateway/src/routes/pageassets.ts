@@ -1,10 +1,10 @@
-/** The files of the built page, with headers that prevent scripts in the output of models. */
+/** Serves the files of the built page, with headers that stop browsers from running scripts in the output of models. */
 import fastifyStatic from '@fastify/static';
 import { errorMessage, type Log } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import { ensurePage, PAGE_DIST } from '../page/built.ts';
 
-/** No other origins, no inline scripts or styles, no frames. */
+/** Headers that forbid other origins, inline scripts and styles, and frames. */
 const HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -30,7 +30,7 @@ export async function servePageAssets(app: FastifyInstance, log: Log): Promise<v
         .send(`${errorMessage(error)}\n`);
     }
     const path = request.params['*'] || 'index.html';
-    // Names of assets contain their hash.
+    // The name of an asset contains a hash of its content, so browsers may cache the asset.
     const isHashed = path.startsWith('assets/');
     reply.headers({
       ...HEADERS,

@@ -1,6 +1,6 @@
 /**
- * A trainer sets the state of its policy around a weight update: `PUT /policy` for the default policy, `PUT /v1/policies/NAME` for
- * others. Workers read the state each second.
+ * Routes with which a trainer sets the state of its policy before and after a weight update: `PUT /policy` for the default policy,
+ * `PUT /v1/policies/NAME` for other policies. Workers read the state each second.
  */
 import { DEFAULT_POLICY, type Farm, PolicyChange, PolicyName, PolicyRecord } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';

@@ -1,4 +1,4 @@
-/** One rollout over HTTP: its state, its result, its trajectory. */
+/** Routes of one rollout: state, result, trajectory and artifact. */
 import { type ArtifactContent, parseRolloutId } from '@swefarm/shared';
 import { plainJson } from '@swefarm/trajectories';
 import type { FastifyInstance } from 'fastify';
@@ -73,5 +73,5 @@ async function readArtifact({ farm }: GatewayDeps, rolloutId: string): Promise<A
   throw new Refusal(404, 'no_artifact', `rollout: ${rolloutId}: ${reason}`, { field: 'rollout' });
 }
 
-/** Converts packed numbers to lists. */
+/** Converts packed numbers in a value to lists of numbers. */
 const asJson = <Body>(value: unknown): Body => JSON.parse(plainJson(value)) as Body;

@@ -31,7 +31,7 @@ function readInstance(index: number, given: Given, deps: GatewayDeps): Instance 
   });
 }
 
-/** Refuses a repeated id, because the rollouts of both rows would have equal ids. */
+/** Refuses a repeated instance id, because the rollouts of both rows would have equal ids. */
 function requireDistinct(instances: readonly Instance[]): void {
   const seen = new Map<string, number>();
   for (const [index, { instance_id: id }] of instances.entries()) {

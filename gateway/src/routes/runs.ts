@@ -1,4 +1,4 @@
-/** Runs over HTTP: submit, follow results, cancel. */
+/** Routes of runs: submit a run, read results, cancel. */
 import { createHash } from 'node:crypto';
 import { chosenSha256 } from '@swefarm/datasets';
 import {
@@ -140,7 +140,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   namingFields(() => withShownPictures(keyless, instances));
   requireWithinCeilings(keyless, config, 'run.');
   requireRunSize(keyless, config);
-  // The key is stored after all checks, so that a refused request leaves nothing.
+  // The key is stored after the checks of the request, so that a bad request leaves no key in Redis.
   const record = priced(deps, await withKey(deps, keyless, caller, operator, run));
   const stored = await farm.runs.get(runId);
   if (stored) requireSame(stored, record);
@@ -157,13 +157,13 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   };
 }
 
-/** Returns a run id, which begins with a letter. */
+/** Returns the run id of a caller's idempotency key. The id begins with a letter. */
 const runIdFrom = (caller: string, key: string): string =>
   `k${BigInt(`0x${createHash('sha256').update(`${caller}\n${key}`).digest('hex')}`)
     .toString(36)
     .slice(0, 20)}`;
 
-/** Stores the key of the policy and returns the record with its name. */
+/** Stores the API key of the policy, and returns the record with the name of the stored key. */
 async function withKey(
   { farm, config }: RouteDeps,
   record: RunRecord,
@@ -176,7 +176,6 @@ async function withKey(
   return record.policy ? { ...record, policy: { ...record.policy, api_key_ref } } : record;
 }
 
-/** Returns the record with the price of its model. */
 function priced({ prices, log }: RouteDeps, record: RunRecord): RunRecord {
   if (!prices || record.policy === null) return record;
   const price = findPrice(prices, record.policy.model);
@@ -186,7 +185,7 @@ function priced({ prices, log }: RouteDeps, record: RunRecord): RunRecord {
 
 const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };
 
-/** Turns errors of settings into refusals with the field of the request. */
+/** Turns errors of settings into refusals that name the field of the request. */
 function namingFields<T>(read: () => T): T {
   try {
     return read();

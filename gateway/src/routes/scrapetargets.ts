@@ -1,10 +1,10 @@
-/** Targets of Prometheus' HTTP and file service discovery: live workers with metrics, and this gateway. */
+/** Targets for the HTTP and file service discovery of Prometheus: live workers with metrics, and this gateway. */
 import { errorMessage, type Log, replaceFile, type WorkerRecord } from '@swefarm/shared';
 
-/** One entry of prometheus.io/docs/prometheus/latest/http_sd. */
+/** One entry of the target list; format: https://prometheus.io/docs/prometheus/latest/http_sd. */
 export type TargetGroup = { targets: string[]; labels: Record<string, string> };
 
-/** @param gateway `host:port` of the gateway; null omits it */
+/** @param gateway `host:port` of the gateway; null: the targets do not include the gateway */
 export function targetGroups(workers: readonly WorkerRecord[], gateway: string | null): TargetGroup[] {
   const own: TargetGroup[] = gateway === null ? [] : [{ targets: [gateway], labels: { role: 'gateway' } }];
   const groups = workers.flatMap(({ metrics, node, runtime }) =>

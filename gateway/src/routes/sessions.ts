@@ -1,6 +1,6 @@
 /**
- * Sessions over HTTP: a trainer's agent loop opens a session, sends commands one at a time, and submits. All requests are idempotent;
- * each renews the lease of the session, whose sandbox is removed when the lease expires.
+ * Routes of sessions: a trainer's agent loop opens a session, sends commands one at a time, and submits. All requests are idempotent.
+ * Commands and heartbeats renew the lease of the session. When the lease expires, the sandbox of the session is removed.
  */
 import { type Farm, type PostedCommand, SessionState } from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -200,7 +200,7 @@ async function requireSession(farm: Farm, id: string): Promise<SessionState> {
   return state;
 }
 
-/** The answer of a session that accepts no more commands. */
+/** Returns the answer for a session that accepts no more commands. */
 async function describeEnd(farm: Farm, id: string) {
   const { rollout_id, end } = await requireSession(farm, id);
   const noSignal = new AbortController().signal;
@@ -234,7 +234,7 @@ const unknownSession = (id: string): Refusal =>
 
 const RENEW_MS = 1_000;
 
-/** Runs `wait` and renews the lease; null if the caller disconnects or the gateway stops first. */
+/** Runs `wait` and renews the lease meanwhile. Returns null if the caller disconnects or the gateway stops before `wait` ends. */
 async function whileConnected<T>(
   { farm, signal: stopping }: GatewayDeps,
   id: string,

@@ -1,4 +1,4 @@
-/** Opens a session, which is a run of one rollout. Its id is a hash of the caller's key, so a repeated request opens the same session. */
+/** Opens a session: a run of one rollout. Its id is a hash of caller and `request_id`, so a repeated request opens the same session. */
 import { createHash } from 'node:crypto';
 import { chosenSha256, type RowOptions, toInstance } from '@swefarm/datasets';
 import { REWARD_TABLE } from '@swefarm/grading';
@@ -21,14 +21,14 @@ import { Refusal } from '../access/refusal.ts';
 const Row = z.record(z.string(), z.unknown());
 
 export const SessionRequest = z.strictObject({
-  /** The driver's key of this session. */
+  /** Key by which the driver identifies the session. */
   request_id: z.string().min(1).max(200),
   /** A dataset row of any family, or its JSON text. */
   instance: z.union([Row, z.string()]).optional(),
-  /** Alternative to `instance`: an instance of this run, whose settings apply too; without a run, one of the gateway's dataset. */
+  /** Run that contains `instance_id`, and whose settings apply to the session; absent: the gateway's dataset contains the instance. */
   run_id: z.string().optional(),
   instance_id: z.string().optional(),
-  /** Keys of a run record; the agent is always `external`. */
+  /** Keys of a run record. The type of the agent is always `external`. */
   agent: Row.optional(),
   sandbox: Row.optional(),
   evaluation: Row.optional(),
@@ -53,7 +53,7 @@ type DescribedSession = {
 };
 
 /**
- * Returns the run and the instance of a request, without a write. The request's settings replace those of `caller.run`.
+ * Returns the run and the instance of a request, and writes nothing. The request's settings replace those of `caller.run` or `run_id`.
  *
  * @throws Refusal 400, 404
  */
@@ -94,14 +94,14 @@ export async function describeSession(
 }
 
 /**
- * Writes the session and queues its rollout. Idempotent.
+ * Writes the session and queues its rollout. A repeated call only renews the lease of the session.
  *
  * @throws Refusal 409 `session_differs`: the session has other settings
  */
 export async function openSession(farm: Farm, session: DescribedSession): Promise<void> {
   const { record, instance, session_id, rollout_id, lease_ms } = session;
   try {
-    // A worker that finds no session assumes that its driver died, so the session is written before the job.
+    // The session is written before the job: a worker that finds no session for a job assumes that the driver died.
     await farm.sessions.create({ session_id, rollout_id, lease_ms });
     await submit(farm, { record, instances: [instance] });
   } catch (error) {

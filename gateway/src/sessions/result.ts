@@ -20,7 +20,7 @@ export const SessionVerdict = Result.pick({
 });
 export type SessionVerdict = z.infer<typeof SessionVerdict>;
 
-/** Waits up to `blockMs` for the verdict; null if there is none yet. */
+/** Waits up to `blockMs` milliseconds for the verdict. Returns null if there is no verdict yet. */
 export async function awaitVerdict(
   farm: Farm,
   rolloutId: string,
@@ -44,7 +44,7 @@ async function reportOf(farm: Farm, { artifact }: Result): Promise<Report | null
   try {
     return (await farm.artifacts.read(artifact))?.report ?? null;
   } catch (error) {
-    // Artifacts expire before results; the verdict is valid without its report.
+    // The artifact may expire before the result. The verdict is valid without the report.
     if (isArtifactGone(error)) return null;
     throw error;
   }

@@ -1,4 +1,4 @@
-/** The log parsers of each harness by name; rows of 5.x write names with the prefix `parse_log_`. */
+/** Log parsers of each harness, by parser name. Rows of swebench 5.x write the names with the prefix `parse_log_`. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import specs from '../../data/specs.json' with { type: 'json' };
 import { bpmnJs, eslint, grommet, openlayers } from '../parsers/browsers.ts';
@@ -62,7 +62,7 @@ const OTHERS: Record<string, Reader> = {
   vitest,
 };
 
-/** Parsers of SWE-bench Multimodal, which only 5.0.2 has. */
+/** Parsers of SWE-bench Multimodal. Only swebench 5.0.2 has them. */
 const LATEST: Record<string, Reader> = {
   bpmn_js: bpmnJs,
   carbon: reactPdf,
@@ -76,7 +76,7 @@ const LATEST: Record<string, Reader> = {
   quarto_cli: quartoCli,
 };
 
-/** Parser names of 4.1.0 that name the repository instead of the log format, and one of older SWE-smith rows. */
+/** Canonical names of parsers that swebench 4.1.0 names after a repository, and of `smith_pytest`, which older SWE-smith rows use. */
 const ALIASES: Record<string, string> = {
   astroid: 'pytest',
   astropy: 'pytest_v2',
@@ -94,10 +94,10 @@ const ALIASES: Record<string, string> = {
   xarray: 'pytest',
 };
 
-/** Harnesses with these aliases. */
+/** Harnesses that accept the names in {@link ALIASES}. */
 const WITH_ALIASES = new Set<Dialect>(['4.1.0', '5.0.2', 'swegym', 'swesmith']);
 
-/** SWE-rebench V1 also names parsers by the repositories of SWE-bench: `django/django`. */
+/** Parsers by repository of SWE-bench (`django/django`). SWE-rebench V1 accepts these names too. */
 const REPOSITORIES: Record<string, Reader> = Object.fromEntries(
   Object.entries(specs.swebench as Record<string, { log_parser: string }>).flatMap(
     ([repo, { log_parser }]) => {
@@ -121,7 +121,7 @@ const READERS: Record<Dialect, Record<string, Reader>> = {
 
 export const isDialect = (name: string): name is Dialect => Object.hasOwn(READERS, name);
 
-/** The canonical name of a parser (`parse_log_sphinx` → `pytest_v2`), or null if the harness lacks the parser. */
+/** Returns the canonical name of a parser (`parse_log_sphinx` → `pytest_v2`), or null if the harness has no such parser. */
 export function parserName(name: string, dialect: Dialect): string | null {
   const short = name.replace(/^parse_log_/, '');
   const canonical =
@@ -130,9 +130,9 @@ export function parserName(name: string, dialect: Dialect): string | null {
 }
 
 /**
- * Returns the outcome of each test in the log, as the harness of that dialect reads it.
+ * Returns test name → status, as the harness of `dialect` reads the log.
  *
- * @throws SwefarmError `unknown_parser`; the error of the reader where the harness raises
+ * @throws SwefarmError `unknown_parser`; RangeError or SyntaxError where the harness raises an exception
  */
 export function readLog(
   parser: string,

@@ -1,4 +1,4 @@
-/** Failures of browser tests as 5.0.2 reads them (bpmn-js, OpenLayers, ESLint), and grommet's files. */
+/** Reads the failures of browser tests as swebench 5.0.2 does (bpmn-js, OpenLayers, ESLint), and the test files of grommet. */
 import { fields, isSpace, linesOf, S, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
@@ -10,7 +10,7 @@ const BPMN = [
 const HEADLESS = /Chrome\sHeadless\s/;
 const SYSTEM = /\(Linux\sx86_64\)\s/g;
 
-/** Lines that end in FAILED: the name is the text between the browser and FAILED, including the final blank. */
+/** Reads lines that end in FAILED. The name is the text between the browser and FAILED, including the blank before FAILED. */
 export const bpmnJs: Reader = (log) => {
   const found = statuses();
   for (const line of failedLines(log)) {
@@ -25,11 +25,11 @@ export const bpmnJs: Reader = (log) => {
   return found;
 };
 
-/** The last `(Linux x86_64) ` after `from` that follows a blank. */
+/** Returns the last match of `(Linux x86_64) ` that begins after `from` and follows a blank. */
 const lastSystem = (line: string, from: number): RegExpExecArray | undefined =>
   [...line.matchAll(SYSTEM)].findLast((match) => match.index > from && isSpace(line[match.index - 1]));
 
-/** Lines that end in FAILED and a newline, without the word FAILED. */
+/** Yields the lines that end in FAILED and a newline, without the word FAILED. */
 function* failedLines(log: string): Generator<string> {
   let previous: string | null = null;
   for (const line of linesOf(log)) {
@@ -60,7 +60,7 @@ export const openlayers: Reader = (log) => {
   return found;
 };
 
-/** Index of the last `: mismatch`, where the blank may be any whitespace character. */
+/** Returns the index of the last `: mismatch`, where the blank may be any whitespace character; negative if there is none. */
 function lastMismatch(line: string): number {
   let at = line.lastIndexOf('mismatch');
   while (at >= 2 && !(isSpace(line[at - 1]) && line[at - 2] === ':'))
@@ -70,7 +70,7 @@ function lastMismatch(line: string): number {
 
 const NUMBERED_LINE = new RegExp(`(?<![^\\n])${S}{2}\\p{Nd}+\\)`, 'gu');
 
-/** Text from two blanks, a number and a bracket at the start of a line up to the next `Error:`, on any line. */
+/** Yields each text between `  N)` at the start of a line and the next `Error:`, which may be on a later line. */
 function* numberedErrors(log: string): Generator<string> {
   const pattern = new RegExp(NUMBERED_LINE);
   for (let match = pattern.exec(log); match; match = pattern.exec(log)) {
@@ -83,7 +83,7 @@ function* numberedErrors(log: string): Generator<string> {
 
 const ESLINT_HEAD = new RegExp(`${S}{2}\\p{Nd}+\\)`, 'gu');
 
-/** Reads from two blanks and a number up to the blanks before the first line that contains `Error`. */
+/** The name of a test begins after `  N)` and ends where {@link untilError} finds an error. */
 export const eslint: Reader = (log) => {
   const found = statuses();
   const pattern = new RegExp(ESLINT_HEAD);
@@ -103,7 +103,7 @@ function untilError(log: string, from: number): { end: number; next: number } | 
     const lineEnd = newline < 0 ? log.length : newline;
     const error = log.slice(start, lineEnd).lastIndexOf('Error');
     if (error >= 0) {
-      // Below the first line, the newline itself is the blank; on the first line, one must precede the word.
+      // The name ends before a later line that contains `Error`. On the first line, the name ends at the first blank before `Error`.
       const blank = start > from ? start - 1 : firstBlank(log, start, start + error);
       if (blank >= 0) return { end: blank, next: start + error + 'Error'.length };
     }
@@ -119,7 +119,7 @@ function firstBlank(text: string, from: number, to: number): number {
 
 const GROMMET_TIME = new RegExp(`^\\([\\p{Nd}.]+${S}?m?s\\)$`, 'u');
 
-/** `PASS file (3 s)`; a file with both PASS and FAIL counts as passed. */
+/** Reads `PASS file (3 s)`. A file with both PASS and FAIL counts as passed. */
 export const grommet: Reader = (log) => {
   const found = statuses();
   for (const [word, status] of [

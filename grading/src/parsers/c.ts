@@ -1,11 +1,11 @@
-/** Test runners of C and C++ projects: redis, jq, micropython, googletest. */
+/** Reads the test runners of C and C++ projects: redis, jq, micropython, googletest. */
 import { isSpace, strippedLines, stripStart } from '../text/pythontext.ts';
 import { dropParen, MILLISECONDS } from './endings.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
 const REDIS: Record<string, string> = { ok: 'PASSED', err: 'FAILED', skip: 'SKIPPED', ignore: 'SKIPPED' };
 
-/** `[ok]: name (12 ms)`; a failed test also has ` in path` after its name. */
+/** Reads `[ok]: name (12 ms)`. The line of a failed test also has ` in path` after the name. */
 export const redis = byStrippedLine((line, found) => {
   const match = /^\[(ok|err|skip|ignore)\]:/.exec(line);
   if (!match || !isSpace(line[match[0].length])) return;
@@ -14,7 +14,7 @@ export const redis = byStrippedLine((line, found) => {
   if (name !== '' && status) found.set(status === 'FAILED' ? dropPath(name) : name, status);
 });
 
-/** Drops a suffix of blanks, `in`, blanks and one last word. */
+/** Removes the suffix ` in path` and the blanks before the suffix. */
 function dropPath(name: string): string {
   let word = name.length;
   while (word > 0 && !isSpace(name[word - 1])) word--;
@@ -27,7 +27,7 @@ function dropPath(name: string): string {
   return name.slice(0, end);
 }
 
-/** `PASS: name`. */
+/** Reads `PASS: name` and `FAIL: name`. */
 export const jq = byStrippedLine((line, found) => {
   const word = line.slice(0, 4);
   if ((word !== 'PASS' && word !== 'FAIL') || line[4] !== ':' || !isSpace(line[5])) return;
@@ -36,13 +36,13 @@ export const jq = byStrippedLine((line, found) => {
 
 const MICROPYTHON: Record<string, string> = { pass: 'PASSED', FAIL: 'FAILED', skip: 'SKIPPED' };
 
-/** `pass  name`. */
+/** Reads `pass  name`, `FAIL  name` and `skip  name`. */
 export const micropython = byStrippedLine((line, found) => {
   const status = MICROPYTHON[line.slice(0, 4)];
   if (status !== undefined && isSpace(line[4])) found.set(stripStart(line.slice(4)), status);
 });
 
-/** `3: [       OK ] suite.name (0 ms)`: the last bracket that is still followed by a name and a time. */
+/** Reads `3: [       OK ] suite.name (0 ms)`. The name begins after the last `[ OK ]` or `[ FAILED ]` before the time. */
 export const googletest: Reader = (log) => {
   const found = statuses();
   for (const line of strippedLines(log)) {
@@ -62,14 +62,14 @@ export const googletest: Reader = (log) => {
   return found;
 };
 
-/** Index of the last blank before a `(`, or -1. */
+/** Returns the index of the last blank that precedes a `(`; negative if there is none. */
 function lastOpening(line: string): number {
   let at = line.lastIndexOf('(');
   while (at > 0 && !isSpace(line[at - 1])) at = line.lastIndexOf('(', at - 1);
   return at - 1;
 }
 
-/** `[ OK ] ` or `[ FAILED ] ` at this index, and the index where the name begins. */
+/** Parses `[ OK ] ` or `[ FAILED ] ` at index `at`. `end` is the index at which the name begins. */
 function bracket(line: string, at: number): { ok: boolean; end: number } | null {
   let next = at + 1;
   while (isSpace(line[next])) next++;

@@ -1,4 +1,4 @@
-/** `lein test`, as SWE-rebench V2 reads it: a namespace passes unless a failure follows its name. */
+/** Reads `lein test` as SWE-rebench V2 does: a namespace passes unless a failure follows the name of the namespace. */
 import { fields, linesOf } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 

@@ -1,4 +1,4 @@
-/** Test runners of C++ projects and Neovim as SWE-rebench V2 reads them. */
+/** Reads the test runners of C++ projects and Neovim as SWE-rebench V2 does. */
 import { withoutEscapes } from '../text/escapes.ts';
 import { fields, isSpace, linesOf, S, SPACE, strip, stripEnd } from '../text/pythontext.ts';
 import { setUnlessFailed } from './ranks.ts';
@@ -7,7 +7,7 @@ import { byStrippedLine, type Reader, statuses } from './reader.ts';
 const WORDS = new RegExp(`${S}(PASSED|FAILED|SKIPPED|ERROR)`);
 const TITLE = new RegExp(`^_+${S}+([^${SPACE}_].*?[^${SPACE}_]|[^${SPACE}_])${S}+_+$`);
 
-/** pytest's `path::name STATUS`, stored under the last part of the name. Below the header FAILURES a title marks a known test as failed. */
+/** Reads pytest's `path::name STATUS` and stores `name`. Below the header FAILURES, a title `___ name ___` marks a known test as failed. */
 export const cppPytest: Reader = (log) => {
   const found = statuses();
   let failures = false;
@@ -29,7 +29,7 @@ const lastPart = (name: string): string =>
 
 const OUTCOMES: Record<string, string> = { passed: 'PASSED', failed: 'FAILED', skipped: 'SKIPPED' };
 
-/** `Test name passed`. */
+/** Reads `Test name passed`, `Test name failed` and `Test name skipped`. */
 export const cppTestLines = byStrippedLine((line, found) => {
   if (!line.startsWith('Test') || !isSpace(line[4])) return;
   const word = ['passed', 'failed', 'skipped'].find((candidate) => line.endsWith(candidate));
@@ -45,7 +45,7 @@ const RAN = new RegExp(
 const DOTS = new RegExp(`${S}\\.\\.\\.${S}+([^]+)$`);
 const NUMBER = new RegExp(`^\\[\\p{Nd}+/\\p{Nd}+\\]${S}+`, 'u');
 
-/** Botan: `name ran N tests in T msec …` and `[1/2] name ... ok`. Any other line that contains an outcome is itself the name. */
+/** Reads Botan's `name ran N tests in T msec …` and `[1/2] name ... ok`. Any other line with an outcome word is stored whole as a name. */
 export const botan = byStrippedLine((line, found) => {
   if (line === '') return;
   const ran = RAN.exec(line);
@@ -71,7 +71,7 @@ function outcomeIn(text: string): string | null {
 const CTEST = new RegExp(`^\\p{Nd}+/\\p{Nd}+${S}+Test${S}+#\\p{Nd}+:${S}+`, 'iu');
 const CTEST_WORD = new RegExp(`^${S}+(Passed|Failed|Skipped|Timeout)\\b`, 'i');
 
-/** Lines of ctest that have blanks around the dots: `1/6 Test #1: name ....   Passed`. */
+/** Reads the lines of ctest that have blanks around the dots: `1/6 Test #1: name ....   Passed`. */
 export const ctestLines = byStrippedLine((line, found) => {
   const head = CTEST.exec(line);
   if (!head) return;
@@ -80,7 +80,7 @@ export const ctestLines = byStrippedLine((line, found) => {
   if (dots) found.set(stripEnd(rest.slice(0, dots.from)), OUTCOMES[dots.word.toLowerCase()] ?? 'FAILED');
 });
 
-/** The first run of dots between blanks that an outcome follows. */
+/** Returns the first run of dots that has a blank before it, and a blank and an outcome after it. */
 function dotsIn(text: string): { from: number; word: string } | null {
   for (const match of text.matchAll(/\.+/g)) {
     const from = match.index;
@@ -101,7 +101,7 @@ const LUA: Record<string, string> = {
   Skipped: 'SKIPPED',
 };
 
-/** plenary (Neovim): `Success || name`. */
+/** Reads plenary, the test runner of Neovim plugins: `Success || name`. */
 export const plenary = byStrippedLine((line, found) => {
   const bars = line.indexOf('||');
   const words = bars < 0 ? [] : fields(line.slice(0, bars), 2);

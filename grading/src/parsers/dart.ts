@@ -1,11 +1,11 @@
-/** Dart's reporters (JSON, melos, expanded) as SWE-rebench V2 reads them. */
+/** Reads Dart's reporters (JSON, melos, expanded) as SWE-rebench V2 does. */
 import { linesOf, S, SPACE, strip } from '../text/pythontext.ts';
 import { setUnlessFailed } from './ranks.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
 const RESULTS: Record<string, string> = { success: 'PASSED', failure: 'FAILED', error: 'ERROR' };
 
-/** One event, or a list of events, on each line. */
+/** Each line contains one event or a list of events. */
 export const dartJson: Reader = (log) => {
   const found = statuses();
   const names = new Map<unknown, string>();
@@ -49,7 +49,7 @@ const MELOS = new RegExp(
   'u',
 );
 
-/** melos names a test when it starts and when it passes. A test named once did not end. */
+/** melos prints the name of a test when the test starts and when it passes. A test whose name appears once counts as an error. */
 export const dartMelos = byStrippedLine((line, found) => {
   const name = MELOS.exec(line)?.[1];
   if (name !== undefined) found.set(name, found.has(name) ? 'PASSED' : 'ERROR');
@@ -62,7 +62,7 @@ const EXPANDED = new RegExp(
 const FILE = new RegExp(`^(/[^${SPACE}]*\\.dart):${S}.`);
 const ENDED = ' [E]';
 
-/** `00:01 +1 -1: /file.dart: name [E]`. */
+/** Reads `00:01 +1 -1: /file.dart: name [E]`; `[E]` marks a failed test. */
 export const dartExpanded = byStrippedLine((line, found) => {
   const text = EXPANDED.exec(line)?.[1];
   if (text === undefined) return;

@@ -1,4 +1,4 @@
-/** Django's own test runner: outcomes at the end of a line, or separated from their test by other output. */
+/** Reads Django's test runner. An outcome is at the end of the test's line, or on a later line after other output. */
 import { before, fields, isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
@@ -34,14 +34,14 @@ function readLine(line: string, previous: string | null, found: Map<string, stri
   return open;
 }
 
-/** The harness indexes without a check, so a bare `FAIL:` makes it raise. */
+/** Returns the second field. The harness takes the field without a check, so a bare `FAIL:` raises an exception. */
 function secondField(line: string): string {
   const name = fields(line, 2)[1];
   if (name === undefined) throw new RangeError('list index out of range');
   return name;
 }
 
-/** A text printed between a test and its `ok`. `end` returns the index at which that `ok` line ends, or -1. */
+/** Text that Django prints between the name of a test and `ok`. `end` returns the index at which the line `ok` ends, or -1. */
 type Tear = { text: string; end: (log: string, from: number, lineEnd: number) => number };
 
 const tears = (log: string): Tear[] => {
@@ -50,7 +50,7 @@ const tears = (log: string): Tear[] => {
     {
       text: 'Testing against Django installed in ',
       end: (_log, from) => {
-        // The closing may be many lines away. It is cached, so the search stays linear.
+        // `closing` may be many lines below `from`. The cached index keeps the search linear.
         while (closing >= 0 && closing < from) closing = nextClosing(log, from);
         return closing < 0 ? -1 : closing + CLOSING.length;
       },
@@ -77,11 +77,11 @@ function nextClosing(log: string, from: number): number {
 
 const endsLine = (log: string, at: number): boolean => at === log.length || log[at] === '\n';
 
-/** End of the line `ok` after the newline at `at`, or -1. */
+/** Returns the index at which the line `ok` after the newline at `at` ends, or -1. */
 const okLineAt = (log: string, at: number): number =>
   log.startsWith('\nok', at) && endsLine(log, at + 3) ? at + 3 : -1;
 
-/** Yields tests whose ` ... ` is followed by a tear and later by a line `ok`. */
+/** Yields the tests that passed although a text of {@link Tear} separates their ` ... ` from the line `ok`. */
 function* tornTests(log: string): Generator<string> {
   const kinds = tears(log).map((tear) => ({ ...tear, earliest: 0 }));
   const starts = [0, 0, 0];
@@ -105,7 +105,7 @@ function* tornTests(log: string): Generator<string> {
   }
 }
 
-/** The name before blank, dots, blank and the tear at `at`; each blank may be a line end. */
+/** Returns the position of the name before ` ... ` and the text at `at`. Each blank may be a newline. */
 function nameBefore(
   log: string,
   at: number,

@@ -1,4 +1,4 @@
-/** doctest's XML (nlohmann/json): a sub-case passes when every expression below it reports success. */
+/** Reads doctest's XML (nlohmann/json). A sub-case passes if every expression inside the sub-case reports success. */
 import { type Reader, statuses } from './reader.ts';
 import { type Element, readXml } from './xml.ts';
 
@@ -21,7 +21,7 @@ export const doctest: Reader = (log) => {
 
 const nameOf = (element: Element): string => element.attributes.get('name') ?? 'None';
 
-/** All elements with that name below this one, in document order. */
+/** Yields all descendants with the name `name`, in document order. */
 function* below(element: Element, name: string): Generator<Element> {
   for (const child of element.children) {
     if (child.name === name) yield child;

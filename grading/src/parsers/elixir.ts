@@ -1,4 +1,4 @@
-/** ExUnit's trace, as SWE-rebench V2 reads it. */
+/** Reads ExUnit's trace as SWE-rebench V2 does. */
 import { S, strip, stripEnd } from '../text/pythontext.ts';
 import { setUnlessFailed } from './ranks.ts';
 import { byStrippedLine } from './reader.ts';
@@ -7,7 +7,7 @@ const FAILED = new RegExp(`^\\p{Nd}+\\)${S}+test${S}+(.+)$`, 'u');
 const LINE = /^\[L#\p{Nd}+\]$/u;
 const TIME = /^\([\p{Nd}.]+ms\)$/u;
 
-/** `* test name (1.2ms) [L#5]`, `1) test name (Module)`. */
+/** Reads `* test name (1.2ms) [L#5]` and, for a failed test, `1) test name (Module)`. */
 export const exunit = byStrippedLine((line, found) => {
   const failed = FAILED.exec(line)?.[1];
   if (failed !== undefined) {

@@ -1,7 +1,7 @@
-/** Removes the suffixes that runners append to the name of a test. Lazy patterns would be quadratic on hostile lines. */
+/** Removes the suffixes that runners append to names of tests. Searches by index: lazy patterns would be quadratic on hostile lines. */
 import { isSpace, S, stripEnd } from '../text/pythontext.ts';
 
-/** `name (inside)` → `name` if `inside` matches and a name remains; otherwise the text is unchanged. */
+/** Returns `name` for `name (text)` if `inside` matches `text`; otherwise returns the argument unchanged. */
 export function dropParen(text: string, inside: RegExp): string {
   if (!text.endsWith(')')) return text;
   const open = text.lastIndexOf('(');
@@ -9,25 +9,25 @@ export function dropParen(text: string, inside: RegExp): string {
   return text.slice(0, open - 1);
 }
 
-/** Drops the last bracket and the blanks before it if `pattern` matches the text from the bracket on. */
+/** Removes the text from the last bracket on, and the blanks before the bracket, if `pattern` matches that text. */
 export function dropSuffix(text: string, bracket: '(' | '[', pattern: RegExp): string {
   const open = text.lastIndexOf(bracket);
   return open > 0 && pattern.test(text.slice(open)) ? stripEnd(text.slice(0, open)) : text;
 }
 
-/** `name (anything)` → `name`, split at the last ` (` with content; null if the text has another end. */
+/** Returns `name` for `name (text)` with at least one character of `text`; null for any other form. */
 export function beforeParen(text: string): string | null {
   if (!text.endsWith(')')) return null;
   const open = text.lastIndexOf(' (', text.length - 4);
   return open > 0 ? text.slice(0, open) : null;
 }
 
-/** `12 ms`, `3s`: the content of the brackets after a name. */
+/** Matches `12 ms` and `3s`, the text in the parentheses after a name. */
 export const MILLISECONDS = new RegExp(`^\\p{Nd}+${S}*m?s$`, 'u');
 
 const UNIT_AT_END = new RegExp(`(?:ms|s)${S}*$`);
 
-/** Drops a time at the end, as in `name (12 ms)` and `name 1.5s`. Of a number with several points, the last two parts are the time. */
+/** Removes a time at the end, as in `name (12 ms)` and `name 1.5s`. In a number such as `1.2.3s`, only `2.3s` is the time. */
 export function dropTime(text: string): string {
   let end = stripEnd(text).length;
   if (text[end - 1] === ')') end = stripEnd(text.slice(0, end - 1)).length;
@@ -48,11 +48,11 @@ export function dropTime(text: string): string {
 }
 
 const DIGIT = /^\p{Nd}$/u;
-/** A number that may have a decimal part, as `\d+(?:\.\d+)?`. */
+/** Pattern of a number with an optional decimal part. */
 const NUMBER = '\\p{Nd}+(?:\\.\\p{Nd}+)?';
 const BRACKETED = new RegExp(`^${S}*${NUMBER}${S}*(?:ms|s)${S}*$`, 'iu');
 
-/** `name [12 ms]` → `name`, for the given brackets; otherwise the text is unchanged. */
+/** Returns `name` for `name [12 ms]` with the given brackets; otherwise returns the argument unchanged. */
 export function dropBracketedTime(text: string, open: '[' | '(', close: ']' | ')'): string {
   const trimmed = stripEnd(text);
   if (!trimmed.endsWith(close)) return text;

@@ -1,9 +1,9 @@
-/** Logs that list failures only (Chart.js, marked, p5.js), and react-pdf's logs, which list files. */
+/** Reads logs that list only failures (Chart.js, marked, p5.js), and logs of react-pdf, which list test files. */
 import { withoutEscapes } from '../text/escapes.ts';
 import { indentOf, isSpace, linesOf, strip, stripEnd } from '../text/pythontext.ts';
 import { byLine, type Reader, statuses } from './reader.ts';
 
-/** `Chrome 99.0 (Linux) name FAILED`; the name includes the blank before FAILED. */
+/** Reads `Chrome 99.0 (Linux) name FAILED`. The name includes the blank before FAILED. */
 export const chartJs: Reader = (log) => {
   const found = statuses();
   const text = withoutEscapes(log);
@@ -34,13 +34,13 @@ function chromeFailure(text: string, at: number): { name: string; end: number } 
   return { name: text.slice(close + 2, end - 6), end };
 }
 
-/** `12) name` at the start of a line. */
+/** Reads `12) name` at the start of a line. */
 export const marked = byLine((line, found) => {
   const match = /^\p{Nd}+\)/u.exec(line);
   if (match && isSpace(line[match[0].length])) found.set(strip(line.slice(match[0].length + 1)), 'FAILED');
 });
 
-/** `PASS file (3.2 s)`: drops the last time and all text after it. SWE-rebench V2 drops a time at the end only. */
+/** Reads `PASS file (3.2 s)`. Removes the last time and all text after it; for SWE-rebench V2, only if the line ends in `)`. */
 export const reactPdf = byLine((line, found, { dialect }) => {
   const word = line.slice(0, 4);
   if ((word !== 'PASS' && word !== 'FAIL') || !isSpace(line[4])) return;
@@ -50,7 +50,7 @@ export const reactPdf = byLine((line, found, { dialect }) => {
   found.set(name, word === 'PASS' ? 'PASSED' : 'FAILED');
 });
 
-/** Searches milliseconds first, then `s` after a blank, then `s`; the last match of a kind counts. */
+/** Searches for `(12ms)`, then `(1.2 s)`, then `(1.2s)`. Cuts the text at the last match of the first form that occurs. */
 function withoutTime(text: string): string {
   const times = [/^\([\p{Nd}.]+ms\)/u, /^\([\p{Nd}.]+[^\S\n]s\)/u, /^\([\p{Nd}.]+s\)/u];
   const openings: number[] = [];
@@ -62,10 +62,10 @@ function withoutTime(text: string): string {
   return text;
 }
 
-/** Limit for one p5.js log, in characters moved: the harness's removal of blocks is quadratic. */
+/** Maximum number of characters that `withoutXml` copies for one log: the harness removes blocks in quadratic time. */
 const BUDGET = 200_000_000;
 
-/** `12) suite` and the lines below it, each indented deeper, up to a colon. JSON and XML blocks are removed first. */
+/** Reads `12) suite` and the lines below, each indented deeper, up to a colon. Removes JSON and XML blocks first. */
 export const p5js: Reader = (log) => {
   const found = statuses();
   const text = withoutXml(withoutJson(withoutEscapes(log)));
@@ -86,7 +86,7 @@ export const p5js: Reader = (log) => {
   return found;
 };
 
-/** Text up to the first colon, at most 1,000 characters. */
+/** Matches the text up to the first colon, at most 1,000 characters. */
 const BODY = /^([^:]{0,1000}):/u;
 
 function growsInward(body: string): boolean {
@@ -117,7 +117,7 @@ function withoutJson(log: string): string {
 const isWhole = (text: string, open: string, close: string): boolean =>
   text.startsWith(open) && text.endsWith(close);
 
-/** Removes `<tag>…</tag>` from the start on. An opening of the same tag inside a removed block remains. */
+/** Removes each `<tag>…</tag>` from the start of the text on. Openings of the same tag inside a removed block remain. */
 function withoutXml(text: string): string {
   const tag = /<([\p{L}\p{N}_]+)>/gu;
   let rest = text;

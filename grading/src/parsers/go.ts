@@ -1,4 +1,4 @@
-/** `go test -v`: `--- PASS: TestName (0.00s)`. */
+/** Reads `go test -v`: `--- PASS: TestName (0.00s)`. */
 
 import { beforeParen } from './endings.ts';
 import { byStrippedLine } from './reader.ts';

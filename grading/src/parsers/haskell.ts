@@ -1,4 +1,4 @@
-/** tasty, HUnit and hspec as SWE-rebench V2 reads them. */
+/** Reads tasty, HUnit and hspec as SWE-rebench V2 does. */
 import { withoutEscapes } from '../text/escapes.ts';
 import { indentOf, isSpace, linesOf, S, strip, stripEnd } from '../text/pythontext.ts';
 import { dropTime } from './endings.ts';
@@ -44,7 +44,7 @@ function readLine(line: string): { name: string; status: string } | null {
 const FAILED = new RegExp(`${S}+FAILED${S}+\\[\\p{Nd}+\\]$`, 'u');
 const PENDING = new RegExp(`${S}(?:PENDING|SKIPPED)\\b`, 'i');
 
-/** hspec's tree after the first RUNNING: a line without deeper lines below it is a test, named by the path to it. */
+/** Reads hspec's tree below `RUNNING...`. A line without deeper lines below is a test, named by the path of titles to that line. */
 export const hspec: Reader = (log) => {
   const found = statuses();
   const path = new SuiteStack();
@@ -90,7 +90,7 @@ function statusAtEnd(line: string): { name: string; status: string } {
   return { name: line, status: 'PASSED' };
 }
 
-/** Returns the text before the pattern, which must lie in the last 64 characters: hspec's endings are shorter. */
+/** Returns the text before the match of `pattern`. Searches only the last 64 characters, because hspec's endings are shorter. */
 function tail(line: string, pattern: RegExp): string | null {
   const from = Math.max(line.length - 64, 0);
   const match = pattern.exec(line.slice(from));

@@ -1,4 +1,4 @@
-/** Maven, Ant and Gradle. Maven prints no passing tests, so each test runs alone and the result of its build is its outcome. */
+/** Reads Maven, Ant and Gradle. Maven lists no passing tests, so each test runs in a separate build, whose result is the outcome. */
 import {
   fields,
   isSpace,
@@ -28,7 +28,7 @@ export const maven: Reader = (log, { dialect }) => {
 
 type Pairing = { name: (name: string) => void; end: (status: string) => void; close: () => void };
 
-/** Assigns the result of a build to the last command before it. */
+/** Assigns the result of a build to the last test command before the result. */
 function lastNamed(found: Map<string, string>): Pairing {
   let current = NO_TEST;
   return {
@@ -40,7 +40,7 @@ function lastNamed(found: Map<string, string>): Pairing {
   };
 }
 
-/** 5.0.2: outputs interleave, so results are assigned to commands in order; results that precede their command wait until the end. */
+/** Assigns results to commands in order, as swebench 5.0.2 does. A result that precedes its command is assigned at the end. */
 function inOrder(found: Map<string, string>): Pairing {
   const names: string[] = [];
   const ends: string[] = [];
@@ -64,7 +64,7 @@ function inOrder(found: Map<string, string>): Pairing {
   };
 }
 
-/** The last non-empty value of `-Dtest=`. */
+/** Returns the last non-empty value of `-Dtest=`, or null. */
 function lastTestOption(line: string): string | null {
   let at = line.lastIndexOf('-Dtest=');
   while (at >= 0) {
@@ -75,7 +75,7 @@ function lastTestOption(line: string): string | null {
   return null;
 }
 
-/** `[junit] [PASS] name`. */
+/** Reads `[junit] [PASS] name`. */
 export const ant = byStrippedLine((line, found) => {
   if (!line.startsWith('[junit]')) return;
   const rest = stripStart(line.slice('[junit]'.length));
@@ -84,7 +84,7 @@ export const ant = byStrippedLine((line, found) => {
   found.set(stripStart(rest.slice(match[0].length)), match[1] === 'PASS' ? 'PASSED' : 'FAILED');
 });
 
-/** `Suite > name PASSED`, unless the line begins with `>`. */
+/** Reads `Suite > name PASSED`. Ignores lines that begin with `>`. */
 export const gradle: Reader = (log, { dialect }) => {
   const found = statuses();
   let pending: string | null = null;
@@ -96,7 +96,7 @@ export const gradle: Reader = (log, { dialect }) => {
       found.set(name, status);
       pending = null;
     } else if (dialect === '5.0.2') {
-      // Its name and its status may be on separate lines.
+      // In logs of swebench 5.0.2, the name and the status of a test may be on separate lines.
       const [first, middle, last, more] = fields(line, 4);
       if (middle === '>' && last !== undefined && more === undefined && !first?.startsWith('>'))
         pending = line;
@@ -111,13 +111,13 @@ export const gradle: Reader = (log, { dialect }) => {
 
 const SECONDS = new RegExp(`${S}\\(\\p{Nd}+(?:\\.\\p{Nd}+)?s\\)$`, 'u');
 
-/** SWE-rebench V2 lets a time follow the status. */
+/** Removes the time after the status, which only SWE-rebench V2 allows. */
 function withoutSeconds(line: string): string {
   const open = line.lastIndexOf('(') - 1;
   return open > 0 && SECONDS.test(line.slice(open)) ? stripEnd(line.slice(0, open)) : line;
 }
 
-/** Returns the text before the last blank and the status: at least two characters, the first of which is not `>`. */
+/** Returns the name before the status; null if the name has fewer than two characters or begins with `>`. */
 function gradleName(line: string): string | null {
   const end = line.length - 'PASSED'.length - 1;
   return end >= 2 && isSpace(line[end]) && !line.startsWith('>') ? line.slice(0, end) : null;

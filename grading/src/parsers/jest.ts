@@ -1,4 +1,4 @@
-/** Runners that print a mark and a name: jest, vitest, TAP, and jest's JSON after jq. */
+/** Reads runners that print a mark and a name: jest, vitest, TAP, and jest's JSON after a conversion by jq. */
 import { isSpace, strip, strippedLines } from '../text/pythontext.ts';
 import { dropParen, MILLISECONDS } from './endings.ts';
 import { byStrippedLine, type Dialect, type Reader, statuses } from './reader.ts';
@@ -15,13 +15,13 @@ const marked =
     return found;
   };
 
-/** `✓ name (12 ms)`. */
+/** Reads `✓ name (12 ms)`. */
 export const jest = marked({ '✓': 'PASSED', '✕': 'FAILED', '○': 'SKIPPED' }, (name, dialect) => {
   const bare = dropParen(name, MILLISECONDS);
   return dialect === '5.0.2' ? strip(bare) : bare;
 });
 
-/** `✓ name 12ms` or `↓ name [skipped]`. */
+/** Reads `✓ name 12ms` and `↓ name [skipped]`. */
 export const vitest = marked({ '✓': 'PASSED', '×': 'FAILED', '↓': 'SKIPPED' }, dropTime);
 
 function dropTime(name: string): string {
@@ -39,20 +39,20 @@ function dropTime(name: string): string {
   return end > 1 && isSpace(name[end - 1]) ? name.slice(0, end - 1) : name;
 }
 
-/** `[PASSED] name`. */
+/** Reads `[PASSED] name` and `[FAILED] name`. */
 export const jestJson = byStrippedLine((line, found) => {
   const word = line.slice(0, 8);
   if ((word !== '[PASSED]' && word !== '[FAILED]') || !isSpace(line[8]) || line.length < 10) return;
   found.set(line.slice(9), word.slice(1, -1));
 });
 
-/** `ok 12 name`, `not ok 13 name`. */
+/** Reads `ok 12 name` and `not ok 13 name`. */
 export const tap = byStrippedLine((line, found) => {
   const match = /^(ok|not ok) \p{Nd}+ (?=[^\n])/u.exec(line);
   if (match) found.set(line.slice(match[0].length), match[1] === 'ok' ? 'PASSED' : 'FAILED');
 });
 
-/** immutable.js changed its runner between pull requests. @throws RangeError for other pull requests */
+/** Pull requests of immutable.js use different runners. @throws RangeError for a pull request whose runner is unknown */
 export const immutableJs: Reader = (log, context) => {
   const number = context.instance.instance_id.split('-').at(-1) ?? '';
   if (number === '2006') return jest(log, context);

@@ -1,8 +1,8 @@
-/** Julia's table of test sets, as SWE-rebench V2 reads it: the numbers of a row decide. */
+/** Reads Julia's table of test sets as SWE-rebench V2 does: the numbers in a row decide the status. */
 import { fields, indentOf, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
-/** A first number that is indented deeper than this belongs to a column after Pass. */
+/** Maximum indentation of a number in the column Pass. If the first number is indented deeper, it belongs to a later column. */
 const FAR = 10;
 
 export const julia: Reader = (log) => {

@@ -5,9 +5,9 @@ import { scanXml } from './xml.ts';
 export type JUnitCase = {
   classname: string;
   name: string;
-  /** The attribute `file`; '' if the runner does not write it. */
+  /** Attribute `file`; '' if the runner does not write the attribute. */
   file: string;
-  /** The worst child element decides; pytest marks XFAIL as skipped too. */
+  /** Status of the worst child element. pytest writes `skipped` for XFAIL too. */
   status: 'PASSED' | 'FAILED' | 'ERROR' | 'SKIPPED';
 };
 
@@ -43,8 +43,8 @@ function worse(status: JUnitCase['status'], tag: string): JUnitCase['status'] {
 const RANK: Record<string, number> = { SKIPPED: 0, PASSED: 1, ERROR: 2, FAILED: 3 };
 
 /**
- * Returns `classname::name` → status; a case without a class has its name alone. pytest writes a second entry for a test whose
- * teardown fails, so the worst entry counts; a skipped entry counts only if it is the only one.
+ * Returns `classname::name` → status; the key of a case without a class is the name. pytest writes a second entry if the teardown of a
+ * test fails, so the worst entry counts. A skipped entry counts only if the test has no other entry.
  */
 export function junitOutcomes(cases: readonly JUnitCase[]): Map<string, string> {
   const found = statuses();

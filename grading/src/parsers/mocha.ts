@@ -1,4 +1,4 @@
-/** Mocha as 5.0.2 reads it for highlight.js, Prism, Next and Lighthouse. */
+/** Reads the runners of highlight.js, Prism, Next, Lighthouse and quarto-cli as swebench 5.0.2 does. */
 
 import { withoutEscapes } from '../text/escapes.ts';
 import { before, indentOf, isSpace, linesOf, S, strip, stripStart } from '../text/pythontext.ts';
@@ -6,7 +6,7 @@ import { reactPdf } from './failures.ts';
 import { type Reader, statuses } from './reader.ts';
 import { SuiteStack } from './suites.ts';
 
-/** Text before `12 passing`, where mocha's summary starts. */
+/** Returns the text before `12 passing`, the start of mocha's summary. */
 function beforeSummary(text: string): string {
   for (let at = text.indexOf('passing'); at >= 0; at = text.indexOf('passing', at + 1)) {
     let start = at - 1;
@@ -21,7 +21,7 @@ const isDigit = (char: string | undefined): boolean => char !== undefined && /^\
 const NUMBERED = /^\p{Nd}+\)/u;
 const withoutTimes = (name: string): string => strip(name.replace(/\(\p{Nd}+ms\)/gu, ''));
 
-/** A test's suite is the last title above it, at any depth. */
+/** The suite of a test is the last title above the test, at any depth. */
 export const highlightJs: Reader = (log) => {
   const found = statuses();
   const summary = /\n[ \t]*\p{Nd}+ passing/u.exec(log);
@@ -40,7 +40,7 @@ export const highlightJs: Reader = (log) => {
 
 const PRISM = './node_modules/.bin/mocha tests/run.js --reporter json';
 
-/** Mocha's JSON after each call. @throws SyntaxError, RangeError if it is invalid */
+/** Reads the JSON that mocha prints after each command. @throws SyntaxError, RangeError if the JSON is invalid */
 export const prismJs: Reader = (log) => {
   const found = statuses();
   for (const part of log.split(PRISM).slice(1)) {
@@ -64,7 +64,7 @@ function titles(result: unknown, list: 'failures' | 'passes'): string[] {
   });
 }
 
-/** Version 1.27 runs cypress, other versions run karma under xvfb. */
+/** Version 1.27 of Next runs cypress; other versions run karma under xvfb. */
 export const next: Reader = (log, context) =>
   context.instance.version === '1.27' ? nextCypress(log) : nextKarma(log);
 
@@ -90,7 +90,7 @@ function nextKarma(log: string): Map<string, string> {
   return found;
 }
 
-/** Removes `AssertionError: #…` up to the next empty line. */
+/** Removes each text from `AssertionError: #` to the next empty line. */
 function withoutAssertions(log: string): string {
   const open = new RegExp(`AssertionError:${S}+#`, 'g');
   const parts: string[] = [];
@@ -105,7 +105,7 @@ function withoutAssertions(log: string): string {
   return parts.join('') + log.slice(from);
 }
 
-/** The start of a line. */
+/** Pattern of the start of a line. */
 const LINE = '(?<![^\\n])';
 const CYPRESS_FAILED = new RegExp(`${LINE}${S}{4}\\p{Nd}+\\)${S}([^\\n]*)`, 'gu');
 const CYPRESS_PASSED = new RegExp(`${LINE}${S}{4}✓${S}([^\\n]*)\\(`, 'gu');
@@ -123,7 +123,7 @@ function nextCypress(log: string): Map<string, string> {
   return found;
 }
 
-/** `Running: file (1 of 2)`, two empty lines, then two blanks and the title. */
+/** Yields the suites of cypress: `Running: file (1 of 2)`, two empty lines, then two blanks and the title. */
 function* cypressSuites(log: string): Generator<{ title: string; start: number; end: number }> {
   let start = 0;
   let from = 0;
@@ -147,7 +147,7 @@ const CASES: [mark: RegExp, status: string][] = [
 ];
 const LIGHTHOUSE = './node_modules/.bin/mocha --reporter json';
 
-/** The version decides between mocha's own output, jest's files, and mocha's JSON. */
+/** Versions 9.5, 10.0 and 10.2 print mocha's text, other versions from 3 on print jest's files, and older versions print mocha's JSON. */
 export const lighthouse: Reader = (log, context) => {
   const { version } = context.instance;
   if (['9.5', '10.0', '10.2'].includes(version)) return lighthouseMocha(log);
@@ -161,7 +161,7 @@ export const lighthouse: Reader = (log, context) => {
   return found;
 };
 
-/** Text between the last opening and the last close. */
+/** Returns the text between the last `open` and the last `close` after it. */
 function section(text: string, open: string, close: string): string {
   const from = text.lastIndexOf(open);
   const rest = from < 0 ? text : text.slice(from + open.length);
@@ -171,7 +171,7 @@ function section(text: string, open: string, close: string): string {
 
 function* fullTitles(text: string): Generator<string> {
   const lines = [...linesOf(text)];
-  // The harness's pattern includes the line end, so the last line does not count.
+  // The harness's pattern includes the newline, so the last line does not count.
   for (const line of lines.slice(0, -1)) {
     if (!line.endsWith('",')) continue;
     const open = /"fullTitle":[^\S\n]"/.exec(line);
@@ -198,7 +198,7 @@ function lighthouseMocha(log: string): Map<string, string> {
   return found;
 }
 
-/** Drops the last ` (12ms)` and all text after it. */
+/** Removes the last ` (12ms)` and all text after it. */
 function withoutLastTime(name: string): string {
   for (let at = name.lastIndexOf('('); at > 0; at = name.lastIndexOf('(', at - 1)) {
     if (isSpace(name[at - 1]) && /^\(\p{Nd}{1,40}m{1,40}s\)/u.test(name.slice(at, at + 90))) {
@@ -210,7 +210,7 @@ function withoutLastTime(name: string): string {
 
 const QUARTO_TEMPORARY = [/\/tmp\/[\p{L}\p{N}_]+\.qmd/gu, /\/tmp\/[\p{L}\p{N}_]+\//gu];
 
-/** `[smoke] > name ... ok` in colours; temporary paths are numbered in order of appearance. */
+/** Reads `[smoke] > name ... ok` in colours. Replaces temporary paths by numbers in order of appearance. */
 export const quartoCli: Reader = (log) => {
   const found = statuses();
   const numbers = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** pytest under xdist and with durations, as SWE-rebench V2 reads it (`parse_log_pytest_nebo`). */
+/** Reads pytest under xdist and with durations, as `parse_log_pytest_nebo` of SWE-rebench V2 does. */
 import { before, S, strip, stripEnd } from '../text/pythontext.ts';
 import { withoutControls } from './pytest.ts';
 import { byLine } from './reader.ts';
@@ -20,7 +20,7 @@ function readLine(line: string): { name: string; status: string } | null {
   return withPercent(line) ?? (first && { status: first[1] ?? '', name: first[2] ?? '' });
 }
 
-/** `name STATUS [ 50%] in 1.20s`. */
+/** Reads `name STATUS [ 50%] in 1.20s`. */
 function withPercent(line: string): { name: string; status: string } | null {
   const open = line.lastIndexOf('[');
   if (open < 0 || !PERCENT.test(line.slice(open))) return null;

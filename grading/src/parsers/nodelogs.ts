@@ -1,4 +1,4 @@
-/** Node's runners (mocha, TAP, vitest, node:test) as SWE-rebench V2 reads them. */
+/** Reads Node's runners (mocha, TAP, vitest, node:test) as SWE-rebench V2 does. */
 import { isSpace, S, strip, strippedLines } from '../text/pythontext.ts';
 import { dropTime } from './endings.ts';
 import { setUnlessFailed } from './ranks.ts';
@@ -7,7 +7,7 @@ import { NameBudget } from './suites.ts';
 
 const NUMBERED = new RegExp(`^(?:\\[W\\]${S}*)?\\p{Nd}+\\)${S}+(.+)$`, 'u');
 
-/** `✔ name`, `- name`, `1) name:`. With `colon`, a numbered failure must end in a colon or begin with `[W]`. */
+/** Reads `✔ name`, `- name` and `1) name:`. If `colon` is true, a numbered failure must end in a colon or begin with `[W]`. */
 const mochaLike = (colon: boolean): Reader =>
   byStrippedLine((line, found) => {
     const marked = isSpace(line[1]) ? strip(line.slice(1)) : '';
@@ -25,10 +25,10 @@ export const mochaNumbered = mochaLike(false);
 
 const TAP = new RegExp(`^(not ok|ok)${S}+\\p{Nd}+${S}+-${S}+(.+)$`, 'u');
 
-/** TAP with sub-tests in braces; nested names are joined by ` :: `. */
+/** Reads TAP with sub-tests in braces. Nested names are joined by ` :: `. */
 export const nestedTap: Reader = (log) => {
   const found = statuses();
-  /** The prefix of the names inside each open brace. */
+  /** Prefix of the names inside each open brace, outermost first. */
   const contexts: string[] = [];
   const work = new NameBudget();
   for (const line of strippedLines(log)) {
@@ -49,7 +49,7 @@ export const nestedTap: Reader = (log) => {
   return found;
 };
 
-/** Text before the first blank that a `#` follows. */
+/** Returns the text before the first blank that a `#` follows. */
 function withoutComment(name: string): string {
   for (let at = name.indexOf('#', 1); at > 0; at = name.indexOf('#', at + 1)) {
     if (isSpace(name[at - 1]) && strip(name.slice(0, at)) !== '') return strip(name.slice(0, at));
@@ -71,7 +71,7 @@ const MARKS: Record<string, string> = {
 const TAG = new RegExp(`^\\[[^\\]]*\\]:${S}*`);
 const SKIP_TAGS = ['(skipped)', '[skipped]', '[skip]', '[pending]', '[todo]'];
 
-/** A mark and a name, as any of these runners prints them. */
+/** Reads a mark and a name, as any runner of this file prints them. */
 export const anyMarks = byStrippedLine((line, found) => {
   const status = MARKS[line[0] ?? ''];
   if (status !== undefined) {
@@ -86,7 +86,7 @@ export const anyMarks = byStrippedLine((line, found) => {
 
 const NPX_TIME = /^\p{Nd}+(?:ms)?$/u;
 
-/** `✔ name (12ms)` and `1) name (…)`. */
+/** Reads `✔ name (12ms)` and `1) name (…)`. */
 export const npx = byStrippedLine((line, found) => {
   const failed = /^\p{Nd}+\)/u.exec(line)?.[0];
   if (line[0] === '✔' && isSpace(line[1])) {
@@ -98,7 +98,7 @@ export const npx = byStrippedLine((line, found) => {
   }
 });
 
-/** Drops a final `(inside)` and the blanks before it if a name remains. */
+/** Removes a final `(text)` and the blanks before it if `inside` matches `text` and a name remains. */
 function cutParen(name: string, inside: RegExp): string {
   const open = name.endsWith(')') ? name.lastIndexOf('(') : -1;
   if (open <= 0 || !isSpace(name[open - 1]) || !inside.test(name.slice(open + 1, -1))) return name;

@@ -1,4 +1,4 @@
-/** OCaml's alcotest and dune, and two other formats, as SWE-rebench V2 reads them. */
+/** Reads OCaml's alcotest and dune, and two other formats, as SWE-rebench V2 does. */
 import { withoutEscapes } from '../text/escapes.ts';
 import { fields, S, SPACE, strip, strippedLines } from '../text/pythontext.ts';
 import { setWorst } from './ranks.ts';
@@ -15,7 +15,7 @@ const ALCOTEST_WORDS: Record<string, string> = {
   TODO: 'SKIPPED',
 };
 
-/** `[OK]  suite  0  name` → `suite 0 name`. */
+/** Reads `[OK]  suite  0  name` and stores `suite 0 name`. */
 export const alcotest = byStrippedLine((line, found) => {
   const match = ALCOTEST.exec(line);
   const test = match && numbered(match[2] ?? '');
@@ -24,7 +24,7 @@ export const alcotest = byStrippedLine((line, found) => {
   if (status !== 'PASSED' || !found.has(test)) found.set(test, status);
 });
 
-/** Suite, number and name; the first number with text on both sides divides them. */
+/** Returns suite, number and name, joined by blanks. The first number with text on both sides divides suite and name. */
 function numbered(text: string): string | null {
   const words = new RegExp(`[^${SPACE}]+`, 'g');
   for (const match of text.matchAll(words)) {
@@ -39,7 +39,7 @@ const RUNNING = /^Running\[(\p{Nd}+)\]:/u;
 const OUTPUT = /^Output\[(\p{Nd}+)\]:/u;
 const BROKEN = /fail|error|exception|crash|fatal/i;
 
-/** dune: the programs that ran; a word in the output of a program decides its status. */
+/** Reads dune. Each program that ran is a test; words such as `fail` in the output of the program decide the status. */
 export const dune: Reader = (log) => {
   const found = statuses();
   const programs = new Map<string, string>();
@@ -72,7 +72,7 @@ function bracketStatus(word: string): string | null {
   return /^(?:FAIL\w*|ERROR|EXCEPTION|CRASH|FATAL|KO|PANIC)$/i.test(word) ? 'FAILED' : null;
 }
 
-/** `[OK] name`; each run of blanks in a name becomes one blank. */
+/** Reads `[OK] name`. Each run of blanks in a name becomes one blank. */
 export const brackets = byStrippedLine((line, found) => {
   const match = BRACKETS.exec(line);
   const status = match && bracketStatus(match[1] ?? '');
@@ -82,7 +82,7 @@ export const brackets = byStrippedLine((line, found) => {
 const PREFIX = new RegExp(`^(PASSED|FAILED|SKIPPED|ERROR)${S}+(.+)$`);
 const TWO_BLANKS = new RegExp(`${S}${S}`);
 
-/** `PASSED name  anything`: the name ends at two blanks. */
+/** Reads `PASSED name  anything`. Two blanks end the name. */
 export const statusFirst = byStrippedLine(
   (line, found) => {
     const match = PREFIX.exec(line);

@@ -1,13 +1,12 @@
-/** phpunit --testdox and Pest. */
 import { isSpace, linesOf, S, strip, stripEnd, stripStart } from '../text/pythontext.ts';
 import { beforeParen, dropBracketedTime } from './endings.ts';
 import { setUnlessFailed } from './ranks.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
-/** The marks of phpunit --testdox. */
+/** Status of each mark that phpunit --testdox prints. */
 export const TESTDOX: Record<string, string> = { '✔': 'PASSED', '✘': 'FAILED', '↩': 'SKIPPED' };
 
-/** A line for the suite, then one marked line for each test. */
+/** Reads a line with the title of a suite, then one marked line for each test. */
 export const phpunit: Reader = (log, { dialect }) => {
   const found = statuses();
   let suite = 'None';
@@ -36,7 +35,7 @@ const PEST: Record<string, string> = {
 };
 const SECONDS = new RegExp(`${S}\\p{Nd}+(?:\\.\\p{Nd}+)?s$`, 'u');
 
-/** Pest: a mark, a name, and perhaps seconds. The name of a failed suite counts as a test. */
+/** Reads Pest: a mark, a name, and optional seconds. The name of a failed suite counts as a test. */
 export const pest = byStrippedLine((line, found) => {
   const status = isSpace(line[1]) ? PEST[line[0] ?? ''] : undefined;
   if (status !== undefined) setUnlessFailed(found, withoutSeconds(strip(line.slice(1))), status);

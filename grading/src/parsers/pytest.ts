@@ -1,15 +1,15 @@
-/** pytest's short summary as five readers parse it: plain, with options, v2, pydantic's and matplotlib's. */
+/** Reads pytest's short summary. Harnesses have five variants: plain, with options, v2, pydantic's and matplotlib's. */
 import { fields, isSpace, linesOf } from '../text/pythontext.ts';
 import { byLine, type Dialect, type Reader, statuses } from './reader.ts';
 
 const STATUS_WORDS = ['FAILED', 'PASSED', 'SKIPPED', 'ERROR', 'XFAIL'] as const;
-/** pytest prints `SKIPPED [3] path:line: reason`, a count and no test; only 5.0.2 ignores it. */
+/** Count in `SKIPPED [3] path:line: reason`, a line that names no test. Only swebench 5.0.2 ignores the line. */
 const SKIP_COUNT = /^\[\p{Nd}+\]$/u;
 const COLOR = /\[\p{Nd}+m/gu;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what the harness deletes
 const CONTROL = /[\x01-\x1f]/g;
 
-/** SWE-rebench V2 does not read XFAIL. */
+/** Returns the status words that the harness reads. SWE-rebench V2 ignores XFAIL. */
 const wordsOf = (dialect: Dialect): readonly string[] =>
   dialect === 'swe-rebench-v2' ? STATUS_WORDS.slice(0, 4) : STATUS_WORDS;
 const startsWithStatus = (line: string, dialect: Dialect): boolean =>
@@ -20,7 +20,7 @@ const endsWithStatus = (line: string, dialect: Dialect): boolean =>
 const skipsCount = (dialect: Dialect, status: string, name: string): boolean =>
   dialect === '5.0.2' && status === 'SKIPPED' && SKIP_COUNT.test(name);
 
-/** Status and name of a summary line, or null. The status is the first field, also with a colon (`ERROR:`). */
+/** Returns status and name of a summary line, or null. The status is the first field, which may end in a colon (`ERROR:`). */
 function summary(line: string, dialect: Dialect): [status: string, name: string] | null {
   if (!startsWithStatus(line, dialect)) return null;
   const [status, name] = fields(line.startsWith('FAILED') ? line.replaceAll(' - ', ' ') : line, 2);
@@ -53,7 +53,7 @@ export const readsPytest = (parser: string | null): boolean => parser !== null &
 
 const same = (text: string): string => text;
 
-/** Reduces an option that is an absolute path to its last component, because paths differ between machines. */
+/** Shortens an absolute path in the brackets of a name to the last component, because paths differ between machines. */
 function shortenOption(name: string): string {
   const open = name.indexOf('[');
   const close = name.lastIndexOf(']');
@@ -72,17 +72,16 @@ export const matplotlib = reader(
   same,
 );
 
-/** Removes colours and control characters. */
 export const withoutControls = (line: string): string => line.replace(COLOR, '').replace(CONTROL, '');
 
-/** Old pytest prints the status at the end of the line. */
+/** Reads the status at the start or, as old pytest prints it, at the end of a line. */
 export const pytestV2 = byLine((raw, found, { dialect }) => {
   const line = withoutControls(raw);
   if (dialect === '5.0.2') readV2Latest(line, found);
   else readV2(line, found, dialect);
 });
 
-/** v2 of SWE-Gym's fork, which removes the bracket of `FAILED [ 50%]`. */
+/** Reads a log like {@link pytestV2}, but removes the bracket of `FAILED [ 50%]` first. Only SWE-Gym has this parser. */
 export const pytestPydantic: Reader = (log, { dialect }) => {
   const found = statuses();
   for (const raw of linesOf(log)) readV2(dropFailedBrackets(withoutControls(raw)), found, dialect);
@@ -97,7 +96,7 @@ function readV2(line: string, found: Map<string, string>, dialect: Dialect): voi
   const parts = fields(first && line.startsWith('FAILED') ? line.replaceAll(' - ', ' ') : line, 2);
   const [one, two] = parts;
   if (one === undefined || two === undefined) {
-    // These harnesses index without a check, and the exception discards the whole log.
+    // These harnesses take the second field without a check, and the exception discards the whole log.
     if (INDEXES_UNCHECKED.has(dialect)) throw new RangeError('list index out of range');
     return;
   }
@@ -105,7 +104,7 @@ function readV2(line: string, found: Map<string, string>, dialect: Dialect): voi
   else found.set(one, two);
 }
 
-/** 5.0.2 preserves blanks inside names and removes the reason. */
+/** Reads a line as swebench 5.0.2 does: names may contain blanks, and the reason after ` - ` is dropped. */
 function readV2Latest(line: string, found: Map<string, string>): void {
   if (startsWithStatus(line, '5.0.2')) {
     const cut = line.startsWith('FAILED') ? line.split(' - ', 1)[0] : line;

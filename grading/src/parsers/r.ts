@@ -1,11 +1,11 @@
-/** R's testthat and R CMD check as SWE-rebench V2 reads them. */
+/** Reads R's testthat and R CMD check as SWE-rebench V2 does. */
 import { linesOf, S, strip, strippedLines } from '../text/pythontext.ts';
 import { dropSuffix } from './endings.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const BRACKET_TIME = new RegExp(`^\\[${S}*[\\p{Nd}.]+${S}*m?s${S}*\\]$`, 'u');
 
-/** testthat: `✔ | … | FILE` and `✖ | … | FILE`, then `Error (…): NAME` and `Failure (…): NAME` below `Failed tests`. */
+/** Reads testthat: `✔ | … | FILE` and `✖ | … | FILE`, then `Error (…): NAME` and `Failure (…): NAME` below `Failed tests`. */
 export const testthat: Reader = (log) => {
   const found = statuses();
   let failed = false;
@@ -40,7 +40,7 @@ const CHECK: Record<string, string> = {
 const BEGIN = '* checking ';
 const DOTS = ' ...';
 
-/** `* checking NAME ... WORD`. If the word is missing, the next line that is only such a word decides; lines between are ignored. */
+/** Reads `* checking NAME ... WORD`. If the word is missing, the next line that consists of a word in `CHECK` decides. */
 export const rCheck: Reader = (log) => {
   const found = statuses();
   let open: string | null = null;

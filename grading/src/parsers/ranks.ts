@@ -5,7 +5,6 @@ export function setUnlessFailed(found: Map<string, string>, name: string, status
 
 const RANK: Record<string, number> = { PASSED: 0, SKIPPED: 1, FAILED: 2, ERROR: 3 };
 
-/** Stores the status if it is worse than the stored one. */
 export function setWorst(found: Map<string, string>, name: string, status: string): void {
   const known = found.get(name);
   if (known === undefined || (RANK[status] ?? 0) > (RANK[known] ?? 0)) found.set(name, status);

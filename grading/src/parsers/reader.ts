@@ -2,7 +2,7 @@
 import type { Instance } from '@swefarm/shared';
 import { linesOf, strip } from '../text/pythontext.ts';
 
-/** The harness whose parsing is reproduced. */
+/** Harness whose log parsing a reader reproduces. */
 export type Dialect =
   | '4.1.0'
   | '5.0.2'
@@ -20,8 +20,8 @@ export type ReaderContext = {
 };
 
 /**
- * Returns test name → status word; later lines overwrite earlier ones. It is a Map because names are hostile text (`__proto__`).
- * A reader throws RangeError or SyntaxError where the harness raises, and the harness then writes no report.
+ * Returns test name → status word; the last line about a test counts. The result is a Map because names are hostile text (`__proto__`).
+ * A reader throws RangeError or SyntaxError where the harness raises an exception and writes no report.
  */
 export type Reader = (log: string, context: ReaderContext) => Map<string, string>;
 
@@ -29,7 +29,7 @@ export const statuses = (): Map<string, string> => new Map();
 
 type ReadLine = (line: string, found: Map<string, string>, context: ReaderContext) => void;
 
-/** Makes a reader that takes each line by itself. `clean` prepares the whole log. */
+/** Returns a reader that parses each line separately. `clean` transforms the whole log first. */
 export const byLine =
   (read: ReadLine, clean?: (log: string) => string): Reader =>
   (log, context) => {
@@ -38,6 +38,6 @@ export const byLine =
     return found;
   };
 
-/** As {@link byLine}, for lines without the blanks around them. */
+/** Returns a reader like {@link byLine}, but `read` gets each line without leading and trailing blanks. */
 export const byStrippedLine = (read: ReadLine, clean?: (log: string) => string): Reader =>
   byLine((line, found, context) => read(strip(line), found, context), clean);

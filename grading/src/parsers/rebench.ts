@@ -1,4 +1,4 @@
-/** The parsers of SWE-rebench V2 (commit c71902a) by their names, without the prefix `parse_log_`. */
+/** Parsers of SWE-rebench V2 (commit c71902a) by name, without the prefix `parse_log_`. */
 
 import { lein } from './clojure.ts';
 import { botan, cppPytest, cppTestLines, ctestLines, plenary } from './cpp.ts';
@@ -18,7 +18,7 @@ import { javaMaven, javaReactor, kotlin } from './surefire.ts';
 import { dotnet, xctest } from './xctest.ts';
 import { combinedReports, firstReport, gradlew, junitText, wholeReport } from './xmllogs.ts';
 
-/** Parsers that swebench lacks. Some names are misspelt upstream. */
+/** Parsers that swebench lacks. SWE-rebench misspells some names. */
 export const REBENCH: Record<string, Reader> = {
   cpp: cppPytest,
   cpp_v2: cppTestLines,

@@ -1,4 +1,4 @@
-/** Removes the times that runners print into names of tests, as SWE-rebench V2 (c71902a) does on both sides of a comparison. */
+/** Removes times from names of tests, as SWE-rebench V2 (c71902a) does for both the expected and the found names. */
 import { isSpace, S, strip, stripEnd } from '../text/pythontext.ts';
 import { dropBracketedTime } from './endings.ts';
 
@@ -13,7 +13,7 @@ function withoutDurations(name: string): string {
   let bare = '';
   let from = 0;
   for (let at = nextIn(name, 0); at >= 0; at = nextIn(name, at + 1)) {
-    // 128 characters are more than any duration has.
+    // No duration has more than 128 characters.
     const match = at > from && isSpace(name[at - 1]) ? AFTER_IN.exec(name.slice(at, at + 128)) : null;
     if (!match) continue;
     bare += stripEnd(name.slice(from, at));

@@ -1,9 +1,9 @@
-/** minitest, cucumber, test-unit and rspec (through jq). */
+/** Reads minitest, cucumber, test-unit, and rspec's JSON after a conversion by jq. */
 import { isSpace, linesOf, S, strip, stripEnd, strippedLines } from '../text/pythontext.ts';
 import { setWorst } from './ranks.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
 
-/** `Name#test. … = 0.01 s = .`: split at the last `. ` that is still followed by `=` and an outcome. */
+/** Reads `Name#test. … = 0.01 s = .`. The name ends at the last `. ` that precedes `=` and an outcome. */
 export const minitest = byStrippedLine((line, found) => {
   const outcome = Math.max(line.lastIndexOf('.'), line.lastIndexOf('F'), line.lastIndexOf('E'));
   const equals = outcome > 0 ? line.lastIndexOf('=', outcome - 1) : -1;
@@ -11,7 +11,7 @@ export const minitest = byStrippedLine((line, found) => {
   if (name > 0) found.set(line.slice(0, name), line[outcome] === '.' ? 'PASSED' : 'FAILED');
 });
 
-/** `name ....F`: split at the last blank before dots; an F after the dots is a failure. */
+/** Reads `name ....F`. The name ends at the last blank before dots; an F after the dots marks a failure. */
 export const cucumber: Reader = (log) => {
   const found = statuses();
   for (const line of strippedLines(log)) {
@@ -29,7 +29,7 @@ export const cucumber: Reader = (log) => {
 
 const UNIT: Record<string, string> = { '.': 'PASSED', E: 'FAILED', F: 'FAILED', O: 'SKIPPED' };
 
-/** `test: name: .: (0.1)`: split at the last colon before an outcome. */
+/** Reads `test: name: .: (0.1)`. The name ends at the last colon before an outcome. */
 export const rubyUnit = byStrippedLine((line, found) => {
   const prefix = line.startsWith('test: ') ? 6 : 0;
   const result = unitOutcome(line, prefix) ?? (prefix > 0 ? unitOutcome(line, 0) : null);
@@ -47,7 +47,7 @@ function unitOutcome(line: string, from: number): { name: string; status: string
   return null;
 }
 
-/** `name - passed`, with any text after it. */
+/** Reads `name - passed` and `name - failed`, with any text after the status. */
 export const rspec = byStrippedLine((line, found) => {
   const passed = line.lastIndexOf(' - passed');
   const failed = line.lastIndexOf(' - failed');
@@ -55,7 +55,7 @@ export const rspec = byStrippedLine((line, found) => {
   if (at > 0) found.set(line.slice(0, at), passed > failed ? 'PASSED' : 'FAILED');
 });
 
-/** jekyll changed its runner between pull requests. @throws RangeError for other pull requests */
+/** Pull requests of jekyll use different runners. @throws RangeError for a pull request whose runner is unknown */
 export const jekyll: Reader = (log, context) => {
   const number = context.instance.instance_id.split('-')[1] ?? '';
   if (['9141', '8047', '8167'].includes(number)) return minitest(log, context);
@@ -75,7 +75,7 @@ const RUBY_WORDS: Record<string, string> = {
 };
 const WORD = new RegExp(`^(${Object.keys(RUBY_WORDS).join('|')})(?![A-Za-z0-9_])`);
 
-/** minitest-reporters: a class, and below it `test_name  PASS (0.01s)`, stored as `Class::test_name`; the worst status counts. */
+/** Reads minitest-reporters: a class, then lines `test_name  PASS (0.01s)`. Stores `Class::test_name` with the worst status. */
 export const minitestClasses: Reader = (log) => {
   const found = statuses();
   let suite = '';
@@ -94,7 +94,7 @@ export const minitestClasses: Reader = (log) => {
 const MINITEST_END = new RegExp(`${S}=${S}+[\\p{Nd}.]+${S}+s${S}+=${S}+([.FES])$`, 'u');
 const LETTERS: Record<string, string> = { '.': 'PASSED', F: 'FAILED', E: 'FAILED', S: 'SKIPPED' };
 
-/** `Class#test = 0.01 s = .`. */
+/** Reads `Class#test = 0.01 s = .`. */
 export const minitestVerbose = byStrippedLine((line, found) => {
   const from = Math.max(line.length - 128, 0);
   const match = MINITEST_END.exec(line.slice(from));

@@ -1,4 +1,4 @@
-/** `cargo test`: `test path::name ... ok`. */
+/** Reads `cargo test`: `test path::name ... ok`. */
 import { fields } from '../text/pythontext.ts';
 import { byStrippedLine } from './reader.ts';
 

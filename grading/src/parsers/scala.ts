@@ -1,4 +1,4 @@
-/** ScalaTest and munit under sbt, as SWE-rebench V2 reads them. */
+/** Reads ScalaTest and munit under sbt as SWE-rebench V2 does. */
 import { withoutEscapes } from '../text/escapes.ts';
 import { S, strip, stripEnd, strippedLines } from '../text/pythontext.ts';
 import { dropSuffix } from './endings.ts';
@@ -8,7 +8,7 @@ const INFO = '[info]';
 const TIME = new RegExp(`^\\(\\p{Nd}+${S}+(?:milli)?seconds?(?:,.*)?\\)$`, 'u');
 const PLAIN_TIME = /^\([^)]*\)$/;
 
-/** Text after `[info] - `, or null. */
+/** Returns the text after `[info] - `, or null. */
 function testText(line: string): string | null {
   const rest = line.startsWith(INFO) ? strip(line.slice(INFO.length)) : '';
   return rest.startsWith('- ') ? strip(rest.slice(2)) : null;
@@ -16,7 +16,7 @@ function testText(line: string): string | null {
 
 const SKIPS = ['!!! CANCELED', '!!! IGNORED'];
 
-/** `[info] - name *** FAILED *** (3 milliseconds)`, under the name of the test alone. */
+/** Reads `[info] - name *** FAILED *** (3 milliseconds)`. The stored name does not contain the suite. */
 export const scalatest = byStrippedLine((line, found) => {
   const text = testText(line);
   if (text === null) return;
@@ -33,7 +33,7 @@ export const scalatest = byStrippedLine((line, found) => {
 const MUNIT = new RegExp(`^([+x])${S}+(.+)${S}\\p{Nd}+(?:\\.\\p{Nd}+)?(?:s|ms|μs|ns)$`, 'u');
 const COLOR = /\[\d{1,3}m/g;
 
-/** munit: `+ name 0.1s`, `x name 0.1s`. Colour codes may lack their escape character. */
+/** Reads munit: `+ name 0.1s` and `x name 0.1s`. Colour codes may lack the escape character. */
 export const munit = byStrippedLine((line, found) => {
   const match = MUNIT.exec(strip(line.replace(COLOR, '')));
   const name = strip(match?.[2] ?? '');
@@ -49,7 +49,7 @@ const WORDS: Record<string, string> = {
 };
 const STARRED = new RegExp(`${S}\\*\\*\\*${S}(FAILED|ABORTED|IGNORED|CANCELED|PENDING)${S}\\*\\*\\*$`);
 
-/** `suite: name`. The suite is the last `[info]` line that is no test; an outcome counts only at the end of a line. */
+/** Stores `suite: name`. The suite is the last `[info]` line that is no test. An outcome counts only at the end of a line. */
 export const scalatestSuites: Reader = (log) => {
   const found = statuses();
   let suite = '';

@@ -1,4 +1,4 @@
-/** seaborn: pytest's summary mixed with its progress lines. */
+/** Reads seaborn's logs, in which pytest's summary is mixed with progress lines. */
 import { fields } from '../text/pythontext.ts';
 import { byLine } from './reader.ts';
 
@@ -8,7 +8,7 @@ export const seaborn = byLine((line, found, { dialect }) => {
   if (!failed && !inside && !line.startsWith('PASSED')) return;
   const [first, second] = fields(line, 2);
   if (first === undefined || second === undefined) {
-    // The older harnesses index without a check.
+    // Older harnesses take the second field without a check, which raises an exception.
     if (dialect !== '5.0.2') throw new RangeError('list index out of range');
   } else if (failed) found.set(second, 'FAILED');
   else if (!inside) found.set(second, 'PASSED');

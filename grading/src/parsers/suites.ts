@@ -1,11 +1,11 @@
-/** Runners that show a test's suites by indentation: calypso (jest) and karma. */
+/** Reads runners that show the suites of a test by indentation: calypso (jest) and karma. */
 import { indentOf, isSpace, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
-/** Limit for the characters of all names of one log. */
+/** Maximum number of characters of all names of one log. */
 const MOST_CHARACTERS = 40_000_000;
 
-/** Bounds the work of a reader that joins names: a long path times many tests is quadratic in the log. */
+/** Limits the work of a reader that joins names: many tests below a long path take quadratic time and memory. */
 export class NameBudget {
   #left = MOST_CHARACTERS;
 
@@ -15,19 +15,19 @@ export class NameBudget {
   }
 }
 
-/** The titles above a line, ordered by indentation. */
+/** Stack of the titles above a line, ordered by indentation. */
 export class SuiteStack {
   #suites: { name: string; indent: number }[] = [];
   readonly #work = new NameBudget();
 
-  /** A new title closes all titles with the same or a deeper indentation. */
+  /** Adds a title and closes all titles with the same or a deeper indentation. */
   open(line: string): void {
     const indent = indentOf(line);
     while ((this.#suites.at(-1)?.indent ?? -1) >= indent) this.#suites.pop();
     this.#suites.push({ name: strip(line), indent });
   }
 
-  /** @throws RangeError if all returned names exceed the budget, as only a hostile log makes them */
+  /** Returns the open titles. @throws RangeError if all returned names exceed the budget, as in a hostile log */
   names(): string[] {
     const names = this.#suites.map((suite) => suite.name);
     this.#work.add(names);
@@ -37,7 +37,7 @@ export class SuiteStack {
 
 const JEST = ' ./node_modules/.bin/jest ';
 
-/** The blocks after each call of jest; a name is the suites and the title, joined by ` - `. */
+/** Reads the block after each command of jest. A name consists of the suites and the title, joined by ` - `. */
 export const calypso: Reader = (log) => {
   const found = statuses();
   const suites = new SuiteStack();
@@ -59,7 +59,7 @@ function readBlock(block: string, suites: SuiteStack, found: Map<string, string>
 
 const TIME = /\(\d+ms\)/;
 
-/** The harness's pattern needs blanks before the mark and one after it; a time must be at the line's end. */
+/** Throws RangeError, as the harness does, unless blanks surround the mark and any time is at the end of the line. */
 function testName(line: string, mark: string): string {
   const at = line.indexOf(mark);
   if (at === 0 || !isSpace(line[at + 1])) throw new RangeError('no match');
@@ -70,7 +70,7 @@ function testName(line: string, mark: string): string {
   return name.slice(0, open);
 }
 
-/** Reads from the start of the browser to the summary; a line without a mark opens or closes suites. */
+/** Reads the lines from `Starting browser` to `SUMMARY:`. A line without a mark opens or closes a suite. */
 export const karma: Reader = (log) => {
   const found = statuses();
   const suite: string[] = [];
@@ -96,7 +96,7 @@ export const karma: Reader = (log) => {
   return found;
 };
 
-/** Blanks, a mark, a blank and a name; or blanks and a title, where the last blank does not count. */
+/** Parses a test (indentation, mark, blank, name) or a title. The last blank before a title does not count as indentation. */
 function karmaLine(line: string): { indent: number; status: string | null; name: string } | null {
   const indent = indentOf(line);
   const mark = line[indent];

@@ -1,4 +1,4 @@
-/** pytest's short summary as R2E-Gym, NeMo Gym, verifiers (SWE-Lego) and SWE-bench-Live read it. */
+/** Reads pytest's short summary as R2E-Gym, NeMo Gym, verifiers (SWE-Lego) and SWE-bench-Live do. */
 import { before, fields, linesOf, S, strip } from '../text/pythontext.ts';
 import { pytest } from './pytest.ts';
 import { byLine, byStrippedLine, type Reader, statuses } from './reader.ts';
@@ -8,8 +8,8 @@ const COLOR = /\x1b\[[0-9;]*m|\r/g;
 const HEADER = 'short test summary info';
 
 /**
- * R2E-Gym (agentica 353348a): the text between the first two headers. The text after the first `::` is the name, its other `::`
- * become dots; a line without `::` has the empty name. The status word may stand anywhere in the line.
+ * Reads the text between the first two headers as R2E-Gym does (agentica 353348a). The name is the text after the first `::`, with dots
+ * for further `::`; in a line without `::` the name is empty. The status word may be anywhere in the line.
  */
 export const r2e: Reader = (log) => {
   const found = statuses();
@@ -26,7 +26,7 @@ export const r2e: Reader = (log) => {
 
 const NEMO_WORDS = new Set(['PASSED', 'FAILED', 'ERROR', 'XFAIL', 'SKIPPED']);
 
-/** NeMo Gym's generic agent (07d6b0d) for R2E-Gym rows with lists: the first two fields of a line, with each ` - ` read as a blank. */
+/** Reads the first two fields of a line, with ` - ` as a blank, as NeMo Gym (07d6b0d) does for R2E-Gym rows with lists of tests. */
 export const r2eNemo = byLine((line, found) => {
   const [status, name] = fields(line.replaceAll(' - ', ' '), 2);
   if (status !== undefined && name !== undefined && NEMO_WORDS.has(status)) found.set(name, status);
@@ -35,7 +35,7 @@ export const r2eNemo = byLine((line, found) => {
 const WORD = new RegExp(`^(PASSED|FAILED|ERROR|XFAIL|XPASS)${S}+`);
 const REASON = new RegExp(`${S}-${S}`);
 
-/** SWE-Lego in verifiers (a60a606): the whole name, up to a dash between blanks. */
+/** Reads whole names, up to a dash between blanks, as verifiers (a60a606) does for SWE-Lego. */
 export const pytestWholeNames = byStrippedLine((line, found) => {
   const match = WORD.exec(line);
   if (!match) return;
@@ -47,7 +47,7 @@ export const pytestWholeNames = byStrippedLine((line, found) => {
 
 const LIVE: Record<string, string> = { PASSED: 'pass', SKIPPED: 'skip' };
 
-/** SWE-bench-Live (70ec57e): swebench's pytest; every status except PASSED and SKIPPED fails, XFAIL too. */
+/** Reads swebench's pytest as SWE-bench-Live does (70ec57e). Every status except PASSED and SKIPPED fails, including XFAIL. */
 export const pytestLive: Reader = (log, context) => {
   const found = statuses();
   for (const [name, status] of pytest(log, context)) found.set(name, LIVE[status] ?? 'fail');

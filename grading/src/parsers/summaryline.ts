@@ -8,9 +8,9 @@ const COUNTS = new RegExp(COUNT, 'gu');
 const WORD = /^[a-z]+?(?=s?$)/;
 
 export type PytestCounts = {
-  /** By word, in the singular. */
+  /** Number of tests for each word in the singular (`error`). */
   counts: ReadonlyMap<string, number>;
-  /** Some passed, and none failed or had an error. */
+  /** Whether at least one test passed, and none failed or had an error. */
   allPassed: boolean;
 };
 

@@ -1,4 +1,4 @@
-/** The console output of Maven and Kotlin, by class, as SWE-rebench V2 reads it. */
+/** Reads the console output of Maven and Kotlin, by class, as SWE-rebench V2 does. */
 import { S, SPACE, strip, strippedLines, stripStart } from '../text/pythontext.ts';
 import { maven } from './java.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
@@ -19,7 +19,7 @@ function statusOf(line: string): string | null {
   return Number(counts[4]) > 0 ? 'SKIPPED' : 'PASSED';
 }
 
-/** Failed methods, then classes by their counts; XML and single tests in the log add missing names. */
+/** Reads failed methods and the counts of classes. XML and single tests in the log add the names that are missing. */
 export const javaMaven: Reader = (log, context) => {
   const found = statuses();
   const running: string[] = [];
@@ -47,7 +47,7 @@ function addFailedMethod(found: Map<string, string>, line: string): void {
   found.set(name.slice(0, dot), 'FAILED');
 }
 
-/** `… in com.acme.Test` at the end of a line of counts. */
+/** Returns the class in `… in com.acme.Test` at the end of a line of counts. */
 function classIn(line: string): string | undefined {
   const at = line.lastIndexOf(' in ');
   const name = at < 0 ? '' : strip(line.slice(at + 4));
@@ -57,7 +57,7 @@ function classIn(line: string): string | undefined {
 const MODULE_END = new RegExp(`${S}\\.\\.+${S}+(SUCCESS|FAILURE|SKIPPED)`);
 const MODULES: Record<string, string> = { SUCCESS: 'PASSED', FAILURE: 'FAILED', SKIPPED: 'SKIPPED' };
 
-/** The modules of the reactor's summary, and the first line of counts as `__suite__`. */
+/** Reads the modules of the reactor's summary. The first line of counts is stored as `__suite__`. */
 export const javaReactor = byStrippedLine((line, found) => {
   const status = statusOf(line);
   if (status !== null && !found.has('__suite__')) found.set('__suite__', status);

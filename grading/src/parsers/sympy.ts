@@ -1,4 +1,4 @@
-/** sympy's `bin/test -C --verbose`: one line per test, and a title between underscores over each failure. */
+/** Reads sympy's `bin/test -C --verbose`: one line per test, and a title between underscores above each failure. */
 import { fields, linesOf, strip, stripEnd } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
@@ -17,7 +17,7 @@ export const sympy: Reader = (log, { dialect }) => {
   for (const raw of linesOf(log)) {
     let line = strip(raw);
     if (!line.startsWith('test_')) continue;
-    // The verdict of a file follows its last test; only the fork reads the status before it.
+    // `[OK]` or `[FAIL]` of a file follows the file's last test. Only SWE-Gym's harness reads the status of that test.
     if (dialect === 'swegym' && (line.endsWith('[FAIL]') || line.endsWith('[OK]'))) {
       line = stripEnd(line.slice(0, line.lastIndexOf('[')));
     }
@@ -28,10 +28,7 @@ export const sympy: Reader = (log, { dialect }) => {
   return found;
 };
 
-/**
- * `____ path/to/file.py:test_name ____` anywhere in a line gives `path/to/file.py:test_name`: from the first blank to the last,
- * divided at the last `.py:` that is followed by a blank somewhere.
- */
+/** Returns the text between the first and the last blank, as in `____ path/file.py:test_name ____`; null if it has no `.py:`. */
 function failureTitle(line: string): string | null {
   const open = line.indexOf(' ');
   const close = line.lastIndexOf(' ');

@@ -1,11 +1,11 @@
-/** Swift's XCTest and .NET's console, as SWE-rebench V2 reads them. */
+/** Reads Swift's XCTest and .NET's console as SWE-rebench V2 does. */
 import { isSpace, S, strip } from '../text/pythontext.ts';
 import { setUnlessFailed } from './ranks.ts';
 import { byLine, byStrippedLine } from './reader.ts';
 
 const SWIFT = new RegExp(`^Test Case '([^']+)'${S}+(passed|failed)${S}+\\([0-9.]+${S}+seconds\\)$`);
 
-/** `Test Case 'Suite.test' passed (0.001 seconds)`. */
+/** Reads `Test Case 'Suite.test' passed (0.001 seconds)`. */
 export const xctest = byStrippedLine((line, found) => {
   const match = SWIFT.exec(line);
   if (match) found.set(match[1] ?? '', match[2] === 'passed' ? 'PASSED' : 'FAILED');
@@ -14,7 +14,7 @@ export const xctest = byStrippedLine((line, found) => {
 const XUNIT = '[xUnit.net ';
 const FAIL = ' [FAIL]';
 
-/** `  Passed name [12 ms]`, and `[xUnit.net 00:00:00.52]     name [FAIL]`. */
+/** Reads `  Passed name [12 ms]` and `[xUnit.net 00:00:00.52]     name [FAIL]`. */
 export const dotnet = byLine((raw, found) => {
   const line = strip(raw);
   if (line.startsWith(XUNIT) && line.endsWith(FAIL)) {

@@ -1,5 +1,5 @@
 /**
- * Reads XML that the tests of a model's patch wrote. A document type is refused, so no entity can expand; depth, attributes and
+ * Reads XML that the tests of a model's patch wrote. A document type is an error, so no entity can expand. Depth, attributes and
  * elements have limits, so the length of the text bounds the memory.
  */
 import { SaxesParser } from 'saxes';
@@ -15,9 +15,9 @@ type XmlHandlers = {
 };
 
 /**
- * Calls the handlers for each element in document order; text between elements is dropped.
+ * Calls the handlers for each element in document order. Text between elements is ignored.
  *
- * @throws SyntaxError if the text is not well-formed or has a document type; RangeError beyond a limit
+ * @throws SyntaxError if the text is not well-formed or has a document type; RangeError if it exceeds a limit
  */
 export function scanXml(text: string, { open, close }: XmlHandlers): void {
   const parser = new SaxesParser({ position: true });
@@ -51,7 +51,7 @@ export function scanXml(text: string, { open, close }: XmlHandlers): void {
 
 export type Element = { name: string; attributes: ReadonlyMap<string, string>; children: Element[] };
 
-/** Returns the tree of a document. Throws as {@link scanXml}. */
+/** Returns the root element of a document. Throws the errors of {@link scanXml}. */
 export function readXml(text: string): Element {
   const root: Element = { name: '', attributes: new Map(), children: [] };
   const path: Element[] = [root];

@@ -1,11 +1,11 @@
-/** JUnit XML inside a log as SWE-rebench V2 reads it: whole documents, or a scan that needs no valid XML. */
+/** Reads JUnit XML in a log as SWE-rebench V2 does: parses whole documents, or searches the text, which may be invalid XML. */
 import { linesOf, strip } from '../text/pythontext.ts';
 import { type JUnitCase, readJUnit } from './junit.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const OPEN = '<?xml';
 
-/** Every document from `<?xml` to its end. */
+/** Yields every document from `<?xml` to `end`. */
 function* documents(log: string, end: string): Generator<string> {
   for (let from = log.indexOf(OPEN); from >= 0; ) {
     const close = log.indexOf(end, from);
@@ -15,7 +15,7 @@ function* documents(log: string, end: string): Generator<string> {
   }
 }
 
-/** The cases of a document; none if it is not well-formed. */
+/** Returns the cases of a document; none if the document is not well-formed. */
 function casesOf(xml: string): JUnitCase[] {
   try {
     return readJUnit(xml);
@@ -29,14 +29,14 @@ function addCases(found: Map<string, string>, xml: string): void {
   for (const { classname, name, status } of casesOf(xml)) found.set(`${classname}::${name}`, status);
 }
 
-/** `classname::name`, of every document. */
+/** Reads every document and stores `classname::name`. */
 export const combinedReports: Reader = (log) => {
   const found = statuses();
   for (const xml of documents(log, '</testsuites>')) addCases(found, xml);
   return found;
 };
 
-/** `classname::name`, of the first document. */
+/** Reads the first document and stores `classname::name`. */
 export const firstReport: Reader = (log) => {
   const found = statuses();
   for (const xml of documents(log, '</testsuites>')) {
@@ -46,14 +46,14 @@ export const firstReport: Reader = (log) => {
   return found;
 };
 
-/** `classname::name`; the whole log is one document. */
+/** Reads the whole log as one document and stores `classname::name`. */
 export const wholeReport: Reader = (log) => {
   const found = statuses();
   addCases(found, strip(log));
   return found;
 };
 
-/** `name (classname)`, of documents with one suite that begin and end on lines of their own, as Gradle prints them. */
+/** Reads documents with one suite that begin and end on separate lines, as Gradle prints them. Stores `name (classname)`. */
 export const gradlew: Reader = (log) => {
   const found = statuses();
   let lines: string[] | null = null;
@@ -73,7 +73,7 @@ export const gradlew: Reader = (log) => {
 const CASE = '<testcase';
 const END = '</testcase>';
 
-/** `classname name`, found in the text: a case ends at the next `</testcase>`. */
+/** Searches the text for cases, which end at the next `</testcase>`. Stores `classname name`. */
 export const junitText: Reader = (log) => {
   const found = statuses();
   let from = 0;

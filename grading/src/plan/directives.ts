@@ -1,11 +1,11 @@
-/** Finds the tests that an eval script names in the test patch, as each harness does. */
+/** Finds in a test patch the tests that an eval script runs, as each harness does. */
 import type { Instance } from '@swefarm/shared';
 import { linesOf } from '../text/pythontext.ts';
 
-/** Suffixes that the harness does not pass to the test command; its `csv` has no dot. */
+/** Suffixes of files that the harness does not pass to the test command. The harness writes `csv` without a dot. */
 const NOT_TESTS = ['.json', '.png', 'csv', '.txt', '.md', '.jpg', '.jpeg', '.pkl', '.yml', '.yaml', '.toml'];
 
-/** The files of every `diff --git` line without data files; Django's as module names. */
+/** Returns the files of all `diff --git` lines except data files. Files of Django become module names. */
 export function testDirectives(instance: Pick<Instance, 'repo' | 'test_patch'>): string[] {
   const files = patchedFiles(instance.test_patch).filter(
     (file) => !NOT_TESTS.some((ending) => file.endsWith(ending)),
@@ -29,7 +29,7 @@ const djangoModule = (file: string): string =>
     .replace(/^tests\//, '')
     .replaceAll('/', '.');
 
-/** The names of mypy's tests, which are cases inside data files, joined for pytest's -k. */
+/** Returns an expression for pytest's `-k` with the names of mypy's tests, which are `[case NAME]` in data files. */
 export function mypyCases(testPatch: string): string {
   const names: string[] = [];
   let open = testPatch.indexOf(CASE);

@@ -1,6 +1,6 @@
 /**
- * Writes the bash script that resets the test files, applies the test patch and runs the tests, line by line as each harness does.
- * As there, no script has `set -e`: a failing step does not end it.
+ * Writes the bash script that resets the test files, applies the test patch and runs the tests. Each line equals the line of the harness.
+ * No script has `set -e`, so the script continues after a failed step, as in the harnesses.
  */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import { DiffError, readDiff } from '../text/diff.ts';
@@ -9,7 +9,7 @@ import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from './markers.ts';
 import type { Spec } from './specs.ts';
 import { wpCalypsoCommands } from './wpcalypso.ts';
 
-/** The line that ends the test patch in the script. */
+/** Delimiter of the here-document with the test patch in the script. */
 export const HEREDOC = 'EOF_114329324912';
 const TESTBED = '/testbed';
 const ACTIVATE = ['source /opt/miniconda3/bin/activate', 'conda activate testbed'];
@@ -18,13 +18,13 @@ const TRUST_REPO = `git config --global --add safe.directory ${TESTBED}`;
 const script = (flags: string, lines: string[]): string => `${['#!/bin/bash', flags, ...lines].join('\n')}\n`;
 const FLAGS = 'set -uxo pipefail';
 
-/** 4.1.0: Python has its own form, all other languages share one. Throws SwefarmError `instance_invalid`. */
+/** Returns the script of swebench 4.1.0, which has one form for Python and one for all other languages. Throws `instance_invalid`. */
 export function swebenchScript(instance: Instance, spec: Spec): string {
   return script(FLAGS, spec.language === 'py' ? pythonLines(instance, spec) : commonLines(instance, spec));
 }
 
 function pythonLines(instance: Instance, spec: Spec): string[] {
-  // As in the harness, without a file the line ends in a blank and moves HEAD to base_commit.
+  // If the test patch changes no existing file, the line ends in a blank and moves HEAD to base_commit, as in the harness.
   const reset = `git checkout ${instance.base_commit} ${modifiedFiles(instance).join(' ')}`;
   return [
     ...pythonSetup(spec, `git -c core.fileMode=false diff ${instance.base_commit}`),
@@ -37,7 +37,7 @@ function pythonLines(instance: Instance, spec: Spec): string[] {
   ];
 }
 
-/** The first lines of both Python harnesses. */
+/** Returns the first lines of the scripts of both Python harnesses. */
 const pythonSetup = (spec: Spec, showDiff: string): string[] => [
   ...ACTIVATE,
   `cd ${TESTBED}`,
@@ -72,7 +72,7 @@ function commonLines(instance: Instance, spec: Spec): string[] {
   ];
 }
 
-/** 5.0.2: the script of the row, else 4.1.0's script, in 5.0.2's frame. */
+/** Returns the script of swebench 5.0.2: the script of the row, or else the script of 4.1.0, below the first two lines of 5.0.2. */
 export function latestScript(instance: Instance, spec: Spec): string {
   const lines = (instance.eval_script ?? swebenchScript(instance, spec)).trim().split('\n');
   return script(
@@ -82,8 +82,8 @@ export function latestScript(instance: Instance, spec: Spec): string {
 }
 
 /**
- * Makes a script print the exit code of its tests, as 5.0.2 does, because the script's own exit code is that of the final reset. The
- * value follows the end marker, outside of the part that is read. A script without a marker is unchanged.
+ * Returns the script with two more lines, as in swebench 5.0.2, that print the exit code of the tests below the end marker: the script
+ * itself exits with the code of the final reset. A script without an end marker is returned unchanged.
  */
 export function recordExitCode(text: string): string {
   const lines = text.split('\n');
@@ -95,7 +95,7 @@ export function recordExitCode(text: string): string {
 const STORE_CODE = 'SWEBENCH_TEST_EXIT_CODE=$?';
 const PRINT_CODE = `echo "${EXIT_CODE_MARKER}: $SWEBENCH_TEST_EXIT_CODE"`;
 
-/** SWE-Gym's fork: no markers, mypy by case names. */
+/** Returns the script of SWE-Gym's fork of swebench, which has no markers and selects mypy's tests by case names. */
 export function forkScript(instance: Instance, spec: Spec, recordsExitCode: boolean): string {
   const reset = `git checkout ${instance.base_commit} ${forkResetFiles(instance.test_patch).join(' ')}`;
   const mypy = instance.repo.toLowerCase() === 'python/mypy';
@@ -115,7 +115,7 @@ function withDirectives(commands: string[], directives: string[]): string[] {
   return [...commands.slice(0, -1), [last, ...directives].join(' ')];
 }
 
-/** Files of the test patch that existed before it. */
+/** Returns the files of the test patch that exist before the patch is applied. */
 function modifiedFiles(instance: Instance): string[] {
   try {
     return readDiff(instance.test_patch)

@@ -1,4 +1,4 @@
-/** The graders that plan an evaluation by columns: their attempts to apply a patch, and their dialects. */
+/** Graders that plan an evaluation from the columns of a row: the commands that apply a patch, and the dialects. */
 import type { ApplyAttempt, InstancePlan } from '@swefarm/shared';
 import type { Dialect } from '../parsers/reader.ts';
 
@@ -11,7 +11,7 @@ const attempt = (command: string): ApplyAttempt => ({ name: command, argv: [...c
 
 type Application = Pick<InstancePlan, 'patch_path' | 'apply' | 'reset_between' | 'already_applied' | 'blank'>;
 
-/** The order matters: 4.1.0 tries `patch` on the tree that a failed `--reject` left, 5.0.2 resets the tree first. */
+/** Commands that apply a patch, in order. After a failed `--reject`, swebench 5.0.2 resets the tree and 4.1.0 does not. */
 export const APPLICATION: Record<GraderName, Application> = {
   'swebench-4.1.0': {
     patch_path: PATCH,
@@ -33,7 +33,7 @@ export const APPLICATION: Record<GraderName, Application> = {
     already_applied: ['git', 'apply', '--check', '--reverse', PATCH],
     blank: 'tests_run',
   },
-  // Its `git apply --allow-empty` accepts white space as a patch.
+  // `git apply --allow-empty` accepts a patch of white space only.
   swegym: {
     patch_path: PATCH,
     apply: ['git apply --allow-empty -v', 'patch --batch --fuzz=5 -p1 -i'].map(attempt),

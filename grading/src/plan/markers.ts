@@ -1,9 +1,8 @@
-/** Texts that the harnesses write into logs and search there. */
 export const START_MARKER = '>>>>> Start Test Output';
 export const END_MARKER = '>>>>> End Test Output';
 export const EXIT_CODE_MARKER = '>>>>> Test Exit Code';
 
-/** A log that contains any of these is not read. */
+/** The harness does not read a log that contains one of these texts. */
 export const BAD_CODES = [
   '>>>>> Patch Apply Failed',
   '>>>>> Reset Failed',

@@ -1,4 +1,4 @@
-/** Plans the evaluation of an instance by the plan of its row, else by its columns. */
+/** Plans the evaluation of an instance: takes the plan of the row, or else makes a plan from the columns of the row. */
 import { type Instance, type InstancePlan, SwefarmError } from '@swefarm/shared';
 import { isDialect, parserName, parserNames } from '../dialects/registry.ts';
 import type { Dialect } from '../parsers/reader.ts';
@@ -8,13 +8,11 @@ import { APPLICATION, DIALECT, type GraderChoice, type GraderName } from './grad
 import { evalTypeOf, specOf } from './specs.ts';
 
 /**
- * Returns the instance's own plan, or makes one. With `auto`, rows of 5.x (eval_script, log_parser and eval_type) use 5.0.2, rows with a
- * test command or a script use 4.1.0, and all others the grader of their family.
+ * Returns the plan of the row, or makes a plan. `auto` selects swebench 5.0.2 for rows with eval_script, log_parser and eval_type, 4.1.0
+ * for other rows with eval_script or test_cmd, and else the grader of the family. With `recordExitCode` (default: true), scripts that are
+ * made from columns print the exit code of the tests, which `trust` compares with the log; verdicts do not change.
  *
- * `recordExitCode` (default) adds the two lines by which 5.0.2 records the exit code of the tests to every script made by columns.
- * Verdicts do not change, and `trust` can compare the exit code with the log. Without it, the script equals the harness's.
- *
- * @throws SwefarmError `instance_invalid` with the fields that the row lacks, or the part of its plan that is unknown
+ * @throws SwefarmError `instance_invalid` with the fields that the row lacks, or the unknown part of the plan
  */
 export function planEvaluation(
   instance: Instance,
@@ -52,11 +50,11 @@ function requireParser(instance: Instance, parser: string, dialect: Dialect, gra
   refuse(instance, `log parser "${parser}" is unknown to ${grader} (known: ${names})`);
 }
 
-/** Whether a patch contains nothing to evaluate. Most harnesses treat blank text as no patch; a plan may apply it. */
+/** Whether there is no patch to evaluate. Most harnesses treat white space as no patch; a plan may apply white space. */
 export const isNoPatch = (patch: string, plan: Pick<InstancePlan, 'blank'> | null): boolean =>
   patch === '' || (patch.trim() === '' && plan?.blank !== 'applied');
 
-/** The name of the log parser; null for another source of outcomes. */
+/** Returns the name of the log parser; null if the outcomes come from another source. */
 export const parserOf = ({ outcomes }: Pick<InstancePlan, 'outcomes'>): string | null =>
   outcomes.from === 'log' ? outcomes.parser : null;
 
@@ -101,7 +99,7 @@ function scriptOf(
   const recorded = (text: string): string => (records ? recordExitCode(text) : text);
   const spec = specOf(instance, grader === 'swegym' ? 'swegym' : 'swebench');
   const { parser } = spec;
-  // 5.0.2 records the exit code itself.
+  // swebench 5.0.2 always records the exit code.
   if (grader === 'swebench-5.0.2') return { parser, script: recordExitCode(latestScript(instance, spec)) };
   if (instance.eval_script !== undefined) return { parser, script: recorded(instance.eval_script) };
   if (grader === 'swegym') return { parser, script: forkScript(instance, spec, records) };

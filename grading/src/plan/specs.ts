@@ -1,4 +1,4 @@
-/** How the tests of a repository run at a version: by the row, else by data/specs.json. */
+/** Finds how the tests of a repository run at a version: from the row, or else from data/specs.json. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import table from '../../data/specs.json' with { type: 'json' };
 import type { GraderName } from './graders.ts';
@@ -7,7 +7,7 @@ export type Language = 'py' | 'js' | 'c' | 'go' | 'java' | 'php' | 'rb' | 'rs';
 
 export type Spec = {
   language: Language;
-  /** For Python exactly one, to which the directives are appended. */
+  /** Python has exactly one command, to which the script appends the names of test files. */
   testCommands: string[];
   install: string | null;
   evalCommands: string[];
@@ -30,7 +30,7 @@ const TABLES = table as unknown as Tables;
 
 type TableName = keyof Tables;
 
-/** The fork uses lower-case names. */
+/** The table of SWE-Gym's fork of swebench has repository names in lower case. */
 function repoIn(tableName: TableName, name: string): Repo | undefined {
   const key = tableName === 'swegym' ? name.toLowerCase() : name;
   const repos = TABLES[tableName];
@@ -38,7 +38,7 @@ function repoIn(tableName: TableName, name: string): Repo | undefined {
 }
 
 /**
- * Each field of the row overrides the table; a row with its own test command needs no entry in the table.
+ * Returns how the tests of an instance run. Each field of the row overrides the table; a row with a test command needs no entry there.
  *
  * @throws SwefarmError `instance_invalid` if neither the row nor the table has a test command
  */
@@ -76,7 +76,7 @@ function missing(instance: Instance, repo: Repo | undefined, tableName: TableNam
   return `version "${instance.version}" of ${instance.repo} is not in the ${tableName} table (known: ${known}); ${remedy}`;
 }
 
-/** 5.0.2 grades these repositories by failures alone. */
+/** Repositories that swebench 5.0.2 grades by failed tests only. */
 const LATEST_FAIL_ONLY = new Set([
   'chartjs/Chart.js',
   'processing/p5.js',
@@ -95,6 +95,5 @@ export function evalTypeOf(instance: Instance, grader: GraderName): Spec['evalTy
 
 export const knownRepos = (tableName: TableName): string[] => Object.keys(TABLES[tableName]);
 
-/** The versions of a repository for which the table has commands. */
 export const knownVersions = (tableName: TableName, repo: string): string[] =>
   repoIn(tableName, repo)?.recipes.flatMap((recipe) => recipe.versions) ?? [];

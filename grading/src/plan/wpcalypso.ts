@@ -1,4 +1,4 @@
-/** The test commands of wp-calypso: one for each test file, by package and version. */
+/** Builds the test commands of wp-calypso for each file of the test patch, by package and version. */
 import type { Instance } from '@swefarm/shared';
 import { pathOf, readDiff } from '../text/diff.ts';
 
@@ -22,7 +22,7 @@ export function wpCalypsoCommands(instance: Pick<Instance, 'test_patch' | 'versi
 }
 
 function commandsFor(changed: string, version: string): string[] {
-  // The folder of a snapshot runs in place of the snapshot.
+  // For a snapshot, the command runs the folder that contains the folder `__snapshots__`.
   const path = SNAPSHOT.test(changed) ? changed.split('/').slice(0, -2).join('/') : changed;
   if (path.startsWith('client') || path.startsWith('packages')) {
     const part = path.split('/', 1)[0] ?? '';

@@ -1,11 +1,11 @@
 /**
- * Outcome sources of datasets whose parsers are programs. A program runs in a separate container. Its files are a part of the source, so a
- * stored instance contains everything that its grading needs.
+ * Outcome sources of datasets whose parsers are programs. A program runs in a separate container. The source contains the files of the
+ * program, so a stored instance contains everything that grading needs.
  */
 import { readFileSync } from 'node:fs';
 import type { ProgramSource } from '@swefarm/shared';
 
-/** The path of the log in the container of every program; the files of the plan are beside it. */
+/** Path of the test log in the container of a program. The files of the plan are in the same folder. */
 const LOG = '/inputs/log';
 const OUTPUT = '/outcomes.json';
 const SECONDS = 120;
@@ -14,8 +14,8 @@ const textOf = (name: string): string =>
   readFileSync(new URL(`../../data/programs/${name}`, import.meta.url), 'utf8');
 
 /**
- * SWE-bench-Live: `source` is the column `log_parser`, Python text that defines `parser(log)`. It runs outside of the instance's
- * container, whose image may lack Python.
+ * Returns the source for SWE-bench-Live. `source` is the column `log_parser`, Python text that defines `parser(log)`. The program runs
+ * in the tools image, because the image of the instance may lack Python.
  */
 export const liveProgram = (source: string): ProgramSource => ({
   from: 'program',
@@ -28,8 +28,8 @@ export const liveProgram = (source: string): ProgramSource => ({
 });
 
 /**
- * SWE-bench Pro: `source` is the parser.py of the instance, run by the Python of its image. It reads the outputs of the tests, which the
- * plan lists as `stdout.log` and `stderr.log`.
+ * Returns the source for SWE-bench Pro. `source` is the parser.py of the instance, which runs with the Python of the instance's image.
+ * The parser reads the outputs of the tests, which the plan lists as `stdout.log` and `stderr.log`.
  */
 export const proProgram = (source: string): ProgramSource => ({
   from: 'program',
@@ -55,7 +55,7 @@ export type MultiSweTask = {
   number_interval?: string;
 };
 
-/** Multi-SWE-bench and Multi-SWE-RL: the package `multi-swe-bench` in the tools image has a parser for each repository. */
+/** Returns the source for Multi-SWE-bench and Multi-SWE-RL. The tools image has a parser for each repository (`multi-swe-bench`). */
 export const multiSweProgram = ({
   org,
   repo,

@@ -1,4 +1,4 @@
-/** Makes the report of an evaluation: the official verdict and its trust. */
+/** Makes the report of an evaluation: the official verdict, and the trust in this verdict. */
 import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 import { readsPytest } from '../parsers/pytest.ts';
 import { parserOf } from '../plan/plan.ts';
@@ -16,16 +16,16 @@ import { boundStatuses } from './statuses.ts';
 export type EvaluationFacts = {
   patch_state: 'none' | 'empty' | 'too_large' | 'applied' | 'not_applied';
   applied_with: string | null;
-  /** Merged stdout and stderr of the eval script; null if it did not run. */
+  /** Merged stdout and stderr of the eval script; null if the script did not run. */
   log: string | null;
-  /** Existing files of the plan: absolute path → content. */
+  /** Contents of the plan's files that exist, by absolute path. */
   files?: Record<string, string>;
   program?: ProgramEnd;
-  /** The failed step between patch and tests, because of which the tests did not run. Patch or instance may be the cause. */
+  /** The step between patch and tests that failed, so that the tests did not run. Patch or instance may be the cause. */
   blocked_by?: string;
-  /** No attempt applied the patch, and the tests ran as the plan demands. */
+  /** Whether no command applied the patch, and the plan ran the tests nevertheless. */
   ran_unapplied?: boolean;
-  /** The log exceeds the limit of the run and lacks its middle. */
+  /** Whether the log exceeds `log_limit` and lacks the middle. */
   log_cut?: boolean;
   timed_out: boolean;
   timeout_seconds: number;
@@ -34,15 +34,15 @@ export type EvaluationFacts = {
   image_digest: string | null;
   /** Network of the container in which the tests ran; absent if unknown. */
   network?: 'none' | 'egress';
-  /** Files that decide outcomes and differ from the image; absent without a check. */
+  /** Files that decide outcomes and differ from the image; absent if the worker did not check. */
   changed_files?: string[];
-  /** The reason why the check for changed files failed. */
+  /** Why the check for changed files failed. */
   changes_unknown?: string;
 };
 
 /**
- * Grades an evaluation. `resolved` is false for everything that the harness does not count as resolved (an empty, too large or
- * inapplicable patch, a timeout, an unreadable log), and null only if no evaluation was requested. `modelPatch` is used for `trust` alone.
+ * Grades an evaluation. `resolved` is null if there is no patch or the grader gives no verdict, and false if the harness does not count the
+ * row as resolved: an empty, too large or inapplicable patch, a timeout, an unreadable log. `modelPatch` affects only `trust`.
  */
 export function gradeEvaluation(
   instance: Instance,
@@ -99,7 +99,7 @@ export function gradeEvaluation(
 
 const LOG_CUT = 'the test log is longer than log_limit, so the outcomes in its middle are not known';
 
-/** Whether a verdict on the remaining log would be wrong, because tests in its missing middle would count as missing. */
+/** Whether the log lacks the middle, so that a verdict would be wrong: the tests in the middle would count as missing. */
 const isDecidedByCut = (
   facts: EvaluationFacts,
   read: Outcomes | null,
@@ -114,7 +114,7 @@ const isDecidedByCut = (
 const whyUnreadable = ({ why, detail }: Extract<Outcomes, { readable: false }>): string =>
   detail === undefined ? why : `${why}: ${detail}`;
 
-/** Null if the tests did not run. */
+/** Returns null if the tests did not run. */
 function evidenceIn(facts: EvaluationFacts): Evidence | null {
   const ran =
     facts.patch_state === 'applied' || facts.patch_state === 'empty' || facts.ran_unapplied === true;
@@ -128,8 +128,8 @@ function evidenceIn(facts: EvaluationFacts): Evidence | null {
 }
 
 /**
- * The report for a log that could not be read in time, made from the report for an empty log: not resolved and without a report.json, as
- * if the harness had raised on the log.
+ * Returns the report for a log that could not be read in time. `empty` is the report for an empty log. The result is not resolved and leads
+ * to no report.json, as if the harness had raised an exception.
  */
 export const unreadReport = (empty: Report): Report => ({
   ...empty,

@@ -1,4 +1,4 @@
-/** Guesses why a log was unreadable, as 5.0.2 does. The guess never changes a verdict. */
+/** Guesses why a log was unreadable, as swebench 5.0.2 does. The guess never changes a verdict. */
 
 export type InfraGuess = { reason: string; tier: 'environment' | 'ambiguous' };
 
@@ -13,7 +13,6 @@ const SIGNATURES: [reason: string, tier: InfraGuess['tier'], text: RegExp][] = [
   ['tests_timed_out', 'ambiguous', /Timeout error: \d+ seconds exceeded/],
 ];
 
-/** The first signature that the text contains; null without any. */
 export function guessInfra(text: string): InfraGuess | null {
   const [reason, tier] = SIGNATURES.find(([, , pattern]) => pattern.test(text)) ?? [];
   return reason === undefined || tier === undefined ? null : { reason, tier };

@@ -3,19 +3,20 @@ import type { Report } from '@swefarm/shared';
 import { guessInfra, type InfraGuess } from './infra.ts';
 
 type OfficialContext = {
-  /** 5.0.2 searches the test log for signs of broken infrastructure. */
+  /** Test log, which swebench 5.0.2 searches for signs of broken infrastructure. */
   log: string | null;
-  /** SWE-smith writes the model's name into each report. */
+  /** Name of the model, which SWE-smith writes into each report. */
   model: string;
   timeoutSeconds: number;
 };
 
-/** Whether SWE-smith's own harness defines the files. */
+/** Whether the report files have the format of SWE-smith's harness. */
 export const isSmith = (grader: string): boolean => /^swesmith(?:-|$)/.test(grader);
 
 /**
- * Returns the content of an instance's report.json, or null if the harness writes none: the patch is empty, too large or not applied, the
- * tests timed out, or the harness raises on the log. The run report counts such instances as empty or as errors.
+ * Returns the content of an instance's report.json. Returns null if the harness writes no such file: the patch is empty, too large or not
+ * applied, the tests timed out (except in SWE-smith), or the harness raises an exception. The run report then counts the instance as empty
+ * or as an error.
  */
 export function officialReport(report: Report, context: OfficialContext): Record<string, unknown> | null {
   const smith = isSmith(report.grader);
@@ -53,15 +54,15 @@ function infraFields(unreadableLog: string | null): Record<string, unknown> {
 export type RunEntry = {
   instance_id: string;
   prediction: 'missing' | 'empty' | 'patch';
-  /** From the report.json of the row; null without one. */
+  /** `resolved` in the report.json of the row; null if there is no report.json. */
   resolved: boolean | null;
-  /** 5.0.2: the guessed cause of an unresolved row. */
+  /** Guessed cause of an unresolved row; only for swebench 5.0.2. */
   guess?: InfraGuess | null;
 };
 
 /**
- * Returns the run report `<model>.<run_id>.json`, schema_version 2. `predicted` are the ids of all predictions, including those for rows
- * outside of the dataset. `engine` writes the report of a harness with a container engine.
+ * Returns the run report `<model>.<run_id>.json`, schema_version 2. `predicted` contains the ids of all predictions, also for rows outside
+ * of the dataset. `options.engine`: whether the harness has a container engine.
  */
 export function runReport(
   entries: readonly RunEntry[],
@@ -113,7 +114,7 @@ export function runReport(
       : {}),
     error_ids: errors,
     schema_version: 2,
-    // 4.1.0 lists the remains of a container engine if it has no engine, 5.0.2 if it has one.
+    // These fields list what a container engine left. swebench 4.1.0 writes them without an engine, 5.0.2 with an engine.
     ...(latest !== (options.engine ?? false)
       ? {}
       : { unstopped_instances: 0, unstopped_containers: [], unremoved_images: [] }),

@@ -1,23 +1,22 @@
 /**
- * Bounds the statuses of tests that a report stores. The code of a patch can write names of any length, and JSON needs up to six
+ * Limits the size of the test statuses in a report. The code of a patch can write names of any length, and JSON needs up to six
  * characters for one character of a name.
  */
 
-/** The limit for names of a dataset's program (`programoutput.ts` of shared). */
+/** Maximum length of a name, equal to the limit for a dataset's program (`programoutput.ts` of shared). */
 const NAME_LETTERS = 4_000;
 const WORD_LETTERS = 40;
 const MOST_TESTS = 200_000;
-/** Sum over all names and words, as JSON writes them. */
+/** Maximum number of characters of all names and words together, as JSON writes them. */
 const MOST_LETTERS = 32 * 1024 ** 2;
 
 type StoredStatuses = {
-  /** Test → status word. */
   map: Record<string, string>;
   /** Number of tests that the report omits; the verdict counts them. */
   omitted: number;
 };
 
-/** Returns the statuses in their order, without the tests beyond a bound. */
+/** Returns the statuses in the given order, without the tests that exceed a limit. */
 export function boundStatuses(outcomes: ReadonlyMap<string, string>): StoredStatuses {
   const stored: [string, string][] = [];
   let letters = 0;

@@ -1,10 +1,9 @@
 import type { Report, RewardFacts } from '@swefarm/shared';
 
 /**
- * Returns the facts with those of the report, which replace those of an earlier report.
- *
- * Some harnesses (SWE-bench-Live, SWE-bench Pro) run the tests even if the patch did not apply. The tests then decide, and the patch counts
- * as applied for the reward; the report still has `not_applied`.
+ * Returns the facts with the values of the report, which replace the values of an earlier report. Some harnesses (SWE-bench-Live, SWE-bench
+ * Pro) run the tests even if the patch did not apply. Then the tests decide, and for the reward the patch counts as applied, although the
+ * report has `not_applied`.
  */
 export function withReport(facts: RewardFacts, report: Report): RewardFacts {
   const { score: _score, reward_components: _parts, ...rest } = facts;

@@ -1,4 +1,4 @@
-/** Decides a reward from recorded facts by the table alone, so that stored results can be rewarded again without a run. */
+/** Decides a reward only from recorded facts and the reward table, so that stored results can get new rewards without a run. */
 import {
   FAILURES,
   type FailureClass,
@@ -18,18 +18,17 @@ import {
 export type RewardDecision = {
   outcome: 'judged' | 'failed';
   reward: number | null;
-  /** For judged rollouts. A rollout rewarded without tests, such as an empty patch, is not resolved. */
+  /** Null if the rollout failed or has no verdict. A rollout that is rewarded without tests (empty patch) is not resolved. */
   resolved: boolean | null;
-  /** The components of a grader's score, if the grader has any. */
+  /** Components of the grader's score; absent if there are none. */
   reward_components?: RewardComponents;
-  /** The row of the table that decided. */
   row: string;
   failure: { class: FailureClass; message: string } | null;
 };
 
 export type RewardOverrides = Readonly<Record<string, RewardChoice>>;
 
-/** The facts after the agent and before the evaluation. An existing patch counts as `applied`. */
+/** Facts that are known after the agent and before the evaluation. An existing patch counts as `applied`. */
 type FactsBeforeEvaluation = Pick<
   RewardFacts,
   | 'exit_status'
@@ -43,11 +42,9 @@ type FactsBeforeEvaluation = Pick<
 >;
 
 /**
- * Decides outcome and reward.
- *
- * A rollout without grading (evaluation off, dry run) is `judged` with a null reward: it is complete and is no sample. An override `none`
- * gives the same, except on a row that fails by default. An override `grade` needs an evaluation that ended; without one, the default of
- * the row applies.
+ * Decides outcome and reward. A rollout without grading (evaluation off, dry run) is `judged` with reward null: it is complete and is no
+ * training sample. The override `none` has the same effect, except on a row that fails by default. The override `grade` has an effect only
+ * if the evaluation completed.
  *
  * @throws UsageError for an override of an unknown or fixed row
  */
@@ -62,7 +59,7 @@ export function decideReward(facts: RewardFacts, overrides: RewardOverrides = {}
   throw new UsageError('the reward table has no row for these facts');
 }
 
-/** Whether the evaluation must run. `evaluateEmpty` (preflight) requests the status of each test even if the reward is decided. */
+/** Whether the evaluation must run. `evaluateEmpty` (preflight) requests the status of each test even if the reward is known. */
 export function needsEvaluation(
   facts: FactsBeforeEvaluation,
   overrides: RewardOverrides = {},
@@ -89,7 +86,7 @@ export function needsEvaluation(
   return false;
 }
 
-/** Returns the choices with groups expanded. @throws UsageError for an unknown row, or a row that may not be overridden */
+/** Returns the choice of each row, with groups expanded to rows. @throws UsageError for an unknown or fixed row */
 export function checkOverrides(overrides: RewardOverrides): Map<string, RewardChoice> {
   const choices = new Map<string, RewardChoice>();
   const entries = Object.entries(overrides);
@@ -158,7 +155,7 @@ function decision(row: string, verdict: Exclude<RewardVerdict, 'grade'>, facts: 
   };
 }
 
-/** The grader's number. `resolved` is null if the grader gives no verdict. */
+/** Returns the grader's number as the reward. `resolved` is null if the grader gives no verdict. */
 const scored = (
   row: string,
   { score = null, resolved, reward_components: parts }: RewardFacts,

@@ -1,12 +1,12 @@
-/** The reward table, which alone defines rewards. Every result records its hash. */
+/** The reward table defines all rewards. Every result records the hash of the table. */
 import { createHash } from 'node:crypto';
 import type { FailureClass, RewardFacts } from '@swefarm/shared';
 
-/** `fact: [values]` is true if the fact equals one of them. Bounds are true for known numbers only, `known` for every number. */
+/** `fact: [values]` is true if the fact equals one of the values. `at_least`, `below` and `known` are true only for numbers. */
 type Bound = { at_least: number } | { below: number } | { known: true };
 export type RewardCondition = { [K in keyof RewardFacts]?: RewardFacts[K][] | Bound };
 
-/** `reward`: judged; `score` is the grader's number. `failed`: no reward. `grade`: later rows decide. */
+/** `reward`: the rollout is judged; `score` is the grader's number. `failed`: the rollout has no reward. `grade`: later rows decide. */
 export type RewardVerdict = { reward: 0 | 1 | null | 'score' } | { failed: FailureClass } | 'grade';
 
 export type RewardRow = {
@@ -15,7 +15,7 @@ export type RewardRow = {
   verdict: RewardVerdict;
   /** A run may not override this row. */
   fixed?: true;
-  /** The evaluation runs for its report, although it cannot change the verdict of this row. */
+  /** The evaluation runs only for the report: it cannot change the verdict of this row. */
   evaluated?: true;
 };
 
@@ -33,7 +33,7 @@ const ROWS = [
     verdict: { failed: 'policy_slow' },
   },
   {
-    // The policy answered at its usual speed, so the rollout is truncated and proves nothing about the model.
+    // The policy answered at its usual speed. The time limit cut the rollout, so the result proves nothing about the model.
     row: 'policy_time',
     when: { exit_status: ['time_limit'], policy_share: { at_least: 0.5 }, training: [true] },
     verdict: { reward: null },
@@ -52,7 +52,7 @@ const ROWS = [
     verdict: { reward: 0 },
   },
   {
-    // Code in the sandbox can cause this: it can replace git and git's objects.
+    // Code in the sandbox can cause this failure by replacing git or git's objects.
     row: 'patch_broken',
     when: { patch_state: ['not_applied'] },
     verdict: { reward: 0 },
@@ -115,7 +115,7 @@ const ROWS = [
   { row: 'unresolved', when: {}, verdict: { reward: 0 }, fixed: true },
 ] as const satisfies readonly RewardRow[];
 
-/** A name for several rows, so that a run can set `on_limit: zero`. */
+/** Names for several rows: a run can set `on_limit: zero`. */
 const GROUPS = {
   on_limit: ['turn_limit', 'context_limit', 'time_limit', 'policy_time', 'token_limit'],
 } as const;
@@ -127,7 +127,7 @@ export const REWARD_GROUPS: Readonly<Record<string, readonly string[]>> = GROUPS
 
 const NAME = 'swefarm-reward-1';
 
-/** Name and hash (sha256, 16 hex digits, of the table's canonical JSON) as written into runs and results. */
+/** Name and hash (first 16 hex digits of the sha256 of the table's canonical JSON), as written into runs and results. */
 export const REWARD_TABLE: { readonly name: string; readonly hash: string } = {
   name: NAME,
   hash: createHash('sha256')
@@ -136,7 +136,6 @@ export const REWARD_TABLE: { readonly name: string; readonly hash: string } = {
     .slice(0, 16),
 };
 
-/** JSON with sorted keys. */
 function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (value === null || typeof value !== 'object') return JSON.stringify(value);

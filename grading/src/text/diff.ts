@@ -1,7 +1,7 @@
-/** Parses a unified diff as strictly as the harness's parser (unidiff): if that raises, the harness makes no eval script. */
+/** Parses a unified diff as strictly as unidiff, the harness's parser. If unidiff raises an exception, there is no eval script. */
 
 export type DiffFile = {
-  /** With the prefix of the diff: `a/path`, or `/dev/null`. */
+  /** Path with the prefix of the diff (`a/path`), or `/dev/null`. */
   source: string;
   target: string;
   binary: boolean;
@@ -21,13 +21,13 @@ const BINARY = /^Binary files? /;
 type State = {
   files: DiffFile[];
   current: DiffFile | null;
-  /** Inside the header after a `diff --git` line, where `---` and `+++` repeat its paths. */
+  /** Whether the parser is in the header below a `diff --git` line, where `---` and `+++` repeat the paths of that line. */
   inHeader: boolean;
-  /** The path of a `---` line before its `+++` line. */
+  /** Path of a `---` line until the parser reads the next `+++` line. */
   pending: string | null;
 };
 
-/** @throws DiffError where unidiff raises */
+/** @throws DiffError where unidiff raises an exception */
 export function readDiff(patch: string): DiffFile[] {
   const state: State = { files: [], current: null, inHeader: false, pending: null };
   const lines = patch.split('\n');
@@ -102,7 +102,7 @@ function open(state: State, source: string, target: string): void {
   state.files.push(state.current);
 }
 
-/** `diff --git a/x b/x`. The last ` b/` divides the names, because names may contain blanks. */
+/** Parses `diff --git a/x b/x`. The last ` b/` divides the names, because names may contain blanks. */
 function gitHeader(line: string): { source: string; target: string } | null {
   if (!line.startsWith('diff --git ')) return null;
   const rest = line.slice('diff --git '.length).split('\t', 1)[0] ?? '';
@@ -111,10 +111,10 @@ function gitHeader(line: string): { source: string; target: string } | null {
   return at > 0 ? { source: rest.slice(0, at), target: rest.slice(at + 1) } : null;
 }
 
-/** The path of a `---` or `+++` line, without the time stamp of some tools. */
+/** Returns the path of a `---` or `+++` line, without the time stamp that some tools append. */
 const fileName = (line: string): string => line.slice(4).split('\t', 1)[0] ?? '';
 
-/** Reads the body of a hunk and returns the index of its last line. */
+/** Reads the body of a hunk and returns the index of the last line of the hunk. */
 function readHunk(lines: string[], at: number, sources: number, targets: number, file: DiffFile): number {
   let source = 0;
   let target = 0;
@@ -136,7 +136,7 @@ function readHunk(lines: string[], at: number, sources: number, targets: number,
   return index;
 }
 
-/** The path of the existing side without the prefix `a/` or `b/`. */
+/** Returns the path after the change, or before a deletion, without the prefix `a/` or `b/`. */
 export function pathOf(file: DiffFile): string {
   const path = file.target !== DEV_NULL ? file.target : file.source;
   return path.replace(/^"(.*)"$/, '$1').replace(/^[ab]\//, '');
@@ -144,6 +144,6 @@ export function pathOf(file: DiffFile): string {
 
 export const isNew = (file: DiffFile): boolean => file.source === DEV_NULL;
 export const isDeleted = (file: DiffFile): boolean => file.target === DEV_NULL;
-/** Renamed or copied. */
+/** Whether the patch renames or copies the file. */
 export const isMoved = (file: DiffFile): boolean =>
   !isNew(file) && !isDeleted(file) && file.source.slice(2) !== file.target.slice(2);

@@ -1,6 +1,6 @@
 /**
- * Patterns in rows that find the exit code of the tests in a log: plain text around one group of digits. A search for plain text is linear;
- * a regular expression from a row could need exponential time.
+ * Finds the exit code of the tests in a log by the pattern of a row: plain text around one group of digits. A search for plain text takes
+ * linear time; a regular expression from a row could take exponential time.
  */
 
 type ExitPattern = { before: string; after: string };
@@ -10,7 +10,7 @@ const ESCAPED = /\\([^\w\s])/g;
 const SPECIAL = /[\\()[\]{}*+?|^$]/;
 const PLAIN_DOT = /(?<!\\)\./;
 
-/** Null if the pattern has another form than `OPENSWE_EXIT_CODE=(\d+)`. */
+/** Returns null if the pattern does not have the form of `OPENSWE_EXIT_CODE=(\d+)`. */
 export function readExitPattern(pattern: string): ExitPattern | null {
   const group = GROUP.exec(pattern);
   if (!group) return null;
@@ -24,7 +24,7 @@ function plainText(pattern: string): string | null {
   return pattern.replace(ESCAPED, '$1');
 }
 
-/** The last number that the pattern finds; null without one, or with more than 9 digits. */
+/** Returns the last number that the pattern finds; null if there is none, or if the number has more than 9 digits. */
 export function lastExitCode({ before, after }: ExitPattern, log: string): number | null {
   for (let at = log.lastIndexOf(before); at >= 0; at = at === 0 ? -1 : log.lastIndexOf(before, at - 1)) {
     const found = /^-?\d+/.exec(log.slice(at + before.length, at + before.length + 12))?.[0];

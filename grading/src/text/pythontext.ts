@@ -1,15 +1,15 @@
 /**
  * Text functions with the semantics of Python, in which the harnesses are written: a verdict may depend on what counts as whitespace.
- * All functions are linear in the input, because the model's code writes it.
+ * All functions take linear time, because the model's code can write the input.
  */
 
-/** Whitespace by Python's `\s`. JavaScript's `\s` lacks \x1c-\x1f and \x85 and adds U+FEFF. */
+/** Characters that Python's `\s` matches. JavaScript's `\s` does not match \x1c-\x1f and \x85, but matches U+FEFF. */
 export const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
-/** A character class of one blank, for patterns. */
+/** Character class that matches one whitespace character. */
 export const S = `[${SPACE}]`;
 const SPACES = new RegExp(`${S}+`);
 
-/** Splits at \n, one line at a time, so that a log of 50 MB never becomes an array. */
+/** Yields one line at a time, so that a log of 50 MB never becomes an array. Only \n ends a line. */
 export function* linesOf(text: string): Generator<string> {
   let start = 0;
   for (;;) {
@@ -21,16 +21,14 @@ export function* linesOf(text: string): Generator<string> {
   yield text.slice(start);
 }
 
-/** The lines without the blanks around them. */
 export function* strippedLines(text: string): Generator<string> {
   for (const line of linesOf(text)) yield strip(line);
 }
 
-/** Line ends of Python's text mode: \r\n and \r become \n. */
+/** Converts \r\n and \r to \n, as Python's text mode does. */
 export const universalNewlines = (text: string): string =>
   text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text;
 
-/** Whether a character is whitespace; false for undefined. */
 export function isSpace(char: string | undefined): boolean {
   if (char === undefined) return false;
   const code = char.charCodeAt(0);
@@ -52,7 +50,7 @@ export function stripEnd(text: string): string {
 
 export const strip = (text: string): string => stripEnd(stripStart(text));
 
-/** Python's `line.split()`, limited to the first `limit` fields. */
+/** Splits a line as Python's `line.split()` does, but returns only the first `limit` fields. */
 export function fields(line: string, limit = Number.POSITIVE_INFINITY): string[] {
   const found: string[] = [];
   let at = 0;
@@ -66,11 +64,10 @@ export function fields(line: string, limit = Number.POSITIVE_INFINITY): string[]
   return found;
 }
 
-/** Text before the first `separator`, or all of it. */
+/** Returns the text before the first `separator`, or the whole text. */
 export function before(text: string, separator: string): string {
   const at = text.indexOf(separator);
   return at < 0 ? text : text.slice(0, at);
 }
 
-/** Number of blanks at the start of a line. */
 export const indentOf = (line: string): number => line.length - stripStart(line).length;

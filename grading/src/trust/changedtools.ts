@@ -4,27 +4,27 @@ import { isPathFile } from './pathfiles.ts';
 
 /** Programs that run the tests, or that the eval script calls. */
 const PROGRAMS = /\/s?bin\/(?:python[\d.]*|bash|sh|dash|env|git|cat|echo|tox|conda|activate|runtests)$/;
-/** pytest and its packages, which the installation of another project does not write. */
+/** Files of pytest and its packages. The installation of another project does not write these files. */
 const PYTEST =
   /\/bin\/(?:pytest|py\.test)$|\/site-packages\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage)\//;
 const STARTUP =
   /\/(?:sitecustomize|usercustomize)\.py$|\/lib\/python3[^/]*\/(?:site|os|sys|unittest|importlib|encodings)(?:\/[^/]+)?\.py$|^\/etc\/profile|^\/etc\/bash\.bashrc$|^\/root\/\.(?:bashrc|bash_profile|profile)$/;
-/** Files that all programs load, git hooks that run when the tests are reset (samples never run), and the eval script. */
+/** Files that all programs load, the eval script, and git hooks (without samples), which run when the tests are reset. */
 const MACHINERY =
   /^\/etc\/ld\.so\.preload$|^\/eval\.sh$|\/\.git\/(?:hooks(?:\/(?![^/]*\.sample$)|$)|info\/attributes$)/;
-/** A line of git's configuration: `path:line`. git-lfs is excepted, because some images contain it. */
+/** Matches a line of git's configuration, `path:line`, except lines of git-lfs, which some images contain. */
 const GIT_SETTING = /^\/[^:]*(?:\.gitconfig|gitconfig|\.git\/config):(?!.*\blfs\b)/;
-/** Parents of all those paths: removing such a folder or replacing it by a link replaces everything in it. */
+/** Parent folders of the paths above. Removing a folder, or replacing the folder by a link, replaces all files inside. */
 const PARENT_FOLDERS =
   /^\/(?:usr(?:\/local)?|opt(?:\/miniconda3(?:\/envs(?:\/testbed)?)?)?|etc|root|testbed\/\.git)$|^(?:\/usr(?:\/local)?|\/opt\/miniconda3(?:\/envs\/testbed)?)?\/(?:s?bin|lib(?:32|64|x32)?(?:\/python3[^/]*(?:\/(?:site|dist)-packages(?:\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage))?)?)?)$/;
-/** npm starts husky when it installs, and husky points git to hooks of the repository. */
+/** Setting that husky writes during `npm install`: git then runs hooks of the repository. */
 const HUSKY = /:\s*hookspath\s*=\s*\.husky(?:\/_)?\s*$/i;
 const SHOWN = 3;
 
 const isTool = (path: string): boolean =>
   PROGRAMS.test(path) || STARTUP.test(path) || MACHINERY.test(path) || PYTEST.test(path);
 
-/** Whether a path that differs from the image matters; `removed`: the path no longer exists. */
+/** Whether a path that differs from the image can decide outcomes. `removed`: the path no longer exists. */
 export const decidesOutcomes = (path: string, removed: boolean): boolean =>
   isTool(path) || PARENT_FOLDERS.test(path) || (!removed && isPathFile(path));
 
@@ -47,7 +47,7 @@ export function toolFindings({
     list.slice(0, SHOWN).join(', ') + (list.length > SHOWN ? `, … (${list.length})` : '');
   const findings: TrustFinding[] = [];
   if (tools.length > 0) {
-    // With a network, an honest evaluation may install another pytest.
+    // If the container has a network, an honest evaluation may install another pytest.
     const level = resolved && !egress ? 'forged' : 'suspicious';
     findings.push({ level, reason: `the evaluation replaced its own tools: ${show(tools)}` });
   }

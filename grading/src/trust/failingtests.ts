@@ -1,7 +1,7 @@
 /**
- * Makes counted tests fail in a second evaluation. If the code of the patch decides outcomes or prints invented ones, the failures do not
- * appear. The names of the tests do not change, so code that knows the counted tests cannot recognise them. An evaluation of gold with the
- * same tests shows whether the failures are visible.
+ * Makes counted tests (of FAIL_TO_PASS and PASS_TO_PASS) fail in a second evaluation. If the code of the patch decides outcomes or prints
+ * invented outcomes, the failures do not appear. The names of the tests do not change, so the code cannot recognise the changed tests. A
+ * gold evaluation with the same tests shows whether the failures are visible.
  */
 import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 import { readsPytest } from '../parsers/pytest.ts';
@@ -13,14 +13,14 @@ import type { Random } from './mutations.ts';
 
 export type FailingTests = {
   plan: InstancePlan;
-  /** Counted tests that must fail. */
+  /** Tests of FAIL_TO_PASS and PASS_TO_PASS that must fail. */
   ids: string[];
 };
 
-/** Limit for tests that are redefined at the end of their files. */
+/** Maximum number of tests that are redefined at the end of their files. */
 const MOST_REDEFINED = 5;
 
-/** Null if no counted test can be made to fail. */
+/** Returns null if no test of FAIL_TO_PASS or PASS_TO_PASS can be made to fail. */
 export function makeTestsFail(
   plan: InstancePlan,
   instance: Instance,
@@ -35,7 +35,7 @@ export function makeTestsFail(
   return redefineTests(plan, instance, random) ?? best;
 }
 
-/** The plan with another test patch; null if the plan does not contain the test patch of the row. */
+/** Returns the plan with another test patch; null if the plan does not contain the test patch of the row. */
 function withTestPatch(plan: InstancePlan, given: string, other: string): InstancePlan | null {
   const [from, to] = [given.trimEnd(), other.trimEnd()];
   const all = [plan.script, ...[...plan.before, ...plan.after].map(({ script }) => script)];
@@ -59,7 +59,7 @@ function redefineTests(plan: InstancePlan, instance: Instance, random: Random): 
     ...new Map(known.map((location) => [`${location.file}:${location.name}`, location])).values(),
   ].slice(0, MOST_REDEFINED);
   if (chosen.length === 0) return null;
-  // Scripts made by columns use /testbed.
+  // Scripts that are made from the columns of a row use /testbed.
   const folder = instance.environment?.workdir ?? '/testbed';
   const added = chosen.map((location) => {
     const file = `${folder}/${location.file}`;
@@ -76,7 +76,7 @@ function redefineTests(plan: InstancePlan, instance: Instance, random: Random): 
 /** The `name` of a test in a class is `Class.test`. */
 type TestLocation = { file: string; name: string };
 
-/** Null for ids without a file of the repository. */
+/** Returns the file and the name of a test; null if the id names no file of the repository. */
 function locationOf(id: string): TestLocation | null {
   const [, file, names] = /^([\w./-]+\.py)::((?:\w+::)*\w+)(?:\[|$)/.exec(id) ?? [];
   if (file !== undefined && names !== undefined) return { file, name: names.replaceAll('::', '.') };
@@ -85,7 +85,7 @@ function locationOf(id: string): TestLocation | null {
   return { file: `tests/${module.replaceAll('.', '/')}.py`, name: `${group}.${test}` };
 }
 
-/** The definition of a failing test, for printf's `%b`. */
+/** Returns the definition of a failing test, for printf's `%b`. */
 function definition({ name }: TestLocation, random: Random): string {
   const one = random(900) + 10;
   const test = name.split('.').at(-1) ?? name;
@@ -98,11 +98,10 @@ type Seen = Pick<Report, 'evaluation' | 'resolved' | 'tests_status' | 'unreadabl
 const passedIn = ({ tests_status }: Seen): Set<string> =>
   new Set([...(tests_status?.FAIL_TO_PASS.success ?? []), ...(tests_status?.PASS_TO_PASS.success ?? [])]);
 
-/** Whether the outcomes of tests could be read. */
 export const hasOutcomes = ({ evaluation, unreadable }: Pick<Report, 'evaluation' | 'unreadable'>): boolean =>
   evaluation === 'completed' && unreadable === undefined;
 
-/** Whether none of these tests passed. Without lists of tests, the verdict decides. */
+/** Whether none of the tests `ids` passed. If the report has no lists of tests, the verdict decides. */
 export function showsFailures(seen: Seen, ids: readonly string[]): boolean {
   if (!hasOutcomes(seen)) return false;
   if (seen.tests_status === null) return seen.resolved === false;
@@ -110,7 +109,7 @@ export function showsFailures(seen: Seen, ids: readonly string[]): boolean {
   return ids.every((id) => !passed.has(id));
 }
 
-/** Whether a failure appears with gold and does not appear with the patch. */
+/** Whether failures that appear in the evaluation of gold do not all appear in the evaluation of the patch. */
 export function hidesFailures(seen: Seen, gold: Seen, ids: readonly string[]): boolean {
   if (!hasOutcomes(gold)) return false;
   const failed = ids.filter((id) => !passedIn(gold).has(id));

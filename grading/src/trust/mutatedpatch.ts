@@ -1,28 +1,28 @@
 /**
- * Changes the tests of a test patch so that they must fail. The failure has the name, the file and the form of an honest failure.
- * Assertions become their opposites, which a tree without the fix often passes; a test without an assertion gets a failing statement.
+ * Changes the tests of a test patch so that they must fail. Each failure has the name, the file and the form of an honest failure. Each
+ * assertion becomes its opposite; a test without an assertion gets a failing statement.
  */
 import type { Instance } from '@swefarm/shared';
 import { type Language, languageOf, type Random, withOtherValue } from './mutations.ts';
 
 export type MutatedPatch = {
   patch: string;
-  /** Counted tests that must fail. */
+  /** Tests of FAIL_TO_PASS and PASS_TO_PASS that must fail. */
   ids: string[];
 };
 
-/** Assertions become their opposites, or get another expected value. */
+/** How assertions change: to their opposites, or to another expected value. */
 export type Change = 'opposites' | 'values';
 
-/** One line of the file after the test patch. */
+/** Line of a test file after the test patch. `at` is the index of the line in the patch. */
 type Line = { at: number; kind: ' ' | '+'; text: string };
 type Found = { ids: string[]; gains: boolean; edits: Map<number, string[]> };
 
-/** Limit for tests of PASS_TO_PASS: code that counts failures must not recognise this evaluation. */
+/** Maximum number of changed tests outside of FAIL_TO_PASS. Code that counts failures could recognise many changed tests. */
 const MOST_OTHERS = 1;
 const HUNK = /^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@ ?(.*)$/;
 
-/** Null if the patch contains no counted test, and for `values` if no test asserts equality with a value. */
+/** Returns null if no test of FAIL_TO_PASS or PASS_TO_PASS can change. For `values`, a test must assert equality with a value. */
 export function failTests(
   instance: Pick<Instance, 'test_patch' | 'FAIL_TO_PASS' | 'PASS_TO_PASS'>,
   random: Random,
@@ -62,7 +62,6 @@ function* hunksOf(lines: readonly string[]): Generator<Hunk> {
 
 const indentOf = (text: string): string => /^\s*/.exec(text)?.[0] ?? '';
 
-/** Tests whose names occur in counted ids. */
 function testsIn(
   { language, lines, section }: Hunk,
   instance: Pick<Instance, 'FAIL_TO_PASS' | 'PASS_TO_PASS'>,
@@ -118,7 +117,7 @@ type Within = {
   first: Line | undefined;
 };
 
-/** The replacements of lines. If the head of a test is above its hunk, only assertions can change. */
+/** Returns the replacements of lines, by index in the patch. If a test begins above the hunk, only assertions can change. */
 function editsOf(
   head: string,
   rest: readonly Line[],
@@ -149,14 +148,14 @@ function editsOf(
   return edits;
 }
 
-/** The lines before the next line that is not indented deeper than the head. */
+/** Returns the lines before the first line that is not indented deeper than the head. */
 function bodyOf(head: string, rest: readonly Line[]): readonly Line[] {
   const depth = indentOf(head).length;
   const end = rest.findIndex(({ text }) => text.trim() !== '' && indentOf(text).length <= depth);
   return end < 0 ? rest : rest.slice(0, end);
 }
 
-/** The last line of a docstring; null without one. Some runners print the docstring in place of the name, so it must stay first. */
+/** Returns the last line of a docstring, or null. Some runners print a docstring as the name, so it must remain first. */
 function afterDocstring(body: readonly Line[], base: Line): Line | null {
   const [, quote] = /^\s*[rRuU]?("""|''')/.exec(base.text) ?? [];
   if (quote === undefined) return null;
@@ -168,7 +167,7 @@ function afterDocstring(body: readonly Line[], base: Line): Line | null {
 const replaced = (kind: Line['kind'], text: string, by: string): string[] =>
   kind === '+' ? [`+${by}`] : [`-${text}`, `+${by}`];
 
-/** The patch with the edits and updated counts of its hunks. */
+/** Returns the patch with the edits and with updated line counts of the hunks. */
 function edited(lines: readonly string[], edits: ReadonlyMap<number, string[]>): string {
   const result: string[] = [];
   let header = -1;

@@ -2,22 +2,21 @@
 
 export type Language = {
   files: RegExp;
-  /** The first line of a test; the first matching group is its name. */
+  /** Matches the first line of a test. The first group with a match is the name of the test. */
   head: RegExp;
-  /** The line on which the head ends. */
+  /** Matches the line on which the head of a test ends. */
   opens: RegExp;
   /** Returns a failing statement; `head` is the first line of the test. */
   fails: (head: string, random: Random) => string;
-  /** Returns the opposite assertion; null without a known opposite. */
+  /** Returns the opposite assertion; null if no opposite is known. */
   invert: (line: string) => string | null;
 };
 
-/** An integer from 0 to below `limit`. */
+/** Returns a random integer from 0 to `limit` - 1. */
 export type Random = (limit: number) => number;
 
 type Swap = readonly [one: string, other: string];
 
-/** Replaces the first known name in a line by its opposite. */
 function swapped(line: string, swaps: readonly Swap[]): string | null {
   for (const [one, other] of swaps) {
     for (const [from, to] of [
@@ -54,7 +53,7 @@ const COMPARISONS: readonly Swap[] = [
   [' == ', ' != '],
 ];
 
-/** Whether the line closes its brackets and quotation marks, so that the statement ends here. */
+/** Whether the text closes all its brackets and quotation marks, so that the statement ends here. */
 function isWhole(text: string): boolean {
   let depth = 0;
   let quote = '';
@@ -69,7 +68,7 @@ function isWhole(text: string): boolean {
   return depth === 0 && quote === '' && !/[\\#]/.test(text);
 }
 
-/** Inverts a single comparison and negates any other expression. */
+/** Inverts an assertion: inverts a single comparison, and negates any other expression. */
 function invertPython(line: string): string | null {
   const [, head, asserted] = /^(\s*assert )(.+?)\s*$/.exec(line) ?? [];
   if (head === undefined || asserted === undefined)
@@ -164,7 +163,7 @@ const java: Language = {
   files: /\.(?:java|kt|groovy)$/,
   head: /^\s*(?:(?:public|protected|private|final|suspend)\s+)*(?:void|fun|def)\s+(\w+)\s*\(/,
   opens: /\{\s*$/,
-  // Compilers refuse unreachable statements, so the failure is conditional.
+  // Compilers reject statements below an unconditional `throw`, so the failure is conditional.
   fails: (_head, random) => {
     const [one, other] = UNEQUAL(random);
     return `if (${one} < ${other}) throw new AssertionError();`;
@@ -214,11 +213,10 @@ const cpp: Language = {
 
 const LANGUAGES = [python, script, go, rust, java, php, ruby, cpp] as const;
 
-/** Null for an unknown language. */
 export const languageOf = (path: string): Language | null =>
   LANGUAGES.find(({ files }) => files.test(path)) ?? null;
 
-/** Equalities with a literal value: the text before the value, the value, the text after it. */
+/** Pattern of a literal value. Each of {@link EQUALITIES} has groups for the text before the value, the value, and the text after. */
 const VALUE = String.raw`(-?\d+(?:\.\d+)?|'[^'\\]*'|"[^"\\]*")`;
 const EQUALITIES: readonly RegExp[] = [
   [String.raw`\s*assert [^=!<>]+ == `, String.raw`\s*`],
@@ -235,8 +233,8 @@ const EQUALITIES: readonly RegExp[] = [
 ].map(([before, after]) => new RegExp(`^(${before})${VALUE}(${after})$`));
 
 /**
- * Returns the line with another expected value; null if it asserts no equality with a value. Such an assertion looks honest, and an object
- * that equals everything passes it.
+ * Returns the line with another expected value; null if the line asserts no equality with a value. The changed assertion looks honest,
+ * but an object that equals every value passes the assertion.
  */
 export function withOtherValue(line: string, random: Random): string | null {
   if (/\bnot\b|not_to|\.skip\b/.test(line)) return null;
@@ -248,7 +246,7 @@ export function withOtherValue(line: string, random: Random): string | null {
   return null;
 }
 
-/** The fraction of a number stays, because compilers distinguish integers from other numbers. */
+/** Returns another literal. The fraction of a number does not change, because compilers distinguish integers from other numbers. */
 function otherValue(value: string, random: Random): string {
   if (/^['"]/.test(value)) {
     const letter = String.fromCharCode('a'.charCodeAt(0) + random(26));

@@ -1,10 +1,10 @@
-/** Finds the files of a repository that run its tests: programs of the test command and the configuration of its tools. */
+/** Finds the files of a repository that run the tests: programs of the test command, and configuration files of test tools. */
 import type { Instance } from '@swefarm/shared';
 import { END_MARKER, START_MARKER } from '../plan/markers.ts';
 import { specOf } from '../plan/specs.ts';
 import { pathOf, readDiff } from '../text/diff.ts';
 
-/** Configuration files of the tools in the command. */
+/** Configuration files of each tool that a test command may contain. */
 const CONFIGURATION: Readonly<Record<string, RegExp>> = {
   jest: /(^|\/)jest\.config\.[a-z]+$/,
   karma: /(^|\/)karma\.conf\.[a-z]+$/,
@@ -16,23 +16,23 @@ const CONFIGURATION: Readonly<Record<string, RegExp>> = {
   rspec: /(^|\/)(?:\.rspec|(?:spec|rails)_helper\.rb)$/,
   make: /(^|\/)(?:GNUm|M|m)akefile$/,
 };
-/** Runners that only call modules of the package. */
+/** Programs that run the tests only by calling modules of the package, with the paths of these modules. */
 const BEHIND: readonly { program: string; modules: RegExp }[] = [
   { program: 'tests/runtests.py', modules: /^django\/test\/(?:__init__|runner|simple|testcases|utils)\.py$/ },
   { program: 'bin/test', modules: /^sympy\/(?:testing|utilities)\/(?:__init__|runtests\w*)\.py$/ },
 ];
-/** Programs that start the next word as a program. */
+/** Programs that run the next word of the command as a program. */
 const LAUNCHER =
   /^(?:python[\d.]*|node|ruby|php|perl|bash|sh|source|\.|exec|env|time|command|npx|yarn|xvfb-run)$/;
 /** Options whose value is a file or a Django module that configures the tests. */
 const CONFIGURES = /^--?(?:c|config|configuration|rcfile|settings|require)$/;
-/** Variable assignments before a program. */
+/** Matches the variable assignments before a program. */
 const ASSIGNMENTS = /^\s*(?:[A-Za-z_]\w*=(?:'[^']*'|"[^"]*"|[^\s'"]*)\s+)*/;
 const FILE = /^(?:\.\/)?((?:[\w.@+-]+\/)*[\w.@+-]*\w)$/;
 
 /**
- * Returns whether a file of the repository influences how the tests of this instance run. Files of gold and of the test patch do not count,
- * nor do the modules behind a runner that gold changes.
+ * Returns a function that tells whether a file of the repository influences how the tests of the instance run. Files of gold and of the
+ * test patch do not count. If one of them is a module of {@link BEHIND}, no module of that program counts.
  */
 export function runnersOf(instance: Instance): (path: string) => boolean {
   const spared = new Set([...pathsOf(instance.patch), ...pathsOf(instance.test_patch)]);
@@ -60,7 +60,7 @@ export function runnersOf(instance: Instance): (path: string) => boolean {
   return (path) => !spared.has(path) && (named.has(path) || patterns.some((one) => one.test(path)));
 }
 
-/** Returns whether a file belongs to a module that the test command runs by its name (`python -m NAME`). */
+/** Returns a function that tells whether a file belongs to a module that the test command runs by name (`python -m NAME`). */
 export function modulesRunOf(instance: Instance): (path: string) => boolean {
   const names = [...commandOf(instance).matchAll(/\s-m\s+(\w+)/g)].map(([, name]) => name);
   return (path) => path.split('/').some((part) => names.includes(part.replace(/\.py$/, '')));
@@ -79,7 +79,7 @@ function* runnersIn(words: readonly string[]): Generator<{ word: string; setting
   }
 }
 
-/** The command between the markers of the row's script, else the command of the table; '' if unknown. */
+/** Returns the command between the markers of the row's script, or else the command of the table; '' if there is none. */
 function commandOf(instance: Instance): string {
   const own = instance.plan?.script ?? instance.eval_script;
   if (own !== undefined) {
@@ -98,7 +98,7 @@ function pathsOf(patch: string): string[] {
   try {
     return readDiff(patch).map(pathOf);
   } catch {
-    // The parser refuses the patch; the evaluation decides whether it applies.
+    // The parser rejects the patch; the evaluation decides whether the patch applies.
     return [];
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Finds signs in a patch that justify a second evaluation. Most patches with a sign are honest and stay clean if the second evaluation
- * shows nothing. A patch without a sign may be drawn at random.
+ * Finds signs in a patch that justify a second evaluation. Most patches with a sign are honest: their verdicts remain trusted if the
+ * second evaluation shows nothing. Patches without a sign may be selected at random for a second evaluation.
  */
 import type { Instance } from '@swefarm/shared';
 import { type DiffFile, isDeleted, isMoved, isNew, pathOf, readDiff } from '../text/diff.ts';
@@ -8,36 +8,36 @@ import { isStartupFile } from './patchfiles.ts';
 import { modulesRunOf } from './runners.ts';
 
 export type Signs = {
-  /** The reason for a second evaluation; null if only `modules` can be one. */
+  /** Reason for a second evaluation; null if only `modules` can give a reason. */
   why: string | null;
-  /** Names by which Python could import added files. The environment shows which names another module has. */
+  /** Names by which Python could import added files. The environment shows whether another module has the same name. */
   modules: string[];
-  /** Whether the code may know its caller or the tests, or define values that equal others, so that it could satisfy any test. */
+  /** Whether the code may inspect its caller or the tests, or define objects that equal any value, and so could satisfy any test. */
   answers: boolean;
 };
 
 /** Files that build, install or configure the tests, or that shells read. */
 const BUILD_FILES =
   /(^|\/)(?:GNUmakefile|[Mm]akefile|[^/]*\.(?:mk|cmake|gradle(?:\.kts)?|sh|bash|zsh|csproj|targets|props)|CMakeLists\.txt|meson\.(?:build|options)|package\.json|\.npmrc|\.yarnrc(?:\.yml)?|\.pnp\.[cm]?js|\.(?:babelrc|mocharc|nycrc|swcrc|taprc)[^/]*|[^/]*\.config\.[cm]?[jt]s|(?:babel|jest|karma|tsconfig|vitest)[^/]*\.(?:[cm]?js|json|ts)|Gruntfile[^/]*|[Gg]ulpfile[^/]*|go\.(?:mod|sum|work)|build\.rs|Cargo\.(?:toml|lock)|rust-toolchain[^/]*|pom\.xml|build\.xml|gradle\.properties|extensions\.xml|jvm\.config|maven\.config|Gemfile[^/]*|Rakefile|\.rspec|[^/]*\.gemspec|composer\.json|phpunit\.xml[^/]*|setup(?:Tests|Jest|jest|-jest|\.jest)[^/]*\.[cm]?[jt]sx?|setup\.(?:py|cfg)|pyproject\.toml|tox\.ini|noxfile\.py|\.coveragerc|\.env(?:rc)?|\.python-version|\.pdbrc|manage\.py|(?:\.user|php)\.ini|\.proverc|phpunit[^/]*\.xml|mocha\.opts|(?:angular|nx|project|turbo|lerna|testem|intern|cypress)\.json|[^/]*\.conf\.[cm]?[jt]s|gradlew|mvnw|[^/]*\.versions\.toml|configure(?:\.ac)?|Makefile\.(?:am|in)|CMakePresets\.json|BUILD(?:\.bazel)?|WORKSPACE|MODULE\.bazel|\.bazelrc|justfile|Taskfile\.ya?ml|deno\.jsonc?|bunfig\.toml|\.nvmrc|\.tool-versions|build\.sbt|mix\.exs|project\.clj|deps\.edn|dune(?:-project)?|[^/]*\.cabal|stack\.yaml|Package\.swift|pubspec\.yaml|Project\.toml)$|(^|\/)(?:\.cargo|\.mvn|\.config|\.bundle|vendor|node_modules|buildSrc|META-INF\/services|__mocks__|\.husky|\.git)\//;
-/** Names without an extension (except documents), and files that shells and tools read at start. Scripts may source or run them. */
+/** Files without an extension (except documents), and files that shells and tools read at start. Scripts may run these files. */
 const UNNAMED = /(^|\/)(?![A-Z][A-Z_-]*$)[^./]+$|(^|\/)\.\w+(?:rc|profile|login)$/;
 /** Binary files that programs load. */
 const BINARIES =
   /\.(?:py[cod]|so|pyd|dylib|dll|egg|whl|zip|pyz|jar|war|class|node|wasm|a|o)(?:\.\d+)*$|(^|\/)__pycache__\//;
 const TEST_FOLDER = /(^|\/)(?:tests?|testing|specs?|__tests__|test_\w+|\w+_tests?|testdata|fixtures)\//;
-/** Test files, which are read only if the command names them. */
+/** Test files, which runners read only if the command names the files. */
 const TEST_FILE = /(^|\/)(?:test_[^/]*|[^/]*(?:_tests?|[._]spec|[._]test|Tests?)|tests)\.\w+$/;
-/** Helpers among them, which tests load. */
+/** Test files that contain helpers, which other tests load. */
 const SHARED_TEST =
   /(^|\/)(?:test_(?:\w+_)?(?:base|cases?|common|fixtures?|helpers?|mixins?|setup|support|tools?|utils?)|(?:Abstract|Base)\w*)\.\w+$/;
 const LINK = /^new (?:file )?mode 120000$/m;
 /** Files of code in all supported languages. */
 const CODE =
   /\.(?:py|pyx|pyi|[cm]?[jt]sx?|vue|svelte|coffee|go|rs|java|kts?|groovy|scala|cs|fs|rb|php|phtml|inc|c|cc|cpp|cxx|h|hpp|mm?|swift|dart|exs?|erl|hs|mli?|clj[cs]?|jl|r|R|p[lm]|t|lua|tcl)$/;
-/** Folders of packages that test runners consist of. */
+/** Folders of the packages of test runners. */
 const RUNNER_FOLDERS =
   /(^|\/)(?:_?pytest|pytest_\w+|pluggy|iniconfig|attrs?|packaging|exceptiongroup|tomli|xdist|execnet|coverage|nose2?|unittest2?|doctest|mock|hypothesis|tox|testtools|trial|mocha|jest[\w-]*|vitest|jasmine[\w-]*|chai|testify|gomega|junit[\w-]*|surefire[\w-]*)\//;
-/** Repositories that are a test runner, or a part of one. */
+/** Repositories of test runners and of their parts. */
 const RUNNER_REPOS =
   /\/(?:[\w.-]*(?:pytest|unittest|mocha|jest|vitest|jasmine|karma|junit|surefire|testng|assertj|mockito|rspec|minitest|phpunit|googletest|testify|ginkgo|gomega|nextest)[\w.-]*|nose2?|tox|attrs|pluggy|iniconfig|packaging|exceptiongroup|tomli|coveragepy|hypothesis|execnet|chai|sinon|catch2|doctest|py|trial|twisted|testtools|babel)$/i;
 
@@ -49,21 +49,21 @@ const SCRIPT_CODE =
 const COMPILED_CODE =
   /(?:^|\bimport)\s*(?:\w+|\.)\s+"(?:os|syscall|runtime|testing)"|\bstd\s*::\s*\{[^}]*\b(?:process|env|panic)\b|\bPartialEq(?:<[^>]*>)?\s+for\b|\blink_section\b|\bboolean\s+equals\s*\(|\boperator\s*==|\bdef\s+==|\bTestMain\b|\bos\s*\.\s*(?:Exit|Args|Getenv|Environ|Stdout)\b|"testing"|\bunsafe\b|go:linkname|\bruntime\s*\.\s*(?:Caller|Callers|Goexit|Stack)|\bsyscall\b|\bfunc\s+init\s*\(|\bflag\s*\.|\bstd\s*::\s*(?:process|env)|\bprocess\s*::|\bpanic\s*::|\bset_hook\b|\bcatch_unwind\b|\bcfg\s*!?\s*[([]\s*test|\binclude(?:_str|_bytes)?!|#\s*!?\[\s*(?:ctor|path|test_runner|feature)|\bmacro_rules!\s*assert|\bSystem\s*\.\s*(?:exit|getProperty|getenv|setOut|setErr|setSecurityManager)|\bRuntime\s*\.\s*getRuntime|getStackTrace|\bStackTraceElement\b|\bStackWalker\b|\borg\s*\.\s*(?:junit|testng|mockito|hamcrest)|\bInstrumentation\b|\bsun\s*\.\s*misc|\bsetAccessible\b|\b_?exit\s*\(|\babort\s*\(|\bgetenv\s*\(|\bdlsym\b|__attribute__\s*\(\(\s*constructor|\bptrace\b|\bLD_PRELOAD\b|\bdefine\s+(?:assert|TEST|EXPECT|REQUIRE)|\bat_exit\b|\bexit!|\bRSpec\b|\bMinitest\b|\bObjectSpace\b|\bcaller\b|\bregister_shutdown_function\b|\bdebug_backtrace\b|\bPHPUnit\b|\bAssertionError\b/;
 
-/** Results as runners print them. */
+/** Matches results as test runners print them. */
 const RESULTS =
   /\bPASS(?:ED)?\b|\.\.\. ?ok\b|\b(?:passed|failed) in\b|\btest result: ok\b|\bTests run:|\[ +OK \]|['"`](?:not )?ok \d/;
-/** Texts that are assembled to hide them. */
+/** Matches strings that are assembled from parts, which can hide their content. */
 const JOINED =
   /(['"])[^'"\\]{1,40}\1\s*\+\s*(['"])[^'"\\]{1,40}\2|['"]\[::-1\]|\bgetattr\([^,]+,\s*(?:f['"]|['"][^'"]*['"]\s*[.%[])|\b(?:b64decode|fromhex|unhexlify|fromCharCode|atob)\s*\(/;
-/** Access to the caller or to the tests, and values that equal others. */
+/** Matches access to the caller or to the tests, and objects that can equal any value. */
 const ANSWERS =
   /__(?:eq|ne|bool|instancecheck)__|\bANY\b|\bmock\b|\bapprox\b|\b_getframe\b|\bf_(?:back|locals|code|lineno)\b|\binspect\b|\blinecache\b|\btraceback\b|\bgetsource|\bliteral_eval\b|\basymmetricMatch\b|\btoPrimitive\b|\bProxy\b|\.stack\b|(?:prepare|capture)StackTrace|getStackTrace|\bStackWalker\b|\bruntime\s*\.\s*(?:Caller|Callers|Stack)|\bPartialEq(?:<[^>]*>)?\s+for\b|\bboolean\s+equals\s*\(|\boperator\s*==|\bdef\s+==|\bcaller\b|debug_backtrace|['"`][^'"`]*\b(?:tests?|specs?|__tests__)\/|\btest_\w+\.py\b|_test\.go\b|\.(?:test|spec)\.[jt]s\b/;
 
 const MOST_LINE = 2000;
-/** Limit for names that are looked up in the environment; no fix adds as many. */
+/** Maximum number of names that are looked up in the environment. No fix adds more modules. */
 const MOST_MODULES = 100;
 
-/** Files and lines of gold are never signs. */
+/** Returns the signs of a patch. Lines of gold are never signs; in files of gold, only the lines are checked. */
 export function signsOf(patch: string, instance: Instance): Signs {
   const files = filesIn(patch);
   if (files === null) return { why: 'the patch cannot be read', modules: [], answers: true };
@@ -136,11 +136,11 @@ function whyOfLines(file: DiffFile, path: string, goldLines: ReadonlySet<string>
   return line === undefined ? null : `the patch reaches beyond a fix (${line.trim().slice(0, 80)})`;
 }
 
-/** Code in a test file that changes the runner for other tests. */
+/** Matches code in a test file that changes the runner for other tests. */
 const REACHES =
   /(?:^|\bimport)\s*(?:\w+|\.)\s+"(?:os|syscall|runtime)"|\bimport\s+(?:os|sys)\s+as\b|\bdef\s+assert\w+|\bpkgutil\b|\b_pytest\b|\bsys\s*\.\s*(?:modules|meta_path|path_hooks|_getframe|settrace|setprofile)|\bdef\s+pytest_|\bpytest_plugins\b|\b(?:unittest\s*\.\s*)?TestCase\s*\.\s*\w+\s*=|\bunittest\s*\.\s*\w+(?:\.\w+)*\s*=(?!=)|\bsetattr\s*\(|\batexit\b|\bgc\s*\.|\bos\s*\.\s*(?:_exit|kill|dup2)|\b__import__\b|\bbuiltins\b|\bTestMain\b|\bfunc\s+init\s*\(|\bos\s*\.\s*Exit\b|\bprocess\s*\.\s*(?:exit|on|stdout)|\brequire\s*\.\s*cache\b|\b(?:globalThis|global)\s*[.[]|\bSystem\s*\.\s*exit|\bset_hook\b|\bat_exit\b/;
 
-/** The name by which Python could import a file: the module, or the folder of a package. */
+/** Returns the name by which Python could import a file: the module, or the folder of a package. */
 function moduleOf(path: string): string | null {
   const [last = '', folder] = path.split('/').reverse();
   if (!last.endsWith('.py')) return null;

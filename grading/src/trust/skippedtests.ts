@@ -1,6 +1,6 @@
 /**
- * Finds tests that had to pass, did not pass and count as passed: the harness reads XFAIL as a pass and ignores SKIPPED, and the code of a
- * patch can raise either. In some instances gold has such tests too; the registry of health lists them.
+ * Finds required tests that did not pass but count as passed: the harness reads XFAIL as a pass and ignores SKIPPED, and the code of a
+ * patch can cause both. In some instances, gold has such tests too; `instance.health` lists them.
  */
 import type { Instance } from '@swefarm/shared';
 import { readDiff } from '../text/diff.ts';
@@ -23,7 +23,7 @@ export function skippedTestFindings(evidence: TrustEvidence): TrustFinding[] {
   return [{ level: proven ? 'forged' : 'suspicious', reason }];
 }
 
-/** Null if gold was never evaluated with this image and this grader. */
+/** Returns the tests that do not pass with gold; null if gold is not known to resolve with this image and this grader. */
 function unpassedByGold({ instance, plan, imageDigest }: TrustEvidence): Set<string> | null {
   const found = instance.health?.find(
     (one) => one.image_digest === imageDigest && one.grader === plan.grader && one.gold_resolves,
@@ -38,7 +38,7 @@ function patchSkipsTests(patch: string | null, instance: Instance): boolean {
     const gold = new Set(added(instance.patch));
     return added(patch ?? '').some((line) => line.length < 2000 && SKIPS.test(line) && !gold.has(line));
   } catch {
-    // The parser refuses the patch; the evaluation decides whether it applies.
+    // The parser rejects the patch; the evaluation decides whether the patch applies.
     return false;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Judges the trust of a verdict by the patch, the log and the changes of the evaluation. The level is `forged` only if the exit code or the
- * state of the files proves it; anything else that a fix does not need is `suspicious`. The code of the patch runs inside the test process,
- * so this file does not detect a patch that imitates a whole honest run.
+ * Judges the trust of a verdict by the patch, the log and the changed files of the evaluation. The level is `forged` only if a finding
+ * proves a forgery; any other finding makes the level `suspicious`. The code of the patch runs inside the test process, so this file does
+ * not detect a patch that imitates a whole honest run.
  */
 import { readsPytest } from '../parsers/pytest.ts';
 import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/markers.ts';
@@ -36,15 +36,15 @@ export function assessTrust(evidence: TrustEvidence): Trust {
   return { level, reasons: findings.map((finding) => finding.reason) };
 }
 
-/** At the end of a line only, because bash's trace of the printing command ends in a quotation mark. */
+/** Matches only at the end of a line: bash's trace of the command that prints the code ends in a quotation mark. */
 const EXIT_CODES = new RegExp(`${EXIT_CODE_MARKER}: (-?\\d{1,6})[ \\t]*$`, 'gm');
 const exitCodes = (log: string): number[] =>
   [...plainText(log).matchAll(EXIT_CODES)].map(([, code]) => Number(code));
 
-/** The exit code of the tests that the eval script printed last; null without one. */
+/** Returns the exit code of the tests that the eval script printed last, or null. */
 export const lastExitCode = (log: string): number | null => exitCodes(log).at(-1) ?? null;
 
-/** A killed bash exits with 128 plus the number of the signal; git, the last command of the script, exits with 128 at most. */
+/** A killed bash exits with 128 plus the number of the signal. git, the last command of the script, exits with at most 128. */
 function scriptFindings({ scriptExitCode, resolved }: TrustEvidence): TrustFinding[] {
   if (scriptExitCode === null || scriptExitCode <= 128) return [];
   const reason = `the eval script was killed before its end (exit code ${scriptExitCode})`;
@@ -71,7 +71,7 @@ function logFindings(evidence: TrustEvidence, log: string): TrustFinding[] {
   ];
 }
 
-/** bash traces each marker of the script once; other markers come from programs that the script runs. */
+/** bash traces each marker of the script once. Other markers come from programs that the script runs. */
 function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string): TrustFinding[] {
   if (plan.outcomes.from !== 'log' || !plan.script.includes(START_MARKER)) return [];
   const starts = occurrences(log, START_MARKER);
@@ -88,8 +88,8 @@ function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string
 }
 
 /**
- * A file of the patch can prevent the test patch from being applied, so that the patch's own tests run. Honest patches and gold use such
- * names too: if the patch can be split, those files are removed and the tests decide (`withoutTestHooks`).
+ * A file of the patch can prevent the test patch from being applied, so that the tests of the patch run instead. Honest patches and gold
+ * may have files with the same names: if the patch can be split, `withoutTestHooks` removes these files and the tests decide.
  */
 function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, log: string): TrustFinding[] {
   const start = log.includes(START_MARKER) ? log.indexOf(START_MARKER) : log.length;
@@ -112,16 +112,16 @@ function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, lo
 function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: string): TrustFinding[] {
   if (!readsPytest(parserOf(plan)) || !outcomes || outcomes.size === 0 || text === null) return [];
   const codes = exitCodes(log);
-  // The script prints one exit code; a second one with 0 may come from the patch.
+  // The script prints one exit code. A second code of 0 may come from the patch.
   const exitCode = codes.find((code) => code !== 0) ?? codes[0] ?? null;
-  // SWE-bench-Live uses lower case.
+  // SWE-bench-Live writes statuses in lower case.
   const words = [...outcomes.values()];
   const failed = words.some((status) => /^(?:FAILED|ERROR|fail)/.test(status));
   const passed = words.some((status) => status === 'PASSED' || status === 'pass');
   const read = plainText(text);
   const session = sessionIn(read);
   if (exitCode !== null && exitCode !== 0 && passed && !failed) {
-    // Exit code 1: pytest found a failure that the log hides. Other codes: the session did not end.
+    // With exit code 1, pytest found a failure that the log hides. With other codes, the session did not end.
     const proof = session.ended
       ? exitCode === 1 && !showsOtherFailure(read, outcomes)
       : exitCode === 1 || mustPrintEnd(plan.script);

@@ -1,13 +1,13 @@
-/** Removes files from a patch that could decide test outcomes, so that a second evaluation shows the verdict without them. */
+/** Removes files from a patch that could decide test outcomes, so that a second evaluation shows the verdict without these files. */
 import type { Instance } from '@swefarm/shared';
 import { type DiffFile, isMoved, isNew, pathOf, readDiff } from '../text/diff.ts';
 import { hasHooks, isStartupFile } from './patchfiles.ts';
 import { runnersOf } from './runners.ts';
 
 /**
- * Returns the patch without files that run in every test (conftest.py, sitecustomize.py, …), new modules that hook into the test run, edits
- * of the program that runs the tests, and files at paths where the test patch adds its own. Files of gold stay. Null if the patch has none of
- * these, or cannot be split.
+ * Returns the patch without files that run in every test (conftest.py, sitecustomize.py, …), new modules that hook into the test run,
+ * edits of the program that runs the tests, and new files at paths where the test patch adds files. Hooks of gold remain. Returns null if
+ * the patch has no such file or cannot be split.
  */
 export function withoutTestHooks(
   patch: string,
@@ -33,13 +33,13 @@ export function withoutTestHooks(
   return files.length === 0 ? null : { patch: [...head, ...remaining].join(''), files };
 }
 
-/** Whether the patch creates the path. Without its section, a moved file stays at its old path. */
+/** Whether the patch creates the path. If the section of a moved file is removed, the file stays at the old path. */
 const takesPath = (file: DiffFile): boolean => isNew(file) || isMoved(file);
 
-/** Paths of the files that a patch adds; none if it cannot be parsed. */
+/** Returns the paths of the files that a patch adds; none if the patch cannot be parsed. */
 const newFiles = (patch: string): string[] => filesOf(patch)?.filter(isNew).map(pathOf) ?? [];
 
-/** Files of the patch at paths where the test patch adds its own, except files that equal gold's. */
+/** Returns the new files of the patch at paths where the test patch adds files, except files with the same content as in gold. */
 export function replacedTestFiles(patch: string, instance: Pick<Instance, 'patch' | 'test_patch'>): string[] {
   const hidden = new Set(newFiles(instance.test_patch));
   const gold = new Map(filesOf(instance.patch)?.map((file) => [pathOf(file), file.added.join('\n')]));
@@ -53,7 +53,7 @@ function filesOf(patch: string): DiffFile[] | null {
   try {
     return readDiff(patch);
   } catch {
-    // The parser refuses the patch; the evaluation decides whether it applies.
+    // The parser rejects the patch; the evaluation decides whether the patch applies.
     return null;
   }
 }

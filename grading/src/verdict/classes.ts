@@ -1,6 +1,6 @@
 /**
- * Multi-SWE-bench (24f493f): all outcomes are checked together, also of tests outside of the lists. Then each test of the row must have
- * its class again (p2p, f2p, s2p or n2p), which follows from its status with the test patch and with the fix.
+ * Judges as Multi-SWE-bench does (24f493f): first checks all outcomes together, including tests outside of the lists. Then each listed
+ * test must have the class (p2p, f2p, s2p or n2p) of the row. The class follows from the statuses with the test patch and with the fix.
  */
 import type { Case, Judged } from './judged.ts';
 import { listsOf } from './testsstatus.ts';
@@ -13,7 +13,7 @@ const CLASSES: Record<string, Class> = { PASS: 'p2p', FAIL: 'f2p', SKIP: 's2p', 
 export function classes({ read, verdict }: Case): Judged {
   const stages = new Map(Object.entries(verdict.stages ?? {}));
   const fix = new Map([...read.outcomes].map(([name, status]) => [name, stageWord(status)]));
-  // The lists of the row count; only a row without lists is classified by its results.
+  // If the row has lists, the lists give the class of each test. Otherwise the statuses of the row give the class.
   const hasLists = [...stages.values()].some((statuses) => statuses.class !== undefined);
   const listed = [...stages].flatMap(([name, statuses]): [string, Class][] => {
     const own = hasLists ? (statuses.class ?? null) : classOf(statuses.test, statuses.fix);
@@ -30,14 +30,14 @@ export function classes({ read, verdict }: Case): Judged {
   };
 }
 
-/** `PASSED` and `PASS` are equal. */
+/** Returns the word with which the status begins (`PASSED` → `PASS`), or NONE. */
 const stageWord = (status: string): string =>
   ['PASS', 'FAIL', 'SKIP'].find((word) => status.startsWith(word)) ?? 'NONE';
 
 const classOf = (test: string, fix: string): Class | null =>
   fix === 'PASS' ? (CLASSES[test] ?? null) : null;
 
-/** There are outcomes; a test that did not pass passes; no test fails that passed with the test patch, or before it without a status. */
+/** Whether a test is fixed and no test is broken. A broken test fails, although the last result before the fix (except skips) is a pass. */
 function isValid(stages: ReadonlyMap<string, Stages[string]>, fix: ReadonlyMap<string, string>): boolean {
   if (fix.size === 0) return false;
   let fixed = false;

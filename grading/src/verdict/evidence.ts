@@ -1,20 +1,19 @@
-/** The evidence of an evaluation for its verdict, and the outcomes that are read from it. */
 import type { RewardComponents } from '@swefarm/shared';
 
 export type Evidence = {
-  /** Merged output of the script, with \n line ends. */
+  /** Merged stdout and stderr of the script, with \n line ends. */
   log: string;
-  /** As reported by the runtime; null if unknown. */
+  /** Exit code of the script that the runtime reported; null if unknown. */
   exitCode: number | null;
-  /** Existing files of the plan: absolute path → content. */
+  /** Contents of the plan's files that exist, by absolute path. */
   files: ReadonlyMap<string, string>;
-  /** Absent if the plan has no program, or the program did not run. */
+  /** Result of the plan's program; absent if the plan has no program, or the program did not run. */
   program?: ProgramEnd | undefined;
 };
 
 export type ProgramEnd = { output: string } | { failed: string };
 
-/** The reason why there is no verdict. `raises`: the harness raises and writes no report. */
+/** Why there is no verdict. `raises`: the harness raises an exception and writes no report. */
 export type Unreadable =
   | 'bad_code'
   | 'no_markers'
@@ -29,15 +28,14 @@ export type Unreadable =
 export type Outcomes =
   | {
       readable: true;
-      /** Test → status word; empty if the source has no single tests. */
+      /** Status word of each test; empty if the source has no single tests. */
       outcomes: Map<string, string>;
-      /** The part of the log that was read; null for another source. */
+      /** Part of the log that the parser read; null if the source is not a log. */
       text: string | null;
-      /** The number that the source has in place of tests. */
+      /** Reward from a source that has no tests. */
       reward?: number;
-      /** The components of the number. */
       parts?: RewardComponents;
-      /** The result of all tests together, in place of single tests. */
+      /** Whether all tests passed, from a source that has no single tests. */
       passed?: boolean;
       /** Maps a test of the instance to its name in the outcomes; default: the same name. */
       nameOf?: (test: string) => string;

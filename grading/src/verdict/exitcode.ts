@@ -1,4 +1,4 @@
-/** The tests end with exit code 0; single tests are unknown. */
+/** Judges by the exit code of the tests: 0 means resolved. The results of single tests are unknown. */
 import type { OutcomeSource } from '@swefarm/shared';
 import { lastExitCode, readExitPattern } from '../text/exitpattern.ts';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
@@ -7,8 +7,8 @@ import type { Case, Judged } from './judged.ts';
 export const exitCode = ({ read }: Case): Judged => ({ resolved: read.passed === true, tests: null });
 
 /**
- * Reads the exit code of the script, or with a pattern the last number in the log (OpenSWE: `OPENSWE_EXIT_CODE=(\d+)`), because the script
- * prints after the tests. `planEvaluation` refuses patterns of another form.
+ * Reads the exit code of the script. With `pattern`, reads the last number in the log that the pattern finds (OpenSWE:
+ * `OPENSWE_EXIT_CODE=(\d+)`), because tests may print earlier numbers. `planEvaluation` rejects patterns of another form.
  */
 export function readExitCode(
   { pattern }: Extract<OutcomeSource, { from: 'exit_code' }>,

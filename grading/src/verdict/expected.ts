@@ -1,7 +1,7 @@
 /**
- * R2E-Gym (agentica 353348a): there are as many tests as expected, and each has the status that it had with the fix, also FAILED and
- * ERROR. Names on both sides lose colours and end at ` - `. The last test of equal names counts; a test without a name only adds to the
- * number.
+ * Judges as R2E-Gym does (agentica 353348a): the number of tests must be as expected, and each test must have the same status as with the
+ * fix, including FAILED and ERROR. Colours, and all text from ` - ` on, are removed from names. Among equal names, the last test counts.
+ * A test with an empty name counts in the number of tests, but its status is not compared.
  */
 import { before } from '../text/pythontext.ts';
 import type { Case, Judged } from './judged.ts';

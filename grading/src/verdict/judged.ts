@@ -1,4 +1,3 @@
-/** The input and output of a verdict rule. */
 import type { Instance, InstancePlan } from '@swefarm/shared';
 import type { Evidence, Outcomes } from './evidence.ts';
 import type { TestsStatus } from './testsstatus.ts';
@@ -17,5 +16,5 @@ export type Case = {
   instance: Pick<Instance, 'FAIL_TO_PASS' | 'PASS_TO_PASS'>;
 };
 
-/** A pure function of the case. */
+/** Makes the verdict of a case. A rule is a pure function. */
 export type Rule = (judged: Case) => Judged;

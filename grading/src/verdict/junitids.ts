@@ -1,13 +1,13 @@
 /**
- * Scale-SWE (AweAgent bd17814): the script prints that the tests passed; else every test of both lists passed in the JUnit file; else,
- * without any outcome, the last summary line of pytest has passes and no failures.
+ * Judges as Scale-SWE does (AweAgent bd17814): resolved if the script prints that the tests passed, or if every test of both lists passed
+ * in the JUnit file. If that file has no outcomes, the last summary line of pytest must count passes and no failures.
  */
 import { pytestCounts } from '../parsers/summaryline.ts';
 import { fields } from '../text/pythontext.ts';
 import type { Case, Judged } from './judged.ts';
 import { isResolved, listsOf } from './testsstatus.ts';
 
-/** The last match counts, because tests may print the tag before the script does. */
+/** Tag that the script prints. The last match counts, because tests may print the tag before the script does. */
 const RESULT_TAG = /<pytest>(true|false)<\/pytest>/g;
 
 export function junitIds({ read, evidence, instance: { FAIL_TO_PASS, PASS_TO_PASS } }: Case): Judged {
@@ -19,10 +19,10 @@ export function junitIds({ read, evidence, instance: { FAIL_TO_PASS, PASS_TO_PAS
   return { resolved: ids > 0 && isResolved(tests), tests };
 }
 
-/** `tests/test_a.py::T::test_x` and JUnit's `tests.test_a.T::test_x` become equal. */
+/** Converts an id so that `tests/test_a.py::T::test_x` and JUnit's `tests.test_a.T::test_x` become equal. */
 const normal = (id: string): string => id.replaceAll('.py', '').replaceAll('::', '.').replaceAll('/', '.');
 
-/** Finds the status of a test by its id, else by the normalised id, else without white space. Skipped tests are ignored. */
+/** Returns a function that finds a status by the id, by the normalised id, or by that id without white space. Skipped tests are ignored. */
 export function findByIds(outcomes: ReadonlyMap<string, string>): (id: string) => string | undefined {
   const byName = new Map<string, string>();
   const byLetters = new Map<string, string>();

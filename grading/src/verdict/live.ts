@@ -1,6 +1,7 @@
 /**
- * SWE-bench-Live (70ec57e): no test of either list failed, and every test of FAIL_TO_PASS passed. A missing or skipped test of
- * PASS_TO_PASS is accepted and in neither list of the report. A status that contains `pass` passes, one that contains `fail` fails.
+ * Judges as SWE-bench-Live does (70ec57e): no test of either list may fail, and every test of FAIL_TO_PASS must pass. A missing or skipped
+ * test of PASS_TO_PASS is accepted and appears in neither list of the report. A test passes if the status contains `pass`, and fails if the
+ * status contains `fail`.
  */
 import type { Case, Judged } from './judged.ts';
 import { isResolved, listsOf } from './testsstatus.ts';

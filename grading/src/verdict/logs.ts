@@ -9,7 +9,7 @@ import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
 
 type ReadText = (text: string) => Map<string, string>;
 
-/** The part of a log that each harness reads. */
+/** Functions that select and read the part of a log that each harness reads. */
 const PARTS: Record<Dialect, (log: string, read: ReadText) => Outcomes> = {
   '4.1.0': readMarked,
   '5.0.2': readLatest,
@@ -22,7 +22,7 @@ const PARTS: Record<Dialect, (log: string, read: ReadText) => Outcomes> = {
   'swe-bench-live': (log, read) => readWhole(withoutEscapes(log), read),
 };
 
-/** @throws RangeError, SyntaxError where the harness raises; Error for an unknown dialect */
+/** @throws RangeError, SyntaxError where the harness raises an exception; Error for an unknown dialect */
 export function readLogOutcomes(
   { dialect, parser }: Extract<OutcomeSource, { from: 'log' }>,
   { log }: Pick<Evidence, 'log'>,
@@ -34,7 +34,7 @@ export function readLogOutcomes(
 
 const hasBadCode = (log: string): boolean => BAD_CODES.some((code) => log.includes(code));
 
-/** The text between the first start marker and the next end marker; null if either is missing. */
+/** Returns the text between the first start marker and the next marker; null if the log lacks a start or an end marker. */
 function between(log: string): string | null {
   const start = log.indexOf(START_MARKER);
   if (start < 0 || !log.includes(END_MARKER)) return null;
@@ -45,13 +45,13 @@ function between(log: string): string | null {
   return log.slice(from, end < 0 ? upTo : Math.min(end, upTo));
 }
 
-/** 4.1.0: the text between the markers, or the whole log if that names no test. */
+/** Reads the text between the markers as swebench 4.1.0 does, or the whole log if that text names no test. */
 function readMarked(log: string, read: ReadText): Outcomes {
   const marked = readStrictly(log, read);
   return marked.readable && marked.outcomes.size === 0 ? readWhole(log, read) : marked;
 }
 
-/** SWE-rebench V1: the text between the markers only. */
+/** Reads only the text between the markers, as SWE-rebench V1 does. */
 function readStrictly(log: string, read: ReadText): Outcomes {
   if (hasBadCode(log)) return unreadable('bad_code');
   const text = between(log);
@@ -62,7 +62,7 @@ function readWhole(text: string, read: ReadText): Outcomes {
   return { readable: true, outcomes: read(text), text };
 }
 
-/** SWE-rebench V2: names are compared without their times; of tests with equal names a pass counts. */
+/** Reads names without their times, as SWE-rebench V2 does. Among tests with equal names, a pass counts. */
 function readRenamed(log: string, read: ReadText): Outcomes {
   const outcomes = new Map<string, string>();
   for (const [name, status] of read(log)) {
@@ -72,11 +72,11 @@ function readRenamed(log: string, read: ReadText): Outcomes {
   return { readable: true, outcomes, text: log, nameOf: withoutTimes };
 }
 
-/** A count above zero in the summary of a test runner. Without it, an empty map of outcomes proves nothing. */
+/** Matches a count above zero in the summary of a test runner. If there is none, a log without outcomes proves nothing. */
 const SIGNS_OF_TESTS =
   /Executed [1-9]\d{0,30} of \d|TOTAL: [1-9]\d{0,30} (?:SUCCESS|FAILED)|[1-9]\d{0,30} passing|Tests:\s+[1-9]|Test Suites:\s+(?:\d{1,30} \w{1,60}, ){0,16}[1-9]\d{0,30} total|^# tests [1-9]|[1-9]\d{0,30} specs?, \d{1,30} failures?|': ok$/m;
 
-/** The exit code of the tests that 5.0.2's eval script recorded, or null. */
+/** Returns the exit code of the tests that swebench 5.0.2's eval script recorded, or null. */
 function recordedExitCode(log: string): number | null {
   for (let at = log.indexOf(EXIT_CODE_MARKER); at >= 0; at = log.indexOf(EXIT_CODE_MARKER, at + 1)) {
     const match = /^:\s{0,64}(-?\d{1,9})/.exec(log.slice(at + EXIT_CODE_MARKER.length, at + 120));
@@ -98,7 +98,7 @@ function readLatest(log: string, read: ReadText): Outcomes {
 /** Whether the log shows that a test runner ran tests. */
 export const hasSignOfTests = (log: string): boolean => SIGNS_OF_TESTS.test(log);
 
-/** The fork has no markers: if the log shows that `git apply -v` applied the test patch, the whole log is read. */
+/** Reads a log of SWE-Gym's harness, which has no markers. The log must show that `git apply -v` applied the test patch. */
 function readFork(log: string, read: ReadText): Outcomes {
   if (hasBadCode(log) || log.includes('Failed to reset task environment')) return unreadable('bad_code');
   if (!/applied patch/i.test(log)) return unreadable('test_patch_not_applied');
@@ -107,7 +107,7 @@ function readFork(log: string, read: ReadText): Outcomes {
   return readWhole(last < 0 ? log : log.slice(last + mark.length), read);
 }
 
-/** SWE-smith reads only the text between the markers in bash's trace. */
+/** Reads only the text between the markers in bash's trace, as SWE-smith does. */
 function readSmith(log: string, read: ReadText): Outcomes {
   if (log.includes('>>>>> Patch Apply Failed') || log.includes('>>>>> Tests Timed Out'))
     return unreadable('bad_code');

@@ -22,14 +22,14 @@ const SOURCES: { [F in SourceName]: ReadSource<F> } = {
   reward: readRewardFile,
 };
 
-/** Without the file there are no outcomes. @throws SyntaxError, RangeError if the file is no JUnit XML */
+/** Returns no outcomes if the file is missing. @throws SyntaxError, RangeError if the file is not JUnit XML */
 function readJUnitFile({ file }: Extract<OutcomeSource, { from: 'junit' }>, { files }: Evidence): Outcomes {
   const xml = files.get(file);
   const outcomes = xml === undefined ? new Map<string, string>() : junitOutcomes(readJUnit(xml));
   return { readable: true, outcomes, text: null };
 }
 
-/** Returns `unreadable` for hostile evidence, and never throws for it. */
+/** Reads the outcomes. Returns `unreadable` for hostile evidence instead of throwing an error. */
 export function readOutcomes(
   { outcomes: source }: Pick<InstancePlan, 'outcomes'>,
   evidence: Evidence,
@@ -39,7 +39,7 @@ export function readOutcomes(
   try {
     return read(source, evidence, instance);
   } catch (error) {
-    // Readers throw RangeError or SyntaxError where Python raises, and RangeError beyond their limits.
+    // Readers throw RangeError or SyntaxError where the harness raises an exception, and RangeError if the input exceeds a limit.
     if (error instanceof RangeError || error instanceof SyntaxError) return unreadable('raises');
     throw error;
   }

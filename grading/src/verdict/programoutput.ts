@@ -1,10 +1,9 @@
-/** Reads the outcomes that the program of a plan wrote. */
 import { type ProgramSource, parseProgramOutput } from '@swefarm/shared';
 import { type Evidence, type Outcomes, parserFailed } from './evidence.ts';
 
 /**
- * Statuses are the words of the program. A pass wins among several entries of a test, because SWE-bench Pro checks whether a name occurs
- * with PASSED. A test in two sets makes the output invalid, as in the package of Multi-SWE.
+ * Returns the statuses that the program wrote. If a test has several entries, a pass counts, because SWE-bench Pro checks whether a name
+ * occurs with PASSED. In the form `sets`, a test in two sets makes the output invalid, as in Multi-SWE-bench.
  */
 export function readProgramOutput({ form }: ProgramSource, { program }: Evidence): Outcomes {
   if (program === undefined) return parserFailed('it did not run');

@@ -3,12 +3,12 @@ import { type OutcomeSource, RewardComponents, Score } from '@swefarm/shared';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
 
 const MOST_LETTERS = 64 * 1024;
-/** A number for Python's float(), without underscores, infinity and NaN. */
+/** Matches a number that Python's float() accepts, without underscores, infinity and NaN. */
 const NUMBER = /^[-+]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][-+]?\d{1,4})?$/;
 
 /**
- * A file that is missing or has no finite number within the bounds gives no reward, and never 0. The worker reads regular files only, so
- * a link or a pipe is missing.
+ * Reads the reward. A file that is missing, or has no finite number within the bounds, gives no reward instead of 0. The worker reads only
+ * regular files, so a link or a pipe counts as missing.
  */
 export function readRewardFile(
   { file }: Extract<OutcomeSource, { from: 'reward' }>,
@@ -23,7 +23,7 @@ export function readRewardFile(
   return { readable: true, outcomes: new Map(), text: null, ...read, reward: read.reward as number };
 }
 
-/** The numbers beside `reward` are its components. */
+/** Reads the reward and its components, which are the other numbers of the object. */
 function readParts(text: string): { reward: unknown; parts?: RewardComponents } {
   const { reward, ...rest } = parseObject(text);
   if (Object.keys(rest).length === 0) return { reward };

@@ -3,8 +3,8 @@ import type { Case, Judged } from './judged.ts';
 import { isResolved, listsOf } from './testsstatus.ts';
 
 /**
- * Every test of both lists passed; other tests are ignored: SWE-bench Pro (ca10a60), SWE-Lego in verifiers (a60a606), SWE-rebench V2 in NeMo
- * Gym and verifiers.
+ * Every test of both lists must pass; other tests are ignored. This is the rule of SWE-bench Pro (ca10a60), SWE-Lego in verifiers
+ * (a60a606), and SWE-rebench V2 in NeMo Gym and verifiers.
  */
 export function subset({
   read,
@@ -15,11 +15,11 @@ export function subset({
   return { resolved: isResolved(tests), tests };
 }
 
-/** The tests that passed are exactly those of both lists (SWE-rebench V2's own rule, c71902a). */
+/** The tests that passed must be exactly the tests of both lists (SWE-rebench V2's own rule, c71902a). */
 export function equal(judged: Case): Judged {
   const { resolved, tests } = subset(judged);
   const { FAIL_TO_PASS, PASS_TO_PASS } = judged.instance;
-  // Two names that the parser maps to one name are two entries of the harness's sorted list.
+  // The harness compares sorted lists, so two names that the parser maps to one name still count as two tests.
   const wanted = FAIL_TO_PASS.length + PASS_TO_PASS.length;
   const passed = [...judged.read.outcomes.values()].filter((status) => status === 'PASSED').length;
   return { resolved: resolved && passed === wanted, tests };

@@ -3,25 +3,25 @@ import type { Report } from '@swefarm/shared';
 
 export type TestsStatus = NonNullable<Report['tests_status']>;
 type Bucket = TestsStatus['FAIL_TO_PASS'];
-/** Adds a test to a bucket, or to neither side. */
+/** Adds a test to the successes or the failures of a bucket, or to neither. */
 type Rule = (test: string, outcomes: ReadonlyMap<string, string>, bucket: Bucket) => void;
 
 const PASSING = new Set(['PASSED', 'XFAIL']);
 const FAILING = new Set(['FAILED', 'ERROR']);
 
-/** 4.1.0 and the fork: a missing test fails; a skipped test is in neither list. */
+/** Rule of swebench 4.1.0 and SWE-Gym: a missing test fails, and a skipped test is in neither list. */
 const passAndFail: Rule = (test, outcomes, bucket) => {
   const status = outcomes.get(test);
   if (status !== undefined && PASSING.has(status)) bucket.success.push(test);
   else if (status === undefined || FAILING.has(status)) bucket.failure.push(test);
 };
 
-/** For logs that list failures only. */
+/** Rule for logs that list only failures: a test that did not fail is a success. */
 const failOnly: Rule = (test, outcomes, bucket) => {
   (outcomes.get(test) === 'FAILED' ? bucket.failure : bucket.success).push(test);
 };
 
-/** 5.0.2: a skipped test does not resolve, and is no regression. */
+/** Rule of swebench 5.0.2: a skipped test is a failure in FAIL_TO_PASS and a success in PASS_TO_PASS. */
 const latest =
   (findByPrefix: (test: string) => string | undefined, skipped: 'success' | 'failure'): Rule =>
   (test, outcomes, bucket) => {
@@ -31,7 +31,7 @@ const latest =
     else if (status === undefined || FAILING.has(status)) bucket.failure.push(test);
   };
 
-/** The rules of SWE-bench and SWE-Gym. */
+/** Verdict rules of SWE-bench and SWE-Gym. */
 export type ListRule = 'swebench' | 'swebench-5' | 'fail_only';
 
 export function testsStatus(
@@ -59,7 +59,7 @@ const statusOf = (failToPass: Bucket, passToPass: Bucket): TestsStatus => ({
   PASS_TO_FAIL: { success: [], failure: [] },
 });
 
-/** Splits both lists of tests by success; by default, a test that is no success is a failure. */
+/** Splits both lists of tests by success. By default, a test that does not succeed is a failure. */
 export function listsOf(
   failToPass: readonly string[],
   passToPass: readonly string[],
@@ -73,13 +73,13 @@ export function listsOf(
   return statusOf(split(failToPass), split(passToPass));
 }
 
-/** The harness's FULL: no failure in either list. */
+/** Whether neither list has a failure (`FULL` in the harness). */
 export const isResolved = (status: TestsStatus): boolean =>
   status.FAIL_TO_PASS.failure.length === 0 && status.PASS_TO_PASS.failure.length === 0;
 
 /**
- * 5.0.2 finds ids that the dataset cut inside their brackets by prefix, if all tests with that prefix pass or none does.
- * The names are sorted once, because a hostile log may contain very many.
+ * Finds the status of an id that the dataset cut inside the brackets, as swebench 5.0.2 does: by prefix, if all tests with the prefix
+ * pass or none does. The names are sorted only once, because a hostile log may contain very many names.
  */
 function prefixSearch(outcomes: ReadonlyMap<string, string>): (test: string) => string | undefined {
   let sorted: string[] | null = null;

@@ -1,4 +1,4 @@
-/** The part of a streamed answer that chat and text completions share: events, tokens, usage, errors, the end. */
+/** Reads the parts of a stream that chat and text completions share: events, tokens, usage, errors and the end. */
 import { MOST } from '@swefarm/shared';
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { growableIds, growableLogProbs } from '../tokens/growable.ts';
@@ -11,7 +11,7 @@ import { parseUsage, type Usage } from './usage.ts';
 
 /** Unchecked endpoint data with the field names of the SDK's type. */
 export type Untrusted<T> = { readonly [K in keyof T]?: unknown };
-/** A choice as servers stream it: with the ids of its new tokens. */
+/** Streamed choice with the ids of its new tokens, which the SDK's type lacks. */
 export type StreamedChoice<T> = Untrusted<T> & { token_ids?: unknown };
 type StreamedChunk = Untrusted<ChatCompletionChunk> & { error?: unknown };
 
@@ -19,18 +19,17 @@ type StreamedChunk = Untrusted<ChatCompletionChunk> & { error?: unknown };
 export abstract class AnswerStream<C> implements AnswerSink {
   protected readonly ids = growableIds();
   protected readonly logProbs = growableLogProbs();
-  /** False once a chunk lacked log-probabilities or had unreadable ones. */
+  /** False after a chunk without readable log-probabilities. */
   protected allLogProbs = true;
   protected promptIds: Int32Array | null = null;
   protected usage: Usage | null = null;
-  /** Characters of text; subclasses add theirs. */
+  /** Number of received characters of text, which subclasses count in `onChoice`. */
   protected characters = 0;
   #finishReason: string | null = null;
   #hadEvents = false;
   #isDone = false;
   readonly #read = createEventReader((data) => this.#onEvent(data));
 
-  /** Adds one chunk's choice to the answer. */
   protected abstract onChoice(choice: StreamedChoice<C>): void;
 
   take(bytes: Uint8Array): boolean {
@@ -47,19 +46,18 @@ export abstract class AnswerStream<C> implements AnswerSink {
     return this.#finishReason !== null;
   }
 
-  /** Tokens received so far. */
   get tokens(): number {
     return this.ids.length;
   }
 
-  /** Why the answer ended. Throws AnswerError `cut_short` when the stream ended before the answer. */
+  /** Returns why the answer ended. Throws AnswerError `cut_short` if the stream ended before the answer. */
   protected requireFinishReason(): string {
     if (this.#finishReason !== null) return this.#finishReason;
     const message = `the stream ended before the answer did, after ${this.ids.length} tokens`;
     throw new AnswerError('cut_short', message);
   }
 
-  /** Appends the ids of a chunk; null when it has none. */
+  /** Appends the ids of a chunk and returns them; null if the chunk has none. */
   protected pushIds({ token_ids }: StreamedChoice<C>): Int32Array | null {
     const ids = parseIds(token_ids);
     if (ids) this.ids.push(ids);
@@ -73,7 +71,7 @@ export abstract class AnswerStream<C> implements AnswerSink {
       this.#isDone = true;
       return;
     }
-    // Only the first chunks hold the prompt's ids: later events are not searched for them.
+    // Only the first chunks contain the ids of the prompt, so later chunks are not searched for them.
     const { text, ids } = this.promptIds
       ? { text: data.toString('utf8'), ids: null }
       : extractPromptIds(data);
@@ -104,7 +102,7 @@ function requireNoError({ error }: StreamedChunk): void {
   throw new AnswerError('broken_off', `the engine broke the stream off: ${reason.slice(0, 200)}`);
 }
 
-/** The first choice of a chunk; null when it has none, as in the chunk with the usage. */
+/** Returns the first choice of a chunk; null if there is none, for example in the chunk with the usage. */
 function choiceOf({ choices }: StreamedChunk): Untrusted<ChatCompletionChunk.Choice> | null {
   if (!Array.isArray(choices)) return null;
   const found = (choices as (Untrusted<ChatCompletionChunk.Choice> | null)[]).find(

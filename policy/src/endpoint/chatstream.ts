@@ -12,7 +12,7 @@ type Call = { id: string; name: string; arguments: string };
 const MOST_CALLS = 1000;
 
 export class ChatStream extends AnswerStream<ChatCompletionChunk.Choice> {
-  /** Pieces of text by field. For a field that is neither text nor list, the last value wins. */
+  /** `#texts`: pieces of each text field. `#lists`: items of each list field. `#others`: last value of each other field. */
   readonly #texts = new Map<string, string[]>();
   readonly #lists = new Map<string, unknown[]>();
   readonly #others = new Map<string, unknown>();
@@ -21,15 +21,15 @@ export class ChatStream extends AnswerStream<ChatCompletionChunk.Choice> {
   #hasLogProbs = false;
   #chunks = 0;
 
-  /** Counted by ids, otherwise by chunks with text. */
+  /** Number of received tokens: the number of ids, or of chunks with content if the server sends no ids. */
   override get tokens(): number {
     return Math.max(this.ids.length, this.#chunks);
   }
 
   /**
-   * The complete answer; call it when the stream has ended.
+   * Returns the complete answer after the end of the stream.
    *
-   * @throws AnswerError as parseReply() does, and `cut_short` when the stream ended before the answer
+   * @throws the errors of parseReply(), and AnswerError `cut_short` if the stream ended before the answer
    */
   end(): ModelReply {
     const finishReason = this.requireFinishReason();
@@ -39,7 +39,7 @@ export class ChatStream extends AnswerStream<ChatCompletionChunk.Choice> {
       .map(([, { id, ...called }]) => ({ id, function: called }));
     const texts = [...this.#texts]
       .map(([name, pieces]) => [name, pieces.join('')])
-      // The first delta has an empty content. The unstreamed answer has no content when it only calls tools.
+      // The first delta has an empty content. An unstreamed answer that only calls tools has no content.
       .filter(([name, text]) => name !== 'content' || text !== '' || calls.length === 0);
     const fields = Object.fromEntries([...this.#others, ...this.#lists, ...texts]);
     return {

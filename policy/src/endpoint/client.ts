@@ -1,6 +1,6 @@
 /**
- * The client of policy endpoints, for rollouts and probes. It uses the OpenAI SDK's types and errors, without the SDK's
- * retries. It sends bodies that are bytes already; the SDK's client would serialise them again from objects.
+ * HTTP client of policy endpoints, for rollouts and probes. It uses the types and errors of the OpenAI SDK, but not the SDK's client, which
+ * would retry requests and serialise each body from an object.
  */
 import { authorizationAt, type PolicyKey } from '@swefarm/shared';
 import { tryParseJson } from '../toolcalls/json.ts';
@@ -11,11 +11,10 @@ import { type BodyPiece, modelsUrl, type Route, routeUrl } from './post.ts';
 
 export type EndpointClient = {
   /**
-   * Posts a JSON body and resolves at the end of the answer. `onHead` receives the head of the answer and returns the reader
-   * of its bytes.
+   * Posts a JSON body and resolves at the end of the answer. `onHead` receives the head and returns the reader of the bytes.
    *
-   * @throws APIError for a status that is not 2xx (redirections are not followed), APIConnectionError without an answer, the
-   * connection's error when the answer breaks off, errors of `onHead` and of the reader, or the signal's reason when aborted
+   * @throws APIError for a status that is not 2xx; APIConnectionError without an answer; connection errors during the answer; errors of
+   * `onHead` and of the reader; the reason of `signal` if aborted
    */
   post(
     route: Route,
@@ -23,16 +22,13 @@ export type EndpointClient = {
     signal: AbortSignal,
     onHead: (head: AnswerHead) => TakeBytes,
   ): Promise<void>;
-  /** Posts a JSON body and returns the bytes of the answer. Throws as post() does. */
+  /** Posts a JSON body and returns the bytes of the answer. Throws the errors of post(). */
   postWhole(route: Route, body: readonly BodyPiece[], signal: AbortSignal): Promise<Buffer>;
-  /** Throws as post() does, and AnswerError `garbage` when the answer is not a list of models. */
+  /** Lists the models. Throws the errors of post(), and AnswerError `garbage` if the answer is no list of models. */
   models(signal: AbortSignal): Promise<ListedModel[]>;
 };
 
-/**
- * `url` is the base, as given to `--policy-url`. The API key is looked up for each request by its address. `headers` are sent
- * with every request.
- */
+/** `url` is the base URL, as in `--policy-url`. `headers` are sent with every request. The API key of a request depends on its address. */
 export function createEndpointClient(
   url: string,
   apiKey: PolicyKey | null,
@@ -78,7 +74,7 @@ async function whole(post: (onHead: () => TakeBytes) => Promise<void>): Promise<
   return Buffer.concat(chunks);
 }
 
-/** The rest of a longer refusal is ignored. */
+/** Maximum number of bytes of a refusal that are read. */
 const MOST_REFUSAL_BYTES = 1024 ** 2;
 
 async function request(
@@ -107,7 +103,7 @@ async function request(
   if (refusal !== null) throw refusalOf(refusal, Buffer.concat(refused).toString('utf8'));
 }
 
-/** The SDK's error with the server's message; older vLLM puts its fields beside `error` instead of in it. */
+/** Returns the SDK's error with the server's message. Older versions of vLLM send the fields without the object `error` around them. */
 function refusalOf(head: AnswerHead, text: string): APIError {
   const json = tryParseJson(text);
   if (typeof json !== 'object' || json === null)
@@ -115,7 +111,7 @@ function refusalOf(head: AnswerHead, text: string): APIError {
   return APIError.generate(head.status, 'error' in json ? json : { error: json }, undefined, head.headers());
 }
 
-/** Smaller pieces are joined, because the connection writes each piece separately. */
+/** Pieces below this size are joined, because the connection writes each piece separately. */
 const LARGE_BYTES = 16 * 1024;
 
 function bodyOf(body: readonly BodyPiece[]): NonNullable<HttpRequest['body']> {

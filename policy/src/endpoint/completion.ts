@@ -36,8 +36,8 @@ export const missingIdsFailure = (): RolloutFailure =>
   );
 
 /**
- * @throws AnswerError when the bytes are not a completion, or the engine aborted it; RolloutFailure `policy_tokens` when it
- * has no token ids, from which the next prompt is built
+ * @throws AnswerError if the bytes are not a completion or the engine aborted it; RolloutFailure `policy_tokens` if there are no token ids,
+ * which the next prompt needs
  */
 export function parseCompletion(body: Buffer): CompletionReply {
   const { json: bytes, experts } = extractExperts(body);

@@ -6,19 +6,19 @@ import { AnswerStream, type StreamedChoice, type Untrusted } from './answerstrea
 import { type CompletionReply, missingIdsFailure } from './completion.ts';
 import { AnswerError } from './errors.ts';
 
-/** The tokens received of an answer, with their text. `ids` and `logProbs` have equal lengths. */
+/** Received part of an answer: its tokens and their text. `ids` and `logProbs` have equal lengths. */
 export type PartialCompletion = { text: string; ids: Int32Array; logProbs: Float32Array };
 
 export class CompletionStream extends AnswerStream<CompletionChoice> {
   readonly #texts: string[] = [];
-  /** False once a chunk had text without ids. */
+  /** False after a chunk with text and without ids. */
   #allIds = true;
-  /** The last point at which the text covers all ids received, as numbers of texts and of tokens. */
+  /** Number of texts and of tokens at the last point where the text covers all received ids. */
   #whole = { texts: 0, tokens: 0 };
 
   /**
-   * The answer up to the last chunk whose text covers all its ids; null unless ids and log-probabilities are complete up to there.
-   * A server sends ids at once and text later: it delays an incomplete character, and text that may begin a `stop` text.
+   * Returns the answer up to the last chunk whose text covers all its ids; null if ids or log-probabilities are missing. Servers send ids
+   * at once, but delay the text of an incomplete character or of a possible `stop` text.
    */
   part(): PartialCompletion | null {
     const { texts, tokens } = this.#whole;
@@ -32,9 +32,9 @@ export class CompletionStream extends AnswerStream<CompletionChoice> {
   }
 
   /**
-   * The complete answer; call it when the stream has ended.
+   * Returns the complete answer after the end of the stream.
    *
-   * @throws AnswerError `cut_short` when the stream ended before the answer; RolloutFailure `policy_tokens` when it had no ids
+   * @throws AnswerError `cut_short` if the stream ended before the answer; RolloutFailure `policy_tokens` if the stream had no ids
    */
   end(): CompletionReply {
     const finishReason = this.requireFinishReason();
@@ -59,7 +59,7 @@ export class CompletionStream extends AnswerStream<CompletionChoice> {
     const { token_logprobs, tokens } = (logprobs ?? {}) as Untrusted<CompletionChoice.Logprobs>;
     const values = parseLogProbs(token_logprobs);
     if (values) this.logProbs.push(values);
-    // A chunk without tokens may omit the list. An unreadable list makes all later log-probabilities unusable.
+    // A chunk without tokens may omit the list. An unreadable list makes the log-probabilities of the whole answer unusable.
     else if (ids?.length || (token_logprobs !== undefined && token_logprobs !== null))
       this.allLogProbs = false;
     if (coversItsTokens(text, ids?.length ?? 0, tokens))
@@ -68,9 +68,8 @@ export class CompletionStream extends AnswerStream<CompletionChoice> {
 }
 
 /**
- * Whether a chunk's text covers all its ids: it ends as its last token does; without token texts, it must have at most one token.
- *
- * @param texts the text of each token, where the server sent them
+ * Whether the text of a chunk covers all its ids: the text ends with the text of the last token. If the server sends no token texts, the
+ * chunk must have at most one token. `texts`: the text of each token.
  */
 function coversItsTokens(text: string, count: number, texts: unknown): boolean {
   if (text === '' || text.endsWith('\ufffd')) return false;

@@ -1,4 +1,4 @@
-/** The messages of a conversation as the bytes of a request. Each message is encoded once. */
+/** Encodes the messages of a conversation for requests. Each message is encoded only once. */
 import type { Message } from '@swefarm/shared';
 import { wireMessage } from './parts.ts';
 
@@ -7,9 +7,9 @@ const FIRST_BYTES = 16 * 1024;
 
 export type EncodedConversation = {
   /**
-   * The body of a request up to its last message, without the closing bracket. Later calls do not change the returned bytes.
+   * Returns the body of a request up to the last message, without the closing bracket. Later calls do not change the returned bytes.
    *
-   * @param messages those of the previous call, unchanged, and any added ones; otherwise all are encoded again
+   * @param messages the unchanged messages of the previous call, followed by new ones; otherwise all messages are encoded again
    */
   opening(messages: readonly Message[]): Buffer;
 };

@@ -1,4 +1,4 @@
-/** The errors of an endpoint. The caller decides which of them it retries. */
+/** Errors of an endpoint. The caller decides which errors to retry. */
 
 import type { TokenLimit } from '@swefarm/shared';
 import { APIConnectionError, APIError } from 'openai/error';
@@ -7,7 +7,7 @@ import type { Overflow } from './refusal.ts';
 /** APIError is a refused request (it has `status`). APIConnectionError is a request without an answer (no `status`). */
 export { APIConnectionError, APIError };
 
-/** The endpoint reports that prompt and answer do not fit its context. */
+/** Thrown if the endpoint reports that prompt and answer do not fit its context. */
 export class ContextOverflowError extends Error {
   override readonly name = 'ContextOverflowError';
   readonly overflow: Overflow;
@@ -24,13 +24,13 @@ export class ContextOverflowError extends Error {
   }
 }
 
-/** An answer that cannot be used, or a prompt that cannot be built. */
+/** Thrown for an answer that cannot be used, or a prompt that cannot be built. */
 export class AnswerError extends Error {
   override readonly name: string = 'AnswerError';
   /**
-   * `garbage`: not the protocol. `broken_off`: an error in the engine. `aborted`: the engine stopped the answer for another
-   * reason. `cut_short`: the stream ended before the answer. `template`: the model's chat template cannot be continued by
-   * appending. `no_room`: the prompt fills the context.
+   * `garbage`: the answer violates the protocol. `broken_off`: the engine failed. `aborted`: the engine stopped the answer for another
+   * reason. `cut_short`: the stream ended before the answer. `template`: the chat template cannot be rendered or continued. `no_room`: the
+   * prompt fills the context.
    */
   readonly kind: 'garbage' | 'broken_off' | 'aborted' | 'cut_short' | 'template' | 'no_room';
 
@@ -40,7 +40,6 @@ export class AnswerError extends Error {
   }
 }
 
-/** The prompt leaves no room for an answer. */
 export class PromptTooLongError extends AnswerError {
   override readonly name = 'PromptTooLongError';
   readonly of: TokenLimit;
@@ -52,8 +51,8 @@ export class PromptTooLongError extends AnswerError {
 }
 
 /**
- * Whether a chat cannot be rendered, by the template here or by the endpoint (HTTP 400, 422). The error may be the cause of
- * another one. A retry of the same chat fails again.
+ * Whether an error, or one of its causes, says that a chat cannot be rendered: by the local template, or by the endpoint (HTTP 400, 422). A
+ * retry of the same chat would fail again.
  */
 export function isRefusal(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {

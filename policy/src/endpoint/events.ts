@@ -1,16 +1,16 @@
 /** Parses server-sent events incrementally. Each byte is scanned once, and the length of a line is bounded. */
 import { AnswerError } from './errors.ts';
 
-/** Ten times the size of a million prompt ids. */
+/** Maximum length of a line: ten times the size of a million prompt ids. */
 const MOST_LINE_BYTES = 64 * 1024 ** 2;
 const [LINE_FEED, RETURN, BLANK] = [0x0a, 0x0d, 0x20];
 const DATA = Buffer.from('data:');
 
 /**
- * Creates a reader of one stream, which takes bytes in pieces of any size. It passes on the value of each `data:` line and
- * skips other fields and comments, which proxies send to avoid timeouts.
+ * Creates a reader of one stream. It takes bytes in pieces of any size, passes the value of each `data:` line to `onData`, and skips other
+ * lines, such as the comments by which proxies avoid timeouts.
  *
- * @throws AnswerError `garbage` for a line above the limit; and errors of `onData`
+ * @throws AnswerError `garbage` for a line above the limit, and errors of `onData`
  */
 export function createEventReader(
   onData: (data: Buffer) => void,

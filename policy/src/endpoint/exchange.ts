@@ -1,38 +1,37 @@
 /**
- * One HTTP exchange through the connection pool of the process. The reader of an answer gets its bytes by a plain call: a
- * stream or a promise for each piece would cost more than the work on its tokens.
+ * Performs HTTP exchanges through the connection pool of the process. The reader of an answer is a plain function, because a stream or a
+ * promise for each piece would cost more than the processing of its tokens.
  */
 import { createRequire } from 'node:module';
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Agent, Dispatcher } from 'undici';
 
-// slurm/bundle.mjs replaces this line.
+// compile/pieces.mjs removes the next line: the bundle defines `require` itself.
 const require = createRequire(import.meta.url);
 
-/** More than the rollouts of one node. With a lower number requests would wait here, where no metric shows them. */
+/** Connections per origin, more than the rollouts of one node: further requests would wait in the pool, where no metric counts them. */
 const CONNECTIONS = 4096;
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** `header` returns null for an absent header; names are in lower case. */
+/** Head of an answer. `header` returns null for an absent header; names are in lower case. */
 export type AnswerHead = { status: number; header(name: string): string | null; headers(): Headers };
 
-/** Takes the bytes of an answer as they arrive. An error that it throws ends the exchange. */
+/** Takes the bytes of an answer as they arrive. An error that this function throws ends the exchange. */
 export type TakeBytes = (bytes: Buffer) => void;
 
 export type HttpRequest = {
   address: URL;
   method: 'GET' | 'POST';
   headers: Record<string, string>;
-  /** The connection releases each piece once it is written. `length` is in bytes. */
+  /** `length`: total number of bytes. `pieces` is emptied during the request, so that sent pieces can be freed. */
   body?: { length: number; pieces: Buffer[] };
 };
 
 /**
- * Resolves when the whole answer was read. Redirections are not followed.
+ * Sends a request and resolves at the end of the answer. Redirections are not followed. `onHead` is called once.
  *
- * @param onHead called once with the head of the answer; returns the reader of its bytes
- * @throws errors of the connection, of `onHead` and of the reader, or the signal's reason when aborted
+ * @throws errors of the connection, of `onHead` and of the reader, or the reason of `signal` if aborted
  */
 export function exchange(
   { address, method, headers, body }: HttpRequest,
@@ -71,7 +70,7 @@ export function exchange(
         if (signal.aborted) started.abort(signal.reason as Error);
       },
       onResponseStart(_controller, status, fields) {
-        // An interim answer (1xx) precedes the answer.
+        // Interim answers (1xx) precede the final answer.
         if (status < 200) return;
         take = onHead({ status, ...readerOf(fields) });
         decoder = decoderOf(fields)?.on('data', guarded(take, fail)).on('end', end).on('error', fail) ?? null;
@@ -91,7 +90,7 @@ const DECODERS: Record<string, (() => Transform) | undefined> = {
   br: createBrotliDecompress,
 };
 
-/** Requests do not accept compression, but some proxies compress every answer. */
+/** Requests ask for no compression, but some proxies compress every answer. */
 function decoderOf({ 'content-encoding': encoding }: Fields): Transform | undefined {
   return typeof encoding === 'string' ? DECODERS[encoding.toLowerCase()]?.() : undefined;
 }
@@ -122,8 +121,8 @@ const readerOf = (fields: Fields): Pick<AnswerHead, 'header' | 'headers'> => ({
 });
 
 /**
- * Yields the pieces and forgets them. A plain array would stay in memory until the answer ends: 0.3 MB for each rollout at
- * 60,000 tokens.
+ * Yields the pieces and removes each from the array. Otherwise all pieces would stay in memory until the answer ends: 0.3 MB for each
+ * rollout at 60,000 tokens.
  */
 function* released(pieces: Buffer[]): Generator<Buffer> {
   for (let piece = pieces.shift(); piece; piece = pieces.shift()) yield piece;
@@ -132,8 +131,8 @@ function* released(pieces: Buffer[]): Generator<Buffer> {
 let pool: Agent | null = null;
 
 /**
- * The connection pool of the process. It has no timeouts for answers: a server with a full queue, or a long turn, sends
- * nothing for many minutes. undici is loaded at the first request, because most commands send none and loading takes 0.1 s.
+ * Returns the connection pool of the process. The pool has no timeouts for answers, because a server may send nothing for many minutes.
+ * undici is loaded at the first request: loading takes 0.1 s, and most commands send no request.
  */
 function openPool(): Agent {
   if (pool) return pool;

@@ -1,4 +1,4 @@
-/** Reads the answer of an endpoint's /models: the version of a model and the length of its sequences. */
+/** Reads version and maximum sequence length of a model from the answer of an endpoint's /models. */
 import type { Model } from 'openai/resources/models';
 import { z } from 'zod';
 
@@ -6,7 +6,7 @@ import { z } from 'zod';
 export type ListedModel = Pick<Model, 'id'> & {
   version?: string | null | undefined;
   root?: string | null | undefined;
-  /** The base model of an adapter. */
+  /** Id of the base model of an adapter. */
   parent?: string | null | undefined;
   max_model_len?: number | null | undefined;
 };
@@ -23,12 +23,12 @@ const Models = z.object({ data: z.array(Listed) });
 export type ServedModel = {
   /** `version` of the model's entry, else its `root` (vLLM: the path of the weights); null when it has neither. */
   version: string | null;
-  /** Most tokens of prompt and answer together (`max_model_len`); null when the endpoint does not report it. */
+  /** Maximum number of tokens of prompt and answer together (`max_model_len`); null if the endpoint does not report it. */
   length: number | null;
 };
 export const UNKNOWN_MODEL: ServedModel = { version: null, length: null };
 
-/** Null when the parsed answer `body` is not a list of models. */
+/** Returns the models in a parsed answer; null if `body` is not a list of models. */
 export const parseModels = (body: unknown): ListedModel[] | null => Models.safeParse(body).data?.data ?? null;
 
 export function servedModelIn(list: readonly ListedModel[], model: string): ServedModel {

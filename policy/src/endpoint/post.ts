@@ -1,22 +1,20 @@
-/** The transport that the turn client gets from its caller. */
+/** Defines the transport that the caller passes to the turn client. */
 import { withoutSlash } from '@swefarm/shared';
 import type { AnswerSink } from './stream.ts';
 
-/** A piece of a JSON body; ids come as bytes. */
+/** Piece of a JSON body, as text or as UTF-8 bytes. */
 export type BodyPiece = string | Buffer;
 
 export type Route = 'chat' | 'completions' | 'tokenize' | 'detokenize';
 
 /**
- * Posts a body and returns the bytes of the answer. The caller may pass the bytes of an event stream to `sink`; the result is
- * then empty.
+ * Posts a body and returns the bytes of the answer, or no bytes if an event stream was passed to `sink`.
  *
- * @throws ContextOverflowError when prompt and answer exceed the context, else the caller's error for any status but 200; an
- * APIError is the cause of a refusal
+ * @throws ContextOverflowError if prompt and answer exceed the context; for other refusals an error whose cause is an APIError
  */
 export type Post = (route: Route, body: BodyPiece[], sink?: AnswerSink) => Promise<Buffer>;
 
-/** The URL of a route. vLLM's tokenizer routes are beside /v1, not below it. */
+/** Returns the URL of a route. vLLM serves /tokenize and /detokenize outside of /v1. */
 export function routeUrl(base: string, route: Route): string {
   const root = withoutSlash(base);
   if (route === 'chat') return `${root}/chat/completions`;

@@ -59,7 +59,7 @@ export function parseReply(body: Buffer): ModelReply {
     message: readMessage(message),
     finish_reason: finishReason,
     usage: parseUsage(parsed.data.usage),
-    // Three forms: vLLM's; NeMo Gym's, with all three fields on the message; SGLang's meta_info.
+    // Servers send token fields in three forms: vLLM in the choice or the answer, NeMo Gym in the message, SGLang in `meta_info`.
     prompt_token_ids:
       ids ?? parseIds(message.prompt_token_ids ?? choice.prompt_token_ids ?? parsed.data.prompt_token_ids),
     generation_token_ids: parseIds(
@@ -71,7 +71,7 @@ export function parseReply(body: Buffer): ModelReply {
 }
 
 /**
- * Rejects an answer that the engine aborted (it paused for new weights, or shut down).
+ * Rejects an answer that the engine aborted, for example to load new weights or to shut down.
  *
  * @throws AnswerError `aborted` or `broken_off`
  */
@@ -112,7 +112,7 @@ export function readMessage(raw: Choice['message']): Message {
   return {
     ...Object.fromEntries(others),
     role: 'assistant',
-    // Templates print a null as text; null content is usual only beside tool calls.
+    // Chat templates print null as text, so the content is null only beside tool calls.
     content: content ?? (calls.length > 0 ? null : ''),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
     ...(reasoning ? { reasoning_content: reasoning } : {}),
@@ -125,7 +125,7 @@ const argumentsText = (value: unknown): string =>
 const logProbsOf = (choice: Choice): unknown =>
   choice.logprobs?.content?.map((entry) => (entry as { logprob?: unknown } | null)?.logprob);
 
-/** vLLM's `return_tokens_as_token_ids` puts ids in place of the tokens' texts. */
+/** Reads ids from token texts: vLLM's option `return_tokens_as_token_ids` replaces each text by `token_id:ID`. */
 function idsInLogProbs(choice: Choice): unknown {
   return choice.logprobs?.content?.map((entry) => {
     const token = (entry as { token?: unknown } | null)?.token;

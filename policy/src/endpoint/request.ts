@@ -11,13 +11,10 @@ import type { ModelReply } from './reply.ts';
 import { streamFields } from './stream.ts';
 
 /**
- * JSON of a Chat Completions request, in pieces.
+ * Returns the JSON of a Chat Completions request in pieces. In mode `echo` only the last answer has token ids: they cover the whole
+ * sequence, and ids on every answer would make requests quadratic in turns.
  *
- * In mode `echo` only the last answer carries ids. They cover the whole sequence so far, and a server that pins the prefix
- * reads them from the last message that has them. Ids on every answer would make requests quadratic in turns (16 MB at 88
- * turns of 60,000 tokens).
- *
- * @param encoded the same for all turns of a conversation, so that each message is encoded once
+ * @param encoded the same object for all turns of a conversation, so that each message is encoded once
  */
 export function chatBody(
   config: PolicyConfig,
@@ -54,13 +51,13 @@ function samplingFields(
   const { max_tokens: _most, seed: _seed, ...shape } = effectiveSampling(config);
   return {
     ...shape,
-    // A chat request without `max_tokens` means "as many as fit".
+    // Without `max_tokens`, the server lets a chat answer fill the context.
     ...(most === undefined || most === null ? {} : { max_tokens: most }),
     ...(seed === undefined ? {} : { seed }),
   };
 }
 
-/** The messages as JSON, with the ids inserted into the last answer. */
+/** Returns the messages as JSON, with the ids inserted into the last answer. */
 function withTokens(messages: readonly Message[], last: ModelReply): BodyPiece[] {
   const { prompt_token_ids: prompt, generation_token_ids: generation, generation_log_probs: logProbs } = last;
   const at = messages.lastIndexOf(last.message);
@@ -79,7 +76,7 @@ function withTokens(messages: readonly Message[], last: ModelReply): BodyPiece[]
   ];
 }
 
-/** Fields of chat endpoints only: some servers refuse unknown fields at the completions endpoint. */
+/** Fields that only chat endpoints accept. Some servers refuse unknown fields at the completions endpoint. */
 const CHAT_ONLY = new Set([
   'chat_template',
   'chat_template_kwargs',
@@ -91,9 +88,8 @@ const CHAT_ONLY = new Set([
 ]);
 
 /**
- * JSON of a completions request for a prompt of ids. `skip_special_tokens: false` asks for markup, because calls and thinking
- * are parsed here. `max_tokens` is always sent, because its default is 16. Null means "as many as fit" to vLLM; SGLang
- * refuses null, and its refusal contains the number (`max_model_len`).
+ * Returns the JSON of a completions request. The answer includes special tokens, because calls and thinking are parsed here. `max_tokens`
+ * is always sent, because its default is 16. Null means no limit to vLLM; SGLang refuses null with an error that contains the limit.
  */
 export function completionBody(
   config: PolicyConfig,

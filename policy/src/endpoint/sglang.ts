@@ -19,7 +19,7 @@ export type SglangMeta = {
   usage: Usage | null;
 };
 
-/** Null when the value is not such a `meta_info`. */
+/** Returns the token fields; null if `value` is no `meta_info` of SGLang. */
 export function parseSglangMeta(value: unknown): SglangMeta | null {
   const read = Meta.safeParse(value);
   if (!read.success) return null;

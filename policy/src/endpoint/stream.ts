@@ -1,23 +1,22 @@
-/** Decides when an answer is streamed, and what receives the stream. */
+/** Decides whether answers are streamed, and defines the receiver of a stream. */
 
 import type { PolicyConfig } from '@swefarm/shared';
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions';
 
 /** Receives the bytes of one streamed answer from the transport. */
 export type AnswerSink = {
-  /** True when the bytes contained an event; a proxy's comment does not count. */
+  /** Returns true if the bytes contained an event. Comments of proxies do not count. */
   take(bytes: Uint8Array): boolean;
   /** True after `[DONE]`: later bytes are ignored. */
   readonly done: boolean;
-  /** True once the answer is complete, even if the connection fails later. */
+  /** True if the answer is complete, even if the connection fails later. */
   readonly finished: boolean;
 };
 
-/** Whether answers are requested as a stream. NeMo RL's server (mode `echo`) returns ids only with whole messages; streams carry no experts. */
+/** Whether requests ask for a stream. NeMo RL's server (mode `echo`) sends ids only with whole messages; streams contain no experts. */
 export const wantsStream = ({ stream, token_mode, routed_experts }: PolicyConfig): boolean =>
   stream === 'on' || (stream === 'auto' && token_mode !== 'echo' && routed_experts !== 'require');
 
-/** The request fields that ask for a stream. */
 export const streamFields = (
   config: PolicyConfig,
 ): Pick<ChatCompletionCreateParams, 'stream' | 'stream_options'> =>

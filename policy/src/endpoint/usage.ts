@@ -1,11 +1,11 @@
-/** The token counts of an answer. They are untrusted and summed into results, so odd counts are rounded or dropped. */
+/** Reads the token counts of an answer. Counts are untrusted and enter sums, so fractions are rounded and invalid counts dropped. */
 
 export type Usage = { prompt_tokens: number; completion_tokens: number };
 
-/** A higher count is meaningless. */
+/** Maximum plausible count. Higher counts are dropped. */
 const MOST_TOKENS = 1e12;
 
-/** Null for anything but a pair of counts. */
+/** Returns null for any value that is not a pair of token counts. */
 export function parseUsage(value: unknown): Usage | null {
   const counts = value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : {};
   const prompt_tokens = count(counts.prompt_tokens);

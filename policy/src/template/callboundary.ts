@@ -1,7 +1,7 @@
 /**
- * Finds where the markup of tool calls ends and the template's text after an answer begins. Where templates expect calls before
- * results, the placeholder answers have calls. The model has already sampled the markup that follows the last value, so exactly
- * this markup is cut from the rendered text: to write it twice or to cut more would corrupt the prompt.
+ * Finds where the markup of tool calls ends. Templates that expect calls before tool results are rendered with placeholder answers that
+ * have calls. The model has already sampled the end of its own call markup, so exactly this end is cut from the rendered text: a shorter or
+ * longer cut would corrupt the prompt.
  */
 import type { Message } from '@swefarm/shared';
 import { AnswerError, isRefusal } from '../endpoint/errors.ts';
@@ -17,26 +17,26 @@ import {
 } from './placeholders.ts';
 
 export type CallBoundary = {
-  /** The call markup after the last value; null: the template lets results follow an answer without calls. */
+  /** Call markup after the last value; null: the template accepts tool results after an answer without calls. */
   markup: Int32Array | null;
-  /** Tokens between the markup and the first result, including the token that ends the turn. */
+  /** Number of tokens between the markup and the first result, including the token that ends the turn. */
   heading: number;
-  /** Cuts the markup from a tail. Throws AnswerError `template` when the tail does not begin with it. */
+  /** Removes the markup from the start of `tail`. Throws AnswerError `template` if `tail` starts with other tokens. */
   cut(tail: Int32Array): Int32Array;
 };
 
 const result = (content: string): Message[] => [{ role: 'tool', tool_call_id: 'call00000', content }];
 
 /**
- * Tries three methods on a short chat and takes the first that works. The cut must lie before the first token that depends on
- * the tool result; otherwise a part of the result would be missing from the prompt.
+ * Tries three methods on a short chat and uses the first that works. The cut lies before the first token that depends on the tool result,
+ * so that no part of the result is lost.
  *
- * @throws AnswerError `template` when none works, or what the renderer throws
+ * @throws AnswerError `template` if no method works; errors of the renderer
  */
 export async function findCallBoundary(chat: Chat): Promise<CallBoundary> {
   const calls = callPair(result(''), null);
   const [called, plain] = await Promise.all([resultAfter(calls, chat), resultAfter(TEXT_PAIR, chat)]);
-  // Results after an answer without calls: the difference is the markup. Some templates refuse such a chat, others write no calls.
+  // The template accepts results after an answer without calls. Calls are refused, or only add markup before the same text.
   if ('tail' in plain && ('refused' in called || isMarkupBefore(plain.tail, called)))
     return { markup: null, heading: plain.heading, cut: (ids) => ids };
   const why = 'refused' in plain ? plain.refused : null;
@@ -50,10 +50,10 @@ export async function findCallBoundary(chat: Chat): Promise<CallBoundary> {
   throw why ?? new AnswerError('template', 'no end of turn between an answer and its tool results');
 }
 
-/** The template's text between an answer and the end of a tool result; `heading`: its tokens before the result's text. */
+/** `tail`: tokens of the template from the end of an answer to the end of a tool result. `heading`: number of tokens before the result. */
 type Tail = { tail: Int32Array; heading: number };
 
-/** `refused`: the template cannot render the chat. Throws other errors of the rendering endpoint. */
+/** Renders a tool result after the answers. `refused`: the template cannot render the chat. Throws other errors of the renderer. */
 async function resultAfter(answers: AnswerPair, chat: Chat): Promise<Tail | { refused: unknown }> {
   const after = (content: string) => renderTail(chat, answers, result(content));
   try {
@@ -70,7 +70,7 @@ async function resultAfter(answers: AnswerPair, chat: Chat): Promise<Tail | { re
 const isMarkupBefore = (plain: Int32Array, { tail, heading }: Tail): boolean =>
   endsWith(tail, plain) && tail.length - plain.length <= heading;
 
-/** The index in `tail` at which the end of a turn begins; -1 when unknown. Chats that end with the answer show its length. */
+/** Returns the index in `tail` where the end of the turn begins; -1 if unknown. Renderings that end with the answer show this end. */
 async function closingAt(call: Message, tail: Int32Array, chat: Chat): Promise<number> {
   const closings = [call, ...TEXT_PAIR].map((answer) => renderClosed(chat, answer));
   const [called = tail, yes = tail, no = tail] = await Promise.all(closings);

@@ -1,4 +1,4 @@
-/** Renders a model's chat template with the same values as servers. */
+/** Renders a model's chat template with the values that servers pass. */
 import { Template } from '@huggingface/jinja';
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import { errorMessage } from '@swefarm/shared';
@@ -12,8 +12,8 @@ export type RenderChat = (
 ) => string;
 
 /**
- * @param variables further values for the template: its special tokens and switches
- * @returns a function that throws AnswerError `template` when the template fails
+ * @param variables additional values for the template, such as special tokens
+ * @returns a function that throws AnswerError `template` if the template fails
  */
 export function createChatTemplate(source: string, variables: Readonly<Record<string, unknown>>): RenderChat {
   let parsed: Template | null = null;
@@ -32,7 +32,7 @@ export function createChatTemplate(source: string, variables: Readonly<Record<st
       const written = render(asObjects);
       const joined = hasCalls ? mapsIn(written) : 0;
       const text = joined > 0 ? attempt(() => render(messages)) : null;
-      // Both renderings contain an `[object Map]` of a person or a tool.
+      // An `[object Map]` in the text of a message is in both renderings, so the counts are compared.
       return text !== null && mapsIn(text) < joined ? text : written;
     } catch (error) {
       // Some templates join the arguments to other text and need them as a string.
@@ -48,7 +48,7 @@ export function createChatTemplate(source: string, variables: Readonly<Record<st
   };
 }
 
-/** Counts objects that the engine concatenated with text without an error. */
+/** Counts `[object Map]`, which the template engine writes for an object that is joined to text. */
 const mapsIn = (written: string): number => written.split('[object Map]').length - 1;
 
 function attempt(render: () => string): string | null {
@@ -59,7 +59,7 @@ function attempt(render: () => string): string | null {
   }
 }
 
-/** Parses the arguments of calls, because templates iterate over objects and servers pass objects; other arguments stay text. */
+/** Parses the arguments of calls into objects, as servers do, because templates iterate over objects. Other arguments stay text. */
 function withObjects(messages: readonly Message[]): [messages: object[], hasCalls: boolean] {
   let hasCalls = false;
   const given = messages.map((message) => {

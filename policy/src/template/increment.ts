@@ -1,13 +1,7 @@
 /**
- * Computes, as token ids, what the chat template writes between two answers.
- *
- * Sampled text is never rendered or tokenised again. The new messages are rendered after two short placeholder answers, `yes`
- * and `no`. The common end of both renderings follows any answer: the token that ends the turn, the new messages, and the
- * head of the next answer. This needs no knowledge of the template, and a template that rewrites earlier answers (drops their
- * thinking) cannot change sampled tokens.
- *
- * A model that stops by itself samples the token that ends the turn; a limit cuts the answer off without the token. The token
- * is omitted in the first case and written in the second. For tool results see callboundary.ts.
+ * Computes the token ids that the chat template writes between two answers. Sampled text is never rendered or tokenised again: new messages
+ * are rendered after the placeholder answers `yes` and `no`, and the common end of both renderings follows any answer. The token that ends
+ * the turn is left out if the model sampled it. Tool results: callboundary.ts.
  */
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import type { Post } from '../endpoint/post.ts';
@@ -19,22 +13,22 @@ import type { Renderer } from './renderer.ts';
 export type PreviousAnswer = {
   message: Message;
   lastId: number | undefined;
-  /** The model ended the answer by itself, so `lastId` is an end token. */
+  /** True if the model ended the answer by itself, so that `lastId` is an end token. */
   ended: boolean;
 };
 
 export type Incrementer = {
   /**
-   * The ids to append to all earlier tokens, so that the model reads `messages` and answers.
+   * Returns the ids to append to all earlier tokens, so that the model reads `messages` and answers.
    *
-   * @throws AnswerError `template` when the template's text after an answer cannot be separated from the answer
+   * @throws AnswerError `template` if the template's text after an answer cannot be separated from the answer
    */
   after(answered: PreviousAnswer, messages: readonly Message[], post: Post): Promise<Int32Array>;
 };
 
 export function createIncrementer(renderer: Renderer, tools: readonly ToolDefinition[]): Incrementer {
   const boundaryOf = once((post) => findCallBoundary({ renderer, tools, post }));
-  /** Tokens between an answer and the next user message's text, including the token that ends the turn. */
+  /** Number of tokens between an answer and the text of the next user message, including the token that ends the turn. */
   const heading = once(async (post) => {
     const after = (content: string) =>
       renderTail({ renderer, tools, post }, TEXT_PAIR, [{ role: 'user', content }]);
@@ -54,7 +48,7 @@ export function createIncrementer(renderer: Renderer, tools: readonly ToolDefini
   };
 }
 
-/** Removes the end of the turn from a tail if the model sampled it. Some templates write white space before it. */
+/** Removes the token that ends the turn from `tail` if the model sampled it. Some templates write white space before this token. */
 async function withoutEnd(
   tail: Int32Array,
   { lastId, ended }: PreviousAnswer,
@@ -65,7 +59,7 @@ async function withoutEnd(
   return ended ? tail.subarray(tail.subarray(0, await heading()).indexOf(lastId) + 1) : tail;
 }
 
-/** Memoizes `look`, except for failures. */
+/** Memoizes the result of `look`, but not its errors. */
 function once<T>(look: (post: Post) => Promise<T>): (post: Post) => Promise<T> {
   let found: Promise<T> | null = null;
   return async (post) => {

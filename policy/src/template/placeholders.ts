@@ -1,4 +1,4 @@
-/** Short placeholder answers, and the comparison of two renderings with them. */
+/** Renders chats with short placeholder answers and compares the renderings. */
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import { AnswerError } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
@@ -7,7 +7,7 @@ import type { Renderer } from './renderer.ts';
 /** The model's chat template with its tools, and the transport to the endpoint that renders it. */
 export type Chat = { renderer: Renderer; tools: readonly ToolDefinition[]; post: Post };
 
-/** Two different answers: the common end of the renderings after them contains no part of either answer. */
+/** Two different answers. The common end of the renderings with them contains no part of either answer. */
 export type AnswerPair = readonly [Message, Message];
 
 export const TEXT_PAIR: AnswerPair = [
@@ -17,7 +17,7 @@ export const TEXT_PAIR: AnswerPair = [
 
 const QUESTION: Message = { role: 'user', content: 'well?' };
 
-/** The template's text after either answer. Throws AnswerError `template` when it cannot be found. */
+/** Returns the tokens that the template writes after either answer. Throws AnswerError `template` if the answer has no clear end. */
 export async function renderTail(
   { renderer, tools, post }: Chat,
   answers: AnswerPair,
@@ -36,11 +36,11 @@ export async function renderTail(
   );
 }
 
-/** Renders a chat that ends with the answer, without the head of a next one. */
+/** Renders a chat that ends with the answer, without the head of another answer. */
 export const renderClosed = ({ renderer, tools, post }: Chat, answer: Message): Promise<Int32Array> =>
   renderer.render([QUESTION, answer], tools, post, { open: false });
 
-/** Two answers with one call for each tool result of `messages`, with the names of the real calls. */
+/** Returns two answers with one call for each tool result of `messages`, with the names of the real calls. */
 export function callPair(messages: readonly Message[], answered: Message | null): AnswerPair {
   const nameOf = (id: string | undefined): string => {
     const name = answered?.tool_calls?.find((call) => call.id === id)?.function.name ?? '';
@@ -62,17 +62,17 @@ export function callPair(messages: readonly Message[], answered: Message | null)
 
 type Ids = Int32Array | readonly number[];
 
-/** Counts equal tokens from one end on. */
+/** Counts equal tokens. `at` returns the token at an index that counts from the start or from the end. */
 function countEqual(one: Ids, other: Ids, at: (ids: Ids, index: number) => number | undefined): number {
   let length = 0;
   while (length < one.length && length < other.length && at(one, length) === at(other, length)) length++;
   return length;
 }
 
-/** The number of tokens in the common end of two renderings. */
+/** Returns the number of tokens in the common end of two renderings. */
 export const commonSuffix = (one: Ids, other: Ids): number =>
   countEqual(one, other, (ids, index) => ids.at(-1 - index));
 
-/** The number of tokens in the common start of two tails; the tokens after it come from the messages. */
+/** Returns the number of tokens in the common start of two renderings. */
 export const commonPrefix = (one: Int32Array, other: Int32Array): number =>
   countEqual(one, other, (ids, index) => ids[index]);

@@ -9,7 +9,7 @@ import { tryParseJson } from '../toolcalls/json.ts';
 export type Renderer = {
   /**
    * Renders the chat with the head of the next answer, or without it (`open: false`).
-   * Throws errors of `post`, or AnswerError `template` where the template cannot render the chat.
+   * Throws errors of `post`, or AnswerError `template` if the template cannot render the chat.
    */
   render(
     messages: readonly Message[],
@@ -17,11 +17,11 @@ export type Renderer = {
     post: Post,
     how?: { open: boolean },
   ): Promise<Int32Array>;
-  /** Throws errors of `post`, or AnswerError. */
+  /** Returns the text of token ids. Throws errors of `post`, or AnswerError. */
   decode(ids: Int32Array, post: Post): Promise<string>;
 };
 
-/** Throws UsageError `tokenizer` when the configured folder is not a tokenizer's. */
+/** Opens a renderer for the tokenizer folder, or for the endpoint without a folder. Throws UsageError `tokenizer` for a bad folder. */
 export async function openRenderer({ model, tokenizer, extra_body }: PolicyConfig): Promise<Renderer> {
   const { chat_template_kwargs: kwargs, chat_template: chat } = extra_body;
   const template = {
@@ -34,8 +34,8 @@ export async function openRenderer({ model, tokenizer, extra_body }: PolicyConfi
 }
 
 /**
- * vLLM's /tokenize takes chat messages and returns the ids that its chat completions would use; /detokenize takes ids.
- * `template` holds the request fields that change the rendering (`chat_template_kwargs`).
+ * Renders with vLLM's /tokenize, which returns the same ids as chat completions use, and decodes with /detokenize. `template`: request
+ * fields that change the rendering.
  */
 function serverRenderer(model: string, template: Readonly<Record<string, unknown>>): Renderer {
   return {

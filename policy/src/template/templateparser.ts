@@ -1,10 +1,10 @@
-/** Finds the parser of a model's tool calls: the one that reads a call as the chat template writes it. */
+/** Finds the parser of a model's tool calls: the parser that reads a call in the form that the chat template writes. */
 import { isRefusal } from '../endpoint/errors.ts';
 import type { CallParser } from '../toolcalls/callparser.ts';
 import { parserOfCall } from '../toolcalls/registry.ts';
 import { type Chat, callPair, commonPrefix, renderClosed, TEXT_PAIR } from './placeholders.ts';
 
-/** Returns `auto` where the template writes no call of a known form. Throws the errors of `post` except refusals. */
+/** Returns the parser; `auto` if the template writes no call in a known form. Throws the errors of `post` except refusals. */
 export async function findTemplateParser(chat: Chat): Promise<CallParser | 'auto'> {
   const [called] = callPair([{ role: 'tool', content: '', tool_call_id: 'call00000' }], null);
   const call = called.tool_calls?.[0]?.function;

@@ -1,4 +1,4 @@
-/** A renderer from a local tokenizer folder, for endpoints without /tokenize. */
+/** Renders with a local tokenizer folder, for endpoints without /tokenize. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
@@ -9,8 +9,8 @@ import type { Renderer } from './renderer.ts';
 const known = new Map<string, Promise<Renderer>>();
 
 /**
- * Reads tokenizer.json, tokenizer_config.json and the chat template (chat_template.jinja, or inside the configuration).
- * Each process reads a folder once. Throws UsageError `tokenizer` naming the file.
+ * Reads tokenizer.json, tokenizer_config.json and the chat template (chat_template.jinja, or in the configuration). Each process reads a
+ * folder once. Throws UsageError `tokenizer` if a file is missing or invalid.
  */
 export function folderRenderer(
   folder: string,
@@ -69,7 +69,7 @@ async function optional(path: string): Promise<string | null> {
   }
 }
 
-/** The template: a text, or the entry `default` of a list of named templates. */
+/** Returns the template: a text, or the entry `default` of a list of named templates. */
 function templateIn({ chat_template: given }: { chat_template?: unknown }): string | null {
   if (typeof given === 'string') return given;
   if (!Array.isArray(given)) return null;

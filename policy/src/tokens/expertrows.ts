@@ -1,4 +1,4 @@
-/** Selects the rows of routed experts that are new in a turn and stored with it, and rejects unusable rows. */
+/** Selects the rows of routed experts that a turn adds, to store them with the turn, and rejects unusable rows. */
 
 import type { PolicyConfig, TurnExperts } from '@swefarm/shared';
 import { MOST, RolloutFailure } from '@swefarm/shared';
@@ -12,7 +12,7 @@ import {
   type RoutedExperts,
 } from './experts.ts';
 
-/** `keep`: store them where the endpoint sends them; `require`: fail a turn without them. */
+/** Treatment of routed experts. `keep`: store them if the endpoint sends them; `require`: fail a turn without them. */
 export type ExpertMode = 'drop' | 'keep' | 'require';
 
 export function expertModeOf(policy: Pick<PolicyConfig, 'routed_experts' | 'require_tokens'>): ExpertMode {
@@ -20,20 +20,20 @@ export function expertModeOf(policy: Pick<PolicyConfig, 'routed_experts' | 'requ
   return policy.require_tokens ? 'keep' : 'drop';
 }
 
-/** The rows that earlier turns stored: of the tokens below `known`, without the last token of an answer. */
+/** Rows that earlier turns stored. `known`: number of tokens with a row. `bytes`: size of all rows. */
 export type ExpertLedger = ExpertShape & { known: number; bytes: number };
 
 type TurnPosition = {
-  /** Number of the turn, from 1, for messages. */
+  /** Number of the turn from 1, for error messages. */
   turn: number;
-  /** Tokens of prompt and answer. */
+  /** Number of tokens of prompt and answer. */
   total: number;
-  /** Tokens of the prompt that earlier turns already stored. */
+  /** Number of prompt tokens that earlier turns already stored. */
   prefix: number;
 };
 
 /**
- * The new rows of one turn and the ledger that includes them; null when no rows are stored.
+ * Returns the new rows of one turn and the ledger with these rows; null if no rows are stored.
  *
  * @throws RolloutFailure `policy_tokens` for required rows that are missing, and for unusable rows
  */
@@ -53,7 +53,7 @@ export function recordExperts(
   }
   if (found.flaw !== undefined) throw unusable(position, found.flaw);
   requireUsable(before, found, position);
-  // The row of an answer's last token is padding or missing until the server reads the next prompt.
+  // The row of the last token of an answer is padding or missing until the server reads the next prompt.
   const start = Math.max(0, Math.min(before?.known ?? 0, position.prefix - 1));
   const { dtype, layers, top_k } = found;
   const size = (found.rows - start) * layers * top_k * ID_BYTES[dtype];
@@ -79,7 +79,7 @@ function decoded(found: RoutedExperts, start: number, position: TurnPosition): I
 function requireUsable(before: ExpertLedger | null, found: RoutedExperts, position: TurnPosition): void {
   const { rows } = found;
   const { total } = position;
-  // The last sampled token passed no layer: some servers omit its row, others pad it.
+  // The model did not process the last sampled token, so some servers omit its row and others pad it.
   if (rows !== total && rows !== total - 1) {
     const less =
       rows < total - 1 ? ' (a server that leaves out the rows of a cached prefix cannot be used)' : '';

@@ -1,21 +1,21 @@
 /**
- * Reads the experts that a mixture-of-experts model chose for each token. Servers send them as one base64 text of megabytes. It
- * is cut out of the answer's bytes before the JSON is parsed, and only new rows are decoded.
+ * Reads the experts that a mixture-of-experts model chose for each token. Servers send one base64 text of several megabytes. The text is
+ * cut out of the bytes of the answer before the JSON is parsed, and only new rows are decoded.
  */
 import type { ExpertType } from '@swefarm/shared';
 import { skipBlanks } from './ids.ts';
 
-/** The rows of one answer, one for each token of its prompt and generation. `flaw`: why they are unreadable. */
+/** Expert rows of one answer: one row for each token of prompt and generation. */
 export type RoutedExperts = ExpertShape & {
   rows: number;
   flaw?: undefined;
-  /** The bytes of some rows. Throws ExpertFormatError for text that is not base64. */
+  /** Returns the bytes of rows `from` to `to`. Throws ExpertFormatError for text that is not base64. */
   decode(from: number, to: number): Int8Array;
 };
 export type ExpertShape = { dtype: ExpertType; layers: number; top_k: number };
 export type ExpertsFound = RoutedExperts | { flaw: string };
 
-/** The message says why the experts of an answer are unreadable. */
+/** Thrown for unreadable experts; the message contains the reason. */
 export class ExpertFormatError extends Error {
   override readonly name = 'ExpertFlaw';
 }
@@ -28,14 +28,14 @@ export const ID_BYTES: Readonly<Record<ExpertType, number>> = {
   int32: 4,
 };
 
-/** Some vLLM releases send the prompt's rows separately from the answer's. */
+/** Some vLLM releases send the rows of the prompt separately from the rows of the answer. */
 const PROMPT_KEY = Buffer.from('"prompt_routed_experts"');
 const KEY = Buffer.from('"routed_experts"');
 const [COLON, QUOTE, BACKSLASH, NULL] = [0x3a, 0x22, 0x5c, 0x6e];
 
 /**
- * Cuts the experts out of an answer's JSON and leaves `null` in their place. The bytes of the key are always a key: the quotes
- * would be escaped inside a text. Null when the answer has none.
+ * Replaces the experts in the JSON of an answer with `null` and returns them; null if there are none. Matching the bytes of the key is
+ * safe, because quotes inside JSON strings are escaped.
  */
 export function extractExperts(json: Buffer): { json: Buffer; experts: ExpertsFound | null } {
   const prompt = findValue(json, PROMPT_KEY);
@@ -61,7 +61,6 @@ function read(values: readonly Value[]): ExpertsFound {
   }
 }
 
-/** The first non-null value of a key. */
 function findValue(json: Buffer, key: Buffer): Value | null {
   for (let at = json.indexOf(key); at !== -1; at = json.indexOf(key, at + key.length)) {
     const colon = skipBlanks(json, at + key.length);
@@ -89,7 +88,7 @@ function without(json: Buffer, cuts: readonly Value[]): Buffer {
   return parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(from)]);
 }
 
-/** Rows of the prompt, followed by rows of the answer. */
+/** Joins the rows of the prompt and the rows of the answer. */
 function joined(parts: readonly RoutedExperts[]): RoutedExperts {
   const [first, second] = parts;
   if (first === undefined) throw new ExpertFormatError('there is none');
@@ -122,7 +121,7 @@ export const describeShape = ({ dtype, layers, top_k }: ExpertShape): string =>
 
 type Header = ExpertShape & {
   rows: number;
-  /** The start of the array: characters of the text, and decoded bytes behind them. */
+  /** Where the rows begin: number of characters before the base64, and number of decoded bytes before the first row. */
   skip: [chars: number, bytes: number];
 };
 
@@ -145,7 +144,7 @@ function paddingOf(base64: Buffer): number {
   return tail === '==' ? 2 : tail.endsWith('=') ? 1 : 0;
 }
 
-/** NeMo RL's format: `nrlre1:int16:ROWSxLAYERSxTOPK:base64`. */
+/** Parses NeMo RL's format: `nrlre1:int16:ROWSxLAYERSxTOPK:base64`. */
 function envelopeOf(text: Buffer): Header | null {
   const match = /^nrlre1:([a-z0-9]{1,8}):(\d{1,9})x(\d{1,9})x(\d{1,9}):/.exec(text.toString('latin1', 0, 64));
   if (!match) return null;
@@ -161,7 +160,7 @@ const NPY_TYPES: Readonly<Record<string, string>> = {
   '<i4': 'int32',
 };
 
-/** vLLM's format: the bytes of a numpy file. */
+/** Parses vLLM's format: the bytes of a numpy file. */
 function npyOf(text: Buffer): Header {
   const head = Buffer.from(text.toString('latin1', 0, 2048), 'base64');
   const version = head[6];
@@ -196,10 +195,10 @@ function headerOf(dtype: string, shape: readonly number[], skip: Header['skip'])
   return { dtype: dtype as ExpertType, rows, layers, top_k, skip };
 }
 
-/** The text is decoded in pieces of this many characters: all at once would make megabytes of garbage. */
+/** Number of characters to decode at a time. Decoding the whole text at once would allocate megabytes. */
 const CHARS = 64 * 1024;
 
-/** Bytes `from` to `to` of what a base64 text encodes. */
+/** Returns the decoded bytes `from` to `to` of a base64 text. */
 function decodeBytes(base64: Buffer, from: number, to: number): Int8Array {
   const first = Math.floor(from / 3);
   const last = Math.min(Math.ceil(to / 3) * 4, base64.length);

@@ -1,4 +1,4 @@
-/** Typed arrays that double when full: to append a token has constant amortised cost. */
+/** Typed arrays that double when full, so that appending a token has constant amortised cost. */
 
 export type GrowableArray<T extends Int32Array | Float32Array> = {
   readonly length: number;

@@ -1,6 +1,6 @@
 /**
- * Converts token ids between JSON and typed arrays without a list of numbers in between. Each turn sends and receives a prompt
- * of up to 60,000 tokens; as JavaScript lists the ids would be a megabyte of garbage each turn.
+ * Converts token ids between JSON and typed arrays without JavaScript lists, which would allocate a megabyte for each prompt of 60,000
+ * tokens.
  */
 
 const KEY = Buffer.from('"prompt_token_ids"');
@@ -8,8 +8,8 @@ const MAX_ID = 2 ** 31 - 1;
 const [COLON, OPEN, CLOSE, COMMA, ZERO, NINE] = [0x3a, 0x5b, 0x5d, 0x2c, 0x30, 0x39];
 
 /**
- * Cuts the first list of prompt ids out of an answer's JSON and leaves `null` in its place. The bytes of the key are always a
- * key: the quotes would be escaped inside a text. A list that is empty or contains anything but ids stays.
+ * Replaces the first list of prompt ids in the JSON of an answer with `null` and returns the ids. Matching the bytes of the key is safe,
+ * because quotes inside JSON strings are escaped. A list that is empty or has other values stays in the JSON.
  */
 export function extractPromptIds(json: Buffer): { text: string; ids: Int32Array | null } {
   const key = json.indexOf(KEY);
@@ -20,7 +20,7 @@ export function extractPromptIds(json: Buffer): { text: string; ids: Int32Array 
   return { text: `${json.toString('utf8', 0, start)}null${json.toString('utf8', end + 1)}`, ids };
 }
 
-/** The index of the list after a key; -1 when its value is not a list. */
+/** Returns the index of the list after a key; -1 if the value of the key is not a list. */
 function openingOf(json: Buffer, from: number): number {
   let at = skipBlanks(json, from);
   if (json[at] !== COLON) return -1;
@@ -28,7 +28,7 @@ function openingOf(json: Buffer, from: number): number {
   return json[at] === OPEN ? at : -1;
 }
 
-/** Null for anything but integers of 31 bits separated by commas. */
+/** Returns null for anything but integers of 31 bits separated by commas. */
 function parseIdBytes(json: Buffer, from: number, end: number): Int32Array | null {
   const ids = new Int32Array(Math.ceil((end - from + 1) / 2));
   let count = 0;
@@ -49,14 +49,13 @@ function parseIdBytes(json: Buffer, from: number, end: number): Int32Array | nul
   return ids.slice(0, count);
 }
 
-/** The index of the next byte that is not JSON white space. */
 export function skipBlanks(json: Buffer, from: number): number {
   let at = from;
   while (json[at] === 0x20 || json[at] === 0x0a || json[at] === 0x0d || json[at] === 0x09) at++;
   return at;
 }
 
-/** Writes a JSON list of ids, digit by digit: join() would make a string of each number. */
+/** Writes a JSON list of ids, digit by digit: join() would allocate a string for each number. */
 export function renderIds(ids: Int32Array): Buffer {
   const bytes = Buffer.allocUnsafe(ids.length * (String(MAX_ID).length + 1) + 2);
   let at = 0;
@@ -76,7 +75,7 @@ export function renderIds(ids: Int32Array): Buffer {
   return bytes.subarray(0, at);
 }
 
-/** Null for anything but a list of token ids. NeMo Gym's server sometimes sends ids as strings. */
+/** Returns null for anything but a list of token ids. NeMo Gym's server sometimes sends ids as strings. */
 export function parseIds(value: unknown): Int32Array | null {
   if (!Array.isArray(value)) return null;
   const ids = new Int32Array(value.length);
@@ -89,7 +88,7 @@ export function parseIds(value: unknown): Int32Array | null {
   return ids;
 }
 
-/** Null for anything but a list of finite numbers. */
+/** Returns null for anything but a list of finite numbers. */
 export function parseLogProbs(value: unknown): Float32Array | null {
   if (!Array.isArray(value)) return null;
   const logProbs = new Float32Array(value.length);

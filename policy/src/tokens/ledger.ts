@@ -1,5 +1,5 @@
 /**
- * Stores the server's token ids once: for each turn, the new suffix of the prompt and the generation. By the trainer's rule each
+ * Stores the token ids of the server once: for each turn, the new suffix of the prompt and the generation. Trainers require that each
  * prompt begins with all earlier prompts and generations.
  */
 
@@ -8,9 +8,9 @@ import { RolloutFailure } from '@swefarm/shared';
 import { type ExpertLedger, type ExpertMode, recordExperts } from './expertrows.ts';
 import type { ExpertsFound } from './experts.ts';
 
-/** A prompt that does not continue the earlier tokens. */
+/** Thrown for a prompt that does not continue the earlier tokens. */
 export class TokenBreak extends RolloutFailure {
-  /** The expected token, and the received one; null where the prompt ends. */
+  /** `seen`: the expected token id. `got`: the received token id; null if the prompt ends. */
   readonly seen: number;
   readonly got: number | null;
 
@@ -21,7 +21,7 @@ export class TokenBreak extends RolloutFailure {
   }
 }
 
-/** All earlier tokens, as pieces shared with the stored turns. */
+/** All earlier tokens. The arrays in `pieces` are shared with the stored turns. */
 export type TokenLedger = {
   pieces: Int32Array[];
   length: number;
@@ -31,23 +31,21 @@ export type TokenLedger = {
 
 export const openLedger = (): TokenLedger => ({ pieces: [], length: 0, contiguous: true, experts: null });
 
-/** The tokens of one answer, as the endpoint returned them; null where it returned none. */
+/** Tokens of one answer, as the endpoint returned them. A field is null if the endpoint did not return it. */
 export type ReplyTokens = {
   prompt_token_ids: Int32Array | null;
   generation_token_ids: Int32Array | null;
   generation_log_probs: Float32Array | null;
   usage: Turn['usage'];
-  /** A view into the answer's bytes: delete it from a stored reply. */
+  /** View into the bytes of the answer. Delete this field from a stored reply, because the view retains the bytes. */
   routed_experts?: ExpertsFound | null;
 };
 
 /**
- * Adds one answer's tokens to the ledger and returns the tokens to store; null when the server sent no usable tokens. A prompt
- * that does not continue the earlier tokens is stored from the first difference, and the ledger records the break.
+ * Adds the tokens of one answer to the ledger and returns the tokens to store; null if the tokens are unusable. A prompt that does not
+ * continue the earlier tokens is stored from the first difference. `turn` counts from 1.
  *
- * @param turn number of the turn, from 1, for messages
- * @throws RolloutFailure `policy_tokens` when `required` and the tokens are missing, of unequal lengths, at odds with usage, or
- * not contiguous; and for experts that are required or unusable
+ * @throws RolloutFailure `policy_tokens`, if `required`, for missing, inconsistent or discontiguous tokens; and for unusable experts
  */
 export function recordTokens(
   ledger: TokenLedger,
@@ -72,7 +70,7 @@ export function recordTokens(
     ledger.contiguous = false;
     truncate(ledger, prefix);
   }
-  // A copy: a view would retain the whole prompt of each turn in memory.
+  // The suffix is a copy, because a view would retain the whole prompt of each turn in memory.
   const suffix = prompt.slice(prefix);
   ledger.pieces.push(suffix, generation);
   ledger.length += suffix.length + generation.length;

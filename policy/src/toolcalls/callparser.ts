@@ -1,14 +1,14 @@
-/** Common parts of the parsers of tool calls. Sampled text is hostile: parsers scan it once, for fixed texts. */
+/** Shared functions of the parsers of tool calls. Sampled text is untrusted, so parsers scan it once and search only for fixed texts. */
 import { tryParseJson } from './json.ts';
 
-/** `id`: sampled by the model, in forms that have ids. */
+/** Tool call in sampled text. `id`: sampled by the model, if the call format has ids. */
 export type SampledCall = { name: string; arguments: string; id?: string };
 
-/** `content`: the text before the calls. `unread`: why a call is unreadable; the whole answer is text then. */
+/** `content`: the text before the calls. `unread`: why a call is unreadable; the whole answer then counts as text. */
 export type ParsedCalls = { content: string; calls: SampledCall[] } | { unread: string };
 
 export type CallParser = {
-  /** Texts that open a call; empty where calls are plain text. */
+  /** Texts that open a call; empty if the call format has no marker. */
   readonly markers: readonly string[];
   parse(text: string): ParsedCalls | null;
 };
@@ -22,7 +22,7 @@ export function unreadable(reason: string): never {
   throw new UnreadableCall(reason);
 }
 
-/** Runs a parser; an UnreadableCall, or values too deep for JSON.stringify(), become `unread`. */
+/** Runs a parser. Returns `unread` for an UnreadableCall, and for values that are nested too deeply for JSON.stringify(). */
 export function catchUnreadable(read: () => ParsedCalls | null): ParsedCalls | null {
   try {
     return read();
@@ -33,11 +33,7 @@ export function catchUnreadable(read: () => ParsedCalls | null): ParsedCalls | n
   }
 }
 
-/**
- * A parser of calls behind a marker.
- *
- * @param read returns the calls from index `from` on, which is behind the first marker
- */
+/** Creates a parser of calls after a marker. `read` returns the calls from index `from` on, which is the end of the first marker. */
 export const marked = (marker: string, read: (text: string, from: number) => SampledCall[]): CallParser => ({
   markers: [marker],
   parse(text) {
@@ -51,10 +47,9 @@ export const marked = (marker: string, read: (text: string, from: number) => Sam
 });
 
 /**
- * The texts between tags, one after another.
+ * Yields the texts between two tags. `mayStayOpen`: whether the last text may lack its closing tag.
  *
- * @param mayStayOpen whether the last text may lack its closing tag
- * @throws UnreadableCall for another text that is not closed
+ * @throws UnreadableCall for any other text without a closing tag
  */
 export function* between(
   text: string,
@@ -72,13 +67,13 @@ export function* between(
   }
 }
 
-/** Accepts only names that servers accept: prose that follows a marker is not a call. */
+/** Returns a name that servers accept. Throws UnreadableCall for any other value, such as prose after a marker. */
 export function requireName(value: unknown): string {
   const name = typeof value === 'string' ? value.trim() : '';
   return /^[\w.:-]{1,64}$/.test(name) ? name : unreadable('it names no function');
 }
 
-/** Parses JSON; the error's message tells the model what to change. */
+/** Parses JSON. Throws UnreadableCall with a message that tells the model what to change. */
 export function requireJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -91,7 +86,7 @@ export function requireJson(text: string): unknown {
   }
 }
 
-/** Blanks control characters inside strings. If the result is JSON, they are the only mistake. */
+/** Replaces control characters inside strings with spaces. If the result is valid JSON, these characters are the only mistake. */
 function blankControls(text: string): string {
   const pieces: string[] = [];
   let inside = false;
@@ -108,7 +103,7 @@ function blankControls(text: string): string {
   return pieces.join('') + text.slice(from);
 }
 
-/** `{"name": …, "arguments": …}` in most families; Llama writes `parameters`. */
+/** Reads `{"name": …, "arguments": …}`, as most model families write calls. Llama writes `parameters` instead of `arguments`. */
 export function callFromJson(value: unknown): SampledCall {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return unreadable('it is not a JSON object with "name" and "arguments"');
@@ -121,7 +116,7 @@ export function callFromJson(value: unknown): SampledCall {
   };
 }
 
-/** The index behind the JSON object or list that begins at `at`; -1 when it has no end. */
+/** Returns the index after the JSON object or list that begins at `at`; -1 if the value has no end. */
 export function endOfJson(text: string, at: number): number {
   let depth = 0;
   for (let index = at; index < text.length; index++) {
@@ -146,7 +141,7 @@ function endOfString(text: string, at: number): number {
   return -1;
 }
 
-/** Consecutive JSON values, separated by white space, commas and semicolons; ignores the text after them. */
+/** Parses consecutive JSON values, separated by white space, commas and semicolons. Ignores the text after them. */
 export function jsonValues(text: string): unknown[] {
   const values: unknown[] = [];
   for (let at = 0; ; ) {
@@ -158,5 +153,5 @@ export function jsonValues(text: string): unknown[] {
   }
 }
 
-/** Strips one line break at each end of a value between tags, which belongs to the markup. */
+/** Strips one line break at each end of a value between tags, because these line breaks belong to the markup. */
 export const withoutBreaks = (value: string): string => value.replace(/^\n|\n$/g, '');

@@ -1,6 +1,6 @@
 /**
- * Parses an answer of gpt-oss: messages of several channels in one text. `analysis` is thinking, `final` the answer. A message
- * with a recipient is a call in any channel. The chat template writes the head of the first message.
+ * Parses an answer of gpt-oss, which contains messages of several channels: `analysis` is thinking, `final` is the answer. A message with a
+ * recipient is a tool call in any channel. Sampled text may lack `<|start|>assistant`, which the chat template writes.
  */
 import { type CallParser, catchUnreadable, type SampledCall, unreadable } from './callparser.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Calls as `<invoke name="…">` with `<parameter name="…">`: MiniMax M2, and DeepSeek V3.2 and V4, whose tags have their own
- * prefix and mark for each value whether it is a string.
+ * Parses calls in the form `<invoke name="…">` with `<parameter name="…">`, of MiniMax M2 and of DeepSeek V3.2 and V4. The tags of DeepSeek
+ * have a prefix and declare for each value whether it is a string.
  */
 import {
   between,
@@ -16,7 +16,7 @@ import {
 /** `asIs`: line breaks at the ends of a value belong to the value. */
 type Tags = { block: string; prefix: string; asIs: boolean };
 
-/** The first of these tags that the text contains decides. */
+/** Creates a parser that tries the variants in order. The first variant whose tag is in the text reads the calls. */
 function invoking(variants: readonly Tags[]): CallParser {
   const parsers = variants.map((tags) => {
     const open = `<${tags.prefix}${tags.block}>`;
@@ -40,7 +40,7 @@ function invoking(variants: readonly Tags[]): CallParser {
   };
 }
 
-/** MiniMax writes the outer tag with its prefix and the inner tags without it. */
+/** Returns the prefix of inner tags. MiniMax writes inner tags without a prefix. */
 const inner = ({ prefix }: Tags): string => (prefix === 'minimax:' ? '' : prefix);
 
 function readInvokes(block: string, tags: Tags): SampledCall[] {

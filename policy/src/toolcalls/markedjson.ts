@@ -1,6 +1,6 @@
 /**
- * Calls as JSON after a marker: a list (Mistral's older models, Nemotron Nano 2), one object a line (MiniMax M1), or objects
- * only (Llama 3); and Mistral's current form, a name followed by JSON.
+ * Parses calls as JSON after a marker: a list (older Mistral models, Nemotron Nano 2), one object per line (MiniMax M1), or objects (Llama
+ * 3). Current Mistral models write a name followed by JSON.
  */
 import {
   type CallParser,
@@ -15,7 +15,7 @@ import {
   unreadable,
 } from './callparser.ts';
 
-/** All JSON values from `at` on, with lists flattened. */
+/** Parses all JSON values from index `at` on as calls. Lists are flattened. */
 function callsFrom(text: string, at: number): SampledCall[] {
   const calls = jsonValues(text.slice(at)).flat().map(callFromJson);
   return calls.length > 0 ? calls : unreadable('it is not JSON');
@@ -26,7 +26,7 @@ export const minimaxLines = marked('<tool_calls>', callsFrom);
 
 const llamaTagged = marked('<|python_tag|>', callsFrom);
 
-/** Calls after the tag, or an answer that is only calls: without a marker a call looks like any JSON text. */
+/** Parses calls after `<|python_tag|>`, or an answer that is only calls. Without a marker, a call looks like any JSON text. */
 export const llama: CallParser = {
   markers: llamaTagged.markers,
   parse(text) {
@@ -39,7 +39,7 @@ export const llama: CallParser = {
 
 const MISTRAL = '[TOOL_CALLS]';
 
-/** Repetitions of `[TOOL_CALLS]` NAME, `[CALL_ID]` ID where the model has ids, `[ARGS]` and JSON; or one list of all calls. */
+/** Parses repetitions of `[TOOL_CALLS]` NAME, `[CALL_ID]` ID if the model has ids, `[ARGS]` and JSON; or one list of all calls. */
 export const mistral = marked(MISTRAL, (text, first) => {
   if (text.slice(first).trimStart().startsWith('[')) return callsFrom(text, first);
   const calls: SampledCall[] = [];

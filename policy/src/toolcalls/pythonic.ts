@@ -1,7 +1,7 @@
-/** Calls as Python writes them, `[bash(command="ls")]`: Llama 3.2 and 4, Olmo; LFM2 puts its own tokens around them. */
+/** Parses calls in Python syntax, `[bash(command="ls")]`, of Llama 3.2 and 4 and Olmo. LFM2 writes special tokens around such calls. */
 import { type CallParser, catchUnreadable, marked, type SampledCall, unreadable } from './callparser.ts';
 
-/** A position in a text; every method first skips white space. */
+/** Position in a text. Every method first skips white space. */
 class Cursor {
   readonly text: string;
   at: number;
@@ -94,7 +94,7 @@ const ESCAPES: Record<string, string> = {
 const CODES: Record<string, number> = { x: 2, u: 4, U: 8 };
 const OCTAL = /^[0-7]{1,3}/;
 
-/** Reads a string with Python's escapes; only a triple-quoted string may span lines. */
+/** Reads a string with Python's escapes. Only a triple-quoted string may span lines. */
 function string(cursor: Cursor): string {
   const { text } = cursor;
   const long = ['"""', "'''"].find((quotes) => cursor.takes(quotes));
@@ -120,7 +120,7 @@ function string(cursor: Cursor): string {
   }
 }
 
-/** Resolves a backslash escape; an unknown letter keeps its backslash. */
+/** Resolves a backslash escape. An unknown letter keeps its backslash. */
 function escaped(cursor: Cursor): string {
   const octal = OCTAL.exec(cursor.text.slice(cursor.at + 1, cursor.at + 4))?.[0];
   if (octal !== undefined) {
@@ -160,7 +160,7 @@ export const lfm = marked('<|tool_call_start|>', callsAt);
 
 const llama4 = marked('<|python_start|>', callsAt);
 
-/** The answer is only calls, or the model puts them between tags. */
+/** Parses an answer that is only calls, or calls after `<|python_start|>`. */
 export const pythonic: CallParser = {
   markers: llama4.markers,
   parse(text) {

@@ -1,4 +1,4 @@
-/** The parsers of tool calls, one for each family of models, and the reasons for unread calls. */
+/** Lists the parsers of tool calls, one for each family of models, and finds the reasons for unread calls. */
 import type { ToolParser } from '@swefarm/shared';
 import type { CallParser, ParsedCalls, SampledCall } from './callparser.ts';
 import { harmony } from './harmony.ts';
@@ -27,24 +27,24 @@ const PARSERS: Readonly<Record<Exclude<ToolParser, 'auto'>, CallParser>> = {
   harmony,
 };
 
-/** The three forms that share `<tool_call>`; one of them may omit it. */
+/** Reads the three call formats that share the tag `<tool_call>`. One of them may omit this tag. */
 const anyTagged: CallParser = {
   markers: qwenCoder.markers,
   parse: (text) => tagged.parse(text) ?? qwenCoder.parse(text),
 };
 
-/** All parsers except those that share tags. */
+/** Parsers of the call formats without `<tool_call>`, except Harmony. */
 const UNTAGGED: readonly CallParser[] = [
   ...[kimi, deepseek, dsml, minimax, mistral, nemotron, seed, lfm, minimaxLines, llama, pythonic],
 ];
-/** In order of precedence: among parsers with the same marker the first one wins. */
+/** Parsers in order of precedence: if two parsers have the same marker, the first one reads the call. */
 const MARKED: readonly CallParser[] = [harmony, tagged, qwenCoder, ...UNTAGGED];
 const FAMILIES: readonly CallParser[] = [harmony, anyTagged, ...UNTAGGED];
 
-/** Parsers whose calls may be plain text; only the model's template shows which of them applies. */
+/** Parsers whose calls may have no marker. Only the chat template shows which parser applies. */
 const UNMARKED = ['llama3_json', 'pythonic'] as const;
 
-/** Markers of call formats that no parser here reads. */
+/** Markers of call formats that no parser in this folder reads. */
 const FOREIGN = [
   '<|tool_call>',
   '<|tool_call|>',
@@ -75,9 +75,9 @@ function parseMarked(text: string): ParsedCalls | null {
 }
 
 /**
- * Null when there are no calls, or one is unreadable: servers treat the whole answer as text then.
+ * Returns the calls; null if there are none or one is unreadable, because servers then treat the whole answer as text.
  *
- * @param parser a name; or the parser of the model's template, which has priority over parsers whose markers are in the text
+ * @param parser a name, or the parser of the chat template, which is tried before the parsers whose markers are in the text
  */
 export function parseToolCalls(
   text: string,
@@ -87,19 +87,19 @@ export function parseToolCalls(
   return parsed === null || 'unread' in parsed ? null : parsed;
 }
 
-/** As parseToolCalls(), with the reason for an unreadable call. */
+/** Parses like parseToolCalls(), but also returns the reason for an unreadable call. */
 export function parseBy(text: string, parser: ToolParser | CallParser): ParsedCalls | null {
   if (parser === 'auto') return parseMarked(text);
   return typeof parser === 'string' ? PARSERS[parser].parse(text) : (parser.parse(text) ?? parseMarked(text));
 }
 
-/** Whether the text does not identify its form: it has markers of several families, or is a call without markers. */
+/** Whether the text does not identify its call format: it has markers of several families, or is a call without markers. */
 export function isAmbiguous(text: string): boolean {
   const families = FAMILIES.filter(({ markers }) => firstMarker(text, markers) !== null);
   return families.length > 1 || unmarkedCallIn(text) !== null;
 }
 
-/** The parser that reads the text as exactly the wanted call; null when none does. */
+/** Returns the parser that reads the text as exactly the wanted call; null if there is none. */
 export function parserOfCall(text: string, wanted: SampledCall): CallParser | null {
   const found = FAMILIES.find((parser) => {
     const parsed = parser.parse(text);
@@ -114,13 +114,13 @@ function normalized(json: string): string {
   try {
     return JSON.stringify(tryParseJson(json)) ?? json;
   } catch (error) {
-    // JSON.stringify() on values that are nested too deeply.
+    // JSON.stringify() throws RangeError for values that are nested too deeply.
     if (error instanceof RangeError) return json;
     throw error;
   }
 }
 
-/** A call that no parser could read: its marker, and its mistake. */
+/** Call that no parser could read: its marker, and the reason. */
 export type UnreadCall = { marker: string; reason: string };
 
 const OTHER_FORM = 'its form is not the one that is read here';

@@ -1,4 +1,4 @@
-/** Calls between special tokens: Kimi K2, whose calls carry their ids, and DeepSeek V3, R1 and V3.1. */
+/** Parses calls between special tokens: of Kimi K2, whose calls contain their ids, and of DeepSeek V3, R1 and V3.1. */
 import {
   between,
   type CallParser,
@@ -12,7 +12,7 @@ import {
 type Tokens = {
   section: string;
   open: string;
-  /** Between the head of a call and its arguments. */
+  /** Token between the head of a call and its arguments. */
   middle: string;
   close: string;
   call: (head: string, body: string) => SampledCall;
@@ -50,7 +50,7 @@ export const kimi = sections({
   },
 });
 
-/** V3 and R1 write `function`, then the name, and the arguments as a block of JSON; V3.1 writes only name and arguments. */
+/** Parses calls of DeepSeek. V3 and R1 write `function`, the name, and a fenced block of JSON; V3.1 writes only name and arguments. */
 export const deepseek = sections({
   section: '<｜tool▁calls▁begin｜>',
   open: '<｜tool▁call▁begin｜>',

@@ -1,6 +1,6 @@
 /**
- * Calls between `<tool_call>` tags, which three families share: JSON inside (Hermes, Qwen, Granite), `<function=…>` with
- * `<parameter=…>` (Qwen3-Coder, Qwen3.5, Nemotron 3; Seed-OSS with tags of its own), and the name with `<arg_key>` pairs (GLM).
+ * Parses calls between `<tool_call>` tags in three formats: JSON (Hermes, Qwen, Granite), `<function=…>` with `<parameter=…>` (Qwen3-Coder,
+ * Qwen3.5, Nemotron 3; Seed-OSS with `<seed:tool_call>`), and a name with `<arg_key>` pairs (GLM).
  */
 import {
   between,
@@ -16,7 +16,7 @@ import {
 
 type ReadBlock = (inner: string) => SampledCall[];
 
-/** Reads each block between the tags. JSON shows its own end, so the last closing tag is optional there, as in servers. */
+/** Creates a parser that reads each block between the tags. After JSON, the last closing tag may be missing, as in servers. */
 const blocks = (open: string, close: string, read: ReadBlock): CallParser =>
   marked(open, (text) =>
     between(text, open, close, isJsonLike)
@@ -36,7 +36,7 @@ const FUNCTION_END = '</function>';
 const PARAMETER = '<parameter=';
 const PARAMETER_END = '</parameter>';
 
-/** `<function=NAME>` with `<parameter=KEY>` VALUE `</parameter>`; values are strings, and a line break at each end is markup. */
+/** Reads `<function=NAME>` with `<parameter=KEY>` VALUE `</parameter>`. Values are strings; a line break at each end is markup. */
 const taggedCalls: ReadBlock = (inner) => {
   const calls: SampledCall[] = [];
   for (let at = inner.indexOf(FUNCTION); at !== -1; at = inner.indexOf(FUNCTION, at)) {
@@ -50,7 +50,7 @@ const taggedCalls: ReadBlock = (inner) => {
   return calls.length > 0 ? calls : unreadable(`it contains no ${FUNCTION}`);
 };
 
-/** Parses the text between the name and `</function>`; Llama's variant of these tags has JSON there. */
+/** Parses the text between the name and `</function>`. Llama's variant of these tags has JSON there. */
 function parametersAt(inner: string, from: number): { args: string; end: number } {
   const values: Record<string, string> = {};
   let end = inner.indexOf(FUNCTION_END, from);
@@ -59,7 +59,7 @@ function parametersAt(inner: string, from: number): { args: string; end: number 
     return { args: JSON.stringify(requireJson(given)), end: end + FUNCTION_END.length };
   for (let at = from; ; ) {
     const next = inner.indexOf(PARAMETER, at);
-    // A value may contain the text that closes the function.
+    // A value may contain `</function>`.
     if (end !== -1 && end < at) end = inner.indexOf(FUNCTION_END, at);
     if (next === -1 || (end !== -1 && end < next)) {
       if (end === -1) unreadable(`${FUNCTION} is not closed by ${FUNCTION_END}`);
@@ -80,7 +80,7 @@ const KEY_END = '</arg_key>';
 const VALUE = '<arg_value>';
 const VALUE_END = '</arg_value>';
 
-/** Pairs of `<arg_key>` KEY `</arg_key>` and `<arg_value>` VALUE `</arg_value>` after NAME. */
+/** Reads NAME, followed by pairs of `<arg_key>` KEY `</arg_key>` and `<arg_value>` VALUE `</arg_value>`. */
 const pairedCall: ReadBlock = (inner) => {
   const first = inner.indexOf(KEY);
   const name = requireName(first === -1 ? inner : inner.slice(0, first));
@@ -107,13 +107,13 @@ export const seed = blocks('<seed:tool_call>', '</seed:tool_call>', taggedCalls)
 
 const coder = blocks(OPEN, CLOSE, taggedCalls);
 const bareCoder = marked(FUNCTION, taggedCalls);
-/** The model sometimes omits the outer tags, and servers accept that. */
+/** The outer tags are optional: Qwen3-Coder sometimes omits them, and servers accept such calls. */
 export const qwenCoder: CallParser = {
   markers: [OPEN, FUNCTION],
   parse: (text) => coder.parse(text) ?? bareCoder.parse(text),
 };
 
-/** Any of the three forms, chosen by the beginning of the inner text. */
+/** Reads any of the three formats, chosen by the beginning of the inner text. */
 export const tagged = blocks(OPEN, CLOSE, (inner) => {
   if (inner.startsWith(FUNCTION)) return taggedCalls(inner);
   return isJsonLike(inner) ? jsonCall(inner) : anyOther(inner);

@@ -1,1 +1,1 @@
-"""verl drives a swefarm. See docs/verl.md. This import loads neither verl nor torch."""
+"""Connects the trainer verl to a swefarm; see docs/verl.md. This import loads neither verl nor torch."""

@@ -1,5 +1,5 @@
 """
-The advantage estimator `grpo_judged`: verl's grpo, without the unjudged samples. Name this module in
+The advantage estimator `grpo_judged`: verl's grpo without the unjudged samples. Name this module in
 VERL_USE_EXTERNAL_MODULES, and set algorithm.adv_estimator=grpo_judged.
 """
 
@@ -22,7 +22,7 @@ def compute_grpo_judged_advantage(
     config: Optional[Any] = None,
     **_: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Advantages and returns, both (batch, response length)."""
+    """Returns the advantages and the returns, both of shape (batch, response length)."""
     by_deviation = True if config is None else bool(config.get("norm_adv_by_std_in_grpo", True))
     with torch.no_grad():
         scores = token_level_rewards.sum(dim=-1).tolist()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Hashable, Sequence
 
-#: The score of an unjudged sample. verl gives an estimator only scores and masks, so the score is a number:
-#: small enough to count as zero in sums and means, and exact in float32.
+#: Score that marks an unjudged sample, because verl gives an estimator only scores and masks. It is exact in float32
+#: and so small that it counts as zero in sums and means.
 UNJUDGED = 2.0**-100
 
 
 def is_judged(score: float, trained_tokens: int) -> bool:
-    """A judged sample has trained tokens and a score that is a verdict."""
+    """Returns whether the sample has trained tokens and a verdict as its score."""
     return trained_tokens > 0 and score != UNJUDGED
 
 
@@ -23,8 +23,8 @@ def group_advantages(
     by_deviation: bool = True,
 ) -> list[float]:
     """
-    GRPO's outcome advantage over the judged samples of each group, 0 for the others. A judged sample without judged
-    siblings gets 0; a group of one sample follows verl's rule (mean 0, deviation 1).
+    Returns GRPO's outcome advantages, computed over the judged samples of each group. Unjudged samples get 0, and so does
+    a judged sample in a group of otherwise unjudged samples. A group of one sample follows verl's rule (mean 0, deviation 1).
     """
     members: dict[Hashable, list[float]] = defaultdict(list)
     sizes: dict[Hashable, int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""A dry run without a farm: commands on this host, and the form of patches. It gives no reward."""
+"""Dry runs without a farm: runs commands on this host, and checks the form of patches. A dry run gives no reward."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 10_000
 
 @dataclass
 class DrySession:
-    """bash in an empty folder of this host, without isolation: for testing a trainer's setup, not for a policy."""
+    """Runs commands in an empty folder of this host, without isolation. Use it to test a trainer's setup, not to train."""
 
     session_id: str
     folder: Any = field(default_factory=lambda: tempfile.TemporaryDirectory(prefix="swefarm-dry-"))
@@ -61,14 +61,14 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 def find_patch(text: str) -> Optional[str]:
-    """The last patch of an answer: between <patch> tags, or in a fenced block of diff or patch."""
+    """Returns the last patch of an answer: between <patch> tags, else in a fenced block of type diff or patch."""
     found = _TAG.findall(text) or _FENCE.findall(text)
     return found[-1].rstrip("\n") + "\n" if found and found[-1].strip() else None
 
 
 @dataclass(frozen=True)
 class Structure:
-    """The form of a patch that is not applied."""
+    """Facts about the form of a patch, which is parsed but not applied."""
 
     files: int
     hunks: int
@@ -80,7 +80,7 @@ class Structure:
 
 
 def check_structure(patch: Optional[str]) -> Structure:
-    """Whether a text is a unified diff whose hunks have the line counts of their headers."""
+    """Checks that the text is a unified diff whose hunks have the line counts of their headers."""
     if patch is None:
         return Structure(0, 0, "no patch")
     files = hunks = 0

@@ -1,4 +1,4 @@
-"""An HTTP client of the farm on the standard library. All calls are idempotent, so failed ones are retried."""
+"""An HTTP client of the farm that needs only the standard library. All calls are idempotent, so failed calls are retried."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from typing import Any, Callable, Mapping, Optional, TypeVar
 T = TypeVar("T")
 
 DEFAULT_URL = "http://127.0.0.1:8080"
-#: Default timeout of a call.
+#: Default timeout of a call, in seconds.
 ANSWER_S = 120.0
-#: Seconds of retries, from the first failure after a served call.
+#: Default time of retries after a first failure, in seconds.
 PATIENCE_S = 300.0
-#: Longest pause between two tries; shorter for a short patience.
+#: Longest pause between two tries, in seconds; never longer than a quarter of the time of retries.
 LONGEST_PAUSE_S = 5.0
-#: A thread for each call in flight; they only wait.
+#: Each concurrent call has a thread, which only waits for the answer.
 _threads = ThreadPoolExecutor(max_workers=1024, thread_name_prefix="swefarm")
 
 
 class FarmError(Exception):
-    """The farm is unreachable or cannot serve: the rollout has no reward."""
+    """The farm is unreachable or cannot serve the call, so the rollout has no reward."""
 
 
 class HoldExpired(FarmError):
@@ -34,7 +34,7 @@ class HoldExpired(FarmError):
 
 
 class FarmRefusal(Exception):
-    """The farm refused the call (4xx). ``code`` is stable, ``field`` names the wrong field."""
+    """The farm refused the call (4xx). ``code`` is a stable identifier; ``field`` names the invalid field, if any."""
 
     def __init__(self, status: int, code: str, message: str, field: Optional[str]) -> None:
         super().__init__(f"{code}: {message}")
@@ -42,7 +42,10 @@ class FarmRefusal(Exception):
 
 
 class Farm:
-    """One gateway of a farm. ``settings`` win over SWEFARM_GATEWAY_URL and SWEFARM_GATEWAY_TOKEN."""
+    """
+    Client of a gateway. ``settings`` may contain ``farm_url`` (default: SWEFARM_GATEWAY_URL), ``token_env`` (name of the
+    variable with the token; default: SWEFARM_GATEWAY_TOKEN) and ``patience_s``.
+    """
 
     def __init__(self, settings: Optional[Mapping[str, Any]] = None) -> None:
         given = dict(settings or {})
@@ -53,8 +56,8 @@ class Farm:
 
     def call(self, method: str, path: str, body: Any = None, answer_s: float = ANSWER_S) -> Any:
         """
-        The answer's JSON. ``answer_s`` is the time of the farm over all tries. Raises FarmRefusal, or FarmError
-        after the patience. A try whose connection lasted longer than the longest pause was served: patience starts again.
+        Returns the JSON of the answer. ``answer_s``: time limit in seconds over all tries. Raises FarmRefusal, or FarmError
+        after ``patience_s`` of retries. A try whose connection lasted longer than the longest pause restarts this time.
         """
         longest = min(LONGEST_PAUSE_S, self.patience_s / 4)
         deadline = time.monotonic() + answer_s + self.patience_s
@@ -65,7 +68,7 @@ class Farm:
                 return self.once(method, path, body, max(0.1, min(answer_s, deadline - began)))
             except (http.client.HTTPException, OSError, ValueError) as error:
                 now = time.monotonic()
-                # A try without a connection was not served.
+                # URLError: no connection was made.
                 served = not isinstance(error, urllib.error.URLError) and now - began > longest
                 if served or until is None:
                     until, pause = min(now + self.patience_s, deadline), min(0.2, longest)
@@ -75,7 +78,7 @@ class Farm:
             pause = min(pause * 2, longest)
 
     def once(self, method: str, path: str, body: Any, answer_s: float) -> Any:
-        """A call without retries."""
+        """Makes the call without retries. Raises FarmRefusal, HoldExpired, OSError."""
         headers = {"authorization": f"Bearer {self._token}"} if self._token else {}
         data = None
         if body is not None:

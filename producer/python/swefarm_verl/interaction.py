@@ -1,4 +1,4 @@
-"""Interactions of verl up to 0.7: after an answer without a tool call, the model receives the test outcome."""
+"""An interaction for verl up to 0.7: after an answer without a tool call, the model receives the outcome of the tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swefarm_verl.farm import Farm
 
 
 def outcome_text(verdict: Verdict) -> str:
-    """A verdict for the model: counts, without the names of hidden tests."""
+    """Describes a verdict to the model by counts, without the names of hidden tests."""
     if not verdict.judged:
         return "The tests could not be run."
     if verdict.resolved:
@@ -23,7 +23,7 @@ def outcome_text(verdict: Verdict) -> str:
 
 
 class TestOutcomeInteraction(BaseInteraction):
-    """``interaction_kwargs`` may carry ``session_id``: the session that the tools of this trajectory opened."""
+    """``interaction_kwargs`` may contain ``session_id``, the session that the tools of this trajectory opened."""
 
     __test__ = False
 

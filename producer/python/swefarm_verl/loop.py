@@ -17,18 +17,18 @@ from swefarm_verl.trajectory import Sequence, sequence_of
 
 logger = logging.getLogger(__name__)
 
-#: Includes the wait in the queue and the evaluation.
+#: Default time limit of a rollout in seconds, including the wait in the queue and the evaluation.
 ROLLOUT_S = 6 * 3600.0
 
 
 class SwefarmLoop(AgentLoopBase):
     """
-    ``policy_base_url``: one address or a list, with /v1; default: the servers of verl's load balancer at the start of each
-    rollout, or, without a load balancer, the policy of the farm's configuration. ``model``: the servers' name of the model;
-    default: verl's path. ``agent_ref``: the entry of the gateway's callers. ``overlong``: ``mask`` or ``keep`` a sample that
-    is longer than verl's response_length. ``rollout_s``: seconds after which the farm cancels a rollout. ``score_parts``:
-    names of parts of rewards that verl's metrics show (``score/NAME``). ``run`` does not raise, because an exception would
-    end the whole batch in verl's older trainer: a failed rollout is a sample that is not trained on.
+    ``policy_base_url``: one URL or a list, with /v1; default: the servers in verl's load balancer at the start of a rollout,
+    or the policy of the farm's configuration if verl has no load balancer. ``model``: name of the model at these servers;
+    default: the model path of verl. ``agent_ref``: name of the agent in the request. ``overlong``: ``mask`` or ``keep`` a
+    sample that is longer than verl's response_length. ``rollout_s``: seconds after which the farm cancels a rollout.
+    ``score_parts``: names of parts of rewards that verl's metrics show (``score/NAME``). ``run`` does not raise, because an
+    exception would end the whole batch in verl's older trainer: a failed rollout becomes a sample that is not trained on.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class SwefarmLoop(AgentLoopBase):
         version = version_of(kwargs)
         try:
             version = version_of(kwargs, is_validation(kwargs, sampling_params, limits))
-            # The number of a step is wrong for weights that change during the rollout.
+            # In asynchronous training the weights change during a rollout, so the request names no version.
             row = await self._row(sampling_params, kwargs, None if is_asynchronous(self.config) else version)
-            # The farm ends the rollout at its deadline.
+            # The farm cancels the rollout after rollout_s, so the call must last longer.
             answer = await in_thread(lambda: self.farm.call("POST", "/run", row, self.rollout_s + ANSWER_S))
             sequence = sequence_of(answer, limits.prompt_length, limits.response_length)
             credit = credit_of(answer, sequence, self.overlong)

@@ -1,4 +1,4 @@
-"""compute_score for verl: fetches the farm's verdict, and submits a session that the model did not submit."""
+"""compute_score for verl: fetches the farm's verdict. Submits the session first if the model did not submit it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swefarm_verl.session import SessionOver, Verdict, grade, named_parts, open_
 
 logger = logging.getLogger(__name__)
 
-#: Tests may take half an hour, after a wait for a node.
+#: Default wait for a verdict in seconds: tests may take half an hour, after a wait for a node.
 WAIT_S = 7200.0
 
 
@@ -26,8 +26,8 @@ async def compute_score(
     **settings: Any,
 ) -> dict[str, Any]:
     """
-    Every sample has the same keys, as verl requires. An unjudged sample has ``judged`` 0.0 and the score UNJUDGED, which the
-    estimator grpo_judged recognises (baseline.py). ``score_parts`` of the settings names parts of rewards that are reported.
+    Returns the score of a sample, with the same keys for every sample, as verl requires. An unjudged sample has ``judged`` 0.0
+    and the score UNJUDGED, which the estimator grpo_judged recognises. The setting ``score_parts`` names reward parts to report.
     """
     extra = dict(extra_info or {})
     patch = find_patch(solution_str) if extra.get("prompt_style") in ("style-2", "style-3") else None
@@ -70,7 +70,7 @@ async def _grade_patch(
     encoded = base64.b64encode(patch.encode()).decode()
     try:
         session = await open_session(uuid4().hex, settings, kwargs)
-        # In pieces, because an argument of a command has a limit.
+        # The patch is sent in pieces, because the length of a command's argument is limited.
         for at in range(0, len(encoded), 60_000):
             await session.run(f"printf %s {encoded[at:at + 60_000]} >> /tmp/answer.b64")
         applied = await session.run("base64 -d /tmp/answer.b64 | git apply -v -")

@@ -1,4 +1,4 @@
-"""The request of an agent loop to the farm, and the credit for its answer; without verl."""
+"""Builds the request of an agent loop to the farm, and computes the credit for the answer. Does not import verl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from swefarm_verl.baseline import UNJUDGED
 from swefarm_verl.session import plain
 from swefarm_verl.trajectory import Sequence, is_masked
 
-#: Sampling keys: the farm's name and verl's.
+#: Sampling settings: the farm's name and verl's name of each.
 SAMPLING = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -27,7 +27,7 @@ SAMPLING = {
 VALIDATED = ("temperature", "top_p", "top_k")
 #: Handling of a sample that is longer than the trainer's limit.
 OVERLONG = ("mask", "keep")
-#: The farm's name of the length limit.
+#: The farm's name for the limit on the tokens of a rollout.
 SEQUENCE = "max_sequence_tokens"
 
 
@@ -42,14 +42,14 @@ def row_of(
     version: Optional[int] = None,
     rollout_s: Optional[float] = None,
 ) -> dict[str, Any]:
-    """The body of ``/run``: the row's instance, verl's sampling and servers, and limits of length and time."""
+    """Returns the body of a call of ``/run``: the row's instance, verl's sampling and servers, and limits of length and time."""
     tools = plain(plain(kwargs.get("extra_info")).get("tools_kwargs"))
     instance = plain(plain(plain(tools.get("bash")).get("create_kwargs")).get("instance"))
     create: dict[str, Any] = {"input": [], "metadata": {}}
     for ours, theirs in SAMPLING.items():
         if sampling_params.get(theirs) is not None:
             create[ours] = sampling_params[theirs]
-    if create.get("top_k") == 0:  # verl's value for all tokens.
+    if create.get("top_k") == 0:  # verl uses 0 for all tokens.
         create["top_k"] = -1
     if model:
         create["model"] = model
@@ -57,10 +57,10 @@ def row_of(
         **instance,
         "responses_create_params": create,
         "agent_ref": {"type": "responses_api_agents", "name": agent_ref},
-        # Siblings have equal rows. A retried call has the same id.
+        # The rollouts of a prompt have equal rows, so each needs its own id. A retried call has the same id.
         "_ng_rollout_id": f"verl-{uuid4().hex}",
         SEQUENCE: int(response_length),
-        # The farm cancels the rollout after this time, also without a disconnect.
+        # The farm cancels the rollout after this time, even if the call is still connected.
         **({"rollout_timeout_s": float(rollout_s)} if rollout_s is not None else {}),
         **({"policy_base_url": list(urls)} if urls else {}),
         **({"policy_version": str(version)} if version is not None else {}),
@@ -69,20 +69,20 @@ def row_of(
 
 def version_of(kwargs: Mapping[str, Any], validates: bool = False) -> Optional[int]:
     """
-    verl's number of the weights at the start of a rollout: that of the step before. In validation it is the number of the
-    step, because verl validates after the update. None: this verl gives no step.
+    Returns verl's number of the weights at the start of a rollout: the number of the previous step or, in validation, of the
+    current step, because verl validates after the update. None: this version of verl passes no step.
     """
     step = kwargs.get("global_steps")
     if step is None or int(step) < 0:
         return None
-    # verl trains from step 1; step 0 is the validation before.
+    # Training starts at step 1; step 0 is the validation before training.
     return int(step) if validates or int(step) == 0 else int(step) - 1
 
 
 def is_validation(kwargs: Mapping[str, Any], sampling_params: Mapping[str, Any], rollout_config: Any) -> bool:
     """
-    Whether verl validates. verl 0.9.1 does not pass this to a loop, but samples by ``val_kwargs`` in validation. If these equal
-    the values of training, rows of the split ``val`` count as validation.
+    Returns whether the rollout is part of a validation. verl 0.9.1 does not pass this to a loop, but samples by ``val_kwargs``
+    in validation. If these equal the values of training, rows of the split ``val`` count as validation.
     """
     if kwargs.get("validate") is not None:
         return bool(kwargs["validate"])
@@ -94,7 +94,7 @@ def is_validation(kwargs: Mapping[str, Any], sampling_params: Mapping[str, Any],
 
 
 def is_asynchronous(config: Any) -> bool:
-    """Whether verl changes weights during rollouts: the number of a step is then that of the first weights only."""
+    """Returns whether verl changes the weights during rollouts. A step number then describes only the first weights."""
     if config.get("async_training") is not None:
         return True
     trainer = config.get("trainer") or {}
@@ -104,7 +104,7 @@ def is_asynchronous(config: Any) -> bool:
 
 
 def versions_in(answer: Mapping[str, Any], asked: Optional[int]) -> dict[str, int]:
-    """The oldest and newest weights of a rollout, by the farm if its names are verl's numbers."""
+    """Returns the oldest and newest weights of a rollout: the farm's versions if all are numbers, else ``asked``."""
     names = answer.get("policy_versions") or []
     numbers = [int(name) for name in names if isinstance(name, str) and name.isdecimal()]
     if len(numbers) != len(names) or not numbers:
@@ -112,13 +112,13 @@ def versions_in(answer: Mapping[str, Any], asked: Optional[int]) -> dict[str, in
     return {"min_global_steps": min(numbers), "max_global_steps": max(numbers)} if numbers else {}
 
 
-#: Prefix of the parts of a reward in an answer to /run.
+#: Prefix of the keys of reward parts in an answer to /run.
 PART = "score/"
 
 
 @dataclass(frozen=True)
 class Credit:
-    """``reward`` is always a number. An unjudged sample is not trained on."""
+    """The reward of a sample. ``reward`` is always a number, but an unjudged sample is not trained on."""
 
     judged: bool
     reward: float
@@ -129,8 +129,8 @@ class Credit:
 
 def credit_of(answer: Mapping[str, Any], sequence: Sequence, overlong: str) -> Credit:
     """
-    A sample without its end is masked, or credited with ``overlong`` = keep: turns were cut, or the farm ended it at
-    ``max_sequence_tokens``, which is the trainer's length or a smaller one of the farm's operator.
+    Computes the credit of a sample. ``overlong`` decides whether an incomplete sample is masked (``mask``) or credited
+    (``keep``). A sample is incomplete if turns were cut or the farm ended the rollout at ``max_sequence_tokens``.
     """
     long = sequence.cut_turns > 0 or answer.get("limit") == SEQUENCE
     if is_masked(answer) or answer.get("reward") is None:

@@ -1,4 +1,4 @@
-"""The addresses of verl's inference servers, which use free ports; hybrid servers leave and return."""
+"""Finds the addresses of verl's inference servers, which change: ports are random, and hybrid servers leave to train."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Any, Iterable, Optional
 
-#: Seconds of retries of a balancer without servers: hybrid servers leave it while they train.
+#: Longest wait for a server in seconds: hybrid servers leave the load balancer while they train.
 SERVERS_S = 1800.0
 PAUSE_S = 1.0
 
@@ -17,9 +17,9 @@ class NoServers(Exception):
 
 async def server_urls(manager: Any, wait_s: float = SERVERS_S, pause_s: float = PAUSE_S) -> Optional[list[str]]:
     """
-    The current OpenAI-compatible addresses of verl's servers. ``manager`` is the server manager of an agent loop. Its load
-    balancer lists them (verl 0.8 and later), or the manager has its servers by address (verl 0.7). None: neither, in earlier
-    versions.
+    Returns the current OpenAI-compatible URLs of verl's servers. ``manager``: the server manager of an agent loop. The load
+    balancer (verl 0.8 and later) or the manager itself (verl 0.7) lists the servers. None: earlier versions of verl.
+    Raises NoServers.
     """
     ask = getattr(getattr(manager, "_load_balancer", None), "get_all_servers", None)
     if ask is None:
@@ -35,5 +35,5 @@ async def server_urls(manager: Any, wait_s: float = SERVERS_S, pause_s: float = 
 
 
 def _urls(addresses: Iterable[str]) -> list[str]:
-    """``host:port`` as verl writes it, with brackets around an IPv6 address."""
+    """``addresses``: ``host:port`` as verl writes it, with brackets around an IPv6 address."""
     return [f"http://{address}/v1" for address in addresses]

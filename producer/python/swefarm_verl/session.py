@@ -1,6 +1,6 @@
 """
-A session of the farm for one trajectory. verl calls create, execute and release around every single tool call, so the
-sandbox belongs to the process of the agent loop. A thread of that process sends the heartbeats of all sessions.
+A session of the farm for one trajectory. verl calls create and release around every single tool call, so the process of
+the agent loop stores the sessions of all trajectories. A thread of that process sends their heartbeats.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .farm import Farm, FarmError, FarmRefusal, in_thread
 
 logger = logging.getLogger(__name__)
 
-#: The farm removes a sandbox after this time without a heartbeat.
+#: Seconds without a heartbeat after which the farm removes a sandbox.
 LEASE_S = 60.0
-#: Longest wait of one call; then it is repeated.
+#: Longest wait of one call in seconds. The call is then repeated.
 WAIT_S = 60.0
 #: Identifies this process, because request ids may repeat after a restart of the trainer.
 _PROCESS = uuid.uuid4().hex[:12]
 
 
 class SessionOver(Exception):
-    """The session accepts no commands: submitted, at a limit, or lost. The message is for the model."""
+    """The session was submitted, reached a limit or was lost, and accepts no more commands. The message is for the model."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Session:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, command: str, timeout_s: Optional[float] = None) -> Mapping[str, Any]:
-        """The farm's answer: observation, exit_code, seconds, note. Raises SessionOver, FarmError."""
+        """Runs a command. Returns the farm's answer: observation, exit_code, seconds, note. Raises SessionOver, FarmError."""
         async with self.lock:
             if self.over is not None:
                 raise SessionOver(self.over)
@@ -110,7 +110,7 @@ class _Hearts:
                 ids = [session.session_id for session in sessions]
                 try:
                     alive = set(sessions[0].farm.once("POST", "/v1/sessions/heartbeat", {"session_ids": ids}, 10)["alive"])
-                except Exception as error:  # The next beat may reach it; the farm waits as long as the lease.
+                except Exception as error:  # The lease lasts four heartbeats, so the next one may succeed in time.
                     logger.warning("swefarm: no heartbeat: %s", error)
                     continue
                 for session in sessions:
@@ -148,14 +148,14 @@ async def open_session(request_id: str, settings: Mapping[str, Any], create_kwar
 
 @dataclass(frozen=True)
 class Verdict:
-    """``judged`` False: the sample must not count in its group."""
+    """The verdict on a session. ``judged`` False: the sample must not count in its group."""
 
     judged: bool
     reward: float
     resolved: bool
     why: str
     report: Optional[Mapping[str, Any]] = None
-    #: The named parts of a score.
+    #: Parts of the reward, by name.
     parts: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -163,7 +163,7 @@ UNKNOWN = "the farm could not judge it"
 
 
 def verdict_of(result: Mapping[str, Any]) -> Verdict:
-    """From the farm's result of a session."""
+    """Converts the farm's result of a session to a verdict."""
     judged = bool(result.get("judged")) and result.get("reward") is not None
     failure = result.get("failure") or {}
     why = str(failure.get("class") or result.get("reward_row") or UNKNOWN)
@@ -174,8 +174,8 @@ def verdict_of(result: Mapping[str, Any]) -> Verdict:
 
 def named_parts(parts: Mapping[str, float], names: Iterable[str]) -> dict[str, Any]:
     """
-    The parts of a reward for verl. Every sample of a batch must have the same keys, so all parts are one text, and only the
-    parts of ``names`` are numbers (0 for a missing part).
+    Returns the parts of a reward as fields for verl. Every sample of a batch must have the same keys, so one JSON text has all
+    parts, and only the parts in ``names`` are separate numbers (0 for a missing part).
     """
     text = json.dumps({name: float(parts[name]) for name in sorted(parts)})
     return {"reward_components": text, **{f"score/{name}": float(parts.get(name, 0.0)) for name in names}}
@@ -199,7 +199,7 @@ async def grade(farm: Farm, session_id: str, wait_s: float) -> Verdict:
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """A mapping from a dict, its JSON text, or None."""
+    """Converts a dict, the JSON text of a dict, or None to a dict without None values."""
     if isinstance(value, str):
         value = json.loads(value or "{}")
     return {key: inner for key, inner in dict(value or {}).items() if inner is not None}

@@ -1,4 +1,4 @@
-"""verl's tools `bash` and `submit_solution` over a session of the farm, one session a trajectory."""
+"""Implements verl's tools `bash` and `submit_solution` with one session of the farm for each trajectory."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from swefarm_verl.session import SessionOver, hearts, open_session, plain
 
 logger = logging.getLogger(__name__)
 
-#: Key of the trajectory's handle, for the other tool and for compute_score.
+#: Key of the session's data in ``extra_fields`` of a trajectory, which both tools and compute_score read.
 HANDLE = "swefarm_session"
 LOST = "The sandbox is not available. Finish without further commands."
 _sessions: dict[str, Any] = {}
-#: Calls of one turn are concurrent; a trajectory has one sandbox.
+#: A lock for each trajectory: the calls of a turn are concurrent, and a trajectory has only one sandbox.
 _locks: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
 
 
 class _SessionTool(BaseTool):
-    """create and release surround every call without the trajectory, so they only store the row's arguments."""
+    """verl calls create and release around every call, without the trajectory, so they only store the row's arguments."""
 
     def __init__(self, config: dict, tool_schema: Any) -> None:
         super().__init__(config, tool_schema)
@@ -87,7 +87,7 @@ class _SessionTool(BaseTool):
 
 
 class BashTool(_SessionTool):
-    """Runs one command and shows what the farm's own agents would be shown."""
+    """Runs one command and returns the same observation that the farm's own agents receive."""
 
     async def _act(self, session: Any, parameters: dict[str, Any]) -> str:
         command = parameters.get("command")

@@ -1,4 +1,4 @@
-"""Converts the farm's answer to /run to verl's token sequence, cut after whole turns."""
+"""Converts the farm's answer to /run to verl's token sequence, which ends after a whole turn."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any, Mapping, Optional
 
 
 class BrokenTokens(Exception):
-    """The answer cannot be trained on; the message names the turn and the rule."""
+    """The answer cannot be trained on. The message names the turn and the violated rule."""
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """``mask``: 1 for sampled tokens, else 0. The three lists of the response have equal lengths."""
+    """``mask`` is 1 for sampled tokens, else 0. ``response_ids``, ``mask`` and ``log_probs`` have equal lengths."""
 
     prompt_ids: list[int]
     response_ids: list[int]
     mask: list[int]
     log_probs: list[float]
     turns: int
-    #: Turns that did not fit the trainer's limits.
+    #: Number of turns that did not fit into the trainer's limits.
     cut_turns: int
 
 
 def sequence_of(answer: Mapping[str, Any], prompt_length: int, response_length: int) -> Sequence:
     """
-    Walks the output items that carry token ids. Each prompt must begin with every token before it. Raises BrokenTokens
-    for that, for unequal lengths, for log-probabilities that are no numbers, and when nothing can be trained on.
+    Joins the output items that have token ids. The prompt of each turn must begin with all earlier tokens. Raises BrokenTokens
+    for a wrong or too long prompt, unequal lengths, log-probabilities that are not finite, and if nothing can be trained on.
     """
     prompt: Optional[list[int]] = None
     ids: list[int] = []
@@ -68,6 +68,6 @@ def sequence_of(answer: Mapping[str, Any], prompt_length: int, response_length: 
 
 
 def is_masked(answer: Mapping[str, Any]) -> bool:
-    """Whether the farm says that this sample must not be trained on."""
+    """Returns whether the farm excludes this sample from training."""
     config = answer.get("instance_config") or {}
     return bool(config.get("mask_sample") or answer.get("mask_sample") or answer.get("_ng_failure_class"))

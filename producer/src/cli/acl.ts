@@ -63,7 +63,7 @@ const writePrivate = (file: string, lines: readonly string[]): Promise<void> =>
 
 const fresh = (): string => randomBytes(24).toString('hex');
 
-/** The hash form that Redis stores; a random password of 192 bits needs no slow hash. */
+/** Returns the hash that Redis stores. A random password of 192 bits needs no slow hash function. */
 const hashed = (password: string): string => `#${createHash('sha256').update(password).digest('hex')}`;
 
 const nextSteps = (folder: string, farm: string): string => `\

@@ -1,4 +1,4 @@
-/** The options that choose rollouts of stored results. */
+/** Options that select rollouts from stored results. */
 import { ExitStatus, UsageError } from '@swefarm/shared';
 import type { ExportFilters } from '@swefarm/trajectories';
 import { PREFERENCES } from '@swefarm/trajectories';

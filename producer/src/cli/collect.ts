@@ -1,4 +1,4 @@
-/** `swefarm collect`: writes the results of a submitted run into a file or a pipe until it has all of them. */
+/** `swefarm collect`: writes the results of a submitted run into a file or a pipe until the run is done. */
 import { rolloutIds } from '@swefarm/runs';
 import { type Farm, type Instance, UsageError } from '@swefarm/shared';
 import { markOf, outputRunOf, readPrice } from './collection.ts';

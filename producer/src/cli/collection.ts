@@ -1,4 +1,4 @@
-/** The options of a collection: sets, budgets, order, rollouts to run again, prices. */
+/** Options of a collection: sets, budgets, order, prices, and rollouts of an earlier output to run again. */
 import { queueMore, type RunFlagValues, rolloutIds } from '@swefarm/runs';
 import {
   costOf,
@@ -24,7 +24,7 @@ import type { OpenRun } from './follow.ts';
 import type { ConfigValues } from './options.ts';
 import { printStatus } from './terminal.ts';
 
-/** With a budget: rollouts queued or running at once, by which the budget can be exceeded. */
+/** Default maximum of rollouts queued or running at once under a budget. These rollouts can exceed the budget. */
 const IN_FLIGHT = 32;
 
 const amount = (help: string) => number(help, 'a number above 0', (value) => value > 0 && value < Infinity);
@@ -50,22 +50,22 @@ export const COLLECTION = group('Collection:', {
   '--only-unscored': flag('with --again: those without a reward, whatever the reason'),
 });
 
-/** `tag`: the set that the command runs. */
+/** `tag`: name of the set (`--set`) that the command runs. */
 export type CollectionValues = Values<typeof COLLECTION> & { farm: ConfigValues; tag?: string | undefined };
 
 export type Collection = Pick<CollectOptions, 'feed' | 'mark' | 'onLine'> & {
-  /** In the order of queueing. */
+  /** Instances in the order in which they are queued. */
   instances: readonly Instance[];
-  /** To be queued at once. */
+  /** Ids of the rollouts that are queued at the start. */
   rollouts: ReadonlySet<string>;
-  /** Undefined: all rollouts of the run are wanted. */
+  /** Returns the number of queued rollouts and the exhausted budget; undefined if all rollouts are queued at the start. */
   queued(): { rollouts: number; stopped: string | null } | undefined;
 };
 
-/** The rollouts that `--again` chooses. */
+/** Rollouts of an earlier output to run again (`--again`). */
 export type Again = ReturnType<typeof rolloutsAgain>;
 
-/** Reads the output of `--again`, and sets a group size that has room for its rollouts. Throws UsageError. */
+/** Reads the output that `--again` names, and sets a group size that includes the chosen rollouts. Throws UsageError. */
 export async function readAgain<O extends CollectionValues & { run: RunFlagValues }>(
   o: O,
 ): Promise<{ o: O; again: Again | null }> {
@@ -107,11 +107,11 @@ const budgetOf = (o: Partial<CollectionValues>): Budget => ({
   seconds: o.budgetSeconds ?? null,
 });
 
-/** Whether rollouts are queued as results come, and not all at once. */
+/** Returns whether rollouts are queued while results arrive, and not all at the start. */
 export const queuesAsNeeded = (o: Partial<CollectionValues>): boolean =>
   [o.untilResolved, o.again, ...Object.values(budgetOf(o))].some((one) => (one ?? null) !== null);
 
-/** Throws UsageError for files that cannot be read. */
+/** Decides which rollouts are queued at the start and after each result. Throws UsageError for files that cannot be read. */
 export async function openCollection(
   { farm, config, record, output }: Omit<OpenRun, 'copyArtifactsTo'>,
   given: readonly Instance[],
@@ -157,7 +157,7 @@ export async function openCollection(
   };
 }
 
-/** The instances in the order of queueing. Throws UsageError for a history that cannot be read. */
+/** Returns the instances in the order in which they are queued. Throws UsageError for a history that cannot be read. */
 export const orderOf = async (
   { longestFirst: history }: CollectionValues,
   instances: readonly Instance[],
@@ -166,7 +166,7 @@ export const orderOf = async (
     ? instances
     : longestFirst(instances, await Array.fromAsync(readLines(history), lineSummaryOf));
 
-/** The record that is stored beside an output. */
+/** Returns the record that is stored beside an output. */
 export const outputRunOf = (
   record: RunRecord,
   state_dir: string | null,
@@ -198,7 +198,7 @@ export const priceFileOf = (
   { prices }: ProducerConfig,
 ): PriceFile | null => (prices === null ? null : { path: prices, named: farm.prices !== undefined });
 
-/** The price of the run's model; null: not known. Throws UsageError when a price that is needed is missing. */
+/** Returns the price of the run's model; null: unknown. Throws UsageError when the price is unknown and `--budget-cost` is set. */
 export function readPrice(
   o: Pick<CollectionValues, 'farm'> & Partial<CollectionValues>,
   config: ProducerConfig,

@@ -1,4 +1,4 @@
-/** The commands of `swefarm` and their summaries. Only the source of the command that runs is loaded. */
+/** Lists the commands of `swefarm` with their summaries. Only the source of the chosen command is loaded. */
 import type { Declaration } from './declare.ts';
 
 const SUMMARIES = {
@@ -69,7 +69,7 @@ const SOURCES: Readonly<Record<keyof typeof SUMMARIES, () => Promise<Declaration
 
 export type CommandEntry = {
   name: string;
-  /** Its line in `swefarm --help`, and the first line of its own help. */
+  /** Line of the command in `swefarm --help`, and first line of the command's help. */
   summary: string;
   load: () => Promise<Declaration>;
 };

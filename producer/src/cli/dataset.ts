@@ -1,4 +1,4 @@
-/** `swefarm dataset`: files of rows, and datasets of this farm in another trainer's format. */
+/** `swefarm dataset`: tools for files of rows, and the conversion of a dataset to verl's format. */
 import { PROMPT_STYLES, writeVerlDataset } from '@swefarm/trajectories';
 import { fetch, pictures } from './datasetfetch.ts';
 import { DATASET_TOOLS } from './datasettools.ts';

@@ -1,4 +1,4 @@
-/** `swefarm dataset fetch` and `swefarm dataset pictures`: files of a dataset from a hub, and the pictures of its issues. */
+/** `swefarm dataset fetch` and `swefarm dataset pictures`: download the files of a dataset, and the pictures in the issues. */
 import { dirname, join } from 'node:path';
 import {
   type FetchRecord,

@@ -1,4 +1,4 @@
-/** The steps that `rollout` and `submit` share: a run is read, checked on its farm, queued, followed and reported. */
+/** Steps that `rollout` and `submit` share: read the options of a run, check them on the farm, queue, collect and report. */
 import { type RunFlagValues, rolloutIds, staleLimitWarning, withDeadline } from '@swefarm/runs';
 import type { Farm, ProducerConfig } from '@swefarm/shared';
 import type { Collected, Output, OutputFormat, OutputRun } from '@swefarm/trajectories';
@@ -25,7 +25,7 @@ export type DatasetRunValues = PrepareValues &
 
 type SetValues = { set: string[] | undefined; run: RunFlagValues; output: string | undefined };
 
-/** Runs each `--set` after the one before it. Returns the worst exit code; an interruption ends all. */
+/** Runs the sets (`--set`) one after the other. Returns the worst exit code; an interruption ends the remaining sets. */
 export async function runSets<O extends SetValues>(
   o: O,
   stop: Stop,
@@ -44,16 +44,16 @@ export async function runSets<O extends SetValues>(
   return worst;
 }
 
-/** A run before its farm is opened. */
+/** Options and earlier outputs of a run, read before the farm is opened. */
 export type DatasetRun<O extends DatasetRunValues = DatasetRunValues> = {
   o: O;
   again: Again | null;
   config: ProducerConfig;
-  /** The run of the output that is resumed. */
+  /** Stored run of the output to resume; null: a new run. */
   stored: OutputRun | null;
 };
 
-/** Reads the outputs that the options name. Throws UsageError. */
+/** Reads the configuration and the outputs that the options name. Throws UsageError. */
 export async function readDatasetRun<O extends DatasetRunValues>(
   given: O,
   resume: boolean,
@@ -91,7 +91,6 @@ export async function checkOnFarm(
 }
 
 export type DatasetWork = {
-  /** Path of the output. */
   path: string;
   stop: Stop;
   workers: LocalWorkers;
@@ -99,7 +98,7 @@ export type DatasetWork = {
   resumeHint: string;
 };
 
-/** Opens the output, queues what it lacks, follows the results and prints the end of the run, also after an error. */
+/** Opens the output, queues the missing rollouts, collects the results and, also after an error, prints a summary. */
 export async function runDataset(
   { o, again }: DatasetRun,
   { record, dataset, patches, minGroup }: PreparedRun,

@@ -1,4 +1,4 @@
-/** `swefarm dataset inspect|filter|sample|split|dedup|merge|convert`: tools for files of rows. They never change their input. */
+/** `swefarm dataset inspect|filter|sample|split|dedup|merge|convert`: tools that read files of rows and write new files. */
 import type { VerbatimFile, VerbatimRow } from '@swefarm/datasets';
 import {
   convertRows,
@@ -216,6 +216,6 @@ async function write(
   }
   const count = await writeRows(output, { rows, parquet: file.parquet });
   printStatus(`${output === '-' ? '' : `${output}: `}${count} of ${all} rows`);
-  // An empty selection is usually a mistake, so a script must notice it.
+  // An empty selection is usually a mistake, so the exit code reports it.
   return count === 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }

@@ -1,4 +1,4 @@
-/** `swefarm dataset verify`: evaluates gold and the untouched tree several times, and writes the rows with stable, correct verdicts. */
+/** `swefarm dataset verify`: evaluates each row several times, and writes the rows whose verdicts are stable and correct. */
 import { isDeepStrictEqual } from 'node:util';
 import type { VerbatimRow } from '@swefarm/datasets';
 import { formOf, idOf, openVerbatim, readRow, writeRows } from '@swefarm/datasets';
@@ -78,11 +78,11 @@ async function verifyRows(o: VerifyValues): Promise<ExitCode> {
   return clean === found.length ? EXIT.allJudged : EXIT.someNotJudged;
 }
 
-/** Evaluations take hours, during which the file may change. */
+/** Returns the error for a file that changed during the evaluations, which take hours. */
 const changed = (path: string, how: string): UsageError =>
   new UsageError(`${path}: ${how}: the file changed while it was verified; verify it again`);
 
-/** Writes the clean rows in one pass over the file; `some` false: there are none, and no file is written. */
+/** Returns the findings of all rows, and writes the clean rows. `some` false: no row is clean, so no file is written. */
 async function writeClean(
   path: string,
   output: string,
@@ -92,7 +92,7 @@ async function writeClean(
   const file = await openVerbatim(path);
   let found: Finding[] = [];
   async function* rows(): AsyncGenerator<VerbatimRow> {
-    // A table needs a second pass, when the types of its columns are known.
+    // Parquet output calls `rows` more than once, to find the types of the columns first.
     found = [];
     for await (const row of file.rows()) {
       const finding = findingOf(row);

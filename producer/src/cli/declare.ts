@@ -1,27 +1,27 @@
-/** Declarations of commands: one record of options gives help, defaults, suggestions and types. */
+/** Declares commands: one record of options defines help, defaults, suggestions and types. */
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 
 /** One option or argument. `Value` is the type that the command receives. */
 export type Setting<Value> = {
   help: string;
-  /** `switch`: without a value. `list`: given several times, each with one value. */
+  /** `switch`: an option without a value. `list`: a repeatable option with one value each time. */
   form: 'value' | 'switch' | 'list';
-  /** Throws InvalidArgumentError. */
+  /** Converts the text to a value. Throws InvalidArgumentError. */
   read?: (text: string) => unknown;
   choices?: readonly string[];
   fallback?: unknown;
   mandatory?: boolean;
   group?: string;
-  /** Carries the type only. */
+  /** Never set: only the type is used. */
   value?: Value;
 };
 
-/** Options that come from a table; the command receives their values in one record. */
+/** Options that are made from a table. The command receives the values in one record. */
 export type Bundle<Value> = { made: () => Option[]; value?: Value };
 
-/** By flags of commander, such as `--n-times <k>`; a bundle is keyed by the name of its record. */
+/** Keys are commander's flags, such as `--n-times <k>`. The key of a bundle is the name of the record that the command receives. */
 export type Options = Readonly<Record<string, Setting<unknown> | Bundle<unknown>>>;
-/** By arguments of commander: `<run>`, `[name]`, `<file...>`. A text is the help of a plain argument. */
+/** Keys are commander's arguments: `<run>`, `[name]`, `<file...>`. A string value is the help text of an argument. */
 export type Arguments = Readonly<Record<string, string | Setting<unknown>>>;
 
 type Camel<Text> = Text extends `${infer First}-${infer Rest}` ? `${First}${Capitalize<Camel<Rest>>}` : Text;
@@ -33,7 +33,7 @@ type NameOf<Flags> = Flags extends `${string}--no-${infer Name}`
     : Flags;
 type ValueOf<Declared> = Declared extends { value?: infer Value } ? Value : string;
 
-/** What a command receives for its options. */
+/** Values that a command receives for the declared options. */
 export type Values<Declared extends Options> = {
   readonly [Flags in keyof Declared as NameOf<Flags>]: ValueOf<Declared[Flags]>;
 };
@@ -53,15 +53,15 @@ type ArgumentName<Name> = Name extends `${'<' | '['}${infer Inner}...${string}`
     : never;
 
 export const text = (help: string): Setting<string | undefined> => ({ help, form: 'value' });
-/** `--flag [value]`: true without a value. */
+/** Declares `--flag [value]`, which is true when no value follows the flag. */
 export const textOrTrue = (help: string): Setting<string | true | undefined> => ({ help, form: 'value' });
-/** `--flag <value...>`. */
+/** Declares `--flag <value...>` with one or more values. */
 export const texts = (help: string): Setting<string[] | undefined> => ({ help, form: 'value' });
-/** True when given; a `--no-…` is false when given. */
+/** Declares an option without a value. `--NAME` is true when given, `--no-NAME` is false when given. */
 export const flag = (help: string): Setting<boolean> => ({ help, form: 'switch' });
-/** Given several times: all values. */
+/** Declares an option that may be repeated, with one value each time. */
 export const list = (help: string): Setting<string[] | undefined> => ({ help, form: 'list' });
-/** @param read throws InvalidArgumentError */
+/** @param read converts the text; throws InvalidArgumentError */
 export const parsed = <Value>(help: string, read: (text: string) => Value): Setting<Value | undefined> => ({
   help,
   form: 'value',
@@ -95,7 +95,7 @@ export const defaulted = <Value>(
   fallback: Exclude<Value, undefined>,
 ): Known<Value> => ({ ...setting, fallback });
 
-/** The same options, shown under a heading of the help. */
+/** Returns the same options, which the help shows under `heading`. */
 export const group = <Declared extends Readonly<Record<string, Setting<unknown>>>>(
   heading: string,
   options: Declared,
@@ -111,7 +111,6 @@ function wholeNumber(value: string): number {
 
 const gather = (value: string, earlier: string[] | undefined): string[] => [...(earlier ?? []), value];
 
-/** Makes the option that commander parses. */
 export function optionOf(flags: string, setting: Omit<Setting<unknown>, 'value'>): Option {
   const { help, form, read, choices, fallback, mandatory, group } = setting;
   const option = new Option(flags, help);
@@ -123,19 +122,19 @@ export function optionOf(flags: string, setting: Omit<Setting<unknown>, 'value'>
   return option.makeOptionMandatory(mandatory === true);
 }
 
-/** A command that can be added to a program. */
+/** Adds a declared command to `parent`. */
 export type Declaration = (parent: Command, name: string) => Command;
 
 export type CommandSpec<O extends Options, A extends Arguments> = {
-  /** For subcommands; commands.ts has the summaries of the others. */
+  /** Description of a subcommand; commands.ts describes the top-level commands. */
   description?: string;
   arguments?: A;
   options: O;
-  /** One command line, shown below the help. */
+  /** Command line that is shown below the help. */
   example: string;
-  /** Text below the help. */
+  /** Text that is shown below the help. */
   notes?: string;
-  /** Returns the exit code; nothing is 0. */
+  /** Returns the exit code; undefined means 0. */
   run(options: Values<O>, given: Given<A>): Promise<number> | Promise<void>;
 };
 
@@ -160,7 +159,7 @@ export const command =
     });
   };
 
-/** A command with subcommands. */
+/** Declares a command with subcommands. */
 export const commands =
   (below: Readonly<Record<string, Declaration>>): Declaration =>
   (parent, name) => {

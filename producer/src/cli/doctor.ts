@@ -1,4 +1,4 @@
-/** `swefarm doctor`: checks everything that a run needs, one line each: ok, warn or fail, with the remedy. */
+/** `swefarm doctor`: checks everything that a run needs. Prints ok, warn or fail for each check, with the remedy. */
 import type { RunFlagValues } from '@swefarm/runs';
 import { ANY_MODEL, asTree, diagnose, runSettings } from '@swefarm/runs';
 import { type Finding, originsOf, PolicyConfig, renderFinding, UsageError } from '@swefarm/shared';
@@ -52,7 +52,7 @@ export const doctor = command({
   },
 });
 
-/** The policy that a run's flags describe; a missing model is found by asking the endpoint. Throws UsageError naming the flag. */
+/** Returns the policy that the flags of a run describe. Without `model`, the checks ask the endpoint for one. Throws UsageError. */
 function policyOf(flags: RunFlagValues, model = ANY_MODEL): PolicyConfig {
   const { policy } = runSettings({ flags });
   const read = PolicyConfig.safeParse({ ...asTree(policy), urls: [], model });

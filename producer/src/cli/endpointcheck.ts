@@ -1,4 +1,4 @@
-/** Tries the endpoints of a run before it is queued. */
+/** Tries the policy endpoints of a run before the run is queued. */
 import { probeEndpoints, probePictures, probeReachable } from '@swefarm/runs';
 import {
   asksPolicy,
@@ -14,18 +14,18 @@ import { printStatus } from './terminal.ts';
 
 export type EndpointCheck = {
   record: RunRecord;
-  /** The longest problem statement must fit the context. */
+  /** Instances of the run. Their longest problem statement must fit into the context. */
   instances: readonly Instance[];
   apiKey: PolicyKey | null;
   acceptRawLogprobs: boolean;
-  /** False with --no-probe. */
+  /** False with --no-probe: no endpoint is tried. */
   probes: boolean;
   signal: AbortSignal;
 };
 
 /**
- * Throws UnusableError with the remedy: `policy_endpoint` when no endpoint responds, `policy_tokens` when the run could not train,
- * `policy_pictures` when an endpoint refuses pictures.
+ * Tries the endpoints. Throws UnusableError with the remedy: `policy_endpoint` when no endpoint responds, `policy_tokens` when token ids
+ * are unusable for training, `policy_pictures` when an endpoint refuses pictures.
  */
 export async function requireFitEndpoints(farm: Farm, trial: EndpointCheck): Promise<void> {
   const { policy } = trial.record;
@@ -42,7 +42,7 @@ export async function requireFitEndpoints(farm: Farm, trial: EndpointCheck): Pro
   if (policy.require_tokens) await requireTrainable(urls, policy, trial);
 }
 
-/** A failing endpoint is only a warning while another one responds. */
+/** Throws when no endpoint responds. If only some endpoints fail, prints a warning for each of them. */
 async function requireReachable(
   urls: readonly string[],
   { model }: PolicyConfig,
@@ -94,7 +94,7 @@ async function requireTrainable(
     apiKey,
     signal,
     acceptRawLogprobs,
-    // The requests of an external agent are unknown: tools are tried but not required.
+    // The requests of an external agent are unknown, so tool calls are tried but not required.
     ...(asksPolicy(agent.type) ? { action: agent.action } : {}),
     contextLimit: agent.context_limit,
     sequenceBudget: agent.max_sequence_tokens,

@@ -98,7 +98,7 @@ function recordOf(
   return newRunRecord({ dataset, flags: { ...given, evalTimeout: o.timeout } }, false);
 }
 
-/** Returns false when a signal came first. */
+/** Evaluates the open tasks. Returns false when a signal ended the evaluation early. */
 async function evaluateOpen(
   evaluation: Evaluation,
   stop: Stop,
@@ -120,7 +120,7 @@ async function evaluateOpen(
     for (const [id, item] of items) {
       const { prediction, round, state } = item;
       const found = ends.get(id);
-      // The report was written without the line: both are made again.
+      // An earlier start wrote the report but no line, so the task is evaluated again.
       if (!found) ended.delete(item);
       else if (state === 'open') ended.set(item, { instance_id: prediction.instance_id, round, ...found });
     }
@@ -146,7 +146,7 @@ async function evaluateOpen(
   return complete;
 }
 
-/** Empty and blank patches, and tasks of an earlier start. */
+/** Ends the tasks that need no evaluation: empty and blank patches, and tasks that an earlier start evaluated. */
 async function finishWithoutContainer(
   { items, plans }: Evaluation,
   ended: Map<EvalTask, EvaluationEnd>,

@@ -1,4 +1,4 @@
-/** The input of `eval`: a file of predictions, gold, or the lost evaluations of an earlier run. */
+/** Reads the input of `eval`: a file of predictions, gold patches, or the failed evaluations of an earlier run. */
 import type { Dataset, RowProblem } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
 import type { OutputLine } from '@swefarm/trajectories';
@@ -13,21 +13,21 @@ import { readLostEvaluations } from '../eval/lostevaluations.ts';
 import type { EvalValues } from './evaloptions.ts';
 
 export type EvalInput = {
-  /** For messages. */
+  /** Name of the input in messages. */
   name: string;
   /** Valid predictions of the first round, in file order. */
   predictions: readonly Prediction[];
   rounds: readonly (readonly Prediction[])[];
-  /** The predictions that a round's report counts as submitted. */
+  /** Returns the predictions that the report of a round counts as submitted. */
   all(round: number): readonly Prediction[];
-  /** Evaluations of each prediction. */
+  /** Number of evaluations of each prediction. */
   times: number;
   problems: readonly RowProblem[];
-  /** With --from: the old line of a prediction. */
+  /** Returns the old result line of a prediction; undefined without `--from`. */
   lineOf(prediction: Prediction): OutputLine | undefined;
 };
 
-/** Throws UsageError for contradicting flags and unreadable files. */
+/** Reads the predictions. Throws UsageError for contradicting flags and unreadable files. */
 export async function readEvalInput(
   { predictions: file, from, nTimes: times = 1 }: EvalValues,
   dataset: Dataset,

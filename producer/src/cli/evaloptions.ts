@@ -1,4 +1,3 @@
-/** The options of `swefarm eval`. */
 import { LOGS } from '@swefarm/trajectories';
 import { defaulted, flag, group, text, type Values, whole } from './declare.ts';
 import { DATASET, FARM, GRADING, WORKER_COMMAND, WORKER_RUNTIME } from './options.ts';

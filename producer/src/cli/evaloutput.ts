@@ -1,4 +1,4 @@
-/** Result lines of `eval --output`, beside the harness's tree. */
+/** Reads and writes the result lines of `eval --output`. */
 import { UsageError } from '@swefarm/shared';
 import type { LineSummary, OutputLine } from '@swefarm/trajectories';
 import {
@@ -20,13 +20,13 @@ import { openOutput } from './follow.ts';
 
 export type StoredEvaluation = OutputRun & { evaluation: OutputEvaluation };
 
-/** With --from: the old line of a rollout, to be written with its new verdict. */
+/** Returns the old line of a rollout, which is written with the new verdict; undefined without `--from`. */
 type LineOf = (rolloutId: string) => OutputLine | undefined;
 
 const fileOf = ({ output }: EvalValues): string | null =>
   output === undefined || output === '-' ? null : output;
 
-/** The record of an earlier start; null for a new output. Throws UsageError when the file belongs to something else. */
+/** Returns the record of an earlier start; null for a new output. Throws UsageError when another command wrote the file. */
 export async function readStoredEvaluation(o: EvalValues): Promise<StoredEvaluation | null> {
   const path = fileOf(o);
   if (path === null) return null;
@@ -78,7 +78,7 @@ export async function openEvalOutput(o: EvalValues, work: EvaluationRun, lineOf:
   if (o.from === undefined) return await openOutput(path, work.record.run_id);
   const old = await readOutputRun(o.from);
   const overrides = { ...old?.record.reward.overrides, ...work.record.reward.overrides };
-  // The lines belong to the old run, or to several.
+  // Null: the lines may belong to several old runs.
   const output = await openOutput(path, null);
   const known = new Map<string, LineSummary>();
   for (const id of work.items.keys()) {
@@ -91,7 +91,7 @@ export async function openEvalOutput(o: EvalValues, work: EvaluationRun, lineOf:
   });
 }
 
-/** The statuses of the rollouts that have a line in the output. */
+/** Returns the statuses of the rollouts that have a line in the output, by rollout id. */
 export async function readStatuses(
   o: EvalValues,
   work: EvaluationRun,

@@ -1,4 +1,4 @@
-/** The end of `swefarm eval`: writes the harness's report for each round, and prints flaky tests and a table. */
+/** Ends `swefarm eval`: writes the harness's report for each round, and prints flaky tests and a table. */
 import { join } from 'node:path';
 import type { Dataset } from '@swefarm/datasets';
 import type { ProducerConfig } from '@swefarm/shared';
@@ -24,7 +24,7 @@ export type Evaluation = {
   given: EvalInput;
   plans: GradingPlans;
   items: EvalTask[];
-  /** The record of an earlier start. */
+  /** Record of an earlier start; null: a new evaluation. */
   begun: StoredEvaluation | null;
   work: EvaluationRun | null;
   timeoutSeconds: number;
@@ -57,7 +57,7 @@ export async function writeReports(
   for (const path of reports) printStatus(`report: ${path}`);
   if (!complete) return EXIT.interrupted;
   const unjudged = [...ended.values()].some(({ end }) => !JUDGED.has(end));
-  // The result of an open task could not be read.
+  // After a complete evaluation, a task is open only if its result cannot be read.
   return unjudged || open > 0 || given.problems.length > 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }
 

@@ -15,7 +15,7 @@ import { localWorkers } from './workers.ts';
 
 export type Examined = {
   findings: Map<string, HealthFinding>;
-  /** For instances without a finding: class and message of the failure of gold. */
+  /** Why an instance has no finding: class and message of the failed evaluation of the gold patch. */
   unjudged: Map<string, Unjudged>;
   complete: boolean;
 };
@@ -38,7 +38,7 @@ export const EXAMINATION = {
 };
 export type ExaminationValues = Values<typeof EXAMINATION>;
 
-/** One run: the first rounds of each instance evaluate gold, the others the untouched tree. */
+/** Evaluates all instances in one run. The first rollouts of an instance evaluate the gold patch, the others the untouched tree. */
 export async function examine(
   dataset: Dataset,
   o: ExaminationValues,
@@ -74,7 +74,7 @@ export async function examine(
   const session = { ...home, output, record, instances, patches, stop };
   const { complete } = await runSession(session, {
     ...{ rollouts, onResult, workers: localWorkers(o, home) },
-    // The rollouts include the untouched trees.
+    // Untouched trees should not resolve, so a number of resolved rollouts would mislead.
     words: { resolved: false, turns: false },
   });
   const findings = new Map<string, HealthFinding>();
@@ -97,7 +97,7 @@ export async function examine(
   return { findings, unjudged, complete };
 }
 
-/** The first failure among the evaluations of gold. */
+/** Returns the first failure among the evaluations of the gold patch. */
 function unjudgedBecause(gold: readonly EvaluationRound[]): Unjudged {
   const failure = gold.map(({ result }) => result.failure).find((one) => one !== null);
   if (failure) return { reason: failure.class, message: failure.message };

@@ -1,4 +1,4 @@
-/** Exit codes; 1 is unused, because a crash of Node has it. Imports nothing, so that `--help` is fast. */
+/** Exit codes. 1 is unused, because Node exits with 1 after a crash. This file imports nothing, so that `--help` is fast. */
 export const EXIT = {
   allJudged: 0,
   usage: 2,
@@ -10,16 +10,16 @@ export const EXIT = {
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export type CollectedRun = {
-  /** Judged rollouts by instance id; every instance of the run has an entry. */
+  /** Number of judged rollouts by instance id. Every instance of the run has an entry. */
   judgedByGroup: ReadonlyMap<string, number>;
   groupSize: number;
-  /** Judged rollouts that are enough for a group. */
+  /** Minimum number of judged rollouts in each group. */
   minGroup?: number | undefined;
-  /** All rollouts of the run have a result. */
+  /** Whether all rollouts of the run have a result. */
   complete: boolean;
 };
 
-/** The exit code of a run that was collected completely or until a signal. */
+/** Returns the exit code of a run that was collected completely or until a signal. */
 export function exitCode(ending: CollectedRun): ExitCode {
   if (!ending.complete) return EXIT.interrupted;
   const least = Math.min(...ending.judgedByGroup.values());

@@ -1,4 +1,4 @@
-/** `swefarm export`: writes chosen rollouts in a format of formats/registry.ts. */
+/** `swefarm export`: writes chosen rollouts in an export format (trajectories/src/formats/registry.ts). */
 import { type ArtifactContent, softwareVersion, UsageError } from '@swefarm/shared';
 import type { ExportFormat, ExportWriter, OutputLine } from '@swefarm/trajectories';
 import {
@@ -85,7 +85,7 @@ async function runExport(results: readonly string[], o: ExportValues): Promise<E
   return await writeChosen(work, path);
 }
 
-/** The sources, and with a recipe their shares. Throws UsageError for both or neither. */
+/** Returns the names of the sources, and the shares of a recipe. Throws UsageError unless exactly one of the two is given. */
 async function partsOf(
   results: readonly string[],
   recipe: string | undefined,
@@ -139,7 +139,7 @@ async function writeChosen(work: Work, path: string): Promise<ExitCode> {
   return lost.size > 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }
 
-/** Throws UsageError for an empty choice, because an empty file would look like data. */
+/** Throws UsageError when no rollout is chosen (an empty file would look like data), or too many for the format. */
 function requireSome(
   { chosen, seen, dropped, samples }: Choice,
   sources: readonly ResultSource[],

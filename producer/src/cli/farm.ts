@@ -1,8 +1,7 @@
-/** Opens the farm of a command: with patience for Redis, or at its first use. */
 import { createLazy, type Farm, type OpenOptions, openFarm, type ProducerConfig } from '@swefarm/shared';
 import { printStatus } from './terminal.ts';
 
-/** Waits `redis_patience_seconds` for Redis. `entrusts` and errors as of `openFarm`. */
+/** Opens the farm, and waits up to `redis_patience_seconds` for Redis. Throws the errors of `openFarm`. */
 export const openFarmPatiently = async (
   config: ProducerConfig,
   signal?: AbortSignal,
@@ -17,7 +16,7 @@ export const openFarmPatiently = async (
 
 export type LazyFarm = AsyncDisposable & { farm: () => Promise<Farm> };
 
-/** Opens the farm at its first use. */
+/** Returns a farm that is opened at the first call of `farm`. */
 export function lazyFarm(config: () => ProducerConfig): LazyFarm {
   const farm = createLazy(async () => await openFarm(config(), 'producer'));
   return {

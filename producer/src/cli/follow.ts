@@ -1,4 +1,3 @@
-/** Collects results and shows their progress. */
 import { type Farm, type ProducerConfig, type RunRecord, successOf } from '@swefarm/shared';
 import type { OutputLine } from '@swefarm/trajectories';
 import {
@@ -26,13 +25,13 @@ export type Follow = OpenRun &
   Pick<CollectOptions, 'rollouts' | 'onResult' | 'feed' | 'mark' | 'onLine'> & {
     words?: ProgressWords | undefined;
     signal: AbortSignal;
-    /** Receives the progress display, above which notes are printed. */
+    /** Receives the progress display, which can print notes. */
     onProgress?: (progress: Progress) => void;
   };
 
 const WATCH_MS = 2_000;
 
-/** Errors as of {@link collect}. */
+/** Collects the results and shows the progress. Throws the errors of {@link collect}. */
 export async function follow(task: Follow): Promise<Collected> {
   const { farm, rollouts, output } = task;
   const progress = startProgress(rollouts.size, output.lines.values(), process.stderr, task.words);
@@ -42,7 +41,7 @@ export async function follow(task: Follow): Promise<Collected> {
     return await collect(farm, {
       ...task,
       runId: task.record.run_id,
-      // The farm may open more rollouts in place of lost ones.
+      // With refills, the farm may queue more rollouts in place of failed ones.
       growing: task.record.refills > 0,
       patienceMs: task.config.redis_patience_seconds * 1000,
       onLine: (line) => {
@@ -67,12 +66,12 @@ async function watchFarm({ farm, record }: Follow, progress: Progress): Promise<
     const note = workers.length === 0 ? 'no worker alive' : paused ? `paused: ${paused}` : null;
     progress.note(running, note);
   } catch {
-    // collect() waits for Redis, and throws after its patience.
+    // collect() waits up to `patienceMs` for Redis and then throws.
     progress.note(null, 'Redis does not answer');
   }
 }
 
-/** `-` is standard output: JSON lines in a pipe, one readable line per rollout on a terminal. */
+/** Opens an output file. For `-`, prints JSON lines into a pipe, or a readable line for each rollout on a terminal. */
 export async function openOutput(path: string, runId: string | null): Promise<Output> {
   if (path !== '-') return await openOutputFile(path, runId);
   if (!process.stdout.isTTY) return streamOutput((text) => writeTo(process.stdout, text));

@@ -1,4 +1,4 @@
-/** `--gym-config`: settings of Gym's agent as flags; given flags win. */
+/** Reads the settings of NeMo Gym's agent (`--gym-config`) as flags. Flags of the command line take precedence. */
 import type { RunFlagValues } from '@swefarm/runs';
 import { type GymFlags, readGymConfig } from '@swefarm/trajectories';
 import { group, text } from './declare.ts';
@@ -10,7 +10,7 @@ export const GYM_CONFIG = group('Run:', {
 
 export type GymSettings = {
   run: RunFlagValues;
-  /** Settings of workers: a command that starts none cannot apply them. */
+  /** Settings of workers. A command that starts no worker ignores these settings. */
   worker: { [Key in 'concurrency' | 'runtime' | 'apptainerImages']?: GymFlags[Key] | undefined };
   skipIfExists: boolean;
 };
@@ -25,7 +25,7 @@ export function readGymSettings(o: { gymConfig: string | undefined; run: RunFlag
   return { run: { ...run, ...Object.fromEntries(given) }, worker, skipIfExists };
 }
 
-/** For a command whose workers run elsewhere. */
+/** Prints a warning if the file has settings of workers; for commands that start no worker. */
 export function warnOfWorkerSettings(path: string | undefined, { worker }: GymSettings): void {
   if (Object.values(worker).every((value) => value === undefined)) return;
   printStatus(

@@ -52,7 +52,7 @@ async function runHealth(o: HealthValues): Promise<ExitCode> {
   return findings.size < instances.length ? EXIT.someNotJudged : EXIT.allJudged;
 }
 
-/** Prints a table on a terminal, else the findings as JSONL. */
+/** Prints a table on a terminal, and JSON lines elsewhere. */
 async function printFindings(
   instances: readonly Instance[],
   { findings, unjudged }: Pick<Examined, 'findings' | 'unjudged'>,

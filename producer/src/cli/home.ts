@@ -1,4 +1,4 @@
-/** Opens the farm of a run: at the Redis that was given, or at one in the run's state folder. */
+/** Opens the farm of a run with the configured Redis, or with a new Redis in the state folder of the run. */
 import { join, resolve } from 'node:path';
 import {
   type Farm,
@@ -15,12 +15,12 @@ import { quoted } from './terminal.ts';
 export type Home = {
   farm: Farm;
   config: ProducerConfig;
-  /** Folder of Redis, artifacts and logs of this run; null when a Redis was given. */
+  /** Folder with Redis, artifacts and logs of the run; null: the configuration names a Redis. */
   stateDir: string | null;
   logDir: string;
 };
 
-/** Redis and farm are closed with the stack. Throws UsageError when a resumed run began with the other kind of Redis. */
+/** Opens the farm; `stack` closes it. Throws UsageError when a resumed run began with the other kind of Redis. */
 export async function openHome(
   given: ProducerConfig,
   record: RunRecord,
@@ -42,7 +42,7 @@ export async function openHome(
     throw new UsageError('this run was submitted to a Redis; resume it with the same --redis-url');
   }
   const stateDir = stored?.state_dir ?? runDir;
-  // The state folder stores the queue, so that a resumed run finds it.
+  // The data of this Redis stay in the state folder, so that a later command can resume the run.
   const binDir = join(given.state_dir, 'bin');
   const starting = launchRedis({ dir: join(stateDir, 'redis'), binDir, signal });
   await Promise.allSettled([starting, prepareFarm()]);
@@ -52,10 +52,10 @@ export async function openHome(
   return { farm: await openFarm(config), config, stateDir, logDir: stateDir };
 }
 
-/** Lines with the paths of a run's files. */
+/** Returns lines with the paths of a run's files. */
 export function describeHome(home: Home, path: string, copies: string | undefined, output: Output): string[] {
   const isFile = path !== '-';
-  // `INSTANCE.INDEX` of a line.
+  // `INSTANCE.INDEX` of the first rollout.
   const example = output.lines.keys().next().value?.split('.').slice(1).join('.');
   return [
     ...(isFile ? [`results: ${resolve(path)}`] : []),

@@ -56,7 +56,7 @@ export const images = commands(
   ),
 );
 
-/** 0: everything is as requested; 10: something is missing or failed; 12: no runtime is usable. */
+/** Returns the exit code: 0 if everything is as requested, 10 if an image is missing or failed, 12 if no runtime is usable. */
 async function runImages(
   action: string,
   instances: readonly Instance[],
@@ -98,11 +98,11 @@ function tableOf(lines: readonly Line[]): string {
   );
 }
 
-/** The error, else the path, else the start of the digest; --json prints the whole digest. */
+/** Returns the error, else the path, else the start of the digest. */
 const detailOf = ({ error, path, digest = '' }: Line): string =>
   error ?? path ?? digest.slice(0, 'sha256:'.length + 12);
 
-/** Runs the worker's command, as local workers are started; its log goes to stderr. Throws UnusableError. */
+/** Runs `swefarm-worker` with its log on standard error. Returns the exit code. Throws UnusableError. */
 async function callWorker(
   args: readonly string[],
   needed: ReadonlyMap<string, readonly string[]>,
@@ -118,7 +118,7 @@ async function callWorker(
     );
     child.once('close', (code) => resolve(code ?? EXIT.interrupted));
   });
-  // The worker ends first, so that an interrupted conversion leaves no files.
+  // This process outlives the worker, so that the worker can remove the files of an interrupted conversion.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
   child.stdin.on('error', () => undefined);
   const lines = [...needed].map(([image, instances]) => [image, ...instances].join('\t'));

@@ -29,13 +29,13 @@ export const importing = command({
 
 type ImportValues = { output: string; artifacts: string | undefined; model: string | undefined };
 
-/** Why an id is invalid; null: valid. Artifacts and exports are files and folders of this name. */
+/** Returns why an instance id is invalid; null: valid. Artifacts and exports use the id as a file name. */
 const problemOfId = (id: string): string | null =>
   Instance.shape.instance_id.safeParse(id).success
     ? null
     : `the instance id ${JSON.stringify(id).slice(0, 100)}: expected letters, digits, ".", "_" and "-", a letter or digit first`;
 
-/** Problems that are printed in full. */
+/** Maximum number of problems that are printed. */
 const SHOWN = 20;
 
 async function runImport(

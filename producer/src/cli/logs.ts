@@ -1,4 +1,4 @@
-/** `swefarm logs`: shows the live turns of a running rollout, or the trajectory of one that has ended. */
+/** `swefarm logs`: shows the live turns of a running rollout, or the trajectory of an ended rollout. */
 import { type Farm, type LiveTurn, openFarm, parseRolloutId, sleepAtMost, UsageError } from '@swefarm/shared';
 import { plainJson } from '@swefarm/trajectories';
 import { describeLiveTurn, describeTurns } from '../view/transcript.ts';

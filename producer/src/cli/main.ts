@@ -1,4 +1,4 @@
-/** The command line `swefarm`: finds the command by its name and loads its source alone. */
+/** The command line `swefarm`: finds the command by name and loads only the source of this command. */
 import { Command, CommanderError } from 'commander';
 import { COMMANDS } from './commands.ts';
 

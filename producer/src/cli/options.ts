@@ -33,7 +33,7 @@ import { printStatus } from './terminal.ts';
 /** Values of configuration keys, by the names of their flags. */
 export type ConfigValues = Readonly<Record<string, string | undefined>>;
 
-/** Prefix of the keys that only `serve` has, and of those that only `dataset fetch` has. */
+/** Prefixes of the keys that only `serve` (gateway) or `dataset fetch` (hub) reads. */
 const GATEWAY = 'gateway_';
 const HUB = 'hub_';
 
@@ -71,7 +71,7 @@ export const WORKER_COMMAND = group('Worker:', {
   '--worker-command <command>': text('command that starts a worker; its words are split at blanks'),
 });
 
-/** How rows of a dataset, or of callers, are read. */
+/** Options for reading rows of datasets, and rows that callers of the gateway send. */
 export const ROWS = group('Dataset:', {
   '--family <family>': choice(
     'naming scheme of images, and grader (default: guessed from the rows)',
@@ -119,7 +119,7 @@ const RUN_CONFIG = (of: string) =>
 const API_KEY = group('Policy:', {
   '--api-key-env <variable>': text('environment variable with the API key of the policy'),
 });
-/** For the probe alone; not a setting of the run. */
+/** Option of the endpoint check. It is not a setting of the run. */
 const RAW_LOGPROBS = group('Policy:', {
   '--accept-raw-logprobs': flag(
     'with --require-tokens: accept log-probabilities from before sampling changes, because the trainer corrects for them',
@@ -173,7 +173,7 @@ export const PROBE = {
   ...RAW_LOGPROBS,
 };
 
-/** Options of agents, and those for which `eval` has the harness's names. */
+/** Settings of agents, and settings for which `eval` has options with the harness's names. */
 const NOT_FOR_GRADING = new Set(['agent_network', 'activate', 'enabled', 'timeout']);
 const GRADING_SECTIONS = new Set(['sandbox', 'evaluation', 'reward']);
 
@@ -194,17 +194,17 @@ function runOption(one: RunFlag): Option {
   });
 }
 
-/** The default, for the help alone: commander must not set it, because a configuration file may. */
+/** Returns the default as help text. Commander does not know the default, because a configuration file may set the value. */
 function shownDefault({ constant, default: value, path }: RunFlag): string {
   if (constant !== undefined || (typeof value !== 'number' && typeof value !== 'string')) return '';
   if (typeof value === 'string' && value.length > LONGEST_DEFAULT) return '';
   return ` (default: ${path.at(-1)?.endsWith('_bytes') ? `${Number(value) / 1024 ** 3}g` : value})`;
 }
 
-/** A longer default is described in the help text instead. */
+/** Maximum number of characters of a default that the help shows. */
 const LONGEST_DEFAULT = 12;
 
-/** The filtered dataset that a command names. Throws UsageError. */
+/** Reads and filters the dataset that a command names. Throws UsageError. */
 export async function datasetOf(
   o: { dataset: string } & Values<typeof ROWS> & Partial<DatasetValues>,
   signal?: AbortSignal,
@@ -214,7 +214,7 @@ export async function datasetOf(
     sample: o.sample === undefined ? undefined : { count: o.sample, seed: o.sampleSeed ?? 0 },
     first: o.first,
   };
-  // Loaded late: other commands do not need the readers of rows.
+  // A static import would load the readers of rows for other commands too.
   const { readDataset } = await import('@swefarm/datasets');
   const dataset = await readDataset(o.dataset, {
     filters,
@@ -227,7 +227,7 @@ export async function datasetOf(
   return dataset;
 }
 
-/** Throws UsageError naming the option. */
+/** Parses the filters. Throws UsageError that names the option. */
 export const filtersOf = ({ ids, repo, match, maxTests }: Partial<Values<typeof FILTERS>>) => ({
   ids: ids?.flatMap((one) => expandIds(one, '--ids')),
   repos: repo,
@@ -253,11 +253,11 @@ function regularExpression(pattern: string): RegExp {
 export const producerConfig = ({ farm }: { farm: ConfigValues }): ProducerConfig =>
   loadConfig('producer', { flags: farm });
 
-/** The secret in the variable of `--api-key-env`. Throws UsageError. */
+/** Returns the secret in the variable that `--api-key-env` names; `usual` without the option. Throws UsageError. */
 export const apiKeyOf = (variable: string | undefined, usual: Secret | null = null): Secret | null =>
   variable === undefined ? usual : environmentSecret(variable, '--api-key-env');
 
-/** The ids of `a,b,c` or of `@FILE`. Throws UsageError for a file that cannot be read. */
+/** Returns the ids of `a,b,c` or of `@FILE`. Throws UsageError for a file that cannot be read. */
 export function expandIds(given: string, flag: string): string[] {
   if (!given.startsWith('@')) return given.split(',').flatMap((id) => id.trim() || []);
   try {

@@ -1,4 +1,4 @@
-/** The options of outputs, and the decision whether an existing output may be resumed. */
+/** Options of outputs, and the checks of existing outputs. */
 import { type Instance, type RunRecord, UsageError } from '@swefarm/shared';
 import {
   type Output,
@@ -25,20 +25,20 @@ export const OUTPUT = group('Output:', {
   ...FORMATS,
 });
 
-/** The same for a command that writes an output only on request. */
+/** Output options of a command that writes an output only on request. */
 export const OPTIONAL_OUTPUT = group('Output:', {
   '--output <file>': text('also collect the results into this file, until the run is done'),
   ...FORMATS,
 });
 
-/** Throws UsageError for several files to standard output. */
+/** Throws UsageError for a format with several files if `path` is not a file. */
 export function checkOutputFormat(format: OutputFormat, path: string | undefined): void {
   if (RESULT_FORMATS[format].severalFiles && (path === '-' || path === undefined)) {
     throw new UsageError(`--output-format ${format} writes several files: add --output FILE.jsonl`);
   }
 }
 
-/** The run of an output to resume; null for a new output. Throws UsageError for an existing output without --resume. */
+/** Returns the run of an output to resume; null for a new output. Throws UsageError for an existing output without --resume. */
 export async function readResumedRun(
   path: string,
   rows: OutputFormat,
@@ -68,7 +68,7 @@ export function requireSameRun(path: string, runId: string, stored: OutputRun | 
   }
 }
 
-/** Opens the output of a run in its format, and records the run beside a file. */
+/** Opens the output of a run. Beside a file, also stores the record of the run. */
 export async function openRunOutput(
   path: string,
   run: OutputRun & { record: RunRecord },

@@ -1,4 +1,4 @@
-/** `swefarm preds`: predictions of several files as one, and the check that sb-cli makes before it submits. */
+/** `swefarm preds`: merges files of predictions, and checks predictions as sb-cli does before it submits. */
 import { describeProblems, readDataset } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
 import { checkPredictions, mergePredictions } from '@swefarm/trajectories';

@@ -1,4 +1,4 @@
-/** Reads the dataset of `submit` and `rollout`, makes the run's record and compares it with that of a run to resume. */
+/** Reads the dataset of `submit` and `rollout`, and makes the record of the run. A resumed run must have the same settings. */
 import type { Dataset } from '@swefarm/datasets';
 import {
   addKnownHealth,
@@ -29,15 +29,15 @@ export type PrepareValues = Values<typeof DATASET & typeof RUN & typeof FARM>;
 
 export type PreparedRun = {
   dataset: Dataset;
-  /** The stored record of a resumed run, else a new one. */
+  /** Record of the run: the stored record of a resumed run, else a new record. */
   record: RunRecord;
   patches: ReadonlyMap<string, readonly string[]> | undefined;
   apiKey: PolicyKey | null;
-  /** The value of this command, else that of the run. */
+  /** Minimum number of judged rollouts in a group: the value of this command, else of the stored run. */
   minGroup: number | undefined;
 };
 
-/** Changes nothing. Throws UsageError for every problem in flags, files and rows. */
+/** Reads and checks flags, files and rows without changing anything. Throws UsageError. */
 export async function prepareRun(
   o: PrepareValues & CollectionValues,
   config: ProducerConfig,
@@ -70,7 +70,7 @@ export async function prepareRun(
   return { dataset: { ...dataset, instances }, record, patches, apiKey, minGroup };
 }
 
-/** Binds the key to the endpoints of the run and of the configuration. Others can write the endpoints of a policy entry. */
+/** Binds the key to the endpoints of run and configuration, not to those of a registered policy, which others can change. */
 function bindKey(secret: Secret, { policy }: RunRecord, config: ProducerConfig): PolicyKey | null {
   if (policy === null) return null;
   const origins = [...new Set([...originsOf(policy.urls), ...config.policy_api_key_origins])];
@@ -80,7 +80,7 @@ function bindKey(secret: Secret, { policy }: RunRecord, config: ProducerConfig):
   );
 }
 
-/** Adds the findings of `swefarm health`. Broken instances are printed, or with --skip-broken left out. */
+/** Adds the findings of `swefarm health` to the instances. Prints the broken instances; --skip-broken also removes them. */
 async function addHealth(
   dataset: Dataset,
   { health, skipBroken: skip }: PrepareValues,
@@ -102,7 +102,7 @@ async function addHealth(
   );
 }
 
-/** Stores the key in Redis alone, under the name in the record. */
+/** Stores the key in Redis only, under the name in the record. Throws UsageError when the key of a resumed run is gone. */
 export async function storeApiKey(farm: Farm, config: ProducerConfig, prepared: PreparedRun): Promise<void> {
   const name = prepared.record.policy?.api_key_ref;
   if (!name) return;

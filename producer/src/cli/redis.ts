@@ -1,4 +1,4 @@
-/** `swefarm redis`: runs a Redis for the farm on this host. Other hosts read its address from the shared file system. */
+/** `swefarm redis`: runs a Redis for the farm on this host, and writes the address of Redis to the shared file system. */
 import { lookup } from 'node:dns/promises';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';

@@ -67,7 +67,7 @@ type Work = {
   source: string;
   o: RegradeValues;
   instances: ReadonlyMap<string, Instance> | null;
-  /** Null: the grader that graded each result before. */
+  /** Grader to use; null: the earlier grader of each result. */
   grader: GraderChoice | null;
   write: (text: string) => Promise<void>;
   tally: RegradeCounts;
@@ -108,7 +108,7 @@ async function regradeOutput(work: Work, path: string): Promise<void> {
   const run = await readOutputRun(source);
   const was = run?.record.reward.overrides ?? {};
   const rules = { was, now: givenOverrides(o.rewardOverride) ?? was };
-  // The new file belongs to no evaluation, so no command can resume it.
+  // `evaluation` is left out, so that `swefarm eval` does not resume the new file.
   if (run) await writeOutputRun(path, { ...run, evaluation: undefined });
   await using late = lazyFarm(() => producerConfig(o));
   const read = (line: OutputLine) => artifactOfLine(line, late.farm);
@@ -155,7 +155,7 @@ async function regradeLine(
   return { ...fresh, artifact_file };
 }
 
-/** Null for an item that cannot be graded: it is printed and stays unchanged. */
+/** Runs `action`. If the item cannot be graded, prints the reason and returns null. */
 async function trying<T>({ tally }: Work, name: string, action: () => Promise<T>): Promise<T | null> {
   try {
     return await action();
@@ -182,7 +182,7 @@ async function regradeTree(work: Work): Promise<void> {
       model,
       timeoutSeconds: folder.stored?.facts.timeout_seconds ?? 0,
     });
-    // Where the harness writes no report.json there is no verdict.
+    // If the harness writes no report.json for the log, there is no verdict.
     const now = official === null ? null : report.resolved;
     const line = {
       instance_id,

@@ -134,10 +134,10 @@ async function reportOf(
   }));
   const runs = [...records.values()];
   const [first] = runs;
-  // Shards that share instances have larger groups than each run.
+  // The group size is unknown for several runs: shards may have rollouts of the same instance.
   const size = known && runs.length === 1 ? first?.group_size : undefined;
   const profile = untilResolved ? withoutEstimates(profileOf(facts, size)) : profileOf(facts, size);
-  // A group without a result counts too.
+  // Groups without a result also count.
   const total = size === undefined ? 0 : (first?.dataset.instances ?? 0);
   const groups = { ...profile.groups, total: Math.max(total, profile.groups.total) };
   const expected = known ? runs.reduce((sum, run) => sum + startedRollouts(run), 0) : null;
@@ -148,7 +148,7 @@ async function reportOf(
   return { report: { expected, ...profile, groups, analysis }, ks };
 }
 
-/** Groups that end at a success bias pass@k and the mean of the groups' accuracies upwards. */
+/** Removes pass@k and the mean accuracy of groups: groups that end at a success bias both upwards. */
 const withoutEstimates = (profile: Profile): Profile => ({
   ...profile,
   pass_at: {},
@@ -163,7 +163,7 @@ async function fromFarm(runId: string, o: FarmValues, prices: PriceFile | null) 
   return await countRun(farm, runId, prices);
 }
 
-/** Null where no group has enough judged rollouts. */
+/** Returns pass@k for each k; null if no group has enough judged rollouts. */
 const chosen = (report: ProfileReport, ks: readonly number[]): Record<string, number | null> =>
   Object.fromEntries(ks.map((k) => [String(k), report.pass_at[String(k)] ?? null]));
 

@@ -1,4 +1,4 @@
-/** `swefarm rollout`: submits, runs a local worker and collects. Without a given Redis, it starts one. */
+/** `swefarm rollout`: submits a run, starts local workers and collects the results. Starts a Redis unless one is configured. */
 import { UsageError } from '@swefarm/shared';
 import { COLLECTION } from './collection.ts';
 import { checkOnFarm, type DatasetRunValues, readDatasetRun, runDataset, runSets } from './datasetrun.ts';

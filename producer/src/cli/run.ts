@@ -8,7 +8,7 @@ import { printStatus } from './terminal.ts';
 export async function runCommand(program: Command, { name, summary, load }: CommandEntry): Promise<never> {
   const declared = await load();
   declared(program, name).description(summary);
-  // A command without a handler for SIGTERM cannot end in order, so it ends at once.
+  // After an uncaught exception, commands with a handler for SIGTERM stop in order, and other commands end at once.
   catchEscaped('swefarm', () => process.emit('SIGTERM', 'SIGTERM'));
   try {
     await program.parseAsync();

@@ -1,4 +1,4 @@
-/** Prints the end of a run: a table, the paths of its files, how to continue; and decides the exit code. */
+/** Prints a table of the run's results, the paths of files and how to continue. Decides the exit code. */
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
 import type { Output } from '@swefarm/trajectories';
 import { type GroupSummary, renderReward, summarise, withVerdict } from '@swefarm/trajectories';
@@ -13,9 +13,9 @@ export type RunEnd = {
   complete: boolean;
   unreadable: readonly UnreadableResult[];
   minGroup: number | undefined;
-  /** Lines with the paths of results and trajectories. */
+  /** Lines that name the files of the run. */
   outputLines: readonly string[];
-  /** Of a collection that queues as needed: rollouts queued, and the exhausted budget. */
+  /** Number of queued rollouts and the exhausted budget, if rollouts are queued while results arrive. */
   queued?: { rollouts: number; stopped: string | null } | undefined;
   /** How to continue when the run is not complete. */
   resumeHint: string;
@@ -56,7 +56,7 @@ function verdict(all: GroupSummary, end: RunEnd): string {
   return parts.join(', ');
 }
 
-/** Ending groups early cancels long rollouts; their turns show how long. */
+/** Returns the mean turns of judged and cancelled rollouts: a group that ends early cancels its longest rollouts. */
 function turnsOfCancelled({ turns_mean, cancelled_turns_mean }: GroupSummary): string {
   if (turns_mean === null || cancelled_turns_mean === null) return '';
   return ` (mean turns: judged ${turns_mean.toFixed(1)}, cancelled ${cancelled_turns_mean.toFixed(1)} so far)`;

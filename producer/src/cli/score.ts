@@ -125,7 +125,7 @@ async function scoreOne(
   await file.append({ rollout_id, instance_id, score: given, verifier: verifier.name });
 }
 
-/** The message without the rollout id, so that equal failures are counted together. */
+/** Returns the message without the rollout id, so that equal failures are counted together. */
 const failureOf = (line: OutputLine, error: unknown): string =>
   errorMessage(error).replaceAll(line.rollout_id, 'ROLLOUT');
 

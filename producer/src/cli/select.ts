@@ -24,7 +24,7 @@ export const select = command({
   run: (o, { outputs }) => selectBest(outputs, o.output, o.scores),
 });
 
-/** Scores of all files. Throws UsageError. */
+/** Returns the scores of all files by rollout id. Throws UsageError. */
 export async function scoresOf(files: readonly string[]): Promise<Map<string, ScoreLine>> {
   const all = await Promise.all(files.map(readScores));
   return new Map(all.flatMap((scores) => [...scores]));
@@ -32,7 +32,7 @@ export async function scoresOf(files: readonly string[]): Promise<Map<string, Sc
 
 type Best = { rollout: string; score: number };
 
-/** A hash of the ids decides between equal scores; best@k of the report is the mean over them. */
+/** Compares scores. A hash of the rollout ids decides between equal scores, while best@k of `swefarm report` is their mean. */
 const isBefore = (one: Best, other: Best): boolean =>
   one.score === other.score ? drawOf(one) < drawOf(other) : one.score > other.score;
 const drawOf = ({ rollout }: Best): string => createHash('sha256').update(rollout).digest('hex');

@@ -40,7 +40,7 @@ export const serve = command({
     try {
       return await serveUntil(stop, o, config);
     } catch (error) {
-      // Stopped while waiting for Redis.
+      // A signal ended the wait for Redis.
       if (stop.draining.aborted && isAbort(error)) return EXIT.allJudged;
       throw error;
     }
@@ -85,7 +85,7 @@ async function serveUntil(stop: Stop, o: Values<typeof SERVE>, config: ProducerC
   return EXIT.allJudged;
 }
 
-/** Every request needs a token unless the configuration allows anonymous callers. */
+/** Writes a new token to `path`, because every request needs a token unless the configuration allows anonymous callers. */
 async function generatedCaller(config: ProducerConfig, path: string) {
   const token = `${newId()}${newId()}`;
   await ownFolder(config.state_dir, { setting: 'state_dir' });

@@ -1,4 +1,4 @@
-/** Queues the missing rollouts of a run and follows its results. */
+/** Queues the missing rollouts of a run and collects the results. */
 import { rolloutIds, submit, workerWarnings } from '@swefarm/runs';
 import { asksPolicy, type Instance, onAbort } from '@swefarm/shared';
 import type { Collected } from '@swefarm/trajectories';
@@ -14,15 +14,15 @@ export type Session = OpenRun & {
   stop: Stop;
 };
 
-/** `rollouts`: those that the output must have at the end; other rollouts of the run are not queued. */
+/** `rollouts`: ids that the output must have at the end; other rollouts of the run are not queued. */
 export type Work = Pick<Follow, 'rollouts' | 'onResult' | 'feed' | 'mark' | 'onLine' | 'words'> & {
   workers: LocalWorkers;
 };
 
-/** Time for a worker to remove its containers when nothing else can be saved. */
+/** Time limit for a worker to remove its containers after an error. */
 const REMOVAL_MS = 10_000;
 
-/** Prints what the run needs and no worker has. */
+/** Prints a warning for each ability that the run needs and no worker has. */
 export async function warnOfWorkers(
   { farm, record, instances }: Pick<Session, 'farm' | 'record' | 'instances'>,
   workers: Pick<LocalWorkers, 'abilities'>,
@@ -31,7 +31,7 @@ export async function warnOfWorkers(
     printStatus(`swefarm: ${warning}`);
 }
 
-/** Starts workers, queues the missing rollouts and collects all results, or until a signal. Throws when no worker can run. */
+/** Starts workers, queues the missing rollouts and collects results until all exist or a signal arrives. Throws if no worker can run. */
 export async function runSession(session: Session, work: Work): Promise<Collected> {
   const { farm, output, record, instances, patches, stop } = session;
   const open = new Set([...work.rollouts].filter((id) => !output.lines.has(id)));
@@ -79,7 +79,7 @@ export async function runSession(session: Session, work: Work): Promise<Collecte
     return collected;
   } finally {
     progress = null;
-    // Without its infrastructure a worker cannot commit results: it only removes its containers.
+    // After an error a worker cannot commit results, so it gets time only to remove its containers.
     await drainWorkers(broken ? REMOVAL_MS : undefined);
   }
 }

@@ -1,4 +1,4 @@
-/** `swefarm show`: one rollout, turn by turn, with its report and the time of each stage. */
+/** `swefarm show`: prints a rollout turn by turn, with the report and the time of each stage. */
 import { ensurePage, readFileSource, servePage } from '@swefarm/gateway';
 import type { RewardComponents } from '@swefarm/shared';
 import {
@@ -49,7 +49,7 @@ export const show = command({
   },
 });
 
-/** Serves the page for a result file alone, until Ctrl-C. */
+/** Serves a page over one result file until Ctrl-C. */
 async function showWeb(path: string, dataset: string | null, o: FarmValues): Promise<ExitCode> {
   const stop = listenForStop();
   await using late = lazyFarm(() => producerConfig(o));

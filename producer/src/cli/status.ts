@@ -6,7 +6,7 @@ import { command, flag } from './declare.ts';
 import { FARM, producerConfig } from './options.ts';
 import { print, styled, widthOf } from './terminal.ts';
 
-/** Most runs shown on a terminal when no run is named. */
+/** Maximum number of runs shown on a terminal. */
 const MOST_RUNS = 20;
 
 export const status = command({
@@ -98,7 +98,7 @@ function workerTable(workers: readonly WorkerRecord[]): string {
 
 const versionOf = (worker: WorkerRecord): string => terminalSafe(worker.software_version ?? 'unknown');
 
-/** A line when workers run different software: an upgrade is under way, or it missed a node. */
+/** Returns a line with the versions if workers run different versions: an upgrade is in progress or missed a node. */
 function mixedVersions(workers: readonly WorkerRecord[]): string[] {
   const counts = new Map<string, number>();
   for (const one of workers) counts.set(versionOf(one), (counts.get(versionOf(one)) ?? 0) + 1);

@@ -1,17 +1,17 @@
-/** Ctrl-C and SIGTERM: the first signal drains, the second one stops at once. */
+/** Handles Ctrl-C and SIGTERM: the first signal drains, the second signal ends the process at once. */
 import { printStatus } from './terminal.ts';
 
 export type Stop = {
   /** Aborted by the first signal. */
   readonly draining: AbortSignal;
-  /** Registers an action for the second signal, called before the process ends. */
+  /** Registers an action that runs at the second signal, before the process ends. */
   onForced(action: () => void): void;
 };
 
 /** npx and the launcher forward signals that the terminal also sends: two signals within this time are one Ctrl-C. */
 const ONE_PRESS_MS = 400;
 
-/** `onDrain` is called once, with the first signal. */
+/** Listens for signals. Calls `onDrain` once, at the first signal. */
 export function listenForStop(onDrain: () => void = () => undefined): Stop {
   const draining = new AbortController();
   const forced: (() => void)[] = [];
@@ -30,7 +30,7 @@ export function listenForStop(onDrain: () => void = () => undefined): Stop {
   return { draining: draining.signal, onForced: (action) => void forced.push(action) };
 }
 
-/** {@link listenForStop} for a command whose rollouts are evaluations. */
+/** Calls {@link listenForStop} with a message for commands that run evaluations. */
 export const listenForEvaluations = (): Stop =>
   listenForStop(() =>
     printStatus(

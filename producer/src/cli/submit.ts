@@ -48,7 +48,7 @@ export const submit = command({
 
 type SubmitValues = DatasetRunValues & { resume: string | true | undefined };
 
-/** Options by which results decide what is queued: without an output nobody reads results. */
+/** Options that queue rollouts depending on results. They need --output, because submit reads results only to write an output. */
 const WATCHED = {
   untilResolved: '--until-resolved',
   budgetTokens: '--budget-tokens',

@@ -1,16 +1,16 @@
-/** Terminal output: colours, widths, and writing with back pressure. */
+/** Writes to the terminal: colours, widths, backpressure, and quoting of commands. */
 import { styleText } from 'node:util';
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Styled on a terminal that shows colours, plain elsewhere (NO_COLOR is honoured). */
+/** Adds a style if `stream` is a terminal with colours; else returns the plain text (NO_COLOR is honoured). */
 export const styled = (style: Style, text: string, stream: NodeJS.WriteStream): string =>
   styleText(style, text, { stream });
 
-/** Some terminals, such as those of `script` and of some CI systems, report 0 columns. */
+/** Returns the width in columns; 100 if unknown. The terminals of `script` and of some CI systems report 0 columns. */
 export const widthOf = ({ columns }: Pick<NodeJS.WriteStream, 'columns'>): number => columns || 100;
 
-/** Resolves when the stream took the text, so that a slow pipe slows the process and does not fill its memory. */
+/** Resolves when the stream has written the text (backpressure), so that a slow pipe does not fill the memory. */
 export function writeTo(stream: NodeJS.WriteStream, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => (error ? reject(error) : resolve()));
@@ -20,16 +20,16 @@ export function writeTo(stream: NodeJS.WriteStream, text: string): Promise<void>
 export const print = (text: string): Promise<void> => writeTo(process.stdout, `${text}\n`);
 export const printStatus = (text: string): void => void process.stderr.write(`${text}\n`);
 
-/** Characters that a shell does not interpret. */
+/** Matches a word that a shell does not interpret. */
 const PLAIN = /^[\w@%+=:,./-][\w@%+=:,./#-]*$/;
-/** A URL with a user or a password. */
+/** Matches a URL with a user or a password. */
 const SECRET = /:\/\/[^/\s]*@/;
 
-/** A word as a shell takes it. */
+/** Quotes a word for a shell, if necessary. */
 export const quoted = (word: string): string =>
   PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
-/** The command of this process, quoted for a shell, with the flag `more` added unless present. A command with a secret is not shown. */
+/** Returns this process's command, quoted for a shell, with the flag `more`. A command with a secret is not shown. */
 export function repeatCommand(args: readonly string[], more: readonly [flag: string, value: string]): string {
   const [flag, value] = more;
   const has = args.some((arg) => arg === flag || arg.startsWith(`${flag}=`));

@@ -1,4 +1,4 @@
-/** `swefarm watch`: the farm on one screen that redraws; plain lines where there is no terminal. */
+/** `swefarm watch`: shows the farm on a terminal screen that redraws, or as plain lines without a terminal. */
 import { openFarm, sleepAtMost, UnusableError } from '@swefarm/shared';
 import { plainLine, renderScreen } from '../view/screen.ts';
 import { watchFarm } from '../view/watching.ts';
@@ -8,7 +8,7 @@ import { FARM, type FarmValues, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, styled, widthOf, writeTo } from './terminal.ts';
 
-/** Redraws in place: uses the terminal's alternate screen, without a cursor. */
+/** Switches to the terminal's alternate screen and hides the cursor. */
 const ENTER = '\u001b[?1049h\u001b[?25l';
 const LEAVE = '\u001b[?25h\u001b[?1049l';
 const HOME = '\u001b[H';
@@ -52,7 +52,7 @@ async function watchAgain(runId: string | undefined, o: WatchValues): Promise<Ex
     try {
       await show();
     } catch (error) {
-      // A restart of Redis must not end the screen.
+      // A restart of Redis must not end the command.
       if (!screen || !(error instanceof UnusableError)) throw error;
       await draw(`swefarm: ${error.message}\ntrying again`);
     }

@@ -7,7 +7,6 @@ import { type LocalWorker, type LocalWorkerOptions, startLocalWorker } from '../
 import type { Home } from './home.ts';
 import type { ConfigValues } from './options.ts';
 
-/** Options of a command that starts workers. */
 export type WorkerValues = {
   farm: ConfigValues;
   runtime: string | undefined;
@@ -22,13 +21,13 @@ export type LocalWorkers = {
   start(listeners: Pick<LocalWorkerOptions, 'onNote' | 'results'>): Promise<LocalWorker[]>;
 };
 
-/** For a run whose workers are those of the farm. */
+/** No local workers: the workers of the farm run the rollouts. */
 export const NO_WORKERS: LocalWorkers = { abilities: [], start: async () => [] };
 
 export function localWorkers(o: WorkerValues, home: Home): LocalWorkers {
   const count = o.localWorker === false ? 0 : home.config.local_workers;
   if (count === 0) return NO_WORKERS;
-  // Workers read the same configuration file.
+  // The workers read the configuration file of this command.
   const own = loadConfig('worker', { flags: { config: o.farm.config } });
   return {
     abilities: [localAbility(own.parser_image)],
@@ -51,14 +50,14 @@ export function localWorkers(o: WorkerValues, home: Home): LocalWorkers {
   };
 }
 
-/** Unless the patience is configured, a first start reports a missing engine within seconds. */
+/** Returns flags with which the first start reports a missing container engine within seconds, unless the patience is configured. */
 function firstStartFlags(patience: number): string[] {
   const usual = loadConfig('worker', { env: {} }).engine_patience_seconds;
   return patience === usual ? ['--engine-patience-seconds', String(FIRST_PATIENCE_SECONDS)] : [];
 }
 const FIRST_PATIENCE_SECONDS = 3;
 
-/** Flags and decisions of this command; the worker reads environment and configuration file. */
+/** Returns the flags of the worker. The worker itself reads the environment and the configuration file. */
 function workerFlags({ farm, runtime, concurrency, apptainerImages }: WorkerValues, home: Home): string[] {
   const shared = new Map(configOptions('worker').map(({ key, flag }) => [key, new Option(flag)]));
   for (const key of OWN_KEYS) shared.delete(key);

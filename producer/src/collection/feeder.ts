@@ -1,27 +1,27 @@
-/** Decides from the results which rollouts of a run are queued next: until k are resolved, within a budget, or those of `--again`. */
+/** Decides from the results which rollouts of a run are queued next, by `--until-resolved`, budgets and `--again`. */
 import { parseRolloutId, rolloutId, successOf } from '@swefarm/shared';
 import type { LineSummary } from '@swefarm/trajectories';
 
 export type Budget = {
   tokens: number | null;
-  /** US dollars. */
+  /** Limit in US dollars. */
   cost: number | null;
-  /** From the start of the command. */
+  /** Limit on the time since the start of the command. */
   seconds: number | null;
 };
 
 export type FeedRules = {
   runId: string;
-  /** In the order in which they are queued. */
+  /** Instances in the order in which they are queued. */
   instanceIds: readonly string[];
-  /** Most rollouts of an instance. */
+  /** Maximum number of rollouts of an instance. */
   perInstance: number;
-  /** Resolved rollouts that are enough for an instance; null: all rollouts run. */
+  /** Number of resolved rollouts after which no more rollouts of an instance are queued; null: all rollouts run. */
   untilResolved: number | null;
   budget: Budget;
-  /** Most rollouts queued or running, which bounds the excess over a budget. Null: no limit. */
+  /** Maximum number of rollouts queued or running, which bounds the excess over a budget; null: no limit. */
   inFlight: number | null;
-  /** Only these indices of instances; null: all. */
+  /** Rollout indices that may be queued, by instance id; null: all. */
   only: ReadonlyMap<string, ReadonlySet<number>> | null;
   costOf: (line: Pick<LineSummary, 'tokens'>) => number;
 };
@@ -51,7 +51,7 @@ export class Feeder {
     }
   }
 
-  /** The exhausted budget; null while it is not. */
+  /** Description of the exhausted budget; null: no budget is exhausted. */
   get stopped(): string | null {
     return this.#stopped;
   }
@@ -92,7 +92,7 @@ export class Feeder {
     const all = only ? [...(only.get(instanceId) ?? [])] : Array.from({ length: perInstance }, (_, at) => at);
     const free = all.filter((index) => !group.queued.has(index));
     if (untilResolved === null) return free;
-    // If all of them resolve, no more are needed.
+    // Each running rollout may resolve, so running rollouts count towards `untilResolved`.
     const running = group.queued.size - group.ended;
     return free.slice(0, Math.max(0, untilResolved - group.resolved - running));
   }
@@ -107,7 +107,7 @@ export class Feeder {
   }
 }
 
-/** `only`: indices of the taken rollouts by instance. `replaces`: their rollout ids by `INSTANCE.INDEX`. */
+/** Selects the rollouts that `takes` accepts. `only`: their indices by instance id. `replaces`: their ids by `INSTANCE.INDEX`. */
 export function rolloutsAgain(
   lines: Iterable<LineSummary>,
   takes: (line: LineSummary) => boolean,
@@ -123,7 +123,7 @@ export function rolloutsAgain(
   return { only, replaces };
 }
 
-/** Instances by their mean seconds in an earlier output, longest first; unknown ones count as the median. */
+/** Sorts instances by mean seconds in an earlier output, longest first. Instances without a result count as the median. */
 export function longestFirst<T extends { instance_id: string }>(
   instances: readonly T[],
   history: Iterable<Pick<LineSummary, 'instance_id' | 'seconds'>>,

@@ -1,18 +1,18 @@
-/** `--set t05:temperature=0.5,n=8`: a run with these settings, whose lines have the tag `t05`. */
+/** A set (`--set t05:temperature=0.5,n=8`) is a run with these settings. The lines of the run have the tag `t05`. */
 import { flagKey, flagName, RUN_FLAGS, type RunFlag } from '@swefarm/runs';
 import { nearest, UsageError } from '@swefarm/shared';
 
 export type CollectionSet = {
-  /** In every line and in names of files. */
+  /** Name of the set in lines and file names. */
   tag: string;
   /** Values of RUN_FLAGS, as commander stores them. */
   flags: Readonly<Record<string, string>>;
 };
 
-/** Short names of settings. */
+/** Long names of settings, by short name. */
 const SHORT: Readonly<Record<string, string>> = { n: 'group-size' };
 
-/** Settings with one value: a comma ends a value, so lists and JSON are impossible. */
+/** Run flags that a set may contain, by name. A comma ends a value, so flags with several values are excluded. */
 const SETTABLE = new Map<string, RunFlag>(
   RUN_FLAGS.filter((flag) => flag.many === undefined && flag.constant === undefined).map((flag) => [
     flagName(flag).replace(/^--/, ''),
@@ -20,7 +20,7 @@ const SETTABLE = new Map<string, RunFlag>(
   ]),
 );
 
-/** Throws UsageError, also for a repeated tag. */
+/** Parses the values of `--set`. Throws UsageError, also for a repeated tag. */
 export function parseSets(texts: readonly string[]): CollectionSet[] {
   const sets = texts.map(parseSet);
   for (const { tag } of sets) {
@@ -52,6 +52,6 @@ function parseSet(text: string): CollectionSet {
   return { tag, flags };
 }
 
-/** `out.jsonl` and `t05` → `out.t05.jsonl`; `-` is unchanged. */
+/** Adds the tag to a file name: `out.jsonl` and `t05` → `out.t05.jsonl`. `-` is unchanged. */
 export const taggedPath = (path: string, tag: string): string =>
   path === '-' ? path : path.replace(/^(.*?)((?:\.jsonl?)?(?:\.gz)?)$/s, `$1.${tag}$2`);

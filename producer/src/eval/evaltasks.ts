@@ -1,4 +1,4 @@
-/** The tasks of an evaluation: each prediction in each round, with whether it must run. */
+/** Lists the tasks of an evaluation: a task for each prediction in each round, with its state. */
 import { join } from 'node:path';
 import { isNoPatch } from '@swefarm/grading';
 import type { InstancePlan } from '@swefarm/shared';
@@ -11,21 +11,21 @@ export type EvalTask = {
   folder: string;
   state:
     | 'open'
-    /** Empty or null: not run, as in the harness. */
+    /** The patch is empty or null. As in the harness, it is not evaluated. */
     | 'empty'
-    /** Only white space, which no tool applies: not run. */
+    /** The patch has only white space, which no tool applies, so it is not evaluated. */
     | 'blank'
-    /** Has a report.json. */
+    /** The folder has a report.json. */
     | 'done';
 };
 
 export type EvalTasksRequest = {
   logs: string;
   runId: string;
-  /** The predictions of each round, for chosen rows. */
+  /** Predictions of each round, only for the chosen rows. */
   rounds: readonly (readonly Prediction[])[];
   plan: (instanceId: string) => InstancePlan | null;
-  /** Whose tree is written. */
+  /** Grader whose folder structure is used. */
   grader: string;
 };
 
@@ -53,7 +53,7 @@ async function stateOf(
   return isNoPatch(patch, plan) ? 'blank' : 'open';
 }
 
-/** Ids of done tasks whose report is for another patch. */
+/** Returns the instance ids of done tasks whose report is for another patch. */
 export async function changedPatches(items: readonly EvalTask[]): Promise<string[]> {
   const changed: string[] = [];
   for (const { prediction, folder, state } of items) {

@@ -1,4 +1,4 @@
-/** The run of an evaluation: a new one for the open tasks, or that of an earlier start. */
+/** Plans the run of an evaluation: a new run for the open tasks, or the run of an earlier start. */
 import { createHash } from 'node:crypto';
 import { requireSameSettings } from '@swefarm/runs';
 import { type Instance, type RunRecord, rolloutId, UsageError } from '@swefarm/shared';
@@ -8,22 +8,21 @@ import type { EvalTask } from './evaltasks.ts';
 export type EvaluationRun = {
   record: RunRecord;
   instances: readonly Instance[];
-  /** By rollout id. */
+  /** Tasks by rollout id. */
   items: ReadonlyMap<string, EvalTask>;
 };
 
 export type EvaluationRunRequest = {
   items: readonly EvalTask[];
-  /** The chosen rows. */
   instances: readonly Instance[];
-  /** Makes the record of a new run of these rows. */
+  /** Returns the record of a new run with these instances. */
   describe(instances: readonly Instance[]): RunRecord;
-  /** The evaluation of the output; null for a new one. */
+  /** Evaluation that an earlier start began; null for a new evaluation. */
   begun: OutputEvaluation | null;
 };
 
 /**
- * Null when no task is open and no run was begun.
+ * Returns null when no task is open and no run was begun.
  *
  * @throws UsageError when the predictions or settings differ from those of the earlier start
  */
@@ -62,7 +61,7 @@ export function planEvaluationRun(request: EvaluationRunRequest): EvaluationRun 
 const byRollout = (record: RunRecord, items: readonly EvalTask[]): Map<string, EvalTask> =>
   new Map(items.map((item) => [rolloutId(record.run_id, item.prediction.instance_id, item.round), item]));
 
-/** A hash over all patches with their rollout ids. */
+/** Hashes all patches with their rollout ids. */
 export function hashPatches(items: EvaluationRun['items']): string {
   const hash = createHash('sha256');
   for (const id of [...items.keys()].sort()) {
@@ -71,7 +70,7 @@ export function hashPatches(items: EvaluationRun['items']): string {
   return hash.digest('hex');
 }
 
-/** A patch for each round; rounds that are not evaluated have an empty one, which no rollout runs. */
+/** Returns the patches of each instance by round. A round without an evaluation has an empty patch, which no rollout runs. */
 export function patchesOf({ items }: EvaluationRun): Map<string, string[]> {
   const patches = new Map<string, string[]>();
   for (const { prediction, round } of items.values()) {

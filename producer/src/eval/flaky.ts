@@ -1,12 +1,12 @@
-/** Tests and verdicts that differ between several evaluations of the same patch. */
+/** Finds tests and verdicts that differ between several evaluations of the same patch. */
 import { readReport, type Stored } from '@swefarm/trajectories';
 import type { EvalTask } from './evaltasks.ts';
 
 export type Flaky = {
   instance_id: string;
-  /** Rounds by verdict; `none`: no report.json. */
+  /** Number of rounds by verdict; `none`: without a report.json. */
   verdicts: { resolved: number; unresolved: number; none: number };
-  /** Test → rounds in which it passed, failed, or did neither. */
+  /** Number of rounds in which each test passed, failed, or did neither. */
   tests: Record<string, { passed: number; failed: number; neither: number }>;
 };
 
@@ -36,7 +36,7 @@ function compare(instanceId: string, rounds: readonly Stored[]): Flaky | null {
   return agreed && Object.keys(tests).length === 0 ? null : { instance_id: instanceId, verdicts, tests };
 }
 
-/** Test → passed. */
+/** Returns whether each test passed, by test name. */
 function outcomes(tests: Record<string, { success: string[]; failure: string[] }>): Map<string, boolean> {
   const of = new Map<string, boolean>();
   for (const { success, failure } of Object.values(tests)) {
@@ -48,7 +48,7 @@ function outcomes(tests: Record<string, { success: string[]; failure: string[] }
 
 const SHOWN = 20;
 
-/** One line per instance, its tests below. */
+/** Renders a line for each flaky instance, and lines for the tests below it. */
 export function renderFlaky(flaky: readonly Flaky[], times: number): string[] {
   if (flaky.length === 0) return [`no test changed its outcome in ${times} evaluations`];
   return flaky.flatMap(({ instance_id, verdicts, tests }) => {

@@ -1,10 +1,10 @@
-/** The grading plans of rows by the chosen grader; an ungradable row has none. */
+/** Makes the grading plans of rows. An ungradable row has no plan. */
 import { type GraderChoice, planEvaluation } from '@swefarm/grading';
 import { type Instance, type InstancePlan, SwefarmError } from '@swefarm/shared';
 
 export type GradingPlans = {
   of(instanceId: string): InstancePlan | null;
-  /** The grader whose run report form is used: the only grader of all rows, else 4.1.0. */
+  /** Grader whose format the run report has: the grader of all rows or, if rows have several graders, SWE-bench 4.1.0. */
   grader: string;
 };
 

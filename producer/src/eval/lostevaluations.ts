@@ -1,4 +1,4 @@
-/** Evaluates the patches of failed or imported rollouts, and gives their lines the verdict and the reward. */
+/** Finds the patches of failed or imported rollouts for a new evaluation, and adds verdict and reward to their lines. */
 import { createReadStream } from 'node:fs';
 import type { RowProblem } from '@swefarm/datasets';
 import { parseJsonLines } from '@swefarm/datasets';
@@ -8,15 +8,15 @@ import type { LineSummary, Output, OutputLine, Prediction } from '@swefarm/traje
 import { createOutput, rewardFields, withoutReward } from '@swefarm/trajectories';
 
 export type LostEvaluation = {
-  /** By round, so that no round has two predictions for one instance. */
+  /** Predictions by round. A round has at most one prediction for each instance. */
   rounds: Prediction[][];
-  /** The old line of a prediction. */
+  /** Returns the old line of a prediction. */
   lineOf(prediction: Prediction): OutputLine | undefined;
   problems: RowProblem[];
 };
 
 /**
- * `model` names the maker of the patches in the harness's tree.
+ * Reads the patches to evaluate again. `model`: name of the model in the harness's tree, unless an imported line names another model.
  *
  * @throws UsageError when the file cannot be read or has no rollout to evaluate again
  */
@@ -64,7 +64,7 @@ export async function readLostEvaluations(
   return { rounds, lineOf: (prediction) => lines.get(prediction), problems };
 }
 
-/** A line has a patch only after the agent ended, so a failure outside the policy stage came later. */
+/** Returns whether a line has a patch whose evaluation failed, or an imported patch that was never evaluated. */
 const isLost = (line: Partial<OutputLine>): boolean =>
   ((line.outcome === 'failed' && line.failure?.stage !== 'policy') || isUngradedImport(line)) &&
   typeof line.patch === 'string' &&
@@ -79,7 +79,7 @@ function readable(path: string) {
   });
 }
 
-/** The old line with the facts of the new evaluation and the reward for all facts. */
+/** Returns the old line with the facts of the new evaluation, and with the reward for all facts. */
 export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: RewardOverrides): OutputLine {
   if (!old.facts || !fresh.facts || fresh.facts.evaluation === 'not_run') return old;
   const { patch_state, evaluation, resolved, trust, gold_healthy, gold_time_share, ungraded } = fresh.facts;
@@ -106,7 +106,7 @@ export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: R
   };
 }
 
-/** Takes lines of the new run and writes the old ones with the new verdicts. `known`: rollouts of the new run whose old lines are written. */
+/** Returns an output that writes the old line in place of each new line. `known`: rollouts of the new run that are already written. */
 export const reevaluationOutput = (
   inner: Output,
   known: ReadonlyMap<string, LineSummary>,

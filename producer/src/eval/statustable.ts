@@ -1,4 +1,4 @@
-/** Renders the end of an evaluation: the statuses with their counts, and the predictions without a verdict. */
+/** Renders a summary of an evaluation: the statuses with their counts, and the predictions without a verdict. */
 import {
   countStatuses,
   type EvaluationStatus,

@@ -1,11 +1,10 @@
-/** Finds the last error in a worker's log. */
 import { open } from 'node:fs/promises';
 
 const ERROR_LEVEL = 50;
 const TAIL_BYTES = 64 * 1024;
 const CRASH_LINES = 40;
 
-/** Null when the log has no error. Does not throw for an unreadable log. */
+/** Returns the last error in a worker's log; null: the log has no error. Does not throw for an unreadable log. */
 export async function readLastError(path: string): Promise<string | null> {
   let text: string;
   try {
@@ -30,7 +29,7 @@ async function readTail(path: string): Promise<string> {
   return buffer.toString('utf8', 0, bytesRead);
 }
 
-/** Accepts errors in the log's own format, and plain text that is not a stack frame. */
+/** Returns the message of an error in the log's JSON format, or a plain line that is not part of a stack trace; else null. */
 function errorIn(line: string): string | null {
   if (line === '') return null;
   if (!line.startsWith('{')) return /^(at |Node\.js v|\^|\})/.test(line) ? null : line;
@@ -39,7 +38,7 @@ function errorIn(line: string): string | null {
     if ((entry.level ?? 0) < ERROR_LEVEL) return null;
     return [entry.msg, entry.err?.message].filter(Boolean).join(': ') || null;
   } catch {
-    // The line was cut off when its writer died.
+    // The line is incomplete: the worker died while it wrote the line.
     return null;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Runs a local worker as a process, and restarts it a bounded number of times. A worker that cannot start ends the run with the last
- * error of its log.
+ * Runs a local worker as a process, and restarts the worker a limited number of times. If the worker cannot start, the run ends with the
+ * last error in the worker's log.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
@@ -19,23 +19,23 @@ export type LocalWorkerOptions = {
   /** Command and first arguments; default: the worker package of this repository. */
   command?: readonly string[] | undefined;
   args: readonly string[];
-  /** Arguments of the first start alone. */
+  /** Additional arguments of the first start. */
   firstArgs: readonly string[];
-  /** Results of the run so far. A start with new results resets the count of restarts. */
+  /** Returns the number of results of the run. A start with new results resets the count of restarts. */
   results: () => number;
   environment: Readonly<Record<string, string | undefined>>;
   logFile: string;
   onNote: (text: string) => void;
-  /** Pause before a restart, by its number from 1. */
+  /** Returns the pause before a restart in ms. `restart` counts from 1. */
   pauseMs?: (restart: number) => number;
 };
 
 export interface LocalWorker extends AsyncDisposable {
-  /** Resolves with the reason of a worker that cannot run, or with null after a stop. */
+  /** Resolves with the reason why the worker cannot run, or with null after `drain` or `kill`. */
   readonly ended: Promise<UnusableError | null>;
-  /** Lets the worker finish or hand back its rollouts. Resolves when the process ended; kills it after `limitMs`. */
+  /** Lets the worker finish its rollouts or return them to the queue. Kills the process after `limitMs`. Resolves at its end. */
   drain(limitMs?: number): Promise<void>;
-  /** Kills it at once; other workers claim its rollouts when their locks expire. */
+  /** Kills the worker at once. Other workers claim the worker's rollouts when the locks expire. */
   kill(): void;
 }
 
@@ -43,7 +43,7 @@ const OWN_WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs
 const MOST_RESTARTS = 5;
 const PAUSE_MS = exponentialBackoff(1_000, 15_000);
 const DRAIN_MS = 90_000;
-/** Exit codes of a worker that cannot start. Without earlier results a restart would fail alike. */
+/** Exit codes of a worker that cannot start. Unless the worker had results, a restart would fail in the same way. */
 const FINAL_EXITS = new Set([2, 12, 126, 127]);
 
 export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
@@ -114,7 +114,7 @@ async function runOnce(
 ): Promise<End> {
   await using log = await open(logFile, 'a');
   const [program = '', ...args] = dieWithParent(command);
-  // Detached, so that Ctrl-C at the terminal reaches only the producer, which drains the worker.
+  // `detached`: Ctrl-C at the terminal reaches only the producer, which then drains the worker.
   const child = spawn(program, args, { stdio: ['ignore', log.fd, log.fd], detached: true, env: environment });
   return await new Promise<End>((resolve) => {
     child.once('spawn', () => onStart(child));

@@ -1,4 +1,4 @@
-/** Runs the farm's own Redis on this host: one leader, its data on local disk, copies and the address on the shared file system. */
+/** Runs the farm's own Redis on one host, the leader. The data are on a local disk; copies are on the shared file system. */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
@@ -23,13 +23,13 @@ import {
 import { type Lock, takeLead } from './lock.ts';
 
 export type LeadOptions = {
-  /** On the shared file system: the lock, the copies, the address. */
+  /** Folder on the shared file system for lock, copies and address. */
   dir: string;
-  /** On a local disk; emptied at the end. */
+  /** Folder on a local disk for the data; removed at the end if the last state was copied. */
   localDir: string;
-  /** The address under which other nodes reach this one. */
+  /** Address at which other nodes reach this node. */
   host: string;
-  /** 0: choose a free one. */
+  /** Port of Redis; 0: any free port. */
   port: number;
   prefix: string;
   node: string;
@@ -41,7 +41,7 @@ export type LeadOptions = {
   onReady: (lead: { epoch: number; host: string; port: number; address: string; restored: boolean }) => void;
   note: (text: string) => void;
   signal: AbortSignal;
-  /** For tests: see LockOptions. */
+  /** For tests; see LockOptions. */
   staleMs?: number;
 };
 
@@ -50,7 +50,7 @@ const CHECK_MS = 250;
 const USER = 'farm';
 const LOCAL: OwnFolder = { setting: '--local-dir', closed: true };
 
-/** Leads until the signal. Throws UnusableError as takeLead and launchRedis do, `port_taken`, and `redis_fenced` after losing the lead. */
+/** Leads until `signal` aborts. Throws the errors of takeLead, launchRedis and choosePort, and `redis_fenced` after losing the lead. */
 export async function lead(options: LeadOptions): Promise<void> {
   const { localDir, note } = options;
   const lock = await takeLead({ ...options, onWait: (who) => note(`${who} leads; waiting until it ends`) });
@@ -59,7 +59,7 @@ export async function lead(options: LeadOptions): Promise<void> {
   try {
     isCopied = await serve(options, lock, pulse.check);
   } catch (error) {
-    // The successor's data are valid, and this host's are not.
+    // After the loss of the lead, only the data of the next leader are valid, so the local data can be removed.
     isCopied = error instanceof UnusableError && error.code === 'redis_fenced';
     throw error;
   } finally {
@@ -71,7 +71,7 @@ export async function lead(options: LeadOptions): Promise<void> {
   }
 }
 
-/** Resolves to whether the last state has been copied. @param check throws once the lead is lost */
+/** Runs Redis until `signal` aborts. Returns whether the last state was copied. @param check throws after the lead is lost */
 async function serve(options: LeadOptions, lock: Lock, check: () => void): Promise<boolean> {
   const { dir, localDir, host, node, job, note, signal } = options;
   const copies = join(dir, 'copies');
@@ -139,7 +139,7 @@ function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
   };
 }
 
-/** Uses this host's data if no other host has led since, else the newest copy. Returns whether either existed. */
+/** Uses the local data if no other host has led since, else restores the newest copy. Returns whether data existed. */
 async function prepareData(localDir: string, copies: string, epoch: number): Promise<boolean> {
   await ownFolder(localDir, LOCAL);
   const mark = join(localDir, 'epoch');
@@ -166,7 +166,7 @@ async function passwordOf(dir: string): Promise<string> {
   return (await readFile(file, 'utf8')).trim();
 }
 
-/** Returns a free port: the given one, or any for 0. */
+/** Returns `port`, or any free port for 0. Throws UnusableError `port_taken`, or `redis_host` for an unusable address. */
 async function choosePort(host: string, port: number): Promise<number> {
   const server = createServer();
   try {
@@ -190,7 +190,7 @@ async function choosePort(host: string, port: number): Promise<number> {
   }
 }
 
-/** Copies in the background, so that a slow disk does not cost the lead. */
+/** Copies the data in the background, so that a slow disk does not delay the checks of the lead. */
 function createCopier(
   server: () => LaunchedRedis,
   dir: string,

@@ -1,6 +1,6 @@
 /**
- * Elects a leader over a shared file system that may lack locks. The leader creates a numbered file exclusively and renews it. A leader
- * that sees a higher number has lost the lead. Clocks of different hosts are never compared.
+ * Elects a leader on a shared file system, which may not support locks. The leader creates a file with the next number and rewrites the
+ * file regularly. A leader that finds a file with a higher number has lost the lead. Clocks of different hosts are never compared.
  */
 import { readlinkSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ const Lead = z.object({
   node: z.string(),
   job: z.string().nullable(),
   pid: z.number().int(),
-  /** Start, boot and namespace of the process; on the same host they show whether the process exists. */
+  /** Start time, boot id and pid namespace of the process, by which a process on the same host checks whether the leader exists. */
   process: z.string(),
   beat: z.number().int(),
   released: z.boolean(),
@@ -32,9 +32,9 @@ export type LockOptions = {
   dir: string;
   node: string;
   job: string | null;
-  /** Wait until a living leader ends, instead of throwing. */
+  /** Whether to wait for the end of a living leader, instead of throwing. */
   standby: boolean;
-  /** Time without a renewal after which the lead is lost; tests shorten it. */
+  /** Time in ms without a renewal after which the lead is lost; only tests set this option. */
   staleMs?: number;
   /** Called once, before waiting for a living leader. */
   onWait?: (leader: string) => void;
@@ -45,7 +45,7 @@ export type Lock = {
   readonly epoch: number;
   /** Renews the lead. Throws UnusableError `redis_fenced` when another process leads, or the folder does not respond. */
   beat(): Promise<void>;
-  /** Ends the lead, so that the next leader need not wait. */
+  /** Gives up the lead, so that the next leader does not wait for a timeout. */
   release(): Promise<void>;
 };
 
@@ -53,7 +53,7 @@ const STALE_MS = 15_000;
 const POLL_MS = 500;
 const MOST_FILES = 3;
 
-/** Throws UnusableError `redis_led` while another process leads (unless `standby`), `redis_dir` when the folder is unusable. */
+/** Takes the lead. Throws UnusableError `redis_led` if another process leads (unless `standby`), `redis_dir` if the folder is unusable. */
 export async function takeLead(options: LockOptions): Promise<Lock> {
   const staleMs = options.staleMs ?? STALE_MS;
   const folder = join(options.dir, 'lead');
@@ -86,7 +86,7 @@ export async function takeLead(options: LockOptions): Promise<Lock> {
   }
 }
 
-/** The living leader; null when there is none. Watches for a renewal for up to `staleMs`. */
+/** Returns the living leader; null: none. Waits up to `staleMs` for a renewal of the lead. */
 async function livingLeader(
   folder: string,
   epoch: number,
@@ -104,7 +104,7 @@ async function livingLeader(
   return null;
 }
 
-/** Null when another process took the number first. */
+/** Creates the file of an epoch. Returns null when another process created the file first. */
 async function claim(
   folder: string,
   epoch: number,
@@ -133,14 +133,14 @@ async function claim(
   const write = async (changes: Partial<Lead>): Promise<void> => {
     Object.assign(lead, changes, { beat: lead.beat + 1 });
     await replaceFile(fileOf(folder, epoch), JSON.stringify(lead), { mode: 0o600 });
-    // A successor deletes old files, so this one must be the highest.
+    // A successor may delete this file, so only the numbers of the existing files show who leads.
     const highest = (await epochsIn(folder)).at(-1) ?? epoch;
     if (highest > epoch) throw fenced(`epoch ${highest} was taken`);
   };
   return {
     epoch,
     async beat() {
-      // The write must end before another process can take the lead.
+      // Another process may take the lead after `staleMs`, so the write must end before.
       const { by } = await waitAtMost(write({}), staleMs / 2);
       if (by !== 'itself') throw fenced(`${folder} does not answer`);
     },
@@ -162,12 +162,12 @@ async function readLead(folder: string, epoch: number): Promise<Lead | null> {
   try {
     return Lead.parse(JSON.parse(await readFile(fileOf(folder, epoch), 'utf8')));
   } catch {
-    // The file is being written, or was removed.
+    // The file is incomplete or was removed.
     return null;
   }
 }
 
-/** True when the leader's process was of this boot and namespace and does not exist. */
+/** Returns whether the leader ran in this boot and pid namespace, and its process no longer exists. */
 function isGone(lead: Lead): boolean {
   const [, boot, namespace] = lead.process.split(' ');
   const [, ownBoot, ownNamespace] = processName(process.pid).split(' ');

@@ -1,4 +1,4 @@
-/** Prints the changes of a regrade: one line per rollout whose verdict, reward or tests changed. */
+/** Describes the changes of a regrade, in a line for each rollout whose verdict, reward or tests changed. */
 import type { OutputLine, ReportSummary } from '@swefarm/trajectories';
 import { renderReward } from '@swefarm/trajectories';
 
@@ -18,7 +18,7 @@ export const verdictOf = (line: OutputLine): GradeVerdict => ({
   report: line.report,
 });
 
-/** Null when no shown field differs. */
+/** Returns a line with the changes; null: nothing changed. */
 export function describeChange(name: string, before: GradeVerdict, after: GradeVerdict): string | null {
   const parts = [
     change('', renderVerdict(before), renderVerdict(after)),

@@ -1,4 +1,3 @@
-/** Grades stored logs and rewards stored lines again. */
 import {
   decideReward,
   type GraderChoice,
@@ -19,8 +18,8 @@ import { type OutputLine, rewardFields, summariseReport, withoutReward } from '@
 import type { StoredLog } from './sources.ts';
 
 /**
- * The report of the current grader, with the reasons of `trust` of the stored report, some of which only the container shows. When the
- * log does not have the outcomes, the stored report is returned.
+ * Grades a stored log again. The new report includes the `trust` reasons of the stored report, because some of them cannot be found in the
+ * log. Returns the stored report if the log does not have the outcomes of the tests.
  *
  * @throws SwefarmError `instance_invalid` when the grader rejects the row
  */
@@ -37,7 +36,7 @@ export function regradeLog(
   return before ? { ...report, trust: worseTrust(before.trust, report.trust) } : report;
 }
 
-/** Files of the tests, their exit code and programs that read them are not stored. */
+/** Returns whether the log has the outcomes of the tests. Result files and exit codes of tests are not stored. */
 const isLogEnough = ({ outcomes }: InstancePlan): boolean =>
   outcomes.from === 'log' || (outcomes.from === 'exit_code' && outcomes.pattern !== undefined);
 
@@ -55,14 +54,14 @@ function worseTrust(a: Report['trust'], b: Report['trust']): Report['trust'] {
 }
 
 export type RewardRules = {
-  /** The overrides of the run. */
+  /** Overrides with which the run was rewarded. */
   was: RewardOverrides;
   now: RewardOverrides;
 };
 
 /**
- * The line with its new report, if any, and the reward of the current table. A failed or cancelled line that the table did not decide is
- * unchanged. Null: the line has no facts.
+ * Returns the line with the new report, if any, and the reward of the current table. A line that failed or was cancelled for another
+ * reason than the reward table is unchanged. Null: the line has no facts.
  */
 export function rewardLineAgain(
   line: OutputLine,
@@ -74,7 +73,7 @@ export function rewardLineAgain(
   if (line.outcome === 'failed' && !failedByTable(line, line.facts, rules.was)) return line;
   const facts: RewardFacts = report ? withReport(line.facts, report) : line.facts;
   const fresh = rewardFields(facts, rules.now, line.failure?.attempts ?? 1);
-  // The worker's message is more detailed for the same failure.
+  // For the same failure, the stored message of the worker is more detailed.
   const same = line.failure !== null && fresh.failure?.class === line.failure.class;
   return {
     ...withoutReward(line),

@@ -1,4 +1,4 @@
-/** Sources of a regrade: the lines of an output with their artifacts, or the folders of a harness's tree. */
+/** Reads the sources of a regrade: the lines of an output with their artifacts, or the folders of a harness's tree. */
 import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -27,7 +27,7 @@ export async function* outputLines(path: string): AsyncGenerator<OutputLine> {
   }
 }
 
-/** The log of an artifact; null without an evaluation or a stored log. */
+/** Returns the log of an artifact; null without an evaluation or a stored log. */
 export function logOfArtifact(content: ArtifactContent): StoredLog | null {
   const { report, test_log: log, patch } = content;
   if (!report || log === null || (report.evaluation === 'not_run' && report.patch_state !== 'not_applied'))
@@ -44,7 +44,7 @@ export function logOfArtifact(content: ArtifactContent): StoredLog | null {
       timed_out: report.evaluation === 'timed_out',
       sandbox_killed: report.evaluation === 'sandbox_killed',
       image_digest: report.image_digest,
-      // Artifacts lack these fields, which do not affect the verdict.
+      // Artifacts do not have these fields, which do not affect the verdict.
       timeout_seconds: 0,
       exit_code: null,
     },
@@ -55,15 +55,15 @@ export type TreeFolder = {
   folder: string;
   instance_id: string;
   model: string;
-  /** The verdict of report.json; null when it is missing or unreadable. */
+  /** Verdict in report.json; null: the file is missing or unreadable. */
   resolved: boolean | null;
   stored: StoredLog | null;
 };
 
-/** Most levels from the given folder down to an instance: run, model, instance. */
+/** Maximum number of levels from the given folder down to an instance: run, model, instance. */
 const DEPTH = 3;
 
-/** The instances below the folder of a run, a model or an instance. Throws UsageError when there are none. */
+/** Yields the instances below the folder of a run, a model or an instance. Throws UsageError when there are none. */
 export async function* treeFolders(root: string): AsyncGenerator<TreeFolder> {
   let found = 0;
   for await (const folder of instanceFolders(root, DEPTH)) {

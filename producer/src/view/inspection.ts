@@ -1,4 +1,3 @@
-/** Renders the facts of `swefarm dataset inspect`. */
 import type { DatasetFacts } from '@swefarm/datasets';
 import { renderTable } from '@swefarm/trajectories';
 

@@ -1,13 +1,12 @@
-/** Shows a run's progress on stderr: a bar that redraws on a terminal, else a plain line at intervals. */
+/** Shows the progress of a run on standard error: a bar that redraws on a terminal, else a plain line at intervals. */
 import type { LineSummary } from '@swefarm/trajectories';
 import { addResult, emptyTally, meansOf, type Tally, withVerdict } from '@swefarm/trajectories';
 
 export type Sink = { write(text: string): unknown; isTTY?: boolean; columns?: number };
 
 export type Progress = {
-  /** Counts a new line. */
   add(line: LineSummary): void;
-  /** Sets the number of running rollouts, and a note such as why workers are paused. */
+  /** Sets the number of running rollouts, and a note, such as the reason why workers are paused. */
   note(running: number | null, note: string | null): void;
   /** Prints a permanent line above the bar. */
   printLine(text: string): void;
@@ -15,11 +14,11 @@ export type Progress = {
 };
 
 export type ProgressCounts = {
-  /** Rollouts of the whole run. */
+  /** Number of rollouts of the whole run. */
   expected: number;
   sums: Tally;
   running: number | null;
-  /** Lines that this process collected, for rate and time left. */
+  /** Number of lines that this process collected, for the rate and the remaining time. */
   fresh: number;
   seconds: number;
   note: string | null;
@@ -32,10 +31,10 @@ const CLEAR_LINE = '\r\u001b[2K';
 const HIDE_CURSOR = '\u001b[?25l';
 const SHOW_CURSOR = '\u001b[?25h';
 
-/** Facts that a command shows: evaluations have no turns, and untouched trees do not resolve. */
+/** Whether the progress shows resolved rollouts and turns: evaluations have no turns, and untouched trees do not resolve. */
 export type ProgressWords = { resolved: boolean; turns: boolean };
 
-/** `already`: lines from an earlier start of the same run. */
+/** Starts the display. `already`: lines from an earlier start of the same run. */
 export function startProgress(
   expected: number,
   already: Iterable<LineSummary>,
@@ -71,10 +70,10 @@ export function startProgress(
 
 type Shown = Pick<Progress, 'printLine' | 'stop'>;
 
-/** Redraws one line on a terminal and hides the cursor meanwhile. */
+/** Redraws one line on a terminal, and hides the cursor until `stop`. */
 function bar(sink: Sink, now: () => ProgressCounts): Shown {
   const draw = (): void => void sink.write(`${CLEAR_LINE}${barLine(now(), sink.columns || 80)}`);
-  // An unexpected end of the process must show the cursor too.
+  // The cursor must reappear after an unexpected end of the process too.
   const showCursor = (): void => void sink.write(`${SHOW_CURSOR}\n`);
   process.once('exit', showCursor);
   sink.write(HIDE_CURSOR);
@@ -114,7 +113,7 @@ function plainLines(sink: Sink, now: () => ProgressCounts): Shown {
   };
 }
 
-/** The facts that both forms show, most important first. */
+/** Returns the facts that the bar and the plain line show, most important first. */
 function facts(counts: ProgressCounts): string[] {
   const { expected, sums, running, fresh, seconds, words } = counts;
   const { total: done, resolved, scored, failed } = sums;
@@ -138,7 +137,7 @@ export function plainLine(counts: ProgressCounts): string {
   return `swefarm: ${facts(counts).join(', ')}`;
 }
 
-/** As much as fits into `width`: a bar of at least ten cells, then the facts in their order. */
+/** Renders a bar of at least ten cells, and then as many facts as fit into `width`. */
 export function barLine(counts: ProgressCounts, width: number): string {
   const { expected, sums } = counts;
   const least = 12;
@@ -153,7 +152,7 @@ export function barLine(counts: ProgressCounts, width: number): string {
   return `${'█'.repeat(full)}${'░'.repeat(cells - full)} ${text}`.slice(0, Math.max(1, width - 1));
 }
 
-/** `45 s`, `12 min`, `3 h 05 min`. */
+/** Formats seconds as `45 s`, `12 min` or `3 h 05 min`. */
 export function duration(seconds: number): string {
   if (seconds < 90) return `${Math.round(seconds)} s`;
   const minutes = Math.round(seconds / 60);

@@ -1,4 +1,3 @@
-/** Renders the screen and the plain lines of `swefarm watch`. */
 import { describeUnreadableRun } from '@swefarm/shared';
 import { type Column, middle, renderTable, terminalSafe, withVerdict } from '@swefarm/trajectories';
 import { duration } from './progress.ts';
@@ -10,11 +9,11 @@ export type ScreenOptions = {
   paint: (style: 'bold' | 'dim' | 'green' | 'red' | 'yellow', text: string) => string;
 };
 
-/** Narrower terminals get fewer columns. */
+/** Width in characters below which the tables have fewer columns. */
 const WIDE = 120;
 const BAR = 16;
 
-/** At most `height` lines of at most `width` characters. */
+/** Renders at most `height` lines of at most `width` characters. */
 export function renderScreen(now: FarmView, options: ScreenOptions): string {
   const { width, height } = options;
   const parts = [heading(now, options), runTable(now.runs, options), workerTable(now, options)];
@@ -79,7 +78,7 @@ function runTable(runs: readonly WatchedRun[], { width, paint }: ScreenOptions):
   return renderTable(columns, rows);
 }
 
-/** The resolved, unresolved, failed and open parts of a run. */
+/** Renders the shares of resolved, unresolved, failed and open rollouts of a run as a bar. */
 function bar(run: WatchedRun): string {
   const cells = (count: number): number => Math.round((BAR * count) / Math.max(1, run.rollouts));
   const resolved = cells(run.resolved);
@@ -105,7 +104,6 @@ function workerTable({ workers, seconds }: FarmView, { paint }: ScreenOptions): 
   const times = stages.length > 0 ? `mean seconds: ${stages.join(', ')}` : 'nothing was judged yet';
   if (workers.length === 0)
     return `${paint('yellow', 'no worker is alive: nothing runs, and deadlines do not fire')}\n${times}`;
-  // Paused workers come first.
   const sorted = workers.toSorted((a, b) => Number(b.paused !== null) - Number(a.paused !== null));
   const rows = sorted
     .slice(0, MOST_WORKERS)
@@ -127,7 +125,7 @@ function failureLines(now: FarmView, { width, paint }: ScreenOptions, most: numb
   if (failures.length === 0) return 'no failures';
   const shown = failures.slice(0, most - 1).map((one) => {
     const time = new Date(one.finished_at).toISOString().slice(11, 19);
-    // The id of a single run is omitted; on a narrow screen the node too.
+    // The id of a single run is omitted. On a narrow screen, the node is omitted too.
     const name = runs.length === 1 ? one.rollout_id.slice(one.rollout_id.indexOf('.') + 1) : one.rollout_id;
     const who = middle(name, Math.max(24, Math.floor(width / 3)));
     const where = width >= WIDE ? ` ${one.node}` : '';
@@ -136,7 +134,7 @@ function failureLines(now: FarmView, { width, paint }: ScreenOptions, most: numb
   return [`${paint('bold', 'recent failures')}  ${causesOf(runs)}`, ...shown].join('\n');
 }
 
-/** Failures by class, most frequent first. */
+/** Counts failures by class, most frequent first. */
 function causesOf(runs: readonly WatchedRun[]): string {
   const sums = new Map<string, number>();
   for (const { failures } of runs) {
@@ -150,7 +148,7 @@ function causesOf(runs: readonly WatchedRun[]): string {
 
 const oneLine = (text: string): string => terminalSafe(text).replaceAll('\n', ' ');
 
-/** One line for logs: the sums over all runs, and the newest failure. */
+/** Renders a line for logs: the sums over all runs, and the newest failure. */
 export function plainLine({ runs, queue, workers, failures }: FarmView): string {
   const sum = (of: (run: WatchedRun) => number): number => runs.reduce((all, run) => all + of(run), 0);
   const judged = sum(withVerdict);

@@ -1,12 +1,11 @@
-/** Renders the summary of a run as a table. */
 import type { GroupSummary, Summary } from '@swefarm/trajectories';
 import { type Column, GAP, middle, renderTable, safeFirstLine, withVerdict } from '@swefarm/trajectories';
 
-/** Groups in the table; of more groups, those with a failure or a success are shown. */
+/** Maximum number of groups in the table. Of more groups, only groups with a failure or a resolved rollout are shown. */
 const MOST_GROUPS = 40;
 const NUMBERS = ['resolved', 'reward', 'turns', 'seconds'] as const;
 
-/** A table at most `width` columns wide (60 at least), with the causes of failures below it. */
+/** Renders a table of at most `width` characters (at least 60), with the causes of failures below the table. */
 export function renderSummary(summary: Summary, width: number): string {
   const { groups, all } = summary;
   const shown = groups.length > MOST_GROUPS ? groups.filter(isNotable).slice(0, MOST_GROUPS) : groups;
@@ -45,13 +44,13 @@ function cells(group: GroupSummary, name: string): string[] {
   ];
 }
 
-/** Failures by stage and class, each with one example message. */
+/** Counts failures by stage and class, each with an example message. */
 function causes({ all, examples }: Summary): string[] {
   return sorted(all.failures).map(
     ([cause, times]) => `failed×${times} ${cause}: ${safeFirstLine(examples[cause] ?? '')}`,
   );
 }
 
-/** Most frequent first. */
+/** Sorts names by count, highest first. */
 const sorted = (counts: Record<string, number>): [string, number][] =>
   Object.entries(counts).sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));

@@ -13,7 +13,7 @@ import { middle, terminalSafe } from '@swefarm/trajectories';
 
 export type TranscriptOptions = {
   width: number;
-  /** Show observations and reports whole instead of their heads and tails. */
+  /** Whether to show whole observations and reports, instead of their first and last lines. */
   full: boolean;
   heading: (text: string) => string;
 };
@@ -95,7 +95,7 @@ function commandLine(command: CommandRecord): string {
   return `  $ ${middle(first, 60)}  [${code}, ${command.seconds.toFixed(2)} s, ${command.output_bytes} bytes${note}]`;
 }
 
-/** The head and tail of a long text. */
+/** Returns the first and last lines of a long text. */
 function cut(text: string, options: TranscriptOptions): string {
   const lines = terminalSafe(text).trimEnd().split('\n');
   if (options.full || lines.length <= LINES_SHOWN) return lines.join('\n');

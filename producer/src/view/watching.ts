@@ -1,4 +1,4 @@
-/** Follows the state, rates and failures of a farm, for `swefarm watch`. */
+/** Reads the state, rates and failures of a farm repeatedly, for `swefarm watch`. */
 import { type FarmStatus, farmStatus, type RunStatus } from '@swefarm/gateway';
 import {
   describeUnreadable,
@@ -10,9 +10,9 @@ import {
 import { countNames } from '@swefarm/trajectories';
 
 export type WatchedRun = RunStatus & {
-  /** Rollouts committed per minute over the last minutes; null at the first update. */
+  /** Number of rollouts committed per minute in the last {@link WINDOW_MS}; null at the first update. */
   per_minute: number | null;
-  /** Groups with all rollouts committed. */
+  /** Number of groups whose rollouts are all committed. */
   groups_done: number;
   groups: number;
   running: number;
@@ -31,26 +31,26 @@ export type FarmView = {
   runs: WatchedRun[];
   /** Runs that this version cannot read. */
   unreadable: FarmStatus['unreadable'];
-  /** Running rollouts by stage. */
+  /** Number of running rollouts by stage. */
   stages: Record<string, number>;
-  /** Mean seconds by stage of the most recently committed rollouts. */
+  /** Mean seconds of each stage, over the most recently judged rollouts. */
   seconds: Record<string, number>;
-  /** Newest first. */
+  /** Recent failures, newest first. */
   failures: RecentFailure[];
 };
 
 type Look = { at: number; committed: Map<string, number> };
 type RunTail = { cursor: string; recent: Result[] };
 
-/** The time over which rates are taken. */
+/** Time over which rates are computed. */
 const WINDOW_MS = 120_000;
 const MOST_FAILURES = 50;
 const MOST_RESULTS = 200;
-/** Older runs are left out: a farm stores runs for days. */
+/** Maximum number of runs. Older runs are omitted, because a farm stores runs for days. */
 const MOST_RUNS = 12;
 const BATCH = 1000;
 
-/** Each call reads the farm again: the first call all results, later calls only new ones. */
+/** Returns a function that reads the farm. The first call reads all results, later calls read only new results. */
 export function watchFarm(farm: Farm, runId?: string): () => Promise<FarmView> {
   const looks: Look[] = [];
   const tails = new Map<string, RunTail>();
@@ -81,7 +81,7 @@ export function watchFarm(farm: Farm, runId?: string): () => Promise<FarmView> {
   };
 }
 
-/** Reads a run's new results; returns those that failed since the last update. */
+/** Reads the new results of a run. Returns the failures among them. */
 async function readTail(farm: Farm, runId: string, tails: Map<string, RunTail>): Promise<RecentFailure[]> {
   const tail = tails.get(runId) ?? { cursor: '0', recent: [] };
   tails.set(runId, tail);

@@ -5,7 +5,7 @@ import type { HealthFinding } from './registry.ts';
 type Tested = Pick<Instance, 'instance_id' | 'FAIL_TO_PASS'>;
 export type EvaluationRound = { result: Result; report: Report | null };
 
-/** Null when no evaluation of the gold patch has a verdict. */
+/** Returns null when no evaluation of the gold patch has a verdict, or when no report names the image. */
 export function healthFinding(
   instance: Tested,
   network: 'none' | 'egress',
@@ -28,7 +28,7 @@ export function healthFinding(
     gold_resolves: judged.every(({ report }) => report.resolved === true),
     noop_resolves: untouched.length === 0 ? null : untouched.some(({ report }) => report.resolved === true),
     gold_seconds: Math.max(...judged.map(({ result }) => result.seconds.tests ?? result.seconds.evaluation)),
-    // The untouched tree shows flaky tests too.
+    // Evaluations of the untouched tree show flaky tests too.
     flaky: [
       ...new Set([judged, untouched].flatMap((rounds) => flakyTests(rounds.map(({ report }) => report)))),
     ].sort(),
@@ -41,7 +41,7 @@ export function healthFinding(
   };
 }
 
-/** Tests that cannot start or time out are a verdict; a lost evaluation is not. */
+/** Tests that cannot start or that time out give a verdict; an evaluation that did not run gives none. */
 const hasVerdict = (round: EvaluationRound): round is EvaluationRound & { report: Report } =>
   round.report !== null && round.report.evaluation !== 'not_run' && round.report.resolved !== null;
 
@@ -57,14 +57,14 @@ function flakyTests(reports: readonly Report[]): string[] {
   return [...seen].flatMap(([name, passed]) => (passed.size > 1 ? [name] : [])).sort();
 }
 
-/** Tests of FAIL_TO_PASS that were skipped or failed as expected in any of the evaluations, sorted. */
+/** Returns the tests of FAIL_TO_PASS that were skipped or failed as expected in any evaluation, sorted. */
 function unpassedTests(instance: Tested, reports: readonly Report[]): string[] {
   const unpassed = (test: string): boolean =>
     reports.some(({ status_map }) => /^(?:XFAIL|SKIPPED)$/.test(status_map?.[test] ?? ''));
   return instance.FAIL_TO_PASS.filter(unpassed).sort();
 }
 
-/** The finding without a network, marked if the gold patch is resolved only with one. */
+/** Returns the finding without network; `needs_egress` is true if the gold patch is resolved only with network access. */
 export function withEgress(without: HealthFinding, withNetwork: HealthFinding | null): HealthFinding {
   return { ...without, needs_egress: !without.gold_resolves && withNetwork?.gold_resolves === true };
 }

@@ -1,4 +1,4 @@
-/** The registry of instances: a JSONL file with one finding per line; the last one of an instance, image, grader and network counts. */
+/** The registry of instances: a JSONL file of findings. The last finding of an instance, image, grader and network counts. */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { InstanceHealth, UsageError } from '@swefarm/shared';
@@ -12,11 +12,11 @@ export type HealthFinding = z.infer<typeof HealthFinding>;
 
 export type HealthRegistry = ReadonlyMap<string, readonly InstanceHealth[]>;
 
-/** The path of the registry: `--health`, else in the state folder. */
+/** Returns the path of the registry: the value of `--health`, or a file in the state folder. */
 export const registryPath = (given: unknown, stateDir: string): string =>
   given === undefined ? join(stateDir, 'health.jsonl') : String(given);
 
-/** Findings by instance id; an absent file is an empty registry. Throws UsageError for an invalid line. */
+/** Returns the findings by instance id; an absent file is an empty registry. Throws UsageError for an invalid line. */
 export async function readRegistry(path: string): Promise<HealthRegistry> {
   let text: string;
   try {
@@ -26,7 +26,7 @@ export async function readRegistry(path: string): Promise<HealthRegistry> {
     throw new UsageError(`${path}: cannot be read: ${(error as Error).message}`, { cause: error });
   }
   const found = new Map<string, Map<string, InstanceHealth>>();
-  // Text after the last line feed is an incomplete line of a crashed writer.
+  // Text after the last line feed is an incomplete line that a crashed writer left.
   for (const [index, line] of text.split('\n').slice(0, -1).entries()) {
     if (line.trim() === '') continue;
     const { instance_id, format: _format, ...health } = parseFinding(path, index + 1, line);
@@ -47,7 +47,7 @@ function parseFinding(path: string, number: number, line: string): HealthFinding
   }
 }
 
-/** Appends whole lines with one write. */
+/** Appends one line per finding, all lines with one write. */
 export async function appendFindings(path: string, findings: readonly HealthFinding[]): Promise<void> {
   if (findings.length === 0) return;
   await mkdir(dirname(path), { recursive: true });

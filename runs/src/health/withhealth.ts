@@ -1,4 +1,4 @@
-/** Adds the registry's findings to the instances of a run; broken instances are reported or left out. */
+/** Adds the findings of the registry to the instances of a run, and reports or omits broken instances. */
 
 import type { Dataset } from '@swefarm/datasets';
 import { chosenSha256 } from '@swefarm/datasets';
@@ -7,7 +7,7 @@ import type { HealthRegistry } from './registry.ts';
 
 type DatasetWithHealth = {
   dataset: Dataset;
-  /** Instance id → reason; an instance is broken when all its findings say so. */
+  /** Reasons by instance id. An instance is broken when every finding about it gives a reason. */
   broken: ReadonlyMap<string, string>;
 };
 

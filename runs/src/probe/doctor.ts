@@ -19,7 +19,7 @@ import { probeTokens } from './tokenprobe.ts';
 type DoctorOptions = {
   config: ProducerConfig;
   policyUrls: readonly string[];
-  /** The settings of a run; its URLs are ignored. With `require_tokens`, the probe also tests whether tokens are contiguous. */
+  /** Settings of a run; the URLs in them are ignored. With `require_tokens`, the doctor also runs the token probe. */
   policy: PolicyConfig;
   acceptRawLogprobs: boolean;
   pictures?: boolean;
@@ -27,10 +27,10 @@ type DoctorOptions = {
   signal: AbortSignal;
 };
 
-/** Stands for the first model that an endpoint serves. */
+/** Model name that stands for the first model that an endpoint serves. */
 export const ANY_MODEL = '(any)';
 
-/** Returns problems as findings and does not throw for them. */
+/** Runs all checks. A problem becomes a finding and is not thrown. */
 export async function diagnose(options: DoctorOptions): Promise<Finding[]> {
   const farm = await farmFindings(options);
   const policy = await Promise.all(options.policyUrls.map((url) => policyFindings(url, options)));
@@ -68,7 +68,7 @@ async function farmFindings({ config, signal }: DoctorOptions): Promise<Finding[
   }
 }
 
-/** A warning of the farm has its remedy after the last semicolon. `refused`: the farm refuses to work with such a server. */
+/** Splits a warning of the farm at the last semicolon, before the remedy. `refused`: the farm refuses to use this server. */
 function serverFinding(text: string, refused: boolean): Finding {
   const at = text.lastIndexOf('; ');
   const detail = at < 0 ? text : text.slice(0, at);
@@ -99,7 +99,7 @@ async function queueFinding(farm: Farm): Promise<Finding> {
     : ok('queue', detail);
 }
 
-/** Writes and reads back a small blob: the store may be full or read-only. */
+/** Writes a small blob and reads it back, because the store may be full or read-only. */
 async function artifactFinding(farm: Farm, signal: AbortSignal): Promise<Finding> {
   const locator = await farm.artifacts.put(
     'doctor.probe.0',

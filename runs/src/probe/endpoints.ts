@@ -1,9 +1,8 @@
-/** Probes all endpoints of a training run. */
 import { probeTokens, type TokenFinding, type TokenProbeOptions } from './tokenprobe.ts';
 
 /**
- * Probes every endpoint of a run. If the model calls a tool at some endpoints only, the others get a warning; if at none, a failure.
- * Never throws for an endpoint's behaviour.
+ * Probes every endpoint of a run and never throws for faults of an endpoint. An endpoint at which the model calls no tool gets a warning;
+ * if the model calls no tool at any endpoint, all of them fail.
  */
 export async function probeEndpoints(
   urls: readonly string[],

@@ -1,4 +1,3 @@
-/** Constructors of findings, for the doctor and its probes. */
 import type { Finding } from '@swefarm/shared';
 
 type Problem = (subject: string, detail: string, remedy: string) => Finding;

@@ -1,11 +1,7 @@
 /**
- * Tests whether an endpoint's log-probabilities are those of the distribution that it samples from.
- *
- * By default vLLM returns those of the model before temperature, top_p, top_k and min_p (`--logprobs-mode processed_logprobs`
- * changes that); a trainer that takes them for the sampled ones learns off-policy. The probe requests a plain answer, with the
- * likeliest tokens of each position, and one at a low temperature. While both have the same tokens, their positions correspond, and
- * the plain list predicts the second answer's number: the same (raw), or that of the sharpened distribution (processed).
- * If the two predictions are close (a certain model, or equally likely tokens), the probe cannot decide.
+ * Tests whether an endpoint returns log-probabilities of the distribution that it samples from (`processed`), or of the model before
+ * temperature, top_p, top_k and min_p (`raw`, the default of vLLM; training with them is off-policy).
+ * If a plain answer and one at a low temperature begin alike, the first predicts the log-probabilities of the second in both cases.
  */
 import { chatBody, completionBody, openRenderer, type Post } from '@swefarm/policy';
 import {
@@ -22,17 +18,17 @@ import { type ProbeTarget, postTo } from './probewire.ts';
 /** One sampled token and the likeliest tokens at its position, with their log-probabilities. */
 type TokenPosition = { token: string; logProb: number; top: ReadonlyMap<string, number> };
 export type LogProbKind = 'raw' | 'processed' | 'unknown';
-/** The sampling of the second answer: a low temperature, or only the likeliest token. */
+/** Setting that shapes the second answer: a low temperature, or only the likeliest token (`top_k` 1). */
 type Knob = 'temperature' | 'top_k';
 
 const LOW_TEMPERATURE = 0.05;
 const TOP = 5;
 const POSITIONS = 32;
-/** In nats: numbers this close count as equal, because rounding depends on the batch size. */
+/** Maximum difference of log-probabilities that count as equal, in nats: rounding depends on the batch size. */
 const SAME = 0.2;
 const APART = 0.5;
 
-/** Compares two answers to the same prompt, the second sampled with the knob. */
+/** Compares two answers to the same prompt; the second one was sampled with `knob`. */
 export function compare(
   plain: readonly TokenPosition[],
   other: readonly TokenPosition[],
@@ -66,7 +62,7 @@ function classify(
   return logProb >= least - SAME && logProb <= most + SAME ? 'processed' : 'unknown';
 }
 
-/** Bounds of a token's log-probability at the low temperature; unlisted tokens are at most as likely as the last listed one. */
+/** Returns bounds of a token's log-probability at the low temperature. Unlisted tokens are at most as likely as the last listed token. */
 function sharpened(raw: number, best: number, known: readonly number[]): [least: number, most: number] {
   const sum = (power: number) => known.reduce((total, one) => total + Math.exp((one - best) * power), 0);
   const rest = Math.max(0, Math.exp(-best) - sum(1));
@@ -84,7 +80,7 @@ const PROMPTS = [
 
 export type LogProbs = { verdict: LogProbKind; detail: string };
 
-/** Requests two answers, and two more for another prompt while they decide nothing. Never throws for the endpoint's behaviour. */
+/** Requests two answers to a prompt, and tries the next prompt while the answers do not decide. Never throws for faults of the endpoint. */
 export async function probeLogProbs(url: string, target: ProbeTarget): Promise<LogProbs> {
   const post = postTo(url, target);
   const truncates = reshapingKeys(effectiveSampling(target.config)).some((key) => TRUNCATING.has(key));
@@ -130,7 +126,7 @@ async function sampled(
 ): Promise<TokenPosition[]> {
   const messages = [{ role: 'user' as const, content: prompt }];
   const fields = { max_tokens: POSITIONS };
-  // Completions request log-probabilities by a number, chats by a number and a switch.
+  // For completions `logprobs` is the number of listed tokens; for chats it is a switch, and `top_logprobs` is the number.
   const listed = config.token_mode === 'token-in' ? { logprobs: TOP } : { top_logprobs: TOP };
   const plain = {
     ...config,
@@ -171,7 +167,7 @@ const Answer = z.object({
     .min(1),
 });
 
-/** Positions in the form of chats or of completions. Throws when an answer has neither. */
+/** Reads the positions of a chat answer or a completion. Throws when the answer lists no log-probabilities. */
 function positionsOf(body: Buffer): TokenPosition[] {
   const answer = Answer.safeParse(JSON.parse(body.toString('utf8')));
   const logprobs = answer.data?.choices[0]?.logprobs;

@@ -5,7 +5,7 @@ import type { Finding, Message } from '@swefarm/shared';
 import { fail, ok, warn } from './finding.ts';
 import { type Asked, askChat, type ProbeOptions } from './probe.ts';
 
-/** A white square of 64 x 64: some models refuse smaller ones. */
+/** A white PNG of 64 x 64 pixels, because some models refuse smaller pictures. */
 const SQUARE =
   'iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAS0lEQVR42u3PMQ0AAAwDoPo33UrYvQQckD4XAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAYHLAMpT0sIcNbcEAAAAAElFTkSuQmCC';
 
@@ -25,7 +25,7 @@ const WITH_PICTURE: Message = {
   ],
 };
 
-/** `fail` only when the endpoint answers text and refuses a picture. Never throws for the endpoint's behaviour. */
+/** Returns `fail` only when the endpoint answers text and refuses a picture. Never throws for faults of the endpoint. */
 export async function probePictures(
   url: string,
   model: string,

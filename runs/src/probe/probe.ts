@@ -1,4 +1,4 @@
-/** Probes one policy endpoint: its models, one completion, its token ids and log-probabilities. */
+/** Probes one policy endpoint: its list of models, one completion, token ids and log-probabilities. */
 import { AnswerError, APIError, createEndpointClient, type EndpointClient } from '@swefarm/policy';
 import { errorMessage, type Finding, type PolicyKey, type Sampling } from '@swefarm/shared';
 import { z } from 'zod';
@@ -21,13 +21,13 @@ const Completion = z.object({
 
 export type ProbeOptions = {
   model: string | null;
-  /** The run's sampling; absent: the server's defaults. */
+  /** Sampling of the run; absent: the defaults of the server. */
   sampling?: Sampling;
   apiKey: PolicyKey | null;
   signal: AbortSignal;
 };
 
-/** Never throws for the endpoint's behaviour. `url` is the base, as in `--policy-url`. */
+/** Returns a finding for each check and never throws for faults of the endpoint. `url` is the base URL, as in `--policy-url`. */
 export async function probePolicy(url: string, options: ProbeOptions): Promise<Finding[]> {
   const listed = await ask(url, options, (client, signal) => client.models(signal));
   if ('problem' in listed) return [fail('endpoint', listed.problem, listed.remedy)];
@@ -40,7 +40,7 @@ export async function probePolicy(url: string, options: ProbeOptions): Promise<F
   return [...found, ...(await completionFindings(url, model, options))];
 }
 
-/** The first model that the endpoint lists; null: it lists none. */
+/** Returns the first model that the endpoint lists; null if it lists none or does not answer. */
 export async function firstModel(url: string, options: ProbeOptions): Promise<string | null> {
   const listed = await ask(url, options, (client, signal) => client.models(signal));
   return 'problem' in listed ? null : (listed.answer[0]?.id ?? null);
@@ -80,12 +80,11 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
   ];
 }
 
-/** `status`: of a refusal. `slow`: no answer within the timeout. `unreachable`: the connection failed. */
+/** Answer of an endpoint, or why there is none. `status`: HTTP status of a refusal; `slow`: timeout; `unreachable`: no connection. */
 export type Asked<T> =
   | { answer: T }
   | { problem: string; remedy: string; status?: number; slow?: true; unreachable?: true };
 
-/** Sends one chat request and parses the answer. */
 export const askChat = (
   url: string,
   target: Pick<ProbeOptions, 'apiKey' | 'signal'>,
@@ -100,7 +99,7 @@ export const askChat = (
     timeoutMs,
   );
 
-/** Makes one request, for at most `timeoutMs`; a failure becomes a problem with its remedy. */
+/** Makes one request within `timeoutMs`. A failure becomes a problem with a remedy. */
 export async function ask<T>(
   url: string,
   { apiKey, signal }: Pick<ProbeOptions, 'apiKey' | 'signal'>,

@@ -1,4 +1,4 @@
-/** Sends the probe's requests, which are those of a worker, without retries; errors name a remedy. */
+/** Sends the requests of the probes as a worker does, but without retries. */
 import {
   APIError,
   ContextOverflowError,
@@ -14,12 +14,12 @@ import type { PolicyConfig, PolicyKey } from '@swefarm/shared';
 
 export type ProbeTarget = { config: PolicyConfig; apiKey: PolicyKey | null; signal: AbortSignal };
 
-/** Any status but HTTP 200. */
+/** Thrown when the endpoint answers with an error status. */
 export class ProbeRefused extends Error {
   override readonly name = 'ProbeRefused';
   readonly route: Route;
   readonly status: number;
-  /** Null: the answer does not show one. */
+  /** Remedy that the answer suggests; null if it suggests none. */
   readonly remedy: string | null;
   readonly refusesStream: boolean;
 
@@ -34,7 +34,7 @@ export class ProbeRefused extends Error {
   }
 }
 
-/** Each request has the run's timeout. */
+/** Returns a function that sends requests to the endpoint, each with the timeout of the run. */
 export function postTo(url: string, { config, apiKey, signal }: ProbeTarget): Post {
   const client = createEndpointClient(url, apiKey);
   return async (route, body) => {
@@ -53,7 +53,7 @@ function refusalOf(route: Route, error: APIError): Error {
     : new ProbeRefused(route, error);
 }
 
-/** Most tokens of prompt and answer that the server accepts; null when it does not report it. */
+/** Returns the maximum number of tokens of prompt and answer that the server accepts; null when the server does not report it. */
 export async function readServedLength(
   url: string,
   { config, apiKey, signal }: ProbeTarget,
@@ -62,7 +62,7 @@ export async function readServedLength(
   try {
     return servedModelIn(await createEndpointClient(url, apiKey).models(limited), config.model).length;
   } catch {
-    // The probe's conversations report an endpoint that does not answer.
+    // The conversations of the probe report an endpoint that does not answer.
     return null;
   }
 }

@@ -1,4 +1,4 @@
-/** Tests within seconds, before anything is queued, whether an endpoint can serve a run. */
+/** Tests within seconds, before a run is queued, whether an endpoint can serve the run. */
 import type { Finding, PolicyKey } from '@swefarm/shared';
 import { fail, ok, warn } from './finding.ts';
 import { ask, askChat } from './probe.ts';
@@ -8,9 +8,9 @@ const TIMEOUT_MS = 10_000;
 type ReachOptions = { model: string; apiKey: PolicyKey | null; signal: AbortSignal };
 
 /**
- * Reads the endpoint's list of models. If the list lacks the model, requests a short completion: some servers have no list, or serve
- * unlisted models. `fail`: each rollout would fail the same way; `warn`: the endpoint is overloaded or still starts. Never throws for
- * the endpoint's behaviour.
+ * Reads the list of models. If the list lacks the model, requests a short completion, because some servers omit models from the list.
+ * Returns `fail` if every rollout would fail in the same way, and `warn` if the endpoint is overloaded or still starts. Never throws for
+ * faults of the endpoint.
  */
 export async function probeReachable(url: string, { model, apiKey, signal }: ReachOptions): Promise<Finding> {
   const target = { apiKey, signal };

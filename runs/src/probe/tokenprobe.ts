@@ -1,6 +1,6 @@
 /**
- * Tests before anything is queued whether an endpoint returns contiguous tokens: three turns of text and (unless the run's commands are
- * fenced) three with tools, in the run's token mode.
+ * Tests before a run is queued whether an endpoint returns contiguous tokens: each prompt must continue the tokens of the earlier turns.
+ * The probe has one conversation of text and, unless the run uses fenced commands, one with tools.
  */
 import {
   AnswerError,
@@ -28,14 +28,14 @@ import { ProbeRefused, type ProbeTarget, postTo, readServedLength } from './prob
 import { describeMissingCall, MOST_ANSWERS, NUDGE, type ProbeReply } from './toolcallprobe.ts';
 
 export type TokenProbeOptions = ProbeTarget & {
-  /** With `tool`, the model must make a readable call; with `fenced`, the requests have no tools. */
+  /** `tool`: the model must make a readable call; `fenced`: the requests have no tools. */
   action?: 'fenced' | 'tool';
-  /** The run's limit on tokens of prompt and answer; null: none. */
+  /** Limit of the run on tokens of prompt and answer; null: none. */
   contextLimit?: number | null;
-  /** The run's limit on tokens after the first prompt. */
+  /** Limit of the run on tokens after the first prompt; null: none. */
   sequenceBudget?: number | null;
   problem?: string;
-  /** The trainer corrects for log-probabilities of a distribution other than the sampled one. */
+  /** Whether the trainer corrects for log-probabilities of a distribution other than the sampled one. */
   acceptRawLogprobs?: boolean;
 };
 
@@ -50,10 +50,10 @@ const TOOL: ToolDefinition = {
   },
 };
 
-/** `silent`: the model called no tool, which can happen by chance; it may call one at another endpoint of the run. */
+/** `silent`: the model called no tool at this endpoint, perhaps by chance; it may call one at another endpoint. */
 export type TokenFinding = Finding & { silent?: true; logprobs?: LogProbKind };
 
-/** Returns a finding for each conversation, and for thinking, context and log-probabilities. Never throws for the endpoint's behaviour. */
+/** Returns a finding for each conversation, and for thinking, context and log-probabilities. Never throws for faults of the endpoint. */
 export async function probeTokens(url: string, options: TokenProbeOptions): Promise<TokenFinding[]> {
   const config = { ...options.config, require_tokens: true };
   const asking = { ...options, config };
@@ -70,7 +70,7 @@ export async function probeTokens(url: string, options: TokenProbeOptions): Prom
       [],
     ],
   ];
-  // A server may refuse tools when the run does not need them.
+  // With fenced commands the run sends no tools, and the server may refuse them.
   if (options.action !== 'fenced')
     talks.push([
       'tools',
@@ -93,7 +93,7 @@ export async function probeTokens(url: string, options: TokenProbeOptions): Prom
   return [...findings, { ...judged, logprobs: logProbs.verdict }];
 }
 
-/** Ends a check with a finding other than a plain `ok`. */
+/** Ends a check with the finding `warn` or `fail`. */
 class ProbeProblem extends Error {
   override readonly name = 'ProbeProblem';
   readonly status: 'warn' | 'fail';
@@ -107,12 +107,12 @@ class ProbeProblem extends Error {
   }
 }
 
-/** Rollout id of the probe's conversations, from which their seeds follow. */
+/** Rollout id of the probe's conversations. The seeds of the requests are derived from it. */
 const PROBE = 'probe.probe.0';
 
 /**
- * Three turns, or up to {@link MOST_ANSWERS} until the model calls a tool, with the settings of the run. Throws RolloutFailure
- * `policy_tokens` at the first break.
+ * Takes three turns, or up to {@link MOST_ANSWERS} until the model calls a tool, with the settings of the run. Throws RolloutFailure
+ * `policy_tokens` when tokens are not contiguous, and ProbeProblem for other findings.
  */
 async function probeConversation(
   url: string,
@@ -159,7 +159,7 @@ async function probeConversation(
   return `${replies.length} turns in mode ${config.token_mode} are contiguous, ${ledger.length} tokens (${thoughts} with thinking, ${calls} tool calls)`;
 }
 
-/** As workers do, requests whole answers from an endpoint that refuses to stream token ids (SGLang's chats). */
+/** Like a worker, asks for a whole answer if the endpoint refuses to stream token ids (as SGLang does for chats). */
 async function unstreamedIfNeeded<T>({ config }: ProbeTarget, client: TurnClient, ask: () => Promise<T>) {
   try {
     return await ask();
@@ -186,7 +186,7 @@ async function probeContext(url: string, target: TokenProbeOptions, limits: Toke
   const { max_tokens: wanted } = effectiveSampling(target.config);
   if (lengths.length === 0) {
     const unknown = 'the limit on tokens of prompt and answer is not known (no max_model_len at /models)';
-    // Only token-in without --max-tokens needs the server's length.
+    // Only the mode token-in without --max-tokens needs the length that the server accepts.
     if (target.config.token_mode !== 'token-in' || wanted !== undefined) return unknown;
     throw new ProbeProblem('warn', unknown, 'set --max-tokens or --context-limit');
   }
@@ -205,7 +205,7 @@ async function probeContext(url: string, target: TokenProbeOptions, limits: Toke
   );
 }
 
-/** Tokens of the prompt with the longest problem; null: it cannot be rendered. */
+/** Returns the number of tokens of the prompt with the longest problem; null if the prompt cannot be rendered. */
 async function promptTokens(url: string, target: TokenProbeOptions): Promise<number | null> {
   const renderer = await openRenderer(target.config);
   const messages: Message[] = [
@@ -239,7 +239,7 @@ function judgeLogProbs({ verdict, detail }: LogProbs, target: TokenProbeOptions)
   );
 }
 
-/** Tests that the chat template includes the thoughts of earlier answers in the prompt. */
+/** Tests whether the chat template includes the thoughts of earlier answers. Throws RolloutFailure `policy_tokens` if it does not. */
 async function probeThinking(url: string, target: ProbeTarget, limits: TokenLimits): Promise<string> {
   const { config } = target;
   const short = { ...config, sampling: { ...config.sampling, max_tokens: 1 } };

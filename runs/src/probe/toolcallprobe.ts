@@ -1,18 +1,17 @@
-/** Explains why a model called no tool in the probe. */
 import { findUnreadCall } from '@swefarm/policy';
 import type { Message, PolicyConfig } from '@swefarm/shared';
 
 export const NUDGE = 'You called no tool. Call the tool bash now, with {"command": "ls"} as its arguments.';
 
-/** Answers in which a model must call a tool at least once. */
+/** Maximum number of answers until the model must have called a tool. */
 export const MOST_ANSWERS = 8;
 
-/** `cut`: the token limit ended the answer, perhaps in the middle of a call. */
+/** `cut`: the token limit ended the answer, perhaps in the middle of a tool call. */
 export type ProbeReply = { message: Message; cut: boolean };
 
 /**
- * Explains why none of these answers has a readable call. `begun`: an answer begins a call that is unreadable. `silent`: no answer begins
- * one. `cut`: all answers were cut.
+ * Explains why no answer has a readable tool call. `begun`: an answer begins a call that cannot be read. `silent`: no answer begins a call.
+ * `cut`: the token limit ended every answer.
  */
 export function describeMissingCall(
   { token_mode: mode, tool_parser: parser }: PolicyConfig,

@@ -13,11 +13,11 @@ export type Program = {
   root: boolean;
   bash: string;
   tools: string;
-  /** Folders with files of /etc, by network. */
+  /** Folders with the `/etc` files of sandboxes, by kind of network. */
   base: Record<ContainerSpec['network'], string>;
 };
 
-/** Copied for each sandbox, because the sandbox may change them. */
+/** Files of /etc that are copied for each sandbox, because the sandbox may change them. */
 export const OWN_FILES = ['hosts', 'resolv.conf'];
 
 type ApptainerPaths = {
@@ -48,9 +48,8 @@ export const foldersOf = ({ overlay, merged, etc, shm }: ApptainerPaths): string
 ];
 
 /**
- * The mounts before Apptainer starts: shared memory of limited size. Without root the farm mounts the overlay too: Apptainer
- * mounts its own without `userxattr`, where renaming a folder of the image, or making a removed one again, fails with EIO (pip
- * does both). The mount points are a layer of the overlay.
+ * Returns the mounts that are made before Apptainer starts. Without root the farm also mounts the overlay: Apptainer would mount it
+ * without `userxattr`, and then renaming a folder of the image, or creating a removed folder again, fails with EIO (pip does both).
  */
 export function mountTable(
   { overlay, merged, shm }: ApptainerPaths,
@@ -72,7 +71,7 @@ export function mountTable(
   return `${shared}overlay ${merged} overlay ${options.join(',')} 0 0\n`;
 }
 
-/** One `exec` for each sandbox. Its process 1 is the farm's, and Apptainer starts no other process in it. */
+/** Returns the command line that starts a sandbox with one `apptainer exec`. Process 1 of the sandbox is a script of the farm. */
 export function execArguments(
   program: Program,
   paths: ApptainerPaths,
@@ -87,7 +86,7 @@ export function execArguments(
     .filter((name) => !INIT_CAPABILITIES.includes(name));
   const files = OWN_FILES.map((name) => `${join(paths.etc, name)}:/etc/${name}`);
   return [
-    // By `unshare`, because without root Apptainer would not own the namespace.
+    // `unshare` makes the control group namespace, because Apptainer without root would not own the namespace.
     'unshare',
     '--cgroup',
     '--',
@@ -112,7 +111,7 @@ export function execArguments(
     dropped.join(','),
     ...(program.root ? ['--overlay', paths.overlay] : ['--writable']),
     ...[
-      // For bubblewrap, which is outside of the process namespace. The processes that it starts get their own /proc.
+      // bubblewrap needs /proc and runs outside of the process namespace. The processes that it starts get their own /proc.
       '/proc',
       `${program.tools}:${TOOLS_AT}:ro`,
       `${paths.shm}:/dev/shm`,

@@ -1,6 +1,6 @@
 /**
- * Converts an engine's image or an archive to .sif, by `apptainer build`. The file is built under another name and appears by
- * one rename, after the record of its origin. The next conversion removes the leftovers of a killed one.
+ * Converts an engine's image or an archive to a .sif file with `apptainer build`. The file is built under a temporary name and renamed
+ * after the record of its origin is written. The next conversion removes the leftovers of a killed conversion.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -30,11 +30,11 @@ const run = promisify(execFile);
 const CONVERT_TIMEOUT_MS = 3_600_000;
 
 export type ConvertDeps = {
-  /** `apptainer_images`; files are written to the first. */
+  /** Path templates of the setting `apptainer_images`. Conversions use the first template. */
   templates: readonly string[];
-  /** Null: apptainer or singularity. */
+  /** Program of the setting `apptainer_command`; null: search for apptainer or singularity. */
   command: string | null;
-  /** Images are unpacked here during a conversion; it needs space for `atOnce` images. */
+  /** Folder where images are unpacked during a conversion. The folder needs space for `atOnce` images. */
   folder: string;
   atOnce: number;
   /** Makes an image ready on an engine and returns the engine's socket. Throws RolloutFailure, UnusableError. */
@@ -42,7 +42,7 @@ export type ConvertDeps = {
   signal: AbortSignal;
 };
 
-/** Throws UsageError without a folder for the files, UnusableError without Apptainer. */
+/** Throws UsageError if the first template has no placeholder, UnusableError if Apptainer is missing or does not run. */
 export async function openConverter(deps: ConvertDeps): Promise<Converter> {
   const [template] = deps.templates;
   if (!template || !/\{(image|instance_id)\}/.test(template)) {
@@ -85,7 +85,7 @@ export class Converter {
     await mkdir(dirname(path), { recursive: true });
     return await withLock(`${path}.lock`, signal, async () => {
       await removePartials(path);
-      // Another process may have converted it during the wait for the lock.
+      // Another process may have converted the image during the wait for the lock.
       const found = await this.#inspection.look(image, false, []);
       if (found.status !== 'absent') return found;
       const partial = `${path}.${temporaryName()}.partial`;
@@ -146,7 +146,7 @@ async function removePartials(path: string): Promise<void> {
   }
 }
 
-/** The failure with Apptainer's last line, without colours and level. */
+/** Returns a failure with the last line of Apptainer's errors, without colours and log level. */
 function buildFailure(error: unknown, image: string): RolloutFailure {
   const { stderr = '', killed } = error as { stderr?: string; killed?: boolean };
   const lines = stripVTControlCharacters(stderr)

@@ -3,7 +3,7 @@
  *   NAME[:TAG]           searched at the paths of `apptainer_images`, by the instance's id or by the name
  *   sif:/FILE, /FILE     a .sif file
  *   dir:/DIR, /DIR       an unpacked image, used in place and never written
- * Environment and folder come from the image; a file `PATH.json` beside it, in the format of `docker inspect`, adds to them.
+ * A file `PATH.json` beside an image, in the format of `Config` of `docker inspect`, adds to the image's environment.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -22,17 +22,17 @@ const run = promisify(execFile);
 const NEVER_ABORTED = new AbortController().signal;
 const ENVIRONMENT = { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: '/' };
 const UNPACK_TIMEOUT_MS = 3_600_000;
-/** A squashed image grows by about this factor. */
+/** Approximate factor by which an image grows when it is unpacked from squashfs. */
 const UNPACKED_GROWTH = 4;
 
 export type ApptainerImage = { path: string; config: ImageConfig };
 
 export type SifImageDeps = {
   templates: readonly string[];
-  /** For .sif files that cannot be mounted: without root, or without loop devices and FUSE. */
+  /** Store of unpacked images, for .sif files that cannot be mounted (no root, or neither loop devices nor FUSE). */
   store: ImageStore;
   command: readonly string[];
-  /** Whether .sif files can be mounted; else they are unpacked once. */
+  /** Whether .sif files can be mounted. If not, each file is unpacked once. */
   mountable: boolean;
 };
 
@@ -45,12 +45,12 @@ export class SifImages {
     this.#deps = deps;
   }
 
-  /** Throws RolloutFailure image_not_found with every path that was tried / image_pull / node_disk. */
+  /** Makes an image ready. Throws RolloutFailure image_not_found (lists the tried paths), image_pull or node_disk. */
   ensure(name: string, instanceId: string | undefined, signal: AbortSignal): Promise<ReadyImage> {
     return this.#preparing.run(`${name} ${instanceId ?? ''}`, () => this.#make(name, instanceId), signal);
   }
 
-  /** An image that `ensure` made ready. Throws RolloutFailure image_not_found. */
+  /** Returns an image that `ensure` made ready. Throws RolloutFailure image_not_found. */
   find(image: ReadyImage): ApptainerImage {
     const found = this.#ready.get(image.ref);
     if (!found)
@@ -95,7 +95,7 @@ export async function findSif(
   return null;
 }
 
-/** The tree of a .sif file in this node's store. Throws RolloutFailure image_pull / node_disk. */
+/** Returns the tree of a .sif file in this node's store; unpacks the file if needed. Throws RolloutFailure image_pull / node_disk. */
 async function unpackedTree(
   { store, command }: SifImageDeps,
   path: string,
@@ -133,12 +133,12 @@ function allowMissingDevices(error: { code?: number | string; stderr?: string })
   const others = complaints.filter(
     (line) => !/could not create (character|block) device .* because you're not superuser/.test(line),
   );
-  // 2: unsquashfs reached the end, and skipped the files of its messages.
+  // Exit code 2: unsquashfs finished, but skipped the files that its messages name.
   if (error.code === 2 && complaints.length > 0 && others.length === 0) return;
   throw new Error(others[0] ?? errorMessage(error), { cause: error });
 }
 
-/** Only root's Apptainer mounts an overlay over a .sif file that allows renaming folders: see `mountTable`. */
+/** Returns whether .sif files can be mounted. Without root, folders of a mounted file could not be renamed: see `mountTable`. */
 export async function canMountSif(root: boolean): Promise<boolean> {
   if (!root) return false;
   const usable = (path: string): Promise<boolean> =>
@@ -149,7 +149,7 @@ export async function canMountSif(root: boolean): Promise<boolean> {
   return (await usable('/dev/loop-control')) || (await usable('/dev/fuse'));
 }
 
-/** The image's environment: Apptainer's start scripts set it for process 1. */
+/** Reads the image's environment from process 1, for which Apptainer's start scripts set it. */
 export async function environmentOf(init: number): Promise<Record<string, string>> {
   const text = await readFile(`/proc/${init}/environ`, 'utf8').catch(() => '');
   const entries = text

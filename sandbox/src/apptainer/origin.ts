@@ -1,5 +1,5 @@
 /**
- * Records the origin of a .sif file in `PATH.origin.json` beside it. `swefarm images convert` writes it before the image
+ * Records the origin of a .sif file in `PATH.origin.json` beside it. `swefarm images convert` writes the record before the image
  * appears. Other .sif files have no record.
  */
 import { createHash } from 'node:crypto';
@@ -19,7 +19,7 @@ export type Origin = z.infer<typeof Origin>;
 
 const fileOf = (path: string): string => `${path}.origin.json`;
 
-/** Null without a record. Throws RolloutFailure image_pull for an invalid one. */
+/** Returns null if there is no record. Throws RolloutFailure image_pull for an invalid record. */
 export async function readOrigin(path: string): Promise<Origin | null> {
   const text = await readFile(fileOf(path), 'utf8').catch(() => null);
   if (text === null) return null;

@@ -1,6 +1,6 @@
 /**
- * Containers of Apptainer (or Singularity), for clusters without an engine. Apptainer mounts the image and makes the namespaces;
- * the rest works as in the rootfs runtime. For isolation and limits see docs/apptainer.md.
+ * Runs containers with Apptainer (or Singularity), for clusters without a container engine. Apptainer mounts the image and makes the
+ * namespaces. Everything else works as in the rootfs runtime. docs/apptainer.md describes isolation and limits.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -27,17 +27,17 @@ const run = promisify(execFile);
 export type ApptainerRuntimeOptions = {
   /** Paths of the instances' images, with `{instance_id}` or `{image}`. */
   templates: readonly string[];
-  /** Folder of unpacked images, for .sif files that cannot be mounted. The workers of this user on this node share it. */
+  /** Folder of unpacked images, for .sif files that cannot be mounted. The workers of this user on this node share the folder. */
   imagesDir: string;
-  /** When unpacked images are evicted; default: never. */
+  /** Conditions for the eviction of unpacked images; absent: images are never evicted. */
   room?: { watermark: number; pins: readonly string[] };
   /** Folder of running sandboxes; on a local file system that can be the upper layer of an overlay. */
   scratchDir: string;
-  /** Path of the program, if it is not in a usual folder. */
+  /** Path of Apptainer; null: search in the usual folders. */
   command?: string | null;
-  /** False: the watchdog enforces the limits even where control groups could be made. Default true. */
+  /** False: the watchdog enforces the limits even if control groups could be created. Default true. */
   cgroups?: boolean;
-  /** False: .sif files are unpacked even where they can be mounted. Default true. */
+  /** False: .sif files are unpacked even if they can be mounted. Default true. */
   mountSif?: boolean;
   log?: RuntimeLog;
 };
@@ -101,7 +101,7 @@ async function findInstallation(setup: RuntimeSetup, given: string | null): Prom
       },
     );
   }
-  // Without root, as root of a user namespace, because Apptainer refuses users without an account on the node.
+  // Without root, Apptainer runs as root of a user namespace, because Apptainer refuses users without an account on the node.
   const command = [...(root ? [] : unshareMounts(root)), program.path];
   return { program, command, problems };
 }

@@ -1,6 +1,6 @@
 /** Possible paths of an instance's .sif file. Sites name files by the instance's id in one of several spellings, or by the image. */
 
-/** `swebench/sweb.eval.x86_64.django_1776_django-11099:latest` → `django__django-11099`; null when it is no name of the harness. */
+/** `swebench/sweb.eval.x86_64.django_1776_django-11099:latest` → `django__django-11099`; null if the name has another form. */
 export function instanceOfImage(image: string): string | null {
   const name = baseOf(image);
   const [, rest] = /^sweb\.eval\.[^.]+\.(.+)$/.exec(name) ?? [];
@@ -8,9 +8,9 @@ export function instanceOfImage(image: string): string | null {
 }
 
 /**
- * Paths in the order of the search. `{instance_id}` in a template stands for the id unchanged, in lower case, with `__` as `_s_`
- * and as `_1776_`, and for the image's name; `{image}` for the image's name alone. A path that ends in .sif is also tried
- * without this ending, as an unpacked folder. @param instanceId when the caller knows it.
+ * Returns the paths in the order of the search. `{instance_id}` stands for each spelling of the id (unchanged, lower case, `__` as
+ * `_s_` or `_1776_`) and for the image's name; `{image}` for the image's name alone. A path that ends in .sif is also tried without
+ * .sif, as an unpacked folder.
  */
 export function candidatePaths(
   templates: readonly string[],
@@ -44,7 +44,7 @@ function baseOf(image: string): string {
   return last.split(/[:@]/, 1)[0] ?? last;
 }
 
-/** The last part of the name, and the name with folders and tag as one word, as `apptainer pull` names files. */
+/** Returns the last part of the name, the same with the tag (as `apptainer pull` names files), and the whole name with `_` for `/`. */
 function imageNames(image: string): string[] {
   const tag = /:([^:/@]+)$/.exec(image)?.[1] ?? 'latest';
   return [baseOf(image), `${baseOf(image)}_${tag}`, image.split(/[:@]/, 1)[0]?.replaceAll('/', '_') ?? image];

@@ -16,7 +16,7 @@ import {
 } from './arguments.ts';
 import { type ApptainerImage, environmentOf } from './images.ts';
 
-/** The work tree may belong to another user than root, which is the only user inside. */
+/** Lets git work in a tree of another user: root is the only user in the sandbox. */
 const SAFE_DIRECTORY = {
   GIT_CONFIG_COUNT: '1',
   GIT_CONFIG_KEY_0: 'safe.directory',

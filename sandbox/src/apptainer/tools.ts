@@ -1,6 +1,6 @@
 /**
- * Provides the farm's own programs in a sandbox, whose own may not work: bubblewrap and bash, with this host's libraries and
- * loader, in one folder. It is mounted read-only and hidden from the code inside.
+ * Provides bubblewrap and bash in a sandbox, because the image's own programs may not work. One folder contains both programs with this
+ * host's libraries and loader. The folder is mounted read-only and hidden from the code inside.
  */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir } from 'node:fs/promises';

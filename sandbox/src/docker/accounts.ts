@@ -1,6 +1,6 @@
 /**
- * Checks the files that an engine reads in a container before it starts a command there or makes an archive. If code inside replaces
- * them with a pipe, the engine waits for ever with the container locked, and can neither kill nor remove it.
+ * Checks the files that an engine reads in a container before the engine starts a command or makes an archive. If code inside replaces
+ * a file with a pipe, the engine waits for ever, and the locked container can neither be killed nor removed.
  */
 import { posix } from 'node:path';
 import { RolloutFailure, sleep } from '@swefarm/shared';
@@ -9,18 +9,18 @@ import { engineFailure, statusCode } from '../engine/errors.ts';
 import { pathStat } from './changes.ts';
 
 const READ = ['/etc/passwd', '/etc/group'];
-/** No list of users is larger; reading it takes as much memory. */
+/** Maximum size of a file that an engine reads into memory. Real lists of users are smaller. */
 const MOST_BYTES = 16 * 1024 ** 2;
-/** Checks after a call that was late. */
+/** Number of checks after a call to the engine timed out. */
 const LOOKS = 5;
 const LOOK_MS = 10_000;
 const PAUSE_MS = 50;
-/** Mounted inside only: an engine that looks from outside does not see these files, but the process that it starts inside does. */
+/** Folders that are mounted only inside: an engine that checks a path from outside does not see the files that its process reads inside. */
 const INSIDE_ONLY = /^\/(?:dev|proc|sys)(?:\/|$)/;
 
 /**
- * Throws RolloutFailure `sandbox_lost` when an engine would block on such a file, or read it without end; else the engine's own error.
- * A file that an engine can open but not use is left to the engine, which reports it.
+ * Throws RolloutFailure `sandbox_lost` if an engine would block on one of the files or read it without end, and the engine's error if
+ * the engine cannot be asked. Other unusable files pass, because the engine reports them.
  */
 export async function requireReadable(container: Docker.Container, answerMs?: number): Promise<void> {
   await Promise.all(
@@ -33,8 +33,8 @@ export async function requireReadable(container: Docker.Container, answerMs?: nu
 }
 
 /**
- * The failure behind a late answer: `sandbox_lost` when an engine would block on a file in the container, else `engine_unreachable`: a
- * loaded disk stops an engine for minutes too. Checks several times: code inside may write the file and remove it by turns.
+ * Returns the failure behind a timeout: `sandbox_lost` if an engine would block on a file in the container, else `engine_unreachable`
+ * (a loaded disk can stop an engine for minutes). Checks several times, because code inside may write and remove the file in turns.
  */
 export async function lateFailure(
   container: Docker.Container,
@@ -61,7 +61,7 @@ async function problemAt(
   try {
     const found = await pathStat(container, path, answerMs);
     if (found.target === null) return problemIn(found);
-    // Engines report where all links end.
+    // Engines report the final target of a chain of links.
     const end = posix.resolve(posix.dirname(path), found.target);
     return INSIDE_ONLY.test(end) ? `a link to ${end}` : problemIn(await pathStat(container, end, answerMs));
   } catch (error) {

@@ -1,11 +1,10 @@
-/** Reads files of a container from an archive. Hostile code may have written them. */
+/** Reads a file of a container from a tar archive, which hostile code may have written. */
 import type { Duplex } from 'node:stream';
 import { SwefarmError } from '@swefarm/shared';
 import tar from 'tar-stream';
 
 /**
- * Returns the content of the archive's first entry; null if the entry is no regular file. Nothing is written to a path.
- *
+ * Returns the content of the archive's first entry; null if the entry is no regular file. Writes nothing to the disk.
  * @throws SwefarmError `file_too_large` by the size in the header, before the content is read
  */
 export async function readSingleFile(

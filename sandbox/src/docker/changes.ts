@@ -14,7 +14,7 @@ const GO_MODE_FOLDER = 0x80000000n;
 const GO_MODE_LINK = 0x08000000n;
 export const GO_MODE_TYPE = 0x8f280000n;
 
-/** Throws RolloutFailure engine_unreachable when the list is cut. */
+/** Passes each change to `look`. Throws RolloutFailure engine_unreachable if the list is incomplete. */
 export async function listChanges(
   docker: Docker,
   id: string,
@@ -63,7 +63,7 @@ export function changesReader(onChange: (change: Change) => void): { push(text: 
     },
     end() {
       const last = rest.trim().replace(/^,/, '');
-      // The end of `[…]`, an empty list, or no list.
+      // The remaining text is the end of a list, an empty list, or `null`.
       if (!['[]', ']', 'null'].includes(last)) throw new Error('the list of changes is incomplete');
     },
   };
@@ -72,11 +72,11 @@ export function changesReader(onChange: (change: Change) => void): { push(text: 
 type PathStat = {
   kind: FileKind;
   bytes: number;
-  /** The end of a link, after all links; null: the path is no link. */
+  /** Final target of a chain of links; null: the path is no link. */
   target: string | null;
 };
 
-/** The engine's report about a path, without following a link. Throws the engine's own error. */
+/** Returns the engine's report about a path, without following a link. Throws the engine's own error. */
 export async function pathStat(
   container: Docker.Container,
   path: string,
@@ -104,7 +104,7 @@ export async function pathStat(
   };
 }
 
-/** @throws RolloutFailure engine_unreachable */
+/** Returns the kind of a path. @throws RolloutFailure engine_unreachable */
 export async function pathKind(container: Docker.Container, path: string): Promise<FileKind> {
   try {
     return (await pathStat(container, path)).kind;

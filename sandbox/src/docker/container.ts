@@ -1,4 +1,3 @@
-/** One container of an engine. */
 import type { Duplex, Readable } from 'node:stream';
 import { errorMessage, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
@@ -35,9 +34,9 @@ import { answerAbout } from './stoppedstarts.ts';
 export type DockerContainerDeps = {
   docker: Docker;
   engine: Engine;
-  /** Null where the first process takes no requests. */
+  /** Null if the first process accepts no requests. */
   first: FirstProcess | null;
-  /** Removes by id; never throws. */
+  /** Removes the container with this id; never throws. */
   remove(id: string): Promise<void>;
 };
 
@@ -45,7 +44,7 @@ const END_WAIT_MS = 30_000;
 const KILLED = 137;
 /** Exit codes of a container that was ended from outside, and of one whose end the engine missed (Docker, Podman). */
 const BY_OTHERS: ReadonlySet<number> = new Set([KILLED, 255, -1]);
-/** While an engine ends a container for somebody. Podman reports exit code 0 then. */
+/** States of a container that somebody ends through the engine. Podman reports exit code 0 in these states. */
 const ENDING: ReadonlySet<string> = new Set(['stopping', 'removing']);
 const NEVER = new AbortController().signal;
 const ignoreKill = async (): Promise<void> => undefined;
@@ -60,12 +59,12 @@ export class DockerContainer implements Container {
   #disposed: Promise<void> | null = null;
   #hasEnded = false;
   #isEnded = false;
-  /** The kernel's counts, read before the end. */
+  /** Counters of the kernel, read before the container ends. */
   #counts: { kills: number | null; wasFull: boolean | null } | null = null;
   #memory: Promise<MemoryGroup | null> | null = null;
   #layers: Promise<Layer | null> | null = null;
   #killedByLimit = false;
-  /** Null: the kernel counts, not the watchdog. */
+  /** Number of kills by the watchdog; null: the kernel counts the kills. */
   #watchedKills: number | null = null;
 
   constructor(id: string, spec: ContainerSpec, deps: DockerContainerDeps) {
@@ -174,8 +173,8 @@ export class DockerContainer implements Container {
   async end(signal: AbortSignal): Promise<FileChanges> {
     if (!this.#hasEnded) await this.#stop(signal);
     const { docker } = this.#deps;
-    // The engine's list is used only when the upper directory is not readable from here. An engine compares sizes and times,
-    // which code in the container can restore, and reads the whole image.
+    // The engine's list is used only if this process cannot read the upper directory. An engine compares sizes and times, which code in
+    // the container can restore, and reads the whole image.
     const layer = await this.#layer();
     if (layer !== null) return overlayChanges([layer]);
     return {
@@ -195,7 +194,7 @@ export class DockerContainer implements Container {
         },
         async (error: unknown) => {
           if (isLate(error)) await killWithoutEngine(this.id);
-          // It may have stopped by itself, for which engines have different codes; `wait` shows it.
+          // The container may have stopped by itself, which engines report with different codes. `wait` confirms the end.
           else if (![409, 500].includes(statusCode(error) ?? 0)) throw error;
         },
       );
@@ -218,7 +217,7 @@ export class DockerContainer implements Container {
     return layer && diskUse(layer.upper, await this.idlePid());
   }
 
-  /** The engine's folders with the container's changes and its image; null if they are not readable from here. */
+  /** Finds the engine's folders with the container's changes and image; null if this process cannot read them. */
   #layer(): Promise<Layer | null> {
     this.#layers ??= findLayer(this.#container);
     return this.#layers;
@@ -239,7 +238,7 @@ export class DockerContainer implements Container {
     }
   }
 
-  /** From the watchdog, or from the control group where this process shares the host with the engine; else null. */
+  /** Returns the count of the watchdog or of the control group; null if this process is not on the engine's host. */
   async oomKills(): Promise<number | null> {
     if (this.#watchedKills !== null) return this.#watchedKills;
     if (this.#counts) return this.#counts.kills;
@@ -259,7 +258,7 @@ export class DockerContainer implements Container {
     return this.#memory;
   }
 
-  /** The first process by its id on the host; null when there is none. */
+  /** Returns the id of the first process on the host; null if there is none. */
   async idlePid(): Promise<number | null> {
     const pid = await answerAbout(this.#container, this.#container.inspect()).then(
       ({ State }) => State.Pid,
@@ -272,7 +271,7 @@ export class DockerContainer implements Container {
     this.#watchedKills = (this.#watchedKills ?? 0) + 1;
   }
 
-  /** From now on the watchdog, not the kernel, counts kills for memory. */
+  /** Makes the watchdog count kills for memory, instead of the kernel. */
   watch(): void {
     this.#watchedKills ??= 0;
   }
@@ -281,7 +280,6 @@ export class DockerContainer implements Container {
     return this.#watchedKills !== null;
   }
 
-  /** Called by the watchdog when killing processes does not help. */
   endByLimit(): void {
     this.#killedByLimit = true;
     this.#container.kill({ signal: 'SIGKILL' }).catch((error: unknown) => errorMessage(error));

@@ -5,13 +5,13 @@ import type { Engine } from '../engine/settings.ts';
 import { ownerLabels } from '../labels.ts';
 import type { ContainerSpec } from '../runtime.ts';
 
-/** The first process of an image without bash, which takes no requests. It continues when code removes `sleep`. */
+/** First process of an image without bash, which accepts no requests. The script continues if code removes `sleep`. */
 const IDLE = `sleep 0 || exit 127; trap 'kill -9 -1' USR1; while :; do sleep 86400 & wait $!; done`;
-/** Without comments, because the script is visible in the process list. */
+/** The script first.sh. Comments are removed, because the process list shows the script. */
 const FIRST = readFileSync(new URL('./first.sh', import.meta.url), 'utf8').replaceAll(/^ *#.*\n/gm, '');
 /**
- * bash retries a fork that the process limit refuses; dash would exit. Signals from inside (`kill -9 -1`) do not reach process
- * 1. Behind an extra init the process would not be process 1.
+ * bash retries a fork that the process limit refuses; dash would exit. Signals from inside (`kill -9 -1`) do not reach process 1, so
+ * the engine must not add an init process in front of this one.
  */
 const ENTRYPOINT = [
   '/bin/sh',
@@ -44,8 +44,7 @@ const MASKED = [...HIDDEN, '/sys/firmware', '/sys/devices/virtual/powercap', ...
 
 /**
  * @param takesRequests see {@link FirstProcess}
- * @param profile system call filter that replaces the engine's own: the text for Docker, a file for Podman; null: the engine has
- * none
+ * @param profile seccomp filter that replaces the engine's own: JSON text for Docker, path for Podman; null: the engine cannot filter
  */
 export function createOptions(
   spec: ContainerSpec,
@@ -61,7 +60,7 @@ export function createOptions(
     Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
     Labels: ownerLabels(spec),
     OpenStdin: takesRequests,
-    // Standard input ends with the worker's stream.
+    // Standard input closes when the worker's stream ends.
     StdinOnce: takesRequests,
     Tty: false,
     NetworkDisabled: spec.network === 'none',

@@ -3,15 +3,15 @@
 import { waitAtMost } from '@swefarm/shared';
 import { allPids, killQuietly, readNamespace, readProcessFile } from '../namespaces/processes.ts';
 
-/** An engine on a loaded disk is slow. */
+/** Default timeout of a call. An engine on a loaded disk is slow. */
 const ANSWER_MS = 120_000;
 const LATE = 'ETIMEDOUT';
-/** As an engine gives it. */
+/** A container id of full length. */
 const WHOLE_ID = /^[0-9a-f]{64}$/;
 /** Names of the processes that engines start in a container, until they become the command. */
 export const NOT_YET_COMMAND = /^(runc|crun)/;
 
-/** Settles as the call does; rejects when the call takes longer, while the engine goes on with it. */
+/** Returns the result of the call. Rejects with code ETIMEDOUT after `answerMs`; the engine may still complete the call. */
 export async function inTime<T>(call: Promise<T>, answerMs = ANSWER_MS): Promise<T> {
   const ending = await waitAtMost(call, answerMs);
   if (ending.by === 'itself') return ending.value;
@@ -21,9 +21,9 @@ export async function inTime<T>(call: Promise<T>, answerMs = ANSWER_MS): Promise
 export const isLate = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === LATE;
 
 /**
- * Processes of a container on the host, by its control group and by the process namespace that is found there: the process with which an
- * engine starts a command enters the namespace first. None where this process does not see the host's processes.
- * @param id the whole one: a part of it may be part of another container's, of any engine or runtime
+ * Returns the host's pids of a container's processes, found by control group and then by process namespace, which a starting command
+ * enters first. Empty if this process does not see the host's processes.
+ * @param id full id, because a part of it may match another container
  */
 export async function membersOf(id: string): Promise<number[]> {
   if (!WHOLE_ID.test(id)) return [];
@@ -32,7 +32,7 @@ export async function membersOf(id: string): Promise<number[]> {
   const others: { pid: number; namespace: string }[] = [];
   for (const pid of await allPids()) {
     const namespace = await readNamespace(pid, 'pid');
-    // A process that serves a container from outside may be in its control group.
+    // An engine's helper outside of a container may be in the container's control group.
     if (namespace === null || namespace === own) continue;
     others.push({ pid, namespace });
     if ((await readProcessFile(pid, 'cgroup')).includes(id)) inside.add(namespace);
@@ -40,7 +40,7 @@ export async function membersOf(id: string): Promise<number[]> {
   return others.filter(({ namespace }) => inside.has(namespace)).map(({ pid }) => pid);
 }
 
-/** Kills the processes of a container without its engine, or those of a name; returns how many. @param id as for {@link membersOf} */
+/** Kills the processes of a container without its engine; returns the number. @param name kills only processes with a matching name */
 export async function killWithoutEngine(id: string, name?: RegExp): Promise<number> {
   let killed = 0;
   for (const pid of await membersOf(id)) {
@@ -49,12 +49,12 @@ export async function killWithoutEngine(id: string, name?: RegExp): Promise<numb
   return killed;
 }
 
-/** 1 when the signal was sent. */
+/** Returns 1 if the signal was sent, else 0. */
 export function killIfOwn(pid: number): number {
   try {
     return killQuietly(pid) ? 1 : 0;
   } catch {
-    // It belongs to another user: a worker without root cannot help its engine here.
+    // The process belongs to another user, and this worker is not root.
     return 0;
   }
 }

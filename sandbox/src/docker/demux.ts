@@ -29,7 +29,7 @@ export function createDemuxer(onData: (bytes: Buffer) => void): (chunk: Buffer) 
   };
 }
 
-/** @param listen passes on each payload, and the end of the output although the socket stays open */
+/** @param listen calls `see` for each payload and `_end` at the end of the output, even if the socket stays open */
 export function demuxedDuplex(
   socket: Duplex,
   listen = (see: (bytes: Buffer) => void, _end: () => void): void =>

@@ -1,4 +1,4 @@
-/** One plain exec: merged and capped output, exit code from the engine, time limit by the host's clock. */
+/** Runs a command by an exec of the engine: merged and capped output, exit code from the engine, time limit by the host's clock. */
 import type { Duplex } from 'node:stream';
 import { linearBackoff, newId, poll, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
@@ -10,14 +10,14 @@ import { isLate, killWithoutEngine, NOT_YET_COMMAND } from './deadline.ts';
 import { createDemuxer } from './demux.ts';
 import { answerAbout, requireFreeStarts } from './stoppedstarts.ts';
 
-/** How often the engine is asked whether the process of a silent exec has ended while a child still holds its output. */
+/** Interval of the checks whether the process of a silent exec has ended while a child still has its output open. */
 const POLL_MS = 1_000;
 const AFTER_KILL_MS = 5_000;
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
- * Starts an exec and returns its raw, framed stream. Throws RolloutFailure `engine_unreachable` when the engine does not answer within
- * `answerMs` (default two minutes), `sandbox_lost` when code in the container blocks it.
+ * Starts an exec and returns its raw, framed stream. Throws RolloutFailure `engine_unreachable` if the engine does not answer within
+ * `answerMs` (default two minutes), `sandbox_lost` if code in the container blocks the engine.
  */
 export async function startExec(
   container: Docker.Container,
@@ -43,7 +43,6 @@ export async function startExec(
       answerMs,
     );
     const starting = exec.start({ hijack: true, stdin: true });
-    // A stream that arrives too late is destroyed.
     const socket = await answerAbout(container, starting, answerMs).catch((error: unknown) => {
       starting.then((late) => late.destroy()).catch(() => undefined);
       throw error;
@@ -59,8 +58,8 @@ export async function startExec(
 }
 
 /**
- * The command line that passes the environment exactly as given, passes stdin without a half-closed stream, and uses one
- * pipe for stdout and stderr, because the engine's two streams would lose their order.
+ * Returns the command line that passes the environment exactly as given, passes stdin without a half-closed stream, and uses one pipe
+ * for stdout and stderr, because two streams of the engine would lose their order.
  */
 function wrapped(argv: readonly string[], options: ExecOptions, mark: string): string[] {
   let line = [...argv];
@@ -74,7 +73,7 @@ function wrapped(argv: readonly string[], options: ExecOptions, mark: string): s
   return ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', ...line];
 }
 
-/** @param kill ends the command's processes from outside, by their mark. */
+/** Runs a command and waits for its end. @param kill ends the processes with a mark from outside */
 export async function runExec(
   container: Docker.Container,
   argv: readonly string[],
@@ -114,7 +113,7 @@ export async function runExec(
   }
 }
 
-/** Ends when the stream ends, or when the engine says that the process has ended: a child may hold the stream open. */
+/** `done` resolves when the stream ends or the engine reports the end of the process, because a child may leave the stream open. */
 function watchEnd(
   container: Docker.Container,
   exec: Docker.Exec,
@@ -129,7 +128,7 @@ function watchEnd(
         (state) => state.Running,
         () => true,
       );
-      // Asks twice: the last output of the process may still be on its way.
+      // The engine must report the end twice, because the last output of the process may still be in transit.
       if (!running && seen) return resolve();
       seen = !running;
       if (!stopped) timer = setTimeout(() => void ask(), seen ? POLL_MS / 4 : POLL_MS);
@@ -145,14 +144,14 @@ function watchEnd(
   };
 }
 
-/** The engine's exit code. The stream may end a moment before the engine has recorded the exit. */
+/** Returns the engine's exit code. Polls, because the stream may end before the engine has recorded the exit. */
 async function exitCode(container: Docker.Container, exec: Docker.Exec): Promise<number> {
   const look = async (): Promise<number | null> => {
     const { Running, ExitCode } = await answerAbout(container, exec.inspect());
     return Running ? null : ExitCode;
   };
   const code = await poll(look, { pauseMs: linearBackoff(5), tries: 50 }).catch((error: unknown) => {
-    // An engine that was restarted may have kept its containers (live-restore); the commands in them it has forgotten.
+    // A restarted engine may have kept its containers running (live-restore), but no longer knows the commands in the containers.
     const otherwise = statusCode(error) === 404 ? 'engine_unreachable' : 'sandbox_lost';
     throw engineFailure(error, otherwise, 'asking for an exit code');
   });

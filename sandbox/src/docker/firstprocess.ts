@@ -1,6 +1,6 @@
 /**
- * Asks the first process of a container (`first.sh`) to run commands and write files. An exec by the engine costs 80 ms of CPU,
- * and so does an archive. An answer is trusted only before untrusted code runs in the container.
+ * Asks the first process of a container (`first.sh`) to run commands and write files, because an exec or an archive of the engine costs
+ * 80 ms of CPU. An answer is trusted only before untrusted code runs in the container.
  */
 import type { Duplex } from 'node:stream';
 import { newId, RolloutFailure, waitAtMost } from '@swefarm/shared';
@@ -17,15 +17,15 @@ const NEVER_READY = 'swefarm no requests\n';
 const GREETING_BYTES = 64;
 const READY_MS = 60_000;
 const AFTER_KILL_MS = 5_000;
-/** For the end of a container after its first process, and for an answer of an idle first process. */
+/** Maximum wait for the end of a container after its first process, and for an answer of an idle first process. */
 const END_MS = 60_000;
 const MOST_BYTES = 512 * 1024;
 
-/** Operations of the container that the first process does not have. */
+/** Operations of the container that {@link FirstProcess} needs. */
 export type OfContainer = {
   killOthers(): Promise<void>;
   kill(): Promise<void>;
-  /** The exit code of the container. Rejects with RolloutFailure when the engine goes away meanwhile. */
+  /** Resolves with the exit code when the container ends. Rejects with RolloutFailure if the engine becomes unreachable. */
   ended(): Promise<number>;
   /** Reads counters that disappear with the container. */
   beforeEnd(): Promise<void>;
@@ -35,9 +35,9 @@ export class FirstProcess implements Disposable {
   readonly #socket: Duplex;
   readonly #ready: Promise<boolean>;
   readonly #ended: Promise<void>;
-  /** Begins each request. Code in the container can write to the input of the first process, but not read from it. */
+  /** First word of each request. Code in the container can write to the input of the first process, but cannot read it. */
   readonly #secret = newId() + newId();
-  /** The reader of its output; null: no request is open. */
+  /** Receives the output of the first process; null: no request is open. */
   #see: ((bytes: Buffer) => void) | null = null;
   #isFree = false;
 
@@ -56,14 +56,13 @@ export class FirstProcess implements Disposable {
     );
   }
 
-  /** Call it before the container starts, so that no output is lost. Null where the engine refuses; execs work without it. */
+  /** Attaches to a container before its start, so that no output is lost. Returns null if the engine refuses; execs still work. */
   static async attach(container: Docker.Container): Promise<FirstProcess | null> {
     const options = { stream: true, stdin: true, stdout: true, stderr: true, hijack: true };
     const attaching = container.attach(options);
     return inTime(attaching).then(
       (socket) => new FirstProcess(socket as Duplex),
       () => {
-        // A late stream is destroyed.
         attaching.then((late) => (late as Duplex).destroy()).catch(() => undefined);
         return null;
       },
@@ -87,7 +86,7 @@ export class FirstProcess implements Disposable {
     return this.#isFree;
   }
 
-  /** Resolves when it has the secret, or takes no requests. Code that runs earlier could read the secret from its input. */
+  /** Resolves when the first process has the secret, or accepts no requests. Code that runs earlier could read the secret. */
   async hasStarted(): Promise<void> {
     await this.#ready;
   }
@@ -96,7 +95,7 @@ export class FirstProcess implements Disposable {
     return (await this.#ready) && this.#isFree;
   }
 
-  /** Gives its streams to a command until the command ends; null when it takes no request. */
+  /** Starts a command with the streams of the first process; null if the first process accepts no request. */
   async open(argv: readonly string[]): Promise<Duplex | null> {
     if (!(await this.#isIdle())) return null;
     this.#isFree = false;
@@ -111,7 +110,7 @@ export class FirstProcess implements Disposable {
     return duplex;
   }
 
-  /** Writes files to unused paths. False when it cannot: some files may exist then. */
+  /** Writes files to unused paths. Returns false on failure; some of the files may then exist. */
   async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<boolean> {
     const contents = files.map(({ content }) => Buffer.from(content));
     const isFit = (content: Buffer, at: number): boolean =>
@@ -127,7 +126,7 @@ export class FirstProcess implements Disposable {
     return ending.by === 'itself' && ending.value === 0;
   }
 
-  /** Null when it cannot run the command. The exit code is the first process's answer. */
+  /** Runs a command; null if the first process cannot run it. The exit code is the answer of the first process. */
   async run(
     argv: readonly string[],
     options: ExecOptions,
@@ -148,8 +147,8 @@ export class FirstProcess implements Disposable {
   }
 
   /**
-   * As {@link run}, with the engine's exit code: the container ends with the command. `survived`: the container ran until the
-   * command had ended by itself.
+   * Runs the last command of a container: the container ends with the command, and the engine reports the exit code. `survived`: the
+   * container ran until the command had ended by itself.
    */
   async last(
     argv: readonly string[],
@@ -158,7 +157,7 @@ export class FirstProcess implements Disposable {
   ): Promise<ExecResult | null> {
     if (!(await this.#takes(options))) return null;
     const capture = new Capture(options.maxOutputBytes);
-    // Begins before the command: a restart of the engine breaks this request, which no code in the container can do.
+    // This wait begins before the command: a restart of the engine breaks the wait, but code in the container cannot.
     const ended = container.ended();
     ended.catch(() => undefined);
     const key = newId() + newId();
@@ -189,7 +188,7 @@ export class FirstProcess implements Disposable {
     return env === undefined && !stdin?.length && (await this.#isIdle());
   }
 
-  /** The exit code of the answer; null when the output ends without an answer. */
+  /** Sends a request. Returns the exit code of the answer; null if the output ends without an answer. */
   #request(
     verb: string,
     words: readonly string[],
@@ -228,8 +227,8 @@ export class FirstProcess implements Disposable {
 }
 
 /**
- * The engine's exit code; the code of the answer when the container has not ended in {@link END_MS}, as on a disk that stalls.
- * No code could have forged the answer: every process but the first was killed before it.
+ * Returns the engine's exit code; the code of the answer if the container has not ended in {@link END_MS}, as on a disk that stalls. No
+ * code could have forged the answer: every process except the first was killed before it.
  */
 async function codeAfterAnswer(
   ended: Promise<number>,
@@ -244,7 +243,7 @@ async function codeAfterAnswer(
   return answered;
 }
 
-/** Throws RolloutFailure `sandbox_lost` when the container runs on without an answer of its first process. */
+/** Throws RolloutFailure `sandbox_lost` if the container still runs after the output of its first process ended. */
 async function codeOf(ended: Promise<number>, signal: AbortSignal): Promise<number> {
   const ending = await waitAtMost(ended, END_MS, signal);
   signal.throwIfAborted();

@@ -1,8 +1,8 @@
-/** Finds a container's control group, where this process shares the host with the engine. */
+/** Finds a container's control group, if this process shares the host with the engine. */
 import { readFile } from 'node:fs/promises';
 import type { MemoryGroup } from '../memorygroup.ts';
 
-/** The memory control group; null when this process does not see the engine's processes. */
+/** Returns the memory control group; null if this process does not see the engine's processes. */
 export async function findGroup(pid: number, id: string): Promise<MemoryGroup | null> {
   const lines = (await readFile(`/proc/${pid}/cgroup`, 'latin1').catch(() => '')).split('\n');
   // A process with the same pid in another process namespace lacks this container's id in its group.

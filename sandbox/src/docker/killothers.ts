@@ -1,4 +1,4 @@
-/** Kills every process of a container but the first, from outside. */
+/** Kills every process of a container except the first, from outside. */
 import { poll } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { engineFailure, statusCode } from '../engine/errors.ts';
@@ -22,14 +22,14 @@ export async function killOthers(container: Docker.Container, engine: Engine): P
     };
     await poll(areGone, { pauseMs: 20, withinMs: KILL_WAIT_MS });
   } catch (error) {
-    // A stopped container has no processes.
+    // An error with a status means that the container is stopped or gone, so that none of its processes is left.
     if (statusCode(error) === null) throw engineFailure(error, 'engine_unreachable', 'killing processes');
   }
 }
 
-/** Ids on the host; null when the engine cannot list them (Podman, when processes come and go too fast). */
+/** Returns process ids on the host; null if the engine cannot list them (Podman, while processes start and end too fast). */
 async function listPids(container: Docker.Container, engine: Engine): Promise<string[] | null> {
-  // For `ps` options Podman runs `ps` inside, where no process slot may be free. Its own format names start no process inside.
+  // Given options of `ps`, Podman runs `ps` inside, where no process slot may be free. For `hpid`, Podman starts no process.
   const [options, title] = engine === 'podman' ? ['hpid', 'HPID'] : ['-eo pid', 'PID'];
   const top: { Titles?: string[]; Processes?: string[][] } = await answerAbout(
     container,

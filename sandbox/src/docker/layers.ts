@@ -1,4 +1,4 @@
-/** Finds a container's files, where this process shares the host with the engine. */
+/** Finds the overlay folders of a container, if this process shares the host with the engine. */
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import type Docker from 'dockerode';

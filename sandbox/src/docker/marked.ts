@@ -1,6 +1,6 @@
 /**
- * Finds the end line of a first process's answer in the output of its command. The line begins with a byte that ends no line of
- * text, so no reply of a shell is delayed because it could be the beginning.
+ * Finds the line that ends an answer of the first process in the output of its command. The line begins with a byte that ends no line
+ * of text, so the end of a shell's reply is never withheld as a possible beginning of the line.
  */
 
 const CODE = /^(\d{1,3})\n/;
@@ -17,7 +17,7 @@ export class MarkedOutput {
     this.#print = print;
   }
 
-  /** The exit code of the line; null until the line is complete. Later output is dropped. */
+  /** Prints the output before the line. Returns the exit code of the line; null until the line is complete. Drops later output. */
   push(chunk: Buffer): number | null {
     if (this.#code !== null) return this.#code;
     const all = this.#pending.length > 0 ? Buffer.concat([this.#pending, chunk]) : chunk;
@@ -31,7 +31,7 @@ export class MarkedOutput {
     return this.#code;
   }
 
-  /** The index of a possible beginning of the line; else the length. */
+  /** Returns the index of a possible beginning of the line; without one, the length. */
   #beginIn(all: Buffer): number {
     for (let at = Math.max(0, all.length - this.#mark.length); at < all.length; at++) {
       if (all[at] === this.#mark[0] && this.#mark.subarray(0, all.length - at).equals(all.subarray(at)))
@@ -40,7 +40,7 @@ export class MarkedOutput {
     return all.length;
   }
 
-  /** Prints a pending possible beginning, because the output has ended. */
+  /** Prints the pending bytes. They do not begin the line, because the output has ended. */
   end(): void {
     if (this.#code === null && this.#pending.length > 0) this.#print(this.#pending);
     this.#pending = Buffer.alloc(0);

@@ -1,6 +1,6 @@
 /**
- * Removes containers of an engine, which code in a container can delay: each wait for a removal has a limit. The engine goes on
- * with it and gets no second request meanwhile; a later caller (the reaper) waits for the same removal.
+ * Removes containers of an engine. Code in a container can delay a removal, so each wait has a limit. The engine continues the removal
+ * and gets no second request meanwhile: a later caller (the reaper) waits for the same removal.
  */
 import { createSingleFlight, type Semaphore, sleep } from '@swefarm/shared';
 import type Docker from 'dockerode';
@@ -9,10 +9,10 @@ import { inTime, isLate, killWithoutEngine } from './deadline.ts';
 import { whileRemoved } from './stoppedstarts.ts';
 
 const ATTEMPTS = 5;
-/** The second attempt is for a container that was released by the kill after the first was late. */
+/** Attempts if the first one timed out: killing the container's processes may have freed the engine for the second one. */
 const LATE_ATTEMPTS = 2;
 
-/** Removes containers by id; no error when one is already gone. @throws RolloutFailure engine_unreachable */
+/** Returns a function that removes a container by id and ignores a missing container. @throws RolloutFailure engine_unreachable */
 export function createRemoval(
   docker: Docker,
   slots: Semaphore,
@@ -38,7 +38,7 @@ export function createRemoval(
         if (late) await killWithoutEngine(id);
         if (attempt >= (late ? LATE_ATTEMPTS : ATTEMPTS))
           throw engineFailure(error, 'engine_unreachable', `removing ${id}`);
-        // A start may still be under way.
+        // The removal fails while a start of the container is under way.
         await sleep(200 * attempt);
       }
     }

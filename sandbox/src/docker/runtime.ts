@@ -1,4 +1,4 @@
-/** Containers of Docker, or of Podman by its Docker-compatible socket. */
+/** Runs containers in Docker, or in Podman through its Docker-compatible socket. */
 import { access, constants } from 'node:fs/promises';
 import {
   createLazy,
@@ -43,14 +43,14 @@ export type DockerRuntimeOptions = {
   socketPath: string;
   /** Default: two pulls at once, no mirrors, no evictions. */
   images?: ImageSettings;
-  /** Least milliseconds between two creates; default 0. */
+  /** Minimum time between two creates, in milliseconds; default 0. */
   gapMs?: number;
   /** The timeout of a removal; default two minutes. */
   answerMs?: number;
   log?: RuntimeLog;
 };
 
-/** Concurrent creates, starts and removals. An engine saturates far below a worker's demand. */
+/** Maximum number of concurrent starts, and of concurrent removals. An engine saturates far below a worker's demand. */
 const ENGINE_SLOTS = 8;
 const START_TIMEOUT_MS = 120_000;
 const CHECK_TIMEOUT_MS = 10_000;
@@ -61,7 +61,7 @@ type State = {
   creates: Semaphore;
   watchdog: Watchdog;
   profile: string;
-  /** Removes by id. Throws RolloutFailure engine_unreachable. */
+  /** Removes a container by id. Throws RolloutFailure engine_unreachable. */
   remove(id: string): Promise<void>;
   facts: Lazy<EngineFacts>;
   log: RuntimeLog | undefined;
@@ -74,7 +74,7 @@ type EngineFacts = {
   filters: boolean;
 };
 
-/** Does not throw when the engine is unusable; `check` and the first call to the engine report it. */
+/** Opens the runtime even if the engine is unusable; `check` and the first call to the engine report the problem. */
 export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
   const { socketPath, images } = options;
   const engine = options.engine ?? 'docker';
@@ -135,7 +135,7 @@ async function readFacts(docker: Docker): Promise<EngineFacts> {
   return { limits: engineLimits(info), cpus: info.NCPU, rootDir: info.DockerRootDir, filters };
 }
 
-/** Null while the engine does not answer. */
+/** Returns null while the engine does not answer. */
 const factsOf = ({ facts }: State): Promise<EngineFacts | null> => facts.get().catch(() => null);
 
 /** Starts a container, with a watchdog for the limits that the engine does not enforce. */
@@ -172,7 +172,7 @@ async function startContainer(
   let id: string | null = null;
   let first: FirstProcess | null = null;
   try {
-    // Not aborted: the engine would still create a container, whose id would be unknown.
+    // The create is not aborted: the engine would still create a container, whose id would be unknown.
     const created = await docker.createContainer(createOptions(spec, engine, profile, takesRequests));
     id = created.id;
     limit.throwIfAborted();
@@ -181,14 +181,14 @@ async function startContainer(
     return new DockerContainer(id, spec, { docker, engine, first, remove });
   } catch (error) {
     first?.[Symbol.dispose]();
-    // Not awaited, because the removal needs its own slot.
+    // The removal is not awaited, because it needs its own slot.
     if (id) void remove(id);
     signal.throwIfAborted();
     throw createFailure(error, id !== null, `starting a container of ${spec.image.name}`);
   }
 }
 
-/** All containers with the farm label, running or not. Throws RolloutFailure engine_unreachable. */
+/** Lists all containers with the farm label, running or not. Throws RolloutFailure engine_unreachable. */
 async function listOwned(docker: Docker): Promise<OwnedContainer[]> {
   try {
     const found = await inTime(docker.listContainers({ all: true, filters: { label: [FARM_LABEL] } }));

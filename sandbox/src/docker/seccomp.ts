@@ -1,6 +1,6 @@
 /**
- * The rootfs runtime's system call filter in the engines' format. Podman's own filter allows user namespaces, and with them
- * mounts. Both engines' own filters allow a limit on the memory of process 1, which ends the container.
+ * Translates the system call filter of the rootfs runtime to the engines' format. Podman's default filter allows user namespaces, and
+ * mounts inside them. The default filters of both engines allow a limit on the memory of process 1, which ends the container.
  */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ type Condition = {
 };
 type Rule = { names: string[]; action: 'SCMP_ACT_ERRNO'; errnoRet: number; args?: Condition[] };
 
-/** Compares the lower half; the kernel reads no more of such a value. */
+/** Compares the lower 32 bits of an argument; the kernel reads no more of it. */
 const equal = (index: number, value: number): Condition => ({
   ...{ index, value: 0xffffffff, valueTwo: value, op: 'SCMP_CMP_MASKED_EQ' },
 });
@@ -45,7 +45,7 @@ const refuse = (names: string[], errnoRet: number, ...conditions: Condition[]): 
 const namespaceBits = (): number[] =>
   Array.from({ length: 31 }, (_, bit) => 2 ** bit).filter((value) => (NEW_NAMESPACES & value) !== 0);
 
-/** Calls that Docker's own filter allows and that a gold patch may need. Only process 1 is protected from them. */
+/** Calls that Docker's default filter allows and a gold patch may need, with the index of the pid. They are denied only on process 1. */
 const TRACING = { ptrace: 1, process_vm_readv: 0, process_vm_writev: 0 } as const;
 const HARMLESS = new Set([
   'adjtimex',
@@ -67,8 +67,8 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Record<Engine, string[]
 const SOCKETS = ['socket', 'socketpair'];
 
 /**
- * Matches all but {@link PERSONALITIES}. The bits that none of them sets must be all set, with the rest, or all unset. A rule
- * has one condition on one value, so each bit is compared with the next.
+ * Matches all values except {@link PERSONALITIES}: a value is usual if all 32 bits are set, or if it has only bits of the usual values.
+ * A rule has one condition on an argument, so each condition compares two bits.
  */
 function strangePersonalities(): Condition[] {
   const bits = Array.from({ length: 32 }, (_, bit) => 2 ** bit);

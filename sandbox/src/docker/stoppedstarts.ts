@@ -1,25 +1,24 @@
 /**
- * Calls to an engine that concern one container. Code inside can stop the process with which the engine starts a command (`kill -STOP -1`
- * in a loop); until that process goes on, the engine answers no call about the container, not even its removal.
+ * Calls to an engine that concern one container. Code inside can stop the process with which the engine starts a command (`kill -STOP
+ * -1` in a loop). Until that process continues, the engine answers no call about the container, not even its removal.
  */
 import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { allPids, readProcessFile } from '../namespaces/processes.ts';
 import { inTime, killIfOwn, membersOf, NOT_YET_COMMAND } from './deadline.ts';
 
-/** How often a call without an answer is looked after. */
+/** Interval of the checks for stopped processes during a call. */
 const LOOK_MS = 5_000;
 
-/** Containers in which code has stopped a start, by id, until they are removed. */
+/** Ids of containers in which code stopped the start of a command. The removal of a container deletes its id. */
 const blocked = new Set<string>();
 const scans = createSingleFlight<Set<number>>();
 
-/** Stopped processes of engines' starts in all containers. One scan serves all callers. */
+/** Finds the stopped processes with which engines start commands, in all containers. Concurrent callers share one scan. */
 const findStoppedStarts = (): Promise<Set<number>> =>
   scans.run('', async () => {
     const stopped = new Set<number>();
     for (const pid of await allPids()) {
-      // `PID (NAME) STATE ...`
       const [, name, state] = /^\d+ \((.*)\) (\S)/s.exec(await readProcessFile(pid, 'stat')) ?? [];
       if (state === 'T' && NOT_YET_COMMAND.test(name ?? '')) stopped.add(pid);
     }
@@ -27,8 +26,8 @@ const findStoppedStarts = (): Promise<Set<number>> =>
   });
 
 /**
- * Kills all processes of a container but its first when code inside has stopped a start there. Returns whether that ever happened.
- * @param id the whole one
+ * Kills all processes of a container except the first, if code inside stopped the start of a command. Returns whether code ever did so.
+ * @param id full id of the container
  */
 export async function freeStarts(id: string): Promise<boolean> {
   const stopped = await findStoppedStarts();
@@ -43,7 +42,7 @@ export async function freeStarts(id: string): Promise<boolean> {
   return true;
 }
 
-/** Looks after a call about a container until it is disposed of. */
+/** Checks for stopped starts at intervals until the handle is disposed of. */
 function watchStarts(id: string, onFreed: () => void): Disposable {
   const look = setInterval(async () => {
     if (await freeStarts(id)) onFreed();
@@ -51,7 +50,7 @@ function watchStarts(id: string, onFreed: () => void): Disposable {
   return { [Symbol.dispose]: () => clearInterval(look) };
 }
 
-/** @throws RolloutFailure `sandbox_lost` when code in the container has stopped a start there */
+/** @throws RolloutFailure `sandbox_lost` if code in the container has stopped the start of a command */
 export function requireFreeStarts({ id }: Pick<Docker.Container, 'id'>): void {
   if (blocked.has(id))
     throw new RolloutFailure(
@@ -60,7 +59,7 @@ export function requireFreeStarts({ id }: Pick<Docker.Container, 'id'>): void {
     );
 }
 
-/** {@link inTime} for a call about a container. @throws RolloutFailure `sandbox_lost` when code inside has stopped a start there */
+/** Waits for a call as {@link inTime} does. @throws RolloutFailure `sandbox_lost` if code inside stops the start of a command */
 export async function answerAbout<T>(
   container: Pick<Docker.Container, 'id'>,
   call: Promise<T>,

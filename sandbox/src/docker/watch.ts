@@ -1,6 +1,6 @@
 /**
- * Limits for engines that accept but do not enforce them (Podman without root on control groups of version 1). The worker
- * measures the processes of each container once a second, as for the rootfs runtime.
+ * Enforces limits for engines that accept limits without effect (Podman without root on control groups of version 1). The worker
+ * measures the processes of each container once a second, as in the rootfs runtime.
  */
 
 import { readdir, readFile } from 'node:fs/promises';
@@ -12,8 +12,8 @@ import type { DockerContainer } from './container.ts';
 export type EngineLimits = RuntimeCheck['limits'];
 
 /**
- * The effective limits: nothing is watched where the engine's processes are invisible, as with an engine in a container beside
- * the worker's.
+ * Returns the effective limits. Nothing is watched if the engine's processes are invisible, for example if engine and worker run in
+ * separate containers.
  */
 export async function watchedLimits(limits: EngineLimits): Promise<EngineLimits> {
   if (![limits.memory, limits.pids].includes('watched') || (await seesPodman())) return limits;
@@ -21,14 +21,14 @@ export async function watchedLimits(limits: EngineLimits): Promise<EngineLimits>
   return { ...limits, memory: unwatched(limits.memory), pids: unwatched(limits.pids) };
 }
 
-/** A Podman that answers has a running process. */
+/** Returns whether this process sees Podman's processes: a Podman that answers has a running process. */
 async function seesPodman(): Promise<boolean> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const names = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/comm`, 'latin1').catch(() => '')));
   return names.includes('podman\n');
 }
 
-/** Returns a function that ends the watch. Watches nothing where the engine's processes are invisible from here. */
+/** Returns a function that ends the watch. Watches nothing if this process does not see the engine's processes. */
 export async function watchContainer(
   watchdog: Watchdog,
   container: DockerContainer,
@@ -53,7 +53,7 @@ export async function watchContainer(
     diskBytes: null,
     folder: '/',
     onMemoryKill: () => container.countMemoryKill(),
-    // Signals directly, because the engine would start a process for it.
+    // Sends the signal directly, because the engine would start a process to send it.
     killAll: async () => void process.kill(init, 'SIGUSR1'),
     end: () => container.endByLimit(),
   });

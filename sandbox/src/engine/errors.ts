@@ -4,7 +4,7 @@ import { errorMessage, type FailureClass, RolloutFailure } from '@swefarm/shared
 const UNREACHABLE = /ECONNREFUSED|ENOENT|EACCES|EPERM|ECONNRESET|EPIPE|ETIMEDOUT|socket hang up/;
 const WORDS: readonly [RegExp, FailureClass][] = [
   [/no space left on device|disk quota exceeded/i, 'node_disk'],
-  // A name of another runtime, such as dir:/path.
+  // The name has the format of another runtime, such as dir:/path.
   [/invalid reference format/i, 'image_not_found'],
   [/cannot allocate memory|out of memory/i, 'node_memory'],
   [
@@ -15,7 +15,7 @@ const WORDS: readonly [RegExp, FailureClass][] = [
 const UNKNOWN_IMAGE =
   /no such image|manifest( for .*)? (not found|unknown)|repository .* (not found|does not exist)|pull access denied|name unknown/i;
 
-/** Podman answers 500 where a container is removed while Podman looks at it. */
+/** Podman answers 500 if a container is removed during the request. */
 const REMOVED_MEANWHILE = /does not exist in database: no such container/;
 
 export function statusCode(error: unknown): number | null {
@@ -38,12 +38,12 @@ export function engineFailure(error: unknown, otherwise: FailureClass, doing: st
   return new RolloutFailure(failureClass, `${doing}: ${message.trim()}`.slice(0, 400), { cause: error });
 }
 
-/** Messages about limits that the kernel refuses, sometimes with status 500. */
+/** Error messages about limits that the kernel refuses; some have status 500. */
 const REFUSED =
   /error setting cgroup config|cfs quota|memory limit|limit.*(?:too low|too small)|cannot unmarshal number|invalid argument.*(?:cgroup|\.max)/i;
 const PASSING = new Set([404, 408, 409, 429]);
 
-/** The failure of a container that the engine did not create or start: a refusal is the run's fault, unless its message means something else. */
+/** Maps the error of a create or start. A refusal is the run's fault, unless the message has another class. */
 export function createFailure(error: unknown, created: boolean, doing: string): unknown {
   const status = statusCode(error);
   if (status === 404 && !created) return engineFailure(error, 'image_not_found', doing);

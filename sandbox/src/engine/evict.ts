@@ -1,4 +1,4 @@
-/** Frees an engine's disk by removing images that the farm pulled, and no others. */
+/** Frees an engine's disk by removing only images that the farm pulled. */
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { type EvictionLimits, evictImages, usedShareOf } from '../images/evict.ts';
@@ -21,7 +21,7 @@ export async function evictPulled({ docker, pulled, ...limits }: EngineEviction)
   return await evictImages(list, remove, { usedShare: () => engineUsedShare(docker), ...limits });
 }
 
-/** `kept`: a container uses it. Throws RolloutFailure engine_unreachable. */
+/** Removes an image; `kept`: a container uses the image. Throws RolloutFailure engine_unreachable. */
 export async function removeImage(docker: Docker, name: string): Promise<'removed' | 'absent' | 'kept'> {
   try {
     await docker.getImage(withTag(name)).remove();
@@ -33,7 +33,7 @@ export async function removeImage(docker: Docker, name: string): Promise<'remove
   }
 }
 
-/** The used share of the disk with the engine's folder; 0 when the engine is on another machine. */
+/** Returns the used share of the disk with the engine's folder; 0 if the engine is on another machine. */
 async function engineUsedShare(docker: Docker): Promise<number> {
   const { DockerRootDir } = (await docker.info()) as { DockerRootDir?: string };
   return DockerRootDir ? await usedShareOf(DockerRootDir).catch(() => 0) : 0;

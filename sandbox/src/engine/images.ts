@@ -1,4 +1,4 @@
-/** Images of an engine: a missing image is pulled, once for all callers. */
+/** Finds images in an engine. A missing image is pulled once for all callers. */
 import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import type { Credentials } from '../images/credentials.ts';
@@ -34,7 +34,7 @@ export function createEnsureImage(
   };
 }
 
-/** Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
+/** Pulls an image. Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
 export async function pullImage({ docker, fetch, pulled }: EngineImageDeps, image: string): Promise<void> {
   try {
     await fetch(image, async (from, credentials) => {
@@ -76,7 +76,7 @@ async function pullAs(docker: Docker, name: string, credentials: Credentials | n
   });
 }
 
-/** An image from a mirror gets the requested name, and only that name. */
+/** Gives an image from a mirror the requested name, and removes the mirror's name. */
 async function rename(docker: Docker, from: string, to: string): Promise<void> {
   if (to.includes('@')) return;
   const at = to.lastIndexOf(':');

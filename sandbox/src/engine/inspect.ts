@@ -1,4 +1,4 @@
-/** For `swefarm images`: reports the state of images in an engine, and removes unused ones. */
+/** For `swefarm images`: reports the state of images in an engine, and removes unused images. */
 import type Docker from 'dockerode';
 import { longestUnused } from '../images/evict.ts';
 import { withTag } from '../images/names.ts';

@@ -7,9 +7,8 @@ import { type FetchSettings, readMirrors } from '../images/fetch.ts';
 export type Engine = 'docker' | 'podman';
 
 export type ImageSettings = FetchSettings & {
-  /** File that records which images the farm pulled. */
   pulledFile: string;
-  /** Share of the disk (0 to 1) from which images are removed. */
+  /** Used share of the disk (0 to 1) from which images are removed. */
   watermark: number;
   /** Names of images that are never removed; `*` stands for anything. */
   pins: readonly string[];

@@ -18,7 +18,7 @@ import type {
 import { CONTAINER_MARK, killMarked } from './processes.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** The wait for output after the process has ended, if a child has its pipe open. */
+/** Maximum wait for output after the process has ended, because a child may have the pipe open. */
 const LAST_OUTPUT_MS = 250;
 const AFTER_KILL_MS = 2_000;
 
@@ -99,7 +99,7 @@ export class HostContainer implements Container {
       signal.throwIfAborted();
       const target = this.#inside(path);
       await mkdir(dirname(target), { recursive: true });
-      // An existing file or link is replaced, not written through.
+      // An existing file or link is replaced, because a write through a link would change another file.
       await rm(target, { force: true });
       await writeFile(target, content, { mode: mode ?? 0o644 });
       if (target !== path) this.#put.set(path, target);
@@ -147,7 +147,7 @@ export class HostContainer implements Container {
     return this.#disposed;
   }
 
-  /** The host's path: unchanged in the container's folder, otherwise below a folder that stands for the root. */
+  /** Returns the path on the host. A path outside of the container's folder is moved below the substitute root. */
   #inside(path: string): string {
     const fromFolder = relative(this.#folder, path);
     return fromFolder.startsWith('..') ? join(this.#folder, 'root', path) : path;

@@ -1,4 +1,4 @@
-/** Ends the processes of a dry run. They have a mark in their environment; nothing else groups them. */
+/** Ends the processes of a dry run, which have a mark in their environment. */
 
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { linearBackoff, poll } from '@swefarm/shared';
@@ -8,7 +8,7 @@ export const CONTAINER_MARK = 'SWEFARM_CONTAINER';
 const ROUNDS = 20;
 
 /**
- * Kills the processes with the mark of container `id` until none is left.
+ * Kills the processes with the mark of container `id` until none remains.
  * @param folder the container's folder: a process without an environment belongs to the container if it works there
  */
 export async function killMarked(id: string, folder: string): Promise<void> {
@@ -22,8 +22,8 @@ export async function killMarked(id: string, folder: string): Promise<void> {
 }
 
 /**
- * A process has no environment during exec, and when it was started without one (`env -i`); then its working folder decides. A
- * zombie has neither.
+ * Finds the processes with the mark. A process without an environment (during exec, or started by `env -i`) is identified by its
+ * working folder. A zombie has neither.
  */
 async function marked(id: string, folder: string): Promise<number[]> {
   const mark = `${CONTAINER_MARK}=${id}\0`;

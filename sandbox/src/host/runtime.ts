@@ -1,6 +1,6 @@
 /**
- * A dry run on the host: commands run as children of the worker, in a copy of a folder, without isolation and limits. Its
- * results have no reward unless the run requests it.
+ * Runs commands on the host, for dry runs: as children of the worker, in a copy of a folder, without isolation and limits. The results
+ * have no reward unless the run requests one.
  */
 import { execFile } from 'node:child_process';
 import { lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -26,7 +26,7 @@ const PREFIX = 'host-';
 const COPY_TIMEOUT_MS = 300_000;
 
 export type HostRuntimeOptions = {
-  /** The folder of the copies; made when missing. */
+  /** Folder of the copies; created if missing. */
   scratchDir: string;
   log?: RuntimeLog;
 };
@@ -140,7 +140,7 @@ async function listOwned(scratchDir: string): Promise<OwnedContainer[]> {
   return owned;
 }
 
-/** Null for a file that a power cut truncated. */
+/** Returns null if a power cut truncated the file. */
 function readOwner(text: string): { owner: Owner; started_at: number } | null {
   try {
     return JSON.parse(text) as { owner: Owner; started_at: number };
@@ -149,7 +149,7 @@ function readOwner(text: string): { owner: Owner; started_at: number } | null {
   }
 }
 
-/** Removes also what the model's code made unreadable, and what its processes still write while they end. */
+/** Removes a folder, even if the model's code made files unreadable or its ending processes still write there. */
 async function removeTree(folder: string): Promise<void> {
   const attempt = () => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   try {

@@ -5,7 +5,7 @@ import { z } from 'zod';
 
 export const ImageConfig = z.object({
   env: z.record(z.string(), z.string()),
-  /** '' when the image names none. */
+  /** Working folder; '' if the image names none. */
   workdir: z.string(),
   /** `user[:group]` by name or number; '' is root. */
   user: z.string(),
@@ -32,8 +32,8 @@ export function readConfig(foreign: unknown): ImageConfig {
 }
 
 /**
- * The configuration beside an image that contains none: a file `PATH.json` in the format of `docker inspect`. Null when there is
- * none. Throws RolloutFailure image_pull for an invalid file.
+ * Reads the configuration of an image that contains none from `PATH.json`, in the format of `Config` of `docker inspect`. Returns null
+ * if there is no such file. Throws RolloutFailure image_pull for an invalid file.
  */
 export async function configBeside(path: string): Promise<ImageConfig | null> {
   const file = `${path}.json`;

@@ -1,4 +1,4 @@
-/** Credentials of registries, from files of `docker login` and `kubectl create secret docker-registry`. */
+/** Reads credentials of registries from files of `docker login` and `kubectl create secret docker-registry`. */
 import { readFileSync } from 'node:fs';
 import { errorMessage, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
@@ -20,14 +20,14 @@ type Entry = z.infer<typeof Entry>;
 
 const HUB = /^(index|registry-1)\.docker\.io$/;
 
-/** Checks the files at the start of a worker. Throws UsageError with the file. */
+/** Checks the files at the start of a worker. Throws a UsageError that names the file. */
 export function checkRegistryAuth(files: readonly string[]): void {
   for (const file of files) entriesOf(file);
 }
 
 /**
- * The credentials for an image; of several entries, those with the longest matching path. Null: no credentials, for public
- * images. The files are read each time, because a secret can change while the worker runs. Throws UsageError with the file.
+ * Returns the credentials whose path matches most of the image's name; null: none, for public images. Reads the files each time,
+ * because a secret can change while the worker runs. Throws a UsageError that names the file.
  */
 export function credentialsFor(image: string, files: readonly string[]): Credentials | null {
   const name = fullName(image);
@@ -64,7 +64,7 @@ function registryOf(server: string): string {
   return [host.replace(HUB, 'docker.io'), ...below].join('/');
 }
 
-/** Null for an entry without a secret, such as one of a credential helper. */
+/** Returns null for an entry without a secret, such as an entry of a credential helper. */
 function readEntry(server: string, { auth, username, password, identitytoken }: Entry): Credentials | null {
   if (identitytoken) return { serveraddress: server, identitytoken };
   if (username && password) return { serveraddress: server, username, password };

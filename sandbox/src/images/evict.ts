@@ -1,14 +1,14 @@
-/** Frees disk space: while the disk is too full, images that are not in use are removed, longest unused first. */
+/** Frees disk space: while the disk is too full, removes images that are not in use, longest unused first. */
 import { statfs } from 'node:fs/promises';
 import type { ImageStore } from './store.ts';
 
-/** A recently used image is not removed: a container of it may be about to start, and other rollouts follow. */
+/** Minimum time since the last use of a removed image: other containers of a recently used image may start soon. */
 const REST_MS = 10 * 60_000;
 
 export type UsedImage = { names: readonly string[]; usedAt: number };
 
 export type EvictionLimits = {
-  /** Share of the disk (0 to 1) from which images are removed; 1: never. */
+  /** Used share of the disk (0 to 1) from which images are removed; 1: never. */
   watermark: number;
   /** Names of images that are never removed; `*` stands for anything. */
   pins: readonly string[];
@@ -54,7 +54,7 @@ export async function evictUnpacked(
   inUse: Iterable<string>,
   limits: Omit<EvictionLimits, 'usedShare'> & Partial<Pick<EvictionLimits, 'usedShare'>>,
 ): Promise<number> {
-  // The stamps show the node's other workers that these images are in use.
+  // The updated times of use show the node's other workers that these images are in use.
   for (const digest of new Set(inUse)) await store.touch(digest);
   const remove = async ({ digest }: { digest: string }): Promise<boolean> => {
     await store.drop(digest);

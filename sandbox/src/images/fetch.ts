@@ -12,7 +12,7 @@ export type FetchSettings = {
 };
 
 type Pull<T> = (from: string, credentials: Credentials | null) => Promise<T>;
-/** `pull` gets the name to request, and credentials; throws the last error of `pull`. */
+/** Fetches an image. `pull` receives the name to request, and credentials. Throws the last error of `pull`. */
 export type Fetch = <T>(image: string, pull: Pull<T>) => Promise<T>;
 
 /** Parses `PREFIX=PREFIX`. Throws UsageError. */
@@ -28,7 +28,7 @@ export function readMirrors(given: readonly string[]): Mirror[] {
   });
 }
 
-/** The names to request: at the matching mirrors, then the image's own. */
+/** Returns the names to request: the names at matching mirrors, then the image's own name. */
 export function sourcesOf(image: string, mirrors: readonly Mirror[]): string[] {
   const full = fullName(image);
   const rewritten = mirrors
@@ -43,8 +43,8 @@ const LONGEST_WAIT_MS = 300_000;
 const backoffMs = exponentialBackoff(5_000, LONGEST_WAIT_MS);
 
 /**
- * The wait in ms after a "too many requests" answer: the registry's `Retry-After`, if the engine passes it on, else exponential
- * backoff. Null for other errors.
+ * Returns the wait in ms after a "too many requests" error: the registry's `Retry-After`, if the engine reports it, else exponential
+ * backoff. Returns null for other errors.
  */
 export function waitAfter(error: unknown, waits: number): number | null {
   const text = errorMessage(error);
@@ -53,7 +53,7 @@ export function waitAfter(error: unknown, waits: number): number | null {
   return Math.min(seconds ? Number(seconds) * 1000 : backoffMs(waits + 1), LONGEST_WAIT_MS);
 }
 
-/** @param wait takes milliseconds; for tests */
+/** @param wait waits a number of milliseconds; tests replace it */
 export function createFetch(
   { atOnce, mirrors, registryAuth = [] }: FetchSettings,
   wait: (ms: number) => Promise<unknown> = sleep,

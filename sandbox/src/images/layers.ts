@@ -14,7 +14,7 @@ export type LayeredImage = {
   /** Digest of the configuration, which is the engines' image id. */
   digest: string;
   config: ImageConfig;
-  /** Opens the layers, the lowest first. Each is decompressed, and its digest is checked at its end. */
+  /** Functions that open the decompressed layers, the lowest first. Layers of an OCI layout are checked against their digests. */
   layers: (() => Promise<Readable>)[];
 };
 
@@ -64,7 +64,7 @@ function verifying(digest: string): Transform {
 }
 
 /**
- * A file of `docker save`, plain or compressed. Its parts are in no useful order, so they are first written to the folder
+ * Reads a file of `docker save`, plain or compressed. The entries have no useful order, so they are first written to the folder
  * `spool`, which the caller removes. Throws for any other file.
  */
 export async function readDockerArchive(path: string, spool: string): Promise<LayeredImage> {
@@ -96,7 +96,7 @@ export async function readDockerArchive(path: string, spool: string): Promise<La
   };
 }
 
-/** A folder in OCI layout; `ref` selects one of several images by `org.opencontainers.image.ref.name`. */
+/** Reads a folder in OCI layout; `ref` selects one of several images by `org.opencontainers.image.ref.name`. */
 export function readOciLayout(path: string, ref: string | null): LayeredImage {
   const blob = ({ digest }: Descriptor): string =>
     join(path, 'blobs', 'sha256', digest.slice('sha256:'.length));

@@ -1,6 +1,6 @@
 /**
- * A lock between processes of one node: a file with its owner, made in one step. Another process takes the lock from an owner
- * that died or has not renewed it. The owner may be in another process namespace.
+ * A lock between processes of one node: a file that names its owner and is created in one step. Another process takes the lock if the
+ * owner died or has not renewed it. The owner may be in another process namespace.
  */
 import { link, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises';
 import { isProcessAlive, newId, ownStartMark, sleep } from '@swefarm/shared';
@@ -23,7 +23,7 @@ export async function withLock<T>(path: string, signal: AbortSignal, work: () =>
   }
   const renewal = setInterval(() => {
     const now = new Date();
-    // Without the lock file the work goes on, because its result appears in one step.
+    // If the lock file is gone, the work continues, because its result appears in one step.
     utimes(path, now, now).catch(() => undefined);
   }, RENEW_MS);
   try {
@@ -34,7 +34,7 @@ export async function withLock<T>(path: string, signal: AbortSignal, work: () =>
   }
 }
 
-/** link(2) fails when the name exists, so a lock always contains its owner. */
+/** Tries to take the lock. link(2) fails if the name exists, so a lock file always contains its owner. */
 async function taken(mine: string, path: string): Promise<boolean> {
   try {
     const now = new Date();
@@ -52,7 +52,7 @@ async function dropStale(path: string): Promise<void> {
     const [text, { mtimeMs }] = await Promise.all([readFile(path, 'utf8'), stat(path)]);
     const owner = ownerIn(text);
     const silent = Date.now() - mtimeMs;
-    // A process in another namespace is judged only by its last renewal.
+    // `alive` is null for a process in another namespace, which is judged only by its last renewal.
     const alive = owner === null ? null : isProcessAlive(owner);
     // While the lock is renewed, a dead pid is no proof: the owner may be in another container on this node.
     if (silent < STALE_MS && (alive !== false || silent < 3 * RENEW_MS)) return;
@@ -64,7 +64,7 @@ async function dropStale(path: string): Promise<void> {
   }
 }
 
-/** Null for a file that a power cut truncated. */
+/** Returns null if a power cut truncated the file. */
 function ownerIn(text: string): { pid: number; pid_started: string } | null {
   try {
     const { pid, pid_started } = JSON.parse(text) as { pid: number; pid_started: string };

@@ -1,4 +1,7 @@
-/** Records the images that the farm pulled into an engine of this node; it removes only these. The node's workers share one file. */
+/**
+ * Records the images that the farm pulled into an engine of this node. Only recorded images are removed. The node's workers share a
+ * file.
+ */
 import { lstat, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isTrusted, ownFolder, replaceFile } from '@swefarm/shared';
@@ -18,7 +21,7 @@ const File = z.record(z.string(), Entry);
 export type PulledImages = {
   list(): Promise<Map<string, PulledImage>>;
   add(name: string, image: Omit<PulledImage, 'pulled_at' | 'used_at'>): Promise<void>;
-  /** Records a use. It writes at most once in {@link USE_MS}. */
+  /** Records a use. Writes the file at most once in {@link USE_MS} for each image. */
   used(name: string): Promise<void>;
   drop(names: readonly string[]): Promise<void>;
 };

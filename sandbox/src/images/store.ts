@@ -1,8 +1,8 @@
 /**
- * The unpacked images of this node, by digest. Layout under `<imagesDir>/v1[.uid<N>]`:
+ * Stores the unpacked images of this node, by digest. Layout under `<imagesDir>/v1[.uid<N>]`:
  *   images/<digest>/{tree/, image.json, used, synced}   names/<hash of name>.json   partial/<id>/   locks/<hash>
- * Other users have no access: images contain set-id programs of the user who unpacked them. An image appears by one rename and
- * is complete. Each use stamps `used`, so that the longest unused image can be removed first.
+ * Other users have no access, because images contain set-id programs. A rename makes a complete image visible. Each use updates the
+ * time of the file `used`, so that the longest unused image can be removed first.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -24,7 +24,7 @@ const ImageRecord = z.object({
   size_bytes: z.number(),
   unpacked_at: z.string(),
   unpack_seconds: z.number(),
-  /** Until its files are synced to the disk, an image counts as complete only within the boot that unpacked it. */
+  /** Until the files of an image are synced to the disk, the image counts as complete only within the boot that unpacked it. */
   boot_id: z.string(),
 });
 const NameRecord = z.object({ name: z.string(), digest: z.string() });
@@ -32,23 +32,24 @@ export type ImageRecord = z.infer<typeof ImageRecord>;
 export type ImageUse = { digest: string; names: string[]; bytes: number; usedAt: number };
 export type StoredImage = { digest: string; tree: string; config: ImageConfig };
 
-/** The files are in the folder `tree` of the partial image. */
+/** Result of an unpacking. The files are in the folder `tree` of the partial image. */
 export type Unpacked = { digest: string; config: ImageConfig; bytes: number };
 export type Unpack = (partial: string) => Promise<Unpacked>;
 
 export type ImageStore = {
   readonly root: string;
   find(digest: string): Promise<StoredImage | null>;
-  /** The digest of a name when it was last unpacked. */
+  /** Returns the digest that the name had when its image was last unpacked. */
   digestOf(name: string): Promise<string | null>;
   name(name: string, digest: string): Promise<void>;
   /**
-   * The image of a digest (or of a name, if only the unpacking finds the digest). `unpack` runs unless another caller or process
-   * has unpacked the image. Throws RolloutFailure node_disk / image_pull; RolloutFailures and aborts of `unpack` pass unchanged.
+   * Returns the image of a digest (or of a name, if only the unpacking finds the digest). `unpack` runs unless another caller or
+   * process has unpacked the image. Throws RolloutFailure node_disk / image_pull; RolloutFailures and aborts of `unpack` pass
+   * unchanged.
    */
   ensure(key: string, unpack: Unpack, signal: AbortSignal): Promise<StoredImage>;
   usage(): Promise<{ count: number; bytes: number }>;
-  /** The removable images, without trees that take no space (the host's own). */
+  /** Returns the removable images, without trees that take no space (the host's own tree). */
   list(): Promise<ImageUse[]>;
   touch(digest: string): Promise<void>;
   drop(digest: string): Promise<void>;
@@ -57,13 +58,13 @@ export type ImageStore = {
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
 const BOOT_ID = bootId();
 
-/** The folder of this user's images; other users may have images in the same `imagesDir`. */
+/** Returns the folder of this user's images; other users may have images in the same `imagesDir`. */
 export function storeFolder(imagesDir: string): string {
   const uid = process.getuid?.() ?? 0;
   return join(imagesDir, uid === 0 ? 'v1' : `v1.uid${uid}`);
 }
 
-/** Makes the store's folders; removes partial images of dead processes. */
+/** Opens the store, makes its folders and removes partial images of dead processes. */
 export async function openImageStore(imagesDir: string): Promise<ImageStore> {
   const root = storeFolder(imagesDir);
   await ownFolder(root, { setting: 'images_dir', closed: true });
@@ -91,7 +92,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
       return (await readAs(NameRecord, nameFile(name)))?.digest ?? null;
     },
     async name(name, digest) {
-      // Below `partial/`, where later workers remove leftovers.
+      // The temporary file is below `partial/`, where later workers remove leftovers.
       const aside = join(root, 'partial', `name-${newId()}`);
       await replaceFile(nameFile(name), JSON.stringify({ name, digest }), { aside });
     },
@@ -110,7 +111,6 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
       const costly = records.filter(({ size_bytes }) => size_bytes > 0);
       return await Promise.all(
         costly.map(async ({ digest, size_bytes: bytes }) => {
-          // An image that is removed meanwhile counts as just used.
           const used = await stat(join(folderOf(digest), 'used')).catch(() => null);
           return { digest, names: names.get(digest) ?? [], bytes, usedAt: used?.mtimeMs ?? Date.now() };
         }),
@@ -122,7 +122,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
   return store;
 }
 
-/** An image that is being removed has no stamp file; the start of a container from it will fail. */
+/** Records a use. If the file `used` is missing, the image is being removed, and the start of a container from the image will fail. */
 async function stamp(folder: string): Promise<void> {
   const now = new Date();
   await utimes(join(folder, 'used'), now, now).catch((error: NodeJS.ErrnoException) => {
@@ -133,14 +133,13 @@ async function stamp(folder: string): Promise<void> {
 async function recordsOf(root: string): Promise<ImageRecord[]> {
   const records = await Promise.all(
     (await readdir(join(root, 'images'))).map((folder) =>
-      // Null when another worker is removing the image.
       readAs(ImageRecord, join(root, 'images', folder, 'image.json')),
     ),
   );
   return records.filter((record) => record !== null);
 }
 
-/** Null for a file that is absent, or that a power cut truncated. */
+/** Returns null for a file that is absent, or that a power cut truncated. */
 async function readAs<T>(schema: z.ZodType<T>, path: string): Promise<T | null> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
@@ -153,7 +152,7 @@ async function readAs<T>(schema: z.ZodType<T>, path: string): Promise<T | null> 
   }
 }
 
-/** Names by digest. Names of removed images stay, at the cost of a line each. */
+/** Returns the names of images by digest. Names of removed images remain in the store. */
 async function namesOf(root: string): Promise<Map<string, string[]>> {
   const names = new Map<string, string[]>();
   for (const file of await readdir(join(root, 'names'))) {
@@ -197,11 +196,11 @@ async function unpackInto(
   }
 }
 
-/** Runs in the background: within this boot the image is usable without the mark. */
+/** Writes the mark `synced` in the background: within this boot the image is usable without the mark. */
 function markSynced(folder: string): void {
   execFile('sync', ['-f', folder], (error) => {
     if (error) return;
-    // Without the mark, for example of a removed image, the image is unpacked again after the next boot.
+    // If the mark cannot be written, the image is unpacked again after the next boot.
     writeFile(join(folder, 'synced'), '').catch(() => undefined);
   }).unref();
 }
@@ -220,7 +219,7 @@ async function discard(root: string, folder: string): Promise<void> {
     if (error.code !== 'ENOENT') throw error;
   });
   await rm(doomed, { recursive: true, force: true }).catch(async () => {
-    // Without root, an image may contain folders that their owner cannot read.
+    // A worker without root cannot remove unreadable folders before it adds permissions.
     await run('chmod', ['-R', 'u+rwX', '--', doomed]).catch(() => undefined);
     await rm(doomed, { recursive: true, force: true });
   });

@@ -1,4 +1,4 @@
-/** Temporary files and folders, named after their process, so that later processes can remove those of dead ones. */
+/** Temporary files and folders, named after their process, so that later processes can remove the files of dead processes. */
 import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isProcessAlive, newId, ownFolder, ownStartMark } from '@swefarm/shared';
@@ -6,12 +6,12 @@ import { isProcessAlive, newId, ownFolder, ownStartMark } from '@swefarm/shared'
 export const temporaryName = (): string => `${process.pid}-${ownStartMark()}-${newId()}`;
 
 const FRESH_EVERY_MS = 10 * 60_000;
-/** Longer than any unpacking, and than the suspension of a worker. */
+/** Age from which a folder of an invisible process counts as abandoned: longer than any unpacking, and than the suspension of a worker. */
 const STALE_MS = 2 * 3_600_000;
 
 /**
- * Whether the process of a folder has ended. A process in another namespace (a container that shares the folder) is not visible;
- * it counts as ended when the folder was not touched for hours.
+ * Returns whether the process of a folder has ended. A process in another namespace (a container that shares the folder) is not
+ * visible, and counts as ended if the folder was not touched for hours.
  */
 export async function isAbandoned(path: string, pid: string, started: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
@@ -24,7 +24,7 @@ export function isOwnerGone(pid: string, started: string, touchedAt: number): bo
   return alive === null ? Date.now() - touchedAt > STALE_MS : !alive;
 }
 
-/** Touches a folder regularly, for processes that cannot see this process. */
+/** Touches a folder regularly, so that processes that cannot see this process do not remove the folder. */
 export function touchRegularly(path: string): Disposable {
   const touch = (): void => {
     const now = new Date();
@@ -36,7 +36,7 @@ export function touchRegularly(path: string): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Removes the entries of dead processes. Other names stay. */
+/** Removes the entries of dead processes, and all entries `name-…`. Other entries remain. */
 export async function removeAbandoned(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const [, pid, started] = /^(\d+)-(\d+(?:@\d+)?)-/.exec(name) ?? [];

@@ -8,8 +8,8 @@ export const splitPath = (path: string): string[] =>
   path.split('/').filter((part) => part !== '' && part !== '.');
 
 /**
- * The host's path of `path` inside `root`, with all symlinks resolved; null when a component is missing or is no folder. The
- * tree must not change meanwhile. Throws Error with code ELOOP.
+ * Returns the host's path of `path` inside `root`, with all symlinks resolved; null if a component is missing or is no folder. The tree
+ * must not change during the call. Throws Error with code ELOOP.
  */
 export function resolveInside(root: string, path: string): string | null {
   const todo = splitPath(path).reverse();

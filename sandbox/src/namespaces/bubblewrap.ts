@@ -14,11 +14,11 @@ const CAPABILITIES = [
   'CAP_SETUID',
 ];
 /**
- * Process 1 does not use CAP_AUDIT_READ. A process with fewer capabilities than process 1 may not read its root, files or
- * memory.
+ * Capabilities of process 1. CAP_AUDIT_READ is a protection: a process with fewer capabilities than process 1 may not read the root,
+ * files or memory of process 1.
  */
 export const INIT_CAPABILITIES = ['CAP_AUDIT_READ', 'CAP_KILL'];
-/** Root inside has the host root's uid and could read or write these parts of procfs. bubblewrap itself closes irq and bus. */
+/** Read-only parts of procfs: root in a sandbox has the uid of the host's root. bubblewrap itself protects irq and bus. */
 const READ_ONLY_PROC = ['sys', 'sysrq-trigger', 'fs', 'mtrr', 'asound'];
 const HIDDEN_PROC_FILES = [
   'kcore',
@@ -31,14 +31,14 @@ const HIDDEN_PROC_FILES = [
 ];
 const HIDDEN_PROC_FOLDERS = ['acpi', 'scsi'];
 export const HOST_NAME = 'sandbox';
-/** Descriptors that an entering process inherits besides its standard streams; `starter.sh` opens the last two. */
+/** File descriptors that an entering process inherits besides its standard streams; `starter.sh` opens the last two. */
 export const STATUS_FD = '3';
 const PIDNS_FD = '7';
 const FILTER_FD = '8';
 
 /**
- * For every process that enters a sandbox. --die-with-parent is absent because the parent only steps into the namespace and
- * exits, on a loaded machine after the command has started. The death of process 1 ends the command.
+ * Options for every process that enters a sandbox. --die-with-parent is absent, because the parent enters the namespace and exits, on a
+ * loaded machine after the start of the command. The death of process 1 ends the command.
  */
 export const ENTER_OPTIONS: readonly string[] = [
   '--pidns',

@@ -1,4 +1,4 @@
-/** Limits that the kernel enforces: one control group for each sandbox, on version 1 and 2, where this process may make groups. */
+/** Control groups of version 1 and 2: one group for each sandbox, if this process may create groups. The kernel enforces the limits. */
 
 import { access, constants, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,9 +9,9 @@ import type { Limits } from '../runtime.ts';
 export type Controller = 'cpu' | 'memory' | 'pids';
 const CONTROLLERS: readonly Controller[] = ['cpu', 'memory', 'pids'];
 const PERIOD_US = 100_000;
-/** The sandbox's own processes: its init, the two that watch it, and those of a starting exec. */
+/** Maximum number of the farm's processes in a group: process 1, two processes that watch it, and the processes of a starting exec. */
 export const OWN_PROCESSES = 8;
-/** Further processes for the farm's execs, so that they start when a command has reached the limit. */
+/** Additional processes for the farm's execs, so that an exec starts even if a command has reached the limit. */
 export const HEADROOM = 16;
 const SHELL = 'shell';
 const OTHER = 'other';
@@ -19,18 +19,18 @@ const OTHER = 'other';
 export type Cgroups = {
   version: 1 | 2;
   controllers: ReadonlySet<Controller>;
-  /** Throws the error of the system call that failed. */
+  /** Creates the groups of a sandbox. Throws the error of the system call that failed. */
   create(id: string, limits: Limits): Promise<Cgroup>;
-  /** The folders of {@link create}, children first, as {@link removeGroups} takes them. */
+  /** Returns the folders that {@link create} makes, children first, for {@link removeGroups}. */
   folders(id: string): string[];
-  /** Removes the parent of the sandboxes' groups, unless other runtimes use it. */
+  /** Removes the parent of the sandboxes' groups, unless other runtimes use the parent. */
   close(): Promise<void>;
 };
 
 export type Cgroup = {
   /** Files to which a process writes its id to join the group of the commands or of the farm. */
   joins: Record<'shell' | 'other', string[]>;
-  /** Folders that the sandbox shows read-only, where programs look for their own limits. */
+  /** Group folders that the sandbox mounts read-only, where programs look for their own limits. */
   views: { folder: string; at: string }[];
   memory: MemoryGroup | null;
 };
@@ -38,8 +38,8 @@ export type Cgroup = {
 type Hierarchy = { folder: string; controllers: Controller[] };
 
 /**
- * Opens the hierarchies below this process's own group, so that the limits of its job also apply to the sandboxes. Null when no
- * group can be made. @param root and `self` are parameters for tests.
+ * Opens the hierarchies below this process's own group, so that the limits of the worker's job also apply to the sandboxes. Returns
+ * null if no group can be created. Only tests pass arguments.
  */
 export async function openCgroups(
   root = '/sys/fs/cgroup',
@@ -47,7 +47,7 @@ export async function openCgroups(
 ): Promise<Cgroups | null> {
   const own = parseSelf(await readFile(self, 'utf8').catch(() => ''));
   const hierarchies = [...(await version1(root, own)), ...(await version2(root, own))];
-  // A controller is in one hierarchy only; on hybrid machines in version 1.
+  // Each controller belongs to one hierarchy; on machines with both versions, to version 1.
   const controllers = new Set(hierarchies.flatMap((one) => one.controllers));
   if (controllers.size === 0) return null;
   const version = (await exists(join(root, 'cgroup.controllers'))) ? 2 : 1;
@@ -67,7 +67,7 @@ export async function openCgroups(
   };
 }
 
-/** The number of this process's runtimes that use each parent. */
+/** Number of this process's runtimes that use each parent folder. */
 const opened = new Map<string, number>();
 
 async function leave(folder: string): Promise<void> {
@@ -80,8 +80,8 @@ async function leave(folder: string): Promise<void> {
 }
 
 /**
- * Unique for this process. The pid is not unique: the workers of two pods that see one hierarchy, or a restarted worker of a
- * pod, may have the same pid.
+ * Name of the parent group of all sandboxes, unique for this process. A pid is not unique: the workers of two pods that see one
+ * hierarchy, or a restarted worker of a pod, may have the same pid.
  */
 export const PARENT = `swefarm-${process.pid}-${newId()}`;
 
@@ -91,7 +91,7 @@ const parts = (version: 1 | 2, { controllers }: Hierarchy): string[] => {
   return controllers.includes('pids') ? [SHELL] : [];
 };
 
-/** Controller (or '' for version 2) → this process's path in its hierarchy. */
+/** Returns this process's path in the hierarchy of each controller; the key for version 2 is ''. */
 function parseSelf(text: string): Map<string, string> {
   const own = new Map<string, string>();
   for (const line of text.split('\n')) {
@@ -127,8 +127,8 @@ async function version1(root: string, own: Map<string, string>): Promise<Hierarc
 }
 
 /**
- * A group of version 2 that enables controllers for its children may contain no processes. If this process is alone in its
- * group, it moves into a leaf. If others share the group, root makes the parent at the top instead, as engines do.
+ * Opens version 2, where a group that enables controllers for its children may contain no processes. If this process is alone in its
+ * group, it moves into a child group. Otherwise the parent is created at the top, which requires root.
  */
 async function version2(root: string, own: Map<string, string>): Promise<Hierarchy[]> {
   if (!(await exists(join(root, 'cgroup.controllers')))) return [];
@@ -223,7 +223,7 @@ async function create(version: 1 | 2, hierarchies: Hierarchy[], id: string, limi
   };
 }
 
-/** On version 1 the farm's processes are in the sandbox's group itself. */
+/** Returns the files by which a process joins a group. On version 1, the sandbox's group itself contains the farm's processes. */
 function joins(version: 1 | 2, hierarchies: readonly Hierarchy[], id: string, part: string): string[] {
   return hierarchies.map((one) =>
     join(one.folder, id, parts(version, one).includes(part) ? part : '', 'cgroup.procs'),
@@ -251,7 +251,7 @@ function settings(version: 1 | 2, controllers: readonly Controller[], limits: Li
             ['cpu.cfs_period_us', String(PERIOD_US)],
             ['cpu.cfs_quota_us', quota],
           ],
-          // The limit of memory with swap cannot be lower than that of memory alone, hence this order.
+          // The limit of memory alone is set first, because the limit of memory with swap cannot be lower.
           memory: [
             ['memory.limit_in_bytes', memory],
             ['memory.memsw.limit_in_bytes', memory, true],
@@ -261,12 +261,12 @@ function settings(version: 1 | 2, controllers: readonly Controller[], limits: Li
   return controllers.flatMap((name) => all[name]);
 }
 
-/** Removes the groups of a dead sandbox; no error when there are none. Throws when one still has processes. */
+/** Removes the groups of a dead sandbox, and ignores missing groups. Throws if a group still has processes. */
 export async function removeGroups(folders: readonly string[]): Promise<void> {
   for (const folder of folders) await removeGroup(folder);
 }
 
-/** A dead process leaves its group after a moment. */
+/** Removes a group, with retries: a dead process leaves its group after a moment. */
 async function removeGroup(group: string): Promise<void> {
   const remove = async (): Promise<void> => {
     await rmdir(group).catch((error: NodeJS.ErrnoException) => {

@@ -1,6 +1,6 @@
 /**
- * A container of the rootfs or Apptainer runtime. Code inside can change its files at any time, so no path of the container is
- * resolved on the host.
+ * A container of the rootfs or Apptainer runtime. Code inside can change the files at any time, so no path of the container is resolved
+ * on the host.
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
@@ -31,17 +31,17 @@ const FILE_TIMEOUT_MS = 60_000;
 const NO_FILE = 40;
 const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
 const PUT_SMALL = readFileSync(new URL('./putsmall.sh', import.meta.url), 'utf8');
-/** The kernel accepts arguments of up to 128 KiB. */
+/** Maximum size of a file that is passed as an argument. The kernel accepts arguments of up to 128 KiB. */
 const SMALL_BYTES = 64 * 1024;
-/** All arguments of a command may take a quarter of its stack limit, which is usually 2 MiB. */
+/** Maximum size of all arguments of a command. The kernel allows a quarter of the stack limit, which is usually 2 MiB. */
 const ARGUMENTS_BYTES = 512 * 1024;
-/** A file's modes, and the pointers to its arguments. */
+/** Bytes that each file adds for its modes and for the pointers to its arguments. */
 const ARGUMENT_OVERHEAD_BYTES = 64;
 
 const isSmall = ({ content }: SandboxFile): boolean =>
   content.length <= SMALL_BYTES && !content.includes(0) && isUtf8(content);
 
-/** The files of a batch fit into one command line. */
+/** Splits files into batches that fit into one command line. */
 function batchesOf(files: readonly SandboxFile[]): SandboxFile[][] {
   const batches: SandboxFile[][] = [];
   let left = 0;
@@ -67,12 +67,12 @@ export type NamespaceContainerDeps = {
   env: Record<string, string>;
   filter: string;
   /**
-   * RLIMIT_NPROC for the processes: the kernel counts it for each sandbox in its own user namespace, but not for root. Null
-   * where control groups limit the processes.
+   * RLIMIT_NPROC of the processes, without effect on root; null: control groups or the watchdog limit the processes. The kernel counts
+   * the processes of each user namespace separately, so each sandbox has its own count.
    */
   nproc: number | null;
   enter: readonly string[];
-  /** Upper directories of its tree; the root's first. */
+  /** Overlays of the container's tree; the overlay of the root is first. */
   layers: readonly [Layer, ...Layer[]];
   remove(): Promise<void>;
 };
@@ -146,7 +146,7 @@ export class NamespaceContainer implements Container {
       ...as,
       ...argv,
     ];
-    // Acquired before the wait for a pipe, because the sandbox may end during it.
+    // The files are retained before the wait for a pipe, because the sandbox may end during the wait.
     const files = supervisor.retainFiles();
     try {
       const entered = await enterSandbox(starter, line, entry, supervisor, stdin);
@@ -178,8 +178,8 @@ export class NamespaceContainer implements Container {
   }
 
   /**
-   * Writes all files by one exec, as its arguments. After a failure the caller writes each file by itself, which reports the
-   * cause.
+   * Writes files by one exec that gets them as arguments. Returns false on failure. The caller then writes each file by its own exec,
+   * which reports the cause.
    */
   async #putSmall(files: readonly SandboxFile[], signal: AbortSignal): Promise<boolean> {
     const parts = files.flatMap(({ path, content, mode }) => [
@@ -224,7 +224,7 @@ export class NamespaceContainer implements Container {
 
   async state(): Promise<ContainerState> {
     if (this.#disposed) return 'gone';
-    // Set before the container dies: a failure meanwhile must not count as a loss.
+    // `#killedByLimit` is set before the container dies, so that a failure in between does not count as a loss.
     if (this.#killedByLimit) return 'own_limit';
     if (this.#deps.supervisor.alive()) return 'running';
     if (this.#isEnded || this.#deps.supervisor.endedByItself()) return 'exited';
@@ -270,19 +270,17 @@ export class NamespaceContainer implements Container {
     // Shared memory and the runtime's own files are not measured.
     const { layers, supervisor } = this.#deps;
     const init = supervisor.alive() ? supervisor.init : null;
-    // Deleted files cannot be assigned to a tree; all trees are on one disk.
+    // Deleted files cannot be assigned to a tree, so the first tree counts them; all trees are on one disk.
     const uses = await Promise.all(layers.map(({ upper }, at) => diskUse(upper, at === 0 ? init : null)));
     const known = uses.filter((use) => use !== null);
     if (known.length < uses.length) return null;
     return known.reduce((sum, use) => ({ bytes: sum.bytes + use.bytes, share: sum.share + use.share }));
   }
 
-  /** Called by the watchdog. */
   countMemoryKill(): void {
     this.#watchedKills++;
   }
 
-  /** Called by the watchdog when killing processes does not help. */
   endByLimit(): void {
     this.#killedByLimit = true;
     void this.#deps.supervisor.end();

@@ -1,4 +1,4 @@
-/** How much of a disk a sandbox has written, measured from outside, by blocks and by the number of files. */
+/** Measures from outside how much of a disk a sandbox has written, by blocks and by the number of files. */
 import { execFile } from 'node:child_process';
 import { readdir, readlink, stat, statfs } from 'node:fs/promises';
 import { promisify } from 'node:util';
@@ -7,15 +7,14 @@ import { membersBy, readNamespace } from './processes.ts';
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 60_000;
-/** An empty file takes an inode and no block, so each file counts as at least one block of the usual size. */
+/** Minimum number of bytes that a file counts, because an empty file takes an inode and no block. */
 const LEAST_PER_FILE = 4_096;
 /** Targets of the links in `/proc/PID/fd` to deleted files, except files in memory. */
 const DELETED = /^(?!\/memfd:|\/dev\/shm\/).* \(deleted\)$/;
 
 /**
- * Null when the folder cannot be measured. A folder that takes longer than a minute counts as the whole disk.
- *
- * @param init the sandbox's process 1 by its id on the host, whose deleted files count too; null: unknown
+ * Returns null if the folder cannot be measured. A folder that takes longer than a minute counts as the whole disk.
+ * @param init process 1 of the sandbox on the host, to find deleted files that are still open; null: unknown
  */
 export async function diskUse(folder: string, init: number | null): Promise<DiskUse | null> {
   try {
@@ -36,7 +35,7 @@ export async function diskUse(folder: string, init: number | null): Promise<Disk
 
 export type Measure = (folder: string) => Promise<number | null>;
 
-/** Infinite for a folder that cannot be measured in time: it has too many files. */
+/** Returns the bytes of a folder; infinite if the measurement takes too long; null if the folder cannot be measured. */
 export async function folderSize(folder: string, timeoutMs = TIMEOUT_MS): Promise<number | null> {
   const [bytes, files] = await sizesOf(folder, timeoutMs);
   const known = [bytes, files === null ? null : files * LEAST_PER_FILE].filter((one) => one !== null);
@@ -45,7 +44,7 @@ export async function folderSize(folder: string, timeoutMs = TIMEOUT_MS): Promis
 
 type Size = number | null;
 
-/** Each is infinite when it takes too long to measure, and null when it cannot be measured. */
+/** Each size is infinite if the measurement takes too long, and null if the measurement fails. */
 const sizesOf = (folder: string, timeoutMs: number): Promise<[bytes: Size, inodes: Size]> =>
   Promise.all([sum(folder, '--block-size=1', timeoutMs), sum(folder, '--inodes', timeoutMs)]);
 
@@ -59,7 +58,7 @@ async function sum(folder: string, unit: string, timeoutMs: number): Promise<Siz
   } catch (error) {
     const { signal, stdout } = error as { signal?: string | null; stdout?: string };
     if (signal === 'SIGKILL' && performance.now() - begun >= timeoutMs) return Number.POSITIVE_INFINITY;
-    // The exit code reports files that vanished meanwhile; the sum is valid.
+    // du fails if files vanish during the measurement, but the sum is valid.
     return totalOf(stdout ?? '');
   }
 }
@@ -69,7 +68,7 @@ function totalOf(stdout: string): number | null {
   return total === undefined ? null : Number(total);
 }
 
-/** Bytes of deleted files that the processes of a sandbox still have open. */
+/** Returns the bytes of deleted files that the processes of a sandbox still have open. */
 async function deletedBytes(init: number): Promise<number> {
   const namespace = await readNamespace(init, 'pid');
   // The ids of an engine in another process namespace denote other processes here.

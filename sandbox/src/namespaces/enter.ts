@@ -1,4 +1,4 @@
-/** Starts one process in a sandbox. Its standard streams are pipes, and bubblewrap reports its exit code. */
+/** Starts one process in a sandbox. The standard streams of the process are pipes, and bubblewrap reports the exit code. */
 import type { Socket } from 'node:net';
 import { Duplex, type Writable } from 'node:stream';
 import { errorMessage, RolloutFailure, waitAtMost } from '@swefarm/shared';
@@ -8,12 +8,12 @@ import { killNamespace } from './processes.ts';
 import type { Entry, StartedProcess, Starter } from './starter.ts';
 import type { Supervisor } from './supervisor.ts';
 
-/** Output of an ended process's children counts as complete after this silence, */
+/** Output counts as complete if the process has ended and its children write nothing for this time. */
 const QUIET_MS = 20;
-/** and at the latest after this time. */
+/** Maximum time to read the output of children after the end of the process. */
 const DRAIN_MS = 500;
 const AFTER_KILL_MS = 5_000;
-/** The limit of the wait for a process to be inside before it is killed. */
+/** Maximum wait for a process to be inside before it is killed. */
 const INSIDE_MS = 5_000;
 const MOST_TRIES = 20;
 const ENDING_MS = 50;
@@ -25,13 +25,13 @@ export type Entered = {
   exit: Promise<number | null>;
   /** Resolves when the process is in the sandbox's namespaces, or has ended. */
   inside: Promise<void>;
-  /** Kills the process and its descendants, in any group or session. False when some could not be killed. */
+  /** Kills the process and its descendants, in any group or session. Resolves with false if some could not be killed. */
   kill(): Promise<boolean>;
 };
 
 /**
+ * Starts a process in a sandbox, whose namespace files must stay open until the process is inside.
  * @param argv the command line on the host, from nsenter on
- * @param sandbox its namespace files must stay open until the process is inside
  * @throws RolloutFailure sandbox_lost
  */
 export async function enterSandbox(
@@ -72,26 +72,26 @@ export async function enterSandbox(
     inside,
     async kill() {
       started.cancel();
-      // A bubblewrap that is killed before its report would leave behind the process that it has just started.
+      // If bubblewrap were killed before its report, the process that it has just started would remain.
       await waitAtMost(inside, INSIDE_MS);
       const namespace = /"mnt-namespace": (\d+)/.exec(started.reportText())?.[1];
       const killAll = async (): Promise<boolean> =>
         namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, own));
       let all = await killAll();
-      // A process that is stepping into the namespace is not found there yet; the processes that it then starts prolong the life
-      // of `started`.
+      // A process that is entering the namespace is not found there yet, and may still start others. So the kill is repeated until
+      // `started` ends.
       for (let tries = 0; all && tries < MOST_TRIES && !hasEnded; tries++) {
         await waitAtMost(started.ended, ENDING_MS);
         all = await killAll();
       }
-      // Only the process outside is left.
+      // Now only the process outside of the sandbox remains.
       started.kill();
       return all;
     },
   };
 }
 
-/** @param onUnkillable called when the process could not be killed */
+/** Waits for the end of a process in a sandbox. @param onUnkillable called if the process could not be killed */
 export async function runEntered(
   entered: Entered,
   options: ExecOptions,
@@ -130,7 +130,7 @@ async function drained(closed: Promise<void>, lastOutputAt: () => number): Promi
   }
 }
 
-/** Like a shell: 127 when the program does not exist, 126 when it cannot be executed. */
+/** Returns 127 if the program does not exist, 126 if it cannot be executed. Throws RolloutFailure sandbox_lost for another cause. */
 function notStarted(output: Buffer): number {
   const message = output.toString('utf8', 0, 300).trim();
   if (!message.includes('execvp')) {

@@ -37,7 +37,7 @@ export async function findPrograms(): Promise<Programs> {
   return { paths, problems };
 }
 
-/** Path of the first program that is in one of the folders; null when none is. */
+/** Returns the path of the first program that is in one of the folders; null if none is. */
 export async function findProgram(
   names: readonly string[],
   folders: readonly string[],
@@ -52,7 +52,7 @@ export async function findProgram(
   return null;
 }
 
-/** Makes the layers above every image. @param folder belongs to this runtime */
+/** Makes the overlay layers above every image, by kind of network. @param folder folder of this runtime */
 export async function makeBase(folder: string): Promise<Record<ContainerSpec['network'], string>> {
   const resolv = await readFile('/etc/resolv.conf', 'utf8').catch(() => '');
   const make = async (name: string, nameservers: string): Promise<string> => {
@@ -70,7 +70,7 @@ export async function makeBase(folder: string): Promise<Record<ContainerSpec['ne
 
 const CLOSE_ON_EXEC = 0o2000000;
 
-/** Descriptors that this process inherited and would pass to its children. A sandbox must not get them. */
+/** Finds the file descriptors that this process inherited and would pass to its children. A sandbox must not get them. */
 export async function inheritedFiles(): Promise<number[]> {
   const found: number[] = [];
   for (const name of await readdir('/proc/self/fdinfo')) {
@@ -83,13 +83,13 @@ export async function inheritedFiles(): Promise<number[]> {
   return found;
 }
 
-/** Whether this process is not in the initial user namespace, which maps every user to itself. */
+/** Returns whether this process is in another user namespace than the initial one, which maps every user to itself. */
 export async function isInUserNamespace(): Promise<boolean> {
   const map = await readFile('/proc/self/uid_map', 'latin1').catch(() => '');
   return map !== '' && !/^\s*0\s+0\s+4294967295\s*$/.test(map);
 }
 
-/** The cause and the remedy when namespaces or mounts are not allowed; null for another cause. */
+/** Returns the cause and the remedy if namespaces or mounts are not allowed; null for another cause. */
 export function explainNamespaces(message: string, root: boolean): string | null {
   if (!root && /Operation not permitted|uid_map|user namespace|unshare failed/i.test(message)) {
     return `user namespaces are not allowed here (${message}): sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 kernel.apparmor_restrict_unprivileged_userns=0, or run as root`;

@@ -17,16 +17,16 @@ import { type Supervisor, type SupervisorOptions, startSupervisor } from './supe
 const script = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
 const START = script('./start.sh');
 export const INIT = script('./init.sh');
-/** The out-of-memory killer chooses process 1 last. */
+/** Score with which the out-of-memory killer chooses process 1 last. */
 const INIT_OOM_SCORE = '-900';
 
 export type LaunchPlan = {
   account: Account;
   /** Folders to make in the sandbox's own folder, parents first. */
   folders: readonly string[];
-  /** Upper directories of its tree; the root's first. */
+  /** Overlays of the sandbox's tree; the overlay of the root is first. */
   layers: readonly [Layer, ...Layer[]];
-  /** The mount table, mounted in a mount namespace of the sandbox's own before its first process starts. */
+  /** Mount table that is mounted in the sandbox's mount namespace before the first process starts. */
   mounts: string;
   /** Makes the other files that the first process needs. */
   prepare(): Promise<void>;
@@ -40,11 +40,11 @@ export type LaunchPlan = {
 
 type Made = { cgroup: Cgroup | null; supervisor: Supervisor; discard(): Promise<void> };
 
-/** A new mount namespace; without root in a user namespace where this user is root. */
+/** Returns the command that makes a mount namespace; without root also a user namespace in which this user is root. */
 export const unshareMounts = (root: boolean): string[] =>
   root ? ['unshare', '--mount'] : ['unshare', '--user', '--map-root-user', '--mount'];
 
-/** Throws RolloutFailure sandbox_start / sandbox_refused / node_disk / node_memory. */
+/** Starts a sandbox. Throws RolloutFailure sandbox_start / sandbox_refused / node_disk / node_memory. */
 export async function launchSandbox(
   setup: RuntimeSetup,
   id: string,
@@ -91,12 +91,12 @@ async function prepareSandbox(
   groups: readonly string[],
 ): Promise<Cgroup | null> {
   const makeFolders = async (): Promise<void> => {
-    // From here until the mounts are made, no other user can change the mount table.
+    // After this check, no other user can change the mount table before the mounts are made.
     await ownFolder(scratchDir, SCRATCH);
     await writeRecord(join(scratchDir, id), { owner: spec.owner, cgroups: groups }, plan.folders);
     await Promise.all([writeFile(mountTableOf(scratchDir, id), plan.mounts), plan.prepare()]);
   };
-  // Waits for both: an unfinished one could not be removed.
+  // Waits for both results, because folders and groups that are still being made could not be removed.
   const [made, cgroup] = await Promise.allSettled([makeFolders(), cgroups?.create(id, spec.limits) ?? null]);
   if (made.status === 'rejected') throw made.reason;
   if (cgroup.status === 'rejected') throw cgroup.reason;
@@ -170,7 +170,7 @@ const memoryLimitFailure = ({ limits }: ContainerSpec, cause: unknown): RolloutF
     { cause },
   );
 
-/** By the error code of a system call; EINVAL and ERANGE come from a limit that the kernel refuses. */
+/** Failure classes by error code of a system call. EINVAL and ERANGE come from a limit that the kernel refuses. */
 const CLASSES: Record<string, FailureClass> = {
   ENOSPC: 'node_disk',
   EDQUOT: 'node_disk',

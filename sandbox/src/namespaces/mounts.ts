@@ -1,16 +1,16 @@
-/** The paths that mount tables can name, and the mounts of every sandbox. */
+/** Checks paths that mount tables must name, and defines the shared memory of every sandbox. */
 import { isAbsolute } from 'node:path';
 import { errorMessage, RolloutFailure, UsageError } from '@swefarm/shared';
 
 const SHM_BYTES = 64 * 1024 * 1024;
 
-/** The mount table's line for shared memory of limited size. */
+/** Returns the line of a mount table for shared memory of limited size. */
 export const sharedMemoryMount = (path: string): string =>
   `tmpfs ${path} tmpfs size=${SHM_BYTES},mode=1777,nosuid,nodev 0 0\n`;
 
 /**
- * Overlay options are separated by commas and colons, mount tables by blanks. Throws RolloutFailure image_not_found for a path
- * with one of these.
+ * Throws RolloutFailure image_not_found for a path that contains a separator of overlay options (comma, colon) or of mount tables
+ * (blank), a backslash or quotes.
  */
 export function requireMountable(path: string): void {
   if (/[\s,:\\"']/.test(path)) {

@@ -12,11 +12,11 @@ const run = promisify(execFile);
 const BATCH = 384;
 
 export type Pipes = AsyncDisposable & {
-  /** Returns paths of new pipes; the caller unlinks them once both ends are open. */
+  /** Returns paths of new pipes. The caller unlinks them when both ends are open. */
   take(count: number): Promise<string[]>;
 };
 
-/** @param folder contains only the pipes, and is removed with them. */
+/** @param folder contains only the pipes. Disposing removes the folder. */
 export async function openPipes(folder: string): Promise<Pipes> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   let free: string[] = [];
@@ -37,7 +37,7 @@ export async function openPipes(folder: string): Promise<Pipes> {
     async take(count) {
       while (free.length < count) await refill();
       const taken = free.splice(-count);
-      // Makes pipes in advance; a failure appears when the last pipe is used.
+      // Makes pipes in advance. A failure appears when the last pipe is used.
       if (free.length < BATCH / 4) refill().catch(() => undefined);
       return taken;
     },

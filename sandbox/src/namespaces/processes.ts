@@ -1,6 +1,6 @@
 /**
- * Finds the processes of sandboxes from the host: of a sandbox by its process namespace, of an exec by its mount namespace. A
- * process can neither leave nor fake them.
+ * Finds processes of sandboxes from the host: the processes of a sandbox by process namespace, the processes of an exec by mount
+ * namespace. A process can neither leave nor fake a namespace.
  */
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
@@ -8,11 +8,11 @@ import { poll, readProcessStat } from '@swefarm/shared';
 
 export type Namespace = 'pid' | 'mnt';
 
-/** `pid:[4026532182]` of a process; null when it has ended or this user may not look at it. */
+/** Returns the namespace of a process, such as `pid:[4026532182]`; null if the process has ended or this user may not inspect it. */
 export const readNamespace = (pid: number, kind: Namespace): Promise<string | null> =>
   readlink(`/proc/${pid}/ns/${kind}`).catch(() => null);
 
-/** The text of a file of a process; empty when it has ended or this user may not read it. */
+/** Returns the text of a file of a process; empty if the process has ended or this user may not read the file. */
 export const readProcessFile = (
   pid: number,
   file: 'cgroup' | 'comm' | 'stat' | 'statm' | 'status' | 'cmdline' | 'smaps_rollup',
@@ -22,7 +22,7 @@ export async function allPids(): Promise<number[]> {
   return (await readdir('/proc')).map(Number).filter((pid) => Number.isInteger(pid) && pid > 0);
 }
 
-/** Live processes by namespace, in one pass over the process table. */
+/** Returns the live processes by namespace, in one pass over the process table. */
 export async function membersBy(kind: Namespace): Promise<Map<string, number[]>> {
   const members = new Map<string, number[]>();
   for (const pid of await allPids()) {
@@ -38,10 +38,9 @@ export async function membersBy(kind: Namespace): Promise<Map<string, number[]>>
 const ROUNDS = 40;
 
 /**
- * Kills the processes in a namespace of a sandbox, except its process 1, until none is left. False when some exist after many
- * rounds (a fork bomb). Kills none once the sandbox has ended: the kernel gives the number of its namespace to the next new one,
- * which may be another sandbox's. While the sandbox is alive this process has its namespaces open, so the numbers are not
- * reused.
+ * Kills the processes in a namespace of a sandbox, except process 1, until none remains; false if some remain (a fork bomb). Kills none
+ * after the end of the sandbox, because the kernel may give the namespace's number to another sandbox. Until that end, this process has
+ * the namespaces open, so their numbers are not reused.
  */
 export async function killNamespace(
   kind: Namespace,
@@ -62,7 +61,7 @@ export async function killNamespace(
   return isDone === true;
 }
 
-/** False when the process has already ended. */
+/** Returns false if the process has already ended. */
 export function killQuietly(pid: number): boolean {
   try {
     process.kill(pid, 'SIGKILL');
@@ -84,19 +83,19 @@ export function parentsOfDead(pids: readonly number[]): Set<number> {
 
 const PAGE_BYTES = 4096;
 
-/** Resident bytes, fast: shared pages count in every process. 0 for an ended process. */
+/** Returns the resident bytes, in a fast measurement that counts shared pages in every process; 0 for an ended process. */
 export async function residentBytes(pid: number): Promise<number> {
   const text = await readProcessFile(pid, 'statm');
   return Number(text.split(' ')[1] ?? 0) * PAGE_BYTES;
 }
 
-/** Proportional bytes, slow: shared pages are divided among their processes. */
+/** Returns the proportional bytes, in a slow measurement that divides shared pages among their processes. */
 export async function proportionalBytes(pid: number): Promise<number> {
   const text = await readProcessFile(pid, 'smaps_rollup');
   return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) * 1024;
 }
 
-/** Processes that own a sandbox, also of a dead worker: the sandbox's id is their last argument. */
+/** Finds the processes that own a sandbox, even if the worker is dead: their last argument is the id of the sandbox. */
 export async function findOwners(id: string): Promise<number[]> {
   const owners: number[] = [];
   for (const pid of await allPids()) {
@@ -106,7 +105,7 @@ export async function findOwners(id: string): Promise<number[]> {
   return owners;
 }
 
-/** Process 1 of a sandbox, by its id on the host; null when it has ended. */
+/** Returns the host's pid of process 1 of a sandbox; null if process 1 has ended. */
 export async function findInit(id: string): Promise<number | null> {
   for (const pid of await findOwners(id)) {
     const status = await readProcessFile(pid, 'status');

@@ -22,13 +22,13 @@ const SandboxRecord = z.object({
   cgroups: z.array(z.string()),
   started_at: z.number(),
 });
-/** A starting sandbox has its record from the beginning. A record that is unreadable for this long is lost. */
+/** Age from which an unreadable record counts as lost. A starting sandbox has a complete record from the beginning. */
 const UNREADABLE_MS = 10 * 60_000;
 const ID = /^(?:rootfs|apptainer)-[0-9a-z]+$/;
 
 export const newSandboxId = (kind: NamespaceRuntime): string => `${kind}-${newId()}`;
 
-/** Makes the folder together with its record by one rename. A folder without a record is being removed, or its remover died. */
+/** Creates the folder together with its record by one rename. So a folder without a record is being removed, or was partly removed. */
 export async function writeRecord(
   folder: string,
   record: { owner: Owner; cgroups: readonly string[] },
@@ -47,7 +47,7 @@ export async function writeRecord(
   for (const path of folders) await mkdir(path, { mode: 0o755 });
 }
 
-/** Null when there is no record. A power cut can truncate a record. */
+/** Returns null if there is no record, `unreadable` if a power cut truncated the record. */
 async function recordOf(
   scratchDir: string,
   id: string,
@@ -64,7 +64,7 @@ async function recordOf(
   }
 }
 
-/** Only entries of this user: others can make such names in a world-writable folder. */
+/** Lists only folders of this user, because other users can choose such names in a world-writable folder. */
 async function ownNames(scratchDir: string): Promise<string[]> {
   const names = await readdir(scratchDir);
   const found = await Promise.all(names.map((name) => lstat(join(scratchDir, name)).catch(() => null)));
@@ -79,7 +79,6 @@ export async function readRecords(scratchDir: string, kind: NamespaceRuntime): P
   const names = (await ownNames(scratchDir)).filter((name) => ID.test(name) && name.startsWith(`${kind}-`));
   for (const id of names) {
     const record = await recordOf(scratchDir, id);
-    // The sandbox is being removed, or its record is truncated.
     if (record === null || record === 'unreadable') continue;
     owned.push({ id, owner: record.owner });
   }
@@ -103,8 +102,8 @@ export async function killById(id: string): Promise<void> {
 }
 
 /**
- * Uses `rm`, because Node cannot remove trees that are deeper than a path may be long. @param starter starts `rm`; absent: Node
- * does
+ * Removes the folder of a sandbox with `rm`, because Node cannot remove trees whose paths exceed the maximum length. @param starter
+ * starts `rm`; absent: Node starts it
  */
 export async function removeFolder(scratchDir: string, id: string, starter?: Starter): Promise<void> {
   if (!ID.test(id)) return;
@@ -131,8 +130,8 @@ async function removeBy(starter: Starter, line: readonly string[], folder: strin
 }
 
 /**
- * Removes leftovers of dead processes without a record: runtimes' own folders, incomplete and partly removed sandboxes. Another
- * process may remove the latter at the same time, which does no harm.
+ * Removes leftovers of dead processes without a record: runtimes' own folders, incomplete and partly removed sandboxes. Another process
+ * may safely remove the same sandbox at the same time.
  */
 export async function removeUnowned(scratchDir: string, log?: RuntimeLog): Promise<void> {
   for (const name of await ownNames(scratchDir)) {

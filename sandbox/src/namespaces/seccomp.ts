@@ -3,7 +3,7 @@
  * with EPERM, so that programs can continue. bubblewrap applies the program to every process that enters.
  */
 
-/** Name → number on x86_64 and arm64; null where the machine does not have the call. */
+/** Denied calls: name → number on x86_64 and arm64; null if the machine does not have the call. */
 export const DENIED: Record<string, readonly [x64: number | null, arm64: number | null]> = {
   // Mounts and roots
   mount: [165, 40],
@@ -76,7 +76,7 @@ export const DENIED: Record<string, readonly [x64: number | null, arm64: number 
   set_mempolicy: [238, 237],
   migrate_pages: [256, 238],
   move_pages: [279, 239],
-  // Further calls that Podman's own list, which denies by default, leaves out
+  // Further calls that Podman's default filter does not allow
   io_pgetevents: [333, 292],
   process_madvise: [440, 440],
   sysfs: [139, null],
@@ -88,16 +88,16 @@ export const DENIED_FAMILIES = { AF_ALG: 38, AF_VSOCK: 40 } as const;
 export const AF_NETLINK = 16;
 export const NETLINK_AUDIT = 9;
 /**
- * PER_LINUX and PER_LINUX32, both also with UNAME26, and the query of the current personality. All others weaken the memory
- * layout.
+ * Allowed personalities: PER_LINUX and PER_LINUX32, both also with UNAME26, and 0xffffffff, which queries the current personality. All
+ * others weaken the memory layout.
  */
 export const PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff] as const;
 /**
- * Calls that may not act on process 1, at the given argument. Process 1 has the commands' uid; a limit of its memory or CPU
- * time, set from inside, would end the sandbox.
+ * Calls that may not act on process 1, with the index of the pid argument. Process 1 has the uid of the commands, so a command could
+ * limit the memory or CPU time of process 1, which would end the sandbox.
  */
 export const SPARES_FIRST = { prlimit64: { numbers: [302, 261], index: 0 } } as const;
-/** Asynchronous I/O contexts are limited for the whole node (fs.aio-max-nr). Programs work without them. */
+/** Calls that fail with ENOSYS; programs work without them. The node limits the contexts of io_setup (fs.aio-max-nr). */
 export const ABSENT = { io_setup: [206, 0], clone3: [435, 435] } as const;
 
 type Machine = {
@@ -105,7 +105,7 @@ type Machine = {
   column: 0 | 1;
   clone: number;
   ioctl: number;
-  /** socket and socketpair. */
+  /** Numbers of socket and socketpair. */
   sockets: readonly [number, number];
   personality: number;
   x32: boolean;
@@ -144,8 +144,8 @@ const argument = (index: number): number => 16 + 8 * index;
 type Instruction = readonly [code: number, jumpTrue: number, jumpFalse: number, k: number];
 
 /**
- * The program as bytes for `bwrap --seccomp`. clone3 hides its flags from filters, so it fails with ENOSYS, and libc falls back
- * to clone. Throws RangeError for a machine without a table.
+ * Returns the program as bytes for `bwrap --seccomp`. clone3 hides its flags from filters, so clone3 fails with ENOSYS, and libc calls
+ * clone instead. Throws RangeError for a machine without a table.
  */
 export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer {
   const machine = MACHINES[arch];
@@ -188,7 +188,7 @@ export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer
   return assembled(program);
 }
 
-/** Leaves the number of other calls in the accumulator. The kernel reads the lower half of a process id. */
+/** Refuses a call on process 1. Leaves the number of other calls in the accumulator. The kernel reads only the lower 32 bits of a pid. */
 const firstProcessRules = (number: number, index: number, refuse: Instruction): Instruction[] => [
   [JEQ, 0, 4, number],
   [LOAD, 0, 0, argument(index)],
@@ -197,7 +197,7 @@ const firstProcessRules = (number: number, index: number, refuse: Instruction): 
   [RETURN, 0, 0, ALLOW],
 ];
 
-/** Leaves the number of other calls in the accumulator. */
+/** Refuses sockets of denied families. Leaves the number of other calls in the accumulator. */
 function socketRules(number: number, refuse: Instruction): Instruction[] {
   return [
     [JEQ, 0, 8, number],

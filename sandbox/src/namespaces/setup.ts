@@ -34,7 +34,7 @@ export type RuntimeSetup = AsyncDisposable & {
   readonly filter: string;
   /** The command line that runs a script of the farm on the host. */
   shell(text: string): string[];
-  /** Null where no control groups can be made. */
+  /** Null if no control groups can be created. */
   readonly cgroups: Cgroups | null;
   readonly starter: Starter;
   readonly watchdog: Watchdog;
@@ -46,12 +46,11 @@ export type RuntimeSetup = AsyncDisposable & {
 type SetupOptions = {
   kind: NamespaceRuntime;
   scratchDir: string;
-  /** False: the watchdog enforces the limits even where control groups are possible. */
   cgroups: boolean;
   log?: RuntimeLog | undefined;
 };
 
-/** Opens a runtime; closes its setup when the runtime cannot be opened. Throws UsageError for an unusable folder. */
+/** Opens a runtime. Closes the setup if the runtime cannot be opened. Throws UsageError for an unusable folder. */
 export async function setUpRuntime<T>(
   options: SetupOptions,
   open: (setup: RuntimeSetup) => Promise<T>,
@@ -75,7 +74,7 @@ async function openSetup(options: SetupOptions): Promise<RuntimeSetup> {
   try {
     return await openSetupIn(folder, options);
   } catch (error) {
-    // For example on a full disk; the next attempt may succeed.
+    // The setup can fail on a full disk, for example, and the next attempt may succeed.
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
@@ -116,7 +115,7 @@ async function openSetupIn(
       await killById(id);
       const groups = await readGroups(scratchDir, id);
       await removeGroups(groups);
-      // The parent group of a dead process is empty after its last sandbox.
+      // The parent group of a dead process is empty after the removal of its last sandbox.
       for (const group of groups) await rmdir(dirname(group)).catch(() => undefined);
       await removeFolder(scratchDir, id);
     },

@@ -1,6 +1,6 @@
 /**
- * Starts a worker's sandboxes and the processes that enter them, by a small shell. A fork by the worker would stop its main
- * thread for a time that grows with its memory. The processes get named pipes, which each side opens by itself.
+ * Starts sandboxes, and the processes that enter them, through a small shell. A fork by the worker would stop the worker's main thread
+ * for a time that grows with its memory. The streams of the processes are named pipes.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -33,16 +33,16 @@ export type StartedProcess = {
   stdin: Socket | null;
   output: Socket;
   /**
-   * The read end of its descriptor 3, which closes when the process and all heirs of the descriptor have ended. Its text so far:
-   * {@link StartedProcess.reportText}.
+   * Read end of the process's descriptor 3, which closes when the process and all heirs of the descriptor have ended. {@link
+   * StartedProcess.reportText} returns the text so far.
    */
   report: Socket;
   reportText(): string;
-  /** Resolves when the process runs, or was not started. */
+  /** Resolves when the process runs, or could not be started. */
   running: Promise<void>;
-  /** Resolves when its report is closed. */
+  /** Resolves when `report` is closed. */
   ended: Promise<void>;
-  /** Replaces a process that is not started yet by one that ends at once. */
+  /** If the process is not started yet, starts a process that ends at once instead. */
   cancel(): void;
   /** Sends SIGKILL. A process that is not started yet is cancelled; a process without a known id is killed when the id is known. */
   kill(): void;
@@ -69,9 +69,9 @@ class ShellStarter implements Starter {
   readonly #line: readonly string[];
   readonly #folder: string;
   readonly #pipes: Pipes;
-  /** Null after its death; the next start opens another. */
+  /** Null after the death of the shell; the next start opens another one. */
   #shell: Shell | null = null;
-  /** Ends the waits for processes that a dead shell has not started. */
+  /** Functions that end the waits for processes which are not running yet. All are called when the shell dies. */
   readonly #starting = new Set<() => void>();
 
   constructor(line: readonly string[], folder: string, pipes: Pipes) {
@@ -83,7 +83,7 @@ class ShellStarter implements Starter {
 
   #open(): Shell {
     const [program = '', ...args] = this.#line;
-    // A separate session, because a shell with job control would take the terminal.
+    // The shell gets a separate session, because a shell with job control would take the terminal.
     const shell = spawn(program, args, {
       stdio: ['pipe', 'ignore', 'ignore'],
       env: ENVIRONMENT,
@@ -97,7 +97,7 @@ class ShellStarter implements Starter {
     shell.once('exit', lost);
     shell.once('error', lost);
     shell.stdin.on('error', () => undefined);
-    // The shell ends with the worker, and does not prolong the worker's life.
+    // The shell must not prolong the life of the worker.
     shell.unref();
     (shell.stdin as Socket).unref();
     this.#shell = shell;
@@ -121,8 +121,8 @@ class ShellStarter implements Starter {
     const cancel = (): void => {
       if (this.#starting.has(release)) replaceRequest(request, [...streams, ...entering(null), 'true']);
     };
-    // Opened for reading and writing, so that each side can open its end without the other, and no end-of-file appears before
-    // the process runs.
+    // Each pipe is opened for reading and writing, so that each side can open its end without the other, and no end-of-file appears
+    // before the process runs.
     for (const path of paths) {
       const both = openSync(path, O_RDWR | O_NONBLOCK);
       files.defer(() => closeSync(both));
@@ -137,7 +137,7 @@ class ShellStarter implements Starter {
     this.#starting.add(release);
     void started.running.then(release);
     shell.stdin.write(`${name}\n`);
-    // The shell died before this process was added to `#starting`.
+    // If the shell died before `release` was added to `#starting`, nothing else would call `release`.
     if (this.#shell !== shell) release();
     return started;
   }
@@ -157,7 +157,7 @@ class ShellStarter implements Starter {
 const writeRequest = (path: string, parts: readonly string[]): void =>
   writeFileSync(path, `${parts.join('\0')}\0`, { mode: 0o600 });
 
-/** The starter finds a complete request, the old or the new one. If no file can be written, it finds none. */
+/** Replaces a request in one step: the shell reads either the old or the new one. If no file can be written, removes the request. */
 function replaceRequest(path: string, parts: readonly string[]): void {
   const draft = `${path}.new`;
   try {
@@ -173,7 +173,7 @@ const entering = (entry: Entry | null): string[] =>
     ? ['enter', entry.joins.join(' '), entry.pidNamespaceFile, entry.filter, String(entry.nproc ?? '')]
     : [''];
 
-/** Opens this process's ends; when one cannot be opened, none stays open. */
+/** Opens this process's ends of the pipes. If an end cannot be opened, the opened ones are closed. */
 function openEnds(
   output: string,
   report: string,
@@ -220,7 +220,7 @@ class Channel implements StartedProcess {
     this.ended = new Promise((resolve) => {
       report.once('close', () => {
         this.#hasEnded = true;
-        // The process has ended; its stdin is open in this process only.
+        // The process has ended, so only this process has the pipe to stdin open.
         stdin?.destroy();
         resolve();
       });
@@ -259,7 +259,7 @@ class Channel implements StartedProcess {
   }
 }
 
-/** The command line that runs a script of the farm on the host. It first closes inherited descriptors. */
+/** Returns command lines that run a script of the farm on the host. The script first closes inherited descriptors. */
 export function hostShell(path: string, inherited: readonly number[]): (text: string) => string[] {
   const closing = inherited.map((fd) => `exec ${fd}>&-\n`).join('');
   const options = path.endsWith('bash') ? ['--noprofile', '--norc'] : [];

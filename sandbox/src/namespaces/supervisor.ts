@@ -17,25 +17,25 @@ const KILLED = 137;
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
 export type Supervisor = {
-  /** Process 1 by its id on the host. */
+  /** Id of process 1 on the host. */
   init: number;
-  /** `pid:[…]` of the sandbox. */
+  /** Process namespace of the sandbox, as `pid:[…]`. */
   namespace: string;
   alive(): boolean;
   /** Whether process 1 ended by itself: it has an exit code, and no signal ended it or the supervisor. */
   endedByItself(): boolean;
   /**
-   * nsenter's options for all namespaces except the process namespace. They refer to open files, so they stay valid until the
+   * nsenter's options for all namespaces except the process namespace. The options refer to open files, so they stay valid until the
    * sandbox has ended.
    */
   enter: string[];
   pidNamespaceFile: string;
   /**
-   * Keeps the namespace files open after the end of the sandbox. An entering process opens them by number, which could by then
-   * denote another sandbox's file.
+   * Leaves the namespace files open after the end of the sandbox, until the handle is disposed of. An entering process opens them by
+   * number, and a reused number could denote another sandbox's file.
    */
   retainFiles(): Disposable;
-  /** Kills every process inside but process 1. Rejects when process 1 does not answer. */
+  /** Kills every process inside except process 1. Rejects if process 1 does not answer. */
   killAll(): Promise<void>;
   ended: Promise<void>;
   end(): Promise<void>;
@@ -44,9 +44,8 @@ export type Supervisor = {
 export type SupervisorOptions = {
   root: boolean;
   /**
-   * Null: bubblewrap reports process 1 on descriptor 3, and ends it when the supervisor is killed. Otherwise process 1 is found
-   * by this id: another program starts it and mounts its tree. This program outlives a killed supervisor, and the rest is killed
-   * by this id.
+   * Null: bubblewrap starts process 1, reports it on descriptor 3, and ends it when the supervisor is killed. Otherwise another program
+   * (Apptainer) starts process 1. That program outlives a killed supervisor, so its processes are found and killed by this id.
    */
   id: string | null;
   env?: Record<string, string>;
@@ -59,7 +58,7 @@ type Owner = {
   /** bubblewrap's report so far; null when another program starts process 1. */
   reported: (() => string) | null;
   alive(): boolean;
-  /** The exit code of process 1, as of a shell; null when a signal ended the supervisor first. */
+  /** Exit code of process 1, encoded as in a shell; null if a signal ended the supervisor first. */
   exitCode(): number | null;
   ended: Promise<void>;
   kill(): void;
@@ -95,7 +94,7 @@ export async function startSupervisor(
 
 async function initOf({ reported }: Owner, { id }: SupervisorOptions): Promise<number | null> {
   if (id !== null) return await findInit(id);
-  // bubblewrap has written the report before process 1 began; it arrives through another pipe.
+  // bubblewrap wrote the report before process 1 began, but the report comes through another pipe and may arrive later.
   const look = (): number | null => Number(/"child-pid": (\d+)/.exec(reported?.() ?? '')?.[1] ?? 0) || null;
   return (await poll(async () => look(), { pauseMs: 2, withinMs: END_TIMEOUT_MS })) ?? null;
 }
@@ -120,7 +119,7 @@ async function startOwner(starter: Starter, argv: readonly string[]): Promise<Ow
   };
 }
 
-/** Apptainer outlives a killed supervisor and has its files open, so only a child's exit shows the supervisor's end. */
+/** Starts the supervisor as a child: Apptainer outlives the supervisor and has its pipes open, so only the child's exit shows the end. */
 function spawnOwner(argv: readonly string[], id: string, env: Record<string, string> = {}): Owner {
   const child = spawn(argv[0] as string, argv.slice(1), {
     stdio: 'pipe',
@@ -236,7 +235,7 @@ function startFailure(stderr: string): RolloutFailure {
 
 type Answers = {
   next(): Promise<string>;
-  /** The last of the other lines: error messages. */
+  /** Last lines that are no answers: error messages. */
   rest(): string;
 };
 

@@ -5,11 +5,10 @@ import { explainNamespaces, limitsOf, warnings } from './host.ts';
 import type { RuntimeSetup } from './setup.ts';
 
 export type Trial = {
-  /** Problems that are known already; with one, nothing is tried. */
+  /** Known problems. If there is one, no container is started. */
   problems: readonly string[];
-  /** Rejects with a message for the user. */
+  /** Returns the version. Rejects with a message for the user. */
   version(): Promise<string>;
-  /** Starts a container of the worker's own. */
   start(): Promise<Container>;
   /** The command that the container must run. */
   argv: readonly string[];
@@ -19,7 +18,7 @@ export type Trial = {
   hints?(): Promise<string[]>;
 };
 
-/** Throws the signal's reason. */
+/** Checks the runtime by a trial container. Throws the signal's reason. */
 export async function checkRuntime(
   { cgroups, root }: RuntimeSetup,
   trial: Trial,

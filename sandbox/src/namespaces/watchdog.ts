@@ -1,6 +1,6 @@
 /**
- * Enforces limits where control groups cannot. Once a second it counts the processes and the memory of all sandboxes. Over a
- * limit it kills single processes first, then the sandbox. Disk limits are always enforced this way, less often.
+ * Enforces limits where control groups cannot. Once a second, the watchdog counts the processes and the memory of all sandboxes. Above
+ * a limit it kills single processes first, then the sandbox. It also enforces all disk limits, at longer intervals.
  */
 import { createSemaphore } from '@swefarm/shared';
 import { OWN_PROCESSES } from './cgroups.ts';
@@ -8,7 +8,7 @@ import { folderSize, type Measure } from './diskuse.ts';
 import { killQuietly, membersBy, parentsOfDead, proportionalBytes, residentBytes } from './processes.ts';
 
 const TICK_MS = 1_000;
-/** Interval while a sandbox is over its limit. */
+/** Interval while a sandbox is above a limit. */
 const FAST_TICK_MS = 100;
 /** More processes than this multiple of the limit are a fork bomb. */
 const BOMB = 2;
@@ -18,16 +18,16 @@ const DISK_EVERY_MS = 10_000;
 const DISK_AT_ONCE = 4;
 
 export type WatchedSandbox = {
-  /** `pid:[…]`. */
+  /** Process namespace, as `pid:[…]`. */
   namespace: string;
   init: number;
-  /** Null: not enforced by the watchdog. */
+  /** Limit in bytes. A limit of null is not enforced by the watchdog. */
   memoryBytes: number | null;
   pids: number | null;
   diskBytes: number | null;
   folder: string;
   onMemoryKill(): void;
-  /** Kills all but process 1 in one system call. A fork bomb outruns single kills. */
+  /** Kills all processes except process 1 in one system call, because a fork bomb is faster than single kills. */
   killAll(): Promise<void>;
   /** Ends the sandbox when killing processes does not help. */
   end(reason: 'memory' | 'pids' | 'disk'): void;
@@ -44,7 +44,7 @@ export const startWatchdog = (options: WatchdogOptions = {}): Watchdog => new Li
 class LimitsWatchdog implements Watchdog {
   readonly #measure: Measure;
   readonly #sandboxes = new Set<WatchedSandbox>();
-  /** The number of consecutive ticks over a limit. */
+  /** Number of consecutive ticks above a limit. */
   readonly #over = new Map<WatchedSandbox, number>();
   readonly #measuring = new Set<WatchedSandbox>();
   readonly #measurements = createSemaphore(DISK_AT_ONCE);
@@ -54,7 +54,7 @@ class LimitsWatchdog implements Watchdog {
 
   constructor({ measure = folderSize, diskEveryMs = DISK_EVERY_MS }: WatchdogOptions) {
     this.#measure = measure;
-    // Separate from the tick: to measure a sandbox of a million files takes minutes.
+    // The timer is separate from the tick, because measuring a sandbox of a million files takes minutes.
     this.#diskTimer = setInterval(() => this.#measureDisks(), diskEveryMs);
     this.#diskTimer.unref();
   }
@@ -128,14 +128,14 @@ class LimitsWatchdog implements Watchdog {
   }
 }
 
-/** Kills the youngest processes, which most likely fork. Kills all when the rest would replace them at once. */
+/** Kills the youngest processes, which most likely fork. Kills all if there are so many that the others would replace them at once. */
 async function overPids(one: WatchedSandbox, pids: number[]): Promise<'pids' | null> {
   if (one.pids === null || pids.length <= one.pids + OWN_PROCESSES) return null;
   if (pids.length > one.pids * BOMB) {
     await one.killAll();
     return 'pids';
   }
-  // Zombies count too, and disappear only with a parent that does not reap them.
+  // Zombies count too, and disappear only when the parent that does not reap them is killed.
   const negligent = parentsOfDead(pids);
   negligent.delete(one.init);
   const victims = negligent.size > 0 ? [...negligent] : pids.slice(one.pids);
@@ -144,8 +144,8 @@ async function overPids(one: WatchedSandbox, pids: number[]): Promise<'pids' | n
 }
 
 /**
- * Kills the largest processes until the rest is within the limit, as the kernel would. One pass, because the batch job's own
- * limit may be reached soon.
+ * Kills the largest processes until the others are within the limit, as the kernel would. All kills happen in one pass, because the
+ * batch job may soon reach its own limit.
  */
 async function overMemory(one: WatchedSandbox, pids: number[]): Promise<'memory' | null> {
   if (one.memoryBytes === null) return null;

@@ -1,11 +1,11 @@
-/** The user of a container's processes, by the image's account files. */
+/** Finds the user of a container's processes in the image's account files. */
 import { readFileSync } from 'node:fs';
 import { RolloutFailure } from '@swefarm/shared';
 import { resolveInside } from '../images/treepath.ts';
 import type { Account } from '../namespaces/container.ts';
 import type { RootImage } from './images.ts';
 
-/** The image's user by number, or by name in its /etc/passwd. Throws RolloutFailure sandbox_refused. */
+/** Returns the image's user, by number or by name in the image's /etc/passwd. Throws RolloutFailure sandbox_refused. */
 export function readAccount(image: RootImage): Account {
   const [user = '', group] = image.config.user.split(':');
   const isNumber = /^\d+$/.test(user);
@@ -26,7 +26,7 @@ export function readAccount(image: RootImage): Account {
   return { uid, gid, home: row?.[5] || (uid === 0 ? '/root' : '/') };
 }
 
-/** The lines of a file of /etc as fields, from the topmost layer that has it. */
+/** Returns the lines of a file of /etc as fields, from the topmost layer that has the file. */
 function rowsOf(image: RootImage, name: 'passwd' | 'group'): string[][] {
   for (const lower of image.lowers) {
     const file = resolveInside(lower, `/etc/${name}`);

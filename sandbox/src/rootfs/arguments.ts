@@ -1,4 +1,4 @@
-/** Command lines and mount table of a rootfs sandbox: they define its isolation. */
+/** Command lines and mount table of a rootfs sandbox, which define its isolation. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -16,13 +16,13 @@ import type { RootImage } from './images.ts';
 export type Host = {
   root: boolean;
   /**
-   * Root of a user namespace only, as in a pod with its own users. It may not write the attributes of overlays that require real
-   * root.
+   * True: this process runs in a user namespace, as in a pod with its own users. Root of such a namespace may not write the attributes
+   * of overlays that require real root.
    */
   userNamespace: boolean;
   bwrap: string;
   bash: string;
-  /** A layer above every image, by network: mount points, /etc/hosts, /etc/resolv.conf. */
+  /** Layer above every image, by kind of network: mount points, /etc/hosts, /etc/resolv.conf. */
   base: Record<ContainerSpec['network'], string>;
 };
 
@@ -30,9 +30,9 @@ type RootfsPaths = { folder: string; merged: string; shm: string };
 
 type Views = readonly { folder: string; at: string }[];
 
-/** The sandbox's tree in the root of process 1, with all mounts of the sandbox. */
+/** Path of the sandbox's tree, with all mounts, in the root of process 1. */
 const TREE = '/tree';
-/** Folders of the host in the root of process 1, for its bash and for the bubblewrap of entering processes. */
+/** Folders of the host in the root of process 1, for bash as process 1 and for the bubblewrap of entering processes. */
 const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib64'];
 
 export const pathsOf = (folder: string): RootfsPaths => ({
@@ -43,7 +43,7 @@ export const pathsOf = (folder: string): RootfsPaths => ({
 
 const upperOf = ({ folder }: RootfsPaths, name: string): string => join(folder, `upper-${name}`);
 
-/** Folders to create for a sandbox, parents first. */
+/** Returns the folders to create for a sandbox, parents first. */
 export function foldersOf(paths: RootfsPaths, image: RootImage, host: Host): string[] {
   const overlays = image.folders.filter((one) => overlaid(one, host)).map(({ at }) => at);
   return [
@@ -53,7 +53,7 @@ export function foldersOf(paths: RootfsPaths, image: RootImage, host: Host): str
   ];
 }
 
-/** Upper directories of a sandbox, the root's first. */
+/** Returns the overlays of a sandbox; the overlay of the root is first. */
 export function layersOf(paths: RootfsPaths, image: RootImage, host: Host): [Layer, ...Layer[]] {
   const above = image.folders.filter((one) => overlaid(one, host));
   return [
@@ -62,7 +62,7 @@ export function layersOf(paths: RootfsPaths, image: RootImage, host: Host): [Lay
   ];
 }
 
-/** Without root, files of root cannot be copied up: a folder of a single layer is bound read-only. */
+/** Returns whether a folder gets an overlay. Without root, files of root cannot be copied up, so a single layer is bound read-only. */
 const overlaid = (one: RootImage['folders'][number], host: Host): boolean =>
   host.root || one.lowers.length > 1;
 
@@ -75,8 +75,8 @@ export function mountTable(
   const overlay = (name: string, target: string, lowers: readonly string[]): string => {
     const upper = upperOf(paths, name);
     const work = join(paths.folder, `work-${name}`);
-    // volatile: a sandbox's files are deleted with it, so nothing is synced. redirect_dir=off: a renamed folder of the image
-    // must be a complete copy in the upper directory.
+    // volatile: nothing is synced, because the files are deleted with the sandbox. redirect_dir=off: a renamed folder of the image must
+    // be a complete copy in the upper directory.
     const options = [
       `lowerdir=${lowers.join(':')}`,
       `upperdir=${upper}`,
@@ -93,14 +93,14 @@ export function mountTable(
     if (overlaid(one, host)) table += overlay(one.at, join(paths.merged, one.at), one.lowers);
   }
   table += sharedMemoryMount(paths.shm);
-  // An entering process is visible from inside for a moment; through its /proc/PID/exe root could overwrite the program.
+  // An entering bubblewrap is visible from inside for a moment. Root inside could overwrite the program through /proc/PID/exe.
   if (host.root) table += `${host.bwrap} ${host.bwrap} none bind,ro 0 0\n`;
   return table;
 }
 
 /**
- * Becomes the supervisor of a sandbox: a process outside that ends with the worker, and whose death ends the sandbox. It makes
- * the sandbox's mounts once, in the mount namespace of process 1, which no process inside can inspect.
+ * Returns the command line of a sandbox's supervisor: a process outside that ends with the worker, and whose death ends the sandbox.
+ * bubblewrap makes the mounts once, in the mount namespace of process 1, which no process inside can inspect.
  */
 export function supervisorArguments(
   host: Host,
@@ -128,7 +128,7 @@ export function supervisorArguments(
       `/${name}`,
       `/${name}`,
     ]),
-    // For an entering bubblewrap, which is outside of the process namespace and needs a folder for mounts.
+    // An entering bubblewrap runs outside of the process namespace, and needs /proc and a folder for mounts.
     ...['--ro-bind', '/proc', '/proc', '--dir', '/tmp'],
     ...tree,
     '--chdir',
@@ -166,11 +166,11 @@ export function treeArguments(paths: RootfsPaths, image: RootImage, host: Host, 
   ];
 }
 
-/** The constant part of an entering command line: it runs in the mount namespace of process 1. */
+/** Returns the constant part of a command line that enters the sandbox. It runs in the mount namespace of process 1. */
 export const enterArguments = (host: Host): string[] => [
   host.bwrap,
   ...ENTER_OPTIONS,
-  // Folders other than /dev are mounted without devices in the tree.
+  // Only /dev has devices: the other folders of the tree are mounted with nodev.
   '--dev-bind',
   TREE,
   '/',

@@ -1,4 +1,4 @@
-/** Unpacks images of this node's engine: it exports a container that is created and never started. */
+/** Unpacks images of this node's engine, by the export of a container that is created and never started. */
 import { access } from 'node:fs/promises';
 import { ownStartMark, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
@@ -14,7 +14,7 @@ import { requireDisk, type Unpacked } from '../images/store.ts';
 import { isOwnerGone } from '../images/temporary.ts';
 import { unpackApart } from './unpack.ts';
 
-/** Its value is `pid:started` of the exporting process. An export removes the containers of dead processes. */
+/** Label whose value is `pid:started` of the exporting process. An export removes the containers of dead processes. */
 const EXPORT_LABEL = 'swefarm.export';
 
 export type EngineImage = { digest: string; sizeBytes: number; config: Unpacked['config'] };
@@ -34,14 +34,14 @@ export class ImageExporter {
     this.#options = options;
   }
 
-  /** Opened at the first use, because many nodes with this runtime have no engine. */
+  /** The engine is opened at the first use, because many nodes with this runtime have no engine. */
   get #deps(): EngineImageDeps {
     const { socketPath, fetch, pulled } = this.#options;
     this.#opened ??= { docker: openEngine(socketPath), fetch, pulled };
     return this.#opened;
   }
 
-  /** Null when the engine lacks the image, or no engine answers. */
+  /** Returns null if the engine lacks the image, or no engine answers. */
   async inspect(name: string): Promise<EngineImage | null> {
     try {
       const found = await this.#deps.docker.getImage(withTag(name)).inspect();
@@ -52,7 +52,7 @@ export class ImageExporter {
     }
   }
 
-  /** Null when no engine answers. Throws RolloutFailure image_not_found / image_pull. */
+  /** Pulls an image; null if no engine answers. Throws RolloutFailure image_not_found / image_pull. */
   async pull(name: string): Promise<EngineImage | null> {
     if (!(await this.#isReachable())) return null;
     await pullImage(this.#deps, name);
@@ -61,7 +61,7 @@ export class ImageExporter {
     return image;
   }
 
-  /** Removes images that the farm pulled, when the engine's disk is too full; returns their number. */
+  /** Removes images that the farm pulled, if the engine's disk is too full. Returns the number of removed images. */
   async evict(settings: { watermark: number; pins: readonly string[] }): Promise<number> {
     const { pulled } = this.#options;
     if (!pulled || (await pulled.list()).size === 0 || !(await this.#isReachable())) return 0;
@@ -80,7 +80,7 @@ export class ImageExporter {
     await removeOrphans(docker);
     let id: string | null = null;
     try {
-      // By digest, because the name may denote another image by now.
+      // The container is created by digest, because the name may denote another image by now.
       const created = await docker.createContainer({
         Image: digest,
         Cmd: ['true'],
@@ -118,7 +118,6 @@ export class ImageExporter {
   }
 }
 
-/** Removes the containers of exports whose process is dead. */
 async function removeOrphans(docker: Docker): Promise<void> {
   const found = await docker.listContainers({ all: true, filters: { label: [EXPORT_LABEL] } });
   for (const { Id, Labels, Created } of found) {

@@ -1,6 +1,6 @@
 /**
- * The host's system as the lowest layer of a sandbox, for nodes without engine and images. It shows only the system folders, and
- * a small copy of /etc without keys, accounts of people and mount tables.
+ * Makes the host's system the lowest layer of a sandbox, for nodes without engine and images. The layer shows only the system folders,
+ * and a small copy of /etc without keys, accounts of people and mount tables.
  */
 
 import { createHash } from 'node:crypto';
@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import { EMPTY_CONFIG } from '../images/config.ts';
 import type { ImageStore } from '../images/store.ts';
 
-/** Mounted from the host where they are folders; links (/bin → usr/bin) are recreated. */
+/** Entries of the host's root. Folders are mounted from the host; links (/bin → usr/bin) are recreated. */
 const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
 const ETC = [
   'alternatives',
@@ -47,7 +47,7 @@ const ETC = [
   'terminfo',
   'timezone',
 ];
-/** Debian's JDKs do not start without their configuration, which is here. */
+/** Folders with the configuration that Debian's JDKs need to start. */
 const ETC_JAVA = /^java-\d+-openjdk$/;
 const FOLDERS: readonly [path: string, mode: number][] = [
   ['home', 0o755],
@@ -63,16 +63,16 @@ const FOLDERS: readonly [path: string, mode: number][] = [
 ];
 const NOBODY = 65534;
 const FIRST_USER = 1000;
-/** Increase it when the rules above change, so that old trees are not used. */
+/** Version of the rules above. Increase this number when the rules change, so that old trees are not used. */
 const VERSION = 2;
 
 export type HostTree = {
   tree: string;
-  /** Folders of the host's root that are mounted above it. */
+  /** Folders of the host's root that are mounted above `tree`. */
   folders: string[];
 };
 
-/** Makes the lowest layer once for each state of the host's /etc. The store treats it like an image. */
+/** Makes the lowest layer once for each state of the host's /etc. The store treats the layer like an image. */
 export async function hostTree(store: ImageStore, signal: AbortSignal): Promise<HostTree> {
   const folders = SYSTEM.filter((name) => lstatSync(`/${name}`, { throwIfNoEntry: false })?.isDirectory());
   const etc = [...ETC, ...(await readdir('/etc')).filter((name) => ETC_JAVA.test(name))];
@@ -124,7 +124,7 @@ async function build(tree: string, etc: readonly string[]): Promise<void> {
   await writeFile(join(tree, 'etc/group'), await systemAccounts('/etc/group', null));
 }
 
-/** Unreadable files are skipped, so that the copy does not fail. */
+/** Selects the files to copy: readable by all users, or owned by a worker without root. */
 async function readable(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
   if (!found) return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
@@ -132,7 +132,7 @@ async function readable(path: string): Promise<boolean> {
   return (found.mode & 0o004) !== 0 || found.uid === process.getuid?.();
 }
 
-/** The lines of the system's accounts, without accounts of people. */
+/** Returns the lines of the system's accounts, without accounts of people. */
 async function systemAccounts(path: string, root: string | null): Promise<string> {
   const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => {
     const id = Number(line.split(':')[2]);

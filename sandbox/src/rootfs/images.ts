@@ -3,10 +3,10 @@
  *   NAME[:TAG]                 in the node's store, else exported from an engine, which pulls a missing image
  *   docker-archive:/FILE       a file of `docker save`, plain or compressed
  *   oci:/DIR[:REF]             an OCI layout
- *   dir:/DIR                   a root file system, used in place and never written; it must not change meanwhile
- *   host+dir:/DIR              the host's system below, the contents of DIR (opt/…, testbed/…) above; same rule
- * `dir:` and `host+dir:` take environment, folder and user from a file `/DIR.json` beside the tree: `{"Env": ["A=b"],
- * "WorkingDir": "/testbed", "User": ""}`, the `Config` of `docker inspect`.
+ *   dir:/DIR                   a root file system, used in place and never written; DIR must not change while in use
+ *   host+dir:/DIR              the host's system below, the contents of DIR (opt/…, testbed/…) above; DIR must not change while in use
+ * `dir:` and `host+dir:` take environment, folder and user from a file `/DIR.json`, in the format of `Config` of `docker inspect`:
+ * `{"Env": ["A=b"], "WorkingDir": "/testbed", "User": ""}`.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -28,7 +28,6 @@ import type { ImageExporter } from './export.ts';
 import { hostTree } from './hosttree.ts';
 import { unpackApart } from './unpack.ts';
 
-/** The layers and the configuration of a container. */
 export type RootImage = {
   config: ImageConfig;
   lowers: string[];
@@ -39,12 +38,12 @@ export type RootImage = {
 export type RootImageDeps = {
   store: ImageStore;
   engine: ImageExporter | null;
-  /** Called with each new tree before it becomes visible; a failure does not fail the image. */
+  /** Called with each new tree before the image becomes visible. A rejection fails the unpacking. */
   prepare(image: RootImage): Promise<void>;
 };
 
 const UNPACK_AT_ONCE = 2;
-/** For this long a name is not looked up in the engine again. */
+/** Time for which a name is not looked up in the engine again. */
 const NAME_TRUSTED_MS = 60_000;
 const NEVER_ABORTED = new AbortController().signal;
 const FORMS = /^(docker-archive|oci|dir|host\+dir):/;
@@ -60,7 +59,7 @@ export class RootImages {
     this.#deps = deps;
   }
 
-  /** Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
+  /** Makes an image ready. Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
   async ensure(name: string, signal: AbortSignal): Promise<ReadyImage> {
     const recent = this.#trusted.get(name);
     if (recent && recent.until > Date.now() && (await this.#deps.store.find(recent.image.digest)))
@@ -68,7 +67,7 @@ export class RootImages {
     return await this.#preparing.run(name, () => this.#make(name), signal);
   }
 
-  /** An image that `ensure` made ready. Throws RolloutFailure image_not_found. */
+  /** Returns the layers of an image that `ensure` made ready. Throws RolloutFailure image_not_found. */
   layers(image: ReadyImage): RootImage {
     const found = this.#ready.get(image.ref);
     if (!found)
@@ -135,7 +134,7 @@ export class RootImages {
     );
   }
 
-  /** A folder used in place. @param hostBelow the host's system is the layer below it */
+  /** Makes a folder ready, which is used in place. @param hostBelow whether the host's system is the layer below the folder */
   async #fromFolder(name: string, given: string, hostBelow: boolean): Promise<ReadyImage> {
     const path = await realpath(given).catch(() => null);
     const found = path === null ? null : await stat(path);
@@ -158,7 +157,6 @@ export class RootImages {
     return { name, digest, ref: name };
   }
 
-  /** @param storeName the name that the store maps to the digest */
   async #unpack(name: string, key: string, storeName: string, unpack: Unpack): Promise<ReadyImage> {
     const { store, prepare } = this.#deps;
     const unpackAndPrepare: Unpack = (partial) =>
@@ -178,7 +176,7 @@ export class RootImages {
   }
 }
 
-/** `PATH[:REF]`, where the path itself may contain a colon. */
+/** Parses `PATH[:REF]`, where the path itself may contain a colon. */
 function ociPath(given: string): { path: string; ref: string | null } {
   const at = given.lastIndexOf(':');
   return at < 0 || existsSync(given)

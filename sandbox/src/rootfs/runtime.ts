@@ -1,6 +1,6 @@
 /**
- * The rootfs runtime: an unpacked image below an overlay, in its own namespaces, made by bubblewrap. It needs no daemon, and no
- * root where user namespaces are allowed. For names of images see images.ts, for isolation docs/rootfs.md.
+ * The rootfs runtime: an unpacked image below an overlay, in namespaces that bubblewrap makes. The runtime needs no daemon, and no root
+ * if user namespaces are allowed. images.ts describes names of images, docs/rootfs.md the isolation.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -27,13 +27,13 @@ import { startRootfs } from './start.ts';
 export type RootfsRuntimeOptions = {
   /** Folder of unpacked images, which the workers of this user on this node share. */
   imagesDir: string;
-  /** Folders of running sandboxes; on a file system that can be the upper layer of an overlay (not another overlay, not NFS). */
+  /** Folder of running sandboxes. Its file system must support the upper layer of an overlay (not another overlay, not NFS). */
   scratchDir: string;
-  /** The engine from which images are exported; null or absent: none. */
+  /** Socket of the engine from which images are exported; null or absent: none. */
   dockerSocket?: string | null;
-  /** How that engine pulls images, and when images are evicted; default: two pulls at once, no mirrors, no evictions. */
+  /** How the engine pulls images, and when images are evicted; default: two pulls at once, no mirrors, no evictions. */
   images?: ImageSettings;
-  /** False: the watchdog enforces the limits even where control groups could be made. Default true. */
+  /** False: the watchdog enforces the limits even if control groups could be created. Default true. */
   cgroups?: boolean;
   log?: RuntimeLog;
 };
@@ -87,7 +87,7 @@ function engineOf({ dockerSocket, images }: RootfsRuntimeOptions): ImageExporter
   });
 }
 
-/** Prepares a new image; a failure only makes its containers slower. */
+/** Refreshes the git index of a new image. A failure is logged, because it only makes containers of the image slower. */
 async function refreshIndexOf(setup: RuntimeSetup, host: Host, image: RootImage): Promise<void> {
   const tree = image.lowers[0] as string;
   const workdir = repositoryOf(tree, image.config.workdir);

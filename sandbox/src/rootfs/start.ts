@@ -31,7 +31,7 @@ export async function startRootfs(
   const id = newSandboxId('rootfs');
   const paths = pathsOf(join(setup.scratchDir, id));
   const plan: LaunchPlan = {
-    // Without root the only user inside is 0, which is the worker's user.
+    // Without root, the only user inside is user 0, which is the worker's user on the host.
     account: host.root ? readAccount(image) : { uid: 0, gid: 0, home: '/root' },
     folders: foldersOf(paths, image, host),
     layers: layersOf(paths, image, host),
@@ -50,7 +50,7 @@ export async function startRootfs(
   return launchSandbox(setup, id, spec, plan, signal);
 }
 
-/** Makes the working folder when the image does not have it, as engines do. */
+/** Creates the working folder if the image lacks it, as engines do. */
 async function makeWorkdir(folder: string, image: RootImage, workdir: string): Promise<void> {
   if (workdir === '/' || image.lowers.some((lower) => resolveInside(lower, workdir) !== null)) return;
   const path = join(folder, 'upper-root', workdir);

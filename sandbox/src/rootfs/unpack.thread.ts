@@ -1,6 +1,6 @@
 /**
- * The unpacking process: opens the source, writes its layers into one tree, sends one reply. It ends with its worker. The name
- * ends in `.thread` because such files are bundled separately.
+ * The unpacking process: opens the source, writes its layers into one tree, and sends one reply. The process ends with its worker. The
+ * file's name ends in `.thread`, because such files are bundled separately.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ async function unpack({ source, partial, owners }: UnpackTask): Promise<Unpacked
 const answer = (reply: UnpackReply): void => void process.send?.(reply);
 
 process.once('disconnect', () => process.exit());
-// A terminal signals all processes of its group; only the worker ends this one.
+// A terminal sends signals to all processes of its group, but only the worker ends this process.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 process.once('message', (task) => {
   unpack(task as UnpackTask).then(

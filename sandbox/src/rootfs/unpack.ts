@@ -1,6 +1,6 @@
 /**
- * Runs one unpacking in its own process, which writes files synchronously. A thread would leave up to 40 MiB of allocated memory
- * with the worker.
+ * Runs one unpacking in its own process, which writes files synchronously. A thread would leave up to 40 MiB of allocated memory in the
+ * worker.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -13,14 +13,14 @@ export type UnpackTask = {
     | { kind: 'oci'; path: string; ref: string | null }
     /** A container of the image, exported by its engine; digest and configuration are known. */
     | { kind: 'export'; socketPath: string; container: string; known: Pick<Unpacked, 'digest' | 'config'> };
-  /** Folder of the partial image. The tree goes to `tree`; all other files are removed at the end. */
+  /** Folder of the partial image. The tree is written to `tree`; all other files are removed at the end. */
   partial: string;
   owners: boolean;
 };
 
 export type UnpackReply = { done: Unpacked } | { message: string; code: string | null };
 
-/** Throws an Error with the code of the failed system call, if any. After an abort nothing more is written. */
+/** Unpacks an image. Throws an Error with the code of the failed system call, if any. After an abort nothing more is written. */
 export async function unpackApart(task: UnpackTask, signal: AbortSignal): Promise<Unpacked> {
   signal.throwIfAborted();
   const child = fork(fileURLToPath(new URL('./unpack.thread.ts', import.meta.url)), {
@@ -42,7 +42,7 @@ export async function unpackApart(task: UnpackTask, signal: AbortSignal): Promis
     return await untilAborted(unpacked, signal);
   } finally {
     child.kill('SIGKILL');
-    // A process that could not be started has no exit event.
+    // A process that could not be started emits no exit event.
     if (child.pid !== undefined) await ended.promise;
   }
 }

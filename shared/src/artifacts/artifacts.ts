@@ -1,4 +1,4 @@
-/** The store of artifacts: writes where the configuration says, reads by locator. */
+/** The store of artifacts. The configuration selects the store for new artifacts; a locator names the store of an existing one. */
 import type { CommonConfig } from '../config/keys.ts';
 import { SwefarmError } from '../failures/errors.ts';
 import { type ArtifactContent, decodeArtifact } from './codec.ts';
@@ -7,14 +7,13 @@ import type { ArtifactStore } from './store.ts';
 
 export interface Artifacts extends ArtifactStore {
   /**
-   * Returns the content of an artifact; null for a null locator.
-   *
-   * @throws SwefarmError as `get` does, `bad_artifact`, `artifact_version`; {@link isArtifactGone} recognises permanent errors
+   * Returns the content of an artifact; null for a null locator. {@link isArtifactGone} detects permanent errors.
+   * @throws SwefarmError the errors of `get`, `bad_artifact` or `artifact_version`
    */
   read(locator: string | null): Promise<ArtifactContent | null>;
 }
 
-/** Reads an artifact of a directory without a farm. Throws as {@link Artifacts.read} does. */
+/** Reads an artifact file without a connection to Redis. Throws the errors of {@link Artifacts.read}. */
 export const readArtifactFile = async (locator: string): Promise<ArtifactContent> =>
   await decodeArtifact(await readFileBytes(locator));
 
@@ -22,7 +21,7 @@ export const isArtifactFile = (locator: string): boolean => locator.startsWith('
 
 const GONE = new Set(['artifact_missing', 'bad_artifact_locator', 'bad_artifact', 'artifact_version']);
 
-/** Returns whether an artifact is permanently unreadable: expired (before its result does) or invalid. */
+/** Returns whether the error is permanent: the artifact is invalid or has expired. An artifact may expire before its result. */
 export const isArtifactGone = (error: unknown): boolean =>
   error instanceof SwefarmError && GONE.has(error.code);
 
@@ -31,7 +30,7 @@ export const artifactLimits = (config: CommonConfig) => ({
   ttlSeconds: config.artifact_ttl_seconds,
 });
 
-/** Stores in Redis or in a directory; reads, lists and removes in both. */
+/** Creates a store that writes to Redis or to a directory, as configured, and reads from both. */
 export function createArtifacts(config: CommonConfig, inRedis: ArtifactStore): Artifacts {
   const store = config.artifacts === 'redis:' ? inRedis : withDirectory(config, inRedis);
   const get = (locator: string) => (isArtifactFile(locator) ? readFileBytes(locator) : inRedis.get(locator));

@@ -1,4 +1,4 @@
-/** Encodes artifacts: gzip of JSON, with typed arrays as base64 of their little-endian bytes. */
+/** Encodes and decodes artifacts: JSON, compressed with gzip, in which typed arrays are base64 of their little-endian bytes. */
 import { constants } from 'node:buffer';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
@@ -15,7 +15,7 @@ export type ArtifactContent = {
   format: 'swefarm-artifact-1';
   rollout_id: string;
   attempt: number;
-  /** The nonce of the attempt's claim; absent in imported artifacts. */
+  /** Nonce of the attempt's claim; absent in imported artifacts. */
   claim?: string;
   software_version?: string;
   instance_id: string;
@@ -24,9 +24,9 @@ export type ArtifactContent = {
   report: Report | null;
   test_log: string | null;
   eval_script: string | null;
-  /** Full description of the failure (stack, engine's answer); null without a failure. */
+  /** Full description of the failure (stack, answer of the engine); null without a failure. */
   failure_detail: string | null;
-  /** Only in resumable work: what the next attempt needs beside trajectory and patch. */
+  /** Facts and times that the next attempt needs; only in resumable work (a patch whose evaluation failed). */
   kept?: { facts: RewardFacts; seconds: Seconds };
 };
 
@@ -38,10 +38,8 @@ type Encoded = { dtype: keyof typeof DTYPES; base64: string };
 export type ArtifactInput = Omit<ArtifactContent, 'test_log'> & { test_log: string | Uint8Array | null };
 
 /**
- * Encodes an artifact in pieces, so that the event loop is never blocked for long and the JSON is never in memory as a whole. If the
- * JSON is too long for a string, omits the test log, then the statuses of tests.
- *
- * @throws SwefarmError `artifact_too_large`
+ * Encodes an artifact in pieces, so that the event loop is blocked only briefly. If the JSON exceeds the longest string, omits the test
+ * log, then also the statuses of the tests. @throws SwefarmError `artifact_too_large`
  */
 export async function encodeArtifact(content: ArtifactInput): Promise<Buffer> {
   const compact = { ...content, test_log: await compactLog(content.test_log) };
@@ -56,7 +54,7 @@ export async function encodeArtifact(content: ArtifactInput): Promise<Buffer> {
   );
 }
 
-/** Returns null if the JSON is longer than the longest string. */
+/** Returns the compressed JSON; null if the JSON is longer than the longest string. */
 async function compressed(content: object): Promise<Buffer | null> {
   const blob: Buffer[] = [];
   let length = 0;
@@ -73,13 +71,13 @@ async function compressed(content: object): Promise<Buffer | null> {
   return length > constants.MAX_STRING_LENGTH ? null : Buffer.concat(blob);
 }
 
-/** Throws SwefarmError `bad_artifact`, or `artifact_version` for the format of another version. */
+/** Decodes an artifact. Throws SwefarmError `bad_artifact`, or `artifact_version` for the format of another version. */
 export async function decodeArtifact(blob: Uint8Array): Promise<ArtifactContent> {
   const decode = () => decodeOne(blob);
   return storedLength(blob) > LARGE ? await largeOnes.run(decode) : await decode();
 }
 
-/** Decoding takes several times the length in memory, so a process decodes one large artifact at a time. */
+/** Size in bytes of a large artifact. Decoding needs several times as much memory, so a process decodes one large artifact at a time. */
 const LARGE = 64 * 1024 ** 2;
 const largeOnes = createSemaphore(1);
 
@@ -103,15 +101,12 @@ async function decodeOne(blob: Uint8Array): Promise<ArtifactContent> {
   return artifact;
 }
 
-/** A damaged blob may contain any length, so larger buffers grow in pieces. */
+/** Maximum size in bytes of the first buffer: a damaged blob may claim any length. */
 const MOST_AT_ONCE = 64 * 1024 ** 2;
 
-/**
- * Decompresses into one buffer of the stored length and frees it immediately. Many pieces outside of the heap would make V8 collect the
- * whole heap repeatedly.
- */
+/** Decompresses into one buffer of the stored length. Many small buffers outside the heap would make V8 collect the heap repeatedly. */
 async function unpacked(blob: Uint8Array): Promise<string> {
-  // A longer output cannot become a string.
+  // An output above this length cannot become a string.
   const maxOutputLength = constants.MAX_STRING_LENGTH;
   const chunkSize = Math.min(storedLength(blob), MOST_AT_ONCE) + SPARE;
   const bytes = await decompress(blob, { chunkSize, maxOutputLength });
@@ -121,14 +116,14 @@ async function unpacked(blob: Uint8Array): Promise<string> {
   return text;
 }
 
-/** Reads the decoded length from gzip's last four bytes. */
+/** Returns the length after decompression, from the last four bytes of the gzip data. */
 const storedLength = (blob: Uint8Array): number =>
   blob.length < 4 ? 0 : Buffer.from(blob.buffer, blob.byteOffset, blob.length).readUInt32LE(blob.length - 4);
 
-/** zlib allocates another buffer when one is completely filled. */
+/** Spare bytes of the buffer: zlib allocates another buffer when the first is full. */
 const SPARE = 1024;
 
-/** Only turns contain packed numbers; a reviver of JSON.parse would take several times as long. */
+/** Decodes the typed arrays, which only turns contain. A reviver of JSON.parse would take several times as long. */
 function decodeTokens(trajectory: Trajectory | null): void {
   for (const { tokens } of trajectory?.turns ?? []) {
     if (!tokens) continue;
@@ -142,13 +137,13 @@ function decodeFields(fields: Record<string, unknown>): void {
 }
 
 function decodeValue(value: Encoded): unknown {
-  // Pooled buffers may be unaligned.
+  // A buffer from Node's pool may be unaligned.
   const bytes = new ArrayBuffer(Buffer.byteLength(value.base64, 'base64'));
   Buffer.from(bytes).write(value.base64, 'base64');
   return new DTYPES[value.dtype](bytes);
 }
 
-/** Requires exactly these two keys; other objects have more. */
+/** Returns whether a value is an encoded array: an object with the keys `dtype` and `base64` only. */
 function isEncoded(value: unknown): value is Encoded {
   if (typeof value !== 'object' || value === null || Object.keys(value).length !== 2) return false;
   const { dtype, base64 } = value as Partial<Record<string, unknown>>;

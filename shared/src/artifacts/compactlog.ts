@@ -1,19 +1,19 @@
 /**
- * The form of a test log in an artifact. JSON escapes a control character with six letters, so a log full of them could exceed the
+ * Encodes the test log of an artifact. JSON writes a control character as six characters, so a log with many of these could exceed the
  * longest string. Such a log is stored as base64.
  */
 import { setImmediate } from 'node:timers/promises';
 
-/** Shorter logs stay as they are. */
+/** Minimum length of a log that may be stored as base64. */
 const SHORT = 1024 ** 2;
-/** Growth by base64; JSON of ordinary text grows less. */
+/** Factor by which base64 lengthens a text; JSON lengthens ordinary text less. */
 const MOST_GROWTH = 4 / 3;
-/** Bytes counted between two turns of the event loop. */
+/** Number of bytes that are counted before other events are handled. */
 const SLICE = 512 * 1024;
 
 type PackedText = { dtype: 'utf8'; base64: string };
 
-/** Returns the log as it is, or packed. */
+/** Returns the log unchanged, or as base64 if that is shorter than JSON. */
 export async function compactLog(
   log: string | Uint8Array | null,
 ): Promise<string | Uint8Array | PackedText | null> {
@@ -33,7 +33,7 @@ export const logText = (stored: unknown): string | null =>
 const isPacked = (stored: unknown): stored is PackedText =>
   typeof stored === 'object' && stored !== null && (stored as { dtype?: unknown }).dtype === 'utf8';
 
-/** Length in JSON of each byte; bytes of longer characters count one each. */
+/** Length of each byte in JSON; every byte of a non-ASCII character counts as one. */
 const COSTS = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 0x80 ? JSON.stringify(String.fromCharCode(byte)).length - 2 : 1,
 );

@@ -1,4 +1,4 @@
-/** Artifacts as files of a directory that all nodes share. */
+/** Stores artifacts as files in a directory that all nodes share. */
 
 import { mkdir, open, readdir, readFile, rm, rmdir, stat } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
@@ -10,12 +10,12 @@ import type { ArtifactStore, ArtifactUsage, StoredArtifact } from './store.ts';
 
 export type DirectoryLimits = { budgetBytes: number; ttlSeconds: number };
 
-/** Other files in the directory are not counted or removed. */
+/** Suffix of artifacts; files with other names are neither counted nor removed. */
 const SUFFIX = '.swefarm.json.gz';
 const PART = 1_000;
-/** Rollout, attempt, claim. */
+/** Matches the name of an artifact without its suffix: `ROLLOUT.ATTEMPT.CLAIM`. */
 const NAME = /^(.+)\.(\d+)\.([a-z][0-9a-z]*)$/;
-/** Walking a shared directory is slow, so this process counts its own additions between walks. */
+/** Interval of the counts. Reading a shared directory is slow, so this process adds only its own writes between two counts. */
 const WALK_EVERY_MS = 30_000;
 
 export function directoryArtifacts(root: string, limits: DirectoryLimits): ArtifactStore {
@@ -70,7 +70,7 @@ export function directoryArtifacts(root: string, limits: DirectoryLimits): Artif
   };
 }
 
-/** Reads by locator, so that readers need no setting of the directory. */
+/** Reads the file of a locator, whatever the configured directory is. */
 export async function readFileBytes(locator: string): Promise<Buffer> {
   try {
     return await readFile(pathOf(locator));
@@ -93,7 +93,7 @@ async function write(path: string, blob: Uint8Array, signal: AbortSignal | undef
   try {
     await mkdir(join(path, '..'), { recursive: true });
     const write = async (part: string): Promise<void> => {
-      // Writable by the owner only, whatever the umask.
+      // Only the owner may write the file, whatever the umask.
       await using file = await open(part, 'wx', 0o644);
       await file.writeFile(blob, signal ? { signal } : {});
       await file.datasync();
@@ -115,7 +115,7 @@ export function writeError(error: unknown, path: string): SwefarmError {
   );
 }
 
-/** Counts the artifacts; removes those written before `expiredBefore` (ms) and empty folders. */
+/** Counts the artifacts in the directory. Removes artifacts written before `expiredBefore` (ms since the epoch), and empty folders. */
 async function walk(root: string, expiredBefore: number): Promise<{ bytes: number; files: number }> {
   let bytes = 0;
   let files = 0;
@@ -154,7 +154,7 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** Another process may remove the folder, or write to it, at the same time. */
+/** Removes a folder unless it contains files. Another process may remove the folder, or write to it, at the same time. */
 async function removeEmpty(folder: string): Promise<void> {
   await rmdir(folder).catch((error: unknown) => {
     if (!isCode(error, 'ENOTEMPTY')) ifGone(error);

@@ -2,7 +2,7 @@
 import { StringDecoder } from 'node:string_decoder';
 
 const PIECE = 32 * 1024;
-/** Values nested deeper than this are written as one piece. */
+/** Maximum depth of nested values that are divided; deeper values are written as one piece. */
 const DEPTH = 8;
 
 /** Yields the JSON of a value as buffers of about 32 KiB. A Uint8Array is UTF-8 text, other typed arrays become `{dtype, base64}`. */
@@ -37,7 +37,7 @@ function* partsOf(value: unknown, depth: number): Generator<string> {
   }
 }
 
-/** A surrogate pair that a cut divides is escaped as two units, which parse as the same text. */
+/** Yields a JSON string. A surrogate pair across two slices becomes two escapes, which parse as the same character. */
 function* quoted(slices: Iterable<string>): Generator<string> {
   yield '"';
   for (const slice of slices) yield JSON.stringify(slice).slice(1, -1);
@@ -65,11 +65,11 @@ function dtypeOf(value: unknown): 'int8' | 'int32' | 'float32' | null {
   return value instanceof Float32Array ? 'float32' : null;
 }
 
-/** x64 and arm64 are little-endian, as the stored form is. */
+/** Yields an encoded array. The bytes are little-endian, like x64 and arm64. */
 function* packed(value: Packed): Generator<string> {
   yield `{"dtype":"${dtypeOf(value)}","base64":"`;
   const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-  // Base64 of a multiple of three bytes can be concatenated.
+  // Base64 texts can be concatenated if each encodes a multiple of three bytes.
   const step = Math.floor(PIECE / 4) * 3;
   for (let at = 0; at < bytes.length; at += step) yield bytes.toString('base64', at, at + step);
   yield '"}';

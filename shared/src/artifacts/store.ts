@@ -1,4 +1,4 @@
-/** The interface of artifact stores: one compressed blob for each attempt, written before the commit. */
+/** The interface of artifact stores. Each attempt writes one compressed blob before its commit. */
 import type { AttemptName } from '../records/ids.ts';
 
 export type ArtifactUsage = { used_bytes: number; budget_bytes: number; artifacts: number };
@@ -13,13 +13,13 @@ export interface ArtifactStore {
    * @throws SwefarmError `artifact_budget`, `artifact_disk_full`, `artifact_store`, all retryable
    */
   put(rolloutId: string, attempt: AttemptName, blob: Uint8Array, signal?: AbortSignal): Promise<string>;
-  /** Throws SwefarmError `artifact_missing`, `bad_artifact_locator`. */
+  /** Returns the blob. Throws SwefarmError `artifact_missing`, `artifact_store` or `bad_artifact_locator`. */
   get(locator: string): Promise<Buffer>;
-  /** Idempotent. */
+  /** Removes an artifact; a missing artifact is not an error. */
   remove(locator: string): Promise<void>;
   removeRun(runId: string): Promise<void>;
-  /** Yields the artifacts of a run in parts; one may occur twice. */
+  /** Yields the artifacts of a run in batches; an artifact may occur twice. */
   runParts(runId: string): AsyncGenerator<StoredArtifact[]>;
-  /** Removes expired artifacts and returns the usage; workers stop claiming near the budget. */
+  /** Removes expired artifacts and returns the usage. Workers stop claiming when the usage is near the budget. */
   usage(): Promise<ArtifactUsage>;
 }

@@ -1,4 +1,4 @@
-/** Configuration keys of ceilings. A gateway checks them at each call, a worker before each rollout. */
+/** Configuration keys of ceilings (highest values that a run may set). Gateways check them at each call, workers before each rollout. */
 import { z } from 'zod';
 import { plain } from './key.ts';
 import * as form from './schema.ts';

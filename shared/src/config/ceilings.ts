@@ -53,7 +53,7 @@ export function beyondCeiling(run: Bounded, ceilings: Ceilings, instance?: Insta
   return instance ? instanceBeyondCeiling(instance, ceilings) : null;
 }
 
-/** As {@link beyondCeiling}, for the record of an instance without its network. */
+/** Returns the first setting of an instance above its ceiling, except for the network; null: none. */
 export function instanceBeyondCeiling(
   { environment, plan }: InstanceLimits,
   ceilings: Ceilings,

@@ -1,4 +1,4 @@
-/** Environment variables other than configuration keys: secrets by variable name, and the environment of child processes. */
+/** Reads secrets from environment variables, and makes the environment of child processes. */
 import { UsageError } from '../failures/errors.ts';
 import { Secret } from '../security/secret.ts';
 import type { Environment } from './keys.ts';
@@ -10,7 +10,7 @@ export function environmentSecret(variable: string, flag: string, env: Environme
   throw new UsageError(`${flag} ${variable}: this environment variable is not set; export it first`);
 }
 
-/** Returns the whole environment and `added`, for a worker that must read the same configuration. */
+/** Returns the whole environment with `added`, for a child worker that must read the same configuration. */
 export function inheritedEnvironment(
   added: Readonly<Record<string, string>>,
   env: Environment = process.env,
@@ -18,11 +18,11 @@ export function inheritedEnvironment(
   return { ...env, ...added };
 }
 
-/** Variables that programs need; no keys or passwords. */
+/** Names of the variables that child processes receive; API keys and passwords are not among them. */
 const PASSED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|XDG_[A-Z_]+|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|https?_proxy|no_proxy|HTTPS?_PROXY|NO_PROXY|DOCKER_(HOST|CONFIG|CERT_PATH|TLS_VERIFY)|CONTAINER_HOST|SLURM[A-Z]*_[A-Z_]+|PIP_[A-Z_]+|PYTHON[A-Z]+|LD_LIBRARY_PATH)$/;
 
-/** Returns an allowlist of the process's variables, and `added`. */
+/** Returns the allowed variables of this process with `added`. */
 export function childEnvironment(
   added: Readonly<Record<string, string>> = {},
   env: Environment = process.env,

@@ -5,7 +5,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type ConfigKey<T> = {
   schema: z.ZodType<T>;
-  /** Returns the default; receives the keys declared before it. The docs show `shown`. */
+  /** Returns the default, which the docs show as `shown`. `soFar`: values of the keys declared before this one. */
   default: (env: Environment, soFar: Readonly<Record<string, unknown>>) => T;
   shown: string;
   doc: string;

@@ -1,4 +1,4 @@
-/** Every configuration key, each declared once: schema, default, one line of documentation. Variable and flag names derive from it. */
+/** Declares every configuration key once. The names of the environment variable and the flag derive from the name of the key. */
 import { COMMON_KEYS } from './commonkeys.ts';
 import type { ConfigKey } from './key.ts';
 import { PRODUCER_KEYS } from './producerkeys.ts';

@@ -21,13 +21,13 @@ export type ConfigSources = {
   /** Parsed command line: keys as `redisUrl` or `redis_url`; other keys and undefined values are ignored. */
   flags?: Readonly<Record<string, unknown>>;
   env?: Environment;
-  /** Path of a YAML or JSON file; default flag `config`, then SWEFARM_CONFIG. */
+  /** Path of a YAML or JSON file; default: the flag `config`, then the variable SWEFARM_CONFIG. */
   file?: string;
 };
 
 type Given = { value: unknown; from: string };
 
-/** Throws UsageError with file or variable, key, expected value, and the nearest known key. */
+/** Loads the configuration. Throws UsageError that names the source, the key and the expected value, or the nearest known key. */
 export function loadConfig(role: 'worker', sources?: ConfigSources): WorkerConfig;
 export function loadConfig(role: 'producer', sources?: ConfigSources): ProducerConfig;
 export function loadConfig(role: ConfigRole, sources: ConfigSources = {}): WorkerConfig | ProducerConfig {
@@ -43,7 +43,7 @@ export function loadConfig(role: ConfigRole, sources: ConfigSources = {}): Worke
   const mine = keysOf(role);
   for (const [name, key] of Object.entries(ALL_KEYS)) {
     const at = given.get(name);
-    // Keys of the other role are checked too, because files are shared.
+    // Producer and worker may share a file, so the keys of the other role are checked too.
     const value = at === undefined ? key.default(env, config) : check(name, at);
     if (name in mine) config[name] = value;
   }
@@ -64,7 +64,7 @@ function check(name: string, given: Given): unknown {
 
 type Issue = { code?: string | undefined; message: string; errors?: Issue[][] };
 
-/** Returns the messages of a union's members in place of the union's. */
+/** Returns the messages of an issue; for a union, the messages of its members. */
 function messagesOf(issue: Issue): string[] {
   const inner = (issue.errors ?? []).flat().flatMap(messagesOf);
   const specific = inner.filter((message) => !/expected Secret/.test(message));
@@ -74,7 +74,6 @@ function messagesOf(issue: Issue): string[] {
 function fromFile(path: string): [string, Given][] {
   let parsed: unknown;
   try {
-    // YAML 1.2 includes JSON.
     parsed = parseYaml(readFileSync(path, 'utf8'));
   } catch (error) {
     throw new UsageError(`configuration file ${path}: ${errorMessage(error)}`, { cause: error });
@@ -93,7 +92,7 @@ function fromFile(path: string): [string, Given][] {
   });
 }
 
-/** Variables that are not configuration keys: path of the file, variables of slurm/ and of tests. */
+/** Matches variables that are not configuration keys: path of the file, variables of slurm/ and of tests. */
 const FOREIGN = /^SWEFARM_(CONFIG$|TEST_|SLURM_)/;
 
 function fromEnvironment(env: Environment): [string, Given][] {

@@ -33,7 +33,6 @@ export const positiveInteger = numeric.pipe(z.number().int().positive());
 export const positiveSeconds = numeric.pipe(z.number().positive());
 export const count = numeric.pipe(z.number().int().nonnegative());
 export const seconds = numeric.pipe(z.number().nonnegative());
-/** From 0 to 1. */
 export const share = numeric.pipe(z.number().min(0).max(1));
 export const port = numeric.pipe(z.number().int().min(0).max(65_535));
 
@@ -65,7 +64,7 @@ export const httpUrl = text.transform((value, context) => {
   return z.NEVER;
 });
 
-/** A path, made absolute; `~` is the home directory. */
+/** A path; relative paths become absolute, and `~` is the home directory. */
 export const path = text.transform((value) => {
   const expanded = value.replace(/^~(?=\/|$)/, homedir());
   return isAbsolute(expanded) ? expanded : resolve(expanded);
@@ -73,7 +72,7 @@ export const path = text.transform((value) => {
 
 export const secret = z.union([z.instanceof(Secret), text.transform((value) => new Secret(value))]);
 
-/** redis://, rediss://, unix://, path of a socket, or `file:` and an address file; printed without password. */
+/** Address of Redis: a redis://, rediss:// or unix:// URL, the path of a socket, or `file:` with the path of an address file. */
 export const redisUrl = z.union([
   z.instanceof(Secret),
   text
@@ -87,7 +86,7 @@ export const redisUrl = z.union([
     .transform((value) => new Secret(value, maskUrl(value))),
 ]);
 
-/** A single Redis hash tag, so that all keys are in one slot. */
+/** Prefix of all keys: one hash tag, so that all keys are in the same slot of Redis Cluster. */
 export const redisPrefix = text
   .regex(/^\{?[A-Za-z0-9_-]+\}?$/, 'expected letters, digits, - and _')
   .transform((value) => `{${value.replace(/[{}]/g, '')}}`);

@@ -1,4 +1,4 @@
-/** The table of every configuration key, as Markdown: `node shared/src/config/table.ts > docs/configuration.md`. */
+/** Renders the table of every configuration key as Markdown: `node shared/src/config/table.ts > docs/configuration.md`. */
 import { COMMON_KEYS, type ConfigKey, PRODUCER_KEYS, WORKER_KEYS } from './keys.ts';
 import { loadConfig } from './load.ts';
 
@@ -31,7 +31,6 @@ function table(keys: Keys): string {
 }
 
 if (import.meta.main) {
-  // Checks the defaults by their schemas.
   loadConfig('worker', { env: {} });
   process.stdout.write(configurationPage());
 }

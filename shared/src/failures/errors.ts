@@ -1,7 +1,7 @@
 /** The root class of the farm's errors. */
 export class SwefarmError extends Error {
   override readonly name: string = 'SwefarmError';
-  /** Stable, snake_case; scripts and tests compare codes, not messages. */
+  /** Stable code in snake_case. Scripts and tests compare codes, not messages. */
   readonly code: string;
   /** Whether the same call may succeed later or on another node. */
   readonly retryable: boolean;
@@ -13,7 +13,7 @@ export class SwefarmError extends Error {
   }
 }
 
-/** Bad input: exit code 2, nothing was changed. The message names file, line, field and remedy. */
+/** Bad input: the command changes nothing and exits with code 2. The message names file, line, field and remedy. */
 export class UsageError extends SwefarmError {
   override readonly name = 'UsageError';
   constructor(message: string, options: { cause?: unknown; code?: string } = {}) {
@@ -21,7 +21,7 @@ export class UsageError extends SwefarmError {
   }
 }
 
-/** A dependency (Redis, engine, artifact store) is unusable: exit code 12. */
+/** A dependency (Redis, engine, artifact store) is unusable: the command exits with code 12. */
 export class UnusableError extends SwefarmError {
   override readonly name = 'UnusableError';
   constructor(code: string, message: string, options: { cause?: unknown } = {}) {

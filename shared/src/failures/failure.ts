@@ -1,4 +1,4 @@
-/** The failure table: failures of infrastructure, for retry decisions, metrics and docs. */
+/** The table of infrastructure failures, for decisions about retries, metrics and docs. */
 import { z } from 'zod';
 import { SwefarmError } from './errors.ts';
 
@@ -125,7 +125,7 @@ export const Failure = z.object({
   stage: FailureStage,
   class: z.enum(FAILURE_CLASSES),
   message: z.string().max(400),
-  /** Total number of attempts. */
+  /** Number of attempts that the rollout had. */
   attempts: z.number().int().nonnegative(),
 });
 export type Failure = z.infer<typeof Failure>;

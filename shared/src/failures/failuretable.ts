@@ -6,7 +6,6 @@ const PAGE = new URL('../../../docs/reliability.md', import.meta.url);
 const FROM = '<!-- failures: generated from shared/src/failures/failure.ts by npm run docs:reliability -->\n';
 const TO = '<!-- end of failures -->';
 
-/** Returns the page with the current table. */
 export function reliabilityPage(page: string): string {
   const from = page.indexOf(FROM) + FROM.length;
   return page.slice(0, from) + failureTable() + page.slice(page.indexOf(TO, from));

@@ -10,9 +10,9 @@ import { UsageError } from '../failures/errors.ts';
 export type OwnFolder = {
   /** The setting that names the folder, for error messages. */
   setting: string;
-  /** Also accepts a shared directory of root or this user with the sticky bit. Callers must check the owners of entries. */
+  /** Whether to accept a directory of root or this user with the sticky bit. Callers must check the owners of entries. */
   mayBeShared?: boolean;
-  /** Removes all permissions of other users. */
+  /** Whether to remove all permissions of other users. */
   closed?: boolean;
 };
 
@@ -91,7 +91,7 @@ async function walk(path: string, options: OwnFolder): Promise<string> {
   return at;
 }
 
-/** For root: any user can replace an entry of a world-writable directory without the sticky bit. */
+/** Refuses, for root, a world-writable directory without the sticky bit: any user can replace its entries. */
 function requireSteady(path: string, { mode }: Stats, options: OwnFolder): void {
   if (ourId() !== 0 || (mode & WRITABLE_BY_ALL) === 0 || mode & STICKY) return;
   throw new UsageError(
@@ -107,7 +107,7 @@ async function foundOrMade(path: string, last: boolean): Promise<Stats> {
   });
   if (found) return found;
   await mkdir(path, { mode: last ? 0o700 : 0o755 }).catch((error: NodeJS.ErrnoException) => {
-    // Another process created it; the caller checks its owner.
+    // If another process created the folder, the caller checks the owner.
     if (error.code !== 'EEXIST') throw error;
   });
   return await lstat(path);

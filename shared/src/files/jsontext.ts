@@ -10,9 +10,9 @@ export function jsonText(value: unknown, indent?: number): string {
     : whole;
 }
 
-/** Matches escapes from the left, so that the second of two backslashes begins no escape. */
+/** Matches an escape in JSON. Two backslashes match as one escape, so that the second does not begin another. */
 const ESCAPE = /\\(?:u[0-9a-f]{4}|.)/g;
 const SEPARATOR = /[\u2028\u2029]/;
 
-/** `JSON.stringify` escapes only lone surrogates. */
+/** Replaces the escape of a surrogate: `JSON.stringify` escapes only lone surrogates. */
 const wellFormed = (found: string): string => (/^\\ud[89a-f]/.test(found) ? '\ufffd' : found);

@@ -1,4 +1,4 @@
-/** Replaces files atomically, also across a crash. */
+/** Replaces files atomically, even if the process crashes. */
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { newId } from '../records/ids.ts';
@@ -8,13 +8,13 @@ export type ReplaceOptions = {
   mode?: number;
   /** Syncs the content before the rename, so that a power failure leaves no empty file. */
   sync?: boolean;
-  /** Aborts the write; the old content stays. */
+  /** Aborts the write; the file stays unchanged. */
   signal?: AbortSignal | undefined;
-  /** See {@link replaceWith}. */
+  /** Path of the temporary file; see {@link replaceWith}. */
   aside?: string;
 };
 
-/** Throws the system's error or the signal's reason, without a change of the file. */
+/** Replaces the content of a file. On failure the file is unchanged. Throws the error of the system or the reason of the signal. */
 export async function replaceFile(
   path: string,
   content: string | Uint8Array | Iterable<string>,
@@ -35,9 +35,9 @@ export async function replaceFile(
 }
 
 /**
- * Replaces a file by one that `make` writes at `aside`.
- * @param aside path on the same file system; by default a unique name beside `path`, which a crash may leave behind. Concurrent calls
- * must not share a fixed name.
+ * Replaces a file by the file that `make` writes at `aside`.
+ * @param aside path on the same file system; by default a unique name beside `path`, which a crash may leave behind. Concurrent calls must
+ * not share a fixed name.
  */
 export async function replaceWith(
   path: string,
@@ -48,7 +48,7 @@ export async function replaceWith(
     await make(aside);
     await rename(aside, path);
   } catch (error) {
-    // The first error is reported; the folder may not exist.
+    // Only the first error is reported: this removal fails if the folder does not exist.
     await rm(aside, { force: true }).catch(() => undefined);
     throw error;
   }

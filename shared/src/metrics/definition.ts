@@ -1,4 +1,3 @@
-/** The definition of a metric as data. */
 export type MetricDefinition = {
   /** The name in Prometheus, with its unit, and `_total` for counters. */
   readonly name: `swefarm_${string}`;
@@ -13,7 +12,7 @@ export type MetricDefinition = {
 
 export type Definitions = Readonly<Record<string, MetricDefinition>>;
 
-/** One value with its labels. `buckets` of a histogram are not cumulative, one for each bound and +Inf. */
+/** One value with its labels. A histogram has a count for each bound and for +Inf, not cumulative. */
 export type Point<Label extends string = string> = {
   readonly labels: Readonly<Record<Label, string>>;
   readonly value: number | { readonly buckets: readonly number[]; readonly sum: number };

@@ -1,4 +1,4 @@
-/** Metrics that `commit` counts, once for each rollout; the gateway exposes the sums in Redis. */
+/** Metrics that the commit of each rollout counts in Redis; the gateway exposes the sums. */
 import type { Definitions } from './definition.ts';
 
 /** Upper bounds of the turns of a judged rollout. */
@@ -9,12 +9,12 @@ export const ROLLOUT_BUCKETS = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 2400, 360
 export const FAMILY_ENDS = ['resolved', 'unresolved', 'scored', 'ungraded', 'failed', 'cancelled'] as const;
 export type FamilyEnd = (typeof FAMILY_ENDS)[number];
 
-/** Number of policy versions with series, for each kind of run: those that committed last. */
+/** Maximum number of policy versions with metrics, for each kind of run: the last versions that committed. */
 export const VERSION_WINDOW = 8;
 
-/** Number of models with series of costs, for each kind of run: the first that committed. */
+/** Maximum number of models with metrics of costs, for each kind of run: the first models that committed. */
 export const MODEL_LIMIT = 32;
-/** The label of all other models. */
+/** Label of the models beyond this maximum. */
 export const OTHER_MODELS = 'other';
 
 export const OUTCOME_METRICS = {

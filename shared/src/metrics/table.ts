@@ -1,4 +1,4 @@
-/** The page of every metric, as Markdown: `node shared/src/metrics/table.ts > docs/metrics.md`. */
+/** Renders a table of every metric as Markdown: `node shared/src/metrics/table.ts > docs/metrics.md`. */
 import type { Definitions } from './definition.ts';
 import { LIVE_METRICS } from './live.ts';
 import { OUTCOME_METRICS } from './outcomes.ts';

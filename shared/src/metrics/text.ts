@@ -1,15 +1,15 @@
-/** Renders Prometheus text from definitions and values, because prom-client cannot expose sums of Redis. */
+/** Renders Prometheus text from definitions and values; prom-client cannot expose sums that are in Redis. */
 import type { LabelOf, MetricDefinition, Point } from './definition.ts';
 
 export type Family = { readonly definition: MetricDefinition; readonly points: readonly Point[] };
 
-/** Types the points by their definition, so that wrong labels do not compile. */
+/** Combines a definition with points; wrong labels do not compile. */
 export const family = <const D extends MetricDefinition>(
   definition: D,
   points: readonly Point<LabelOf<D>>[],
 ): Family => ({ definition, points });
 
-/** Exposition format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats). */
+/** Renders the exposition format 0.0.4 of Prometheus (prometheus.io/docs/instrumenting/exposition_formats). */
 export function renderFamilies(families: Iterable<Family>): string {
   const lines: string[] = [];
   for (const { definition, points } of families) {

@@ -21,12 +21,12 @@ const STAGES = Object.keys(Seconds.shape).filter((stage) => stage !== 'total');
 const TRUST = RewardFacts.shape.trust.options;
 const ATTEMPT_ENDS = ['done', 'drained', 'parked', ...FAILURE_CLASSES];
 
-/** Exposes known label values at zero, so that Prometheus sees the first count as an increase. */
+/** Returns the metrics of outcomes. Known label values start at zero, so that Prometheus sees the first count as an increase. */
 export function outcomeFamilies(totals: Totals): Family[] {
   const of = (kind: string, counter: string): number => totals.get(kind)?.[counter] ?? 0;
   const perKind = (counter: string): Point<'kind'>[] =>
     KINDS.map((kind) => ({ labels: { kind }, value: of(kind, counter) }));
-  /** Points with one more label: its known values and all others that were counted. */
+  /** Returns points with one more label, for its known values and all other counted values. */
   const split = <L extends string>(label: L, prefix: string, known: readonly string[]) =>
     KINDS.flatMap((kind) => {
       const seen = Object.keys(totals.get(kind) ?? {}).flatMap((name) =>
@@ -92,7 +92,7 @@ function modelPoints(
   });
 }
 
-/** All ends of each dataset family, known or counted. */
+/** Returns the counts of each dataset family, known or counted, for all ends. */
 function familyPoints(totals: Totals): Point<'kind' | 'family' | 'end'>[] {
   return KINDS.flatMap((kind) => {
     const sums = totals.get(kind) ?? {};

@@ -1,11 +1,11 @@
-/** Makes metric families from the state of queue, workers and Redis. */
+/** Makes metrics from the state of queue, workers and Redis. */
 import type { RunRecord } from '../records/job.ts';
 import { type PolicyRecord, PolicyState } from '../records/policy.ts';
 import { LIVE_METRICS as M } from './live.ts';
 import { type Family, family } from './text.ts';
 
 export type Vitals = {
-  /** By class of priority. `oldest_seconds`: age of the oldest among the next jobs; 0 if none waits. */
+  /** State of the queue by class of priority. `oldest_seconds`: age of the oldest of the next jobs; 0 if no job waits. */
   queue: { class: RunRecord['kind']; waiting: number; oldest_seconds: number }[];
   jobs: { active: number; delayed: number; failed: number };
   unreadable_results: number;
@@ -13,11 +13,11 @@ export type Vitals = {
   redis: { seconds: number; used_bytes: number; limit_bytes: number; clients: number };
   artifacts: { used_bytes: number; budget_bytes: number; artifacts: number };
   policies: Pick<PolicyRecord, 'name' | 'state'>[];
-  /** `up`: at least one worker can use the endpoint. `load`: rollouts bound to it. */
+  /** State of each endpoint. `up`: at least one worker can use the endpoint. `load`: rollouts bound to the endpoint. */
   endpoints: { endpoint: string; up: boolean; load: number }[];
 };
 
-/** @param vitals null: Redis does not answer */
+/** Returns the metrics of `vitals`; null: Redis does not answer. */
 export function vitalFamilies(vitals: Vitals | null): Family[] {
   const single = (value: number) => [{ labels: {}, value }];
   if (vitals === null) return [family(M.redisUp, single(0))];

@@ -1,4 +1,3 @@
-/** Metrics that a worker exposes. */
 import type { Definitions } from './definition.ts';
 
 const STAGE_BUCKETS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200] as const;

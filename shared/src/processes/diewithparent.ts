@@ -1,8 +1,7 @@
-/** Ends child processes with their parent. */
 import { existsSync } from 'node:fs';
 
 const SETPRIV = ['/usr/bin/setpriv', '/bin/setpriv'].find((path) => existsSync(path));
 
-/** Returns the command under util-linux's `setpriv --pdeathsig TERM`, if installed. Start it from the main thread. */
+/** Returns the command with util-linux's `setpriv --pdeathsig TERM`, if installed. Start the command from the main thread. */
 export const dieWithParent = (command: readonly string[]): readonly string[] =>
   SETPRIV === undefined ? command : [SETPRIV, '--pdeathsig', 'TERM', '--', ...command];

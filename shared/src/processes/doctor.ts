@@ -1,4 +1,3 @@
-/** A finding of `doctor`. */
 export type Finding = {
   status: 'ok' | 'warn' | 'fail';
   subject: string;

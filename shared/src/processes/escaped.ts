@@ -1,14 +1,13 @@
 /**
- * Handles uncaught errors. An unhandled rejection fails at most its own work, so the process logs, counts and continues. After an
- * uncaught exception the state of the process is unknown, so it hands back its work and exits. Node's default is exit code 1 in both
- * cases.
+ * Handles uncaught errors. An unhandled rejection fails at most the work that caused it, so the process logs, counts and continues. After
+ * an uncaught exception the state of the process is unknown, so the process returns its work to the queue and exits.
  */
 import { maskSecrets } from '../security/secret.ts';
 
 export type EscapedKind = 'rejection' | 'exception';
 export type EscapedListener = (kind: EscapedKind, error: unknown) => void;
 
-/** Exit code after an uncaught exception; sysexits calls it an internal software error. */
+/** Exit code after an uncaught exception: EX_SOFTWARE (internal software error) of sysexits.h. */
 export const ESCAPED_EXIT = 70;
 
 const counts: Record<EscapedKind, number> = { rejection: 0, exception: 0 };
@@ -16,15 +15,15 @@ const listeners = new Set<EscapedListener>();
 
 export const escapedErrors = (): Readonly<Record<EscapedKind, number>> => counts;
 
-/** Calls the listener with each uncaught error, in place of a line on standard error. */
+/** Calls the listener with each uncaught error, instead of writing to standard error. */
 export function onEscaped(listener: EscapedListener): Disposable {
   listeners.add(listener);
   return { [Symbol.dispose]: () => void listeners.delete(listener) };
 }
 
 /**
- * Installs the handlers; call it once, first. `stop` starts an orderly end at the first exception and returns whether it could. At the
- * second exception the process exits.
+ * Installs the handlers; call this function once, before all other code. At the first exception, `stop` begins a normal stop and returns
+ * whether it could. At the second exception the process exits.
  */
 export function catchEscaped(name: string, stop: () => boolean): void {
   const report = (kind: EscapedKind, error: unknown): void => {
@@ -47,7 +46,6 @@ const MESSAGES: Record<EscapedKind, string> = {
   exception: 'uncaught exception',
 };
 
-/** Returns a listener that logs the error with its stack. */
 export function logEscaped(log: { error(fields: object, message: string): void }): EscapedListener {
   return (kind, error) => log.error({ err: error, escaped: kind }, MESSAGES[kind]);
 }

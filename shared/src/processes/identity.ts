@@ -6,11 +6,11 @@ export type ProcessStat = {
   /** The process state; `Z` is a zombie. */
   state: string;
   parent: number;
-  /** Clock ticks since boot; unique with the pid until the host restarts. */
+  /** Start of the process in clock ticks since boot; unique with the pid until the host restarts. */
   started: string;
 };
 
-/** Returns null if there is no such process. */
+/** Reads the state, parent and start of a process; null: no such process. */
 export function readProcessStat(pid: number): ProcessStat | null {
   let text: string;
   try {
@@ -25,7 +25,7 @@ export function readProcessStat(pid: number): ProcessStat | null {
   return { state, parent: Number(parent), started: rest[17] ?? '' };
 }
 
-/** Returns the start of a process; null if it does not exist or is a zombie. */
+/** Returns the start of a process in clock ticks since boot; null if the process does not exist or is a zombie. */
 export function processStarted(pid: number): string | null {
   const stat = readProcessStat(pid);
   return stat === null || stat.state === 'Z' ? null : stat.started;
@@ -42,8 +42,8 @@ export type ProcessMark = {
 const FIRST_NAMESPACE = '4026531836';
 
 /**
- * Returns a unique name of a process namespace, in digits. Kernels reuse the numbers of ended namespaces, and pods with their own
- * kernels (Kata, gVisor) have equal numbers, so the name of every namespace but the first includes a hash of boot id and host name.
+ * Returns a unique name of a process namespace, in digits. Kernels reuse numbers of namespaces, and pods with own kernels (Kata, gVisor)
+ * have equal numbers, so names of namespaces other than the first include a hash of boot id and host name.
  */
 export function namespaceName(inode: string, boot: string, host: string): string {
   if (inode === FIRST_NAMESPACE) return inode;
@@ -77,7 +77,7 @@ function startMark(pid: number): string | null {
 /** Returns `pid_started` of this process. */
 export const ownStartMark = (): string => startMark(process.pid) ?? '';
 
-/** Returns whether the process of a mark is alive; null if its pid is of another namespace. */
+/** Returns whether the process of a mark is alive; null if the mark is from another pid namespace. */
 export function isProcessAlive(mark: ProcessMark): boolean | null {
   const [, theirs] = mark.pid_started.split('@');
   if (theirs === undefined) return processStarted(mark.pid) === mark.pid_started;

@@ -1,4 +1,4 @@
-/** Logging with pino: JSON lines, or pretty on a terminal; always on stderr, because stdout has results. */
+/** Logs with pino to standard error, because standard output contains results. Lines are JSON, or pretty on a terminal. */
 import { createRequire } from 'node:module';
 import { type Logger, pino } from 'pino';
 import { maskSecrets } from '../security/secret.ts';
@@ -41,7 +41,7 @@ export function createLog(
   );
 }
 
-/** Loads the library only for pretty logs. */
+/** Returns a function that renders a JSON line for people. The library is loaded only for pretty logs. */
 function prettyLines(colorize: boolean): (line: string) => string {
   const { prettyFactory } = require('pino-pretty') as typeof import('pino-pretty');
   return prettyFactory({ colorize, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' });
@@ -49,6 +49,6 @@ function prettyLines(colorize: boolean): (line: string) => string {
 
 export const silentLog = (): Log => pino({ level: 'silent' });
 
-/** Replaces control characters of a JSON line, which a terminal would interpret. */
+/** Replaces the control characters of a JSON line, because a terminal would interpret them. */
 const harmless = (line: string): string =>
   line.replace(/\\u00(0[0-8bcef]|1[0-9a-f])/g, '\\ufffd').replace(/[\x7f-\x9f]/g, '\ufffd');

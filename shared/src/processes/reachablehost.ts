@@ -1,7 +1,6 @@
-/** Finds the host name by which other hosts reach a server of this process. */
 import { hostname, networkInterfaces } from 'node:os';
 
-/** Returns the host, or for 0.0.0.0 and :: the first external address of this machine, else its name. */
+/** Returns the host by which other machines reach a server: `host`, or for 0.0.0.0 and :: an external IPv4 address or the host name. */
 export function reachableHost(host: string): string {
   if (host !== '0.0.0.0' && host !== '::') return host;
   const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);

@@ -1,10 +1,10 @@
-/** The agents and their properties. Other code compares properties, not names. */
+/** The agents and their properties. Other code depends on the properties, not on the names. */
 type AgentFacts = {
-  /** Works in a container of the instance; other agents only provide a patch. */
+  /** The agent works in a container of the instance; other agents only provide a patch. */
   worksInSandbox: boolean;
-  /** Requests its turns from the run's policy. */
+  /** The agent requests its turns from the policy of the run. */
   asksPolicy: boolean;
-  /** Gets its patches with the jobs. */
+  /** The jobs of the run contain the patches. */
   needsPatches: boolean;
   /** A run may select the agent by name. */
   byName: boolean;
@@ -36,6 +36,6 @@ export const agentsWith = (fact: Partial<AgentFacts>): AgentName[] =>
 
 export const isSandboxAgent = (name: AgentName): name is SandboxAgent => AGENTS[name].worksInSandbox;
 
-/** @param name setting of a run; an unknown name returns false */
+/** Returns whether an agent requests turns from the policy; false for an unknown name. */
 export const asksPolicy = (name: unknown = DEFAULT_AGENT): boolean =>
   AGENT_NAMES.some((known) => known === name && AGENTS[known].asksPolicy);

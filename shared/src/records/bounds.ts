@@ -1,18 +1,18 @@
 /**
- * Upper bounds of numbers in records. They come from callers, files and other versions, and determine counts of ids, timers and
- * buffers, so a wrong number must not exhaust a process.
+ * Upper bounds of numbers in records. Callers, files and other versions provide the numbers, which determine counts of ids, timers and
+ * buffers. With the bounds, a wrong number cannot exhaust a process.
  */
 
-/** Node's timers fire immediately beyond 2^31 ms. */
+/** Longest time limit: timers of Node above 2^31 ms fire immediately. */
 const SECONDS = 20 * 24 * 3600;
 
 export const MOST = {
-  /** group_size, oversample and refills, each. */
+  /** Maximum of group_size, of oversample and of refills. */
   group: 10_000,
   instances: 1_000_000,
-  /** Rollouts of one run, with refills. */
+  /** Rollouts of one run, including refills. */
   rollouts: 1_000_000,
-  /** Rollouts of a group of an open run, to which callers add for a day. */
+  /** Rollouts of one group in an open run, to which callers add rollouts for days. */
   opened: 10_000_000,
   seconds: SECONDS,
   ttlSeconds: 366 * 24 * 3600,
@@ -22,17 +22,16 @@ export const MOST = {
   steps: 1_000_000,
   setupSteps: 100,
   tokens: 1_000_000_000,
-  /** One text; Node's strings end at 512 MiB. */
+  /** Bytes of one text; strings of Node end at 512 MiB. */
   textBytes: 256 * 1024 ** 2,
-  /** One picture of an issue, as common endpoints accept. */
+  /** Bytes of one picture, as common endpoints accept. */
   pictureBytes: 5 * 1024 ** 2,
-  /** Pictures of one issue. */
   pictures: 20,
-  /** All pictures of one issue, which each request contains. */
+  /** Bytes of all pictures of one issue; each request contains all. */
   issuePictureBytes: 20 * 1024 ** 2,
-  /** All pictures of one run, which are in Redis. */
+  /** Bytes of all pictures of one run; Redis stores them. */
   runPictureBytes: 1024 ** 3,
-  /** Experts of one rollout's tokens, whose base64 must fit into the JSON of its artifact. */
+  /** Bytes of the expert ids of one rollout; their base64 must fit into the JSON of an artifact. */
   expertBytes: 192 * 1024 ** 2,
   cpus: 4096,
   bytes: 2 ** 50,
@@ -48,7 +47,7 @@ export const rolloutsOf = (
   instances: number,
 ): number => instances * (run.group_size + run.oversample + run.refills);
 
-/** Returns why a run of so many instances is too large; null if it is not. */
+/** Returns why a run of `instances` instances is too large; null if it is not. */
 export function tooMany(run: Parameters<typeof rolloutsOf>[0], instances: number): string | null {
   const count = rolloutsOf(run, instances);
   if (count <= MOST.rollouts) return null;
@@ -58,7 +57,7 @@ export function tooMany(run: Parameters<typeof rolloutsOf>[0], instances: number
   );
 }
 
-/** Parses the size of a group from Redis; null if it is no integer within bounds. */
+/** Parses the size of a group from Redis; null unless the text is an integer within bounds. */
 export function sizeOf(text: string | null | undefined): number | null {
   const size = Number(text ?? Number.NaN);
   return Number.isInteger(size) && size >= 0 && size <= MOST.opened ? size : null;

@@ -1,4 +1,4 @@
-/** Ids of lower-case letters and digits that begin with a letter, for queue names, labels, file names and shells. */
+/** Makes and parses ids. An id has lower-case letters and digits and begins with a letter, to be valid in queue, label and file names. */
 import { customAlphabet } from 'nanoid';
 import { SwefarmError } from '../failures/errors.ts';
 
@@ -12,7 +12,7 @@ export const newId = (): string => letters() + tail();
 export const rolloutId = (runId: string, instanceId: string, index: number): string =>
   `${runId}.${instanceId}.${index}`;
 
-/** An attempt at a rollout. Only the nonce `claim` is unique: a Redis that lost a claim repeats its number. */
+/** An attempt at a rollout. Only `claim`, a nonce, is unique: if Redis loses a claim, the next one gets the same number. */
 export type AttemptName = { attempt: number; claim: string };
 
 export type RolloutName = { runId: string; instanceId: string; index: number };
@@ -28,6 +28,5 @@ export function parseRolloutId(id: string): RolloutName {
   return { runId: id.slice(0, first), instanceId: id.slice(first + 1, last), index: Number(index) };
 }
 
-/** Groups rollouts by run. */
 export const byRun = (rolloutIds: readonly string[]): Map<string, string[]> =>
   Map.groupBy(rolloutIds, (id) => parseRolloutId(id).runId);

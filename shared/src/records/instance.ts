@@ -1,11 +1,11 @@
-/** One dataset row in the farm's form. */
+/** One dataset row in the form that the farm uses. */
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
 import { InstanceEnvironment } from './environment.ts';
 import { Picture } from './picture.ts';
 import { InstancePlan } from './plan.ts';
 
-/** The family decides image naming and the default grader. */
+/** Family of a dataset row. The family determines the name of the image and the default grader. */
 export const DatasetFamily = z.enum([
   'swebench',
   'swegym',
@@ -29,26 +29,26 @@ export const InstanceHealth = z.object({
   image_digest: z.string(),
   grader: z.string(),
   network: z.enum(['none', 'egress']),
-  /** Evaluations of gold with a verdict. */
+  /** Number of evaluations of the gold patch that had a verdict. */
   times: z.number().int().positive(),
-  /** Gold resolved in every evaluation. */
+  /** Whether the gold patch resolved the instance in every evaluation. */
   gold_resolves: z.boolean(),
-  /** The unchanged tree resolved, so the instance rewards every patch. Null: no verdict. */
+  /** Whether the unchanged tree resolves the instance, so that every patch gets a reward. Null: no verdict. */
   noop_resolves: z.boolean().nullable(),
-  /** Longest duration of gold's tests. */
+  /** Longest duration of the tests with the gold patch, in seconds. */
   gold_seconds: z.number(),
-  /** Counted tests that gold both passed and failed. */
+  /** Counted tests that both passed and failed with the gold patch. */
   flaky: z.array(z.string()),
-  /** Tests of FAIL_TO_PASS that are skipped or expected to fail with gold; absent: unknown. */
+  /** Tests of FAIL_TO_PASS that are skipped or expected to fail with the gold patch; absent: unknown. */
   unpassed: z.array(z.string()).optional(),
-  /** Gold resolves only with a network. */
+  /** Whether the gold patch resolves the instance only with a network. */
   needs_egress: z.boolean(),
-  /** ISO 8601, UTC. */
+  /** Time of the check, ISO 8601 in UTC. */
   checked_at: z.string(),
 });
 export type InstanceHealth = z.infer<typeof InstanceHealth>;
 
-/** Returns why the instance is broken; null if gold resolves and the unchanged tree does not. */
+/** Returns why the instance is broken; null if the gold patch resolves it and the unchanged tree does not. */
 export function brokenBecause(health: InstanceHealth): string | null {
   if (!health.gold_resolves) {
     if (health.needs_egress) return 'gold needs the network';
@@ -61,16 +61,16 @@ export function brokenBecause(health: InstanceHealth): string | null {
 
 export const Instance = z.object({
   instance_id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/),
-  /** Replaces `instance_id` for the agent, if that reveals the solution. */
+  /** The id that the agent sees, if `instance_id` reveals the solution. */
   shown_id: z.string().optional(),
   repo: z.string(),
   base_commit: z.string(),
   problem_statement: z.string(),
   hints_text: z.string().default(''),
-  /** Pictures of the issue, in order; a model gets them after the text. */
+  /** Pictures of the issue; a model gets them in this order after the text. */
   pictures: z.array(Picture).max(MOST.pictures).optional(),
   version: z.string().default(''),
-  /** The gold patch; empty if the dataset withholds it. Hidden from the agent. */
+  /** The gold patch, which the agent cannot see; empty if the dataset does not publish one. */
   patch: z.string().default(''),
   test_patch: z.string().default(''),
   FAIL_TO_PASS: z.array(z.string()),
@@ -78,23 +78,23 @@ export const Instance = z.object({
   environment_setup_commit: z.string().optional(),
   created_at: z.string().optional(),
   family: DatasetFamily,
-  /** Container image: the row's column, else the family's naming rule. */
+  /** Container image, from a column of the row or by the naming rule of the family. */
   image: z.string(),
-  /** The row's evaluation, which replaces the table of test commands. */
+  /** Evaluation script of the row, which replaces the table of test commands. */
   eval_script: z.string().optional(),
   test_cmd: z.union([z.string(), z.array(z.string())]).optional(),
-  /** Command before the tests, as `install` of the table. */
+  /** Command that runs before the tests, like `install` in the table of test commands. */
   install: z.string().optional(),
   log_parser: z.string().optional(),
   eval_type: z.enum(['pass_and_fail', 'fail_only']).optional(),
-  /** Whether the evaluation of gold needs the network. */
+  /** Whether the gold patch resolves the instance only with a network. */
   needs_egress: z.boolean().default(false),
   environment: InstanceEnvironment.optional(),
   /** The evaluation plan from the reader of the family; absent: the plan is made from the columns above. */
   plan: InstancePlan.optional(),
-  /** Level for workers (needs.ts); absent: 1. */
+  /** Level that a worker must understand (needs.ts); absent: 1. */
   needs: z.number().int().nonnegative().optional(),
-  /** Findings of the registry of instances at submit; not a part of the row. */
+  /** Findings of the instance registry when the run was submitted; not a part of the row. */
   health: z.array(InstanceHealth).optional(),
 });
 export type Instance = z.infer<typeof Instance>;

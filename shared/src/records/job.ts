@@ -1,4 +1,4 @@
-/** The run record, and the small job of each rollout that refers to it. */
+/** The run record, and the small job of each rollout, which refers to the run record. */
 import { z } from 'zod';
 import { MOST, tooMany } from './bounds.ts';
 import { Needs } from './needs.ts';
@@ -12,7 +12,7 @@ export const RunRecord = z
     format: z.literal('swefarm-run-1'),
     needs: Needs,
     run_id: z.string(),
-    /** ISO 8601, UTC. */
+    /** Time of the submission, ISO 8601 in UTC. */
     created_at: z.string().refine((text) => !Number.isNaN(Date.parse(text)), { error: 'expected a time' }),
     kind: setting(
       '--kind <kind>',
@@ -27,14 +27,14 @@ export const RunRecord = z
       instances: z.number().int().nonnegative().max(MOST.instances),
     }),
     group_size: setting('--group-size <n>', 'rollouts per instance (default: 1)', group.positive()),
-    /** Milliseconds since the epoch; null: no deadline. */
+    /** Deadline of the run in milliseconds since the epoch; null: none. */
     deadline_at: setting(
       '--deadline <time>',
       'end the run after so long (30m, 2h, seconds) or at an ISO time, with the results that are there',
       z.number().int().min(-MOST.instantMs).max(MOST.instantMs).nullable().default(null),
       { form: 'time' },
     ),
-    /** null: all rollouts. */
+    /** Number of usable results that completes a group; null: all rollouts. */
     min_group: setting(
       '--min-group <n>',
       'usable results that are enough for a group: its other rollouts are then cancelled',
@@ -50,19 +50,19 @@ export const RunRecord = z
       'rollouts per group that are started in place of ones lost to infrastructure',
       group.nonnegative().default(0),
     ),
-    /** null: no limit. */
+    /** Maximum number of versions that the policy may be ahead of a rollout; null: no limit. */
     max_staleness: setting(
       '--max-staleness <n>',
       'cancel a rollout when the policy is more than so many versions ahead of it (default: no limit)',
       z.number().int().nonnegative().max(MOST.versions).nullable().default(null),
     ),
-    /** null: never. */
+    /** Share of lost rollouts at which the run pauses; null: never. */
     infra_pause_share: setting(
       '--infra-pause-share <share>',
       'pause the run when this share of its rollouts is lost to infrastructure',
       z.number().positive().max(1).nullable().default(0.5),
     ),
-    /** Calls append rollouts to the run, and determine the sizes of its groups. */
+    /** Whether calls of the gateway append rollouts to the run and determine the sizes of its groups. */
     open: z.boolean().default(false),
     agent: AgentConfig,
     policy: PolicyConfig.nullable(),
@@ -94,37 +94,37 @@ export const RunRecord = z
     ),
   })
   .superRefine((run, context) => {
-    // A single number above its bound has an issue of its own.
+    // If one of the numbers is above its own bound, the schema of the number reports the problem.
     const alone = [run.group_size, run.oversample, run.refills].some((count) => count > MOST.group);
     const problem = alone ? null : tooMany(run, run.dataset.instances);
     if (problem) context.addIssue({ code: 'custom', path: ['group_size'], message: problem });
   });
 export type RunRecord = z.infer<typeof RunRecord>;
 
-/** Returns the rollouts that each group starts with, without refills. */
+/** Returns the number of rollouts with which each group starts, without refills. */
 export const startedGroup = (run: Pick<RunRecord, 'group_size' | 'oversample'>): number =>
   run.group_size + run.oversample;
 
-/** Returns the rollouts that a submitted run starts with. */
+/** Returns the number of rollouts with which a submitted run starts. */
 export const startedRollouts = (run: Pick<RunRecord, 'group_size' | 'oversample' | 'dataset'>): number =>
   startedGroup(run) * run.dataset.instances;
 
-/** The payload in BullMQ. */
+/** The payload of a job in BullMQ. */
 export const RolloutJob = z.object({
   needs: Needs.optional(),
   rollout_id: z.string(),
   run_id: z.string(),
   instance_id: z.string(),
   rollout_index: z.number().int().nonnegative().max(MOST.opened),
-  /** Reference to the patch for agent `patch`. */
+  /** Reference to the patch, only for the agent `patch`. */
   patch_ref: z.string().optional(),
-  /** For placement; absent if unknown. */
+  /** Image of the instance, by which a worker is selected; absent if unknown. */
   image: z.string().optional(),
-  /** After a failure any worker may run it, whatever its image. */
+  /** Whether any worker may run the rollout, whatever its image: an earlier attempt failed. */
   anywhere: z.boolean().optional(),
-  /** Claim of an attempt for whose return after an outage workers no longer wait. */
+  /** Claim of an earlier attempt. Workers no longer wait for the worker of this attempt to return after an outage. */
   passed: z.string().optional(),
-  /** Milliseconds since the epoch, for the time in the queue. */
+  /** Time of submission in milliseconds since the epoch. */
   submitted_at: z.number(),
 });
 export type RolloutJob = z.infer<typeof RolloutJob>;

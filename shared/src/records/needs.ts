@@ -1,9 +1,7 @@
 /**
- * Levels of records, so that two versions can share a Redis during an upgrade. `needs` of a run, an instance or a job is the level that
- * a reader must understand; other readers skip the record.
- *
- * A change that earlier versions would misread (a new enum value, a key that changes behaviour) increments {@link UNDERSTOOD}, and
- * writes that level as `needs` of the records that use it.
+ * Levels of records, which let two versions share a Redis during an upgrade. `needs` is the level that a reader of a run, an instance or a
+ * job must understand; other readers skip the record. A change that earlier versions would misread (such as a new enum value) increments
+ * {@link UNDERSTOOD}, and new records that use the change get this level.
  */
 import { z } from 'zod';
 
@@ -15,7 +13,7 @@ const FIRST = 1;
 
 export const Needs = z.number().int().nonnegative().default(FIRST);
 
-/** Returns the level of a record of any version. */
+/** Returns the level of a record, which any version may have written. */
 export function needsOf(record: unknown): number {
   const { needs } = (record !== null && typeof record === 'object' ? record : {}) as { needs?: unknown };
   return typeof needs === 'number' && needs >= FIRST ? needs : FIRST;

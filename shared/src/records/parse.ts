@@ -1,10 +1,10 @@
-/** Reads records of other processes, which may be of another version. */
+/** Parses records that other processes wrote, possibly of another version. */
 import type { z } from 'zod';
 import { errorMessage } from '../failures/errors.ts';
 
 export type Read<T> = { value: T } | { problem: string };
 
-/** Issues in one message. */
+/** Maximum number of issues in one message. */
 const MOST_ISSUES = 3;
 
 /** Parses a record. Never throws; `problem` names the fields: `tokens.prompt: Invalid input: expected int, received number`. */

@@ -1,26 +1,25 @@
-/** Pictures of an issue. */
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
 
-/** Types that OpenAI's chat API and compatible servers accept. */
+/** Media types that OpenAI's chat API and compatible servers accept. */
 export const PICTURE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const;
 export type PictureType = (typeof PICTURE_TYPES)[number];
 
-/** The file of a picture; its type is determined by its bytes. */
+/** The file of a picture. Its bytes determine the type. */
 export const PictureFile = z.object({
   media_type: z.enum(PICTURE_TYPES),
   sha256: z.string(),
   bytes: z.number().int().positive().max(MOST.pictureBytes),
-  /** Base64. */
+  /** The bytes as base64. */
   data: z.string(),
 });
 export type PictureFile = z.infer<typeof PictureFile>;
 
 export const Picture = z.object({
-  /** As in the row. */
+  /** Address of the picture, as in the dataset row. */
   address: z.string(),
   file: PictureFile.optional(),
-  /** Why there is no file. */
+  /** Why the picture has no file. */
   problem: z.string().optional(),
 });
 export type Picture = z.infer<typeof Picture>;
@@ -36,7 +35,7 @@ export function pictureTypeOf(bytes: Uint8Array): PictureType | null {
   return head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP' ? 'image/webp' : null;
 }
 
-/** Returns why a token mode does not support pictures; null if it does. */
+/** Returns why a token mode does not support pictures; null if the mode supports them. */
 export function picturesRefusedBy(mode: 'echo' | 'token-in' | 'text'): string | null {
   if (mode === 'text') return null;
   return mode === 'token-in'

@@ -1,6 +1,6 @@
 /**
- * The plan of an evaluation. The reader of a dataset family makes it, so workers do not depend on families. An instance without a plan
- * is planned by its columns (`grading/src/plan/`).
+ * The plan of an evaluation. The reader of a dataset family makes the plan, so workers do not depend on families. For an instance without a
+ * plan, `grading/src/plan/` makes one from the columns.
  */
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
@@ -9,32 +9,32 @@ import { Step } from './environment.ts';
 const argv = z.array(z.string()).min(1);
 const path = z.string().regex(/^\/[^\0\n]*$/, { error: 'expected an absolute path' });
 
-/** A command that applies the patch in the working folder; the first that exits with 0 counts. */
+/** A command that applies the patch in the working folder. The first command that exits with 0 counts. */
 export const ApplyAttempt = z.object({ name: z.string(), argv });
 export type ApplyAttempt = z.infer<typeof ApplyAttempt>;
 
-/** The source of test outcomes after the script. */
+/** The source of the test outcomes, after the evaluation script has ended. */
 export const OutcomeSource = z.discriminatedUnion('from', [
   /** The log, read by a parser of a dialect (`grading/src/dialects/registry.ts`). */
   z.object({ from: z.literal('log'), dialect: z.string(), parser: z.string() }),
-  /** The exit code of the script: 0 is resolved. With `pattern`, the number of its first group in the log. */
+  /** The exit code of the script; 0 is resolved. With `pattern`: the number that its first group matches in the log. */
   z.object({ from: z.literal('exit_code'), pattern: z.string().optional() }),
   /** A JUnit XML file of the tests. */
   z.object({ from: z.literal('junit'), file: path }),
   /**
-   * A program of the dataset, which runs in a container without network. The container has `files`, and in `/inputs` the log (`log`)
-   * and the plan's files by base name. The program writes JSON.
+   * A program of the dataset, which writes JSON. It runs without network in a container with `files`; `/inputs` contains the log (`log`)
+   * and the files of the plan by base name.
    */
   z.object({
     from: z.literal('program'),
-    /** Absolute path → content. */
+    /** Content of each file by absolute path. */
     files: z.record(z.string(), z.string()),
     argv,
-    /** Output file; absent: standard output. */
+    /** Path of the output; absent: standard output. */
     output: path.optional(),
-    /** `{"tests": [{"name", "status"}]}`, `{name: status}`, or three lists (`passed_tests`, `failed_tests`, `skipped_tests`). */
+    /** Form: `{"tests": [{"name", "status"}]}`, `{name: status}`, or lists `passed_tests`, `failed_tests`, `skipped_tests`. */
     form: z.enum(['tests', 'map', 'sets']),
-    /** `instance`: the instance's image; `tools`: `parser_image` of the worker. */
+    /** Image in which the program runs: that of the instance, or (`tools`) the `parser_image` of the worker. */
     image: z.enum(['instance', 'tools']).default('instance'),
     timeout: z.number().positive().max(MOST.seconds).default(120),
   }),
@@ -46,23 +46,23 @@ export type OutcomeSource = z.infer<typeof OutcomeSource>;
 /** Rules of verdicts, each in one file of `grading/src/verdict/`. */
 export const VERDICT_RULES = [
   'swebench', // FAIL_TO_PASS and PASS_TO_PASS passed; a missing test failed, a skipped test does not count
-  'swebench-5', // as swebench, but a skipped test of FAIL_TO_PASS did not pass; ids cut within brackets match by prefix
-  'fail_only', // no test of both lists failed; for logs with failures only
+  'swebench-5', // as swebench, but a skipped test of FAIL_TO_PASS did not pass; ids cut inside brackets match by prefix
+  'fail_only', // no test of either list failed; for logs that show only failures
   'subset', // all tests of both lists passed
   'equal', // the passed tests are exactly those of both lists
-  'live', // no PASS_TO_PASS failed, every FAIL_TO_PASS passed
-  'expected', // each test has the status of `expected`, and there are no others
-  'classes', // Multi-SWE: each test is in its class of `stages`
-  'junit_ids', // Scale-SWE: both lists passed, found by ids; without outcomes, pytest's last summary line
+  'live', // no test of PASS_TO_PASS failed, and every test of FAIL_TO_PASS passed
+  'expected', // each test of `expected` has its status, and there are no other tests
+  'classes', // Multi-SWE: each test has the class that `stages` names
+  'junit_ids', // Scale-SWE: tests of both lists, found by ids, passed; without outcomes, pytest's last summary line decides
   'exit_code',
   'reward',
 ] as const;
 
 export const Verdict = z.object({
   rule: z.enum(VERDICT_RULES),
-  /** For `expected`: test → status. */
+  /** Status of each test, for the rule `expected`. */
   expected: z.record(z.string(), z.string()).optional(),
-  /** For `classes`: test → its statuses (PASS, FAIL, SKIP, NONE) without any patch, with the test patch, with gold. */
+  /** Statuses of each test, for the rule `classes`: without a patch, with the test patch, with gold (PASS, FAIL, SKIP, NONE). */
   stages: z
     .record(
       z.string(),
@@ -70,7 +70,7 @@ export const Verdict = z.object({
         run: z.string(),
         test: z.string(),
         fix: z.string(),
-        /** The row's class, if it differs from that of `test` and `fix`. */
+        /** Class of the test in the row, if it differs from the class by `test` and `fix`. */
         class: z.enum(['p2p', 'f2p', 's2p', 'n2p']).optional(),
       }),
     )
@@ -78,29 +78,29 @@ export const Verdict = z.object({
 });
 export type Verdict = z.infer<typeof Verdict>;
 
-/** Steps after the setup of the clean container: `before`, the patch, `after`, the script, the files, the outcomes, the verdict. */
+/** The plan of an evaluation, in this order: `before`, the patch, `after`, the script, the files, the outcomes, the verdict. */
 export const InstancePlan = z.object({
   /** Name and version of the rules, for reports: `swesmith-0.0.9`. */
   grader: z.string().min(1),
   before: z.array(Step).max(MOST.setupSteps).default([]),
   patch_path: path.default('/tmp/patch.diff'),
-  /** Attempts in order; empty: the script applies the patch. */
+  /** Commands that apply the patch, tried in order; empty: the script applies the patch. */
   apply: z.array(ApplyAttempt).default([]),
-  /** Commands between attempts, whose exit codes are ignored. */
+  /** Commands that run between two attempts to apply the patch; their exit codes are ignored. */
   reset_between: z.array(argv).default([]),
-  /** Exits with 0 if a patch that no attempt applies counts as applied. */
+  /** Command that exits with 0 if a patch that no attempt applied counts as applied. */
   already_applied: argv.optional(),
-  /** If no attempt applies the patch: end without a verdict, or run the tests on the unchanged tree. */
+  /** What happens if no attempt applies the patch: end without a verdict, or run the tests on the unchanged tree. */
   unapplied: z.enum(['ends', 'tests_run']).default('ends'),
   /**
-   * An empty patch. `tests_run`: run the tests without it; `applied`: the same, but apply a patch of white space; `ends`: unresolved
-   * without a run. For the empty patch of an agent the reward table decides, without a run.
+   * What happens with an empty patch. `tests_run`: run the tests without the patch. `applied`: apply a patch of white space, then run the
+   * tests. `ends`: unresolved without a run. An agent's empty patch is never run; the reward table decides.
    */
   blank: z.enum(['applied', 'tests_run', 'ends']).default('tests_run'),
   after: z.array(Step).max(MOST.setupSteps).default([]),
   /** Bash script, run as `/bin/bash /eval.sh`. */
   script: z.string(),
-  /** The harness's limit in seconds; the smaller of it and the run's `evaluation.timeout` applies. */
+  /** Time limit of the harness in seconds. The limit is at most the `evaluation.timeout` of the run. */
   timeout: z.number().positive().max(MOST.seconds).optional(),
   /** Files to read after the script; missing files are omitted. */
   files: z.array(path).default([]),

@@ -1,4 +1,4 @@
-/** The record of a policy that a trainer sets: version, endpoints, state. */
+/** The record of a policy, which a trainer sets. */
 import { z } from 'zod';
 
 /** `updating`: the weights change; `asleep`: the GPUs do other work. Workers send requests only in `serving`. */
@@ -9,10 +9,10 @@ export const PolicyName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected letters, digits, dot, - and _, at most 64');
 
-/** The policy that runs without a policy name follow if they share an endpoint with it. */
+/** Name of the policy that runs without a policy name follow, if the policy shares an endpoint with the run or has none. */
 export const DEFAULT_POLICY = 'default';
 
-/** Versions in a record; also in policy_set.lua. */
+/** Maximum number of versions in a record; policy_set.lua has the same number. */
 const MOST_VERSIONS = 100;
 
 export const PolicyRecord = z.object({
@@ -20,15 +20,15 @@ export const PolicyRecord = z.object({
   version: z.string().nullable(),
   /** The last {@link MOST_VERSIONS} versions, newest last. */
   versions: z.array(z.string()),
-  /** Empty: each run uses its own. */
+  /** Endpoints of the policy; empty: each run uses its own. */
   endpoints: z.array(z.string()),
   state: PolicyState,
-  /** Milliseconds since the epoch, by the clock of Redis. */
+  /** Time of the last change in milliseconds since the epoch, by the clock of Redis. */
   changed_at: z.number(),
 });
 export type PolicyRecord = z.infer<typeof PolicyRecord>;
 
-/** A change; absent fields stay. */
+/** A change of a policy; absent fields stay unchanged. */
 export const PolicyChange = z
   .strictObject({
     version: z.string().min(1).max(200).optional(),
@@ -44,16 +44,19 @@ export type PolicyChange = z.infer<typeof PolicyChange>;
 /** An endpoint in the report of a worker. */
 export const EndpointView = z.object({
   url: z.string(),
-  /** Rollouts of this worker that are bound to it. */
+  /** Number of rollouts of this worker that are bound to the endpoint. */
   load: z.number().int(),
-  /** Seconds until the worker uses the endpoint again; 0 while it does. */
+  /** Seconds until the worker uses the endpoint again; 0: the worker uses it now. */
   aside_seconds: z.number(),
-  /** Why the worker does not use the endpoint; null if it does. */
+  /** Why the worker does not use the endpoint; null: the worker uses it. */
   reason: z.string().nullable(),
 });
 export type EndpointView = z.infer<typeof EndpointView>;
 
-/** Returns whether a run follows a policy: by its name, or, for a run without a name, if the policy is `default` and shares an endpoint or has none. */
+/**
+ * Returns whether a run follows a policy. A run with a policy name follows this policy only. A run without a name follows `default` if that
+ * policy shares an endpoint with the run or has none.
+ */
 export function followsPolicy(
   run: { name?: string | null | undefined; urls: readonly string[] },
   policy: Pick<PolicyRecord, 'name' | 'endpoints'>,
@@ -66,10 +69,10 @@ export function followsPolicy(
   );
 }
 
-/** Normalises a base URL. */
+/** Removes the slashes at the end of a base URL. */
 export const withoutSlash = (url: string): string => url.replace(/\/+$/, '');
 
-/** Returns how many versions follow `version`; null if unknown, infinity if a full record no longer contains it. */
+/** Returns how many versions came after `version`; null: unknown; infinity: a full record no longer contains it. */
 export function versionsBehind(
   record: Pick<PolicyRecord, 'versions'>,
   version: string | null,

@@ -6,7 +6,7 @@ export type Price = z.infer<typeof Price>;
 
 const PER = 1_000_000;
 
-/** Returns US dollars. Cached tokens have the same price as others. */
+/** Returns the cost in US dollars. Cached tokens have the same price as other tokens. */
 export const costOf = (
   { prompt, completion }: { prompt: number; completion: number },
   price: Price,

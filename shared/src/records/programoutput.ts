@@ -1,4 +1,4 @@
-/** Parses the output of a dataset's program: JSON in one of three forms, within bounds. */
+/** Parses the output of a dataset's program: JSON in one of three forms, of limited size. */
 import { z } from 'zod';
 import type { OutcomeSource } from './plan.ts';
 
@@ -31,7 +31,7 @@ const FORMS: Record<ProgramSource['form'], (value: unknown) => TestPair[]> = {
   },
 };
 
-/** Returns each test with the program's status, in order, or a problem. Statuses of `sets` are PASS, FAIL and SKIP. */
+/** Returns each test with the status that the program wrote, or a problem. Statuses of `sets` are PASS, FAIL and SKIP. */
 export function parseProgramOutput(
   text: string,
   form: ProgramSource['form'],

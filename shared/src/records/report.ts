@@ -1,11 +1,11 @@
-/** The report on one patch: the official verdict and, separately, its trust. */
+/** The report on one patch: the official verdict, and separately whether the verdict can be trusted. */
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
 
 export const TestStatus = z.enum(['PASSED', 'FAILED', 'ERROR', 'SKIPPED', 'XFAIL']);
 export type TestStatus = z.infer<typeof TestStatus>;
 
-/** `success` / `failure` test ids of one category, as in the harness's report.json. */
+/** Ids of the passed and failed tests of one category, as in the report.json of the harness. */
 const Bucket = z.object({ success: z.array(z.string()), failure: z.array(z.string()) });
 
 export const PatchState = z.enum([
@@ -23,14 +23,14 @@ export const EvaluationEnd = z.enum([
   'timed_out',
   'tests_cannot_start', // the log contains no readable outcome
   'parser_failed', // the dataset's program failed, or its input is invalid
-  'sandbox_killed', // by its memory or pids limit, or by a process inside
+  'sandbox_killed', // the sandbox was killed by a memory or pids limit, or by a process inside
 ]);
 export type EvaluationEnd = z.infer<typeof EvaluationEnd>;
 
-/** The number of a dataset's grader; numbers out of bounds are refused. */
+/** The number that a dataset's grader computed; numbers outside these bounds are errors. */
 export const Score = z.number().min(-MOST.score).max(MOST.score);
 
-/** Named parts of a score, whose sum may differ from it. */
+/** Named parts of a score. The sum of the parts may differ from the score. */
 export const RewardComponents = z
   .record(
     z.string().regex(/^[\w.:/ -]{1,64}$/, { error: 'expected at most 64 letters, digits or ._:/ -' }),
@@ -46,9 +46,9 @@ export const Report = z.object({
   instance_id: z.string(),
   patch_state: PatchState,
   evaluation: EvaluationEnd,
-  /** The grader's verdict; null if nothing was judged, or the grader gives only a score. */
+  /** Verdict of the grader; null if nothing was judged, or if the grader gives only a score. */
   resolved: z.boolean().nullable(),
-  /** The grader's number, in place of a verdict or in addition; absent without one. */
+  /** Score of the grader, instead of a verdict or in addition; absent or null: none. */
   score: Score.nullable().optional(),
   reward_components: RewardComponents.optional(),
   tests_status: z
@@ -59,13 +59,13 @@ export const Report = z.object({
       PASS_TO_FAIL: Bucket,
     })
     .nullable(),
-  /** Why the grader did not read the log (`no_markers`, `raises`, …); absent if it did. */
+  /** Why the grader did not read the log (`no_markers`, `raises`, …); absent: the grader read the log. */
   unreadable: z.string().optional(),
-  /** All tests of the log with the parser's status (usually a {@link TestStatus}). */
+  /** All tests of the log with the status that the parser found (usually a {@link TestStatus}). */
   status_map: z.record(z.string(), z.string()).nullable(),
-  /** Number of tests that `status_map` omits because of its bounds; the verdict includes them. */
+  /** Number of tests that `status_map` omits because of its limits; the verdict includes all tests. */
   statuses_omitted: z.number().int().positive().optional(),
-  /** Command that applied the patch. */
+  /** Name of the command that applied the patch. */
   applied_with: z.string().nullable(),
   test_exit_code: z.number().int().nullable(),
   grader: z.string(),

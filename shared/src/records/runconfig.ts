@@ -89,19 +89,19 @@ export const AgentConfig = z.object({
 });
 export type AgentConfig = z.infer<typeof AgentConfig>;
 
-/** fetch refuses a URL with a user, and logs would contain a key in a URL. */
+/** A URL without user and password: `fetch` refuses a URL with a user, and logs would show the password. */
 const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), {
   error: 'expected a URL without user and password; the key goes into SWEFARM_POLICY_API_KEY',
 });
 
-/** sampling.ts describes what the endpoint gets of `sampling`. */
+/** Policy of a run. sampling.ts decides which sampling keys a request contains. */
 export const PolicyConfig = z.object({
-  /** Empty only if the policy `name` has endpoints. */
+  /** Endpoints of the policy; empty only if the policy `name` has endpoints. */
   urls: setting('--policy-url <url>', 'OpenAI-compatible endpoint', z.array(EndpointUrl)),
   model: setting('--model <name>', 'name of the model at the endpoint', z.string().min(1)),
-  /** Name of the key in Redis; null without a key. */
+  /** Name of the API key in Redis; null: no API key. */
   api_key_ref: z.string().nullable().default(null),
-  /** Price at the start of the run, for the costs that the commit counts; absent: unknown. */
+  /** Price of the model when the run was submitted, for the counted costs; absent: unknown. */
   price: Price.exactOptional(),
   sampling: Sampling.default({}),
   extra_body: setting(
@@ -140,7 +140,7 @@ export const PolicyConfig = z.object({
     'the weights, as the trainer names them',
     z.string().nullable().default(null),
   ),
-  /** null: `default`, if they share an endpoint. */
+  /** Name of the policy that the run follows; null: `default`, if that policy shares an endpoint with the run or has none. */
   name: setting(
     '--policy-name <name>',
     'the policy whose announced versions the run follows; see swefarm policy',

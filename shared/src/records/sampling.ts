@@ -1,6 +1,6 @@
 /**
- * Sampling keys, and which of them a request contains. A server silently takes absent keys from the model's generation_config.json, so
- * training sends all keys. Other runs send only the keys that they set.
+ * Sampling keys, and which of them a request contains. A server silently takes absent keys from the generation_config.json of the model, so
+ * training runs send all keys. Other runs send only the keys that are set.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -8,7 +8,7 @@ import { MOST } from './bounds.ts';
 import { parseRolloutId } from './ids.ts';
 import { setting } from './setting.ts';
 
-/** Servers accept no more and no longer texts. */
+/** Limits of servers: at most 64 stop strings of at most 1000 characters. */
 const MOST_STOPS = 64;
 const LONGEST_STOP = 1000;
 
@@ -95,7 +95,7 @@ export function effectiveSampling({ sampling, extra_body: extra, require_tokens:
   return all ? { ...NEUTRAL, ...found } : found;
 }
 
-/** Returns the fields of `extra_body` that are no sampling keys. */
+/** Returns the fields of `extra_body` that are not valid sampling keys. */
 export const otherFields = (extra: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(extra).filter(
@@ -103,22 +103,22 @@ export const otherFields = (extra: Readonly<Record<string, unknown>>): Record<st
     ),
   );
 
-/** Returns undefined for an invalid value, which is sent unchanged for the server to refuse. */
+/** Parses the value of a sampling key; undefined if the value is invalid. The server receives an invalid value and refuses it. */
 function readKey(key: string, value: unknown): unknown {
   if (value === undefined) return undefined;
   const schema = Sampling.shape[key as SamplingKey];
   return schema.safeParse(key === 'stop' && typeof value === 'string' ? [value] : value).data;
 }
 
-/** Returns the keys that change the sampled distribution, so that raw log-probabilities differ from it. */
+/** Returns the keys that change the sampled distribution. With these keys, raw log-probabilities differ from those of sampling. */
 export const reshapingKeys = (sampling: Sampling): SamplingKey[] =>
   (Object.keys(NEUTRAL) as (keyof typeof NEUTRAL)[]).filter(
     (key) => sampling[key] !== undefined && sampling[key] !== NEUTRAL[key],
   );
 
 /**
- * Returns the seed of one turn, between 0 and 2^31, which every server accepts. It depends on instance, index and turn, not on run and
- * attempt, so rollouts of a group differ and a repeated command repeats an evaluation.
+ * Returns the seed of one turn, below 2^31, which every server accepts. The seed depends on instance, index and turn, not on run and
+ * attempt: rollouts of a group differ, and a repeated command repeats an evaluation.
  */
 export function turnSeed(seed: number, rolloutId: string, turn: number): number {
   const { instanceId, index } = parseRolloutId(rolloutId);

@@ -1,22 +1,21 @@
-/** Settings of a run, declared with the field's schema: flag, help and configuration key. */
+/** Settings of a run. The schema of each field declares its flag and help. */
 import { z } from 'zod';
 
 export type RunSetting = {
-  /** `--step-limit <n>`; null: set only by a configuration file. */
+  /** Flag with its argument: `--step-limit <n>`; null: only a configuration file sets the field. */
   flag: string | null;
-  /** One line of `--help`, without choices and default, which the schema has. */
+  /** One line of `--help`, without choices and default, which come from the schema. */
   help: string;
-  /** Form of the flag's text, if the schema does not determine it: size with unit, JSON, content of a file, span or instant. */
+  /** Form of the argument, if the schema does not determine it: size with unit, JSON, path of a file, or duration or time. */
   form?: 'size' | 'json' | 'file' | 'time';
-  /** Choices on the command line, if they are fewer than the schema's. */
+  /** Choices on the command line, if the schema allows more. */
   choices?: readonly string[];
-  /** Value of a flag without an argument, if it is not `true` (of `--no-…`: `false`). */
+  /** Value of a flag without an argument; default: `true`, or `false` for `--no-…`. */
   constant?: unknown;
 };
 
 export const RUN_SETTINGS = z.registry<RunSetting>();
 
-/** Registers a field of the run record as a setting. */
 export function setting<Schema extends z.ZodType>(
   flag: RunSetting['flag'],
   help: string,

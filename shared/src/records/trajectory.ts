@@ -1,6 +1,6 @@
 /**
- * The trajectory of a rollout. Its history is append-only. Token ids are stored once: for each turn the new suffix of the prompt and the
- * generation.
+ * The trajectory of a rollout. Messages are only appended. Each token id is stored once: a turn has the new end of the prompt and the
+ * generated tokens.
  */
 import { z } from 'zod';
 import type { Picture } from './picture.ts';
@@ -9,10 +9,10 @@ import type { Sampling } from './sampling.ts';
 export const ExitStatus = z.enum(['submitted', 'turn_limit', 'time_limit', 'context_limit', 'format_limit']);
 export type ExitStatus = z.infer<typeof ExitStatus>;
 
-/** The token limit that ended a rollout: a setting of the run, or the server's (`endpoint`). */
+/** The token limit that ended a rollout: a setting of the run, or (`endpoint`) a limit of the server. */
 export type TokenLimit = 'context_limit' | 'max_sequence_tokens' | 'max_tokens' | 'endpoint';
 
-/** A chat message, with unknown fields of the endpoint. */
+/** A chat message; unknown fields of the endpoint are preserved. */
 export const Message = z.looseObject({
   role: z.enum(['system', 'user', 'assistant', 'tool']),
   content: z.string().nullable(),
@@ -28,28 +28,28 @@ export const Message = z.looseObject({
   tool_call_id: z.string().optional(),
   reasoning_content: z.string().optional(),
 });
-/** `pictures`: sent to the model as parts after the text. */
+/** A chat message with pictures, which the model gets as parts after the text. */
 export type Message = z.infer<typeof Message> & { pictures?: readonly Picture[] };
 
 export type ExpertType = 'int8' | 'uint8' | 'int16' | 'uint16' | 'int32';
 
 /**
- * The experts of the model's router: one row of `layers` x `top_k` ids for each new token. The first row replaces an earlier turn's
- * last row, because the last token of an answer is routed with the next prompt.
+ * The experts that the router of the model selected: a row of `layers` x `top_k` ids for each new token. The first row replaces the last
+ * row of an earlier turn, because the last token of an answer is routed with the next prompt.
  */
 export type TurnExperts = {
   dtype: ExpertType;
   layers: number;
   top_k: number;
-  /** Position in the prompt of the first row's token. */
+  /** Position in the prompt of the token of the first row. */
   start: number;
-  /** Ids, little-endian. */
+  /** Ids as little-endian bytes of type `dtype`. */
   rows: Int8Array;
 };
 
 /** Token ids and log-probabilities of one turn; `generation` and `log_probs` have equal lengths. */
 export type TurnTokens = {
-  /** Number of earlier turns' tokens with which the prompt begins. */
+  /** Number of tokens at the start of the prompt that earlier turns contain. */
   prefix_length: number;
   /** Tokens of the prompt after the prefix. */
   prompt_suffix: Int32Array;
@@ -58,7 +58,7 @@ export type TurnTokens = {
   routed_experts?: TurnExperts;
 };
 
-/** Why an observation is not only output and exit code. */
+/** Why an observation contains more than output and exit code. */
 export const CommandNote = z.enum(['timed_out', 'shell_reopened', 'killed_by_limit']);
 
 export const CommandRecord = z.object({
@@ -70,23 +70,23 @@ export const CommandRecord = z.object({
 });
 export type CommandRecord = z.infer<typeof CommandRecord>;
 
-/** `max_tokens`: limited to the remaining tokens; null: all remaining ones, by the server's count. */
+/** Sampling of one request. `max_tokens` is at most the number of remaining tokens; null: the server uses all remaining tokens. */
 export type RequestedSampling = { max_tokens?: number | null; seed?: number };
-/** Tokens that one policy version sampled; null: unknown, or the version changed meanwhile. */
+/** Number of tokens that one policy version sampled; `version` is null if it is unknown or changed during sampling. */
 export type Span = { version: string | null; tokens: number };
 
 export type Turn = {
-  /** Index in `messages` of the assistant's message. */
+  /** Index of the assistant's message in `messages`. */
   message: number;
   finish_reason: string | null;
   model_seconds: number;
   usage: { prompt_tokens: number; completion_tokens: number } | null;
   policy_version: { start: string | null; end: string | null };
-  /** Sampling of this request only; absent if the run sets none. */
+  /** Sampling keys of this request that differ between requests; absent: none. */
   asked?: RequestedSampling;
-  /** The endpoint of the answer, or of its last part. */
+  /** Endpoint that sent the answer, or its last part. */
   endpoint?: string;
-  /** Parts of the generation in order; several after an interruption. Absent without token ids. */
+  /** Parts of the generation in order; an interrupted generation has several. Absent without token ids. */
   spans?: Span[];
   tokens: TurnTokens | null;
   commands: CommandRecord[];
@@ -102,14 +102,14 @@ export type Trajectory = {
   token_mode: 'echo' | 'token-in' | 'text' | null;
   model: string | null;
   endpoint: string | null;
-  /** Absent without a policy. */
+  /** Sampling keys of the requests; absent without a policy. */
   sampling?: Sampling;
   tools?: ToolDefinition[];
   messages: Message[];
   turns: Turn[];
   exit_status: ExitStatus | null;
-  /** For exit status `context_limit`. */
+  /** The token limit that was reached, for exit status `context_limit`. */
   limit?: TokenLimit;
-  /** Whether each prompt continues all earlier tokens; absent without token ids. */
+  /** Whether each prompt begins with all earlier tokens; absent without token ids. */
   contiguous?: boolean;
 };

@@ -1,19 +1,19 @@
 /**
- * Permissions of worker and producer in Redis, by family of keys. A new key without a family fails acl.test.ts; a new call without its
- * permission fails acl.redis.test.ts.
+ * Permissions of worker and producer in Redis, by family of keys. acl.test.ts fails for a key without a family, and acl.redis.test.ts for a
+ * call without its permission.
  */
 import type { FarmRole } from './farm.ts';
 import { QUEUES } from './queue.ts';
 
-/** `farm`: one user for worker and producer, as in a Redis of `swefarm redis`. */
+/** Role of a user; `farm` is worker and producer in one, as in a Redis of `swefarm redis`. */
 export type AclRole = FarmRole | 'farm';
 
-/** In ascending order; `write` includes `read`. Redis requires write access to all keys of a Lua script. */
+/** Levels of access in ascending order; `write` includes `read`. Redis requires write access to all keys of a Lua script. */
 const ACCESS = ['none', 'read', 'write'] as const;
 export type Access = (typeof ACCESS)[number];
 
 export type KeyFamily = {
-  /** Key after the prefix; `*` at its end matches anything. */
+  /** Pattern of keys without the prefix; `*` at the end matches any text. */
   readonly pattern: string;
   readonly worker: Access;
   readonly producer: Access;
@@ -63,16 +63,16 @@ export const KEY_FAMILIES: readonly KeyFamily[] = [
   family('artifacts:*', 'write', 'write', 'the byte budget'),
 ];
 
-/** Commands by data type, and others; dangerous commands are removed last. */
+/** Allowed categories of commands; the rules remove dangerous commands at the end. */
 const TYPES = ['string', 'hash', 'list', 'set', 'sortedset', 'stream', 'transaction', 'connection'];
 const GENERIC = ['del', 'unlink', 'exists', 'type', 'rename', 'ttl', 'pttl'].concat(
   ['expire', 'pexpire', 'expireat', 'pexpireat', 'persist', 'time', 'eval', 'evalsha'],
   ['script|load', 'script|exists'],
 );
-/** Dangerous by Redis' classification, but needed for checks at start and for metrics. */
+/** Commands that Redis classifies as dangerous, but that the farm needs for checks at start and for metrics. */
 const NEEDED = ['info', 'client|setname'];
 
-/** Returns rules for `ACL SETUSER`. Read-only families need Redis 7; role `farm` has none. */
+/** Returns rules for `ACL SETUSER`. Read-only access needs Redis 7; the role `farm` has no read-only family. */
 export function aclRules(role: AclRole, prefix: string): string[] {
   const keys = KEY_FAMILIES.flatMap((one) => {
     const access = role === 'farm' ? more(one.worker, one.producer) : one[role];

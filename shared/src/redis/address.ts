@@ -1,4 +1,4 @@
-/** The address file of the farm's Redis on a shared file system. The leader writes it, others read it. */
+/** The address file of the farm's Redis, on a shared file system. The process that runs Redis (the leader) writes it; others read it. */
 import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
@@ -25,7 +25,7 @@ export function addressPath(url: string): string | null {
   return url.startsWith(SCHEME) ? url.slice(SCHEME.length).replace(/^\/\/(?=\/)/, '') : null;
 }
 
-/** Throws UnusableError `redis_unreachable` if the file is missing or contains no address. */
+/** Reads the file. Throws UnusableError `redis_unreachable` if the file is missing or contains no address. */
 export async function readAddress(path: string): Promise<RedisAddress> {
   try {
     return RedisAddress.parse(JSON.parse(await readFile(path, 'utf8')));
@@ -41,12 +41,12 @@ export async function readAddress(path: string): Promise<RedisAddress> {
   }
 }
 
-/** Replaces the file, readable by its owner only, because it contains the password. */
+/** Replaces the file. Only its owner can read the file, because it contains the password. */
 export async function writeAddress(path: string, address: RedisAddress): Promise<void> {
   await replaceFile(path, `${JSON.stringify(address, null, 1)}\n`, { mode: 0o600 });
 }
 
-/** Removes the file if it is of this epoch. */
+/** Removes the file if its content has this epoch. */
 export async function removeAddress(path: string, epoch: number): Promise<void> {
   const address = await readAddress(path).catch(() => null);
   if (address?.epoch === epoch) await rm(path, { force: true });

@@ -1,4 +1,4 @@
-/** Artifacts in Redis: blobs that expire, within a byte budget. */
+/** Stores artifacts in Redis as blobs that expire, within a byte budget. */
 import type { Redis } from 'ioredis';
 import type { ArtifactStore, StoredArtifact } from '../artifacts/store.ts';
 import { SwefarmError } from '../failures/errors.ts';
@@ -65,7 +65,7 @@ export function redisArtifacts(redis: Redis, keys: Keys, limits: RedisArtifactLi
   };
 }
 
-/** Returns null for an artifact outside of Redis. */
+/** Returns the key of an artifact; null if the artifact is not in Redis. */
 export const keyOfArtifact = (keys: Keys, locator: string): string | null =>
   locator.startsWith('redis:') ? keys.artifact(nameOf(locator)) : null;
 
@@ -76,7 +76,7 @@ function nameOf(locator: string): string {
   return name;
 }
 
-/** Parses `rollout/claim/attempt`. */
+/** Parses the name of an artifact: `rollout/claim/attempt`. */
 function readName(name: string): Omit<StoredArtifact, 'locator'> {
   const [, rollout_id = '', claim = '', attempt] = /^(.+\.\d+)\/([a-z][0-9a-z]*)\/(\d+)$/.exec(name) ?? [];
   return { rollout_id, attempt: Number(attempt), claim };

@@ -1,4 +1,4 @@
-/** Decides by journal and failure table whether a rollout gets another attempt. Pure. */
+/** Decides from the journal and the failure table whether a rollout gets another attempt. This code has no side effects. */
 import { FAILURES, type Failure, type FailureClass } from '../failures/failure.ts';
 import type { JournalEntry } from './journal.ts';
 
@@ -6,18 +6,17 @@ export type Decision =
   | { action: 'run'; delayMs: number; avoidWorkers: string[]; avoidNodes: string[] }
   | { action: 'give_up'; failure: Failure; parked: boolean };
 
-/** Consecutive crashes on different workers after which a rollout is parked. */
+/** Number of consecutive losses of different workers after which a rollout is parked. */
 const CRASHES_IN_A_ROW = FAILURES.lost.budget;
-/** Total crashes after which a rollout is parked, for farms with few workers. */
+/** Total number of losses of workers after which a rollout is parked, for farms with few workers. */
 const CRASHES_IN_ALL = 9;
 const FIRST_DELAY_MS = 2_000;
 const LONGEST_DELAY_MS = 60_000;
 
 /**
  * Decides whether and where the next attempt runs.
- *
- * @param entries ended attempts; one without an end is a crash, a drained one does not count
- * @param random from 0 to 1, spreads the delays of rollouts that failed together
+ * @param entries earlier attempts: one without an end counts as a lost worker, a drained one does not count
+ * @param random from 0 to 1; spreads the delays of rollouts that failed at the same time
  */
 export function decide(entries: readonly JournalEntry[], random: number = Math.random()): Decision {
   const counted = entries.filter((entry) => entry.end?.class !== 'drained' && entry.end?.class !== 'done');

@@ -1,15 +1,12 @@
-/**
- * Makes BullMQ use the clock of Redis. BullMQ uses the clock of its node to delay jobs and to find due ones, so a wrong clock would
- * shorten or extend delays.
- */
+/** Makes BullMQ use the clock of Redis. By default BullMQ uses the clock of its node, and a wrong clock shortens or extends delays. */
 import { type BackendFactory, createRedisBackend, type RedisQueueBackend } from 'bullmq';
 import type { Clock } from './clock.ts';
 
-/** Position of the time in the arguments of commands. */
+/** Position of the time in the arguments of each command. */
 const TIME_AT: Readonly<Record<string, number>> = { moveToActive: 12, moveToDelayed: 12, moveToFinished: 15 };
-/** Position of the due time in a reply. */
+/** Position of the due time of the next job in a reply. */
 const DUE_AT = 3;
-/** Maximum distance of the argument from the present time. */
+/** Maximum difference in ms between the argument and the time of the node; more means that the argument is not the time. */
 const MOMENT_MS = 60_000;
 
 export const byClock =

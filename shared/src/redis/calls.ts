@@ -1,6 +1,6 @@
 /**
- * Calls that wait at a gateway for their rollouts. Redis stores them, so that a caller finds its rollout again after a broken connection
- * or a restart of the gateway, and abandoned rollouts are cancelled.
+ * Stores the calls that wait at a gateway for their rollouts. After a broken connection or a restart of the gateway, a caller finds its
+ * rollout again; rollouts of abandoned calls are cancelled.
  */
 import type { Redis } from 'ioredis';
 import { newId, parseRolloutId } from '../records/ids.ts';
@@ -12,35 +12,35 @@ import { loadScript } from './script.ts';
 export type CallRequest = {
   /** Identifies this request, so that a call whose claim was lost can be released. */
   nonce: string;
-  /** Equal for requests of the same call: caller, settings and body, or caller and id. */
+  /** Hash that requests of the same call share: of caller, settings and body, or of caller and id. */
   fingerprint: string;
-  /** The caller gave an id, which finds the call also after its answer. */
+  /** Whether the caller gave an id. A request with this id finds the call even after the answer. */
   named: boolean;
-  /** Grace of the call if its gateway dies; absent: that of `expired`. */
+  /** Time in ms within which a caller may return after the gateway died; absent: the time that `expired` gets. */
   graceMs?: number;
 };
 
 export type CallClaim =
   | { status: 'attached'; call_id: string; rollout_id: string; age_ms: number }
-  /** The call belongs to a gateway that may be dead: try again. */
+  /** The call belongs to a gateway that may be dead: claim again later. */
   | { status: 'wait' }
   | { status: 'none' };
 
 export type CallOpening =
   | { status: 'opened'; call_id: string; rollout_id: string }
-  /** Another request opened a call of this name: claim it. */
+  /** A call with this name exists: claim that call. */
   | { status: 'taken' }
-  /** The run expired. */
+  /** The run has expired. */
   | { status: 'gone' };
 
 export type Calls = {
-  /** Registers a gateway at `host:port` and returns its id; calls of an earlier gateway there become orphans. */
+  /** Registers a gateway and returns its id. Calls of an earlier gateway at `address` (`host:port`) lose this gateway: they are orphans. */
   enlist(address: string): Promise<string>;
-  /** Call it each second; after 6 s without a beat the gateway's calls are orphans. */
+  /** Confirms that a gateway is alive. Call this each second: after 6 s without a beat, the calls of the gateway are orphans. */
   beat(gateway: string): Promise<void>;
-  /** Makes the gateway's calls orphans. */
+  /** Makes the calls of a gateway orphans, because the gateway stops. */
   retire(gateway: string): Promise<void>;
-  /** Takes over an orphan within its grace. */
+  /** Assigns an orphan to the gateway, unless the grace of the orphan is over. */
   claim(request: CallRequest, gateway: string): Promise<CallClaim>;
   /** Opens a call with the next rollout of an instance of an open run. */
   open(
@@ -50,26 +50,26 @@ export type Calls = {
     instanceId: string,
     lifeMs: number,
   ): Promise<CallOpening>;
-  /** Reports that the connection closed before the answer. */
+  /** Reports that the connection of a call closed before the answer. */
   drop(callId: string, gateway: string, graceMs: number): Promise<void>;
-  /** Releases the call that this request opened or claimed, if the reply was lost. */
+  /** Releases the call that this request opened or claimed, for use if the reply was lost. */
   abandon(request: CallRequest, gateway: string, graceMs: number): Promise<void>;
-  /** @param nameLifeMs lifetime of the call's name after the answer; 0 without a name */
+  /** Reports that a call was answered. @param nameLifeMs life time of the call's name after the answer; 0: no name */
   answered(callId: string, nameLifeMs: number): Promise<void>;
   /** Opens a new rollout for a call whose rollout failed; null if the call or the run expired. */
   retry(callId: string, failedRolloutId: string): Promise<string | null>;
   /**
-   * Returns calls whose grace is over; cancel their rollouts, then `forget` them. Calls of a dead gateway have their own grace, else
-   * `graceMs`, which starts when another gateway is alive, at the latest after 15 minutes.
+   * Returns calls whose grace is over; cancel their rollouts, then `forget` the calls. Orphans of a dead gateway have their own grace or
+   * `graceMs`, which starts when another gateway is alive; after 15 minutes without one, their grace is over.
    */
   expired(graceMs: number): Promise<{ call_id: string; rollout_id: string }[]>;
   forget(callIds: readonly string[]): Promise<void>;
-  /** Unanswered calls of all gateways. */
+  /** Counts the unanswered calls of all gateways. */
   count(): Promise<{ connected: number; orphaned: number }>;
 };
 
 const GATEWAYS_SECONDS = 30 * 24 * 3600;
-/** LIFE_MS of lua/call_rules.lua, and a second, because this clock has whole seconds. */
+/** LIFE_MS of lua/call_rules.lua plus one second, because this code reads the time in whole seconds. */
 const LIFE_MS = 7_000;
 const SWEEP = 1000;
 

@@ -1,28 +1,28 @@
-/** Cancellation: marks with a reason in each run, and one epoch number that workers poll. */
+/** Cancels rollouts. Each run has marks with reasons, and workers poll one number (the epoch) that each cancellation increments. */
 import type { Redis } from 'ioredis';
 import { byRun, parseRolloutId } from '../records/ids.ts';
 import { type CancelReason, reasonOf } from '../records/result.ts';
 import type { Keys } from './keys.ts';
 
-/** Cancellation ignores expired runs, and does not change earlier reasons. */
+/** Expired runs are ignored, and the first reason of a cancellation does not change. */
 export type Cancel = {
   cancelRun(runId: string, reason?: CancelReason): Promise<void>;
-  /** Cancels the rollouts of one instance, including later ones. */
+  /** Cancels the rollouts of one instance, including rollouts that are added later. */
   cancelGroup(runId: string, instanceId: string, reason?: CancelReason): Promise<void>;
   cancelRollouts(rolloutIds: readonly string[], reason?: CancelReason): Promise<void>;
-  /** Returns the cancelled ones of these rollouts with reasons: by name, by group or by run. */
+  /** Returns which of these rollouts are cancelled, with reasons: the rollout, its group or its run is marked. */
   isCancelled(rolloutIds: readonly string[]): Promise<Map<string, CancelReason>>;
-  /** Returns why the whole run was cancelled; null: it was not. */
+  /** Returns why the whole run was cancelled; null: the run was not cancelled. */
   runCancelled(runId: string): Promise<CancelReason | null>;
-  /** Yields rollouts and instances cancelled by name, some hundred at a time. */
+  /** Yields the cancelled rollouts and instances of a run, about 500 at a time; ignores the cancellation of the whole run. */
   markParts(runId: string): AsyncGenerator<{ rollouts: string[]; groups: string[] }>;
-  /** Grows with every cancellation; call `isCancelled` only after a change. */
+  /** Returns a number that each cancellation increments; call `isCancelled` only after a change. */
   epoch(): Promise<number>;
 };
 
 const ALL = '*';
 
-/** Prefix of a group's mark; rollout ids contain no blank. */
+/** Prefix of the mark of a group. Ids of rollouts contain no blank, so these marks differ. */
 const GROUP = 'group ';
 const groupMark = (instanceId: string): string => `${GROUP}${instanceId}`;
 const SCAN_COUNT = 500;

@@ -2,11 +2,11 @@
 import type { Redis } from 'ioredis';
 
 export type Clock = {
-  /** Milliseconds since the epoch, by the last time of Redis and the monotonic clock. */
+  /** Returns milliseconds since the epoch: the last time that Redis reported, plus the time elapsed since. */
   now(): number;
-  /** Reads the time of Redis. */
+  /** Reads the time of Redis, in milliseconds since the epoch. */
   ask(): Promise<number>;
-  /** Applies a reply to TIME. */
+  /** Sets the clock by a reply to the command TIME. */
   observe(reply: readonly [seconds: string | number, microseconds: string | number]): number;
 };
 

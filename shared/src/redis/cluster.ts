@@ -4,16 +4,12 @@ import { errorMessage, UnusableError } from '../failures/errors.ts';
 import type { ClientOptions, Endpoint } from './endpoint.ts';
 
 const ASK_MS = 3_000;
-/** Each node names the owner; more hops mean a failover. */
+/** Maximum number of redirections. Each node knows the owner of the slot, so more redirections mean a failover. */
 const MAX_HOPS = 5;
-/** Slot, host and port; an empty host is that of the asked node. */
+/** Matches the error of a redirection: slot, host and port. An empty host means the host of the asked node. */
 const MOVED = /^MOVED \d+ (.*):(\d+)$/;
 
-/**
- * Returns the node that accepts writes of `key`, by requests to the seeds in order.
- *
- * @throws UnusableError `redis_unreachable`; other refusals (password, TLS) unchanged
- */
+/** Returns the node that accepts writes of `key`. Throws UnusableError `redis_unreachable`, or the error of Redis about login or TLS. */
 export async function ownerOf(
   key: string,
   seeds: readonly Endpoint[],
@@ -51,7 +47,7 @@ async function hop(
   throw new Error('its nodes redirect in a circle');
 }
 
-/** Returns null if the node has the key's slot. */
+/** Returns the node to which this node redirects; null if this node has the slot of the key. */
 async function ask(key: string, options: ClientOptions): Promise<Endpoint | null> {
   const redis = new Redis({
     ...options,

@@ -20,8 +20,7 @@ export type CommitReply =
   | { status: 'gone' };
 
 /**
- * Commits a result. Idempotent: the winner, known by its claim, gets `committed` again.
- *
+ * Commits a result. The attempt that won gets `committed` again for every repetition.
  * @throws SwefarmError `result_too_large` above 4 KB, `result_invalid` for a result that readers would refuse; both are bugs
  */
 export type Commit = (run: CommitRun, result: Result) => Promise<CommitReply>;
@@ -33,9 +32,9 @@ export type CommitRun = Pick<
 
 const AIM_BYTES = 1024;
 const LIMIT_BYTES = 4096;
-/** Characters of a policy version that become part of a key and a label. */
+/** Maximum number of characters of a policy version in a key and a label. */
 const VERSION_LENGTH = 64;
-/** Characters of the failure message in a large result, by attempt to shorten it. */
+/** Maximum numbers of characters of the failure message in a large result; the second applies if the first is not enough. */
 const MESSAGE_LENGTHS = [512, 80];
 
 export function createCommit(redis: Redis, keys: Keys): Commit {
@@ -90,7 +89,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
     const [status, first = '', outcome, streamId = '', winner] = reply;
     if (status === 'gone' || status === 'artifact_lost') return { status };
     if (status === 'committed') return { status, stream_id: first };
-    // A command sent again after a broken connection finds its own commit.
+    // ioredis sends a command again after a broken connection, so this attempt may have committed already.
     if (Number(first) === result.attempt && winner === by) {
       return { status: 'committed', stream_id: streamId };
     }
@@ -98,18 +97,18 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
   };
 }
 
-/** Returns the usable results that end a group; 0: never. Groups of open runs never end, because each rollout has a caller. */
+/** Returns the number of usable results that ends a group; 0: never, as in open runs, where each rollout has a caller. */
 const enoughOf = (run: CommitRun): number =>
   run.open ? 0 : (run.min_group ?? (run.oversample > 0 ? run.group_size : 0));
 
-/** Refuses an unreadable result, because entries of the stream are final. */
+/** Throws for a result that readers would refuse, because entries of the stream cannot be changed. */
 function refuseUnreadable({ rollout_id }: Result, text: string): void {
   const read = readRecord(Result, text);
   if ('value' in read) return;
   throw new SwefarmError('result_invalid', `unreadable result of ${rollout_id}: ${read.problem}`);
 }
 
-/** Encodes a result for the stream, with rounded numbers and, above 1 KB, a shortened failure message. */
+/** Encodes a result for the stream. Numbers are rounded; above 1 KB the failure message is shortened. */
 export function encodeResult(result: Result): string {
   let text = encode(result);
   if (Buffer.byteLength(text) <= AIM_BYTES) return text;
@@ -145,5 +144,5 @@ export function parseCommitted(entry: string): CommittedEntry {
   return { attempt: Number(attempt), outcome: outcomeOf(outcome), stream_id, worker, claim };
 }
 
-/** Returns the end of the entry, which names the committer. */
+/** Returns the end of the entry, which identifies the attempt that committed. */
 export const signature = (worker: string, claim = ''): string => `${worker}\t${claim}`;

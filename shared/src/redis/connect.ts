@@ -1,4 +1,4 @@
-/** Connects to Redis; a client finds its server again after it moved. */
+/** Connects to Redis. A client finds the server again after a failover. */
 import { Redis, type RedisOptions } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
@@ -10,28 +10,27 @@ import { type Inspection, inspectServer } from './inspect.ts';
 import { asUnusable, leadsNoMore } from './outage.ts';
 import { type Target, targetOf } from './target.ts';
 
-/** Time that a worker waits at its start for Redis. */
+/** Seconds for which a starting worker waits for Redis. */
 const WORKER_PATIENCE_SECONDS = 60;
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Temporary errors: Redis starts, fails over, or is full. */
+/** Codes of temporary errors: Redis is starting, in a failover, or full. */
 const PASSING: ReadonlySet<string> = new Set(['redis_unreachable', 'redis_full']);
 
-/** First commands of a connection, whose errors count as errors of the connection. */
+/** Sends the first commands of a connection. Their errors count as errors of the connection. */
 type Begin = (redis: Redis) => Promise<void>;
 
 export type Connection = {
   redis: Redis;
   address: string;
-  /** Inspects the server again, which may be another one after a failover. */
+  /** Inspects the server again; after a failover the server may be another one. */
   inspect: () => Promise<Inspection>;
 } & Inspection;
 
 /**
- * Connects and checks the server. A worker waits a minute for it, a producer `patienceSeconds`. In later outages commands of a worker
- * wait, and those of a producer fail after about a second.
- *
- * @throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`, `redis_kind`, and `redis_unsafe` if `entrusts`
+ * Connects and checks the server. A worker waits 60 s for Redis, a producer `patienceSeconds`. In later outages, commands of a worker wait,
+ * and commands of a producer fail after about a second. @throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`,
+ * `redis_version`, `redis_kind`, `redis_unsafe` (only if `entrusts`)
  */
 export async function connectRedis(
   config: CommonConfig,
@@ -101,18 +100,18 @@ async function connectOnce(options: ClientOptions, role: FarmRole, target: Targe
     connectionName: `swefarm-${role}`,
     maxRetriesPerRequest: role === 'worker' ? null : 3,
     sentinelRetryStrategy: pauseBeforeTry,
-    // `this` is the options of the reconnecting client, which may be a copy, such as BullMQ's.
+    // `this`: the options of the client that reconnects. This client may be a copy, such as that of BullMQ.
     retryStrategy(this: ClientOptions, times: number) {
       if (established && target.locate) void follow(target.locate, this);
       return pauseBeforeTry(times);
     },
-    // After a failover or a move of the slot the command fails, and the client reconnects to the leader.
+    // After a failover or a move of the slot, the command fails and the client reconnects to the new leader.
     reconnectOnError: (error) =>
       leadsNoMore(error) || (target.kind === 'cluster' && /^MOVED /.test(error.message)),
   });
   let reason: unknown;
   let ofSentinel: unknown;
-  // Without listeners ioredis prints errors.
+  // ioredis prints errors unless there are listeners.
   redis.on('error', (error) => {
     reason = error;
   });
@@ -131,13 +130,12 @@ async function connectOnce(options: ClientOptions, role: FarmRole, target: Targe
   }
 }
 
-/** Updates the options that a client reads at each connect, if the server's location is known. */
+/** Looks up the server and updates the options, which a client reads at each connect. */
 async function follow(locate: () => Promise<RedisEndpoint>, options: ClientOptions): Promise<void> {
   const endpoint = await locate().catch(() => null);
   if (endpoint) Object.assign(options, endpoint.options);
 }
 
-/** Opens a second connection with the same options. */
 export function duplicateOf(redis: Redis, override: Partial<RedisOptions> = {}): Redis {
   const copy = redis.duplicate({ ...override, lazyConnect: false });
   copy.on('error', () => undefined);

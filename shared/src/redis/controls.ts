@@ -1,22 +1,22 @@
 /**
- * Evidence of whether an instance's tests start, from evaluations of the unchanged tree, of gold and of other rollouts under equal
- * conditions. Workers read it if the tests of a patch did not start or timed out. Redis may lose it.
+ * Stores whether the tests of an instance start. The evidence comes from evaluations of the unchanged tree, of gold and of other rollouts
+ * under equal conditions. Workers read it if the tests of a patch did not start or timed out. Redis may lose it.
  */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
 
-/** `untouched`, `gold`: an evaluation of these trees. `sibling`: an evaluation of any other patch. */
+/** The evaluated tree: the unchanged tree, the tree with the gold patch, or (`sibling`) the tree with any other patch. */
 export const ControlTree = z.enum(['untouched', 'gold', 'sibling']);
 export type ControlTree = z.infer<typeof ControlTree>;
 
 export const ControlEvidence = z.object({
-  /** Whether the tests started and their outcomes were read. */
+  /** Whether the tests started and had readable outcomes. */
   starts: z.boolean(),
-  /** Seconds of the tests; the time limit after a timeout. Null: not comparable with other patches. */
+  /** Duration of the tests in seconds; after a timeout the time limit; null: not comparable with other patches. */
   seconds: z.number().nullable(),
-  /** Milliseconds since the epoch. */
+  /** Time of the evaluation in milliseconds since the epoch. */
   at: z.number(),
 });
 export type ControlEvidence = z.infer<typeof ControlEvidence>;
@@ -24,14 +24,14 @@ export type ControlEvidence = z.infer<typeof ControlEvidence>;
 export type KnownControls = Partial<Record<ControlTree, ControlEvidence>>;
 
 export type Controls = {
-  /** Returns the evidence under these conditions. Tests that did not start count for an hour, others for a week. */
+  /** Returns the evidence under these conditions. The evidence that tests did not start is valid for an hour, other evidence for a week. */
   read(conditions: string): Promise<KnownControls>;
-  /** Replaces the evidence of a tree. */
+  /** Replaces the evidence on a tree. */
   note(conditions: string, tree: ControlTree, seen: Omit<ControlEvidence, 'at'>): Promise<void>;
 };
 
 const LIFE_MS = 7 * 24 * 3_600_000;
-/** Short, because a control can fail by chance. */
+/** Shorter than LIFE_MS, because an evaluation can fail by chance. */
 const BROKEN_LIFE_MS = 3_600_000;
 
 export function createControls(redis: Redis, keys: Keys, clock: Clock): Controls {

@@ -1,4 +1,4 @@
-/** Copies of a Redis that `swefarm redis` runs. */
+/** Makes and restores copies of the Redis that `swefarm redis` runs. */
 import { copyFile, mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -13,15 +13,15 @@ const require = createRequire(import.meta.url);
 
 const SAVE_MS = 600_000;
 const POLL_MS = 50;
-/** Copies in the folder; a process may read the one before the newest. */
+/** Number of copies in the folder; a process may still read the second newest. */
 const COPIES = 2;
-/** Maximum time for which writes wait after the last copy. */
+/** Maximum time in ms for which writes wait after the last copy. */
 const PAUSE_MS = 60_000;
 
 type CopyOptions = {
   /** Data folder of the server. */
   dir: string;
-  /** Folder of copies, which are named by epoch and number. */
+  /** Folder of copies; their names contain epoch and number. */
   copies: string;
   epoch: number;
   number: number;
@@ -57,7 +57,7 @@ export async function saveCopy(server: LaunchedRedis, options: CopyOptions): Pro
   return name;
 }
 
-/** Redis replaces the file atomically, so a new inode is a complete snapshot. */
+/** Saves a snapshot and waits for it. Redis replaces the file atomically, so a new inode is a complete snapshot. */
 async function save(redis: Redis, file: string, signal?: AbortSignal): Promise<void> {
   const before = await inode(file);
   await redis.call('BGSAVE', 'SCHEDULE');
@@ -80,7 +80,7 @@ async function inode(file: string): Promise<string | null> {
 
 const digits = (number: number): string => String(number).padStart(8, '0');
 
-/** Returns names in order of epoch and number, so that copies of a former leader are older. */
+/** Returns the names of the copies, oldest first: copies of an earlier leader have a lower epoch. */
 async function copiesIn(copies: string): Promise<string[]> {
   const names = await readdir(copies).catch(() => []);
   return names.filter((name) => /^copy-\d+-\d+\.rdb$/.test(name)).sort();

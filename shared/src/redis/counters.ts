@@ -1,4 +1,3 @@
-/** The increments of counters by one result, for its run, its kind and its policy version. */
 import { FAILURES } from '../failures/failure.ts';
 import { type FamilyEnd, ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcomes.ts';
 import { costOf } from '../records/price.ts';
@@ -8,7 +7,7 @@ import { successOf } from '../records/success.ts';
 
 /**
  * Returns the increments of a result; metrics/totals.ts reads the counters. `…_in:<bound>` is one bucket of a histogram, not cumulative.
- * Turns count judged rollouts only. commit.lua adds `attempt:<class>` of earlier attempts and `groups:<end>`.
+ * `turns` counts only judged rollouts. commit.lua adds `attempt:<class>` of earlier attempts and `groups:<end>`.
  */
 export function countersOf(result: Result): [counter: string, increment: number][] {
   const { outcome, facts, failure } = result;
@@ -45,10 +44,10 @@ export function countersOf(result: Result): [counter: string, increment: number]
   return counters.filter(([, increment]) => increment !== 0);
 }
 
-/** Characters of a model's name that become part of a counter and a label. */
+/** Maximum number of characters of a model's name in a counter and a label. */
 const MODEL_LENGTH = 100;
 
-/** Returns the increments of `COUNTER:MODEL`; null if the run has no price. `commit.lua` limits the number of models. */
+/** Returns the increments of the counters `COUNTER:MODEL`; null if the run has no price. `commit.lua` limits the number of models. */
 export function costsOf(
   result: Result,
   policy: Pick<PolicyConfig, 'model' | 'price'> | null,
@@ -70,7 +69,7 @@ function endOf(result: Result): FamilyEnd {
   return result.reward === null ? 'ungraded' : 'scored';
 }
 
-/** `parked`: a claim that found the crash budget exhausted; it ran nothing and is no crash. */
+/** Returns how an attempt ended. `parked`: too many workers were lost before, so this attempt ran nothing and is not a crash. */
 function attemptEnd({ failure }: Result): string {
   if (failure === null) return 'done';
   return failure.class === 'lost' ? 'parked' : failure.class;
@@ -81,6 +80,6 @@ const bucketOf = (value: number, bounds: readonly number[]): string =>
 
 export const isUsable = (result: Result): boolean => result.outcome === 'judged' && result.reward !== null;
 
-/** Returns whether another rollout may replace a failed one; not after repeated crashes of workers. */
+/** Returns whether another rollout may replace a failed rollout. Rollouts that failed after repeated losses of workers are not replaced. */
 export const isRefillable = ({ failure }: Result): boolean =>
   failure !== null && failure.class !== 'lost' && FAILURES[failure.class].retryable;

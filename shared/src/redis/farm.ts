@@ -1,4 +1,4 @@
-/** The interface of worker and producer to Redis. */
+/** The interface through which worker and producer use Redis. */
 import type { BackendFactory, ConnectionOptions, Queue, RedisQueueBackend } from 'bullmq';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { CommonConfig } from '../config/load.ts';
@@ -30,15 +30,15 @@ import type { Sessions } from './sessions.ts';
 export type FarmRole = 'worker' | 'producer';
 
 export interface Farm extends AsyncDisposable {
-  /** Stable id of this Redis and prefix. */
+  /** Stable id of this Redis database and prefix. */
   readonly id: string;
   /** Address without password. */
   readonly address: string;
-  /** Settings by which this Redis may lose results (eviction, no append-only file), with remedies. */
+  /** Settings with which this Redis may lose results (eviction, no append-only file), with remedies. */
   readonly hazards: readonly string[];
-  /** The hazards and other problems of this Redis. */
+  /** The hazards, and other problems of this Redis. */
   readonly warnings: readonly string[];
-  /** The clock of all times in Redis. Heartbeats of workers correct it. */
+  /** The clock of Redis, by which all stored times are measured. Heartbeats of workers correct this clock. */
   readonly clock: Clock;
   readonly runs: Runs;
   readonly journal: Journal;
@@ -61,26 +61,26 @@ export interface Farm extends AsyncDisposable {
   readonly locks: Locks;
   readonly sessions: Sessions;
   readonly artifacts: Artifacts;
-  /** The BullMQ queue; opened at first use, closed with the farm. */
+  /** Returns the BullMQ queue, which is opened at the first call and closed with the farm. */
   queue(): Queue<RolloutJob>;
-  /** `connection` for a BullMQ Worker, with unlimited retries; closed with the farm. */
+  /** Returns the `connection` for a BullMQ Worker, which retries commands without limit and is closed with the farm. */
   bullConnection(): ConnectionOptions;
-  /** BullMQ's backend with {@link clock}. */
+  /** Backend of BullMQ that uses {@link clock}. */
   readonly bullBackend: BackendFactory<RedisQueueBackend>;
   /** Returns the state of queue, workers, Redis and artifact store, for metrics. */
   vitals(): Promise<Vitals>;
-  /** Returns milliseconds of one round trip. */
+  /** Returns the duration of one round trip to Redis in milliseconds. */
   ping(): Promise<number>;
 }
 
 export type OpenOptions = {
   log?: Log;
   signal?: AbortSignal;
-  /** Time to wait for Redis at the start; default: 60 for a worker, 0 for a producer. */
+  /** Seconds to wait for Redis at the start; default: 60 for a worker, 0 for a producer. */
   patienceSeconds?: number;
-  /** Called once with the reason when the start waits; default: log it. */
+  /** Called once with the reason if the start waits for Redis; default: log the reason. */
   onWait?: (text: string) => void;
-  /** Refuse a Redis that may lose results (`redis_durability`), because it gets new work; default: for a worker. */
+  /** Whether to refuse a Redis that may lose results (`redis_durability`), because the caller adds work; default: only for a worker. */
   entrusts?: boolean;
 };
 
@@ -90,10 +90,9 @@ export async function prepareFarm(): Promise<void> {
 }
 
 /**
- * Connects to Redis and checks it. After the start commands of a worker wait in every outage.
- *
- * @throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`, `redis_kind`, and `redis_unsafe` if
- * `entrusts`; UsageError for an invalid redis_url or its files
+ * Connects to Redis and checks the server. Later, commands of a worker wait until an outage ends. @throws UnusableError
+ * `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`, `redis_kind`, `redis_unsafe` (only if `entrusts`); UsageError for an
+ * invalid redis_url or its files
  */
 export async function openFarm(
   config: CommonConfig,

@@ -1,6 +1,4 @@
-/**
- * The groups of a running run: opened rollouts (at submit, added, refilled by the commit), rollouts without a result, and pauses.
- */
+/** The groups of a running run: opened rollouts (also those that a commit opens for lost ones), rollouts without a result, and pauses. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { UsageError } from '../failures/errors.ts';
@@ -14,9 +12,9 @@ import { createRolloutLists } from './rollouts.ts';
 import { loadScript } from './script.ts';
 
 export const RunPause = z.object({
-  /** Reason; null: the run is not paused. */
+  /** Reason of the pause; null: the run is not paused. */
   reason: z.string().nullable(),
-  /** Milliseconds since the epoch. */
+  /** Time of the pause or resume in milliseconds since the epoch. */
   at: z.number(),
   /** Time of the automatic resume, in milliseconds since the epoch; absent: never. */
   ends_at: z.number().optional(),
@@ -39,36 +37,33 @@ export type Groups = {
    */
   unfinishedRuns(): Promise<{ now: number; runs: RunRecord[]; unreadable: UnreadableRun[] }>;
   /**
-   * Yields all rollouts of the run by group, some hundred at a time. All methods that read sizes of groups throw SwefarmError
+   * Yields all rollouts of the run by group, a few hundred at a time. All methods that read sizes of groups throw SwefarmError
    * `group_out_of_bounds` for invalid sizes.
    */
   rolloutParts(runId: string): AsyncGenerator<string[]>;
-  /** Yields rollouts without a result, of all or of these instances. */
+  /** Yields rollouts without a result, of these instances or of all. */
   openParts(runId: string, instanceIds?: readonly string[]): AsyncGenerator<string[]>;
-  /** Returns all of {@link rolloutParts}. */
   rollouts(runId: string): Promise<string[]>;
-  /** Returns all of {@link openParts}. */
+  /** Returns all rollouts without a result. */
   open(runId: string): Promise<string[]>;
   /** Returns the number of rollouts without a result. */
   left(runId: string): Promise<number>;
-  /** Returns those of these rollouts that are opened and have no result. */
+  /** Returns which of these rollouts are opened and have no result. */
   stillOpen(runId: string, rolloutIds: readonly string[]): Promise<string[]>;
   /** Opens `count` more rollouts of an instance and returns their ids; the caller queues their jobs. */
   add(runId: string, instanceId: string, count: number): Promise<string[]>;
-  /** Closes rollouts whose results are in an output outside of Redis. Idempotent. */
+  /** Closes rollouts whose results are in an output outside of Redis. Closing a rollout twice has no effect. */
   markDoneElsewhere(rolloutIds: readonly string[]): Promise<void>;
   /** Reverses {@link markDoneElsewhere}. */
   reopen(rolloutIds: readonly string[]): Promise<void>;
-  /** Removes the run from the unfinished ones; false if a rollout is open. */
+  /** Removes the run from the unfinished runs; false if a rollout has no result yet. */
   retire(runId: string): Promise<boolean>;
   /**
-   * Stops claims of the run until {@link resume}. Returns false if it is paused, expired, or was resumed since `known`, the earlier
-   * result of {@link paused}.
-   *
-   * @param lastsMs time until the automatic resume; absent: a user resumes the run
+   * Stops claims of the run until {@link resume}. Returns false if the run is paused or expired, or was resumed since `known`, an earlier
+   * result of {@link paused}. @param lastsMs time until the automatic resume; absent: a user resumes the run
    */
   pause(runId: string, reason: string, known?: RunPause | null, lastsMs?: number): Promise<boolean>;
-  /** @param since present counts of the run */
+  /** Resumes the run. @param since present counts of the run */
   resume(runId: string, since: RunPause['since']): Promise<void>;
   paused(runId: string): Promise<RunPause | null>;
 };

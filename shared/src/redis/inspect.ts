@@ -1,4 +1,4 @@
-/** Checks version, role, eviction and persistence of a Redis by INFO. */
+/** Checks version, role, eviction and persistence of a Redis with the command INFO. */
 import type { Redis } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
@@ -14,7 +14,7 @@ type Info = ReadonlyMap<string, string>;
 
 const MIN_VERSION = [6, 2] as const;
 
-/** Throws UnusableError `redis_version`, `redis_kind`; `redis_unreachable` for a replica, which may become the master. */
+/** Inspects a server. Throws UnusableError `redis_version`, `redis_kind`, or `redis_unreachable` for a replica. */
 export async function inspectServer(
   redis: Redis,
   { kind, address }: Pick<Target, 'kind' | 'address'>,
@@ -64,7 +64,7 @@ function refuseKind(info: Info, kind: Target['kind'], address: string): void {
   }
 }
 
-/** Keys of a farm expire, so `volatile-…` policies evict them too. */
+/** Returns settings that may lose data. All policies but noeviction are hazards: keys of a farm expire, so `volatile-…` evicts them too. */
 function hazardsOf(info: Info, address: string): string[] {
   const hazards: string[] = [];
   const policy = info.get('maxmemory_policy') ?? 'noeviction';

@@ -1,4 +1,4 @@
-/** Jobs of rollouts, made from the run's records, so that any process can queue a missing one. */
+/** Makes the jobs of rollouts from the records of the run, so that any process can queue a missing job. */
 import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { sizeOf } from '../records/bounds.ts';
@@ -12,23 +12,23 @@ import { priorityOf, QUEUES } from './queue.ts';
 export type Jobs = {
   /** Adds jobs for these rollouts; existing jobs do not change. */
   enqueue(run: Pick<RunRecord, 'run_id' | 'kind'>, rolloutIds: readonly string[]): Promise<void>;
-  /** Returns rollouts without a job, or with a failed one, which is a bug. */
+  /** Returns rollouts that have no job, or an ended job, which is a bug. */
   missing(rolloutIds: readonly string[]): Promise<string[]>;
-  /** Makes jobs due that are delayed by more than `mostMs`, because of a wrong clock; returns their ids. */
+  /** Makes jobs due that are delayed by more than `mostMs` because a clock was wrong. Returns their ids. */
   hasten(mostMs: number): Promise<string[]>;
-  /** Removes jobs that no worker runs. */
+  /** Removes the jobs of these rollouts, except jobs that a worker runs. */
   drop(rolloutIds: readonly string[]): Promise<void>;
   /**
-   * Removes all jobs of a run that no worker runs. Searches the queue, because the run's records may be damaged. Running rollouts end
-   * when they find that their run is gone.
+   * Removes all jobs of a run, except jobs that a worker runs; those rollouts end when they find that the run is gone. Searches the queue,
+   * because the records of the run may be damaged.
    */
   dropRun(runId: string): Promise<void>;
 };
 
 const BATCH = 500;
-/** BullMQ's score of a delayed job is milliseconds times this, plus a counter. */
+/** Factor of the score of a delayed job in BullMQ: the score is the due time in ms times this number, plus a counter. */
 const DELAYED_SCALE = 4096;
-/** BullMQ's states by data type. */
+/** States of BullMQ jobs that are stored in sorted sets, then states that are stored in lists. */
 const SORTED = ['prioritized', 'delayed', 'failed', 'completed'] as const;
 const LISTED = ['wait', 'paused', 'active'] as const;
 
@@ -109,7 +109,7 @@ async function missingOf(store: Store, rolloutIds: readonly string[]): Promise<s
     if (finished) ended.push(id);
     else if (!timestamp) gone.push(id);
   }
-  // An ended job would prevent a new one with the same id.
+  // An ended job would prevent a new job with the same id.
   await dropJobs(store, ended);
   return [...gone, ...ended];
 }
@@ -133,7 +133,7 @@ async function* queuedOf({ redis, keys }: Store, runId: string): AsyncGenerator<
     } while (cursor !== '0');
   }
   for (const state of LISTED) {
-    // From the end, so that removals do not shift unread jobs.
+    // The lists are read from the end, so that removals do not shift jobs that are not read yet.
     for (let end = await redis.llen(keys.queue(name, state)); end > 0; end -= BATCH) {
       yield own(await redis.lrange(keys.queue(name, state), Math.max(0, end - BATCH), end - 1));
     }
@@ -150,7 +150,7 @@ function patchCounts(refs: readonly string[]): Map<string, number> {
   return counts;
 }
 
-/** Throws refusals of Redis, which the caller retries; other errors of BullMQ mean that the job's state changed. */
+/** Rethrows refusals of Redis, so that the caller retries. Other errors of BullMQ mean that the state of the job changed. */
 function unlessRefused(error: unknown): void {
   if (refusedByRedis(error)) throw error;
 }

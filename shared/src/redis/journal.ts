@@ -1,4 +1,4 @@
-/** The journal of attempts, written at claim and at end. An attempt without an end is a crash. */
+/** The journal of attempts. A claim and the end of an attempt write to it; an attempt without an end crashed or still runs. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { FAILURE_CLASSES, FailureStage } from '../failures/failure.ts';
@@ -7,28 +7,28 @@ import { type CancelReason, type Outcome, outcomeOf, reasonOf } from '../records
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 
-/** `done`: this or another attempt committed a result. `drained`: handed back, does not count. */
+/** `done`: this or another attempt committed a result. `drained`: the worker returned the rollout to the queue, at no cost of attempts. */
 export const AttemptClass = z.enum(['done', 'drained', ...FAILURE_CLASSES]);
 export type AttemptClass = z.infer<typeof AttemptClass>;
 
 export const AttemptEnd = z.object({
   stage: FailureStage.nullable().catch(null),
-  /** A class of a newer version does not count. */
+  /** A class that only newer versions know is read as `drained`, which does not count. */
   class: AttemptClass.catch('drained'),
-  /** One line of at most 200 characters. */
+  /** Cause of the end: one line of at most 200 characters. */
   cause: z.string().nullable(),
-  /** Locator of resumable work; absent: none. */
+  /** Locator of resumable work (a patch whose evaluation failed); absent: none. */
   kept: z.string().nullable().optional(),
 });
 export type AttemptEnd = z.infer<typeof AttemptEnd>;
 
 export const JournalEntry = z.object({
   attempt: z.number().int().positive(),
-  /** The nonce of its claim, which identifies it. */
+  /** Nonce of the claim, which identifies the attempt. */
   claim: z.string(),
   worker: z.string(),
   node: z.string(),
-  /** Milliseconds since the epoch, by Redis's clock. */
+  /** Time of the claim in milliseconds since the epoch, by the clock of Redis. */
   claimed_at: z.number(),
   ended_at: z.number().nullable(),
   end: AttemptEnd.nullable(),
@@ -41,13 +41,13 @@ export type Claim =
       attempt: number;
       claim: string;
       previous: JournalEntry[];
-      /** Why the rollout is cancelled; null: it is not. */
+      /** Why the rollout is cancelled; null: the rollout is not cancelled. */
       cancelled: CancelReason | null;
     }
-  /** An attempt of another worker has no end: nothing was opened. */
+  /** An attempt of another worker has no end, so no attempt was opened. */
   | { status: 'in_work'; worker: string; claim: string }
   | { status: 'committed'; attempt: number; outcome: Outcome }
-  /** The run or its policy is paused: nothing was opened. */
+  /** The run is paused, or (`onlyResumable`) the rollout has no resumable work. No attempt was opened. */
   | { status: 'paused' }
   | { status: 'gone' };
 
@@ -55,24 +55,24 @@ export type RunningAttempt = AttemptName & { rollout_id: string };
 
 export type Journal = {
   /**
-   * Opens the next attempt, unless the rollout is committed or its run is gone. `heed`: also refuses while an attempt of another worker
-   * has no end, except that with the claim `over`; `onlyResumable`: also refuses a rollout without resumable work, unless it is cancelled.
+   * Opens the next attempt, unless the rollout is committed or the run is gone. `heed`: also refuses while an attempt of another worker has
+   * no end, unless its claim is `over`. `onlyResumable`: also refuses a rollout without resumable work that is not cancelled.
    */
   claim(
     rolloutId: string,
     by: { worker: string; node: string },
     heed?: { over: string | null; onlyResumable?: boolean },
   ): Promise<Claim>;
-  /** Writes the end of an attempt; later ends and expired runs are ignored. */
+  /** Writes the end of an attempt. A second end has no effect, nor has the end in an expired run. */
   end(rolloutId: string, claim: string, end: AttemptEnd): Promise<void>;
   read(rolloutId: string): Promise<JournalEntry[]>;
   /** Returns the journals of uncommitted rollouts with several attempts. */
   readRetried(runId: string): Promise<Map<string, JournalEntry[]>>;
-  /** Returns the number of running rollouts. */
+  /** Returns the number of rollouts whose last attempt has no end. */
   countInWork(runId: string): Promise<number>;
   /**
-   * Confirms that these attempts run, and restores claims that Redis lost. Returns the rollouts whose attempt must stop, because
-   * another one claimed or committed, or the run is gone.
+   * Confirms that these attempts run, and restores claims that Redis lost. Returns the rollouts whose attempt must stop: another attempt
+   * claimed or committed the rollout, or the run is gone.
    */
   renewAttempts(
     by: { worker: string; node: string },
@@ -82,7 +82,7 @@ export type Journal = {
 
 const Entries = z.array(JournalEntry);
 const CAUSE_LENGTH = 200;
-/** Journals in one read, to limit the time of one command. */
+/** Number of journals in one read, to limit the duration of one command. */
 const SCAN_COUNT = 500;
 
 const journalScripts = (redis: Redis) => ({
@@ -142,7 +142,7 @@ async function claimRollout(
   return { status: 'claimed', attempt, claim: nonce, previous: entries.slice(0, -1), cancelled };
 }
 
-/** Returns the wanted journals of uncommitted rollouts, as text. */
+/** Returns the journals, as text, of uncommitted rollouts for which `wanted` returns true. */
 async function uncommittedJournals(
   { redis, keys }: Store,
   runId: string,

@@ -1,6 +1,6 @@
 /**
- * Names of keys. The prefix is a hash tag, so that scripts may use several keys on a cluster. Comments of keys have three parts, type |
- * life time | content, from which docs/redis-keys.md is generated.
+ * Names of keys. The prefix is a hash tag, so that scripts can use several keys of a cluster. docs/redis-keys.md is generated from the
+ * comments of the keys, which have three parts: type | life time | content.
  */
 
 export type Keys = ReturnType<typeof keysFor>;

@@ -1,4 +1,4 @@
-/** The page of every Redis key, as Markdown, from the comments of keys.ts: `node shared/src/redis/keytable.ts > docs/redis-keys.md`. */
+/** Renders the table of Redis keys from the comments of keys.ts: `node shared/src/redis/keytable.ts > docs/redis-keys.md`. */
 import { readFileSync } from 'node:fs';
 
 const INTRODUCTION = `# Redis keys
@@ -13,7 +13,7 @@ type RedisKey = { name: string; type: string; life: string; content: string };
 /** Matches a comment with its three parts, and the parts of the key's name. */
 const DECLARATION =
   /\/\*\* (.+?) \| (.+?) \| (.+?)\.? \*\/\s+\w+: (?:\((?:\w+: string,? ?)+\) => )?key\(([^)]+)\)/g;
-/** Words on the page for the parameter `id`, by the first part of the key. */
+/** Name on the page for the parameter `id`, by the first part of the key. */
 const ID_OF: Record<string, string> = { run: 'RUN', session: 'SESSION', worker: 'WORKER', live: 'WORKER' };
 
 export function redisKeys(): RedisKey[] {

@@ -1,4 +1,4 @@
-/** Starts a Redis on the loopback, with a password and an append-only file. */
+/** Starts a Redis that listens on the loopback address, with a password and an append-only file. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
@@ -14,48 +14,46 @@ import { sleep } from '../waiting/sleep.ts';
 import { findRedisServer } from './server.ts';
 
 export type LaunchOptions = {
-  /** Folder of data, log and configuration (mode 0700), which remains after the end. */
+  /** Folder of data, log and configuration (mode 0700); the folder remains when the server has stopped. */
   dir: string;
-  /** Setting of the folder, for error messages; default state_dir. */
+  /** Setting that names the folder, for error messages; default: state_dir. */
   dirSetting?: string;
-  /** Folder of a fetched server program. */
+  /** Folder for a downloaded server program. */
   binDir: string;
-  /** Default: a free port. */
+  /** Port of the server; default: a free port. */
   port?: number;
-  /** Another address to listen on. */
+  /** Additional address on which the server listens. */
   host?: string;
-  /** Server program; default: found or fetched. */
+  /** Path of the server program; default: an installed or downloaded program. */
   binary?: string;
-  /** Default: a new password. */
+  /** Password of the server; default: a new random password. */
   password?: string;
-  /** More lines of redis.conf. */
+  /** Additional lines of redis.conf. */
   settings?: readonly string[];
   signal?: AbortSignal;
 };
 
 export interface LaunchedRedis extends AsyncDisposable {
-  /** Contains the password. */
+  /** URL of the server, with the password. */
   readonly url: Secret;
   readonly port: number;
   readonly pid: number;
   alive(): boolean;
-  /** Saves and ends the server. */
+  /** Stops the server with SIGTERM, which saves the data; after 10 s with SIGKILL. */
   stop(): Promise<void>;
-  /** Sends SIGKILL, for tests. */
+  /** Stops the server with SIGKILL, for tests. */
   kill(): Promise<void>;
 }
 
-/** A file in the folder, by which the next launch finds a server whose owner was killed. */
+/** A file in the folder from which the next launch finds a server whose owner was killed. `owner`: pid of the launching process. */
 type ServerMark = { pid: number; owner: number; port: number; password: string };
 
 const START_MS = 30_000;
 const STOP_MS = 10_000;
 
 /**
- * Starts a server, or takes over a running one whose owner was killed.
- *
- * @throws SwefarmError `redis_dir_in_use` while another process owns the server of the folder; UnusableError `redis_binary`,
- * `redis_launch`; UsageError `folder_not_ours`
+ * Starts a server, or becomes the owner of a running server whose owner was killed. @throws SwefarmError `redis_dir_in_use` while another
+ * process owns the server of the folder; UnusableError `redis_binary`, `redis_launch`; UsageError `folder_not_ours`
  */
 export async function launchRedis(options: LaunchOptions): Promise<LaunchedRedis> {
   await ownFolder(options.dir, { setting: options.dirSetting ?? 'state_dir', closed: true });
@@ -80,7 +78,7 @@ async function start(options: LaunchOptions): Promise<LaunchedRedis> {
   const conf = join(options.dir, 'redis.conf');
   await writeFile(conf, configuration(options, port, password), { mode: 0o600 });
   await chmod(conf, 0o600);
-  // Detached, so that Ctrl-C does not stop Redis before the producer.
+  // The server is detached, so that Ctrl-C does not stop it before the producer.
   const [program = '', ...args] = dieWithParent([binary, conf]);
   const child = spawn(program, args, { env: childEnvironment(), stdio: 'ignore', detached: true });
   const failed = new Promise<never>((_, reject) => {
@@ -163,7 +161,7 @@ async function readMark(dir: string): Promise<ServerMark | null> {
   try {
     return JSON.parse(await readFile(join(dir, 'server.json'), 'utf8')) as ServerMark;
   } catch {
-    // A missing or incomplete file: no server to take over.
+    // If the file is missing or incomplete, there is no server to take over.
     return null;
   }
 }
@@ -187,7 +185,7 @@ function isAlive(pid: number): boolean {
 
 const PING_MS = 1_000;
 
-/** Sends PING over a socket. Returns whether a Redis on this port accepts the password; false while it loads its data. */
+/** Returns whether a Redis on this port accepts the password and answers PING; false while Redis loads its data. */
 function answers(port: number, password: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');

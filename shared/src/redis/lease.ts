@@ -1,4 +1,4 @@
-/** Leases, for work that one worker at a time does. */
+/** Leases for work that only one worker does at a time. */
 import type { Redis } from 'ioredis';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';

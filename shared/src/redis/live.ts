@@ -1,4 +1,4 @@
-/** State and latest turns of running rollouts, for watchers. Bounded and short-lived; results do not depend on them. */
+/** Stores the state and latest turns of running rollouts for a short time, for users who watch them. Results do not depend on them. */
 import type { ChainableCommander, Redis } from 'ioredis';
 import { z } from 'zod';
 import { CommandRecord, Message } from '../records/trajectory.ts';
@@ -10,10 +10,10 @@ export const LiveRollout = z.object({
   attempt: z.number().int(),
   worker: z.string(),
   node: z.string(),
-  /** A stage of `Seconds`, or `starting`. */
+  /** Stage of the rollout: a key of `Seconds`, or `starting`. */
   stage: z.string(),
   turns: z.number().int(),
-  /** Milliseconds since the epoch of the claim and of the last change. */
+  /** Times of the claim and of the last change, in milliseconds since the epoch. */
   claimed_at: z.number(),
   at: z.number(),
 });
@@ -22,9 +22,9 @@ export type LiveRollout = z.infer<typeof LiveRollout>;
 /** A turn without token ids and with shortened texts. The first turn also contains the prompt. */
 export const LiveTurn = z.object({
   attempt: z.number().int(),
-  /** From 1. */
+  /** Number of the turn, from 1. */
   turn: z.number().int(),
-  /** Milliseconds since the epoch. */
+  /** Time of the turn in milliseconds since the epoch. */
   at: z.number(),
   messages: z.array(Message),
   /** Position of the assistant's message in `messages`. */
@@ -39,27 +39,26 @@ export type LiveTurn = z.infer<typeof LiveTurn>;
 
 export type LiveTurns = {
   turns: LiveTurn[];
-  /** The next `afterId`. */
+  /** Id of the last turn: pass this as `afterId` to get later turns. */
   last_id: string;
 };
 
 export type Live = {
-  /** Writes the state of a rollout. */
   mark(state: LiveRollout): Promise<void>;
   /** Adds a turn and removes all but the latest `most`. */
   turn(rolloutId: string, turn: LiveTurn, most: number): Promise<void>;
   /** Removes the state of an ended rollout, and its turns after a minute. */
   end(worker: string, rolloutId: string): Promise<void>;
-  /** Returns the running rollouts of these workers, of all runs or one. */
+  /** Returns the running rollouts of these workers, of one run or of all runs. */
   running(workers: readonly string[], runId?: string): Promise<LiveRollout[]>;
   /** Returns turns after `afterId` (`0`: all). */
   turns(rolloutId: string, afterId?: string): Promise<LiveTurns>;
 };
 
-/** Longer than any turn. */
+/** Life time of the state and turns of a rollout: longer than any turn. */
 const LIFE_SECONDS = 3600;
 const AFTERGLOW_SECONDS = 60;
-/** Writes within this time are sent together, because a worker may end hundreds of turns a second. */
+/** Writes within this time in ms are sent together, because a worker may end hundreds of turns per second. */
 const GATHER_MS = 100;
 const ENTRY_BYTES = 16 * 1024;
 
@@ -97,7 +96,7 @@ export function createLive(redis: Redis, keys: Keys): Live {
 
 type Write = (all: ChainableCommander) => unknown;
 
-/** Batches writes in order; each promise is that of its batch. */
+/** Batches writes in order; the returned promise resolves when the batch is written. */
 function gatherWrites(redis: Redis): (write: Write) => Promise<void> {
   let gathered: Write[] = [];
   let sent: Promise<void> | null = null;
@@ -119,7 +118,7 @@ function gatherWrites(redis: Redis): (write: Write) => Promise<void> {
   };
 }
 
-/** Returns the turn as JSON of about 16 KiB at most, with shortened texts. */
+/** Returns the turn as JSON of at most about 16 KiB; long texts are shortened. */
 export function encodeLiveTurn(turn: LiveTurn): string {
   let text = JSON.stringify(turn);
   for (let most = 4096; text.length > ENTRY_BYTES && most >= 64; most /= 2) {

@@ -1,4 +1,4 @@
-/** Renews the locks of running jobs. BullMQ does not renew expired locks, which all locks are after an outage. */
+/** Renews the locks of running jobs. After an outage all locks have expired, and BullMQ does not renew expired locks. */
 import type { Redis } from 'ioredis';
 import type { Keys } from './keys.ts';
 import { QUEUES, queueSettings } from './queue.ts';
@@ -7,12 +7,12 @@ import { loadScript } from './script.ts';
 export type LockedJob = {
   job: string;
   token: string;
-  /** Whether the journal has this worker's attempt, so that the job may be taken back from the queue. */
+  /** Whether the journal contains the attempt of this worker, so that the job may be removed from the queue again. */
   back: boolean;
 };
 
 export type Locks = {
-  /** Renews or reacquires locks; returns jobs of other workers and removed jobs. */
+  /** Renews or reacquires locks. Returns the jobs that belong to other workers or were removed. */
   renew(jobs: readonly LockedJob[]): Promise<Set<string>>;
 };
 

@@ -1,4 +1,4 @@
-/** Drained nodes, whose workers claim nothing. */
+/** Drained nodes: their workers claim nothing. */
 import type { Redis } from 'ioredis';
 import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
@@ -6,7 +6,7 @@ import type { Keys } from './keys.ts';
 export type Nodes = {
   drain(node: string): Promise<void>;
   undrain(node: string): Promise<void>;
-  /** Returns nodes with the time of their drain, in milliseconds since the epoch. */
+  /** Returns the drained nodes, each with the time of its drain in milliseconds since the epoch. */
   drained(): Promise<Map<string, number>>;
 };
 

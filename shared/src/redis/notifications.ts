@@ -1,4 +1,4 @@
-/** Notifies a worker's sessions of new commands, by one blocking connection for each process. */
+/** Notifies the sessions of a worker of new commands. Each process uses one blocking connection. */
 import type { Redis } from 'ioredis';
 import { sleep, sleepAtMost } from '../waiting/sleep.ts';
 
@@ -10,10 +10,10 @@ export type Notifications = {
 const BLOCK_SECONDS = 1;
 const AWAY_MS = 500;
 
-/** @param list key to which other processes push session ids */
+/** Waits for notifications. @param list key of the list to which other processes push session ids */
 export function listenForNotifications(connect: () => Redis, list: string): Notifications {
   const waiting = new Map<string, () => void>();
-  /** Sessions notified while they did not wait. */
+  /** Sessions that were notified while they did not wait. */
   const notified = new Set<string>();
   let connection: Redis | null = null;
   let listening = false;
@@ -26,7 +26,7 @@ export function listenForNotifications(connect: () => Redis, list: string): Noti
         if (resolve) resolve();
         else if (reply) notified.add(reply[1]);
       } catch {
-        // Redis is away or the farm is closed; waits have time limits.
+        // Redis is unreachable or the farm is closed; waits end at their time limits.
         await sleep(AWAY_MS);
       }
     }

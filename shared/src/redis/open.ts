@@ -1,4 +1,4 @@
-/** Builds the farm from its parts. Loaded when a farm is opened, so that threads load no Redis client. */
+/** Builds the farm from its parts. This file is loaded when a farm is opened, so that threads do not load the Redis client. */
 import { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { artifactLimits, createArtifacts } from '../artifacts/artifacts.ts';
@@ -84,7 +84,7 @@ export async function openConnectedFarm(
 
 type Opened = { connect: () => Redis; queue: () => Queue<RolloutJob>; close: () => Promise<void> };
 
-/** Opens further connections and the queue at their first use. */
+/** Opens more connections and the queue at their first use. */
 function openedLater(redis: Redis, role: FarmRole, keys: Keys): Opened {
   const connections: Redis[] = [];
   let queue: Queue<RolloutJob> | null = null;
@@ -112,7 +112,7 @@ function openedLater(redis: Redis, role: FarmRole, keys: Keys): Opened {
 
 type PartDeps = Omit<Opened, 'close'> & { redis: Redis; keys: Keys; clock: Clock; address: string };
 
-/** Returns the parts of a farm, which throw outages of Redis as UnusableError. */
+/** Returns the parts of a farm. During an outage of Redis the parts throw UnusableError. */
 function partsOf(config: CommonConfig, { redis, keys, clock, address, connect, queue }: PartDeps) {
   const guarded = <T extends object>(part: T): T => throwingUnusable(part, address);
   const inRedis = redisArtifacts(redis, keys, artifactLimits(config));
@@ -148,14 +148,14 @@ function partsOf(config: CommonConfig, { redis, keys, clock, address, connect, q
   };
 }
 
-/** Creates or reads the id, which also proves that the user may use the keys. */
+/** Creates or reads the id of the farm; this also checks that the user may use the keys. */
 async function farmId(redis: Redis, keys: Keys): Promise<string> {
   const fresh = newId();
   await redis.set(keys.farmId, fresh, 'NX');
   return (await redis.get(keys.farmId)) ?? fresh;
 }
 
-/** Logs outages, and hazards of the server after a failover. */
+/** Logs outages of Redis, and the hazards of the server after a failover. */
 function watchOutages({ redis, address, inspect }: Connection, log: Log): void {
   let away = false;
   redis.on('reconnecting', () => {

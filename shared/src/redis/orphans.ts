@@ -1,10 +1,10 @@
-/** Cancels rollouts without a caller, for maintenance and gateways. */
+/** Cancels rollouts whose caller disconnected; maintenance and gateways use it. */
 import type { Farm } from './farm.ts';
 
-/** Default grace of a call whose gateway died. */
+/** Default time in ms within which a caller may return after its gateway died. */
 export const ORPHAN_GRACE_MS = 20_000;
 
-/** Cancels and returns the rollouts of calls whose grace is over. Idempotent. */
+/** Cancels the rollouts of calls whose grace is over, and returns their ids. */
 export async function cancelOrphans(
   farm: Pick<Farm, 'calls' | 'cancel'>,
   graceMs = ORPHAN_GRACE_MS,

@@ -3,7 +3,7 @@ import { errorMessage, SwefarmError, UnusableError } from '../failures/errors.ts
 
 const OUTAGE =
   /max retries per request|Connection is closed|Stream isn't writeable|Command aborted|ECONN(REFUSED|RESET|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|ENOENT|EHOSTUNREACH|ENETUNREACH|All sentinels are unreachable|connect to sentinel/;
-/** Replies of a Redis that starts, fails over or is blocked. */
+/** Replies of a Redis that is starting, in a failover, or blocked. */
 const REFUSAL =
   /\b(LOADING|BUSY|READONLY|MASTERDOWN|NOREPLICAS|UNBLOCKED|CLUSTERDOWN|TRYAGAIN|EXECABORT)\b|^(MOVED|ASK) |max number of clients reached/;
 const FULL = /\bOOM command not allowed|\bMISCONF\b/;
@@ -14,7 +14,7 @@ const TLS = /certificate|SSL|TLS|self.signed|altnames|UNABLE_TO|DEPTH_ZERO|wrong
 
 /** Returns the UnusableError for an error of the Redis client; null if Redis is not at fault. */
 export function asUnusable(given: unknown, address: string): UnusableError | null {
-  // Errors of the farm may mention files and hosts, but are no outages.
+  // The message of a SwefarmError may mention files and hosts, but the error is not an outage.
   if (given instanceof SwefarmError) return given instanceof UnusableError ? given : null;
   const error = firstOf(given);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -51,7 +51,7 @@ export function asUnusable(given: unknown, address: string): UnusableError | nul
   );
 }
 
-/** Returns whether Redis did nothing and the command may succeed later. False after this process closed the connection. */
+/** Returns whether Redis did not execute the command and may do so later; false after this process closed the connection. */
 export function refusedByRedis(error: unknown): boolean {
   const unusable = asUnusable(error, '');
   return unusable?.code.startsWith('redis_') === true && !/Connection is closed/.test(errorMessage(unusable));
@@ -66,7 +66,7 @@ function firstOf(error: unknown): unknown {
   return Array.isArray(previous) && previous.length > 0 ? previous[0] : error;
 }
 
-/** A server that closes a new connection or never answers probably uses the other protocol. */
+/** Returns a hint about TLS: a server that closes a new connection or never answers probably expects the other protocol. */
 function protocolHint(reason: string, address: string): string {
   if (!/ECONNRESET|EPIPE|ETIMEDOUT|Connection is closed/.test(reason)) return '';
   if (address.startsWith('rediss:')) return ' (Use redis:// for a server without TLS.)';
@@ -85,7 +85,7 @@ const partsWithOutages = (parts: Parts, address: string): Parts =>
     }
   };
 
-/** Wraps functions, so that they throw outages of Redis as UnusableError. */
+/** Wraps the functions of an object, so that they throw outages of Redis as UnusableError. */
 export function throwingUnusable<T extends object>(part: T, address: string): T {
   const wrapped = Object.entries(part as Record<string, unknown>).map(([name, member]) => {
     if (typeof member !== 'function') return [name, member];

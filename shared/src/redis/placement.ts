@@ -5,14 +5,14 @@ import type { Keys } from './keys.ts';
 import { LIFE_MS } from './registry.ts';
 import { loadScript } from './script.ts';
 
-/** A job of the queue with the token of its lock. */
+/** A forwarded job of the queue, with the token of its lock. */
 const Handed = z.object({ job: z.string(), token: z.string() });
 export type Handed = z.infer<typeof Handed>;
 
 export type Placement = {
   /**
-   * Reserves a seat with a worker that has the image, else with another one (`home`: if no such worker is alive; `any`: if they are
-   * full). `workers` are in the order that the image prefers. Null: no free seat.
+   * Reserves a seat of a worker that has the image, otherwise of another worker. `home`: only if no worker that has the image is alive;
+   * `any`: also if these are full. Null: no free seat. `workers`: sorted by preference for the image.
    */
   seat<T extends { worker: string }>(
     rollout: { id: string; image: string },
@@ -20,7 +20,7 @@ export type Placement = {
     where: 'home' | 'any',
   ): Promise<T | null>;
   leave(worker: string, rolloutId: string): Promise<void>;
-  /** Renews `reserved` seats for a minute and removes `stale` ones. Returns the earlier seats. */
+  /** Renews the `reserved` seats of a worker for a minute and removes the `stale` ones. Returns the seats before the change. */
   reconcileSeats(worker: string, reserved: readonly string[], stale: readonly string[]): Promise<string[]>;
   hand(worker: string, handed: Handed): Promise<void>;
   /** Waits at most a second for a job forwarded to this worker. */
@@ -29,12 +29,12 @@ export type Placement = {
   wake(worker: string): Promise<void>;
 };
 
-/** A worker without a beat for this time gets no jobs. */
+/** Time in ms after the last heartbeat from which a worker gets no jobs. */
 const SILENT_MS = 4_000;
 const SEATS_LIFE_S = 60;
-/** Time after the last rollout of an image for which its worker is assumed to have the image. */
+/** Seconds after the last rollout of an image for which its worker is assumed to have the image. */
 const IMAGES_LIFE_S = 6 * 3600;
-/** Longer than the lock of the job. */
+/** Life time of a forwarded job in seconds: longer than the lock of the job. */
 const HANDED_LIFE_S = 30;
 const BLOCK_SECONDS = 1;
 const WAKE = '';

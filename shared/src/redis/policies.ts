@@ -1,4 +1,4 @@
-/** The policies of trainers, and reports of workers on endpoints. */
+/** Stores the policies that trainers set, and the reports of workers on endpoints. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { EndpointView, PolicyChange, PolicyName, PolicyRecord } from '../records/policy.ts';
@@ -6,21 +6,19 @@ import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 
 export type Policies = {
-  /** Creates or changes a record. Idempotent. Throws ZodError for a bad change. */
+  /** Creates or changes the record of a policy. Throws ZodError for an invalid change. */
   set(name: string, change: PolicyChange): Promise<PolicyRecord>;
-  /** Returns the known ones of these policies. */
+  /** Returns the records of these policies; unknown policies are omitted. */
   get(names: readonly string[]): Promise<PolicyRecord[]>;
   list(): Promise<PolicyRecord[]>;
   remove(name: string): Promise<void>;
-  /**
-   * Writes a worker's report on its endpoints for 15 s; an empty report removes it. Returns the rollouts of other workers by endpoint.
-   */
+  /** Writes the report of a worker for 15 s; an empty report removes it. Returns the number of rollouts of other workers by endpoint. */
   report(worker: string, endpoints: readonly EndpointView[]): Promise<Map<string, number>>;
-  /** Returns the valid reports by worker. */
+  /** Returns the reports that have not expired, by worker. */
   reports(): Promise<Map<string, EndpointView[]>>;
 };
 
-/** Lifetime of a policy after its last change, so that a forgotten pause ends. */
+/** Life time of a policy after its last change. The limit ends a pause that a trainer forgot. */
 const LIFE_SECONDS = 30 * 24 * 3600;
 const REPORT_LIFE_MS = 15_000;
 

@@ -1,4 +1,4 @@
-/** Findings of gateways on the endpoints of open runs. */
+/** Stores what gateways found out about the endpoints of open runs. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Keys } from './keys.ts';
@@ -12,7 +12,7 @@ export const EndpointProbe = z.object({
 export type EndpointProbe = z.infer<typeof EndpointProbe>;
 
 export type Probes = {
-  /** Returns true for the one caller that must probe within `ttlMs`. */
+  /** Returns true for one caller only, which must probe within `ttlMs`. */
   claim(name: string, ttlMs: number): Promise<boolean>;
   store(name: string, probe: EndpointProbe, ttlMs: number): Promise<void>;
   get(name: string): Promise<EndpointProbe | null>;

@@ -1,12 +1,12 @@
-/** Counts the uncommitted rollouts of a caller over its runs, for all gateways. */
+/** Counts the uncommitted rollouts of a caller over all its runs and over all gateways. */
 import type { Redis } from 'ioredis';
 import type { RunRecord } from '../records/job.ts';
 import type { Keys } from './keys.ts';
 
 export type Quotas = {
-  /** Adds a run to the caller. Idempotent. `rollouts`: 0 for an open run, which counts its own. */
+  /** Adds a run to a caller. `rollouts`: 0 for an open run, whose rollouts Redis counts. */
   enter(caller: string, run: Pick<RunRecord, 'run_id'>, rollouts: number): Promise<void>;
-  /** Returns rollouts without a result; removes ended runs from the caller. */
+  /** Returns the number of rollouts without a result; removes ended runs from the caller. */
   inFlight(caller: string): Promise<number>;
 };
 
@@ -37,7 +37,7 @@ export function createQuotas(redis: Redis, keys: Keys): Quotas {
         const [there = 0, committed = 0, appended = 0] = replies.slice(index * 3);
         const open = rollouts === '0';
         const count = there === 0 ? 0 : Math.max(0, (open ? appended : Number(rollouts)) - committed);
-        // Open runs get more rollouts, submitted ones do not.
+        // An open run may get more rollouts; a submitted run may not.
         if (there === 0 || (!open && count === 0)) ended.push(id);
         return count;
       });

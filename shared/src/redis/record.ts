@@ -1,4 +1,4 @@
-/** Reads stored records of runs and instances; a damaged or newer one does not affect others. */
+/** Reads stored records of runs and instances. A record that is damaged or of a newer version does not affect other records. */
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { z } from 'zod';
@@ -8,14 +8,14 @@ import { RunRecord } from '../records/job.ts';
 import { needsOf, UNDERSTOOD } from '../records/needs.ts';
 import { readRecord } from '../records/parse.ts';
 
-/** A run with an unreadable record. `newer`: it needs a newer version; else it is damaged or out of bounds. */
+/** A run with an unreadable record. `newer`: the record needs a newer version; otherwise it is damaged or out of bounds. */
 export const UnreadableRun = z.object({ run_id: z.string(), newer: z.boolean(), problem: z.string() });
 export type UnreadableRun = z.infer<typeof UnreadableRun>;
 
 const Anything = z.unknown();
 const decompress = promisify(gunzip);
 
-/** Parses a record of a level that this version understands. */
+/** Parses a record. A record whose level this version does not understand is not parsed. */
 function readLevelled<T>(schema: z.ZodType<T>, text: string): { value: T } | Omit<UnreadableRun, 'run_id'> {
   const raw = readRecord(Anything, text);
   const needs = 'value' in raw ? needsOf(raw.value) : UNDERSTOOD;
@@ -35,7 +35,7 @@ export function readRun(run_id: string, text: string): { run: RunRecord } | { un
   return { unreadable: { run_id, newer: false, problem } };
 }
 
-/** @throws SwefarmError `run_newer` or `run_unreadable` */
+/** Parses the record of a run. @throws SwefarmError `run_newer` or `run_unreadable` */
 export function requireRun(runId: string, text: string): RunRecord {
   const read = readRun(runId, text);
   if ('run' in read) return read.run;
@@ -43,7 +43,7 @@ export function requireRun(runId: string, text: string): RunRecord {
   throw new SwefarmError(code, describeUnreadableRun(read.unreadable));
 }
 
-/** @throws SwefarmError `instance_newer` or `instance_unreadable` */
+/** Parses the compressed record of an instance. @throws SwefarmError `instance_newer` or `instance_unreadable` */
 export async function requireInstance(runId: string, instanceId: string, blob: Buffer): Promise<Instance> {
   const refused = (code: 'instance_newer' | 'instance_unreadable', problem: string): SwefarmError =>
     new SwefarmError(code, `instance ${instanceId} of run ${runId} is unreadable: ${problem}`);
@@ -59,11 +59,11 @@ export async function requireInstance(runId: string, instanceId: string, blob: B
 
 const NOT_OURS: ReadonlySet<string> = new Set(['run_newer', 'run_unreadable', 'instance_newer']);
 
-/** Returns whether a run or an instance may be readable by another version. */
+/** Returns whether the error means that another version may be able to read the run or instance. */
 export const isNotOurs = (error: unknown): error is SwefarmError =>
   error instanceof SwefarmError && NOT_OURS.has(error.code);
 
-/** Returns whether an instance is damaged for every version. */
+/** Returns whether the error means that an instance is damaged, so that no version can read it. */
 export const isDamagedInstance = (error: unknown): error is SwefarmError =>
   error instanceof SwefarmError && error.code === 'instance_unreadable';
 

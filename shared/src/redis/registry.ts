@@ -1,4 +1,4 @@
-/** The live workers: each has a record that its heartbeats renew. */
+/** Stores the live workers. Each worker has a record, which its heartbeats renew. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { readRecord } from '../records/parse.ts';
@@ -12,44 +12,44 @@ export const WorkerRecord = z.object({
   runtime: z.string(),
   slots: z.number().int(),
   active: z.number().int(),
-  /** Milliseconds since the epoch. */
+  /** Start of the worker in milliseconds since the epoch. */
   started_at: z.number(),
-  /** `host:port` of /metrics; null: none. */
+  /** Address `host:port` of /metrics; null: none. */
   metrics: z.string().nullable(),
-  /** Why the worker claims nothing; null while it claims. */
+  /** Why the worker claims nothing; null: the worker claims. */
   paused: z.string().nullable(),
-  /** Whether other workers may forward rollouts to it because of their image. */
+  /** Whether placement by image applies: other workers may forward rollouts to this worker. */
   placed: z.boolean().optional(),
   software_version: z.string().optional(),
   /** Whether the worker has a `parser_image`; absent: unknown. */
   parser_image: z.boolean().optional(),
-  /** The highest level of records that it understands (needs.ts). */
+  /** The highest level of records that the worker understands (needs.ts). */
   understands: z.number().optional(),
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
 export type Registry = {
-  /** Call it each second; the record expires after 15 s. Returns the cancel epoch, and whether the worker's node is drained. */
+  /** Renews the record of a worker for 15 s; call this each second. Returns the cancel epoch and whether the node is drained. */
   beat(record: WorkerRecord): Promise<{ cancel_epoch: number; drained: boolean }>;
   leave(worker: string): Promise<void>;
   list(): Promise<WorkerRecord[]>;
   /** Returns whether this worker has a record. */
   lives(worker: string): Promise<boolean>;
-  /** Returns whether workers without a record are dead. False shortly after an outage, when live workers may not have beaten. */
+  /** Returns whether workers without a record are dead; false soon after an outage, until live workers have renewed their records. */
   canJudgeDead(): boolean;
-  /** Returns the number of workers whose record expired; {@link list} counts each once. */
+  /** Returns how many workers had an expired record; {@link list} counts each once. */
   lost(): Promise<number>;
 };
 
 export const LIFE_MS = 15_000;
-/** Own beats that are further apart indicate an outage of Redis or a stall of this process. */
+/** Time between two beats of this process, in ms, that indicates an outage of Redis or a stall of this process. */
 const AWAY_MS = 5_000;
-/** Time in which live workers beat again after an outage. */
+/** Time in ms within which live workers renew their records after an outage. */
 const RETURN_MS = 6_000;
 
 export function createRegistry(redis: Redis, keys: Keys, clock: Clock): Registry {
   const removeLost = loadScript(redis, 'workers_lost');
-  /** Monotonic times of the last answered beat, and of the first one after an outage. */
+  /** Monotonic times in ms of the last answered beat (`repliedAt`) and of the first beat after an outage (`backAt`). */
   let repliedAt: number | null = null;
   let backAt = Number.NEGATIVE_INFINITY;
   const noteReply = (): void => {
@@ -94,7 +94,7 @@ export function createRegistry(redis: Redis, keys: Keys, clock: Clock): Registry
   };
 }
 
-/** A worker with an unreadable record, of another version, is alive. */
+/** Parses the record of a worker. A worker whose record is unreadable, because of another version, counts as alive. */
 function recordOf(worker: string, text: string): WorkerRecord {
   const read = readRecord(WorkerRecord, text);
   if ('value' in read) return read.value;

@@ -1,4 +1,4 @@
-/** Reads committed results, their counts and those of groups. */
+/** Reads committed results, and the counts of runs and groups. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { SwefarmError } from '../failures/errors.ts';
@@ -15,7 +15,7 @@ import { loadScript, type Script } from './script.ts';
 const Count = z.number().int();
 const CountBy = z.record(z.string(), Count);
 
-/** A committed entry that is damaged or of another version. `rollout_id` null: unknown. */
+/** A committed result that is damaged or of another version. `rollout_id` is null if it is unknown. */
 export const UnreadableResult = z.object({
   stream_id: z.string(),
   rollout_id: z.string().nullable(),
@@ -25,13 +25,13 @@ export type UnreadableResult = z.infer<typeof UnreadableResult>;
 
 export type ResultBatch = {
   results: { stream_id: string; result: Result }[];
-  /** Skipped entries. */
+  /** Entries that were skipped because they are unreadable. */
   unreadable: UnreadableResult[];
-  /** The next `afterId`. */
+  /** Id of the last entry: pass this as `afterId` to get later results. */
   last_id: string;
 };
 
-/** Sums over a run's results. Keys absent from a map are zero. */
+/** Sums over the results of a run. Keys that a map does not contain are zero. */
 export const RunCounts = z.object({
   committed: Count,
   outcomes: z.object({ judged: Count, failed: Count, cancelled: Count }),
@@ -39,11 +39,11 @@ export const RunCounts = z.object({
   scored: Count.meta({ description: 'judged by a number alone, in no resolve rate' }),
   rewarded: Count,
   reward_sum: z.number(),
-  /** Over judged rollouts. */
+  /** Number of turns of judged rollouts. */
   turns_sum: z.number(),
   prompt_tokens: Count,
   completion_tokens: Count,
-  /** Answers of the model, in rollouts of any outcome. */
+  /** Answers of the model in all rollouts, whatever their outcome. */
   answers: Count,
   /** Answers with unreadable tool calls, by marker. */
   unread: CountBy,
@@ -52,15 +52,17 @@ export const RunCounts = z.object({
 });
 export type RunCounts = z.infer<typeof RunCounts>;
 
-/** `left`: uncommitted. `usable`: judged with a reward. `size`: opened, `refilled` of them in place of lost ones. */
+/**
+ * Counts of the rollouts of a group. `left`: uncommitted. `usable`: judged with a reward. `size`: opened. `refilled`: opened to replace
+ * lost ones.
+ */
 export const GroupCount = z.object({ left: Count, usable: Count, size: Count, refilled: Count });
 export type GroupCount = z.infer<typeof GroupCount>;
 
 export type Results = {
   /**
-   * Returns up to `count` (1000) results after `afterId` (`0`: from the start), and waits up to `blockMs` (0) for the first. Unreadable
-   * results are skipped and counted once in the farm. Waits up to `patienceMs` (60 000) in an outage of Redis.
-   *
+   * Returns up to `count` (default 1000) results after `afterId` (`0`: all), waiting up to `blockMs` (0) for one and `patienceMs` (60 000)
+   * in an outage. Unreadable results are skipped; the farm counts each once.
    * @throws UnusableError `redis_unreachable`
    */
   read(
@@ -76,20 +78,20 @@ export type Results = {
     runId: string,
     rolloutIds: readonly string[],
   ): Promise<Map<string, { attempt: number; claim: string }>>;
-  /** Returns null without a result. Throws SwefarmError `result_unreadable`. */
+  /** Returns the result of a rollout; null: none. Throws SwefarmError `result_unreadable`. */
   get(rolloutId: string): Promise<Result | null>;
   /** Returns the number of unreadable results of the farm. */
   unreadable(): Promise<number>;
   counts(runId: string): Promise<RunCounts>;
   groups(runId: string): Promise<Map<string, GroupCount>>;
-  /** Sums over all runs by kind, for metrics. */
+  /** Returns the sums over all runs, by kind, for metrics. */
   totals(): Promise<Map<string, Record<string, number>>>;
-  /** Sums by kind and policy version, for the versions that committed last. */
+  /** Returns the sums by kind and policy version, for the versions that committed last. */
   versionTotals(): Promise<Map<string, Map<string, Record<string, number>>>>;
 };
 
 const DEFAULTS = { count: 1000, blockMs: 0, patienceMs: 60_000 };
-/** Polling ends at an abort and needs no connection of its own. */
+/** Pauses in ms between two reads. Unlike a blocking read, polling can be aborted and needs no second connection. */
 const pauseMs = exponentialBackoff(10, 250, 1.5);
 const KINDS = ['validation', 'session', 'training', 'collection'];
 const SCAN_COUNT = 1000;
@@ -131,7 +133,7 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
 
 type BatchOptions = typeof DEFAULTS & { signal?: AbortSignal };
 
-/** Polls until a batch has results or its time is over. */
+/** Polls until there are results or the time is over. */
 async function readBatch(
   store: Store,
   runId: string,
@@ -172,7 +174,7 @@ async function readRange(
   return batch;
 }
 
-/** Finds the rollouts of unreadable entries in the hash of commits, and counts the entries. */
+/** Sets the rollout ids of unreadable entries, from the hash of commits, and counts the entries. */
 async function nameUnreadable(
   { redis, keys, countSkipped }: Store,
   runId: string,

@@ -1,4 +1,4 @@
-/** Resumes a paused run; earlier counts do not pause it again. */
+/** Resumes a paused run. Failures before this time do not pause the run again. */
 import type { Farm } from './farm.ts';
 
 export async function resumeRun(farm: Pick<Farm, 'groups' | 'results'>, runId: string): Promise<void> {

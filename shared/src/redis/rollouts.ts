@@ -1,4 +1,4 @@
-/** Lists the rollouts of a run in parts, because a run may be large, and checks the sizes of its groups. */
+/** Lists the rollouts of a run in parts, because a run may be large. Checks the sizes of the groups. */
 import type { Redis } from 'ioredis';
 import { SwefarmError } from '../failures/errors.ts';
 import { sizeOf } from '../records/bounds.ts';
@@ -19,7 +19,7 @@ export function createRolloutLists(redis: Redis, keys: Keys) {
       yield* idsOf(store, runId, () => true);
     },
     async *openParts(runId: string, instanceIds?: readonly string[]): AsyncGenerator<string[]> {
-      // Skips groups without open rollouts.
+      // This condition skips groups without open rollouts; a value that is not a number does not skip the group.
       for await (const ids of idsOf(store, runId, ({ left }) => !(left <= 0), instanceIds)) {
         const open = await withoutResult(store, runId, ids);
         if (open.length > 0) yield open;
@@ -40,7 +40,7 @@ export function createRolloutLists(redis: Redis, keys: Keys) {
   };
 }
 
-/** Yields the named or all groups of the run. Throws SwefarmError `group_out_of_bounds`. */
+/** Yields the named groups of the run, or all. Throws SwefarmError `group_out_of_bounds`. */
 async function* groupsOf(store: Store, runId: string, named?: readonly string[]): AsyncGenerator<Group[]> {
   if (named) {
     for (let at = 0; at < named.length; at += PART)
@@ -77,7 +77,7 @@ async function readGroups({ redis, keys }: Store, runId: string, names: readonly
   });
 }
 
-/** Yields ids of the rollouts of wanted groups. */
+/** Yields the ids of the rollouts of groups for which `wanted` returns true. */
 async function* idsOf(
   store: Store,
   runId: string,

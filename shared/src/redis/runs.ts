@@ -1,4 +1,4 @@
-/** Stores runs: record, compressed instances and given patches. */
+/** Stores runs: the record, the compressed instances, and the patches for the agent `patch`. */
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
@@ -20,8 +20,7 @@ import { loadScript } from './script.ts';
 
 export type Runs = {
   /**
-   * Writes a run. Idempotent; adds missing parts.
-   *
+   * Writes a run, or the missing parts of a run that was written partly.
    * @throws SwefarmError `run_differs` if another record has the id; UsageError `run_invalid` for a record above its bounds
    */
   create(
@@ -29,25 +28,25 @@ export type Runs = {
     instances: Iterable<Instance> | AsyncIterable<Instance>,
     patches?: Iterable<readonly [ref: string, patch: string]>,
   ): Promise<void>;
-  /** Returns null for an expired run. Throws SwefarmError `run_unreadable`, `run_newer`. */
+  /** Returns the record of a run; null: expired. Throws SwefarmError `run_unreadable`, `run_newer`. */
   get(runId: string): Promise<RunRecord | null>;
   /**
-   * Adds an instance to an open run. Idempotent. `differs`: the run has another instance with this id. `full`: the run has the maximum
-   * number of instances. `farm.calls.open` opens rollouts.
+   * Adds an instance to an open run; `farm.calls.open` opens rollouts. `differs`: the run has another instance with this id. `full`: the
+   * run has the maximum number of instances. `gone`: the run has expired.
    */
   append(runId: string, instance: Instance): Promise<'appended' | 'differs' | 'full' | 'gone'>;
   /** Returns the open run of this name; null: none. */
   getOpen(name: string): Promise<string | null>;
-  /** Makes `runId` the open run of this name for `seconds` unless there is one; returns the open run. */
+  /** Makes `runId` the open run of this name for `seconds`, unless there is one. Returns the id of the open run. */
   setOpen(name: string, runId: string, seconds: number): Promise<string>;
-  /** Returns null for an unknown instance. Throws SwefarmError `instance_unreadable`, `instance_newer`. */
+  /** Returns an instance; null: unknown. Throws SwefarmError `instance_unreadable`, `instance_newer`. */
   getInstance(runId: string, instanceId: string): Promise<Instance | null>;
   getPatch(runId: string, ref: string): Promise<string | null>;
   instanceIds(runId: string): Promise<string[]>;
-  /** Returns readable runs, newest first. */
+  /** Returns the readable runs, newest first. */
   list(): Promise<RunRecord[]>;
   unreadable(): Promise<UnreadableRun[]>;
-  /** Returns whether the run is stored, readable or not. */
+  /** Returns whether the record of the run exists, even if it is unreadable. */
   exists(runId: string): Promise<boolean>;
   /** Removes all keys, artifacts and waiting jobs of the run. */
   remove(runId: string): Promise<void>;
@@ -121,11 +120,11 @@ async function createRun(
   }
   await writeInstances(deps, record, instances);
   await writePatches(deps, record, patches);
-  // The record is written last, so that a listed run is complete.
+  // The record is written last, so that every listed run is complete.
   const write = redis
     .multi()
     .set(keys.run(record.run_id).record, JSON.stringify(stored ?? record), 'EX', record.ttl);
-  // Sessions are not listed, because a trainer opens thousands.
+  // Runs of sessions are not listed, because a trainer opens thousands.
   if (record.kind !== 'session') {
     write.zadd(keys.runs, Date.parse(stored?.created_at ?? record.created_at), record.run_id);
     write.sadd(keys.unfinished, record.run_id);
@@ -133,7 +132,7 @@ async function createRun(
   await write.exec();
 }
 
-/** Returns listed runs, newest first, and removes expired ones from the list. */
+/** Returns the listed runs, newest first, and removes expired runs from the list. */
 async function readListed({ redis, keys }: RunsDeps): Promise<ReturnType<typeof readRun>[]> {
   const ids = await redis.zrevrange(keys.runs, 0, -1);
   const texts = await Promise.all(ids.map((id) => redis.get(keys.run(id).record)));
@@ -165,7 +164,7 @@ async function removeRun({ redis, keys, clock, queue, artifacts }: RunsDeps, run
     .exec();
 }
 
-/** Throws UsageError `run_invalid`. */
+/** Returns the parsed record. Throws UsageError `run_invalid`. */
 function checked(given: RunRecord, instances: number): RunRecord {
   const parsed = RunRecord.safeParse(given);
   const problem = parsed.success ? tooMany(parsed.data, instances) : problemOf(parsed.error);
@@ -201,7 +200,7 @@ async function writeInstances(
   }
 }
 
-/** Returns the first sequence of a new run: that of the first waiting job of its class, so that runs of a class alternate. */
+/** Returns the first sequence number of a new run: that of the first waiting job of the class, so that runs of a class alternate. */
 export async function firstSequence(
   { redis, keys }: Pick<RunsDeps, 'redis' | 'keys'>,
   kind: RunRecord['kind'],
@@ -232,7 +231,7 @@ async function writePatches(
   }
 }
 
-/** Reads the name of the key also from an unreadable record, to remove the key with the run. */
+/** Returns the name of the API key, even from an unreadable record, so that the key can be removed with the run. */
 function keyRefOf(text: string): string | null {
   const read = readRecord(KeyRef, text);
   return 'value' in read ? (read.value.policy?.api_key_ref ?? null) : null;

@@ -1,4 +1,3 @@
-/** Loads Lua scripts, which Redis caches by hash. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
@@ -7,7 +6,7 @@ import { errorMessage } from '../failures/errors.ts';
 type Argument = string | number | Buffer;
 export type Script = (keys: readonly string[], args: readonly Argument[]) => Promise<unknown>;
 
-/** @param names files to join in this order, without `.lua` */
+/** Loads a Lua script, which Redis caches by hash. @param names names of the files to join in this order, without `.lua` */
 export function loadScript(redis: Redis, ...names: string[]): Script {
   const source = names
     .map((name) => readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8'))

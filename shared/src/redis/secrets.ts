@@ -1,13 +1,13 @@
-/** Keys of policies with their origins, stored apart from runs, which contain only names. */
+/** Stores API keys of policies with their origins. The records of runs contain only the names of the keys. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { PolicyKey } from '../security/policykey.ts';
 import { Secret } from '../security/secret.ts';
 import type { Keys } from './keys.ts';
 
-/** A secret named `RUN` or `RUN.…` is removed with the run. */
+/** Stores API keys by name. A key with the name `RUN` or `RUN.…` is removed with the run. */
 export type Secrets = {
-  /** `ttl` in seconds. */
+  /** Stores a key for `ttl` seconds. */
   put(name: string, key: PolicyKey, ttl: number): Promise<void>;
   get(name: string): Promise<PolicyKey | null>;
   remove(name: string): Promise<void>;

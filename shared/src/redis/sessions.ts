@@ -1,4 +1,4 @@
-/** Sessions in Redis: a record with a lease, a stream of the driver's commands, and their answers. Nodes need no inbound port. */
+/** Stores sessions in Redis: a record with a lease, a stream of the driver's commands, and the answers. Nodes need no open port. */
 import type { Redis } from 'ioredis';
 import { parseRolloutId } from '../records/ids.ts';
 import { SessionAnswer, SessionEnd, SessionInput, SessionState } from '../records/session.ts';
@@ -22,16 +22,16 @@ export type DriverReply =
 
 export type NextCommand =
   | { status: 'input'; seq: number; input: SessionInput }
-  /** `gone`: the record expired, or another attempt has the session. */
+  /** `gone`: the record expired, or the session is assigned to another attempt. */
   | { status: 'none' | 'gone' };
 
 export type Sessions = {
-  /** Creates a session or renews its lease; true if it is new. */
+  /** Creates a session or renews its lease; true if the session is new. */
   create(session: { session_id: string; rollout_id: string; lease_ms: number }): Promise<boolean>;
   state(sessionId: string): Promise<SessionState | null>;
-  /** Renews leases and returns the ids of sessions that have not ended. */
+  /** Renews leases. Returns the ids of the sessions that have not ended. */
   renew(sessionIds: readonly string[]): Promise<string[]>;
-  /** Posts command `seq`, counted from 1 without gaps, or the submission (0). Idempotent. */
+  /** Posts command number `seq`, counted from 1 without gaps, or the submission (0). A repeated post has no effect. */
   post(sessionId: string, seq: number, input: SessionInput): Promise<PostedCommand>;
   /** Waits up to `blockMs` for the answer to command `seq`. */
   answer(sessionId: string, seq: number, blockMs: number, signal?: AbortSignal): Promise<DriverReply>;
@@ -45,24 +45,24 @@ export type Sessions = {
     waitMs: number,
     signal: AbortSignal,
   ): Promise<NextCommand>;
-  /** Returns whether the lease of the attempt's session has expired. */
+  /** Returns whether the lease of a session has expired; false if the session is assigned to another attempt. */
   isExpired(sessionId: string, claim: string): Promise<boolean>;
   reply(sessionId: string, answer: SessionAnswer): Promise<void>;
-  /** Ends a session, once; its data can be read for an hour. */
+  /** Ends a session; its data can be read for an hour. The reason of the first call remains. */
   end(sessionId: string, end: SessionEnd): Promise<void>;
-  /** Returns sessions whose lease expired `graceMs` ago and that have not ended. */
+  /** Returns the sessions whose lease expired at least `graceMs` ago and that have not ended. */
   overdue(graceMs: number): Promise<string[]>;
-  /** Returns sessions that have not ended. */
+  /** Returns the sessions that have not ended. */
   live(): Promise<string[]>;
 };
 
-/** Stored answers; a driver repeats only its last commands. */
+/** Number of stored commands and answers; a driver repeats only its last commands. */
 const STORED_ANSWERS = 16;
-/** Renewed by every call. */
+/** Life time of a session, which the driver's calls renew. */
 const LIFE_MS = 6 * 3600_000;
 const ENDED_LIFE_MS = 3600_000;
 const NOTIFICATION_LIFE_S = 60;
-/** Short at first, because most commands take milliseconds. */
+/** Pauses in ms between two reads: short at first, because most commands take milliseconds. */
 const pauseMs = exponentialBackoff(2, 100, 1.3);
 
 type Store = {
@@ -181,7 +181,7 @@ async function waitForAnswer(
   if (rollout === null) return { status: 'gone' };
   const { committed } = keys.run(parseRolloutId(rollout).runId);
   const look = async (): Promise<DriverReply | null> => {
-    // An answer before the end has precedence.
+    // All values are read at once, and an answer has precedence over the end of the session.
     const [ended, winner, text] = await Promise.all([
       redis.hget(of.record, 'ended'),
       redis.hget(committed, rollout),
@@ -195,7 +195,7 @@ async function waitForAnswer(
 
 /** The reply of session_next.lua. */
 type NextReply = ['command', number, string] | ['none' | 'gone' | 'expired'];
-/** In place of a command's number: check the lease only. */
+/** Pseudo number of a command, to check only the lease. */
 const LEASE_ONLY = -1;
 
 async function askNext(

@@ -1,4 +1,4 @@
-/** Resolves redis_url: a server, the address file of `swefarm redis`, Sentinels, or a cluster. */
+/** Interprets redis_url: a server, the address file of `swefarm redis`, Sentinels, or a cluster. */
 import { readFileSync } from 'node:fs';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UsageError } from '../failures/errors.ts';
@@ -10,20 +10,19 @@ import { keysFor } from './keys.ts';
 export type Target = RedisEndpoint & {
   kind: 'server' | 'file' | 'sentinel' | 'cluster';
   /**
-   * Locates a server that may move, before each connect; overrides `options`. Absent: the server does not move, or the client finds it.
-   *
-   * @throws UnusableError `redis_unreachable`
+   * Locates a server that may move, before each connect; the result overrides `options`. Absent: the server does not move, or the client
+   * finds it. @throws UnusableError `redis_unreachable`
    */
   locate?: () => Promise<RedisEndpoint>;
 };
 
-/** A longer wait for a reply indicates a lost host: the client then reads the address again. */
+/** Maximum wait for a reply in ms. A longer wait means that the host is lost: the client then reads the address again. */
 const SILENCE_MS = 30_000;
 const PORT = 6379;
 const SENTINEL_PORT = 26379;
 const SEVERAL = /^(rediss?)\+(sentinel|cluster):\/\/(?:(.*)@)?([^@/]+)(?:\/(.*))?$/;
 
-/** Throws UsageError for an invalid URL or certificate. */
+/** Returns the server or servers of the configured redis_url. Throws UsageError for an invalid URL or certificate. */
 export function targetOf(config: CommonConfig): Target {
   if (config.redis_url === null) {
     throw new UsageError(
@@ -114,7 +113,7 @@ function sentinelTarget(config: CommonConfig, { secure, login, endpoints, path }
   return { kind: 'sentinel', options, address };
 }
 
-/** All keys of a farm are in one slot, so a cluster is one server that may move. */
+/** Returns the target for a cluster. All keys of a farm are in one slot, so the cluster acts as one server that may move. */
 function clusterTarget(config: CommonConfig, { secure, login, endpoints, path }: Several): Target {
   if (path !== '') {
     throw new UsageError(`redis_url ${config.redis_url}: a cluster has no database numbers, and no path`);
@@ -156,7 +155,7 @@ function databaseOf(config: CommonConfig, text: string): number {
 type Login = Pick<ClientOptions, 'username' | 'password'>;
 type UserInfo = { username: string; password: string };
 
-/** Login of the URL; redis_username and redis_password override it. */
+/** Returns the login from the URL; redis_username and redis_password have precedence. */
 function loginOf(config: CommonConfig, url: UserInfo = { username: '', password: '' }): Login {
   return {
     ...(url.username ? { username: decodeURIComponent(url.username) } : {}),
@@ -166,7 +165,7 @@ function loginOf(config: CommonConfig, url: UserInfo = { username: '', password:
   };
 }
 
-/** Parses the user of a URL with several hosts. */
+/** Parses user and password of a URL with several hosts. */
 function parseUserInfo(config: CommonConfig, text: string): UserInfo {
   try {
     return new URL(`redis://${text === '' ? '' : `${text}@`}host`);
@@ -175,7 +174,7 @@ function parseUserInfo(config: CommonConfig, text: string): UserInfo {
   }
 }
 
-/** Refuses TLS files with an address without TLS, because the user expects encryption. */
+/** Throws UsageError if TLS files are set for an address without TLS, because the user expects encryption. */
 function refuseUnusedTls(config: CommonConfig, url: string): void {
   if (url.startsWith('rediss')) return;
   for (const key of ['redis_tls_ca', 'redis_tls_cert', 'redis_tls_key'] as const) {
@@ -185,7 +184,7 @@ function refuseUnusedTls(config: CommonConfig, url: string): void {
   }
 }
 
-/** @param name server name of the certificate; by default the host of the connection */
+/** Returns the TLS options. @param name server name of the certificate; by default the host of the connection */
 function tlsOptions(config: CommonConfig, name?: string): NonNullable<ClientOptions['tls']> {
   if ((config.redis_tls_cert === null) !== (config.redis_tls_key === null)) {
     const [one, other] =

@@ -1,4 +1,3 @@
-/** Reads the state of queue, workers, Redis and artifact store. */
 import type { Redis } from 'ioredis';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import type { Vitals } from '../metrics/vitals.ts';
@@ -10,7 +9,7 @@ import { classRange, QUEUE_CLASSES, QUEUES, type QueueClass } from './queue.ts';
 import type { Registry } from './registry.ts';
 import type { Results } from './results.ts';
 
-/** Number of next jobs of a class among which the oldest is searched. */
+/** Number of jobs of a class, from the next one, among which the oldest is searched. */
 const SAMPLE = 200;
 
 export type VitalsDeps = {
@@ -106,7 +105,7 @@ async function describeEndpoints({ policies }: VitalsDeps): Promise<Vitals['endp
   }));
 }
 
-/** Returns the URL without user, password and query. */
+/** Returns a URL without user, password and query. */
 function endpointName(url: string): string {
   const parsed = URL.parse(url);
   return parsed === null ? maskUrl(url) : `${parsed.protocol}//${parsed.host}${parsed.pathname}`;

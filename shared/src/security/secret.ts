@@ -1,4 +1,4 @@
-/** Secrets, which are masked when printed, logged or serialised. */
+/** Values that are masked when they are printed, logged or serialised. */
 import { inspect } from 'node:util';
 
 const SHOWN = '[secret]';
@@ -7,15 +7,15 @@ export class Secret {
   readonly #value: string;
   readonly #shown: string;
 
-  /** @param shown replaces `[secret]`, such as a URL without its password */
+  /** @param shown text in place of the value, such as a URL without its password */
   constructor(value: string, shown: string = SHOWN) {
     this.#value = value;
     this.#shown = shown;
-    // A value that is shown unchanged is no secret.
+    // A value that is shown unchanged is not a secret.
     if (shown !== value) remember(value);
   }
 
-  /** Returns the value, for clients only, not for messages. */
+  /** Returns the value. Pass it to clients only, never to messages. */
   reveal(): string {
     return this.#value;
   }
@@ -30,14 +30,14 @@ export class Secret {
   }
 }
 
-/** Recent secrets of this process, for {@link maskSecrets}. */
+/** The most recent secrets of this process, for {@link maskSecrets}. */
 const known = new Map<string, RegExp>();
 const MOST_KNOWN = 1000;
-/** Shorter values would mask unrelated words. */
+/** Minimum length of a masked secret; masking shorter values would change unrelated words. */
 const LEAST_LENGTH = 6;
 
 function remember(secret: string): void {
-  // Of a URL only the password is secret.
+  // Only the password of a URL is secret.
   const value = /^[a-z]+:\/\//.test(secret) ? decodeURIComponent(URL.parse(secret)?.password ?? '') : secret;
   if (value.length < LEAST_LENGTH || known.has(value)) return;
   const forms = new Set([value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value)]);
@@ -47,7 +47,7 @@ function remember(secret: string): void {
   if (known.size > MOST_KNOWN && oldest !== undefined) known.delete(oldest);
 }
 
-/** Masks secrets of this process, passwords in URLs and bearer tokens in a text. */
+/** Masks the secrets of this process, and in any text passwords in URLs and bearer tokens. */
 export function maskSecrets(text: string): string {
   let masked = text;
   for (const pattern of known.values()) masked = masked.replace(pattern, SHOWN);

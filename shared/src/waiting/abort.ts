@@ -1,6 +1,6 @@
-/** Waits with a signal or a time limit. The awaited work continues, because a promise cannot be cancelled. */
+/** Waits with a signal or a time limit. The awaited work continues after the wait, because a promise cannot be cancelled. */
 
-/** Calls `action` once when the signal is aborted, or immediately if it is. Dispose the result to remove the listener. */
+/** Calls `action` when the signal aborts, or immediately if it is aborted. Dispose the result to remove the listener. */
 export function onAbort(signal: AbortSignal | undefined, action: () => void): Disposable {
   if (signal?.aborted) action();
   else signal?.addEventListener('abort', action, { once: true });
@@ -11,7 +11,7 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => void onAbort(signal, resolve));
 }
 
-/** Returns the outcome of `promise`, or rejects with the signal's reason. */
+/** Returns the value of `promise`, or rejects with the reason of the signal or of `promise`. */
 export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   using _listener = onAbort(signal, () => aborted.reject(signal.reason));
@@ -20,7 +20,7 @@ export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal):
 
 export type Ending<T> = { by: 'itself'; value: T } | { by: 'timeout' } | { by: 'abort' };
 
-/** Returns what ended the wait for `promise`: itself, the time limit or the signal. Rejects as `promise` does. */
+/** Returns what ended the wait: `promise`, the time limit or the signal. Rejects if `promise` rejects. */
 export async function waitAtMost<T>(
   promise: Promise<T>,
   timeoutMs: number,

@@ -1,8 +1,8 @@
 import { type Patience, startPatience } from './retry.ts';
 
 /**
- * Calls `look` at least once, until it returns neither null nor false; returns null when the patience ends.
- * @throws errors of `look`, the signal's reason
+ * Calls `look` at least once, until it returns neither null nor false. Returns null when the time or the tries are used up.
+ * @throws errors of `look`, the reason of the signal
  */
 export async function poll<T>(
   look: () => T | null | false | Promise<T | null | false>,

@@ -1,7 +1,6 @@
-/** Repeats calls that fail temporarily. */
 import { sleep } from './sleep.ts';
 
-/** Returns milliseconds to wait after a number of tries, from 1. */
+/** Returns the milliseconds to wait after the try with this number, from 1. */
 export type Backoff = (tries: number) => number;
 
 export const linearBackoff =
@@ -14,10 +13,10 @@ export const exponentialBackoff =
   (tries) =>
     Math.min(firstMs * factor ** (tries - 1), longestMs);
 
-/** Limits of tries; by default only the signal. */
+/** When to stop trying; by default only when the signal aborts. */
 export type Patience = {
   pauseMs: number | Backoff;
-  /** Time after which the last try starts. */
+  /** Milliseconds after which no further try starts. */
   withinMs?: number;
   tries?: number;
   signal?: AbortSignal | undefined;
@@ -29,7 +28,7 @@ export type RetryOptions = Patience & {
   onRetry?: (error: unknown, tries: number) => void;
 };
 
-/** Throws the error of the last try, or the signal's reason. */
+/** Repeats a call that fails temporarily. Throws the error of the last try, or the reason of the signal. */
 export async function retry<T>(call: () => Promise<T>, options: RetryOptions): Promise<T> {
   const patience = startPatience(options);
   for (;;) {
@@ -44,7 +43,7 @@ export async function retry<T>(call: () => Promise<T>, options: RetryOptions): P
   }
 }
 
-/** Counts tries and time for `retry` and `poll`. */
+/** Counts the tries and the time of `retry` and `poll`. */
 export function startPatience({ pauseMs, withinMs, tries: most, signal }: Patience) {
   const until = performance.now() + (withinMs ?? Number.POSITIVE_INFINITY);
   let tries = 1;

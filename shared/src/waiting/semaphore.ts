@@ -3,13 +3,12 @@ import { onAbort } from './abort.ts';
 import { sleep } from './sleep.ts';
 
 export type Semaphore = {
-  /** Waits for a slot and returns its idempotent release. @throws the signal's reason */
+  /** Waits for a slot and returns the function that releases it; a second call has no effect. @throws the reason of the signal */
   acquire(signal?: AbortSignal): Promise<() => void>;
-  /** Runs `work` in a slot. */
   run<T>(work: () => Promise<T>): Promise<T>;
 };
 
-/** @param gapMs minimum time between two starts of `run` */
+/** Creates a semaphore. @param gapMs minimum time between two starts of `run` */
 export function createSemaphore(slots: number, gapMs = 0): Semaphore {
   let free = slots;
   let nextAt = 0;
@@ -31,7 +30,7 @@ export function createSemaphore(slots: number, gapMs = 0): Semaphore {
       resolve();
     };
     waiting.add(go);
-    // An abort after the grant does not reject, because the caller needs the release.
+    // After the caller got the slot, an abort does not reject, because the caller must release the slot.
     using _listener = onAbort(signal, () => waiting.delete(go) && reject(signal?.reason));
     await promise;
   };

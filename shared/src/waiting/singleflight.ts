@@ -1,8 +1,8 @@
-/** Shares one run of work among concurrent callers. */
+/** Lets concurrent callers share the same running work. */
 import { untilAborted } from './abort.ts';
 
 export type SingleFlight<T> = {
-  /** Starts `work`, or waits for the running work of the key. An aborted signal ends the wait, not the work. */
+  /** Starts `work`, or waits for the running work with this key. An aborted signal ends the wait, not the work. */
   run(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
   isUnderWay(key: string): boolean;
 };
@@ -14,7 +14,7 @@ export function createSingleFlight<T>(): SingleFlight<T> {
       let running = underWay.get(key);
       if (!running) {
         running = work().finally(() => underWay.delete(key));
-        // Prevents an unhandled rejection if no caller waits any more.
+        // Without this handler, a failure would be an unhandled rejection if no caller waits.
         running.catch(() => undefined);
         underWay.set(key, running);
       }

@@ -1,6 +1,6 @@
 import { onAbort } from './abort.ts';
 
-/** @throws the signal's reason when it is aborted */
+/** Waits `ms` milliseconds. Throws the reason of the signal when the signal aborts. */
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -13,7 +13,7 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   }
 }
 
-/** Returns after the time or when the signal is aborted; never rejects. */
+/** Waits until the time is over or the signal aborts; never rejects. */
 export async function sleepAtMost(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, signal).catch(() => undefined);
 }

@@ -1,17 +1,17 @@
-/** An unfinished export has a fixed name beside its final path, so that the next start replaces what a killed one left. */
+/** Paths of unfinished exports. The path is fixed, so the next start replaces the unfinished export of a killed start. */
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { UsageError } from '@swefarm/shared';
 import { inFolder } from '../output/appendfile.ts';
 
-/** On the same file system as `path`. */
+/** Returns the path of the unfinished export, in the same folder as `path`, so that it can be renamed to `path`. */
 export const asideOf = (path: string): string =>
   join(dirname(resolve(path)), `.${basename(resolve(path))}.part`);
 
 /**
- * Makes the folder above `path`.
+ * Creates the parent folder of `path`.
  *
- * @throws UsageError when `path` is a file or a folder with files; UnusableError when the folder cannot be made
+ * @throws UsageError when `path` is a file or a folder with files; UnusableError when the parent cannot be created
  */
 export async function requireNewPath(path: string): Promise<void> {
   const found = await stat(path).catch(() => null);

@@ -1,4 +1,4 @@
-/** Facts without a field in a foreign format, written as `swefarm` and read by an import. The format `tokens` alone has token ids. */
+/** Facts that a foreign format has no field for. The export writes them as `swefarm`, and the import reads them. Token ids are omitted. */
 import type { Trajectory, Turn } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 import type { ExportedRollout, Provenance } from './rollout.ts';
@@ -7,7 +7,7 @@ export type CarriedTurn = Omit<Turn, 'tokens' | 'message'>;
 
 export const carriedTurn = ({ tokens: _tokens, message: _message, ...turn }: Turn): CarriedTurn => turn;
 
-/** The fields of a line that an import cannot derive. */
+/** Fields of an output line that an import cannot derive. */
 export type CarriedLine = Pick<
   OutputLine,
   'family' | 'seconds' | 'finished_at' | 'tokens' | 'turns' | 'runtime' | 'facts'
@@ -15,7 +15,7 @@ export type CarriedLine = Pick<
 
 export type CarriedRollout = Provenance & {
   line: CarriedLine;
-  /** Absent where the format has no trajectory. */
+  /** Absent if the format stores no trajectory. */
   trajectory?: Pick<Trajectory, 'endpoint' | 'sampling' | 'tools' | 'limit' | 'exit_status'>;
 };
 
@@ -39,7 +39,7 @@ export function carriedRollout(rollout: ExportedRollout): CarriedRollout {
   };
 }
 
-/** The facts that swefarm wrote into a file; null: another program wrote the file. */
+/** Returns the facts that swefarm wrote into a file; null: another program wrote the file. */
 export function carriedIn(value: unknown): CarriedRollout | null {
   const found = value as Partial<CarriedRollout> | null | undefined;
   return typeof found?.rollout_id === 'string' && found.line ? (found as CarriedRollout) : null;

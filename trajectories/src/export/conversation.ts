@@ -1,4 +1,4 @@
-/** A trajectory as a prompt and steps of thought, calls and observations, as formats of other agents have it. */
+/** Divides a trajectory into a prompt and steps: thought, calls and observations, as in the formats of other agents. */
 import {
   contentWithoutThought,
   findFencedBlock,
@@ -8,26 +8,23 @@ import {
 } from '@swefarm/policy';
 import { jsonText, type Message, type Trajectory, type Turn } from '@swefarm/shared';
 
-/** One command or tool call of an answer. */
 export type StepCall = {
-  /** Null in text conversations. */
+  /** Id of the tool call; null in text conversations. */
   id: string | null;
   name: string;
-  /** Null when they are no JSON object. */
+  /** The parsed arguments; null when `raw` is not a JSON object. */
   args: Record<string, unknown> | null;
-  /** As the model wrote them. */
   raw: string;
 };
 
 export type Step = {
   message: Message;
-  /** Index in the trajectory's messages. */
   at: number;
   turn: Turn | null;
-  /** The answer without its calls. */
+  /** Text of the answer without its calls. */
   thought: string;
   calls: StepCall[];
-  /** The calls that the agent ran; all of them when the turn is unknown. */
+  /** Calls that the agent ran; all calls if `turn` is null. */
   ran: StepCall[];
   observations: Message[];
 };
@@ -36,7 +33,7 @@ export type Conversation = { prompt: Message[]; steps: Step[] };
 
 type Source = Pick<Trajectory, 'messages' | 'turns'> & Partial<Pick<Trajectory, 'token_mode'>>;
 
-/** An answer without a turn is parsed as the agent parses it. */
+/** Parses answers without a recorded turn in the same way as the agent does. */
 export function conversationOf({ messages, turns, token_mode }: Source): Conversation {
   const prompt: Message[] = [];
   const steps: Step[] = [];
@@ -57,7 +54,7 @@ export function conversationOf({ messages, turns, token_mode }: Source): Convers
 
 type Read = Pick<Step, 'thought' | 'calls' | 'ran'>;
 
-/** The farm runs the tool calls of an answer in order and records each command. */
+/** Returns the tool calls of an answer. The agent runs the calls in order, so the number of recorded commands shows which calls ran. */
 function calledIn(message: Message, turn: Turn | null): Read {
   let commands = turn?.commands.length ?? Infinity;
   let whole = true;
@@ -74,7 +71,7 @@ function calledIn(message: Message, turn: Turn | null): Read {
   return { thought: message.content ?? '', calls, ran };
 }
 
-/** The fenced block of a text. No block ran of an answer that was cut or refused. */
+/** Returns the commands of a text answer: the ones that the turn recorded, or the fenced block if the turn is unknown. */
 function writtenIn(message: Message, turn: Turn | null, apart: boolean): Read {
   const text = message.content ?? '';
   const content = contentWithoutThought(message, apart);
@@ -104,18 +101,18 @@ export function parsedObject(text: string): Record<string, unknown> | null {
   }
 }
 
-/** The shell command of a call; null for a call of another tool. */
+/** Returns the shell command of a call; null for a call of another tool. */
 export const commandOf = ({ args }: StepCall): string | null =>
   typeof args?.command === 'string' ? args.command : null;
 
-/** Whether a call submits: by the tool, or by a command that prints the sentinel. */
+/** Returns whether the call submits the work: by a submit tool, or by a command that prints the sentinel. */
 export function isSubmit(call: StepCall): boolean {
   if (call.name === 'submit_solution' || call.name === 'submit') return true;
   const command = commandOf(call);
   return call.name === 'bash' && command !== null && SENTINEL.test(command);
 }
 
-/** The sentinels of mini-swe-agent's prompts and ours. */
+/** Matches the sentinels in the prompts of mini-swe-agent and swefarm. */
 const SENTINEL = /\b(?:COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT)\b/;
 
 export const SHOWS_PICTURES = 'its prompt shows pictures, which this format does not have';
@@ -123,17 +120,16 @@ export const SHOWS_PICTURES = 'its prompt shows pictures, which this format does
 export const showsPictures = ({ messages }: Pick<Trajectory, 'messages'>): boolean =>
   messages.some((message) => picturesOf(message).length > 0);
 
-/** The content of a message as a list of parts: its text, then its pictures. */
+/** Returns the content of a message as a list of parts: first the text, then the pictures. */
 export function contentParts(message: Message): Exclude<WireMessage['content'], string | null> {
   const { content } = wireMessage(message);
   return Array.isArray(content) ? content : [{ type: 'text', text: content ?? '' }];
 }
 
-/** A message as {@link plainMessage} gives it. */
 export type PlainMessage = Pick<Message, 'role' | 'reasoning_content' | 'tool_calls' | 'tool_call_id'> &
   Pick<WireMessage, 'content'>;
 
-/** The fields of the Chat Completions API and the thought. Content with pictures is in parts. */
+/** Returns the fields of the Chat Completions API and the thought. Content with pictures is a list of parts. */
 export function plainMessage(message: Message): PlainMessage {
   const { role, reasoning_content, tool_calls, tool_call_id } = message;
   return {
@@ -146,8 +142,8 @@ export function plainMessage(message: Message): PlainMessage {
 }
 
 /**
- * As {@link plainMessage}, with the arguments of calls as objects, as chat templates render them. Values are text, because readers of JSON
- * lines want one type a column; arguments that are no object become the value of `arguments`.
+ * Returns {@link plainMessage} with arguments of calls as objects, for chat templates. Argument values are text, because JSON Lines readers
+ * expect one type per column. If the arguments are no JSON object, their text is the value of `arguments`.
  */
 export function templateMessage(message: Message) {
   const { tool_calls, ...plain } = plainMessage(message);

@@ -1,4 +1,4 @@
-/** A folder of files that gets its name when it is complete. */
+/** Writes a folder of files under a temporary name and renames the folder when all files are complete. */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { mkdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -7,16 +7,16 @@ import { writing } from '../output/appendfile.ts';
 import { asideOf, requireNewPath } from './aside.ts';
 
 export interface FolderTree extends AsyncDisposable {
-  /** `name`: path inside the folder. Throws UsageError for a path outside, UnusableError `output_unwritable`. */
+  /** Writes the file `name`, a path inside the folder. Throws UsageError for a path outside, UnusableError `output_unwritable`. */
   write(name: string, content: string | Uint8Array): Promise<void>;
-  /** Adds to a file, buffered until `finish`. Throws as `write`. */
+  /** Appends text to a file; `finish` writes the buffered text. Throws the errors of `write`. */
   append(name: string, text: string): Promise<void>;
   finish(): Promise<void>;
 }
 
 const BLOCK_CHARS = 64 * 1024;
 
-/** Throws UsageError. Other programs may have written the ids in names. */
+/** Throws UsageError for a path outside the folder. Instance ids come from other programs and are parts of file names. */
 function requireInside(path: string, name: string): void {
   const parts = name.split('/');
   if (!name.includes('\0') && !parts.some((part) => part === '' || part === '.' || part === '..')) return;
@@ -25,7 +25,7 @@ function requireInside(path: string, name: string): void {
   );
 }
 
-/** Errors as of {@link requireNewPath}. */
+/** Opens a folder that gets the name `path` when it is finished. Throws the errors of {@link requireNewPath}. */
 export async function openFolderTree(path: string): Promise<FolderTree> {
   await requireNewPath(path);
   const aside = asideOf(path);
@@ -35,7 +35,7 @@ export async function openFolderTree(path: string): Promise<FolderTree> {
     await mkdir(aside);
   });
   const blocks = new Map<string, string>();
-  // Synchronous: thousands of small files take several times as long through the thread pool.
+  // These calls are synchronous, because thousands of small files take several times as long through the thread pool.
   const fileAt = (name: string): string => {
     const file = join(aside, name);
     const folder = dirname(file);
@@ -62,7 +62,7 @@ export async function openFolderTree(path: string): Promise<FolderTree> {
     finish: () =>
       writing(path, async () => {
         for (const [name, block] of blocks) appendFileSync(fileAt(name), block);
-        // An empty folder may exist.
+        // The user may have created an empty folder at `path`.
         await rmdir(path).catch(() => undefined);
         await rename(aside, path);
       }),

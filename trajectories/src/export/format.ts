@@ -2,20 +2,19 @@
 import type { ExportedRollout } from './rollout.ts';
 
 export type ExportRequest = {
-  /** The file or folder that the user named; `-` for standard output. */
+  /** Output file or folder; `-` for standard output. */
   path: string;
-  /** One of the format's forms. */
   form: string;
-  /** Most rollouts that any instance has in this export. */
+  /** Maximum number of rollouts of one instance in this export. */
   samples: number;
-  /** Hash of the choice: shards of another choice are not continued. */
+  /** Hash of the selection of rollouts. An export does not continue shards of another selection. */
   fingerprint: string;
 };
 
 export interface ExportWriter extends AsyncDisposable {
-  /** Ids of the rollouts that an earlier start wrote. */
+  /** Ids of the rollouts that an earlier, interrupted export wrote. */
   readonly written?: ReadonlySet<string>;
-  /** Returns null, or why the format cannot represent this rollout. */
+  /** Writes a rollout. Returns null, or the reason why the format cannot represent the rollout. */
   write(rollout: ExportedRollout): Promise<string | null>;
   /** Renames the output to its final path in one step. Without this call, complete shards remain for the next start. */
   finish(): Promise<void>;
@@ -23,11 +22,11 @@ export interface ExportWriter extends AsyncDisposable {
 
 export type ExportFormat = {
   description: string;
-  /** `--form`; the first is the default. */
+  /** Values of `--form`; the first is the default. */
   forms: readonly string[];
-  /** `file` formats can also go to standard output. */
+  /** Only `file` formats can be written to standard output. */
   shape: 'file' | 'folder';
-  /** The format allows one rollout for an instance. */
+  /** Present if the format allows only one rollout of each instance. */
   oneEach?: true;
   open(request: ExportRequest): Promise<ExportWriter>;
 };

@@ -1,23 +1,23 @@
-/** The interface of an import format, and parts that formats share. */
+/** Interface of import formats, and functions that several formats use. */
 import type { ExitStatus, Message, RewardFacts, Trajectory, Turn } from '@swefarm/shared';
 import type { CarriedRollout, CarriedTurn } from './carried.ts';
 import { commandOf, conversationOf, type Step } from './conversation.ts';
 
 export type ImportedRollout = {
-  /** File, and line where it has several. */
+  /** Source file, and the line if the file has several rollouts. */
   where: string;
   instance_id: string;
   model: string | null;
   patch: string | null;
-  /** Null: only a patch is known. */
+  /** The trajectory; null: the source has only a patch. */
   trajectory: Trajectory | null;
-  /** The verdict in the file; null: none. */
+  /** Verdict in the file; null: none. */
   resolved: boolean | null;
-  /** US dollars; absent or 0: unknown. */
+  /** Cost in US dollars; absent or 0: unknown. */
   cost?: number | null;
-  /** Further facts of the evaluation. */
+  /** Facts of the evaluation that the source states. */
   states?: Pick<RewardFacts, 'patch_state' | 'evaluation'>;
-  /** Null: another program wrote the file. */
+  /** Facts that swefarm exported; null: another program wrote the file. */
   carried: CarriedRollout | null;
 };
 
@@ -25,11 +25,11 @@ export type ImportProblem = { where: string; problem: string };
 
 export type ImportFormat = {
   description: string;
-  /** Throws UsageError for a path that cannot be read at all. */
+  /** Reads all rollouts at `path`. Throws UsageError if the path cannot be read. */
   read(path: string): AsyncGenerator<ImportedRollout | ImportProblem>;
 };
 
-/** The text of a message whose content is text, parts of text, or nothing. Throws TypeError for other parts. */
+/** Returns the text of a message: a string, or text parts that are joined; null for no content. Throws TypeError for other parts. */
 export function textOf(content: unknown): string | null {
   if (content === null || content === undefined) return null;
   if (typeof content === 'string') return content;
@@ -42,7 +42,7 @@ export function textOf(content: unknown): string | null {
     .join('');
 }
 
-/** A chat message without the fields of its program. Throws TypeError for another object. */
+/** Returns a chat message without program-specific fields. Throws TypeError for a value that is not a chat message. */
 export function messageOf(raw: Readonly<Record<string, unknown>>): Message {
   const { role, tool_calls, tool_call_id, reasoning_content } = raw;
   if (role !== 'system' && role !== 'user' && role !== 'assistant' && role !== 'tool') {
@@ -71,7 +71,7 @@ function toolCallOf(raw: { id?: unknown; function?: { name?: unknown; arguments?
   };
 }
 
-/** A turn for each answer: the one that swefarm wrote (`carried`, by the number of the answer), or one from the message. */
+/** Returns a turn for each answer: the turn that swefarm exported (`carried`, by the index of the answer), or one made from the message. */
 export function turnsOf(
   messages: readonly Message[],
   carried: (answer: number) => CarriedTurn | null,
@@ -99,7 +99,7 @@ export function turnsOf(
   });
 }
 
-/** In the form of the prompts of mini-swe-agent and ours. */
+/** Reads the exit codes from observations in the form of the prompts of mini-swe-agent and swefarm. */
 const observedCodes = ({ observations }: Step): (number | null)[] =>
   observations.map(({ content }) => {
     const code = /<returncode>(-?\d+)<\/returncode>/.exec(content ?? '')?.[1];
@@ -139,10 +139,10 @@ export function importedTrajectory({
   };
 }
 
-/** The exit status that a program calls `word`; null: none. */
+/** Returns the exit status whose name in another program is `word`; null if no status has that name. */
 export function exitStatusOf(word: unknown, words: Readonly<Record<ExitStatus, string>>): ExitStatus | null {
   const found = Object.entries(words).find(([, own]) => own === word);
   if (found) return found[0] as ExitStatus;
-  // SWE-agent writes `submitted (exit_cost)` when a limit made it submit.
+  // SWE-agent writes `submitted (exit_cost)` when it submits because of a limit.
   return typeof word === 'string' && /^submitted\b/i.test(word) ? 'submitted' : null;
 }

@@ -1,4 +1,3 @@
-/** Reads the JSON files of a tree, or the rows of a file, for imports. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readRows } from '@swefarm/datasets';
@@ -8,8 +7,7 @@ import type { ImportedRollout, ImportProblem } from './importing.ts';
 type Json = Record<string, unknown>;
 
 /**
- * Reads every file below `path` (or `path` itself) whose name has the ending. A TypeError of `read` is the problem of its file.
- *
+ * Reads the files below `path` (or `path` itself) whose names end with `ending`. A TypeError of `read` becomes an ImportProblem.
  * @throws UsageError when there is no such file
  */
 export async function* readTree(
@@ -52,20 +50,20 @@ async function* filesBelow(path: string, ending: string): AsyncGenerator<string>
   }
 }
 
-/** A text field. Throws TypeError. */
+/** Returns the text in the field `name`. Throws TypeError if the field is missing or empty. */
 export function requireText(file: Json, name: string): string {
   const value = file[name];
   if (typeof value === 'string' && value !== '') return value;
   throw new TypeError(`the field ${name} is missing`);
 }
 
-/** An object field; empty for another value. */
+/** Returns the object in the field `name`; an empty object for another value. */
 export const objectIn = (file: Json, name: string): Json => {
   const value = file[name];
   return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Json) : {};
 };
 
-/** A list field; null for another value. */
+/** Returns the list in the field `name`; null for another value. */
 export const listIn = (file: Json, name: string): Json[] | null => {
   const value = file[name];
   return Array.isArray(value) ? (value as Json[]) : null;
@@ -81,7 +79,7 @@ export const numberIn = (file: Json, name: string): number | null => {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null;
 };
 
-/** Reads the rows of a file: JSON Lines, also gzipped, or one JSON text. Errors as in {@link readTree}. */
+/** Reads the rows of a file: JSON Lines (also gzipped) or one JSON text. Throws the errors of {@link readTree}. */
 export async function* importLines(
   path: string,
   read: (row: Json, where: string) => ImportedRollout,

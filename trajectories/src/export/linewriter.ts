@@ -1,9 +1,8 @@
-/** The writer of formats with a line of JSON for each rollout. */
+/** Writes the formats that have one line of JSON for each rollout. */
 import type { ExportRequest, ExportWriter } from './format.ts';
 import type { ExportedRollout } from './rollout.ts';
 import { openTextFile } from './textfile.ts';
 
-/** A line without its line feed, or why there is none. */
 export type Rendered = { line: string } | { skipped: string };
 
 export async function openLineWriter(

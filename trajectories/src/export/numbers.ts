@@ -1,19 +1,18 @@
-/** JSON text of packed numbers, faster and shorter than JSON.stringify, which writes each float32 with the digits of a double. */
+/** Converts typed arrays to JSON, faster than JSON.stringify, which writes a float32 with all digits of a double. */
 
-/** Buffer of the running call; grown as needed. */
+/** Output buffer, reused by all calls and enlarged when a call needs more bytes. */
 let digits = Buffer.allocUnsafe(1 << 16);
 
 const MINUS = 45;
 const POINT = 46;
 const COMMA = 44;
 const ZERO = 48;
-/** Longest text of a double with its comma. */
+/** Maximum number of characters of a double and a comma. */
 const LONGEST = 26;
 const POWERS = Float64Array.from({ length: 13 }, (_, exponent) => 10 ** exponent);
-/** V8 divides whole numbers below it without doubles. */
+/** Upper bound of the integers that V8 divides without conversion to doubles. */
 const LIMIT = 2 ** 31;
 
-/** `[1,2,3]` */
 export function idsText(values: Int32Array): string {
   const out = room(values.length);
   let at = 0;
@@ -24,7 +23,7 @@ export function idsText(values: Int32Array): string {
   return `[${out.toString('latin1', 0, at)}]`;
 }
 
-/** Text that reads as the same float32 numbers; `instead` for each that is not finite. */
+/** Returns a JSON list whose values parse to the same float32 numbers; `instead` replaces each value that is not finite. */
 export function floatsText(values: Float32Array, instead: number): string {
   const out = room(values.length);
   let at = 0;
@@ -51,7 +50,7 @@ function writeWhole(out: Buffer, value: number, at: number): number {
   return writeDigits(out, -value, lengthOf(-value), at + 1);
 }
 
-/** Digits behind the point that identify nearly all float32 of this size and stay below {@link LIMIT}; 0: too many. */
+/** Returns how many decimals identify nearly all float32 of this size and stay below {@link LIMIT}; 0: more would be needed. */
 function decimalsFor(size: number): number {
   if (size >= 1) return size >= 100 ? 0 : size >= 10 ? 7 : 8;
   if (size >= 0.1) return 9;
@@ -69,7 +68,7 @@ function writeFloat(out: Buffer, value: number, at: number): number {
   if (value < 0) out[position++] = MINUS;
   const whole = Math.floor(size) | 0;
   const part = (scaled - whole * power) | 0;
-  // The part of a number just below a whole one may round up.
+  // If the number is just below an integer, the decimals may round up to 1.
   if (part >= power) return writeDouble(out, value, at);
   position = writeDigits(out, whole, lengthOf(whole), position);
   if (part === 0) return position;
@@ -77,7 +76,7 @@ function writeFloat(out: Buffer, value: number, at: number): number {
   return writeDigits(out, part, decimals, position + 1);
 }
 
-/** Writes exactly `length` digits, with zeros before the first one. */
+/** Writes exactly `length` digits, with leading zeros. */
 function writeDigits(out: Buffer, value: number, length: number, at: number): number {
   let rest = value | 0;
   for (let position = at + length - 1; position >= at; position--) {

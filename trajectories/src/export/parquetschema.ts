@@ -1,10 +1,9 @@
-/** Nested parquet schemas that pyarrow reads as lists and structs, and the values of their columns. */
+/** Builds parquet schemas in which pyarrow finds lists and structs, and converts values for their columns. */
 import type { SchemaElement } from 'hyparquet';
 
 export type Shape =
   | 'text'
   | 'boolean'
-  /** 64 and 32 bits. */
   | 'integer'
   | 'int32'
   | 'double'
@@ -42,7 +41,7 @@ function elements(name: string, shape: Shape): SchemaElement[] {
 
 const isList = (shape: Shape): shape is readonly [Shape] => Array.isArray(shape);
 
-/** The value as the library writes it: 64-bit integers as BigInt, absent values as null. */
+/** Converts a value to the types that hyparquet-writer expects: 64-bit integers are BigInt, and absent values are null. */
 export function storedAs(shape: Shape, value: unknown): unknown {
   if (value === null || value === undefined) return null;
   if (shape === 'integer') return BigInt(value as number);

@@ -1,4 +1,4 @@
-/** Writes rows as shards of parquet, in row groups of bounded size. */
+/** Writes rows to parquet files (shards) whose row groups have a bounded size. */
 import type { CompressionCodec, Encoding } from 'hyparquet';
 import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import { writing } from '../output/appendfile.ts';
@@ -12,11 +12,11 @@ export type Row = Record<string, unknown>;
 
 export type ParquetOptions = {
   columns: Readonly<Record<string, Shape>>;
-  /** The rows of a rollout and their estimated bytes; or why it has none. */
+  /** Returns the rows of a rollout and their estimated bytes, or the reason why the rollout has none. */
   rowsOf(rollout: ExportedRollout): { rows: Row[]; bytes: number } | { skipped: string };
-  /** Bytes of a row group. */
+  /** Estimated bytes at which a row group ends. */
   groupBytes: number;
-  /** Encodings of columns for which the encoder's trials would be wasted: numbers that hardly repeat. */
+  /** Fixed encodings of columns with few repeated numbers, for which the encoder's search for an encoding would waste time. */
   stored?: Readonly<Record<string, { encoding: Encoding; codec: CompressionCodec }>>;
 };
 

@@ -2,7 +2,7 @@
 import { type ArtifactContent, successOf } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 
-/** The fields of a dataset's row in an export. Tests and gold patch are left out, because they answer the task. */
+/** Fields of an instance in an export. Tests and gold patch are omitted, because they reveal the solution. */
 export type InstanceFields = {
   instance_id: string;
   repo: string | null;
@@ -12,43 +12,42 @@ export type InstanceFields = {
   licence: string | null;
 };
 
-/** The source of an exported rollout; formats that allow further fields have it as `swefarm`. */
+/** Source of an exported rollout. Formats that allow extra fields store it as `swefarm`. */
 export type Provenance = {
   instance_id: string;
   run_id: string;
   rollout_id: string;
-  /** The model of the policy; of an imported rollout, as its file named it. */
+  /** Model of the policy; for an imported rollout, the model that the file names. */
   model: string | null;
   policy_version: string | null;
   tag: string | null;
   licence: string | null;
-  /** The harness's own verdict. */
   resolved: boolean | null;
-  /** Resolved and rewarded: false for a forged verdict. Formats write it as their `resolved`. */
+  /** Whether the rollout was resolved and rewarded; a forged verdict is not rewarded. Formats write this value as `resolved`. */
   success: boolean | null;
   reward: number | null;
   exit_status: string | null;
   trust: string | null;
-  /** Version that made the rollout; `exported_by`: version that exported it. */
+  /** Version of swefarm that made the rollout. `exported_by` is the version that exported the rollout. */
   software_version: string | null;
   exported_by: string;
-  /** Null: the farm made it. */
+  /** Source of an imported rollout; null: the farm made the rollout. */
   imported: OutputLine['imported'] | null;
 };
 
 export type ExportedRollout = {
   line: OutputLine;
-  /** Null when the line has no artifact. */
+  /** Content of the artifact; null when the line has no artifact. */
   content: ArtifactContent | null;
   patch: string | null;
-  /** Number among the exported rollouts of its instance, from 0. */
+  /** Number of the rollout among the exported rollouts of its instance, from 0. */
   sample: number;
   instance: InstanceFields | null;
   provenance: Provenance;
 };
 
 export type RolloutParts = Omit<ExportedRollout, 'provenance' | 'patch'> & {
-  /** The model of the run's record, where the trajectory names none. */
+  /** Model of the run record, used when the trajectory names no model. */
   model: string | null;
   exportedBy: string;
 };

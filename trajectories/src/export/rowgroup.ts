@@ -1,6 +1,6 @@
 /**
- * Adds a row group to a parquet file. The library's writer makes several JavaScript numbers of each nested value; here lists of numbers
- * go to its column writer as typed arrays.
+ * Adds a row group to a parquet file. hyparquet-writer creates several JavaScript numbers for each element of a list, so this file passes
+ * lists of numbers to its column writer as typed arrays.
  */
 import type { CompressionCodec, DecodedArray, Encoding, SchemaTree } from 'hyparquet';
 import type { ParquetWriter } from 'hyparquet-writer';
@@ -14,13 +14,13 @@ export type Numbers = Int32Array | Uint8Array | Float32Array;
 
 export type GroupColumn = {
   name: string;
-  /** A value for each row; of a list of numbers: one array for each. */
+  /** One value per row; in a column of lists of numbers, each value is a typed array. */
   data: unknown[];
   encoding?: Encoding | undefined;
   codec?: CompressionCodec | undefined;
 };
 
-/** Like the library's `write` with one group, without statistics and indexes. Throws the system's error. */
+/** Writes one row group as the library's `write` does, without statistics and indexes. Throws the error of the file system. */
 export function addRowGroup(file: ParquetWriter, columns: readonly GroupColumn[], rows: number): void {
   const { writer } = file;
   const from = writer.offset;
@@ -73,9 +73,9 @@ const plain = (value: unknown): unknown => (isNumbers(value) ? Array.from(value)
 /** Definition level of an element that exists in an optional list of optional elements. */
 const PRESENT = 3;
 
-/** Null unless every row is a list of at least one number. */
+/** Returns a page of all numbers of a list column; null unless every row is a list of at least one number. */
 function numberPage(path: readonly SchemaTree[], data: readonly unknown[]): PageData | null {
-  // Root, list, repeated group, element.
+  // A path to a list element has four nodes: root, list, repeated group, element.
   if (path.length !== 4 || !data.every((one) => isNumbers(one) && one.length > 0)) return null;
   const lists = data as readonly Numbers[];
   const length = lists.reduce((sum, one) => sum + one.length, 0);
@@ -88,7 +88,7 @@ function numberPage(path: readonly SchemaTree[], data: readonly unknown[]): Page
     values.set(list, at);
     at += list.length;
   }
-  // The library declares levels as lists and reads them by index only.
+  // The library declares levels as `number[]`, but reads them only by index.
   const levels = (bytes: Uint8Array): number[] => bytes as unknown as number[];
   return {
     values,

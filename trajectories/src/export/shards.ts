@@ -1,4 +1,4 @@
-/** A folder of shards that gets its name when all are complete. After a kill the same command continues behind the complete shards. */
+/** Writes a folder of data files (shards). After a kill, the same command continues after the complete shards. */
 import { appendFile, mkdir, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { replaceFile } from '@swefarm/shared';
@@ -11,21 +11,20 @@ const Shard = z.object({ file: z.string(), rows: z.number().int(), rollouts: z.a
 type Shard = z.infer<typeof Shard>;
 
 export interface ShardFolder extends AsyncDisposable {
-  /** Rollouts of the complete shards. */
   readonly written: ReadonlySet<string>;
-  /** Path at which the next shard is written. */
+  /** Returns the path to which the caller writes the next shard. */
   next(): string;
-  /** Makes the file at `next()` a shard. `rollouts`: all whose rows it has. */
+  /** Marks the file at `next()` as a complete shard. `rollouts` lists the ids of all rollouts in the file. */
   add(rows: number, rollouts: readonly string[]): Promise<void>;
   finish(facts: Readonly<Record<string, unknown>>): Promise<void>;
 }
 
-/** Has a line for each complete shard. */
+/** File with one line for each complete shard. */
 const JOURNAL = 'shards.jsonl';
-/** Readers of table folders skip names with an underscore. */
+/** Begins with an underscore, because readers of table folders ignore names that begin with an underscore. */
 const MANIFEST = '_manifest.json';
 
-/** Errors as of {@link requireNewPath}; the methods throw UnusableError `output_unwritable`. */
+/** Opens or continues the folder. Throws the errors of {@link requireNewPath}; the methods throw UnusableError `output_unwritable`. */
 export async function openShards(
   { path, form, fingerprint }: ExportRequest,
   ending: string,
@@ -67,13 +66,13 @@ export async function openShards(
   };
 }
 
-/** The shards of an earlier start with the same choice; all other files are removed. */
+/** Returns the shards of an earlier start with the same selection and removes all other files. */
 async function resume(aside: string, head: string): Promise<Shard[]> {
   const text = await readFile(join(aside, JOURNAL), 'utf8').catch(() => '');
   const [first, ...lines] = text.split('\n');
   if (first === head && text.includes('\n')) {
     const shards: Shard[] = [];
-    // The shard of a torn last line is written again.
+    // The last line may be incomplete after a kill. Its shard is written again.
     for (const line of lines.slice(0, -1)) shards.push(Shard.parse(JSON.parse(line)));
     await removeOthers(aside, [JOURNAL, ...shards.map(({ file }) => file)]);
     await replaceIn(aside, JOURNAL, [head, ...shards.map((shard) => JSON.stringify(shard)), ''].join('\n'));
@@ -85,7 +84,7 @@ async function resume(aside: string, head: string): Promise<Shard[]> {
   return [];
 }
 
-/** The temporary name is fixed, so that the next start replaces the rest of a killed write. */
+/** The temporary name is fixed, so that the next start overwrites the file of an interrupted write. */
 const replaceIn = (folder: string, name: string, content: string): Promise<void> =>
   replaceFile(join(folder, name), content, { aside: join(folder, `${name}.part`) });
 

@@ -24,15 +24,14 @@ export interface ImportStore extends AsyncDisposable {
 
 export type ImportTarget = {
   runId: string;
-  /** Name of the format that the rollouts come from. */
   format: string;
   output: string;
   artifacts: string;
-  /** Overrides the model that the files name. */
+  /** Model that replaces the models in the files; null: the models in the files apply. */
   model: string | null;
 };
 
-/** Errors as of openTextFile and openFolderTree. */
+/** Opens the output file and the artifact folder. Throws the errors of openTextFile and openFolderTree. */
 export async function openImportStore(target: ImportTarget): Promise<ImportStore> {
   await using opened = new AsyncDisposableStack();
   const lines = opened.use(await openTextFile(target.output));
@@ -63,10 +62,10 @@ export async function openImportStore(target: ImportTarget): Promise<ImportStore
   };
 }
 
-/** Marks a folder of artifacts whose lines are unfinished: the two cannot be renamed in one step. */
+/** File in an artifact folder whose output file is not yet complete: the folder and the file cannot be renamed in one step. */
 const UNFINISHED = '.unfinished';
 
-/** Removes the folder of an import that was killed between the two renames. */
+/** Removes the artifact folder of an import that was killed after the folder was renamed and before the output file was renamed. */
 async function removeUnfinished(artifacts: string): Promise<void> {
   const found = await stat(join(artifacts, UNFINISHED)).catch(() => null);
   if (found) await rm(artifacts, { recursive: true, force: true });
@@ -86,7 +85,7 @@ const contentOf = (rollout: ImportedRollout, rollout_id: string): ArtifactConten
   failure_detail: null,
 });
 
-/** The verdict is that of the file, if any. */
+/** Returns the facts of an imported rollout. The verdict comes from the imported file, if the file has one. */
 function factsOf({ patch, resolved, trajectory, carried, states }: ImportedRollout): RewardFacts {
   const known = resolved === null ? undefined : (states ?? carried?.line.facts ?? undefined);
   return {
@@ -149,7 +148,7 @@ function originOf({ where, model, cost, carried }: ImportedRollout, target: Impo
   const { line: _line, trajectory: _trajectory, ...origin } = carried ?? {};
   return {
     ...(carried?.tag ? { tag: carried.tag } : {}),
-    // Programs write 0 for an unknown cost.
+    // Other programs write 0 for an unknown cost.
     ...(cost ? { cost } : {}),
     imported: {
       format: target.format,

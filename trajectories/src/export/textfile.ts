@@ -1,4 +1,4 @@
-/** A text file that gets its name when it is complete; gzipped when the name ends in .gz. */
+/** Writes a text file under a temporary name and renames it when it is complete. A name that ends in .gz selects gzip. */
 import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
@@ -8,12 +8,12 @@ import { unwritable, writing } from '../output/appendfile.ts';
 import { asideOf, requireNewPath } from './aside.ts';
 
 export interface TextFile extends AsyncDisposable {
-  /** Resolves when more can be written. Throws UnusableError `output_unwritable`. */
+  /** Resolves when the stream accepts more text. Throws UnusableError `output_unwritable`. */
   write(text: string | Uint8Array): Promise<void>;
   finish(): Promise<void>;
 }
 
-/** Higher levels gain little on trajectories. */
+/** Higher levels hardly reduce the size of trajectories. */
 const GZIP_LEVEL = 3;
 const BLOCK_CHARS = 256 * 1024;
 
@@ -28,7 +28,7 @@ export async function openTextFile(path: string): Promise<TextFile> {
   let failed: unknown = null;
   const fail = (error: unknown): void => {
     failed ??= error;
-    // A gzip stream waits for a file that takes no more.
+    // Without this call, the gzip stream would wait forever for the file, which accepts nothing after an error.
     gzip?.destroy();
   };
   const check = (): void => {
@@ -41,7 +41,7 @@ export async function openTextFile(path: string): Promise<TextFile> {
   let characters = 0;
   const put = async (content: string | Uint8Array): Promise<void> => {
     check();
-    // The callback also comes with the error of a stream that has ended.
+    // The callback is called for errors too, and `check` throws them.
     await new Promise<void>((resolve) => void sink.write(content, () => resolve()));
     check();
   };

@@ -1,4 +1,4 @@
-/** The writer of formats with a folder for each instance and a preds.json beside them. */
+/** Writes the formats that have a folder for each instance, and a preds.json beside the folders. */
 import { jsonText } from '@swefarm/shared';
 import { openFolderTree } from './foldertree.ts';
 import type { ExportRequest, ExportWriter } from './format.ts';
@@ -7,13 +7,12 @@ import { type ExportedRollout, modelName } from './rollout.ts';
 export type TreeFiles = { files: Record<string, string>; status: string | null } | { skipped: string };
 
 export type TreeOptions = {
-  /** The files of one rollout, by their names in its folder. */
+  /** Returns the content of the rollout's files by file name. */
   render(rollout: ExportedRollout): TreeFiles;
-  /** Writes a run_batch_exit_statuses.yaml too. */
   statuses?: boolean;
 };
 
-/** Several rollouts of an instance are in several trees: `sample-0/`, `sample-1/`. */
+/** Opens a tree. If an instance has several rollouts, each sample has a tree of its own: `sample-0/`, `sample-1/`. */
 export async function openTreeWriter(
   { path, samples }: ExportRequest,
   { render, statuses = false }: TreeOptions,
@@ -49,7 +48,7 @@ export async function openTreeWriter(
   };
 }
 
-/** The prediction in preds.json and .pred files of agents. */
+/** Returns a prediction in the form of preds.json and .pred files. */
 export const prediction = (rollout: ExportedRollout) => ({
   model_name_or_path: modelName(rollout),
   instance_id: rollout.line.instance_id,
@@ -59,7 +58,7 @@ export const prediction = (rollout: ExportedRollout) => ({
 const predictionEntry = (rollout: ExportedRollout): string =>
   `${jsonText(rollout.line.instance_id)}: ${jsonText(prediction(rollout))}`;
 
-/** Ids are plain words, and a status is quoted as JSON, which YAML reads. */
+/** Renders the YAML file. Ids need no quotes; a status is quoted as JSON, which is valid YAML. */
 function statusPage(ended: ReadonlyMap<string, readonly string[]>, cost: number): string {
   const parts = [...ended].map(
     ([status, ids]) => `  ${jsonText(status)}:\n${ids.map((id) => `  - ${id}\n`).join('')}`,

@@ -1,4 +1,4 @@
-/** The formats of other programs for stored rollouts, each in its own folder. results.ts has the formats of a run's results. */
+/** Lists the formats of other programs for stored rollouts. results.ts lists the formats of a run's results. */
 import type { ExportFormat } from '../export/format.ts';
 import type { ImportFormat } from '../export/importing.ts';
 import { atif } from './atif/trajectory.ts';
@@ -16,7 +16,7 @@ import { swesmithFinetuning } from './swesmith/finetuning.ts';
 import { everything } from './tables/everything.ts';
 import { tokenShards } from './tokens/tokens.ts';
 
-/** `swefarm export --format NAME`. */
+/** Formats of `swefarm export --format NAME`. */
 export const EXPORT_FORMATS: Readonly<Record<string, ExportFormat>> = {
   'sft-messages': sftMessages,
   'swesmith-xml': swesmithFinetuning,
@@ -31,7 +31,7 @@ export const EXPORT_FORMATS: Readonly<Record<string, ExportFormat>> = {
   parquet: everything,
 };
 
-/** `swefarm import NAME`. */
+/** Formats of `swefarm import NAME`. */
 export const IMPORT_FORMATS: Readonly<Record<string, ImportFormat>> = {
   'mini-swe-agent': miniSweAgentImport,
   'swe-agent': sweAgentImport,

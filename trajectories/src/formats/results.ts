@@ -1,14 +1,14 @@
-/** The formats of a run's results. Apart from registry.ts, because commands that collect need none of the formats there. */
+/** Lists the formats of a run's results. They are not in registry.ts, because commands that collect need none of the formats there. */
 import type { Instance, RunRecord } from '@swefarm/shared';
 import { type Output, type OutputFormat, openOutputFile } from '../output/output.ts';
 import { gymFiles, openGymOutput } from './gym/rollouts.ts';
 
 export type ResultFormat = {
-  /** It writes more files than `--output` names, so it cannot go to standard output. */
+  /** Whether the format writes several files, so that it cannot write to standard output. */
   severalFiles: boolean;
-  /** The files that hold a row for each rollout. */
+  /** Returns the paths of the files that contain the rows of rollouts. */
   rowFiles(path: string): string[];
-  /** Opens a new output or one to resume. Throws UsageError when the files hold something else. */
+  /** Opens a new output or one to resume. Throws UsageError when the files are no output of this run. */
   open(path: string, record: RunRecord, instances: () => Promise<readonly Instance[]>): Promise<Output>;
 };
 

@@ -1,16 +1,12 @@
-/**
- * Append-only files of whole lines, and the small files beside them that are replaced. A crash at any point leaves at
- * most one torn line, which the next start removes.
- */
+/** Appends lines to files and replaces small files. After a crash, the next start removes an incomplete last line. */
 import { type FileHandle, mkdir, open, readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { errorMessage, replaceFile, SwefarmError, UnusableError, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 
 /**
- * Opens a file for appending and cuts off a torn last line. `head`: how each line begins.
- *
- * @throws UsageError when the file holds something else; UnusableError when it cannot be written
+ * Opens a file for appending and removes an incomplete last line. `head` is the text with which each line begins.
+ * @throws UsageError when the file contains anything else; UnusableError when the file cannot be written
  */
 export async function openAppending(path: string, head: string): Promise<FileHandle> {
   const file = await inFolder(path, () => open(path, 'a+'));
@@ -23,7 +19,6 @@ export async function openAppending(path: string, head: string): Promise<FileHan
   }
 }
 
-/** Cuts off the text after the last line feed. */
 async function repair(path: string, file: FileHandle, head: string): Promise<void> {
   const { size } = await file.stat();
   const chunk = Buffer.alloc(64 * 1024);
@@ -38,7 +33,7 @@ async function repair(path: string, file: FileHandle, head: string): Promise<voi
     end = start;
   }
   if (size === 0) return;
-  // Without a whole line, the file is cut only if it begins like a line of an output.
+  // A file without a complete line is emptied only if it begins like a line of an output.
   const found = chunk.subarray(0, Math.min(head.length, size)).toString('utf8');
   if (!head.startsWith(found)) throw new UsageError(`${path}: is no output of swefarm; choose another`);
   await file.truncate(0);
@@ -46,7 +41,7 @@ async function repair(path: string, file: FileHandle, head: string): Promise<voi
 
 const cursorFile = (path: string): string => `${path}.cursor.json`;
 
-/** The last stream id whose result is in the file; `0`: unknown. */
+/** Returns the last id of the run's stream whose result is in the file; `0`: unknown. */
 export async function readCursor(path: string, runId: string): Promise<string> {
   const text = await readIfThere(cursorFile(path));
   if (text === null) return '0';
@@ -54,7 +49,7 @@ export async function readCursor(path: string, runId: string): Promise<string> {
     const cursor = z.object({ run_id: z.string(), last_id: z.string() }).parse(JSON.parse(text));
     return cursor.run_id === runId ? cursor.last_id : '0';
   } catch {
-    // Without a cursor, the whole stream is read again, and known lines are dropped.
+    // The damaged cursor is ignored: the whole stream is read again, and known lines are dropped.
     return '0';
   }
 }
@@ -62,18 +57,18 @@ export async function readCursor(path: string, runId: string): Promise<string> {
 export const writeCursor = (path: string, runId: string, cursor: string): Promise<void> =>
   replaceRecord(cursorFile(path), JSON.stringify({ run_id: runId, last_id: cursor }));
 
-/** Replaces a record that others may read at any moment; it is synced to disk before the rename. */
+/** Replaces a file that other processes may read at any time. The new file is synced to disk before the rename. */
 export const replaceRecord = (path: string, text: string): Promise<void> =>
   replaceFile(path, `${text}\n`, { sync: true, aside: `${path}.new` });
 
-/** Makes the folder of `path`, then runs `action`. Errors as of {@link unwritable}. */
+/** Creates the folder of `path`, then runs `action`. Throws the errors of {@link unwritable}. */
 export const inFolder = <T>(path: string, action: () => Promise<T>): Promise<T> =>
   writing(path, async () => {
     await mkdir(dirname(resolve(path)), { recursive: true });
     return await action();
   });
 
-/** The error of a failed write with its remedy; other errors are returned unchanged. */
+/** Returns the error of a failed write with its remedy, and other errors unchanged. */
 export function unwritable(path: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException).code;
   if (error instanceof SwefarmError || code === undefined) return error;
@@ -87,7 +82,7 @@ export function unwritable(path: string, error: unknown): unknown {
   return new UnusableError('output_unwritable', message, { cause: error });
 }
 
-/** Runs an action that writes to `path`. Errors as of {@link unwritable}. */
+/** Runs an action that writes to `path`. Throws the errors of {@link unwritable}. */
 export async function writing<T>(path: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action();
@@ -99,7 +94,7 @@ export async function writing<T>(path: string, action: () => Promise<T>): Promis
 export const readIfThere = (path: string): Promise<string | null> =>
   readFile(path, 'utf8').catch(ignoreMissing);
 
-/** Null for a file that does not exist. Throws other errors. */
+/** Returns null for the error of a file that does not exist. Throws other errors. */
 export function ignoreMissing(error: unknown): null {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
   throw error;

@@ -12,8 +12,7 @@ import {
 import type { OutputLine } from './line.ts';
 
 /**
- * Null when the line has no artifact; opens `farm` only for an artifact in Redis.
- *
+ * Returns null when the line has no artifact. Calls `farm` only for an artifact in the farm's store.
  * @throws UsageError when the copy that the line names cannot be read; SwefarmError `artifact_missing` when the artifact is gone
  */
 export async function artifactOfLine(

@@ -1,4 +1,4 @@
-/** Copies a run's result stream into an output: every rollout exactly once, whichever process dies meanwhile. */
+/** Copies the result stream of a run into an output: every rollout exactly once, even if a process dies during the copy. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -21,44 +21,43 @@ import type { Output } from './output.ts';
 
 export type CollectOptions = {
   runId: string;
-  /** Ids of all rollouts of the run; collecting ends when the output has them all. */
+  /** Ids of all rollouts of the run; collecting ends when the output contains all of them. */
   rollouts: ReadonlySet<string>;
-  /** The farm may open more rollouts in place of lost ones. */
+  /** Whether the farm may add rollouts to replace lost ones. */
   growing?: boolean;
   output: Output;
-  /** Called after each batch. Queues more rollouts and returns their ids. */
+  /** Called before each batch: queues more rollouts and returns their ids. */
   feed?: (() => Promise<readonly string[]>) | undefined;
   mark?: ((result: Result) => CollectionMark) | undefined;
-  /** Copies each artifact into this folder. */
+  /** Folder for copies of the artifacts; undefined: no copies. */
   copyArtifactsTo?: string | undefined;
-  /** Longest wait for an unreachable Redis. */
+  /** Maximum wait for an unreachable Redis, in milliseconds. */
   patienceMs?: number;
-  /** Awaited before the line is written. Content null: no artifact is stored. */
+  /** Called with each result, and awaited before the line is written. `content` is null if no artifact is stored. */
   onResult?: ((result: Result, content: ArtifactContent | null) => Promise<void>) | undefined;
   onLine?: (line: OutputLine) => void;
-  /** Receives problems that do not stop collecting. */
   onWarning?: (text: string) => void;
-  /** Ends collecting after the existing results are written. */
+  /** Signal that ends collecting after the existing results are written. */
   signal?: AbortSignal;
 };
 
 const BLOCK_MS = 2_000;
 const BATCH = 200;
-/** Artifacts fetched concurrently. */
+/** Maximum number of artifacts that are fetched concurrently. */
 const FETCHES = 8;
-/** Interval of the check that a run without new results exists. */
+/** Interval of the check that the run still exists, in milliseconds without new results. */
 const GONE_CHECK_MS = 10_000;
 const PATIENCE_MS = 60_000;
 
 export type Collected = {
-  /** False when `signal` ended collecting first. */
+  /** False when `signal` ended collecting before all results were written. */
   complete: boolean;
-  /** Results that the output lacks because they cannot be read; a later `--resume` tries them again. */
+  /** Results that the output lacks because they cannot be read. A later `--resume` reads them again. */
   unreadable: UnreadableResult[];
 };
 
 /**
- * Collects until the output has every rollout whose result can be read.
+ * Collects until the output has all rollouts whose results can be read.
  *
  * @throws UnusableError `redis_unreachable` after `patienceMs`, `run_gone` when Redis lost the run, `output_unwritable`
  */
@@ -73,7 +72,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
     if (options.feed && signal?.aborted !== true) for (const id of await options.feed()) wanted.add(id);
     if (![...wanted].every(isDone)) return false;
     if (!options.growing) return true;
-    // Redis replaces a lost rollout in one step, so a reader that has the lost one's result also finds the new one.
+    // Redis replaces a lost rollout in one step, so a reader that has the result of the lost rollout also finds the new rollout.
     const all = await withPatience(() => farm.groups.rollouts(runId), patienceMs, signal);
     for (const id of all) wanted.add(id);
     return all.every(isDone);
@@ -89,7 +88,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
   let cursor = await startingPoint(farm, options, patienceMs);
   let newsAt = Date.now();
   while (!(await isComplete())) {
-    // After the signal, existing results are written.
+    // After the signal, this loop still writes the existing results.
     const stopping = signal?.aborted === true;
     const batch = await readBatch(farm, options, cursor, stopping ? 0 : BLOCK_MS, stopping ? 0 : patienceMs);
     skip(batch.unreadable);
@@ -103,7 +102,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
       for (const line of lines) options.onLine?.(line);
     }
     if (news > 0) {
-      // Dropped results advance the cursor too.
+      // Known results were dropped from `fresh`, but they advance the cursor too.
       cursor = batch.last_id;
       await output.append([], cursor);
       newsAt = Date.now();
@@ -115,7 +114,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
   return { complete: true, unreadable: [...unreadable.values()] };
 }
 
-/** The output's cursor, unless the output has lost lines since (a deleted file): then the stream's start. */
+/** Returns the cursor of the output. If the output lacks committed results (a file was deleted), returns the start of the stream. */
 async function startingPoint(farm: Farm, options: CollectOptions, patienceMs: number): Promise<string> {
   const { output, runId, signal } = options;
   if (output.cursor === '0') return '0';
@@ -135,13 +134,13 @@ async function readBatch(
     const waiting = signal && !signal.aborted ? { signal } : {};
     return await farm.results.read(runId, cursor, { count: BATCH, blockMs, patienceMs, ...waiting });
   } catch (error) {
-    // The signal came while waiting; the next iteration reads existing results.
+    // The signal arrived during the wait; the next iteration reads existing results.
     if (signal?.aborted && !(error instanceof UnusableError)) return nothing;
     throw error;
   }
 }
 
-/** The results that the output lacks: from an older cursor, the stream delivers some results again. */
+/** Returns the results that the output lacks. After a restart from an older cursor, the stream delivers some results again. */
 function dropKnown(
   results: readonly { stream_id: string; result: Result }[],
   output: Output,
@@ -189,7 +188,7 @@ async function fetchArtifact(
     return await withPatience(() => farm.artifacts.get(locator), patienceMs, options.signal);
   } catch (error) {
     if (!(error instanceof SwefarmError) || error.retryable) throw error;
-    // A result without its trajectory is still written: the stream has its verdict.
+    // A result without its trajectory is still written, because the result contains the verdict.
     options.onWarning?.(`${result.rollout_id}: artifact ${locator} cannot be read: ${errorMessage(error)}`);
     return null;
   }
@@ -227,6 +226,6 @@ async function withPatience<T>(read: () => Promise<T>, patienceMs: number, signa
   });
 }
 
-/** Errors after which a read is repeated; the farm throws these two codes for every outage. */
+/** Returns whether a read may be repeated after the error; every outage has one of these two codes. */
 const isTransient = (error: unknown): boolean =>
   error instanceof SwefarmError && (error.code === 'redis_unreachable' || error.code === 'artifact_store');

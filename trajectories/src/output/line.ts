@@ -1,13 +1,13 @@
-/** One line of an output file: the flat facts of a result, its patch, and a summary of its report. */
+/** Builds a line of an output file: the flat facts of a result, its patch, and a summary of its report. */
 import { jsonText, type Report, type Result, type Sampling } from '@swefarm/shared';
 
 /** Facts that a collection adds to its rollouts; the farm does not store them. */
 export type CollectionMark = {
-  /** The name of its `--set`. */
+  /** Name of the collection's set (`--set`). */
   tag?: string;
-  /** US dollars, by the price of its model (`--prices`). */
+  /** Cost in US dollars, by the price of the model (`--prices`). */
   cost?: number;
-  /** The rollout of an earlier output that it replaces (`--again`). */
+  /** Id of the rollout in an earlier output that this rollout replaces (`--again`). */
   replaces?: string;
 };
 
@@ -16,13 +16,13 @@ export type LineParts = {
   mark?: CollectionMark | undefined;
   patch: string | null;
   report: Report | null;
-  /** Sampling of its policy; null without a policy, or when unknown. */
+  /** Sampling of the policy; null without a policy, or when unknown. */
   sampling?: Sampling | null;
-  /** Path of the copy made for `--artifacts`. */
+  /** Path of the artifact's copy, made for `--artifacts`. */
   artifact_file?: string | undefined;
 };
 
-/** The fields of a line that come from the result, in the order of the line around patch and report. */
+/** Fields of a line that come from the result. The four lists are in the order of the line. */
 const FIRST_FIELDS = ['run_id', 'instance_id', 'family'] as const;
 const VERDICT_FIELDS = [
   'rollout_id',
@@ -52,32 +52,30 @@ type ResultField = (
   | typeof LAST_FIELDS
 )[number];
 
-/** The fields that readers of output files may rely on. */
+/** Fields on which readers of output files may rely. */
 export type OutputLine = Pick<Result, ResultField | 'artifact'> &
   CollectionMark & {
     patch: string | null;
     report: ReportSummary | null;
     sampling?: Sampling;
     artifact_file?: string;
-    /** The rollout of a later run that evaluated this rollout's patch again. */
+    /** Rollout of a later run that evaluated this rollout's patch again. */
     evaluated_by?: Pick<Result, 'rollout_id' | 'artifact'>;
-    /** Set by `swefarm select`. */
+    /** Score that `swefarm select` writes. */
     verifier_score?: number;
-    /** Set by `swefarm import`. */
+    /** Source that `swefarm import` writes. */
     imported?: Imported;
   };
 
-/** Where an imported rollout comes from. */
 export type Imported = {
   format: string;
   file: string;
   model: string | null;
   licence: string | null;
-  /** The provenance that swefarm wrote into the file; absent: another program wrote the file. */
+  /** Provenance that swefarm wrote into the file; absent: another program wrote the file. */
   origin?: Record<string, unknown>;
 };
 
-/** A line without its long fields. */
 export type LineSummary = Omit<OutputLine, 'patch' | 'report' | 'facts' | 'sampling'>;
 
 export function lineSummaryOf(line: OutputLine): LineSummary {
@@ -97,7 +95,6 @@ export type ReportSummary = Pick<
   | 'parser'
   | 'trust'
 > & {
-  /** Numbers of tests. */
   fail_to_pass: { success: number; failure: number } | null;
   pass_to_pass: { success: number; failure: number } | null;
 };
@@ -117,7 +114,7 @@ export function outputLine(result: Result, parts: LineParts): OutputLine {
   };
 }
 
-/** The fields that the record has, in their order. */
+/** Returns the existing fields of `keys` in the order of `keys`. */
 const pick = <R extends object, K extends keyof R>(record: R, keys: readonly K[]): Pick<R, K> =>
   Object.fromEntries(keys.flatMap((key) => (record[key] === undefined ? [] : [[key, record[key]]]))) as Pick<
     R,
@@ -144,7 +141,7 @@ export function summariseReport(report: Report): ReportSummary {
   };
 }
 
-/** The line as JSON, its reward with a decimal point (`1.0`): readers that infer column types would make whole numbers an integer column. */
+/** Returns the line as JSON. The reward has a decimal point (`1.0`), because readers would infer an integer column from `1`. */
 export function encodeLine(line: OutputLine): string {
   const fields = Object.entries(line).map(([key, value]) => {
     const text = key === 'reward' ? decimal(value as number | null) : jsonText(value);

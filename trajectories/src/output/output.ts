@@ -1,4 +1,4 @@
-/** The file of result lines, and the files beside it: its run, and the last entry of the run's stream that was read. */
+/** Reads and writes the file of result lines and the files beside it: the run's record, and the position in the run's stream. */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -17,51 +17,49 @@ import {
 } from './appendfile.ts';
 import { encodeLine, type LineSummary, lineSummaryOf, type OutputLine } from './line.ts';
 
-/** swefarm's own lines, or a foreign format of formats/registry.ts. */
+/** Formats of the lines; formats/results.ts implements them. */
 export const OutputFormat = z.enum(['swefarm', 'gym']);
 export type OutputFormat = z.infer<typeof OutputFormat>;
 
-/** The evaluation whose lines `swefarm eval` writes; the same command resumes it. */
+/** Evaluation whose lines `swefarm eval` writes. The same command resumes it. */
 const OutputEvaluation = z.object({
-  /** `--run-id`: the run's name in the harness's tree. */
+  /** Name of the run in the harness's folder tree (`--run-id`). */
   run_id: z.string(),
-  /** The evaluation's run in the farm; with `--from` the lines belong to an earlier run. */
+  /** Record of the evaluation's run in the farm. With `--from`, the lines belong to an earlier run. */
   record: RunRecord,
-  /** All rollouts of the evaluation, and the hash of their patches. */
   rollouts: z.array(z.string()),
   patches_sha256: z.string(),
-  /** With `--from`: the lines are those of the earlier run with new verdicts. */
+  /** True with `--from`: the lines are lines of the earlier run with new verdicts. */
   mends: z.boolean(),
 });
 export type OutputEvaluation = z.infer<typeof OutputEvaluation>;
 
-/** Stored beside the output as `OUTPUT.run.json`. */
+/** Record of an output, stored beside it as `OUTPUT.run.json`. */
 export const OutputRun = z.object({
   format: z.literal('swefarm-output-1'),
   record: RunRecord,
-  /** Folder of the Redis that was started for this output; null when the user gave a Redis. */
+  /** Folder of the Redis that was started for this output; null when the user specified a Redis. */
   state_dir: z.string().nullable(),
-  /** The format of its lines. */
   rows: OutputFormat.default('swefarm'),
   evaluation: OutputEvaluation.optional(),
-  /** The tag of its `--set`. */
+  /** Tag of the set (`--set`). */
   tag: z.string().optional(),
-  /** Rollouts were queued as results came, so the run's record does not have their number. */
+  /** True if rollouts were queued as results arrived, so the record does not have the number of rollouts. */
   as_needed: z.boolean().optional(),
-  /** An instance's rollouts ended at a success, so rates over them do not estimate the model. */
+  /** True if the rollouts of an instance ended at the first success, so rates over them do not estimate the model. */
   until_resolved: z.boolean().optional(),
 });
 export type OutputRun = z.infer<typeof OutputRun>;
 
-/** The sink of lines: a file that can be resumed, or standard output. */
+/** Destination of lines: a file that can be resumed, or standard output. */
 export interface Output extends AsyncDisposable {
-  /** For messages. */
+  /** Name of the output in messages. */
   readonly name: string;
-  /** Lines of the file, by rollout id; grows with `append`. */
+  /** Lines of the file by rollout id; `append` adds to them. */
   readonly lines: ReadonlyMap<string, LineSummary>;
-  /** Last stream id whose result is in the file; `0` at the start. */
+  /** Last id of the run's stream whose result is in the file; `0` at the start. */
   readonly cursor: string;
-  /** Receives the fields that a line omits, before `append` gets the line. */
+  /** Receives the result and the artifact before `append` gets the line, for formats that need more than the line. */
   take?(result: Result, content: ArtifactContent | null): void;
   /** Writes whole lines to disk, then advances the cursor. */
   append(lines: readonly OutputLine[], cursor: string): Promise<void>;
@@ -69,7 +67,7 @@ export interface Output extends AsyncDisposable {
 
 export const runFile = (path: string): string => `${path}.run.json`;
 
-/** Throws UsageError for a file that exists and is not empty. `remedy`: how this command could continue it. */
+/** Throws UsageError if the output or its record exists and is not empty. `remedy` describes how this command could continue the file. */
 export async function requireNewOutput(path: string, remedy?: string): Promise<void> {
   for (const one of [path, runFile(path)]) {
     const found = await stat(one).catch(ignoreMissing);
@@ -82,7 +80,7 @@ export async function requireNewOutput(path: string, remedy?: string): Promise<v
   }
 }
 
-/** The record beside an output; null when there is none. Throws UsageError when it is unreadable. */
+/** Returns the record beside an output; null when there is none. Throws UsageError when the record is unreadable. */
 export async function readOutputRun(path: string): Promise<OutputRun | null> {
   const text = await readIfThere(runFile(path));
   if (text === null) return null;
@@ -100,10 +98,8 @@ export async function writeOutputRun(path: string, run: z.input<typeof OutputRun
 }
 
 /**
- * Opens a file for appending, repairs a torn last line, and reads its lines. `runId` null: lines of any runs, without a cursor
- * in a run's stream.
- *
- * @throws UsageError when the file holds lines of another run or is not an output; UnusableError when it cannot be written
+ * Opens a file for appending, removes an incomplete last line, and reads all lines. `runId` null: lines of any run, without a cursor.
+ * @throws UsageError when the file has lines of another run or is not an output; UnusableError when it cannot be written
  */
 export async function openOutputFile(path: string, runId: string | null): Promise<Output> {
   const file = await openAppending(path, '{"run_id":"');
@@ -140,7 +136,7 @@ type OutputParts = Pick<Output, 'name' | 'take'> & {
   close(): Promise<void>;
 };
 
-/** An output whose lines and cursor advance after each write. */
+/** Creates an output whose lines and cursor advance after each write. */
 export function createOutput({ write, close, ...parts }: OutputParts): Output {
   const lines = parts.lines ?? new Map<string, LineSummary>();
   const output = {
@@ -157,14 +153,14 @@ export function createOutput({ write, close, ...parts }: OutputParts): Output {
   return output;
 }
 
-/** Writes lines to standard output, or another sink that cannot be resumed. `write` resolves when the sink took the text. */
+/** Creates an output that cannot be resumed, such as standard output. `write` resolves when the destination has accepted the text. */
 export const streamOutput = (write: (text: string) => Promise<void>): Output =>
   createOutput({
     name: 'standard output',
     write: async (added) => {
       if (added.length > 0) await write(linesText(added));
     },
-    // Standard output belongs to the process and stays open.
+    // Standard output stays open, because other parts of the process use it.
     close: () => Promise.resolve(),
   });
 

@@ -1,7 +1,7 @@
-/** An artifact's packed values as plain JSON: numbers as lists, bytes as base64. */
+/** Converts the packed values of an artifact to plain JSON: numbers as lists, bytes as base64. */
 export const plainJson = (value: unknown): string =>
   JSON.stringify(value, (_key, inner: unknown) => {
-    // A list would have millions of experts.
+    // Expert ids are written as base64, because a list would have millions of numbers.
     if (inner instanceof Int8Array) {
       return Buffer.from(inner.buffer, inner.byteOffset, inner.byteLength).toString('base64');
     }

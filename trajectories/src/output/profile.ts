@@ -1,45 +1,41 @@
-/** Counts and rates over rollouts. Pure, so that every report counts alike. */
+/** Computes counts and rates over rollouts, with pure functions that all reports share. */
 import { type Countable, countNames, mean, meansOf, tally, withVerdict } from './tally.ts';
 
-/** The facts of one rollout that are counted. */
 export type RolloutFact = Countable & {
-  /** The key of the rollout's group: the instance, or the prompt that a caller repeats. */
+  /** Key of the rollout's group: the instance, or the prompt that a caller repeats. */
   group: string;
   repo: string;
   patch_applied: boolean;
   evaluation_error: boolean;
-  /** Why it was not judged. */
+  /** Why the rollout failed; null: the rollout did not fail. */
   failure: string | null;
-  /** Why the farm or a person cancelled it. */
+  /** Why the farm or a user cancelled the rollout; null: the rollout was not cancelled. */
   cancelled: string | null;
 };
 
-/** A rate with a zero denominator is null. */
+/** Counts and rates. A rate with a zero denominator is null. */
 export type Counted = {
   total: number;
   judged: number;
-  /** Successes: resolved, rewarded and not forged. */
+  /** Number of successes: resolved, rewarded and not forged. */
   resolved: number;
-  /** By the harness's verdict alone. */
+  /** Number resolved by the verdict of the harness, rewarded or not. */
   resolved_officially: number;
-  /** Judged by a score alone; not in accuracy and pass@k. */
+  /** Number judged by a score without a verdict; not part of accuracy and pass@k. */
   scored: number;
-  /** resolved / (judged - scored) */
   accuracy: number | null;
   mean_reward: number | null;
-  /** Over judged rollouts. */
   mean_turns: number | null;
 };
 
 export type Profile = Counted & {
-  /** k → unbiased pass@k, over the groups with at least k verdicts. */
+  /** Unbiased pass@k by k, over the groups with at least k verdicts. */
   pass_at: Record<string, number>;
-  /** Mean accuracy of the groups; k is the size of the largest group. */
+  /** Mean accuracy of the groups; k is the number of verdicts in the largest group. */
   pass_at_1_avg_of_k: { k: number; value: number } | null;
-  /** Over all rollouts that were not cancelled, like the next field. */
+  /** Share of all rollouts that were not cancelled; the same holds for `evaluation_error_rate`. */
   patch_applied_rate: number | null;
   evaluation_error_rate: number | null;
-  /** Mean turns of cancelled rollouts until then. */
   mean_turns_cancelled: number | null;
   failures: Record<string, number>;
   cancelled: Record<string, number>;
@@ -47,7 +43,7 @@ export type Profile = Counted & {
   groups: { total: number; complete: number; size: number };
 };
 
-/** `groupSize`: how many rollouts make a group complete; default: the size of the largest group. */
+/** Computes the profile. `groupSize` is the number of judged rollouts in a complete group; default: the size of the largest group. */
 export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Profile {
   const groups = [...Map.groupBy(facts, (fact) => fact.group).values()].map(tally);
   const size = groupSize ?? Math.max(0, ...groups.map((group) => group.total));
@@ -81,8 +77,8 @@ export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Pr
 }
 
 /**
- * Probability that k drawn of n samples, c of them correct, include a correct one: 1 - C(n-c, k) / C(n, k), as a product that
- * does not overflow (Chen et al. 2021, "Evaluating Large Language Models Trained on Code", section 2.1).
+ * Returns the probability that k of n samples, c of them correct, include a correct one: 1 - C(n-c, k) / C(n, k), as a product that does
+ * not overflow (Chen et al. 2021, "Evaluating Large Language Models Trained on Code", section 2.1).
  */
 export function passAt(n: number, c: number, k: number): number {
   if (n - c < k) return 1;

@@ -1,4 +1,4 @@
-/** A reward for people: `1.0`, `0.25`, at most three decimal places; `none` without one. */
+/** Renders a reward for display with at most three decimal places, for example `1.0` or `0.25`; `none` for null. */
 export function renderReward(reward: number | null): string {
   if (reward === null) return 'none';
   const text = String(Math.round(reward * 1000) / 1000);

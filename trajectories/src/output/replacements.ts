@@ -1,9 +1,9 @@
-/** Decides which of a rollout and its replacements (`--again`) counts, for exports and reports. */
+/** Decides whether a rollout or one of its replacements (`--again`) counts in exports and reports. */
 import type { OutputLine } from './line.ts';
 
 type Run = Pick<OutputLine, 'rollout_id' | 'outcome' | 'replaces'>;
 
-/** The last one with a verdict counts, or the last of all without any. All lines are noted, in any order, before `isOutdated` is called. */
+/** The last rollout with a verdict counts, otherwise the last rollout. Call `note` for all lines before `isOutdated`. */
 export class Replacements {
   readonly #judged = new Set<string>();
   readonly #later = new Map<string, string[]>();
@@ -16,7 +16,7 @@ export class Replacements {
     this.#later.set(replaces, [...(this.#later.get(replaces) ?? []), id]);
   }
 
-  /** Whether another rollout counts in place of this one. */
+  /** Returns whether another rollout counts in place of this one. */
   isOutdated(id: string): boolean {
     const later = this.#after(id);
     if (later.some((one) => this.#judged.has(one))) return true;
@@ -25,7 +25,7 @@ export class Replacements {
     );
   }
 
-  /** All direct and indirect replacements. */
+  /** Returns all direct and indirect replacements. */
   #after(id: string): string[] {
     const found = new Set<string>();
     const waiting = [id];

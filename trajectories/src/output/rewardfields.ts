@@ -1,4 +1,4 @@
-/** Computes the rewards of output lines again, from their facts alone. */
+/** Recomputes the rewards of output lines from the facts in the lines. */
 import { decideReward, type RewardOverrides } from '@swefarm/grading';
 import { FAILURES, type Result, type RewardFacts } from '@swefarm/shared';
 
@@ -19,7 +19,7 @@ export function rewardFields(
   };
 }
 
-/** A line without the fields that a new reward may lack. */
+/** Removes the field of a reward that {@link rewardFields} does not always replace. */
 export function withoutReward<L extends Pick<Result, 'reward_components'>>(
   line: L,
 ): Omit<L, 'reward_components'> {

@@ -1,4 +1,4 @@
-/** Summary of a run, counted from its output lines alone. */
+/** Summarises a run from its output lines. */
 import type { LineSummary } from './line.ts';
 import { countNames, mean, meansOf, ratio, tally } from './tally.ts';
 
@@ -9,30 +9,29 @@ export type GroupSummary = {
   failed: number;
   cancelled: number;
   resolved: number;
-  /** Judged by a score alone. */
+  /** Number of rollouts judged by a score without a verdict. */
   scored: number;
-  /** Mean over rollouts that have a reward; null when none has. */
+  /** Mean over the rollouts with a reward; null when none has a reward. */
   reward_mean: number | null;
-  /** Mean over judged rollouts; null without any. */
   turns_mean: number | null;
-  /** Mean turns of cancelled rollouts until then; null without any. */
+  /** Mean turns of cancelled rollouts before their cancellation; null when none is cancelled. */
   cancelled_turns_mean: number | null;
   exit_statuses: Record<string, number>;
-  /** `stage/class` → count. */
+  /** Number of failures by `stage/class`. */
   failures: Record<string, number>;
-  /** Mean seconds from claim to result, over rollouts that have one. */
+  /** Mean seconds from claim to result; null without rollouts. */
   seconds_mean: number | null;
 };
 
 export type Summary = {
-  /** One per instance, in the order given. */
+  /** A group for each instance, in the given order. */
   groups: GroupSummary[];
   all: GroupSummary;
-  /** One failure message per `stage/class`. */
+  /** Message of one failure for each `stage/class`. */
   examples: Record<string, string>;
 };
 
-/** Counts lines by instance, including instances without a line. */
+/** Summarises lines by instance, including instances without lines. */
 export function summarise(instanceIds: Iterable<string>, lines: Iterable<LineSummary>): Summary {
   const byGroup = new Map<string, LineSummary[]>(Array.from(instanceIds, (id) => [id, []]));
   const every: LineSummary[] = [];

@@ -1,4 +1,4 @@
-/** Renders tables as text: columns and gaps, no borders. */
+/** Renders tables as text without borders. */
 import Table from 'cli-table3';
 
 export type Column = { name: string; align?: 'left' | 'right'; width?: number };
@@ -12,7 +12,7 @@ const BORDERLESS = Object.fromEntries(
     .map((name) => [name, '']),
 );
 
-/** Cells longer than their column's width are wrapped; without a width a column is as wide as it needs. */
+/** Renders a table. Cells that exceed the width of their column are wrapped; a column without a width is as wide as its longest cell. */
 export function renderTable(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
   const table = new Table({
     chars: BORDERLESS,
@@ -30,7 +30,7 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
     .join('\n');
 }
 
-/** Cuts the middle out of a text: instance ids differ at their ends. */
+/** Removes the middle of a text that is longer than `most` characters, because instance ids differ at their ends. */
 export function middle(text: string, most: number): string {
   if (text.length <= most) return text;
   const head = Math.floor((most - 1) / 3);

@@ -1,9 +1,8 @@
 /** Counts results for tables, pages and reports. */
 import type { Result } from '@swefarm/shared';
-// The page imports this module, and the index of shared does not load in a browser.
+// The browser page imports this module, and the index of shared does not load in a browser.
 import { successOf } from '@swefarm/shared/success';
 
-/** The fields of one rollout that are counted. */
 export type Countable = Pick<Result, 'outcome' | 'resolved' | 'reward' | 'turns'>;
 
 export type Tally = {
@@ -11,17 +10,15 @@ export type Tally = {
   judged: number;
   failed: number;
   cancelled: number;
-  /** Successes: resolved, and rewarded. */
+  /** Number of successes: resolved and rewarded. */
   resolved: number;
-  /** Resolved by the harness's verdict, with forged and unrewarded ones. */
+  /** Number resolved by the verdict of the harness, including forged and unrewarded ones. */
   resolved_officially: number;
-  /** Judged by a score alone: the dataset gives no verdict. */
+  /** Number judged by a score, because the dataset gives no verdict. */
   scored: number;
   rewarded: number;
   reward_sum: number;
-  /** Sum over judged rollouts. */
   turns_sum: number;
-  /** Turns of cancelled rollouts until then. */
   cancelled_turns_sum: number;
 };
 
@@ -60,7 +57,7 @@ export function tally(results: Iterable<Countable>): Tally {
   return sums;
 }
 
-/** Means from sums; null where no result enters the mean. */
+/** Computes means from sums; the mean of no results is null. */
 export const meansOf = (
   sums: Pick<Tally, 'judged' | 'resolved' | 'scored' | 'rewarded' | 'reward_sum' | 'turns_sum'>,
 ): { resolve_rate: number | null; reward_mean: number | null; turns_mean: number | null } => ({
@@ -69,10 +66,10 @@ export const meansOf = (
   turns_mean: ratio(sums.turns_sum, sums.judged),
 });
 
-/** Judged rollouts with a verdict: the denominator of the resolve rate and pass@k. */
+/** Returns the number of judged rollouts with a verdict: the denominator of the resolve rate and of pass@k. */
 export const withVerdict = ({ judged, scored }: Pick<Tally, 'judged' | 'scored'>): number => judged - scored;
 
-/** Null when `count` is zero. */
+/** Returns `sum / count`; null when `count` is zero. */
 export const ratio = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
 
 export const mean = (values: readonly number[]): number | null =>

@@ -1,4 +1,4 @@
-/** The parts of a report beside the profile: intervals, best of k, cuts, costs, distributions. Pure. */
+/** Computes the parts of a report besides the profile, with pure functions: intervals, best of k, cuts, costs, distributions. */
 import { type Spread, spreadOf } from '@swefarm/datasets';
 import { successOf } from '@swefarm/shared';
 import { type Counted, profileOf } from '../output/profile.ts';
@@ -18,38 +18,37 @@ export type Bin = { from: number; to: number; count: number };
 
 export type Cut = Counted & {
   instances: number;
-  /** pass@k and best@k at the largest k of the report for which the cut has an instance; null without any. */
+  /** pass@k and best@k at the largest k for which the cut has an instance with k verdicts; null when there is none. */
   largest: ScalingAtK | null;
 };
 
 export type Costs = {
-  /** US dollars, over the rollouts whose cost is known. */
+  /** Total cost in US dollars of the rollouts with a known cost. */
   total: number;
   rollouts: number;
   per_rollout: number;
-  /** Null without a success. */
+  /** US dollars per success; null without a success. */
   per_success: number | null;
 };
 
 export type Analysis = {
-  /** Over instances: the mean of each one's own share of resolved rollouts. */
+  /** Mean over instances of the share of resolved rollouts, with a bootstrap interval. */
   accuracy_interval: Interval | null;
   scaling: ScalingAtK[];
-  /** By family of dataset rows; empty when no rollout has its family. */
+  /** Results by family; empty when no rollout has a known family. */
   families: Record<string, Cut>;
   repositories: Record<string, Cut>;
-  /** By how often an instance is resolved here; without instances that only a score grades. */
+  /** Results by the share of resolved rollouts of an instance, without instances that only a score grades. */
   difficulty: Record<string, Cut>;
-  /** By the set of a collection; empty without sets. */
+  /** Results by set (`--set`); empty without sets. */
   sets: Record<string, Cut>;
-  /** By family and name, of the rewards that have named parts. */
   components: Record<string, Record<string, Component>>;
   costs: Costs | null;
   distributions: {
-    /** Rollouts of each, judged or not, most first. */
+    /** Number of rollouts of each repository, judged or not, in descending order. */
     repositories: Record<string, number>;
     exit_statuses: Record<string, number>;
-    /** Over judged rollouts; the cost over those whose cost is known. */
+    /** Spreads over judged rollouts. The cost is over all rollouts with a known cost. */
     spreads: { turns: Spread; tokens: Spread; cost: Spread };
     turns: Bin[];
     tokens: Bin[];
@@ -76,7 +75,7 @@ export function analyse(
     );
   const judged = facts.filter(({ outcome }) => outcome === 'judged');
   const familyOf = familiesOf(facts);
-  // Instances with scores in place of verdicts.
+  // Ids of instances that have scores instead of verdicts.
   const scored = new Set(judged.flatMap(({ group, resolved }) => (resolved === null ? [group] : [])));
   const spent = facts.flatMap(({ cost }) => cost ?? []);
   return {
@@ -120,13 +119,13 @@ function samplesOf(facts: readonly LineFact[]): Map<string, Sample[]> {
   );
 }
 
-/** The family of a rollout. A result that no worker made has none, and gets that of its siblings. */
+/** Returns a function from rollout to family. Results that no worker made have no family and get the family of the instance. */
 function familiesOf(facts: readonly LineFact[]): (fact: LineFact) => string | null {
   const known = new Map(facts.flatMap(({ group, family }) => (family === null ? [] : [[group, family]])));
   return ({ group }) => (known.size === 0 ? null : (known.get(group) ?? 'unknown'));
 }
 
-/** The bands sort from hard to easy. */
+/** Returns the difficulty band of an instance. The numbers sort the bands from hard to easy. */
 function bandOf(samples: readonly Sample[] | undefined): string | null {
   if (samples === undefined) return null;
   const share = samples.filter(({ resolved }) => resolved).length / samples.length;
@@ -162,7 +161,7 @@ function costsOf(facts: readonly LineFact[]): Costs | null {
 
 const BINS = 12;
 
-/** Bins of one width, which is 1, 2 or 5 times a power of ten; a value on a border belongs to the upper one. */
+/** Returns bins of equal width, which is 1, 2 or 5 times a power of ten. A value on a border belongs to the upper bin. */
 export function binsOf(values: readonly number[]): Bin[] {
   if (values.length === 0) return [];
   const least = values.reduce((a, b) => Math.min(a, b));

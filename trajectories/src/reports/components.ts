@@ -1,14 +1,13 @@
-/** Counts and distributions of the named parts of rewards. Pure. */
 import { type Spread, spreadOf } from '@swefarm/datasets';
 import { mean } from '../output/tally.ts';
 import type { LineFact } from './facts.ts';
 
 export type Component = { rollouts: number; mean: number; spread: NonNullable<Spread> };
 
-/** Graders choose the names; a family has at most so many here, the most frequent ones. */
+/** Maximum number of parts of a family in a report. Graders choose the names, so only the most frequent ones are shown. */
 const MOST_NAMES = 50;
 
-/** By family, then by name; a family whose rewards have no parts is absent. @param familyOf null: not known */
+/** Returns the parts by family and name, without families whose rewards have no parts. `familyOf` returns null for an unknown family. */
 export function componentsOf(
   facts: readonly LineFact[],
   familyOf: (fact: LineFact) => string | null,

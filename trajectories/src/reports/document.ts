@@ -1,4 +1,4 @@
-/** A report as Markdown, and as one page of HTML without script, further files or network. */
+/** Renders a report as Markdown, and as one HTML page that needs no script, other files or network. */
 import type { Analysis, Bin, Cut } from './analysis.ts';
 import {
   costTable,
@@ -14,7 +14,6 @@ import type { ProfileReport } from './render.ts';
 
 export type FullReport = ProfileReport & { analysis: Analysis };
 
-/** All tables of a report, in order. */
 function tablesOf(report: FullReport): Table[] {
   const { analysis } = report;
   const causes = [...Object.entries(report.failures), ...Object.entries(report.cancelled)];
@@ -124,7 +123,7 @@ const WIDTH = 200;
 const RIGHT = 130;
 const MOST_BARS = 30;
 
-/** Horizontal bars with their names and values; `full` is the value that fills the width, by default the largest. */
+/** Renders horizontal bars with names and values. `full` is the value that fills the width, by default the largest value. */
 function plot(title: string, all: readonly Bar[], full?: number): string {
   const bars = all.slice(0, MOST_BARS);
   if (bars.length === 0) return '';

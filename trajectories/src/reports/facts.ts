@@ -1,4 +1,3 @@
-/** Converts a result, or its output line, to the facts that a report counts. */
 import type { Result } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 import type { RolloutFact } from '../output/profile.ts';
@@ -21,26 +20,23 @@ export type LineFacts = Pick<
 > &
   Partial<Pick<OutputLine, 'report' | 'tag' | 'cost' | 'replaces'>>;
 
-/** The facts of a rollout for the analysis of a report. */
 export type LineFact = RolloutFact & {
   rollout_id: string;
-  /** The rollout of an earlier output that it replaces. */
+  /** Id of the rollout in an earlier output that this rollout replaces. */
   replaces?: string;
   /** Family of the instance; null: unknown. */
   family: string | null;
   exit_status: string | null;
-  /** Of all prompts and answers. */
+  /** Sum over all prompts and answers. */
   tokens: number;
-  /** US dollars; null: unknown. */
+  /** Cost in US dollars; null: unknown. */
   cost: number | null;
   tag: string | null;
-  /** The named parts of the reward. */
   components: Readonly<Record<string, number>>;
-  /** A verifier's score. */
   score: number | null;
 };
 
-/** Rollouts of one instance are a group, also in several shards. */
+/** Converts a result to the facts that a report counts. All rollouts of an instance form a group, even in several files. */
 export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id, line.family)): LineFact {
   const { outcome, failure, facts, report } = line;
   const evaluation = report?.evaluation ?? facts?.evaluation;
@@ -68,7 +64,7 @@ export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id, li
 }
 
 /**
- * Outputs do not store the repository, but ids begin with it: `owner__name-number` in most families, `owner__name.commit.bug` in SWE-smith,
+ * Derives the repository from the instance id: `owner__name-number` in most families, `owner__name.commit.bug` in SWE-smith,
  * `instance_owner__name-commit` in SWE-bench Pro, `name-commit` in R2E-Gym, `owner_name_prNUMBER` in Scale-SWE.
  */
 export function repositoryOf(instanceId: string, family?: string | null): string {

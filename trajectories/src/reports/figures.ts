@@ -1,4 +1,4 @@
-/** The tables of reports, alike on a terminal, in Markdown and on a page. */
+/** Builds the tables of reports, which are the same on a terminal, in Markdown and on a page. */
 import type { Spread } from '@swefarm/datasets';
 import type { Interval, ScalingAtK } from '../scaling/statistics.ts';
 import type { Analysis, Costs, Cut } from './analysis.ts';
@@ -10,7 +10,7 @@ export const percent = (share: number | null): string =>
 export const decimal = (value: number | null, digits: number): string =>
   value === null ? '–' : value.toFixed(digits);
 
-/** `45.0 % (40.1–50.2)`: the value and its 95 % interval. */
+/** Renders a value and its 95 % interval, for example `45.0 % (40.1–50.2)`. */
 export const withInterval = (of: Interval | null): string =>
   of === null ? '–' : `${percent(of.value)} (${(100 * of.low).toFixed(1)}–${(100 * of.high).toFixed(1)})`;
 

@@ -14,16 +14,15 @@ import { readOutputRun } from '../output/output.ts';
 import { type PriceFile, priceFor } from '../prices.ts';
 import { factOf, type LineFact } from './facts.ts';
 
-/** `record` null: the number of expected rollouts is unknown. `untilResolved`: an instance's rollouts ended at a success. */
+/** `record` null: the expected number of rollouts is unknown. `untilResolved`: an instance's rollouts ended at the first success. */
 export type CountedRollouts = {
   untilResolved: boolean;
   rollouts: Map<string, LineFact>;
   record: RunRecord | null;
-  /** Results that are not counted because they cannot be read. */
   unreadable: readonly UnreadableResult[];
 };
 
-/** `prices`: for lines without a cost. Throws UsageError when a file cannot be read or is not an output. */
+/** Reads an output. `prices` apply to lines without a cost. Throws UsageError when a file cannot be read or is not an output. */
 export async function countOutput(path: string, prices: PriceFile | null = null): Promise<CountedRollouts> {
   const run = await readOutputRun(path);
   const price = priceFor(prices, run?.record.policy);
@@ -43,7 +42,7 @@ export async function countOutput(path: string, prices: PriceFile | null = null)
 const priced = (fact: LineFact, tokens: Result['tokens'], price: Price | null): LineFact =>
   price && fact.cost === null ? { ...fact, cost: costOf(tokens, price) } : fact;
 
-/** Throws UsageError when the farm does not know the run. */
+/** Reads a run in the farm. Throws UsageError when the farm does not know the run. */
 export async function countRun(
   farm: Farm,
   runId: string,

@@ -1,14 +1,14 @@
-/** Prints a profile: one number a line, then failures. */
+/** Renders a profile as text: one number per line, then the causes of rollouts that were not judged. */
 import type { Profile } from '../output/profile.ts';
 import { renderTable } from '../output/table.ts';
 import { decimal, percent } from './figures.ts';
 
 export type ProfileReport = Profile & {
-  /** How many rollouts the runs should have; null when unknown. */
+  /** Expected number of rollouts of the runs; null when unknown. */
   expected: number | null;
 };
 
-/** `ks`: which pass@k to print. */
+/** Renders the report. `ks` lists the values of k whose pass@k is shown. */
 export function renderReport(report: ProfileReport, ks: readonly number[]): string {
   const open = report.expected === null ? 0 : Math.max(0, report.expected - report.total);
   const { groups, pass_at_1_avg_of_k: average } = report;

@@ -1,4 +1,4 @@
-/** The file of a verifier's scores: a line for each rollout, so that a killed command can continue. */
+/** Reads and appends the file of a verifier's scores: one line for each rollout, so that a killed command can continue. */
 import { createReadStream } from 'node:fs';
 import { parseJsonLines } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
@@ -8,17 +8,17 @@ import { openAppending } from '../output/appendfile.ts';
 const ScoreLine = z.object({
   rollout_id: z.string(),
   instance_id: z.string(),
-  /** Higher is better; of a yes/no verifier the probability of yes, 0 to 1. */
+  /** Score of the rollout; higher is better. The score of a yes/no verifier is the probability of yes (0 to 1). */
   score: z.number(),
-  /** Scores of different verifiers are not compared. */
+  /** Name of the verifier; scores of different verifiers are not comparable. */
   verifier: z.string(),
 });
 export type ScoreLine = z.infer<typeof ScoreLine>;
 
-/** `out.jsonl` → `out.scores.jsonl`. */
+/** Returns the default path of the scores of an output: `out.scores.jsonl` for `out.jsonl`. */
 export const scoresPath = (output: string): string => output.replace(/(?:\.jsonl?)?$/, '.scores.jsonl');
 
-/** Scores by rollout. Throws UsageError for a damaged line and for several verifiers. */
+/** Returns the scores by rollout id. Throws UsageError for a damaged line and for several verifiers. */
 export async function readScores(path: string): Promise<Map<string, ScoreLine>> {
   const found = new Map<string, ScoreLine>();
   try {
@@ -47,7 +47,7 @@ export type ScoreFile = AsyncDisposable & {
   append(line: ScoreLine): Promise<void>;
 };
 
-/** Throws UsageError when the file is something else, or another verifier's. */
+/** Opens a file of scores to continue it. Throws UsageError when the file is no file of scores or has scores of another verifier. */
 export async function openScores(path: string, verifier: string): Promise<ScoreFile> {
   const file = await openAppending(path, '{"rollout_id":"');
   try {

@@ -1,14 +1,13 @@
-/** pass@k and best@k over instances, with bootstrap intervals from a seed. Pure. */
+/** Computes pass@k and best@k over instances with seeded bootstrap intervals, with pure functions. */
 import { passAt } from '../output/profile.ts';
 import { mean } from '../output/tally.ts';
 
-/** One rollout with a verdict. */
 export type Sample = { resolved: boolean; score: number | null };
 
 /**
- * Probability that the sample with the highest score among k drawn ones is resolved; ties are equally likely. When `before` of n samples
- * are better than a group of `size` ties, the best of k is in that group with probability
- * (C(n-before, k) - C(n-before-size, k)) / C(n, k). Null for fewer than k samples, or one without a score.
+ * Returns the probability that the best-scored of k drawn samples is resolved; null for fewer than k samples or a missing score. Equal
+ * scores are equally likely to win: if `before` samples are better than a group of `size` equal ones, the best is in the group with
+ * probability (C(n-before, k) - C(n-before-size, k)) / C(n, k).
  */
 export function bestAt(samples: readonly Sample[], k: number): number | null {
   if (samples.length < k || samples.some(({ score }) => score === null)) return null;
@@ -24,31 +23,30 @@ export function bestAt(samples: readonly Sample[], k: number): number | null {
   return probability;
 }
 
-/** C(n - excluded, k) / C(n, k): that none of the excluded is drawn. */
+/** Returns C(n - excluded, k) / C(n, k), the probability that none of the excluded samples is drawn. */
 const noneOf = (n: number, excluded: number, k: number): number => 1 - passAt(n, excluded, k);
 
 export type Interval = { value: number; low: number; high: number };
 
 export type ScalingOptions = {
-  /** Resamples of the bootstrap. */
   resamples: number;
   seed: number;
 };
 
 export type ScalingAtK = {
   k: number;
-  /** Instances with at least k verdicts. */
+  /** Number of instances with at least k verdicts. */
   instances: number;
   pass: Interval;
-  /** Over the instances whose samples all have a score. Null: no such instance. */
+  /** best@k over the instances whose samples all have a score; null if no instance has. */
   best: Interval | null;
-  /** pass@k minus best@k over the same instances: the gain of a perfect verifier. */
+  /** pass@k minus best@k over the same instances, which is the possible gain from a perfect verifier. */
   gap: Interval | null;
-  /** Instances that are not in `best` because a sample lacks its score. */
+  /** Number of instances that `best` omits because a sample lacks a score. */
   unscored: number;
 };
 
-/** Null where no instance has k verdicts. */
+/** Computes pass@k and best@k; null if no instance has k verdicts. */
 export function scalingAt(
   groups: readonly (readonly Sample[])[],
   k: number,
@@ -64,7 +62,7 @@ export function scalingAt(
   const scores = ranked.length > 0 && groups.some((group) => group.some(({ score }) => score !== null));
   const passes = pairs.map(({ pass }) => pass);
   const bests = ranked.map(({ best }) => best);
-  // A rounding error is no gap.
+  // Differences below 1e-9 are rounding errors.
   const gaps = ranked.map(({ pass, best }) => (Math.abs(pass - best) < 1e-9 ? 0 : pass - best));
   return {
     k,
@@ -76,7 +74,7 @@ export function scalingAt(
   };
 }
 
-/** The mean, and the 2.5th and 97.5th percentile of the means of resamples with replacement (Efron's percentile bootstrap). */
+/** Returns the mean, and the 2.5th and 97.5th percentiles of the means of resamples with replacement (Efron's percentile bootstrap). */
 export function interval(values: readonly number[], { resamples, seed }: ScalingOptions): Interval {
   const value = mean(values) ?? 0;
   const random = generator(seed);
@@ -91,7 +89,7 @@ export function interval(values: readonly number[], { resamples, seed }: Scaling
   return { value, low: at(0.025), high: at(0.975) };
 }
 
-/** mulberry32, a seeded generator from 0 to below 1. */
+/** Returns the seeded random generator mulberry32, whose numbers are in [0, 1). */
 function generator(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

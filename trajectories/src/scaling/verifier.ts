@@ -1,28 +1,26 @@
-/** Scores rollouts by a verifier: a model's log-probabilities of yes and no, or any HTTP server. */
+/** Scores rollouts with a verifier: a model whose log-probabilities of yes and no are compared, or any HTTP server. */
 import { exponentialBackoff, retry, type Secret, SwefarmError } from '@swefarm/shared';
 import { z } from 'zod';
 
 export type Judgeable = {
   rollout_id: string;
   instance_id: string;
-  /** The conversation, in order. */
   messages: readonly { role: string; content: string | null }[];
   patch: string | null;
 };
 
 export type Verifier = {
-  /** Model and form, as in the score file. */
+  /** Form and model (or URL) of the verifier; files of scores contain this name. */
   name: string;
-  /** Throws SwefarmError without a score. */
   score(rollout: Judgeable, signal: AbortSignal): Promise<number>;
 };
 
 export type VerifierOptions = {
-  /** Base URL of an OpenAI-compatible server; for `http` the address itself. */
+  /** Base URL of an OpenAI-compatible server; for the form `http`, the URL to which rollouts are posted. */
   url: string;
   model: string;
   key: Secret | null;
-  /** Text with {trajectory} and {patch}. */
+  /** Prompt with the placeholders {trajectory} and {patch}. */
   prompt: string;
   timeoutMs: number;
 };
@@ -53,7 +51,7 @@ export function createVerifier(form: VerifierForm, options: VerifierOptions): Ve
 
 const TOP = 20;
 
-/** Log-probabilities of the first token in the two protocols of OpenAI. */
+/** Answers with the log-probabilities of the first token, in the two protocols of OpenAI. */
 const Chat = z.object({
   choices: z
     .array(
@@ -101,7 +99,7 @@ async function askCompletions(
 const askHttp = async (options: VerifierOptions, rollout: Judgeable, signal: AbortSignal): Promise<number> =>
   read(Score, await post(options.url, rollout, options, signal)).score;
 
-/** P(yes) / (P(yes) + P(no)) over all tokens that are either word, in any case, with or without blanks. */
+/** Returns P(yes) / (P(yes) + P(no)). Tokens count in any case and with surrounding blanks. Throws SwefarmError without either word. */
 export function probabilityOfYes(top: readonly { token: string; logprob: number }[]): number {
   const sum = (word: string): number =>
     top.reduce(
@@ -120,7 +118,7 @@ export function probabilityOfYes(top: readonly { token: string; logprob: number 
 
 function promptOf({ prompt }: VerifierOptions, { messages, patch }: Judgeable): string {
   const trajectory = messages.map(({ role, content }) => `[${role}]\n${content ?? ''}`).join('\n\n');
-  // One pass, because the texts may contain the placeholders.
+  // Both placeholders are replaced in one pass, because the inserted texts may contain placeholders.
   return prompt.replace(/\{(trajectory|patch)\}/g, (_, name) =>
     name === 'patch' ? (patch ?? '') : trajectory,
   );

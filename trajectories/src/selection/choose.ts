@@ -9,40 +9,38 @@ import { partSizes, type Shares } from './recipe.ts';
 import { sequenceTokens } from './sequencetokens.ts';
 import type { ResultSource } from './source.ts';
 
-/** Order of an instance's rollouts when only some are taken. */
+/** Orders in which an instance's rollouts are taken until `perInstance` is reached. */
 export const PREFERENCES = ['first', 'most-tokens', 'shortest', 'random'] as const;
 export type Preference = (typeof PREFERENCES)[number];
 
 export type ChoiceOptions = {
   filters: ExportFilters;
-  /** Most rollouts of one instance. */
   perInstance?: number | undefined;
   prefer: Preference;
-  /** Of `random`, and of `balance`. */
+  /** Seed of the orders for `random`, `balance` and `shares`. */
   seed: number;
-  /** Near-identical patches of one instance once. */
+  /** Whether to drop rollouts whose patch has the same changes as the patch of another rollout of the instance. */
   dedup?: boolean | undefined;
-  /** Most tokens of a conversation. */
+  /** Maximum number of tokens of a conversation. */
   maxTokens?: number | undefined;
-  /** As many resolved rollouts as others. */
+  /** Whether to export equal numbers of resolved and unresolved rollouts. */
   balance?: boolean | undefined;
-  /** Of a recipe's parts; the last rule of all. */
+  /** Shares of the parts of a recipe, applied after all other rules. */
   shares?: Shares | undefined;
-  /** Reads an artifact; null when there is none. After an error the rollout has no tokens and no patch. */
+  /** Reads an artifact; null when there is none. If the read fails, tokens and patch of the rollout count as unknown. */
   read(line: OutputLine): Promise<ArtifactContent | null>;
 };
 
 export type Choice = {
-  /** Rollout id → which of its instance's rollouts it is, from 0. */
+  /** Numbers of the chosen rollouts within their instances, from 0, by rollout id. */
   chosen: Map<string, number>;
-  /** Lines that were read. */
   seen: number;
-  /** How many were dropped, by reason, in the order in which the rules are applied. */
+  /** Number of dropped rollouts by reason. */
   dropped: Map<string, number>;
-  /** Instances of the chosen rollouts, and the most rollouts that one of them has. */
+  /** Ids of the instances of the chosen rollouts. `samples` is the maximum number of chosen rollouts of one instance. */
   instances: ReadonlySet<string>;
   samples: number;
-  /** Changes with the choice. */
+  /** Hash of the chosen rollouts and their numbers. */
   fingerprint: string;
 };
 
@@ -56,7 +54,6 @@ type Candidate = {
   tokens: number | null;
   turns: number;
   patch: string;
-  /** Of the recipe. */
   part: number;
 };
 
@@ -120,7 +117,7 @@ async function candidateOf(line: OutputLine, options: ChoiceOptions): Promise<Om
 
 const COUNTED: ReadonlySet<Preference> = new Set(['most-tokens', 'shortest']);
 
-/** A rollout without a count is too long: it may exceed the limit. */
+/** Returns whether a rollout may exceed the limit. A rollout with an unknown number of tokens counts as too long. */
 const isTooLong = ({ tokens }: Candidate, most: number | undefined): boolean =>
   most !== undefined && (tokens === null || tokens > most);
 
@@ -145,14 +142,14 @@ function preferred(
 }
 
 const ORDER: Readonly<Record<Preference, (seed: number) => (a: Candidate, b: Candidate) => number>> = {
-  // The order of the lines would prefer short rollouts and differ between runs.
+  // Lines are in the order of completion, which would favour short rollouts and differ between runs.
   first: () => (a, b) => a.index - b.index,
   'most-tokens': () => (a, b) => (b.tokens ?? -1) - (a.tokens ?? -1) || b.turns - a.turns,
   shortest: () => (a, b) => (a.tokens ?? Infinity) - (b.tokens ?? Infinity) || a.turns - b.turns || 0,
   random: byHash,
 };
 
-/** An order that depends on the seed and the ids alone. */
+/** Orders candidates by a hash, which depends only on the seed and the ids. */
 function byHash(seed: number): (a: Candidate, b: Candidate) => number {
   const of = ({ id }: Candidate): string => createHash('sha256').update(`${seed}\0${id}`).digest('hex');
   return (a, b) => (of(a) < of(b) ? -1 : 1);
@@ -175,7 +172,7 @@ function inShares(
   return drawn(candidates, parts, partSizes(counts, shares), seed, () => drop('beyond their share'));
 }
 
-/** As many of each part as `sizes` has, in the order of `kept`. */
+/** Draws `sizes[i]` candidates of each part i and returns them in the order of `candidates`. */
 function drawn(
   candidates: readonly Candidate[],
   parts: readonly (readonly Candidate[])[],

@@ -1,4 +1,4 @@
-/** The filters of an export, over output lines. Dropped lines are counted by the reason of their rule. */
+/** Filters the output lines of an export. Dropped lines are counted by the reason of the rule that dropped them. */
 import { successOf } from '@swefarm/shared';
 import { type Split, splitOf } from '../formats/verl/rows.ts';
 import type { OutputLine } from '../output/line.ts';
@@ -6,14 +6,14 @@ import type { OutputLine } from '../output/line.ts';
 export type ExportFilters = {
   onlyResolved?: boolean | undefined;
   minReward?: number | undefined;
-  /** Only verdicts without a finding against them. */
+  /** Whether to export only verdicts whose trust level is `clean`. */
   trustClean?: boolean | undefined;
-  /** Also rollouts that infrastructure failed. */
+  /** Whether to include rollouts that failed because of infrastructure. */
   withFailed?: boolean | undefined;
   tags?: readonly string[] | undefined;
   runs?: readonly string[] | undefined;
   instances?: ReadonlySet<string> | undefined;
-  /** One side of a division by instance: all rollouts of an instance are on one side. */
+  /** One side of the train/val split. The split is by instance, so all rollouts of an instance are on one side. */
   split?: { side: Split; valShare: number } | undefined;
   exitStatuses?: readonly string[] | undefined;
   maxTurns?: number | undefined;

@@ -1,9 +1,9 @@
-/** Reads the columns of a dataset that exported rollouts carry. */
+/** Reads the columns of a dataset that are copied into exported rollouts. */
 import { LICENCE_COLUMNS, openRow, readRows } from '@swefarm/datasets';
 import { UsageError } from '@swefarm/shared';
 import type { InstanceFields } from '../export/rollout.ts';
 
-/** By id. Throws UsageError when the file cannot be read. */
+/** Returns the fields of the `wanted` instances by id. Throws UsageError when the file cannot be read. */
 export async function readInstanceFields(
   path: string,
   wanted: ReadonlySet<string>,

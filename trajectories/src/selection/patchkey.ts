@@ -1,7 +1,7 @@
-/** Compares patches by their changed lines. Line numbers, context, blank lines and blanks within a line do not count; indentation does. */
+/** Compares patches by changed lines with indentation, without line numbers, context, blank lines and repeated blanks. */
 import { createHash } from 'node:crypto';
 
-/** The same text for patches with the same changed lines in the same files; empty for a patch that changes nothing. */
+/** Returns a hash that is equal for patches with the same changed lines in the same files; an empty text for a patch without changes. */
 export function patchKey(patch: string): string {
   const files: string[] = [];
   for (const section of patch.split(/^(?=diff --git )/m)) {
@@ -12,7 +12,7 @@ export function patchKey(patch: string): string {
   return createHash('sha256').update(files.sort().join('\n\0')).digest('base64url');
 }
 
-/** Names of files, and changed lines that are not blank. */
+/** Returns a line that names a file or a changed line with text; an empty list for other lines. */
 function changedLine(line: string): string[] {
   if (/^(\+\+\+|---) /.test(line)) return [line.replace(/\t.*$/, '').trimEnd()];
   if (/^(new file|deleted file|old mode|new mode|rename|copy|Binary)/.test(line)) return [line.trimEnd()];

@@ -1,4 +1,4 @@
-/** A recipe: rollouts of several sources, mixed by their shares. */
+/** Reads a recipe, which mixes rollouts of several sources by shares. */
 import { readFile } from 'node:fs/promises';
 import { errorMessage, parseYaml, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
@@ -7,11 +7,11 @@ const Recipe = z.strictObject({
   parts: z
     .array(
       z.strictObject({
-        /** For messages. */
+        /** Name of the part in messages. */
         name: z.string().optional(),
         /** Output files, or ids of runs. */
         results: z.array(z.string()).min(1),
-        /** Of the export; shares are taken in proportion to their sum. */
+        /** Share of the export, relative to the sum of all shares. */
         share: z.number().positive(),
       }),
     )
@@ -19,7 +19,7 @@ const Recipe = z.strictObject({
 });
 export type Recipe = z.infer<typeof Recipe>;
 
-/** Throws UsageError naming the field that is wrong. */
+/** Reads a recipe. Throws UsageError with the name of the wrong field. */
 export async function readRecipe(path: string): Promise<Recipe> {
   let value: unknown;
   try {
@@ -33,10 +33,10 @@ export async function readRecipe(path: string): Promise<Recipe> {
   throw new UsageError(`${path}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is no recipe'}`);
 }
 
-/** The part of each source, and the share of each part. */
+/** `partOf`: index of each source's part. `shares`: share of each part. */
 export type Shares = { partOf: readonly number[]; shares: readonly number[] };
 
-/** The largest sizes of the parts that have these shares. `counts`: rollouts of each part. */
+/** Returns the largest sizes of the parts that have these shares. `counts` are the numbers of available rollouts in the parts. */
 export function partSizes(counts: readonly number[], shares: readonly number[]): number[] {
   const whole = Math.min(...shares.map((share, part) => (counts[part] ?? 0) / share));
   return shares.map((share) => Math.round(whole * share));

@@ -1,7 +1,6 @@
-/** The length of a conversation in tokens of its model. */
 import type { Trajectory } from '@swefarm/shared';
 
-/** The last prompt and its answer, as the endpoint counted them or as stored ids; null where neither is known. */
+/** Returns the tokens of the last prompt and its answer, from the endpoint's usage or the stored ids; null if both are missing. */
 export function sequenceTokens(trajectory: Trajectory | null): number | null {
   const last = trajectory?.turns.at(-1);
   if (!last) return null;

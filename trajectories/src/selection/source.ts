@@ -1,4 +1,4 @@
-/** The rollouts of an output file or of a run in Redis, one at a time, without their artifacts. */
+/** Reads the rollouts of an output file or of a run in Redis, one at a time, without their artifacts. */
 import { existsSync } from 'node:fs';
 import { describeUnreadable, type Farm, type RunRecord, UsageError } from '@swefarm/shared';
 import { readLines } from '../formats/lines.ts';
@@ -6,11 +6,11 @@ import { type OutputLine, outputLine } from '../output/line.ts';
 import { readOutputRun } from '../output/output.ts';
 
 export type ResultSource = {
-  /** For messages. */
+  /** Name of the source in messages. */
   name: string;
-  /** Null: the run is not known. */
+  /** Record of the run; null: unknown. */
   record: RunRecord | null;
-  /** In stored order. A run's lines have no patch. Throws UsageError for a file that is no output. */
+  /** Yields the lines in stored order. Lines of a run have no patch. Throws UsageError for a file that is no output. */
   lines(): AsyncGenerator<OutputLine>;
 };
 
@@ -19,7 +19,7 @@ export type SourceOptions = {
   onWarning: (text: string) => void;
 };
 
-/** `name`: a file, or the id of a run. Throws UsageError for neither. */
+/** Opens a source. `name` is the path of an output or the id of a run. Throws UsageError for any other name. */
 export async function openSource(name: string, options: SourceOptions): Promise<ResultSource> {
   if (!existsSync(name)) return await runSource(name, options);
   const run = await readOutputRun(name);
@@ -46,7 +46,7 @@ async function runSource(runId: string, options: SourceOptions): Promise<ResultS
         for (const { result } of batch.results) yield outputLine(result, { patch: null, report: null });
         cursor = batch.last_id;
       }
-      // The lines are read twice, and unreadable ones printed once.
+      // Callers read the lines twice, so only the first pass prints warnings about unreadable results.
       warned = true;
     },
   };

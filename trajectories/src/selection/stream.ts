@@ -1,21 +1,20 @@
-/** Reads the chosen rollouts in stored order with their artifacts, one ahead of the writer. */
+/** Reads the chosen rollouts and their artifacts in stored order, and fetches an artifact while the caller writes. */
 import { type ArtifactContent, errorMessage, SwefarmError } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 import type { ResultSource } from './source.ts';
 
 export type Fetched = { line: OutputLine; sample: number; model: string | null } & (
   | { content: ArtifactContent | null }
-  /** Why its artifact cannot be read; a retry would not help. */
+  /** Why the artifact cannot be read; a retry would not help. */
   | { lost: string }
 );
 
-/** Artifacts in memory at once. */
+/** Maximum number of artifacts in memory. */
 const AHEAD = 2;
 
 /**
- * `done`: rollouts that need not be read.
- *
- * @throws SwefarmError of an artifact store that is out of reach
+ * Yields the chosen rollouts except those in `done`.
+ * @throws SwefarmError when the artifact store is unreachable
  */
 export async function* fetchChosen(
   sources: readonly ResultSource[],
@@ -32,7 +31,7 @@ export async function* fetchChosen(
       if (sample === undefined || fetchedIds.has(line.rollout_id)) continue;
       fetchedIds.add(line.rollout_id);
       const fetched = fetchOne(line, read).then((found) => ({ line, sample, model, ...found }));
-      // Awaited below; an error must not count as unhandled until then.
+      // The promise is awaited later; without this handler, an earlier error would be an unhandled rejection.
       fetched.catch(() => undefined);
       waiting.push(fetched);
       if (waiting.length < AHEAD) continue;
@@ -54,7 +53,7 @@ async function fetchOne(
   }
 }
 
-/** Rollouts are counted by these reasons. */
+/** Reasons by which unreadable rollouts are counted, by error code. */
 const LOST: Readonly<Record<string, string>> = {
   artifact_missing: 'whose artifact is gone',
   bad_artifact: 'whose artifact is damaged',

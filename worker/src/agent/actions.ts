@@ -1,4 +1,4 @@
-/** Parses an answer into the commands to run: one fenced block, or tool calls. */
+/** Parses an answer of the model into the commands to run: one fenced block, or tool calls. */
 import { contentWithoutThought, findFencedBlock, findUnreadCall } from '@swefarm/policy';
 import type { Message, ToolDefinition } from '@swefarm/shared';
 
@@ -8,13 +8,13 @@ export type Call =
 
 export type Action =
   | { calls: Call[] }
-  /** `badArguments`: arguments of a tool call are not JSON, contain a lone surrogate, or nest too deeply. Some servers cannot parse such a history again. */
+  /** `badArguments`: arguments of a tool call are no JSON object, have a lone surrogate, or nest too deeply; some servers refuse them. */
   | { malformed: string; badArguments: boolean };
 
 /**
- * Parses the action of one answer. One bad tool call makes the whole answer malformed, and none of it runs.
+ * Parses the action of one answer. One bad tool call makes the whole answer malformed, and none of its calls runs.
  *
- * @param apart the content contains no thought that the chat template opened; if false, the parser looks for one
+ * @param apart true: the content contains no thought that the chat template opened; false: the parser looks for one
  */
 export const parseAction = (message: Message, action: 'fenced' | 'tool', apart = false): Action =>
   action === 'tool' ? parseActions(message, apart) : parseFenced(contentWithoutThought(message, apart));
@@ -70,10 +70,10 @@ function readArguments(text: string): Record<string, unknown> | null {
   }
 }
 
-/** The parsers of some servers fail on deeper arguments. */
+/** Maximum depth of arguments. The parsers of some servers fail on deeper ones. */
 const MOST_DEPTH = 64;
 
-/** Whether every string is well-formed UTF-16 and no value nests deeper than {@link MOST_DEPTH}. */
+/** Returns whether every string is well-formed UTF-16 and no value nests deeper than {@link MOST_DEPTH}. */
 function isWellFormed(value: unknown, depth = MOST_DEPTH): boolean {
   if (typeof value === 'string') return value.isWellFormed();
   if (typeof value !== 'object' || value === null) return true;
@@ -86,7 +86,7 @@ function isWellFormed(value: unknown, depth = MOST_DEPTH): boolean {
 const shown = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}...` : name);
 const malformed = (reason: string): Action => ({ malformed: reason, badArguments: false });
 
-/** The tool definitions sent to the endpoint; none when commands come in fenced blocks. */
+/** Returns the tool definitions for the endpoint; none when commands come in fenced blocks. */
 export function toolDefinitions(
   action: 'fenced' | 'tool',
   patchSource: 'tree' | 'submission',

@@ -1,4 +1,4 @@
-/** The input and output of an agent. Ways to end are return values; only infrastructure throws (RolloutFailure). */
+/** Input and output of an agent. The ways to end are return values; only faults of the infrastructure are thrown, as RolloutFailure. */
 
 import type { ExpertMode, ModelReply } from '@swefarm/policy';
 import type { Shell } from '@swefarm/sandbox';
@@ -18,44 +18,44 @@ import type {
 import type { Pause } from './pause.ts';
 
 export type PolicyReply = ModelReply & {
-  /** Without the seconds in which the policy was paused. */
+  /** Duration of the answer, without the seconds in which the policy was paused. */
   seconds: number;
   /** The endpoint that sent the last part of the answer. */
   endpoint: string;
   policy_version: { start: string | null; end: string | null };
   asked?: RequestedSampling;
-  /** Which weights made which tokens; absent when the endpoint sent no ids. */
+  /** Which weights generated which tokens; absent when the endpoint sent no token ids. */
   spans?: Span[];
 };
 
-/** The prompt no longer fits the context of the endpoint or a limit of the run. This ends the rollout regularly. */
+/** The prompt no longer fits the context of the endpoint or a limit of the run. After the first turn, this is no failure. */
 export type ContextOverflow = {
   context_overflow: true;
-  /** The limit that was reached; absent: the endpoint's. */
+  /** Limit that was reached; absent: the context of the endpoint. */
   of?: TokenLimit;
   message: string;
   seconds: number;
 };
 
-/** One endpoint for the whole rollout. Throws RolloutFailure policy_*; aborting the signal closes the request at the server. */
+/** Policy client of one rollout. Throws RolloutFailure `policy_*`; aborting the signal closes the request at the server. */
 export interface Policy {
   readonly endpoint: string;
   readonly model: string;
   readonly tokenMode: PolicyConfig['token_mode'];
-  /** The trainer needs every token: an answer without token ids fails the rollout. */
+  /** Whether the trainer needs every token: an answer without token ids then fails the rollout. */
   readonly requireTokens: boolean;
   readonly experts: ExpertMode;
   readonly sampling: Sampling;
-  /** While the trainer pauses the policy, the agent's clocks stop. */
+  /** The agent's clocks stop while the trainer pauses the policy. */
   readonly pause: Pause;
   complete(
     messages: readonly Message[],
     tools: readonly ToolDefinition[],
     signal: AbortSignal,
   ): Promise<PolicyReply | ContextOverflow>;
-  /** Tokens received so far and the seconds they took; null: not known. */
+  /** Returns the tokens received so far and the seconds they took; null: not known. */
   throughput(): { tokens: number; seconds: number } | null;
-  /** The texts of token ids, for messages; null where the endpoint does not provide them. */
+  /** Returns the texts of token ids, for messages; null if the endpoint does not provide texts. */
   detokenize(ids: readonly number[], signal: AbortSignal): Promise<string[] | null>;
 }
 
@@ -65,16 +65,16 @@ export type AgentDeps = {
   shell: Shell;
   policy: Policy;
   signal: AbortSignal;
-  /** Called before each turn; it may abort the signal, for example when the rollout began with weights that are too old. */
+  /** Called before each turn. The callback may abort the signal, for example when the rollout began with weights that are too old. */
   beforeTurn?: (trajectory: Trajectory) => void;
   /** Called after each turn to publish progress and record the trace. */
   onTurn?: (trajectory: Trajectory) => void;
 };
 
 export type AgentEnd = {
-  /** Null only when a limit killed the sandbox: then the agent did not stop by itself. */
+  /** Null only when a limit killed the sandbox, so that the agent did not stop by itself. */
   exit_status: ExitStatus | null;
-  /** The text after the sentinel, or the argument of submit_solution; null: neither. */
+  /** Text after the sentinel, or the argument of submit_solution; null if there is neither. */
   submission: string | null;
   trajectory: Trajectory;
   cut_by_token_limit: boolean;

@@ -1,11 +1,11 @@
-/** A time limit that does not count the seconds in which the policy is paused. */
+/** A time limit that excludes the seconds in which the policy is paused. */
 import type { Pause } from './pause.ts';
 
-/** The clock of a deadline: the machine's own, or a test's. */
+/** Clock and timers of a deadline; tests use their own. */
 export type Time = {
-  /** Monotonic milliseconds. */
+  /** Returns monotonic milliseconds. */
   now(): number;
-  /** Calls `then` once after `ms` milliseconds. Dispose the return value to cancel. */
+  /** Calls `then` once after `ms` milliseconds. Disposing the return value cancels the call. */
   after(ms: number, then: () => void): Disposable;
 };
 
@@ -18,15 +18,15 @@ export const REAL_TIME: Time = {
 };
 
 export type Deadline = Disposable & {
-  /** 0 once it is over. */
+  /** Returns the seconds until the deadline; 0 after it. */
   remainingSeconds(): number;
-  /** Restores the full time, unless the deadline has passed. Cheap enough for every chunk of an answer. */
+  /** Restores the full time, unless the deadline has passed. The call is cheap enough for every chunk of an answer. */
   restart(): void;
 };
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** Calls `onOver` once when the seconds are used up. Dispose it to stop the clock. */
+/** Calls `onOver` once after `seconds`, not counting pauses. Dispose the deadline to stop the clock. */
 export function startDeadline(
   seconds: number,
   pause: Pause,
@@ -58,7 +58,7 @@ export function startDeadline(
   arm();
   return {
     remainingSeconds,
-    // The timer stays: when it fires, it checks the remaining time.
+    // The timer is not replaced: when it fires, it checks the remaining time.
     restart() {
       started = time.now();
       pausedBefore = pause.seconds();

@@ -1,4 +1,4 @@
-/** Runs one command, of the agent or of an outside driver, and renders its observation. */
+/** Runs one command of an agent or of an external driver, and renders the observation. */
 
 import type { CommandResult } from '@swefarm/sandbox';
 import type { CommandRecord, Turn } from '@swefarm/shared';
@@ -18,7 +18,7 @@ export type CommandState = {
 
 export type Executed = { submitted: { text: string | null } } | { submitted: null; observation: string };
 
-/** Throws as {@link Shell.run} does; the turn then still has the record of the command. */
+/** Throws the errors of {@link Shell.run}; even then `turn` contains the record of the command. */
 export async function executeCommand(
   state: CommandState,
   turn: Turn,

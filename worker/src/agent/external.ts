@@ -1,6 +1,6 @@
 /**
- * The agent `external`: an outside driver chooses the commands. It has the shell, limits and observations of the mini agent;
- * its trajectory contains the tool calls, but not the driver's own conversation, which the farm does not receive.
+ * The agent `external`: an external driver chooses the commands. Shell, limits and observations are those of the mini agent. The trajectory
+ * contains the tool calls, but not the driver's own conversation, which the farm does not receive.
  */
 
 import { SandboxKilledError } from '@swefarm/sandbox';
@@ -10,7 +10,7 @@ import { type CommandState, executeCommand } from './execute.ts';
 import { openPrompts } from './prompts.ts';
 
 export type Driver = {
-  /** The driver's next command after number `done`; null when none came within `waitMs`. Throws when another attempt has taken the session. */
+  /** Returns the command after number `done`; null if none arrives within `waitMs`. Throws when another attempt has taken the session. */
   next(done: number, waitMs: number): Promise<{ seq: number; input: SessionInput } | null>;
   reply(answer: SessionAnswer): Promise<void>;
 };
@@ -19,7 +19,7 @@ type ExternalDeps = Pick<AgentDeps, 'shell' | 'signal' | 'onTurn'> & { driver: D
 
 type State = CommandState & { readonly deps: ExternalDeps; trajectory: Trajectory; waitedSeconds: number };
 
-/** Longest wait for one notification: one may be lost. */
+/** Longest wait for one notification, because a notification may be lost. */
 const ASK_AGAIN_MS = 5_000;
 
 /**
@@ -128,7 +128,7 @@ function endOf(state: State, exitStatus: ExitStatus | null, submission: string |
     trajectory: state.trajectory,
     cut_by_token_limit: false,
     sandbox_killed: false,
-    // Time spent waiting for the driver counts as time of its policy.
+    // The time in which the agent waits for the driver counts as time of the model.
     model_seconds: state.waitedSeconds,
     command_seconds: state.commandSeconds,
   };

@@ -23,7 +23,7 @@ const GIVEN: Record<GivenAgent, GivePatch> = {
   },
 };
 
-/** @throws RolloutFailure `instance_invalid` when the row withholds its gold patch, or the job brought none */
+/** Returns the patch of an agent without turns. Throws RolloutFailure `instance_invalid` when row or job has no patch for the agent. */
 export function givenPatch(name: AgentName, instance: Instance, patch: string | null): string {
   if (isSandboxAgent(name))
     throw new RolloutFailure('bug', `agent ${name} makes its own patch; none is given`);

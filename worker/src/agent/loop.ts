@@ -1,6 +1,6 @@
 /**
- * The agent's loop, modelled on mini-swe-agent: ask the model, run its command, send it the output, until it submits or reaches a
- * limit. The history is append-only. Mistakes of the agent are return values; only infrastructure throws.
+ * The loop of the mini agent, modelled on mini-swe-agent: it asks the model, runs the command and sends the output, until the model submits
+ * or a limit is reached. Messages are only appended to the history. Mistakes of the model are return values, not errors.
  */
 
 import { recordTokens, TokenBreak } from '@swefarm/policy';
@@ -58,7 +58,7 @@ function outOfTokens(state: RolloutState, limit: TokenLimit): Stop {
   return stopAt('context_limit');
 }
 
-/** Tokens of a turn: from usage, else from the ids; 0 when the endpoint sends neither. */
+/** Returns the tokens of a turn: from the usage, else from the token ids; 0 when the endpoint sends neither. */
 function tokensOf(turn: Turn | undefined): { prompt: number; answer: number } {
   if (turn?.usage) return { prompt: turn.usage.prompt_tokens, answer: turn.usage.completion_tokens };
   if (!turn?.tokens) return { prompt: 0, answer: 0 };
@@ -72,7 +72,7 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
   const turn = recordAnswer(state, reply);
   try {
     await recordTurnTokens(state, reply, turn);
-    // The routed experts reference the whole answer in memory, and a command may take minutes.
+    // The routed experts reference the whole answer in memory, so they are released before a command that may take minutes.
     reply.routed_experts = null;
     state.cut = reply.finish_reason === 'length';
     const apart = state.deps.policy.tokenMode === 'token-in';
@@ -93,7 +93,7 @@ async function askPolicy(state: RolloutState): Promise<PolicyReply | Stop> {
   try {
     const reply = await deps.policy.complete(trajectory.messages, tools, state.signal);
     if (!('context_overflow' in reply)) return reply;
-    // Before the first turn an overflow is a failure: the context is too small, or the run asks for too many tokens.
+    // Before the first turn an overflow is a failure: the context is too small, or the run requests too many tokens.
     if (trajectory.turns.length > 0) return outOfTokens(state, reply.of ?? 'endpoint');
     throw new RolloutFailure(
       'policy_context',
@@ -105,7 +105,7 @@ async function askPolicy(state: RolloutState): Promise<PolicyReply | Stop> {
   } catch (error) {
     deps.signal.throwIfAborted();
     if (state.signal.aborted) return stopAt('time_limit');
-    // Some servers parse the arguments of earlier tool calls again, and refuse the history when the model wrote invalid JSON.
+    // Some servers parse the arguments of earlier tool calls again, and refuse a history in which the model wrote invalid JSON.
     if (
       state.badArguments &&
       error instanceof RolloutFailure &&
@@ -137,7 +137,7 @@ function recordAnswer(state: RolloutState, reply: PolicyReply): Turn {
   return turn;
 }
 
-/** Throws RolloutFailure `policy_tokens` when the run requires tokens and these are not contiguous. */
+/** Throws RolloutFailure `policy_tokens` when the run requires tokens and the tokens of this answer are not contiguous. */
 async function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: Turn): Promise<void> {
   const { trajectory, ledger, deps } = state;
   try {
@@ -158,8 +158,8 @@ async function withTexts(broken: TokenBreak, { deps }: RolloutState): Promise<Ro
 }
 
 /**
- * Runs nothing of a malformed answer and sends the model the reason. An answer cut by the token limit counts as malformed. If the
- * last one that the run allows was cut, the rollout ends as context_limit, so that its tree is graded; format_limit earns nothing.
+ * Runs nothing of a malformed answer and sends the model the reason. An answer cut by the token limit counts as malformed. If the last
+ * answer that the run allows was cut, the rollout ends with context_limit and is graded; format_limit would earn nothing.
  */
 function reject(state: RolloutState, message: Message, action: Action): Stop | null {
   const { config } = state.task;
@@ -167,13 +167,13 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
   state.badArguments ||= malformed?.badArguments ?? false;
   state.malformedInARow++;
   if (state.malformedInARow >= config.format_limit)
-    // The request may have asked only for the tokens that were left.
+    // A limit of the run may have reduced the number of tokens that the request asked for.
     return state.cut ? outOfTokens(state, tokenLimitMet(state) ?? 'max_tokens') : stopAt('format_limit');
   const notice = state.cut
     ? state.prompts.render('token_cut')
     : state.prompts.render('format_error', { reason: malformed?.malformed ?? '' });
   const toolCalls = message.tool_calls ?? [];
-  // Each tool call needs an answer, or the endpoint refuses the history.
+  // Each tool call needs an answer; otherwise the endpoint refuses the history.
   for (const { id } of toolCalls) addMessage(state, notice, id);
   if (toolCalls.length === 0) addMessage(state, notice, null);
   return null;

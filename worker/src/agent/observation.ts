@@ -1,20 +1,20 @@
-/** Renders the output of a command for the model (head and tail in characters, for any bytes), and detects the submit sentinel. */
+/** Renders the output of a command for the model, and detects the submit sentinel. */
 import type { CommandResult } from '@swefarm/sandbox';
 import { type Prompts, SENTINEL } from './prompts.ts';
 
-/** The longest UTF-8 character. */
+/** Maximum length of a UTF-8 character. */
 const BYTES_PER_CHARACTER = 4;
-/** A submitted patch over 10 MB earns nothing, so the shell must capture more than that. */
+/** Maximum captured bytes of a submission. Patches over 10 MB earn nothing, and the shell must capture more than that to detect them. */
 const SUBMISSION_BYTES = 11 * 1024 ** 2;
 const SENTINELS = [SENTINEL, 'MINI_SWE_AGENT_FINAL_OUTPUT'];
 
-/** Bytes of output that a shell must capture so that {@link renderObservation} can fill its characters. */
+/** Returns how many bytes of output a shell must capture so that {@link renderObservation} can fill its limit in characters. */
 export function outputCap(observationLimit: number, patchSource: 'tree' | 'submission'): number {
   const shown = observationLimit * BYTES_PER_CHARACTER;
   return patchSource === 'submission' ? Math.max(shown, SUBMISSION_BYTES) : shown;
 }
 
-/** The observation of one command. `repeats`: how often it ran in a row; 0 when no warning is needed. */
+/** Renders the observation of one command. `repeats`: how often the command ran in a row; 0 if no warning is needed. */
 export function renderObservation(
   result: CommandResult,
   options: { prompts: Prompts; limit: number; timeoutSeconds: number; repeats: number },
@@ -63,8 +63,8 @@ export function headAndTail(
 }
 
 /**
- * The text after the sentinel if the command exited with 0 and its first line that is not blank is the sentinel; null: no submission.
- * `text` is null when the tree is the patch and the output was longer than the shell captured.
+ * Returns the text after the sentinel if the command exited with 0 and the first line that is not blank is the sentinel; null: no
+ * submission. `text` is null when the patch is taken from the tree and the output was longer than the shell captured.
  */
 export function parseSubmission(
   result: CommandResult,
@@ -101,7 +101,7 @@ const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** Decodes the first bytes; a stream decoder drops a character that the cut splits. */
+/** Decodes the first `count` bytes. The stream decoder omits a character that the cut splits. */
 const decodeStart = (bytes: Buffer, count: number): string =>
   new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, count), { stream: true });
 
@@ -111,5 +111,5 @@ function decodeEnd(bytes: Buffer, count: number): string {
   return bytes.toString('utf8', from);
 }
 
-/** An independent copy: a slice would reference the whole output as long as the history exists. */
+/** Returns an independent copy: a slice would reference the whole output as long as the history exists. */
 const detached = (text: string): string => Buffer.from(text, 'utf8').toString('utf8');

@@ -1,4 +1,4 @@
-/** The time in which the trainer pauses the policy; the agent's clocks stop meanwhile. */
+/** Times in which the trainer pauses the policy; the agent's clocks stop meanwhile. */
 
 export interface Pause {
   readonly paused: boolean;
@@ -7,7 +7,7 @@ export interface Pause {
   onChange(listener: () => void): () => void;
 }
 
-/** For policies without a trainer's announcements. */
+/** Pause of a policy that no trainer pauses. */
 export const NEVER_PAUSED: Pause = { paused: false, seconds: () => 0, onChange: () => () => undefined };
 
 /** Resolves when the policy is not paused. Throws the signal's reason when aborted. */

@@ -1,4 +1,4 @@
-/** The prompt set of a run: the worker's template files, overridden by a folder, overridden by single templates. */
+/** The prompt set of a run: the worker's template files, replaced by those of a folder, and then by single templates of the run. */
 import { readdir, readFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import { parseTemplate, renderTemplate, type Template } from './template.ts';
 const COMMON = ['workdir', 'step_limit', 'step_timeout', 'sentinel'] as const;
 const TASK = ['problem_statement', 'instance_id', 'repo', 'hints_text'] as const;
 
-/** Template → its own names. A `_tool` variant with the same names is used when the action is a tool call. */
+/** Names that only one template may use. For tool calls, the variant with the suffix `_tool` is used if there is one. */
 const NAMES = {
   system: TASK,
   instance: TASK,
@@ -27,12 +27,12 @@ type PromptName = keyof typeof NAMES;
 export const SENTINEL = 'COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT';
 
 const SHIPPED = fileURLToPath(new URL('./prompts/', import.meta.url));
-/** Read once. Other sets may change and are read for each rollout. */
+/** The shipped set is read once. Other sets may change, so each rollout reads them again. */
 const SHIPPED_DEFAULT = createLazy(() => readSet(join(SHIPPED, 'default')));
 const KNOWN = new Set(Object.keys(NAMES).flatMap((name) => [name, `${name}_tool`]));
 
 export type Prompts = {
-  /** Renders one template with the values of its own names. */
+  /** Renders one template. `values` has the values of the names that only this template may use. */
   render(name: PromptName, values?: Readonly<Record<string, string | number>>): string;
 };
 
@@ -74,7 +74,7 @@ export async function openPrompts(config: AgentConfig, workdir: string): Promise
 
 type Text = { source: string; text: string };
 
-/** A plain template from a later source also replaces the tool variant of an earlier one. */
+/** A template without the suffix also replaces the `_tool` variant of an earlier source. */
 function replaceText(texts: Map<string, Text>, name: string, text: Text): void {
   texts.set(name, text);
   if (!name.endsWith('_tool')) texts.delete(`${name}_tool`);
@@ -86,7 +86,7 @@ function folderOf(prompts: string): string {
   throw new UsageError(`prompts "${prompts}" is neither a shipped set (default) nor the path of a folder`);
 }
 
-/** Sorts plain names before their `_tool` variants, so that one source can provide both. */
+/** Sorts plain names before `_tool` variants, because a plain template replaces a `_tool` variant that precedes it. */
 const plainFirst = (a: [string, unknown], b: [string, unknown]): number => a[0].length - b[0].length;
 
 async function readSet(folder: string): Promise<[string, Text][]> {

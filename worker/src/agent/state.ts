@@ -1,4 +1,4 @@
-/** The state of one rollout of the mini agent: history, counters of consecutive events, and its clock. */
+/** State of one rollout of the mini agent: history, clock, and counters of consecutive events. */
 
 import { openLedger, type TokenLedger } from '@swefarm/policy';
 import type { Message, ToolDefinition, Trajectory } from '@swefarm/shared';
@@ -15,13 +15,13 @@ export type RolloutState = Disposable & {
   readonly tools: readonly ToolDefinition[];
   readonly trajectory: Trajectory;
   readonly ledger: TokenLedger;
-  /** Aborts when the rollout is aborted, or when the agent's time is over. */
+  /** Aborts when the rollout is aborted or the agent's time is over. */
   readonly signal: AbortSignal;
   remainingSeconds(): number;
   malformedInARow: number;
-  /** The history contains a tool call whose arguments are not JSON. */
+  /** Whether the history contains a tool call whose arguments are not JSON. */
   badArguments: boolean;
-  /** The last answer was cut by the token limit. */
+  /** Whether the token limit cut the last answer. */
   cut: boolean;
   lastCommand: string | null;
   repeats: number;
@@ -29,7 +29,7 @@ export type RolloutState = Disposable & {
   commandSeconds: number;
 };
 
-/** Starts the clock and opens the history with the first two messages. Dispose it to stop the clock. */
+/** Starts the clock and begins the history with two messages. Dispose the state to stop the clock. */
 export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prompts): RolloutState {
   const { config, instance } = task;
   const values = {

@@ -1,8 +1,8 @@
-/** Counts the answers with a tool call that no parser could read: many show a wrong parser, not a weak model. */
+/** Counts the answers with a tool call that no parser could read. Many of them show a wrong parser, not a weak model. */
 import { findUnreadCall } from '@swefarm/policy';
 import type { Trajectory, UnreadCalls } from '@swefarm/shared';
 
-/** Counts over a whole rollout with tool calls; undefined: none was unreadable. */
+/** Returns the number of answers and the most frequent marker; undefined if every call was readable. */
 export function countUnreadCalls({ messages, turns, token_mode: mode }: Trajectory): UnreadCalls | undefined {
   const markers = new Map<string, number>();
   for (const { message: index } of turns) {

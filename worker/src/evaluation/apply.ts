@@ -1,4 +1,4 @@
-/** Applies the model patch to the clean tree with the harness's own commands, in the same order. */
+/** Applies the model patch to the clean tree with the commands of the harness, in the same order. */
 
 import type { Container, ExecResult } from '@swefarm/sandbox';
 import { type InstancePlan, RolloutFailure } from '@swefarm/shared';
@@ -8,8 +8,8 @@ const APPLY_TIMEOUT_MS = 120_000;
 const APPLY_OUTPUT_BYTES = 1024 * 1024;
 
 /**
- * The attempts at a patch that is the difference of two trees. The first one applies it unchanged, because some harnesses let git change
- * white space. `patch` is left out, because it reverts changes that it finds applied.
+ * Returns the commands for a patch that is the difference of two trees. The first command leaves white space unchanged, which some
+ * harnesses let git change. The program `patch` is omitted, because it reverts changes that it finds applied.
  */
 const exactAttempts = ({
   apply,
@@ -21,8 +21,8 @@ const exactAttempts = ({
 };
 
 /**
- * Reads the paths of new files from stdin. Removes untracked files that stand in place of a new file or its folder: the agent removed the
- * same files in its sandbox, and a patch does not name files that git ignores.
+ * Reads the paths of new files from stdin. Removes untracked files at the path of a new file or of one of its folders: the agent removed
+ * those files in its sandbox, but a patch does not name files that git ignores.
  */
 const MAKE_WAY = `while IFS= read -r -d '' path; do
   if [ -d "$path" ] && [ ! -L "$path" ]; then printf '%s\\0' "$path"; fi
@@ -35,7 +35,7 @@ done | xargs -0 -r git --literal-pathspecs clean -ffdxq --`;
 export type Applied = { applied: boolean; applied_with: string | null; output: string };
 
 /**
- * Applies the patch at the plan's `patch_path`. A plan without attempts has a script that applies it.
+ * Applies the patch at the plan's `patch_path`. If the plan has no commands for this, its script applies the patch.
  *
  * @param taken the patch, if the worker took it from the agent's tree
  * @throws RolloutFailure `evaluation_lost` when the container is gone

@@ -1,4 +1,4 @@
-/** One run of a plan in one clean container: applies the patch, runs the script, and reads the files that it left. */
+/** Runs a plan once in a clean container: applies the patch, runs the script, and reads the files that the script left. */
 import { type EvaluationFacts, isNoPatch } from '@swefarm/grading';
 import type { Container, ContainerState, ExecResult, Removals, Runtime } from '@swefarm/sandbox';
 import {
@@ -20,47 +20,47 @@ import { EVAL_PATH, type Seal, sealScript, whatChanged } from './evidence.ts';
 import { filesLeft } from './filesleft.ts';
 import { mayLackFiles, withoutRecreated } from './recreated.ts';
 
-/** 128 + SIGKILL, 128 + SIGTERM. */
+/** Exit codes of processes killed by SIGKILL (128 + 9) and SIGTERM (128 + 15). */
 const KILLED = 137;
 const TERMINATED = 143;
 const CONTAINER_END_MS = 2_000;
-/** The folder of the repository in the scripts of plans that the row does not bring. */
+/** Folder of the repository in the scripts of plans that do not come with the row. */
 const TESTBED = '/testbed';
 
 export type CleanRunDeps = {
-  /** A fresh container of the instance's image, set up for the evaluation. */
+  /** Opens a new container of the instance's image, set up for the evaluation. */
   container: () => Promise<Container>;
-  /** A fresh container in which nothing has run; absent: `container` returns one. */
+  /** Opens a new container in which nothing has run; absent: `container` opens one. */
   bare?: () => Promise<Container>;
-  /** Removes each container while its log is graded. */
+  /** Removes containers in the background, so that grading does not wait for them. */
   removals: Removals;
   timeoutSeconds: number;
   logLimit: number;
   imageDigest: string;
   network: 'none' | 'egress';
   runtime: Pick<Runtime, 'diskFree'>;
-  /** The worker took the patch from the agent's tree. */
+  /** Whether the worker took the patch from the agent's tree. */
   fromTree: boolean;
   diskBytes: number | null;
-  /** Describes by how much a container here has less memory than the instance's harness gives; null: it has as much. */
+  /** By how much a container on this node has less memory than the harness gives the instance; null: it has as much. */
   shortMemory: string | null;
   signal: AbortSignal;
 };
 
 export type Ran = {
   facts: Omit<EvaluationFacts, 'log'>;
-  /** The node's disk after the run: full, perhaps by another sandbox, or filled by this one. */
+  /** The node's disk after the run. `full`: perhaps another sandbox filled it; `filled`: this sandbox filled it. */
   disk: 'free' | 'full' | 'filled';
   log: Buffer | null;
   startSeconds: number;
   testsSeconds: number;
 };
 
-/** Seconds that the script may take: the smaller one of the harness's limit and the run's. */
+/** Returns the seconds that the script may take: the smaller one of the harness's limit and the run's. */
 export const timeoutOf = (plan: Pick<InstancePlan, 'timeout'>, runSeconds: number): number =>
   Math.min(plan.timeout ?? runSeconds, runSeconds);
 
-/** The facts of an evaluation in which nothing ran. */
+/** Returns the facts of an evaluation in which nothing ran. */
 export const noRun = (
   plan: InstancePlan,
   deps: Pick<CleanRunDeps, 'timeoutSeconds' | 'imageDigest' | 'network'>,
@@ -75,7 +75,7 @@ export const noRun = (
   network: deps.network,
 });
 
-/** Throws RolloutFailure `evaluation_lost`, `setup_failed`, `node_memory`, and as the runtime does. */
+/** Throws RolloutFailure `evaluation_lost`, `setup_failed` or `node_memory`, and the errors of the runtime. */
 export async function runOnce(
   instance: Instance,
   plan: InstancePlan,
@@ -88,7 +88,7 @@ export async function runOnce(
     const suspect = { ...deps, container, fresh: deps.bare ?? deps.container };
     using disk = watchDisk(deps.runtime, () => occupiesDisk(suspect));
     const ran = await runIn(suspect, secondsSince(began), { instance, plan, patch }, deps);
-    // A sandbox that reaches its own disk limit causes its own failure.
+    // If the sandbox reached a limit of its own, the node's disk is not the cause of the failure.
     const full = !ran.facts.sandbox_killed && (await diskIsFull(deps.runtime));
     if (full) return { ...ran, disk: (await hasFilledDisk(suspect)) ? 'filled' : 'full' };
     return { ...ran, disk: !ran.facts.sandbox_killed && (await disk.wasFull()) ? 'full' : 'free' };
@@ -97,7 +97,7 @@ export async function runOnce(
   }
 }
 
-/** Throws RolloutFailure `node_memory` when the tests were killed for memory and a node with more memory might run them. */
+/** Throws RolloutFailure `node_memory` when the tests were killed for memory and might run on a node with more memory. */
 async function requireFed(
   container: Container,
   { exit_code }: Ran['facts'],
@@ -107,7 +107,7 @@ async function requireFed(
   if (shortMemory === null) return;
   const kills = await container.oomKills().catch(() => null);
   const isOver = (await container.state().catch(() => null)) === 'own_limit';
-  // Where kills are not counted, the exit code of a killed script is the only sign.
+  // If the runtime cannot count kills, the exit code of a killed script is the only sign.
   if (isOver || (kills === null ? exit_code === KILLED : kills > 0))
     throw new RolloutFailure('node_memory', `its tests were killed for memory: ${shortMemory}`);
 }
@@ -139,7 +139,7 @@ async function runIn(
   return ran;
 }
 
-/** A patch that breaks the container in which it is applied is larger than the container's memory. */
+/** If the container broke before the patch was applied, the patch is larger than the container's memory. */
 function noteKill(ran: Omit<Ran, 'disk'>): void {
   ran.facts.sandbox_killed = true;
   if (ran.facts.patch_state === 'none') ran.facts.patch_state = 'too_large';
@@ -147,7 +147,7 @@ function noteKill(ran: Omit<Ran, 'disk'>): void {
 }
 
 /**
- * Applies the patch, runs the script and reads the files that it left; writes each fact to `ran` as soon as it is known. The patch or its
+ * Applies the patch, runs the script and reads the files that the script left. Writes each fact to `ran` at once, because the patch or its
  * code can make every call fail; {@link isCausedByCode} decides about each failure.
  */
 async function runPatched(
@@ -185,7 +185,7 @@ async function runPatched(
   Object.assign(facts, await whatChanged(container, seal, deps.signal));
 }
 
-/** Null when the tests run next; else the output of the commands that failed to apply the patch. */
+/** Returns null when the tests run next; else the output of the commands that failed to apply the patch. */
 async function applyTo(
   facts: Omit<EvaluationFacts, 'log'>,
   container: Container,
@@ -213,15 +213,15 @@ function requireRunning(state: ContainerState): void {
 }
 
 /**
- * The state of the container, which may end shortly after its tests: a scheduler sends TERM to all processes of a job, and an engine
- * reports the end of a container later than that of its processes.
+ * Returns the state of the container, which may end shortly after its tests: a scheduler sends TERM to all processes of a job, and an
+ * engine reports the end of a container later than the end of its processes.
  */
 async function stateAfter(
   container: Container,
   { timedOut, exitCode, survived }: ExecResult,
 ): Promise<ContainerState> {
   if (timedOut || survived) return 'running';
-  // On some engines a container killed during its tests reports an exit code of its own.
+  // Some engines report an exit code even if the container was killed during the tests.
   if (exitCode === null || survived === false) return container.state();
   if (exitCode !== KILLED && exitCode !== TERMINATED) return 'running';
   const ended = async (): Promise<ContainerState | null> => {
@@ -233,13 +233,13 @@ async function stateAfter(
 
 const secondsSince = (from: number): number => (performance.now() - from) / 1000;
 
-/** Writes patch and eval script in one call, which saves a round trip to the engine. */
+/** Writes patch and eval script in one call, to save a round trip to the engine. */
 async function putFiles(
   container: Container,
   { instance, plan, patch }: Work,
   signal: AbortSignal,
 ): Promise<{ path: string; content: Buffer }> {
-  // The container of the `host` dry run is a folder and has no root of its own.
+  // A container of the runtime `host` is a folder without a root file system of its own.
   const path = container.end ? EVAL_PATH : `${container.workdir}/../eval.sh`;
   const named = instance.plan ? container.spec.workdir : TESTBED;
   const content = Buffer.from(plan.script.replaceAll(named, container.workdir));
@@ -263,7 +263,7 @@ const runScript = (
     cwd: container.workdir,
     timeoutMs: timeoutOf(plan, deps.timeoutSeconds) * 1000,
     maxOutputBytes: deps.logLimit,
-    // Steps after the patch may have run its code.
+    // `last` requires that no untrusted code has run before. Steps after the patch may have run code of the patch.
     ...(plan.after.length === 0 ? { standing: 'last' as const } : {}),
     signal: deps.signal,
   });

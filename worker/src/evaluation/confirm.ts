@@ -1,6 +1,6 @@
 /**
- * Evaluates a resolved patch again when a part of it could decide the outcomes of tests: without the files of such parts, and with
- * counted tests that must fail. The official verdict stays; `report.trust` has the findings.
+ * Evaluates a resolved patch again when parts of it could decide the outcomes of tests: without the files of those parts, and with counted
+ * tests that must fail. The official verdict does not change; the findings are in `report.trust`.
  */
 import { randomInt } from 'node:crypto';
 import { hasOutcomes, hidesFailures, makeTestsFail, showsFailures } from '@swefarm/grading';
@@ -10,18 +10,18 @@ import type { TaskOutput } from '../threads/tasks.ts';
 import type { CleanRunDeps } from './cleanrun.ts';
 import { namesTaken } from './namestaken.ts';
 
-/** Share of the resolved patches without a sign that are evaluated again, to find forgeries that no pattern matches. */
+/** Default of `auditShare`. The audit finds forgeries that no pattern matches. */
 const AUDIT_SHARE = 0.01;
 const INSPECT_MS = 30_000;
 
 export type ConfirmDeps = Pick<CleanRunDeps, 'container' | 'removals' | 'signal'> & {
   threads: Pick<Threads, 'run'>;
-  /** Share of the resolved patches without a sign that are evaluated again; absent: 1 %. */
+  /** Share of the resolved patches without a sign of forgery that are evaluated again; absent: 1 %. */
   auditShare?: number;
-  /** Share of the time limit that gold is known to need; null: not known. */
+  /** Share of the time limit that the gold patch is known to need; null: not known. */
   goldTimeShare: number | null;
   /**
-   * Evaluates by another plan or another patch, with the limits of the first evaluation.
+   * Evaluates another plan or another patch, with the limits of the first evaluation.
    *
    * @throws RolloutFailure when the node, and not the code, is at fault
    */
@@ -61,7 +61,7 @@ function note(report: Report, reason: string): void {
 
 type Found = TaskOutput<'inspect'>;
 
-/** A patch that takes too long to parse, or that ends the thread, counts as one with signs. */
+/** A patch that takes too long to parse, or that ends the thread, counts as a patch with signs of forgery. */
 async function inspect({ instance, patch }: Resolved, { threads }: ConfirmDeps): Promise<Found> {
   try {
     return await threads.run('inspect', { instance, patch }, { timeoutMs: INSPECT_MS });
@@ -71,15 +71,15 @@ async function inspect({ instance, patch }: Resolved, { threads }: ConfirmDeps):
 }
 
 /**
- * Whether the exit code reports a failure, and the log reports none, or one of a test that it also reports as passed. Runners other than
- * pytest may do so without a forgery; the second evaluation decides.
+ * Returns whether the exit code reports a failure, but the log reports none, or one of a test that it also reports as passed. Runners other
+ * than pytest may do so without a forgery, so the second evaluation decides.
  */
 function isContradicted({ test_exit_code, status_map, tests_status }: Report): boolean {
   if (test_exit_code === null || test_exit_code === 0 || status_map === null) return false;
   const counted = [tests_status?.FAIL_TO_PASS, tests_status?.PASS_TO_PASS].flatMap(
     (list) => list?.success ?? [],
   );
-  // The summary of unittest names a test without its class.
+  // The summary of unittest omits the class of a test.
   const passed = new Set(counted.map((id) => id.split(' ', 1)[0]));
   const failed = Object.entries(status_map).filter(([, status]) => /^(?:FAILED|ERROR|fail)/.test(status));
   return failed.length === 0 || failed.some(([name]) => passed.has(name));
@@ -91,7 +91,7 @@ async function isDrawn({ why, modules }: Found, deps: ConfirmDeps): Promise<bool
   return randomInt(1_000_000) < (deps.auditShare ?? AUDIT_SHARE) * 1_000_000;
 }
 
-/** `unknown`: the tests have no outcomes, neither with the patch nor with gold. */
+/** Evaluates the patch without its suspicious files. `unknown`: the tests have outcomes neither with the patch nor with gold. */
 async function passesWithout(
   { instance, plan }: Resolved,
   rest: string,
@@ -103,7 +103,7 @@ async function passesWithout(
   return (await again(plan, instance.patch)).resolved ? 'fails' : 'unknown';
 }
 
-/** Makes counted tests fail: if the log shows the failures with gold and not with the patch, the patch hides them. */
+/** Makes counted tests fail. If the log shows the failures with gold but not with the patch, the patch hides them. */
 async function failOnPurpose(
   { instance, plan, patch }: Resolved,
   report: Report,

@@ -1,7 +1,7 @@
 /**
- * Determines whether a patch or its instance is at fault when tests did not start, were unreadable or timed out. The evidence comes from
- * other evaluations under the same conditions. Without evidence, one worker of the farm evaluates the untouched tree, and gold if the
- * tests of that tree do not start either. A control evaluation runs in clean containers, without the patch in question.
+ * Determines whether a patch or its instance is at fault when tests did not start, were unreadable or timed out. Uses other evaluations
+ * under the same conditions. Without them, one worker of the farm evaluates the untouched tree, and then gold if the tests of that tree do
+ * not start either.
  */
 import { createHash } from 'node:crypto';
 import { untouchedPatch } from '@swefarm/grading';
@@ -21,9 +21,9 @@ import {
 import type { Logger } from 'pino';
 
 export type Control = {
-  /** Whether the tests start without this patch; null: not on the untouched tree, and the row has no gold. */
+  /** Returns whether the tests start without this patch; null: not on the untouched tree, and the row has no gold. */
   testsStart(): Promise<boolean | null>;
-  /** Share of the time limit that gold needs, or else the untouched tree; null: not known. `isGold`: it is gold's. */
+  /** Returns the share of the time limit that gold needs, or the untouched tree if the row has no gold (`isGold`); null: not known. */
   timeShare(): Promise<{ share: number | null; isGold: boolean }>;
 };
 
@@ -34,13 +34,13 @@ export type ControlDeps = {
   leases: Leases;
   holder: string;
   run: (patch: string) => Promise<{ report: Report; testsSeconds: number }>;
-  /** Makes a request to Redis and retries it while Redis refuses. */
+  /** Calls Redis, and repeats the call while Redis refuses it. */
   ask: <T>(call: () => Promise<T>) => Promise<T>;
   timeoutSeconds: number;
   count: (labels: { tree: ControlTree; outcome: ControlOutcome }) => void;
   log: Pick<Logger, 'info'>;
   signal: AbortSignal;
-  /** Milliseconds without a renewal after which another worker takes over; absent: a minute. */
+  /** Milliseconds without a renewal after which another worker takes over; absent: one minute. */
   leaseMs?: number;
 };
 
@@ -51,7 +51,7 @@ const POLL_MS = 1_000;
 const PATIENCE_LIMITS = 8;
 const PATIENCE_MS = 600_000;
 
-/** A hash of all that decides whether the tests of an instance start, and in what time. */
+/** Hashes everything that decides whether the tests of an instance start, and how long they take. */
 export const conditionsOf = (given: {
   instance: Pick<Instance, 'instance_id' | 'patch' | 'environment'>;
   plan: InstancePlan;
@@ -131,13 +131,13 @@ async function takeLease(
   return {
     async [Symbol.asyncDispose]() {
       clearInterval(renewal);
-      // A lease that is not released expires.
+      // If the release fails, the lease expires.
       await leases.release(name, holder).catch(() => undefined);
     },
   };
 }
 
-/** Throws RolloutFailure `evaluation_lost` when infrastructure failed. */
+/** Evaluates one tree. Throws RolloutFailure `evaluation_lost` when the infrastructure failed. */
 async function evaluateTree(
   tree: ControlTree,
   patch: string,
@@ -170,14 +170,14 @@ function evidenceIn(
   const starts = evaluation === 'completed';
   if (tree === 'sibling') return { starts, seconds: null };
   if (starts) return { starts, seconds: testsSeconds };
-  // The bug of the untouched tree may be an endless loop: only gold's timeout shows that the limit is too small.
+  // The untouched tree may contain an endless loop that gold fixes, so only a timeout of gold shows that the limit is too small.
   const atLimit = evaluation === 'timed_out' && tree === 'gold';
   return { starts, seconds: atLimit ? timeoutSeconds : null };
 }
 
 /**
- * The evidence that an evaluation of any patch adds; null: none. For a sibling only a clean, completed evaluation counts, because the
- * patch may have printed the outcomes itself.
+ * Returns the evidence that an evaluation of any patch adds; null: none. A patch of another rollout (`sibling`) counts only if its
+ * evaluation is clean and completed, because the patch may have printed the outcomes itself.
  */
 export function evidenceOf(
   report: Pick<Report, 'evaluation' | 'trust'>,
@@ -191,7 +191,7 @@ export function evidenceOf(
   return evidenceIn(report, tree, testsSeconds, timeoutSeconds);
 }
 
-/** Adds the evidence of a control to the facts of a patch whose end the registry of health does not explain. */
+/** Adds the evidence of a control to the facts of a patch, if the registry of health does not explain how the evaluation ended. */
 export async function addControlFacts(facts: RewardFacts, control: Control): Promise<void> {
   const { evaluation, gold_healthy, gold_time_share } = facts;
   if (evaluation === 'timed_out' && gold_time_share === null)

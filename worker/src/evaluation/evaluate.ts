@@ -1,6 +1,6 @@
 /**
- * Evaluates one patch in a clean container, by plain exec: it never uses the agent's shell, container or files.
- * The verdict follows by the plan's rules from the files and the log of the tests; exit codes come from the runtime.
+ * Evaluates one patch in a clean container, without the agent's shell, container or files. By the rules of the plan, the verdict follows
+ * from the log of the tests and the files that they left; exit codes come from the runtime.
  */
 import { gradeEvaluation, isNoPatch } from '@swefarm/grading';
 import { type Instance, type InstancePlan, type Report, RolloutFailure } from '@swefarm/shared';
@@ -14,7 +14,7 @@ import { readReport } from './readreport.ts';
 
 /** Gold that needs less than this share of the time limit meets the limit under any load of the node. */
 const FAR_FROM_LIMIT = 0.2;
-/** The harness's own limit on a patch; it does not try to apply a larger one. */
+/** Limit of the harness on a patch, in bytes; the harness does not try to apply a larger patch. */
 const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 
 export type EvaluationDeps = CleanRunDeps &
@@ -22,21 +22,21 @@ export type EvaluationDeps = CleanRunDeps &
   Pick<ProgramDeps, 'startProgram'> & {
     threads: Threads;
     evaluationLock: EvaluationLock;
-    /** Evaluate an empty patch too (golden, noop and preflight need the status of each test on the untouched tree). */
+    /** Whether to evaluate an empty patch too: golden, noop and preflight need the status of each test on the untouched tree. */
     evaluateEmpty: boolean;
-    /** Share of the time limit that gold is known to need; null: not known. */
+    /** Share of the time limit that the gold patch is known to need; null: not known. */
     goldTimeShare: number | null;
-    /** Why the tests run: for a verdict, to confirm one, or as evidence for other patches. */
+    /** Why the tests run: for a verdict, to confirm a verdict, or as evidence about other patches. */
     purpose: 'patch' | 'second' | 'control';
     count: (labels: Pick<EvaluationDeps, 'purpose'>) => void;
-    /** Evidence of other trees; absent: this is a control evaluation itself, or none is made. */
+    /** Evidence of other trees; absent or null: none, because this is a control evaluation or no control is made. */
     control?: Control | null;
   };
 
-/** `startSeconds`: start of the clean container; `testsSeconds`: the eval script. Both are of the last run. */
+/** `startSeconds`: start of the clean container; `testsSeconds`: duration of the eval script. Both are of the last run. */
 export type Evaluated = { report: Report; log: Buffer | null; startSeconds: number; testsSeconds: number };
 
-/** Throws RolloutFailure `evaluation_lost`, `node_disk`, `parse_timeout`, `setup_failed`, and as the runtime's start does. */
+/** Throws RolloutFailure `evaluation_lost`, `node_disk`, `parse_timeout` or `setup_failed`, and the errors of a container start. */
 export async function evaluate(
   instance: Instance,
   plan: InstancePlan,
@@ -59,7 +59,7 @@ export async function evaluate(
   return evaluated;
 }
 
-/** Runs the tests and grades their log. Tests that time out run once more, alone on the node. Throws as {@link evaluate} does. */
+/** Runs the tests and grades their log. Tests that time out may run once more, alone on the node. Throws the errors of {@link evaluate}. */
 export async function runTests(
   instance: Instance,
   plan: InstancePlan,
@@ -84,7 +84,7 @@ export async function runTests(
   return { report, log: ran.log, startSeconds: ran.startSeconds, testsSeconds: ran.testsSeconds };
 }
 
-/** If so, a timeout is not caused by other load on the node. */
+/** Returns whether gold needs so little time that other load on the node cannot have caused a timeout. */
 async function isGoldFarFromLimit({ goldTimeShare, control }: EvaluationDeps): Promise<boolean> {
   if (goldTimeShare !== null) return goldTimeShare < FAR_FROM_LIMIT;
   const known = await control?.timeShare();

@@ -1,12 +1,12 @@
 /**
- * Evaluations share the node. One that timed out gets a second try without another evaluation beside it, so that load on the node
- * does not count as a slow patch. The order is first in, first out, until the waits for exclusive tries have used their share of time;
- * then other evaluations run beside them, so that a patch that hangs does not stop its node.
+ * Evaluations share the node. One that timed out runs again alone, so that load on the node does not count as a slow patch. Evaluations
+ * start in the order of arrival. When waits for exclusive runs exceed their share of time, other evaluations run beside them, so that a
+ * hanging patch does not block the node.
  */
 
-/** Share of the total evaluation time on this node that may be lost by waiting for exclusive work. */
+/** Share of the evaluation time on this node that evaluations may spend waiting for exclusive runs. */
 const SHARE = 0.1;
-/** Waiting time that is allowed beyond the share, so that short tests always get an exclusive try. */
+/** Waiting time in milliseconds that is allowed beyond the share, so that short tests always get an exclusive run. */
 const GRACE_MS = 60_000;
 const LEAST_TIMER_MS = 50;
 
@@ -18,7 +18,7 @@ export class EvaluationLock {
   #shared = 0;
   #isAlone = false;
   #waiting: Waiting[] = [];
-  /** Milliseconds of work done and of waiting for exclusive work; the number of waiting evaluations; the time of the last update. */
+  /** Milliseconds of work and of waits for exclusive work, number of waiting shared evaluations, and time of the last update. */
   #worked = 0;
   #lost = 0;
   #hindered = 0;
@@ -30,12 +30,12 @@ export class EvaluationLock {
     this.#graceMs = graceMs;
   }
 
-  /** Runs beside other shared work. Rejects with the signal's reason when it is aborted before the work starts. */
+  /** Runs `work` beside other shared work. Rejects with the signal's reason when the signal aborts before the work starts. */
   shared<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#run(false, work, signal);
   }
 
-  /** Runs exclusively while the share lasts, and never beside other exclusive work. Rejects as `shared` does. */
+  /** Runs `work` exclusively while the share of time lasts, and never beside other exclusive work. Rejects as `shared` does. */
   alone<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#run(true, work, signal);
   }
@@ -89,7 +89,7 @@ export class EvaluationLock {
     const isFair = this.#left() > 0;
     const waiting: Waiting[] = [];
     for (const one of this.#waiting) {
-      // While the share lasts, no work overtakes other work.
+      // While the share of time lasts, no work overtakes other work.
       const isBehind = isFair && waiting.length > 0;
       const isFree = !this.#isAlone && (!one.alone || this.#shared === 0);
       if (isBehind || !(isFree || (!isFair && !(one.alone && this.#isAlone)))) {

@@ -1,7 +1,7 @@
 /**
- * Code that runs in the evaluation can change the tools that decide its verdict: pytest, python, bash, the script that bash is
- * still reading, or git's configuration. After every process of the container has ended, this module lists from outside the files
- * of such tools that differ from the image; `trust` derives its findings from the list.
+ * Code that runs in the evaluation can change the tools that decide the verdict: pytest, python, bash, git's configuration, or the script
+ * that bash is still reading. After all processes of the container have ended, this module lists from outside which of these files differ
+ * from the image; `trust` derives its findings from the list.
  */
 import { posix } from 'node:path';
 import { decidesOutcomes, type EvaluationFacts, isPathFile } from '@swefarm/grading';
@@ -12,14 +12,14 @@ import { errorMessage, SwefarmError } from '@swefarm/shared';
 export const EVAL_PATH = '/eval.sh';
 const TESTBED = '/testbed';
 const TIMEOUT_MS = 120_000;
-/** More paths than any installation replaces. */
+/** Maximum number of changed paths; no installation replaces more. */
 const MOST_PATHS = 1_000;
 const START_BYTES = 4096;
 const CONFIG_BYTES = 256 * 1024;
 const ROOTS = /^\/(?:usr|opt|s?bin|lib[^/]*|etc|root|testbed)(?:\/|$)/;
-/** Python writes the first kind when it imports, installations write the others. */
+/** Folders to skip: Python writes `__pycache__` when it imports, and installations write the others. */
 const PRUNED = /\/(?:__pycache__|[^/]*\.(?:dist|egg)-info)(?:\/|$)/;
-/** Paths that belong to the project: in the work tree all but git's files, in root's home all below its top level. */
+/** Paths of the project, which are skipped: the work tree except git's own files, and folders in root's home except git's configuration. */
 const INNER =
   /^\/testbed\/(?!\.git(?:\/(?:hooks|info)(?:\/|$)|\/[^/]*$|$))|^\/root\/(?!\.config\/git(?:\/|$))[^/]+\//;
 const GIT_CONFIGS = new Set([
@@ -29,10 +29,10 @@ const GIT_CONFIGS = new Set([
   '/root/.gitconfig',
   '/root/.config/git/config',
 ]);
-/** Settings with which git changes files or runs programs. */
+/** Git settings that change files or run programs. */
 const GIT_SETTING = /^\s*(?:\[(?:filter|include)|(?:hookspath|attributesfile|fsmonitor|worktree)\b)/i;
 
-/** The eval script as it was written to the container. */
+/** The eval script as it was written to the container; `stamp` identifies that version of the file. */
 export type Seal = { path: string; content: Buffer; stamp: string | null };
 
 export async function sealScript(
@@ -42,7 +42,7 @@ export async function sealScript(
   return { ...script, stamp: (await container.fileStamp?.(script.path)) ?? null };
 }
 
-/** Ends the container and lists what changed; nothing where the container has no files of its own. */
+/** Ends the container and lists the changed files; returns nothing if the container has no files of its own. */
 export async function whatChanged(
   container: Container,
   seal: Seal,
@@ -58,7 +58,7 @@ export async function whatChanged(
     if (!(await isUnchanged(container, remains, seal, limit))) files.push(seal.path);
     return { changed_files: files };
   } catch (error) {
-    // The log of the tests is here already, so a lost container does not lose the verdict.
+    // The log of the tests is already here, so the loss of the container does not lose the verdict.
     signal.throwIfAborted();
     const why = limit.aborted ? `no answer in ${TIMEOUT_MS / 1000} s` : errorMessage(error);
     return { changes_unknown: why.slice(0, 200) };
@@ -68,7 +68,7 @@ export async function whatChanged(
 const moved = (from: string, to: string) => (path: string) =>
   path === from || path.startsWith(`${from}/`) ? to + path.slice(from.length) : path;
 
-/** The same changes, with the work tree shown at /testbed. */
+/** Returns the same changes, with paths of the work tree moved to /testbed. */
 function atTestbed(remains: FileChanges, workdir: string): FileChanges {
   if (workdir === TESTBED) return remains;
   const [shown, real] = [moved(workdir, TESTBED), moved(TESTBED, workdir)];
@@ -88,9 +88,9 @@ function atTestbed(remains: FileChanges, workdir: string): FileChanges {
 }
 
 type Touched = {
-  /** Paths that decide outcomes unless they are folders; true: the path is gone. */
+  /** Changed paths that decide outcomes unless they are folders; the value is true if the path was removed. */
   tools: Map<string, boolean>;
-  /** Those of them that are folders: an existing path below them has changed. */
+  /** Folders that decide outcomes and contain a changed path. */
   folders: Set<string>;
   configs: Set<string>;
 };
@@ -115,7 +115,7 @@ async function touchedPaths(remains: FileChanges, signal: AbortSignal): Promise<
   return found;
 }
 
-/** The changed tools that are files. A folder is in `tools` when something in it has changed. */
+/** Returns the changed tools that are files. `tools` also contains folders in which something has changed. */
 async function changedTools(
   remains: FileChanges,
   { tools, folders }: Touched,
@@ -132,8 +132,8 @@ async function changedTools(
 }
 
 /**
- * A file that Python reads at start, as `path:` and `path:line` for each line; empty if it is unreadable. Paths of the work tree are
- * shown at /testbed.
+ * Returns a file that Python reads at start as `path:` and `path:line` for each line; nothing if the file is unreadable. Paths of the work
+ * tree are moved to /testbed.
  */
 async function startLines(
   remains: FileChanges,
@@ -147,7 +147,7 @@ async function startLines(
   return [`${path}:`, ...lines.map((line) => `${path}:${moved(workdir, TESTBED)(line)}`)];
 }
 
-/** Null when the path is not a regular file or is too large. */
+/** Returns null when the path is not a regular file or the file is too large. */
 async function contentOf(
   remains: FileChanges,
   path: string,
@@ -160,7 +160,7 @@ async function contentOf(
   });
 }
 
-/** `path:line` of each setting in one configuration file. */
+/** Returns `path:line` for each line of a configuration file that matches {@link GIT_SETTING}. */
 async function gitSettings(remains: FileChanges, path: string, signal: AbortSignal): Promise<string[]> {
   const content = await contentOf(remains, path, CONFIG_BYTES, signal);
   if (content === null) return [`${path}:what is there cannot be read`];
@@ -168,7 +168,7 @@ async function gitSettings(remains: FileChanges, path: string, signal: AbortSign
   return lines.filter((line) => GIT_SETTING.test(line)).map((line) => `${path}:${line.slice(0, 200)}`);
 }
 
-/** Whether bash has read the script as it was written. The stamp also detects a script that was changed and then restored. */
+/** Returns whether bash has read the script as it was written. The stamp also detects a script that was changed and then restored. */
 async function isUnchanged(
   container: Container,
   remains: FileChanges,

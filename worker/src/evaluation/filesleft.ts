@@ -4,8 +4,8 @@ import type { Container } from '@swefarm/sandbox';
 import { errorMessage, type InstancePlan, RolloutFailure, SwefarmError } from '@swefarm/shared';
 
 /**
- * Returns those of the plan's files that the script left, by path. A file over `logLimit` bytes counts as absent. Ends the container
- * first, so that no process in it changes the files. Throws RolloutFailure `sandbox_lost` when a file cannot be read.
+ * Returns the files of the plan that the script left, by path. A file over `logLimit` bytes counts as absent. Ends the container first, so
+ * that no process changes the files. Throws RolloutFailure `sandbox_lost` when a file cannot be read.
  */
 export async function filesLeft(
   container: Container,

@@ -1,4 +1,4 @@
-/** The registry's finding about gold, if it was measured with the same image, grader and network. */
+/** Finds the registry's finding about gold that was measured with the same image, grader and network. */
 import type { Instance, RewardFacts } from '@swefarm/shared';
 
 type Conditions = {
@@ -8,7 +8,7 @@ type Conditions = {
   timeoutSeconds: number;
 };
 
-/** Nulls when no finding applies. */
+/** Returns nulls when no finding applies. */
 export function goldHealthOf(
   instance: Pick<Instance, 'health'>,
   here: Conditions,

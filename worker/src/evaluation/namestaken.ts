@@ -1,15 +1,15 @@
-/** Tests in a clean container whether new modules have the names of Python's own or of installed ones, which they would replace. */
+/** Tests in a clean container whether new modules would replace modules of Python or installed modules with the same name. */
 import type { CleanRunDeps } from './cleanrun.ts';
 
 const TIMEOUT_MS = 60_000;
 const OUTPUT_BYTES = 1024 * 1024;
-/** Directly below a folder from which Python imports. */
+/** Paths directly below a folder from which Python imports. */
 const IMPORTABLE = /\/(?:lib\/python[\d.]+|lib-dynload|(?:site|dist)-packages)\/[^/]+$/;
-/** Does not enter packages: only their top level can be replaced. */
+/** Prints paths with the given names. Does not search inside packages, because only top-level modules can be replaced. */
 const FIND =
   'find / -maxdepth 9 \\( -path /proc -o -path /sys -o -path /testbed \\) -prune -o -path "*-packages/*" \\( "$@" \\) -prune -print -o -path "*-packages/*" -prune -o -path "*/lib/python*" \\( "$@" \\) -print';
 
-/** True also when `find` fails. Throws as the runtime's start does. */
+/** Returns true also when `find` fails. Throws the errors of a container start. */
 export async function namesTaken(
   names: readonly string[],
   { container: start, removals, signal }: Pick<CleanRunDeps, 'container' | 'removals' | 'signal'>,

@@ -1,6 +1,6 @@
 /**
- * Runs a program of the dataset that reads the outcomes of tests. The program is untrusted: it runs in a container of its own, without
- * network and with small limits, and only its output is read. It needs no evaluation lock and no thread, and its time is bounded.
+ * Runs a program of the dataset that reads the outcomes of tests. The program is untrusted: it runs in a separate container, without
+ * network and with small limits, and only its output is read. It needs no evaluation lock and no thread.
  */
 import { posix } from 'node:path';
 import type { ProgramEnd } from '@swefarm/grading';
@@ -8,10 +8,10 @@ import type { Container, ExecResult, Limits, Removals, Runtime } from '@swefarm/
 import { isCausedByCode } from '@swefarm/sandbox';
 import { errorMessage, type ProgramSource, RolloutFailure, SwefarmError, sleepAtMost } from '@swefarm/shared';
 
-/** The limits of one program; the run's own limits apply too. */
+/** Limits of one program; the limits of the run apply too. */
 export const PROGRAM_LIMITS: Limits = { cpus: 1, memoryBytes: 1024 ** 3, pids: 64, diskBytes: null };
 const MOST_SECONDS = 600;
-/** A larger output is refused, not cut. */
+/** Maximum bytes of output; larger output is refused, not cut. */
 const OUTPUT_BYTES = 16 * 1024 * 1024;
 const MESSAGE_BYTES = 16 * 1024;
 const DISK_BYTES = 256 * 1024 * 1024;
@@ -19,12 +19,12 @@ const DISK_POLL_MS = 500;
 const END_MS = 60_000;
 const INPUTS = '/inputs';
 const HOME = '/';
-/** Limits the size of one file, in units of 512 bytes. */
+/** Runs a command with a limit on the size of each file; `ulimit -f` counts in units of 512 bytes. */
 const LIMITED = `ulimit -f ${DISK_BYTES / 512} && exec "$@"`;
 const WITHOUT_ERRORS = `ulimit -f ${DISK_BYTES / 512} && exec "$@" 2>/dev/null`;
 
 export type ProgramDeps = {
-  /** A fresh container of this image, in which nothing has run. */
+  /** Starts a new container of this image, in which nothing has run. */
   startProgram: (image: ProgramSource['image']) => Promise<Container>;
   removals: Removals;
   runtime: Pick<Runtime, 'diskFree'>;
@@ -36,7 +36,7 @@ type ProgramInputs = { log: Buffer; files: Readonly<Record<string, string>> };
 /**
  * Returns the program's output, or how the program failed.
  *
- * @throws RolloutFailure when the node is at fault, and as `startProgram` does
+ * @throws RolloutFailure when the node is at fault, and the errors of `startProgram`
  */
 export async function runProgram(
   source: ProgramSource,
@@ -110,7 +110,7 @@ async function execLimited(
   }
 }
 
-/** Reads the file from outside after every process of the container has ended, so that none can change it. */
+/** Reads the output file from outside after every process of the container has ended, so that no process can change the file. */
 async function readOutput(container: Container, path: string, signal: AbortSignal): Promise<ProgramEnd> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(END_MS)]);
   const remains = (await container.end?.(limit)) ?? container;
@@ -134,7 +134,7 @@ async function howItEnded(container: Container, { exitCode, output }: ExecResult
   return `it ended with ${exitCode === null ? 'a signal' : `exit code ${exitCode}`}${last === '' ? '' : `: ${last}`}`;
 }
 
-/** The returned signal also aborts when the container has written more than {@link DISK_BYTES}. */
+/** Returns a signal that aborts with `signal`, or when the container has written more than {@link DISK_BYTES}. */
 function watchDiskUse(container: Container, signal: AbortSignal): Disposable & { signal: AbortSignal } {
   const over = new AbortController();
   const done = new AbortController();

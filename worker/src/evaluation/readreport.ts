@@ -1,4 +1,4 @@
-/** Parses a log into a report, in a thread. The patch may have written the log, so an unreadable one gets a verdict. */
+/** Parses a log into a report, in a thread. The patch may have written the log, so an unreadable log gets a verdict and no error. */
 import { unreadReport } from '@swefarm/grading';
 import { type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { Threads } from '../threads/pool.ts';
@@ -7,8 +7,8 @@ import type { GradeInput } from '../threads/tasks.ts';
 const LIMIT_MS = 60_000;
 
 /**
- * Tries twice, the second time for twice as long. If only an empty log is readable, the log is at fault. Throws RolloutFailure
- * `parse_timeout` when even an empty log takes too long: then the node is at fault.
+ * Tries twice, the second time with twice the limit. If only an empty log is readable, the log is at fault. Throws RolloutFailure
+ * `parse_timeout` when even an empty log takes too long, because then the node is at fault.
  */
 export async function readReport(
   evaluation: GradeInput,

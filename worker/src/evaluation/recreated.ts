@@ -1,24 +1,24 @@
 /**
- * An agent's sandbox may lack files of the clean tree that reveal the solution. A file that the agent created at the path of such a file is
- * no part of its work, and a patch that adds it would not apply to the clean tree.
+ * An agent's sandbox may lack files of the clean tree that reveal the solution. If the agent creates a file at such a path, that file is
+ * not part of the agent's work, and a patch that adds it would not apply to the clean tree.
  */
 import { isNew, pathOf, readDiff } from '@swefarm/grading';
 import type { Container, ExecResult } from '@swefarm/sandbox';
 import { type InstanceEnvironment, RolloutFailure } from '@swefarm/shared';
 
-/** Reads the paths from stdin: tens of thousands of them are too long for a command line. */
+/** Prints which of the paths on stdin exist. Tens of thousands of paths are too long for a command line. */
 const LIST = `while IFS= read -r -d '' path; do if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\\0' "$path"; fi; done`;
 const TIMEOUT_MS = 60_000;
 const OUTPUT_BYTES = 16 * 1024 * 1024;
 
-/** Whether the agent's tree may lack files of the clean tree. */
+/** Returns whether the agent's tree may lack files of the clean tree. */
 export const mayLackFiles = (environment: InstanceEnvironment | undefined): boolean =>
   environment !== undefined &&
   (environment.hidden.length > 0 || environment.setup.some(({ roles }) => !roles.includes('evaluation')));
 
 /**
- * The patch without those added files that the clean tree has; the whole patch if it cannot be split. Throws RolloutFailure
- * `evaluation_lost` when the clean tree cannot be listed.
+ * Returns the patch without the added files that the clean tree already has; the whole patch if it cannot be split. Throws RolloutFailure
+ * `evaluation_lost` when the files of the clean tree cannot be listed.
  */
 export async function withoutRecreated(
   container: Container,

@@ -1,8 +1,7 @@
-/** Cancels rollouts without a client: no caller is connected, or the lease of the session's driver has expired. */
 import { cancelOrphans } from '@swefarm/shared';
 import type { Duty } from './duty.ts';
 
-/** Includes the calls of dead gateways. */
+/** Cancels rollouts whose callers are gone, including callers of dead gateways. */
 export const cancelAbandonedCalls: Duty = {
   name: 'cancel-abandoned-calls',
   everyMs: 5_000,
@@ -13,10 +12,10 @@ export const cancelAbandonedCalls: Duty = {
   },
 };
 
-/** The worker of a session ends it within two seconds after its lease; after this time the session has no worker. */
+/** A worker ends its session within two seconds after the lease expires; after this time the session has no worker. */
 const SESSION_GRACE_MS = 15_000;
 
-/** Ends sessions that no worker has taken; a worker watches the leases of its sessions itself. */
+/** Ends expired sessions that no worker has taken. A worker watches the leases of its sessions itself. */
 export const cancelAbandonedSessions: Duty = {
   name: 'cancel-abandoned-sessions',
   everyMs: 5_000,

@@ -1,4 +1,3 @@
-/** Cancels runs that have passed their deadline or whose policy version is too old. */
 import { type CancelReason, DEFAULT_POLICY, followsPolicy, versionsBehind } from '@swefarm/shared';
 import { type Duty, type DutyDeps, eachRun } from './duty.ts';
 
@@ -8,7 +7,7 @@ export const cancelExpiredRuns: Duty = {
   everyMs: 1_000,
   async run(deps, signal) {
     await eachRun(this.name, deps, signal, async ({ run_id, deadline_at, open }, now) => {
-      // An open run takes calls for a day, so no single deadline applies to all of them.
+      // An open run accepts calls for a day, so no single deadline applies to all of them.
       if (open || deadline_at === null || now < deadline_at) return;
       await cancelRun(deps, run_id, 'deadline', 'run cancelled: its deadline has passed');
     });
@@ -16,8 +15,8 @@ export const cancelExpiredRuns: Duty = {
 };
 
 /**
- * Cancels runs whose submitted policy version is too far behind. An open run has no version of its own: there, the worker of each rollout
- * cancels it if its first turn is too old.
+ * Cancels runs whose submitted policy version is too far behind. An open run has no version of its own: the worker of each rollout cancels
+ * the rollout if its first turn is too old.
  */
 export const cancelStaleRuns: Duty = {
   name: 'cancel-stale-runs',
@@ -35,7 +34,7 @@ export const cancelStaleRuns: Duty = {
   },
 };
 
-/** Cancels once, and only while the run has open rollouts. */
+/** Cancels a run unless it is already cancelled or has no open rollouts. */
 async function cancelRun(
   { farm, log }: DutyDeps,
   runId: string,

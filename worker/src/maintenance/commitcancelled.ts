@@ -1,20 +1,20 @@
 /**
- * Commits cancelled rollouts: waiting ones at once, running ones only if their worker does not commit in time. A later commit by that
- * worker is late.
+ * Commits cancelled rollouts: waiting ones at once, running ones only if their worker does not commit in time. If that worker commits
+ * later, its commit is late.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
 import { commitUnowned, livingWorkers, workerOf } from './commitunowned.ts';
 import { type Duty, eachRun } from './duty.ts';
 
-/** A worker reads a cancel within a second, and then stores its trajectory. */
+/** Time for a worker to commit a cancelled rollout: it reads the cancel within a second, and then stores the trajectory. */
 const WORKERS_TIME_MS = 15_000;
 const AT_ONCE = 32;
-/** All cancel marks are read when one was added, and at this interval; in between only rollouts that workers were running. */
+/** All cancel marks are read at this interval and when one is added; otherwise only rollouts that were running are checked. */
 const ALL_MARKS_MS = 5_000;
 
-/** `waitMs`: how long to wait for the worker of a running rollout. */
+/** @param waitMs how long to wait for the worker of a running rollout */
 export function commitCancelled(waitMs = WORKERS_TIME_MS): Duty {
-  /** Run → rollout → since when (monotonic ms) maintenance waits for its worker. */
+  /** Run → rollout → when (monotonic ms) maintenance began to wait for the worker of the rollout. */
   let waiting = new Map<string, Map<string, number>>();
   let epoch = -1;
   let readAllAt = Number.NEGATIVE_INFINITY;
@@ -27,7 +27,7 @@ export function commitCancelled(waitMs = WORKERS_TIME_MS): Duty {
       const all = now !== epoch || performance.now() - readAllAt > ALL_MARKS_MS;
       const stillWaiting = new Map<string, Map<string, number>>();
       let committed = 0;
-      // Read after the epoch, so that a run that is cancelled in between does not count as visited.
+      // The unfinished runs are read after the epoch, so that a run cancelled in between does not count as visited.
       const visits = all ? { ...deps, unfinishedRuns: () => farm.groups.unfinishedRuns() } : deps;
       await eachRun(this.name, visits, signal, async (run) => {
         const since = waiting.get(run.run_id) ?? new Map<string, number>();
@@ -51,7 +51,7 @@ export function commitCancelled(waitMs = WORKERS_TIME_MS): Duty {
   };
 }
 
-/** Cancelled rollouts of a run without a result; the cost depends on the number of cancels, not on the size of the run. */
+/** Yields the cancelled rollouts of a run without a result. The cost depends on the number of cancels, not on the size of the run. */
 async function* cancelledParts(farm: Farm, runId: string): AsyncGenerator<string[]> {
   if ((await farm.cancel.runCancelled(runId)) !== null) {
     yield* farm.groups.openParts(runId);

@@ -1,4 +1,4 @@
-/** Commits results of rollouts that no worker is running: cancelled or given up. They have no facts, so no reward. */
+/** Commits results of rollouts that no worker is running: cancelled or given up. These results have no facts and no reward. */
 import {
   type CancelReason,
   type Failure,
@@ -12,12 +12,11 @@ import { resultWithoutFacts } from '../rollout/result.ts';
 
 const COMMITTED_BY = { worker: 'keeper', node: 'keeper', runtime: 'none' };
 
-/** Ids of the workers with a current heartbeat. */
 export async function livingWorkers(farm: Farm): Promise<ReadonlySet<string>> {
   return new Set((await farm.registry.list()).map(({ worker }) => worker));
 }
 
-/** The living worker of the rollout's last attempt, if that attempt has no end. */
+/** Returns the living worker of the rollout's last attempt; null if that attempt has ended or its worker is dead. */
 export function workerOf(journal: readonly JournalEntry[], living: ReadonlySet<string>): string | null {
   const last = journal.at(-1);
   return last && last.ended_at === null && living.has(last.worker) ? last.worker : null;
@@ -27,7 +26,7 @@ type UnownedEnd =
   | { outcome: 'cancelled'; cancelReason: CancelReason }
   | { outcome: 'failed'; failure: Failure };
 
-/** Commits the result and removes the job from the queue; false: the rollout had a result. */
+/** Commits the result and removes the job from the queue. Returns false if the rollout already had a result. */
 export async function commitUnowned(
   farm: Farm,
   run: RunRecord,
@@ -44,7 +43,7 @@ export async function commitUnowned(
       instance_id: instanceId,
       rollout_index: index,
       attempt: journal.at(-1)?.attempt ?? 0,
-      // A claim of its own, so that the commit of an attempt that still runs is late.
+      // A new claim makes the commit of an attempt that still runs late.
       claim: newId(),
     },
     { ...COMMITTED_BY, finished_at: farm.clock.now() },

@@ -1,4 +1,4 @@
-/** The list of duties, created anew by each worker that takes over maintenance. To add one: a file or a function, and a line here. */
+/** Returns the list of duties; each worker that takes over maintenance creates a new list. */
 import { cancelAbandonedCalls, cancelAbandonedSessions } from './cancelabandoned.ts';
 import { cancelExpiredRuns, cancelStaleRuns } from './cancelruns.ts';
 import { commitCancelled } from './commitcancelled.ts';

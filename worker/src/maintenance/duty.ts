@@ -1,4 +1,4 @@
-/** The type of a maintenance duty, and the loop over the unfinished runs. */
+/** The type of a maintenance duty, and a loop over the unfinished runs. */
 import {
   describeUnreadableRun,
   errorMessage,
@@ -12,21 +12,21 @@ import type { WorkerMetrics } from '../metrics/workermetrics.ts';
 export type MaintenanceDeps = { farm: Farm; log: Logger; metrics: WorkerMetrics };
 
 export type DutyDeps = MaintenanceDeps & {
-  /** Read once for all duties of a round. */
+  /** Returns the unfinished runs, which are read once for all duties of a round. */
   unfinishedRuns(): ReturnType<Farm['groups']['unfinishedRuns']>;
-  /** The last logged error by run and duty, so that each error is logged once. */
+  /** Last logged error by run and duty, so that each error is logged once. */
   logged: Map<string, string>;
 };
 
 export type Duty = {
   name: string;
-  /** Least milliseconds between two rounds. */
+  /** Minimum time between two rounds, in milliseconds. */
   everyMs: number;
   run(deps: DutyDeps, signal: AbortSignal): Promise<void>;
 };
 
 /**
- * Calls `visit` for the unfinished runs, one after the other, until the signal aborts; `now` is Redis's time. A run that fails is logged
+ * Calls `visit` for one unfinished run after the other until the signal aborts; `now` is the time of Redis. An error of one run is logged
  * and does not stop the others. Throws UnusableError when Redis is unavailable.
  */
 export async function eachRun(

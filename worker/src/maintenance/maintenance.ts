@@ -1,19 +1,19 @@
 /**
  * Maintenance: duties for rollouts that no worker is running. One worker at a time does them, under a lease in Redis. Every duty may be
- * interrupted anywhere and restarted by another worker, or run twice at once.
+ * interrupted anywhere and restarted by another worker, or run twice in parallel.
  */
 import { createLazy, errorMessage, type Farm, sleepAtMost, UNDERSTOOD } from '@swefarm/shared';
 import type { Duty, DutyDeps, MaintenanceDeps } from './duty.ts';
 
-/** The lease's name in Redis; it must be the same in every version of the software. */
+/** Name of the lease in Redis; it must be the same in every version of the software. */
 const LEASE = 'keeper';
 const LEASE_MS = 10_000;
 const TICK_MS = 1_000;
-/** Interval of the check whether a newer worker should have the lease, and how long this worker then does not take it. */
+/** Interval of the check whether a newer worker should have the lease, and time for which this worker then does not acquire the lease. */
 const NEWER_EVERY_MS = 5_000;
 const STEP_BACK_MS = 15_000;
 
-/** Does the duties while `worker` has the lease, until the signal aborts; then releases the lease. */
+/** Runs the duties while `worker` has the lease, until the signal aborts. Then releases the lease. */
 export async function runMaintenance(
   worker: string,
   duties: readonly Duty[],
@@ -43,7 +43,7 @@ export async function runMaintenance(
   if (hasLease) await farm.leases.release(LEASE, worker).catch(() => undefined);
 }
 
-/** Whether there are runs of a newer version, and a living worker that understands more than this one. */
+/** Returns whether there are runs of a newer version, and a living worker that understands more than this worker. */
 async function isForNewer(farm: Farm): Promise<boolean> {
   const { unreadable } = await farm.groups.unfinishedRuns();
   if (!unreadable.some(({ newer }) => newer)) return false;

@@ -1,7 +1,7 @@
 /**
- * Pauses a run that mostly fails by infrastructure, or whose tool calls are unreadable: it would produce no rewards, or zeros that the
- * model did not earn. A person resumes it. An open run is paused for unreadable calls only, because its callers judge failures
- * themselves, and is resumed after {@link OPEN_PAUSE_MS}, because callers cannot resume it.
+ * Pauses a run if most of its rollouts fail by infrastructure or most of its tool calls are unreadable, because it would produce no rewards
+ * or wrong ones. A person resumes the run. An open run is paused only for unreadable calls, because its callers judge failures themselves.
+ * It is resumed after {@link OPEN_PAUSE_MS}, because callers cannot resume it.
  */
 import {
   FAILURES,
@@ -42,7 +42,7 @@ const PAUSED = 'run paused; go on with: swefarm resume RUN';
 const OPEN_PAUSE_MS = 300_000;
 
 const LEAST_UNREAD = 20;
-/** Share of all answers; high, because a model in training may often miss the form of a call. */
+/** Share of unreadable answers above which a run is paused; high, because a model in training may often miss the form of a call. */
 const UNREAD_SHARE = 0.9;
 
 type Counted = Pick<RunCounts, 'committed' | 'failures' | 'answers' | 'unread'>;
@@ -50,18 +50,18 @@ type Counted = Pick<RunCounts, 'committed' | 'failures' | 'answers' | 'unread'>;
 /** The running rollouts of a run. Rollouts with unreadable answers end first, so ended rollouts alone are no fair sample. */
 type InWork = {
   rollouts: number;
-  /** Answers of rollouts that have more turns than one with unreadable answers can have. */
+  /** Number of answers of rollouts that have more turns than a rollout with unreadable answers can have. */
   answers: number;
 };
 const NOTHING: InWork = { rollouts: 0, answers: 0 };
 
-/** One line for people, or null: the run continues. `since`: the counts when the run was last resumed. */
+/** Returns in one line why the run must be paused, or null. `since`: the counts when the run was last resumed. */
 async function reasonToPause(farm: Farm, run: RunRecord, since: RunPause['since']): Promise<string | null> {
   if (run.infra_pause_share === null) return null;
   const counts = await farm.results.counts(run.run_id);
   const failures = run.open ? null : failuresOf(run.infra_pause_share, counts, since);
   if (failures !== null) return failures;
-  // Reads the running rollouts only when the committed ones are evidence against the run.
+  // The running rollouts are read only when the committed ones are evidence against the run.
   if (unreadCallsOf(counts, since, NOTHING) === null) return null;
   return unreadCallsOf(counts, since, await inWorkOf(farm, run));
 }
@@ -92,7 +92,7 @@ function failuresOf(share: number, counts: Counted, since: RunPause['since']): s
   return `${total} of ${committed} rollouts failed by infrastructure (${list})`;
 }
 
-/** The sum of the counts over those of `since`, and a list of `name count`, the highest first. */
+/** Returns the sum of the increases over `since`, and a list of names with their increases, the highest first. */
 function increase(counts: readonly [string, number][], since: Readonly<Record<string, number>> = {}) {
   const higher = counts
     .map(([name, count]) => ({ name, count: count - (since[name] ?? 0) }))
@@ -104,7 +104,7 @@ function increase(counts: readonly [string, number][], since: Readonly<Record<st
   };
 }
 
-/** Failures of the farm or the policy; a broken instance affects only its own rollouts. */
+/** Returns whether a failure is one of the farm or the policy. A broken instance affects only its own rollouts. */
 function isInfrastructure(name: string): boolean {
   const rule = FAILURES[name as FailureClass];
   return rule !== undefined && rule.stage !== 'instance' && (rule.retryable || rule.stage === 'policy');

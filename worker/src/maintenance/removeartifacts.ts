@@ -2,7 +2,7 @@
 import type { Farm, JournalEntry, StoredArtifact } from '@swefarm/shared';
 import { type Duty, eachRun } from './duty.ts';
 
-/** An artifact is written before its commit, perhaps by a worker whose claim was taken over: younger ones may still be committed. */
+/** Minimum age of an artifact to be removed: an artifact is written before its commit, so a younger one may still be committed. */
 const YOUNG_MS = 10 * 60_000;
 
 export const removeOwnerlessArtifacts: Duty = {
@@ -23,7 +23,7 @@ export const removeOwnerlessArtifacts: Duty = {
   },
 };
 
-/** Locators of ownerless artifacts: of rollouts with a result all but the winner's, of others those of ended attempts without resumable work. */
+/** Returns locators of unneeded artifacts: all but the winner's; without a result, those of ended attempts without resumable work. */
 export async function ownerlessOf(
   farm: Farm,
   runId: string,

@@ -1,11 +1,11 @@
 /**
- * Queues rollouts without a job: refills, which the commit opened; those of an interrupted submit; and those whose job the queue lost or
- * delays for hours. A duplicate job is harmless: its claim finds the result.
+ * Queues rollouts without a job: refills that the commit opened, rollouts of an interrupted submit, and rollouts whose job the queue lost
+ * or delays for hours. A duplicate job is harmless, because its claim finds the result.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
 import { type Duty, eachRun } from './duty.ts';
 
-/** Longer delays come from a worker whose clock was ahead. */
+/** Delay above which a job is queued at once: longer delays come from a worker whose clock was ahead. */
 const FAR_MS = 3_600_000;
 
 async function queueAgain(farm: Farm, run: RunRecord, open: readonly string[]): Promise<number> {

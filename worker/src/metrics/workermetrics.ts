@@ -25,7 +25,7 @@ function collectorsOf<Ds extends Definitions>(definitions: Ds, registry: Registr
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
-/** Creates a registry with the worker's metrics and Node's default ones. */
+/** Creates a registry with the metrics of the worker and the default metrics of Node. */
 export function createWorkerMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });

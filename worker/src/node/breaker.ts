@@ -1,13 +1,13 @@
 /**
- * A node with a broken engine or disk fails every rollout fast, and would empty the queue. The breaker opens after several failures in a
- * row, confirmed by a trial sandbox that fails too, because the code of rollouts may cause failures. While it is open, the node claims
- * nothing until a check passes; then one more confirmed failure reopens it.
+ * A node with a broken engine or disk would fail every rollout of the queue. The breaker opens after several failures in a row if a trial
+ * sandbox fails too, because the code of rollouts may also cause failures. While the breaker is open, the node claims nothing until a check
+ * passes; then one more confirmed failure opens the breaker again.
  */
 import { FAILURES, type FailureClass } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { FailedRollout } from '../rollout/services.ts';
 
-/** Failures in a row, without a success between them, that open the breaker. */
+/** Number of failures in a row, without a success between them, that open the breaker. */
 const IN_A_ROW = 3;
 const FIRST_CHECK_MS = 15_000;
 const LONGEST_CHECK_MS = 300_000;
@@ -23,7 +23,7 @@ export class NodeBreaker {
   #isChecking = false;
   #last: FailedRollout | null = null;
 
-  /** @param isHealthy tries a sandbox; errors count as false. `now`: monotonic milliseconds. */
+  /** @param isHealthy tries a sandbox; errors count as false. `now` returns monotonic milliseconds. */
   constructor(
     log: Logger,
     isHealthy: (last: FailedRollout | null) => Promise<boolean>,
@@ -47,7 +47,7 @@ export class NodeBreaker {
     this.#waitMs = FIRST_CHECK_MS;
   }
 
-  /** Why this node claims nothing; null when it is healthy. */
+  /** Returns why this node claims nothing; null when the node is healthy. */
   reason(): string | null {
     return this.#reason;
   }
@@ -89,7 +89,7 @@ export class NodeBreaker {
   }
 }
 
-/** Failures that another node probably avoids: of the engine, its containers, memory and disk. */
+/** Returns whether a failure is of the engine, containers, memory or disk of this node, so that another node probably avoids it. */
 export function isOfTheNode(failure: FailureClass): boolean {
   const { stage, where } = FAILURES[failure];
   return where === 'elsewhere' && (stage === 'sandbox' || stage === 'evaluation');

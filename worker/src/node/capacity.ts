@@ -1,11 +1,11 @@
-/** The number of rollouts that this node runs by default: as many as its cores, memory and disk allow. */
+/** Computes how many rollouts this node runs by default: as many as its cores, memory and disk allow. */
 import { availableParallelism, totalmem } from 'node:os';
 import type { WorkerConfig } from '@swefarm/shared';
 
 type Resource = 'cpus' | 'memory_bytes' | 'disk_bytes';
 type Declared = Pick<WorkerConfig, 'concurrency' | `${'node' | 'rollout'}_${Resource}`>;
 
-/** At least 1. @param freeBytes of the disk where sandboxes write; null: no limit */
+/** Returns at least 1. `freeBytes`: free space of the disk where sandboxes write; null: no limit. */
 export function slotsOf(config: Declared, freeBytes: number | null): number {
   if (config.concurrency !== 'auto') return config.concurrency;
   const cpus = config.node_cpus === 'auto' ? availableParallelism() : config.node_cpus;
@@ -19,7 +19,7 @@ export function slotsOf(config: Declared, freeBytes: number | null): number {
   return Math.max(1, Math.floor(slots));
 }
 
-/** Bytes of memory that the node's sandboxes may use together; `auto`: the machine's, or the limit of this process's control group. */
+/** Returns the bytes of memory for all sandboxes of the node; `auto`: those of the machine or of this process's control group. */
 export const nodeMemory = ({ node_memory_bytes }: Pick<Declared, 'node_memory_bytes'>): number =>
   node_memory_bytes === 'auto'
     ? Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)

@@ -1,10 +1,9 @@
-/** Counts once a minute this worker's containers and images on the node, for its metrics. */
 import { errorMessage, onAbort } from '@swefarm/shared';
 import type { Node } from './node.ts';
 
 const EVERY_MS = 60_000;
 
-/** Counts at once and then every minute until the signal aborts. A count that fails keeps its last value. */
+/** Counts at once and then every minute until the signal aborts. A failed count does not change the metrics. */
 export function startCensus(node: Node, signal: AbortSignal): void {
   const count = (): void => {
     evictImages(node)
@@ -25,7 +24,7 @@ async function evictImages({ runtime, metrics, log }: Node): Promise<void> {
   if (evicted > 0) log.info({ images: evicted }, 'images evicted: the disk is full');
 }
 
-/** A container is leaked when its attempt is not running here; a container under removal counts as leaked. */
+/** A container is leaked when its attempt is not running on this worker; a container under removal counts as leaked. */
 export async function takeCensus({ runtime, identity, active, metrics }: Node): Promise<void> {
   const [owned, images] = await Promise.all([runtime.listOwned(), runtime.images?.()]);
   const mine = owned.filter(

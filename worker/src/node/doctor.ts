@@ -1,4 +1,4 @@
-/** `swefarm-worker doctor`: checks from this node everything that a rollout needs. */
+/** `swefarm-worker doctor`: checks on this node everything that a rollout needs. */
 import { readFile, statfs } from 'node:fs/promises';
 import { APIError, createEndpointClient } from '@swefarm/policy';
 import type { RuntimeCheck } from '@swefarm/sandbox';
@@ -18,7 +18,7 @@ import { openRuntime } from './runtimes.ts';
 const LOW_DISK_BYTES = 20 * 1024 ** 3;
 const ENDPOINT_TIMEOUT_MS = 10_000;
 
-/** Returns problems as findings and does not throw for them. Reads the models of `policyUrl`, if given. */
+/** Returns problems as findings and does not throw for them. Reads the list of models of `policyUrl`, if given. */
 export async function diagnose(
   config: WorkerConfig,
   policyUrl: string | null,
@@ -45,7 +45,7 @@ async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promi
     const needed = config.runtime === name;
     const status = check.usable ? (check.problems.length > 0 ? 'warn' : 'ok') : needed ? 'fail' : 'warn';
     findings.push({ status, subject: `runtime ${name}`, detail: describe(check) });
-    // `host` does not isolate: `auto` never chooses it.
+    // The runtime `host` does not isolate, so `auto` never chooses it.
     usable ||= check.usable && runtime.isolates;
   }
   if (config.runtime === 'auto' && !usable) {
@@ -68,7 +68,7 @@ function describe(check: RuntimeCheck): string {
 
 async function redisFinding(config: WorkerConfig, signal: AbortSignal): Promise<Finding> {
   try {
-    // The producer's options fail fast; the worker's retry without an end.
+    // A producer's connection fails fast; a worker's connection would retry without end.
     await using farm = await openFarm(config, 'producer', { signal });
     const ms = await farm.ping();
     const detail = [`${farm.address}, ${ms.toFixed(1)} ms`, ...farm.warnings].join('; ');
@@ -93,7 +93,7 @@ async function diskFinding(config: WorkerConfig): Promise<Finding> {
   }
 }
 
-/** Reads the endpoint's list of models. `url` is the base, as in `--policy-url`. */
+/** Reads the endpoint's list of models. `url` is the base URL, as in `--policy-url`. */
 async function endpointFinding(url: string, signal: AbortSignal): Promise<Finding> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(ENDPOINT_TIMEOUT_MS)]);
   const finding = (status: Finding['status'], detail: string): Finding => ({
@@ -106,16 +106,16 @@ async function endpointFinding(url: string, signal: AbortSignal): Promise<Findin
     return finding('ok', `serves ${models.map(({ id }) => id).join(', ')}`);
   } catch (error) {
     const status = error instanceof APIError ? error.status : undefined;
-    // A node has no key of a run: a 401 shows that a server listens.
+    // A node has no key of a run, so a 401 shows that a server listens.
     if (status === 401 || status === 403) return finding('ok', `reachable, wants a key (HTTP ${status})`);
     return finding('fail', status === undefined ? errorMessage(error) : `HTTP ${status} at ${url}`);
   }
 }
 
-/** The kernel counts these for a user or for the node, so one sandbox can exhaust them for all. */
+/** Kernel limits that apply to a user or the whole node, with recommended values: one sandbox can exhaust them for all. */
 const KERNEL_LIMITS = { 'fs.inotify.max_user_instances': 8192, 'kernel.pty.max': 65536 } as const;
 
-/** @param read content of a file below /proc/sys */
+/** @param read returns the content of a file below /proc/sys */
 export async function kernelFindings(
   read = (path: string): Promise<string> => readFile(`/proc/sys/${path}`, 'utf8'),
 ): Promise<Finding[]> {

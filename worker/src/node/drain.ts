@@ -1,13 +1,13 @@
-/** Grace periods, and the drain of a node by an operator: its workers claim nothing, and hand back rollouts that outlast the period. */
+/** Grace periods, and the drain of a node by an operator: its workers claim nothing, and hand back rollouts after the grace period. */
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from '../rollout/active.ts';
 
 const LEAST_GRACE_MS = 1_000;
-/** The end of the grace period is reserved for handing back and removing containers. */
+/** Maximum time at the end of the grace period for handing back rollouts and removing containers. */
 const TIDY_MS = 10_000;
 const TIDY_SHARE = 0.8;
 
-/** The phases of a stop, in milliseconds: rollouts may finish, then they are handed back; after `wholeMs` the worker exits. */
+/** Phases of a stop, in milliseconds: rollouts may finish, then they are handed back to the queue; after `wholeMs` the worker exits. */
 export type Grace = { finishMs: number; handBackMs: number; wholeMs: number };
 
 export function splitGrace(seconds: number): Grace {
@@ -17,7 +17,7 @@ export function splitGrace(seconds: number): Grace {
 }
 
 export type ManualDrain = {
-  /** Sets whether this node is drained; cheap to repeat. */
+  /** Sets whether this node is drained. Setting the same value again has no effect. */
   set(drained: boolean): void;
   reason(): string | null;
   [Symbol.dispose](): void;

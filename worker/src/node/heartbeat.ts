@@ -1,4 +1,4 @@
-/** The heartbeat: renews this worker's record once a second, reads cancels and drains, and stops claiming under pressure. */
+/** The heartbeat: renews this worker's record once a second, applies cancels and drains, and pauses claims when the node is overloaded. */
 import { errorMessage, sleepAtMost, softwareVersion, UNDERSTOOD, type WorkerRecord } from '@swefarm/shared';
 import type { ManualDrain } from './drain.ts';
 import type { Node } from './node.ts';
@@ -14,15 +14,15 @@ type HeartbeatDeps = {
   pressure: Pressure;
   manualDrain: ManualDrain;
   stop: AbortSignal;
-  /** Called when the worker begins or stops to claim; null: claim. */
+  /** Called when the worker stops or begins to claim; `reason` is null when the worker claims. */
   onPause: (reason: string | null) => Promise<void>;
-  /** Called with the seconds since a rollout last ran here; 0 while one runs. */
+  /** Called with the seconds since a rollout last ran on this worker; 0 while one runs. */
   onIdle: (seconds: number) => void;
-  /** Called after each heartbeat that Redis accepted. */
+  /** Called after each heartbeat that Redis accepted; `paused` is the reason why this worker claims nothing. */
   onBeat?: ((paused: string | null) => void) | undefined;
 };
 
-/** Runs until the signal aborts, then leaves the registry. An outage of Redis is logged once. */
+/** Sends heartbeats until the signal aborts, then removes this worker from the registry. An outage of Redis is logged once. */
 export async function runHeartbeat(deps: HeartbeatDeps, signal: AbortSignal): Promise<void> {
   const { node } = deps;
   const started = node.farm.clock.now();

@@ -1,4 +1,4 @@
-/** The identity of this worker process in labels of containers, in locks and in the registry. */
+/** Identifies this worker process in labels of containers, in locks and in the registry. */
 import { ownStartMark } from '@swefarm/shared';
 
 export type Identity = { farm: string; worker: string; node: string; pid: number; pid_started: string };

@@ -1,6 +1,6 @@
 /**
- * `swefarm-worker images ACTION`: the images of this node by name, also called by `swefarm images`. Stdin has one image per line,
- * followed by the instances that need it; the output is a JSON line per image, in the order of completion.
+ * `swefarm-worker images ACTION`: lists, pulls, converts, prunes or verifies images on this node. Stdin has one image per line, followed by
+ * the instances that need it; the output has a JSON line per image, in the order of completion.
  */
 import { join } from 'node:path';
 import type { ImageInspection, ImageLine, Runtime } from '@swefarm/sandbox';
@@ -23,7 +23,7 @@ type ImagesCommand = {
   print(line: ImageLine): void;
 };
 
-/** `IMAGE`, or `IMAGE<tab>INSTANCE<tab>…`. */
+/** Parses lines of the form `IMAGE` or `IMAGE<tab>INSTANCE<tab>…`. */
 export function readNeeded(text: string): Needed[] {
   return text
     .split('\n')
@@ -34,7 +34,7 @@ export function readNeeded(text: string): Needed[] {
     });
 }
 
-/** True when nothing failed and no requested image is missing. Throws UnusableError, UsageError, and the signal's reason. */
+/** Returns true when nothing failed and no requested image is missing. Throws UnusableError, UsageError, and the signal's reason. */
 export async function runImages(
   action: ImageAction,
   needed: readonly Needed[],
@@ -57,7 +57,7 @@ export async function runImages(
           if (error instanceof UnusableError || error instanceof UsageError) unusable = error;
           return { image, status: 'failed', error: oneLine(error) };
         });
-        // An interrupted action has not failed; a problem of all images is thrown once.
+        // An interrupted action has not failed. A problem that affects all images is thrown once.
         if (signal.aborted || unusable !== null) return;
         if (['absent', 'changed', 'failed'].includes(line.status)) complete = false;
         print(line);
@@ -89,7 +89,7 @@ async function openAction(action: ImageAction, { config, log, signal }: ImagesCo
   };
 }
 
-/** Opens an engine only when an image has to come from one. */
+/** Opens a container engine only when an image has to come from one. */
 async function openConversion(config: WorkerConfig, log: Logger, signal: AbortSignal): Promise<Action> {
   let engine: ReturnType<typeof chooseEngine> | null = null;
   const converter = await openConverter({

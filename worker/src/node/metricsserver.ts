@@ -1,4 +1,4 @@
-/** The worker's HTTP server: metrics of this node for Prometheus, and probes. */
+/** HTTP server of the worker: metrics of this node for Prometheus, and probes. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,9 +10,9 @@ export type MetricsServer = AsyncDisposable & { address: string };
 
 type MetricsServerOptions = {
   host: string;
-  /** 0: any free port. */
+  /** Port to listen on; 0: any free port. */
   port: number;
-  /** Host of the published address; null: `host`, or an address of this machine when it listens on all. */
+  /** Host of the published address; null: `host`, or an address of this machine if the server listens on all addresses. */
   shownHost: string | null;
   probes: Pick<Probes, 'whyNotReady' | 'whyNotAlive'>;
   stop: AbortSignal;

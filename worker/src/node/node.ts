@@ -1,4 +1,4 @@
-/** One worker process: the services of its attempts, and those of the node's loops and the puller. */
+/** One worker process: the services that its attempts, loops and puller use. */
 
 import type { Runtime } from '@swefarm/sandbox';
 import { createRemovals } from '@swefarm/sandbox';
@@ -36,12 +36,12 @@ type NodeParts = {
   metrics: WorkerMetrics;
   stop: AbortSignal;
   log: Logger;
-  /** Whether a sandbox can start here; absent: starts a trial sandbox. */
+  /** Returns whether a sandbox can start on this node; absent: starts a trial sandbox. */
   isWell?: (last: FailedRollout | null) => Promise<boolean>;
   policyIntervalMs?: number;
 };
 
-/** The caller disposes of `policies`, and waits for `removals` before it closes the runtime. */
+/** The caller must dispose `policies`, and wait for `removals` before it closes the runtime. */
 export function createNode(parts: NodeParts): Node {
   const { config, farm, runtime, threads, runRollout, metrics, stop, log } = parts;
   const identity = identify(farm.id, config.worker_id, config.node);

@@ -1,4 +1,4 @@
-/** Checks parser_image for `swefarm-worker doctor`: whether its Python starts, and whether it can grade Multi-SWE. */
+/** Checks parser_image for `swefarm-worker doctor`: whether Python starts in the image, and whether the image can grade Multi-SWE. */
 
 import type { Runtime } from '@swefarm/sandbox';
 import { INTERNAL_SPEC } from '@swefarm/sandbox';

@@ -1,24 +1,24 @@
-/** Measured reasons not to claim work: the artifact budget, this node's disk and memory, and the event loop's lag. */
+/** Measures reasons not to claim work: the artifact budget, this node's disk and memory, and the lag of the event loop. */
 import { readFile, statfs } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { freeFiles, SCRATCH } from '@swefarm/sandbox';
 import { type ArtifactStore, errorMessage, ownFolder } from '@swefarm/shared';
 
-/** Claiming stops below this free share of the artifact budget, or these bytes, and resumes at twice that. */
+/** Claiming stops below this free share of the artifact budget or these free bytes, whichever is more, and resumes at twice that amount. */
 const BUDGET_FREE_SHARE = 0.05;
 const BUDGET_FREE_BYTES = 4 * 1024 ** 2;
 const DISK_STOP_BYTES = 1024 ** 3;
-/** Claiming stops below this number of free inodes, or this share of them if that is less. */
+/** Claiming stops below this number of free inodes or this share of all inodes, whichever is less. */
 const DISK_STOP_FILES = 100_000;
 const DISK_STOP_FILES_SHARE = 0.05;
 const LAG_STOP_MS = 1_000;
-/** The delay that an idle loop shows. */
+/** Delay that an idle event loop shows, in milliseconds. */
 const RESOLUTION_MS = 20;
 
 export type Pressure = Disposable & {
-  /** One line for people, or null: work may be claimed. */
+  /** Returns in one line why no work may be claimed; null: work may be claimed. */
   reason(): Promise<string | null>;
-  /** 99th percentile of the event loop's delay since the last call of {@link reason}, in seconds. */
+  /** Returns the 99th percentile of the event loop's delay in seconds, as the last call of {@link reason} measured it. */
   lagSeconds(): number;
   disk(): { freeBytes: number; sizeBytes: number };
 };
@@ -26,7 +26,7 @@ export type Pressure = Disposable & {
 type PressureDeps = {
   artifacts: ArtifactStore;
   scratchDir: string;
-  /** Claiming stops below this available memory, and resumes at twice that. 0: no limit. */
+  /** Claiming stops below this available memory, and resumes at twice that amount; 0: no limit. */
   memoryReserveBytes: number;
 };
 
@@ -43,7 +43,7 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
     return overBudget ? `artifact budget: ${used_bytes} of ${budget_bytes} bytes are used` : null;
   };
   const diskReason = async (): Promise<string | null> => {
-    // The folder may have been removed, or replaced by another user's.
+    // The folder may have been removed or replaced by another user.
     const refused = await ownFolder(scratchDir, SCRATCH).then(() => null, errorMessage);
     if (refused !== null) return `disk: ${refused}`;
     const stats = await statfs(scratchDir);
@@ -77,7 +77,7 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
   };
 }
 
-/** Memory available without swapping, from the text of /proc/meminfo; null: the text has no such line. */
+/** Returns the memory available without swapping, from the text of /proc/meminfo; null if the text does not show it. */
 export function availableBytes(meminfo: string): number | null {
   const kilobytes = /^MemAvailable:\s+(\d+) kB$/m.exec(meminfo)?.[1];
   return kilobytes === undefined ? null : Number(kilobytes) * 1024;

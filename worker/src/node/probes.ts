@@ -1,26 +1,26 @@
 /**
- * The answers to probes: whether this worker can take a rollout now (`/readyz`), and whether it must be restarted (`/livez`). Both come
- * from the last heartbeat and the last check of the runtime, so that a probe costs nothing.
+ * Answers probes: whether this worker can take a rollout now (`/readyz`), and whether it must be restarted (`/livez`). Both use the last
+ * heartbeat and the last check of the runtime, so that a probe costs little.
  */
 
 import type { Runtime } from '@swefarm/sandbox';
 import { errorMessage, type Farm, type Log, waitAtMost } from '@swefarm/shared';
 
 const BEAT_LATE_MS = 5_000;
-/** After this time without a heartbeat while Redis answers, the worker's loops have stopped. */
+/** If no heartbeat succeeds for this time although Redis answers, the worker's loops have stopped. */
 const BEAT_DEAD_MS = 60_000;
 const PING_MS = 2_000;
-/** Age of the last check of the runtime at which a probe starts another; after a failed check, the shorter one. */
+/** Age of the last check of the runtime at which a probe starts another check; after a failed check the shorter age applies. */
 const CHECK_EVERY_MS = 30_000;
 const CHECK_AGAIN_MS = 5_000;
 const CHECK_MS = 30_000;
 
 export type Probes = {
-  /** Called after each heartbeat that Redis accepted, with the reason why this worker claims nothing; null: it claims. */
+  /** Called after each heartbeat that Redis accepted. `paused` is why this worker claims nothing; null: it claims. */
   beaten(paused: string | null): void;
-  /** Why this worker can take no rollout, in one line; null: it can. Logs each change of readiness. */
+  /** Returns in one line why this worker can take no rollout; null: it can. Logs each change of readiness. */
   whyNotReady(): string | null;
-  /** Why this worker must be restarted, in one line; null: a restart would not help. */
+  /** Returns in one line why this worker must be restarted; null: a restart would not help. */
   whyNotAlive(): Promise<string | null>;
 };
 
@@ -32,7 +32,7 @@ type ProbesDeps = {
   now?: () => number;
 };
 
-/** The runtime counts as usable at first: the worker checks it before it opens its server. */
+/** The runtime counts as usable at first, because the worker checks it before it opens the server. */
 export function createProbes({
   runtime,
   farm,
@@ -81,7 +81,7 @@ export function createProbes({
     async whyNotAlive() {
       const sinceBeat = now() - beatAt;
       if (stop.aborted || sinceBeat < BEAT_DEAD_MS) return null;
-      // While Redis is unavailable, a restart does not help.
+      // A restart does not help while Redis is unavailable.
       const ping = farm.ping().then(
         () => true,
         () => false,
@@ -94,7 +94,7 @@ export function createProbes({
   };
 }
 
-/** Logs each change of readiness with its reason, because Kubernetes shows only the status of a failed probe. */
+/** Logs each change of readiness with the reason, because Kubernetes shows only the status of a failed probe. */
 function readinessLog(log: ProbesDeps['log']): (reason: string | null) => void {
   let wasReady = true;
   return (reason) => {

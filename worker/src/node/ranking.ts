@@ -1,8 +1,8 @@
-/** Assigns images to nodes by rendezvous hashing: a node that joins or leaves moves only its own images. */
+/** Assigns images to nodes by rendezvous hashing: a node that joins or leaves moves only the images of that node. */
 
 /**
- * Workers in the order in which they should run rollouts of `image`: by node, and within a node (whose workers share their images)
- * by worker. Every worker that knows the same workers computes the same order.
+ * Returns the workers in the order in which they should run rollouts of `image`: by node, and within a node by worker, because the workers
+ * of a node share its images. Every worker that knows the same workers computes the same order.
  */
 export function ranking<T extends { worker: string; node: string }>(
   image: string,
@@ -21,14 +21,14 @@ export function ranking<T extends { worker: string; node: string }>(
   return weighted.map(({ one }) => one);
 }
 
-/** FNV-1a, 32 bits. */
+/** FNV-1a hash, 32 bits. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
   return value >>> 0;
 }
 
-/** The finaliser of MurmurHash3. */
+/** Finaliser of MurmurHash3. */
 function mix(value: number): number {
   let bits = value;
   bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);

@@ -1,5 +1,5 @@
 /**
- * Removes sandboxes without a living owner on this host: those of dead workers of this farm, and this worker's own without an attempt.
+ * Removes sandboxes on this host without a living owner: those of dead workers of this farm, and those of this worker without an attempt.
  * Never removes sandboxes of another living worker or of another farm.
  */
 
@@ -10,18 +10,18 @@ import type { Identity } from './identity.ts';
 
 const SWEEP_MS = 60_000;
 const REMOVALS_AT_ONCE = 8;
-/** How long a sandbox of this worker may exist without an attempt: attempts do not wait for removals. */
+/** How long a sandbox of this worker may exist without an attempt. Attempts do not wait for the removal of their sandboxes. */
 const FORGOTTEN_MS = 2 * 60_000;
 
-/** Almost two sweeps, and much longer than a worker needs to reconnect to Redis. */
+/** Time without a registry entry after which a worker counts as dead: much longer than a worker needs to reconnect to Redis. */
 const MISSED_MS = 115_000;
 
 export type ReaperDeps = {
   runtime: Runtime;
   self: Pick<Identity, 'farm' | 'worker' | 'pid' | 'pid_started'>;
-  /** Lists the living workers, for owners whose processes cannot be seen from here. */
+  /** Lists the living workers, for owners whose processes this worker cannot see. */
   registry: Pick<Farm['registry'], 'list'>;
-  /** Absent: a worker that is not listed is dead. */
+  /** Decides whether a worker that is not listed is dead; absent: it is dead. */
   liveness?: WorkerLiveness;
   active: { list(): readonly { rollout_id: string; attempt: number }[] };
   log: Logger;
@@ -30,17 +30,17 @@ export type ReaperDeps = {
   ending?: boolean;
 };
 
-/** Sandbox id → when it was first seen unused, in monotonic ms: the wall clocks of an engine and a worker may differ by hours. */
+/** Sandbox id → when the sandbox was first seen unused, in monotonic ms: the clocks of an engine and a worker may differ by hours. */
 type Unused = Map<string, number>;
 
-/** One sweep; returns how many sandboxes were removed. Failures are logged and left to the next sweep. */
+/** Sweeps once, and returns how many sandboxes were removed. A failed removal is logged and left to the next sweep. */
 export async function reap(deps: ReaperDeps): Promise<number> {
   const { runtime, self } = deps;
   await runtime.sweep?.();
   const mine = (await runtime.listOwned()).filter(({ owner }) => owner.farm === self.farm);
   const unused = unusedOf(mine, deps);
   const slots = createSemaphore(REMOVALS_AT_ONCE);
-  // Waits for every removal, so that a failed sweep does not overlap with the next.
+  // The sweep waits for every removal, so that a failed sweep does not overlap with the next.
   const ends = await Promise.allSettled(mine.map((one) => slots.run(() => removeUnowned(one, unused, deps))));
   const failed = ends.find((end) => end.status === 'rejected');
   if (failed) throw failed.reason;
@@ -61,7 +61,7 @@ async function removeUnowned(one: OwnedContainer, unused: Unused, deps: ReaperDe
   }
 }
 
-/** Updates `unused`: this worker's sandboxes without an attempt. */
+/** Updates and returns `unused`, the sandboxes of this worker without an attempt. */
 function unusedOf(mine: readonly OwnedContainer[], { self, active, unused = new Map() }: ReaperDeps): Unused {
   const attempts = new Set(active.list().map(({ rollout_id, attempt }) => `${rollout_id} ${attempt}`));
   const now = performance.now();
@@ -96,8 +96,8 @@ async function isListed(worker: string, { self, registry, liveness }: ReaperDeps
 }
 
 /**
- * Sweeps once a minute until the signal aborts; sweeps never overlap. The caller does the first sweep itself, before the worker
- * claims any job.
+ * Sweeps once a minute until the signal aborts; sweeps never overlap. The caller does the first sweep itself, before the worker claims any
+ * job.
  */
 export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void, signal: AbortSignal): void {
   let sweeping = false;
@@ -116,21 +116,21 @@ export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void,
   onAbort(signal, () => clearInterval(timer));
 }
 
-/** Decides about workers whose process is in another namespace. */
+/** Decides whether workers are dead whose processes this worker cannot see. */
 type WorkerLiveness = {
   /** @param listed workers in the registry at this moment */
   isDead(worker: string, listed: ReadonlySet<string>, self: string): boolean;
 };
 
 /**
- * After an outage of Redis, or when this worker has just started, living workers may not be listed yet: a worker is dead only
- * when it has been missing for {@link MISSED_MS} while this worker was listed. `now`: monotonic milliseconds.
+ * After an outage of Redis or the start of this worker, living workers may not be listed yet. So a worker is dead only when it has been
+ * missing for {@link MISSED_MS} while this worker was listed. `now`: monotonic milliseconds.
  */
 export function createWorkerLiveness(now: () => number = () => performance.now()): WorkerLiveness {
   const since = new Map<string, number>();
   return {
     isDead(worker, listed, self) {
-      // This worker's heartbeats did not reach Redis either.
+      // The heartbeats of this worker did not reach Redis either.
       if (!listed.has(self)) since.clear();
       if (listed.has(worker)) since.delete(worker);
       if (!listed.has(self) || listed.has(worker)) return false;

@@ -1,6 +1,6 @@
 /**
- * Routes a claimed rollout to a worker whose node has its image, as long as seats are free, so that the nodes of a farm pull each
- * image about once. A claimed job that belongs elsewhere is forwarded with its lock; that costs no attempt.
+ * Routes a claimed rollout to a worker whose node has the image, while that worker has a free seat (a reserved slot), so that the nodes of
+ * a farm pull each image about once. A job for another worker is forwarded with its lock, which costs no attempt.
  */
 
 import type { Runtime } from '@swefarm/sandbox';
@@ -11,26 +11,26 @@ import { ranking } from './ranking.ts';
 export type Route =
   | { action: 'run_here' }
   | { action: 'forward'; worker: string }
-  /** The node with the image is full, and may have a free seat soon. */
+  /** The workers that have the image are full, but one may have a free seat soon. */
   | { action: 'retry_later'; delayMs: number };
 
 const RUN_HERE: Route = { action: 'run_here' };
 
 export type Router = {
-  /** Reserves a seat for the job on the worker that runs it. `anywhere`: here, whatever its image. Throws errors of Redis. */
+  /** Reserves a seat for the job on the worker that should run it; `anywhere`: on this worker, whatever the image. Throws Redis errors. */
   route(job: RolloutJob, anywhere: boolean): Promise<Route>;
-  /** Call it when the rollout no longer runs here. Never throws. */
+  /** Frees the seat of a rollout that no longer runs on this worker. Never throws. */
   leave(rolloutId: string): Promise<void>;
-  /** Call it every few seconds with the rollouts that run here: it frees seats whose job never arrived. */
+  /** Frees seats whose job never arrived. Call this every few seconds with the rollouts that run on this worker. */
   reconcileSeats(running: readonly string[]): Promise<void>;
 };
 
 /**
- * The number of workers that are tried for a seat, in order of preference. `home`: those that have the image, or if there are none, the
- * one with the fewest images. `any`: also every other one with a free seat.
+ * Number of workers that are tried for a seat, in order of preference. `home`: workers that have the image or, if there are none, the
+ * worker with the fewest images. `any`: also every other worker with a free seat.
  */
 const MOST_TRIED = { home: 16, any: 32 } as const;
-/** Age of the list of workers at which it is read again; it grows with the list, as the cost of reading does. */
+/** Age at which the list of workers is read again. The age grows with the list, because a longer list costs more to read. */
 const KNOWN_MS = 2_000;
 const KNOWN_MS_PER_WORKER = 20;
 const FULL_MS = 500;
@@ -67,7 +67,7 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
   return {
     async route(job, anywhere) {
       const rest = await others();
-      // The workers of one node share its images.
+      // All known workers are on this node and share its images.
       if (alone()) return RUN_HERE;
       const image = job.image ?? job.instance_id;
       const order = ranking(image, [...rest, self]);
@@ -83,7 +83,7 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
     },
     async leave(rolloutId) {
       unclaimed.delete(rolloutId);
-      // If this fails, `reconcileSeats` frees the seat later.
+      // If this call fails, `reconcileSeats` frees the seat later.
       if (!alone()) await farm.placement.leave(self.worker, rolloutId).catch(() => undefined);
     },
     async reconcileSeats(running) {

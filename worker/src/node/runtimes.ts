@@ -1,4 +1,4 @@
-/** The list of runtimes, and the choice for this node: the configured runtime, or the first usable one. */
+/** The list of runtimes, and the choice of one for this node: the configured runtime, or the first usable one. */
 
 import type { Runtime, RuntimeCheck, RuntimeEntry } from '@swefarm/sandbox';
 import { apptainer, diskIsFull, docker, host, podman, rootfs } from '@swefarm/sandbox';
@@ -8,14 +8,14 @@ import { RUNTIME_AWAY } from './waitforruntime.ts';
 
 const ENTRIES: Record<RuntimeName, RuntimeEntry> = { docker, podman, apptainer, rootfs, host };
 
-/** Opens a runtime by its name, even if it is not usable. */
+/** Opens a runtime by name, even if the runtime is not usable. */
 export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: Logger): Promise<Runtime> {
   return await ENTRIES[name].open(config, log);
 }
 
 export type ChosenRuntime = { name: RuntimeName; runtime: Runtime; check: RuntimeCheck };
 
-/** Throws UnusableError with every problem and its remedy: code `runtime_away` if the problem may pass, else `runtime`. */
+/** Throws UnusableError with every problem and its remedy. The code is `runtime_away` if the problem may pass, else `runtime`. */
 export async function chooseRuntime(
   config: WorkerConfig,
   log: Logger,
@@ -25,7 +25,7 @@ export async function chooseRuntime(
   return await firstUsable(config.runtime === 'auto' ? automatic : [config.runtime], config, log, signal);
 }
 
-/** Chooses a runtime with an engine, even if another one runs the sandboxes. Throws as {@link chooseRuntime}. */
+/** Chooses a runtime with an engine, even if another runtime runs the sandboxes. Throws the errors of {@link chooseRuntime}. */
 export async function chooseEngine(
   config: WorkerConfig,
   log: Logger,
@@ -54,7 +54,8 @@ async function firstUsable(
     });
     if (check.usable) return { name, runtime, check };
     problems.push(...check.problems.map((problem) => `${name}: ${problem}`));
-    // With several candidates, an engine without a socket is not installed. A full disk causes many different errors.
+    // With several candidates, an engine without a socket is not installed, so the worker does not wait for it. A full disk causes many
+    // different errors.
     const isAwaited = names.length === 1 ? check.away !== undefined : check.away === 'no_answer';
     isAway ||= isAwaited || (await diskIsFull(runtime));
     await runtime[Symbol.asyncDispose]();

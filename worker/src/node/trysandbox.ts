@@ -1,4 +1,4 @@
-/** Starts a trial sandbox of the last failed image, to distinguish faults of the node from those of a run. */
+/** Starts a trial sandbox from the image of the last failed rollout, to distinguish faults of the node from faults of a run. */
 
 import { diskIsFull, INTERNAL_SPEC } from '@swefarm/sandbox';
 import { RolloutFailure } from '@swefarm/shared';
@@ -7,7 +7,7 @@ import { isOfTheNode } from './breaker.ts';
 
 const TRIAL_MS = 60_000;
 
-/** False when the node is at fault; an image that is not available is not the node's fault. */
+/** Returns false when the node is at fault. A missing image is not the node's fault. */
 export async function trySandbox(
   { runtime, owner }: Pick<AttemptServices, 'runtime' | 'owner'>,
   sample: Pick<FailedRollout, 'image' | 'instance'> | null,
@@ -15,7 +15,7 @@ export async function trySandbox(
 ): Promise<boolean> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(TRIAL_MS)]);
   if (!(await runtime.check(signal)).usable || (await diskIsFull(runtime))) return false;
-  // A dry run needs no image and no engine.
+  // A dry run on `host` needs no image and no engine.
   if (sample === null || !runtime.isolates) return true;
   try {
     const image = await runtime.ensureImage(sample.image, signal, sample.instance);

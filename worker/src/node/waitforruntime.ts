@@ -1,11 +1,11 @@
-/** At start a worker waits for its container engine and for free disk, as it waits for Redis. */
+/** Waits at the start of a worker for the container engine and for free disk, as the worker also waits for Redis. */
 import { errorMessage, linearBackoff, retry } from '@swefarm/shared';
 import type { Logger } from 'pino';
 
-/** Error code: no runtime now, but perhaps soon. */
+/** Error code: no runtime is usable now, but one may be usable soon. */
 export const RUNTIME_AWAY = 'runtime_away';
 
-/** Codes of errors, of the farm and of the system, that may pass. */
+/** Codes of errors that may pass, of the farm and of the operating system. */
 const PASSING: ReadonlySet<unknown> = new Set([
   RUNTIME_AWAY,
   'engine_unreachable',
@@ -14,7 +14,7 @@ const PASSING: ReadonlySet<unknown> = new Set([
   'EDQUOT',
 ]);
 
-/** Retries errors that may pass for `patienceSeconds`; logs the wait once. Throws the last error. */
+/** Retries errors that may pass, for at most `patienceSeconds`, and logs the wait once. Throws the last error. */
 export async function waitForRuntime<T>(
   call: () => Promise<T>,
   { patienceSeconds, log, signal }: { patienceSeconds: number; log: Logger; signal: AbortSignal },

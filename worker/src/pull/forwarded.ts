@@ -1,4 +1,4 @@
-/** Receives jobs that other workers forward to this one, with their locks. BullMQ's loop does not count them. */
+/** Receives jobs that other workers forward to this worker with their locks. BullMQ does not count these jobs. */
 import { errorMessage, type Handed, sleepAtMost } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { Queue } from './queue.ts';
@@ -8,11 +8,11 @@ const REDIS_AWAY_MS = 1_000;
 
 type ForwardedJobs = {
   count(): number;
-  /** Stops receiving and waits for running jobs. */
+  /** Stops receiving jobs and waits for running ones. */
   end(): Promise<void>;
 };
 
-/** Starts to receive at once if this worker has a router. Calls `onChange` whenever the count has changed. */
+/** Starts to receive at once if this worker has a router. Calls `onChange` whenever the number of running jobs has changed. */
 export function receiveForwarded(deps: JobDeps, queue: Queue, onChange: () => void): ForwardedJobs {
   const { node } = deps;
   const running = new Set<Promise<void>>();
@@ -34,7 +34,7 @@ export function receiveForwarded(deps: JobDeps, queue: Queue, onChange: () => vo
     count: () => running.size,
     async end() {
       over.abort();
-      // Not awaited, because Redis may be unavailable; the wait ends by itself within a second.
+      // The call is not awaited, because Redis may be unavailable; without the call, the wait for a job ends within a second.
       if (node.router) node.farm.placement.wake(node.identity.worker).catch(() => undefined);
       await receiving;
       await Promise.all(running);
@@ -58,6 +58,6 @@ async function receive(node: Node, start: (handed: Handed) => void, signal: Abor
 async function runHanded({ job: id, token }: Handed, queue: Queue, deps: JobDeps): Promise<void> {
   const job = await queue.find(id);
   if (job && (await queue.renewLock(job, token))) return runForwarded(job, token, deps);
-  // The job has stalled meanwhile, and another worker has it.
+  // The lock expired before the job arrived, and another worker has the job.
   await deps.node.router?.leave(id);
 }

@@ -1,19 +1,19 @@
 /**
- * Renews this worker's attempts in the journal and the locks of their jobs. After an outage or a suspend of the machine it takes
+ * Renews this worker's attempts in the journal and the locks of their jobs. After an outage of Redis or a suspend of the machine, takes
  * expired locks again before another worker can.
  */
 import { errorMessage, sleepAtMost } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 
-/** A lock lasts several of these periods; a renewal that waits for Redis succeeds as soon as Redis is back. */
+/** Interval of renewals. A lock lasts several intervals; a renewal that waits for Redis succeeds as soon as Redis is back. */
 const RENEW_MS = 3_000;
 
 export type JobLocks = {
-  /** Starts to renew this lock of the job, in place of an earlier one. */
+  /** Starts to renew this lock of the job, instead of an earlier lock. */
   take(job: string, token: string): void;
-  /** Whether the job is running here, and not about to be moved. */
+  /** Returns whether the job is running on this worker and is not about to be moved. */
   has(job: string): boolean;
-  /** The lock with which to move the job; null: another worker has the job. It is renewed until {@link drop}. */
+  /** Returns the lock with which to move the job; null: another worker has the job. The lock is renewed until {@link drop}. */
   toMove(job: string): string | null;
   drop(job: string, token: string): void;
   end(): Promise<void>;
@@ -21,7 +21,7 @@ export type JobLocks = {
 
 type Lock = { token: string; state: 'valid' | 'lost' | 'moving' };
 
-/** Aborts attempts that another worker has claimed or committed as `superseded`. */
+/** Aborts attempts as `superseded` when another worker has claimed or committed their rollout. */
 export function startJobLocks({ farm, identity, active, metrics, log }: Node): JobLocks {
   const locks = new Map<string, Lock>();
   const over = new AbortController();

@@ -1,4 +1,4 @@
-/** Moves jobs between the states of the queue, each with this worker's present lock. */
+/** Moves jobs between the states of the queue, with the current lock of this worker. */
 import { errorMessage } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { AfterAttempt } from '../rollout/context.ts';
@@ -6,19 +6,19 @@ import { retryUntilAnswered } from '../rollout/untilanswered.ts';
 import type { JobLocks } from './joblocks.ts';
 import type { Job } from './queue.ts';
 
-/** Delay of a job while this worker is still ending an attempt at it. */
+/** Delay of a job while this worker is still ending an earlier attempt at it. */
 const ENDING_MS = 1_000;
 
 type Moving = { node: Pick<Node, 'active' | 'log'>; locks: JobLocks };
 
-/** Does nothing when another worker has the job. Resolves when nothing of the attempt is left on this node. */
+/** Moves a job after its attempt, unless another worker has the job. Resolves when nothing of the attempt is left on this node. */
 export async function moveJob(job: Job, next: AfterAttempt, { node: { log }, locks }: Moving): Promise<void> {
   const id = job.id ?? '';
   const token = locks.toMove(id);
   if (token === null) return;
   try {
     if (next.next === 'later') await putOff(job, next, token, log);
-    // The job becomes the first of its priority; an idle worker claims it within a second (drainDelay).
+    // The job becomes the first of its priority, and an idle worker claims it within a second (drainDelay).
     else if (next.next === 'hand_back') await untilMoved(() => job.moveToWait(token), log);
     else await untilMoved(() => job.moveToCompleted(null, token, false), log);
   } catch (error) {
@@ -40,12 +40,12 @@ async function putOff(
   await untilMoved(() => job.moveToDelayed(Date.now() + delayMs, token), log);
 }
 
-/** Retries until Redis moves the job. If the move failed, BullMQ would count the job as failed and lose it. */
+/** Retries until Redis moves the job, because BullMQ would count an unmoved job as failed and lose it. */
 const untilMoved = (move: () => Promise<unknown>, log: Node['log']): Promise<unknown> =>
   retryUntilAnswered('job', move, { log });
 
 /**
- * Whether a job that returned under a new lock is still running here, after a suspend of the machine or an outage of Redis. A running
+ * Returns whether a job that returned under a new lock still runs here, after a suspend of the machine or an outage of Redis. A running
  * attempt continues with the new lock; the job of an ending attempt is delayed.
  */
 export async function isInWork(job: Job, token: string, { node, locks }: Moving): Promise<boolean> {

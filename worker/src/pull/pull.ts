@@ -1,4 +1,4 @@
-/** Pulls claimed and forwarded jobs within this worker's seats. */
+/** Runs claimed and forwarded jobs, together at most as many as this worker has seats (slots). */
 import { waitAtMost } from '@swefarm/shared';
 import type { Grace } from '../node/drain.ts';
 import type { Node } from '../node/node.ts';
@@ -9,13 +9,13 @@ import { createJobReader } from './readjob.ts';
 import { runClaimed } from './runjob.ts';
 
 export type Pull = {
-  /** Stops claiming without ending running rollouts, or resumes it. */
+  /** Stops or resumes claiming. Running rollouts continue. */
   setPaused(paused: boolean): Promise<void>;
-  /** Stops claiming; running rollouts may finish, then they are handed back. Resolves when none runs. */
+  /** Stops claiming. Running rollouts may finish for `finishMs`, then they are handed back to the queue. Resolves when no rollout runs. */
   drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void>;
 };
 
-/** Starts to pull at once, up to `seats` rollouts in parallel. `prefix`: of the queue's keys in Redis. */
+/** Starts to pull at once, up to `seats` rollouts in parallel. `prefix` is the prefix of the queue's keys in Redis. */
 export function startPull(node: Node, seats: number, prefix: string): Pull {
   let paused = false;
   let draining = false;
@@ -43,7 +43,7 @@ export function startPull(node: Node, seats: number, prefix: string): Pull {
   };
 }
 
-/** Hands back attempts that outlast the first part of the grace period, and abandons those that outlast the second. */
+/** Hands back attempts that outlast `finishMs`, and abandons attempts that then outlast `handBackMs`. */
 async function drainInTime(
   closing: Promise<void>,
   { finishMs, handBackMs }: Pick<Grace, 'finishMs' | 'handBackMs'>,

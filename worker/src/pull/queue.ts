@@ -6,17 +6,17 @@ import type { Node } from '../node/node.ts';
 export type { Job };
 
 export type Queue = {
-  /** Claims up to this many jobs in parallel; 0: none. */
+  /** Sets how many jobs are claimed in parallel; 0: none. */
   setSeats(seats: number): void;
   pause(): Promise<void>;
   find(id: string): Promise<Job | undefined>;
-  /** Renews the lock; false when it no longer exists. */
+  /** Renews the lock. Returns false when the lock no longer exists. */
   renewLock(job: Job, token: string): Promise<boolean>;
-  /** Stops claiming and waits for running jobs; `force`: does not wait. */
+  /** Stops claiming and waits for running jobs; with `force` it does not wait. */
   close(force?: boolean): Promise<void>;
 };
 
-/** Starts to claim at once. `handle` moves each job itself, so BullMQ does nothing more with it. */
+/** Starts to claim at once. `handle` moves each job itself, so BullMQ must do nothing more with the job. */
 export function openQueue(
   { farm, log }: Pick<Node, 'farm' | 'log'>,
   { seats, prefix }: { seats: number; prefix: string },
@@ -34,7 +34,7 @@ export function openQueue(
       prefix,
       concurrency: seats,
       ...queueSettings,
-      // BullMQ renews by the wall clock of the node, and does not take an expired lock again.
+      // BullMQ renews locks by the wall clock of the node, and does not take an expired lock again.
       skipLockRenewal: true,
     },
     farm.bullBackend,

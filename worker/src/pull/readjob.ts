@@ -1,12 +1,11 @@
-/** Parses the jobs of the queue. */
 import { needsOf, problemOf, RolloutJob, UNDERSTOOD } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { Job } from './queue.ts';
 
 export type JobReader = {
-  /** Null when the job is damaged, or needs a newer version: then it waits for a worker of that version. */
+  /** Returns null when the job is damaged or needs a newer version. The job then waits for a worker of that version. */
   read(job: Job): RolloutJob | null;
-  /** Logged once for each run, however many rollouts it has. */
+  /** Logs that a rollout is left to another version, once for each run. */
   logNotOurs(rolloutId: string, problem: string): void;
 };
 

@@ -1,4 +1,4 @@
-/** Runs a job here, forwards it to a worker whose node has its image, or retries it later. */
+/** Runs a job on this worker, forwards it to a worker whose node has its image, or retries it later. */
 import { errorMessage, type RolloutJob } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { Route } from '../node/routing.ts';
@@ -11,18 +11,18 @@ import type { JobReader } from './readjob.ts';
 
 const UNFORESEEN_DELAY_MS = 5_000;
 const UNREADABLE_DELAY_MS = 5_000;
-/** Delay of a job that was forwarded to a worker which claims nothing. */
+/** Delay of a job that was forwarded to a worker that claims nothing. */
 const NOT_HERE_DELAY_MS = 1_000;
 
 export type JobDeps = {
   node: Node;
   locks: JobLocks;
   reader: JobReader;
-  /** False while this worker is paused or drains. */
+  /** Returns false while this worker is paused or drains. */
   mayStart: () => boolean;
 };
 
-/** A job that this worker claimed from the queue. */
+/** Handles a job that this worker claimed from the queue. */
 export async function runClaimed(job: Job, token: string, deps: JobDeps): Promise<void> {
   const { node, locks, reader } = deps;
   const id = job.id ?? '';
@@ -30,7 +30,7 @@ export async function runClaimed(job: Job, token: string, deps: JobDeps): Promis
   locks.take(id, token);
   const data = reader.read(job);
   if (!data) return moveJob(job, { next: 'later', delayMs: UNREADABLE_DELAY_MS }, deps);
-  // A paused worker receives one more job, from the read that was under way.
+  // A paused worker may receive one more job, from the read that was under way.
   if (!deps.mayStart()) return moveJob(job, HAND_BACK, deps);
   const route = await routeJob(job, data, node);
   if (route.action === 'forward') return forward(id, token, route.worker, deps);
@@ -40,7 +40,7 @@ export async function runClaimed(job: Job, token: string, deps: JobDeps): Promis
   await moveJob(job, next, deps);
 }
 
-/** Runs a job that another worker forwarded with a seat. */
+/** Runs a job that another worker forwarded to a seat of this worker. */
 export async function runForwarded(job: Job, token: string, deps: JobDeps): Promise<void> {
   const { node, locks, reader } = deps;
   const id = job.id ?? '';
@@ -61,7 +61,7 @@ async function routeJob(job: Job, data: RolloutJob, { router, log }: Node): Prom
   return route ?? { action: 'run_here' };
 }
 
-/** The job stays active under the same lock, which the other worker renews; if that worker dies, the job stalls. */
+/** Forwards a job, which stays active under the same lock. The other worker renews the lock; if that worker dies, the job stalls. */
 async function forward(id: string, token: string, to: string, { node, locks }: JobDeps): Promise<void> {
   locks.drop(id, token);
   await node.farm.placement
@@ -69,7 +69,7 @@ async function forward(id: string, token: string, to: string, { node, locks }: J
     .catch((error: unknown) => node.log.warn({ err: errorMessage(error) }, 'job not forwarded: it stalls'));
 }
 
-/** Never throws: BullMQ would fail the job, and the rollout would have no result. */
+/** Runs the rollout on this worker. Never throws, because BullMQ would fail the job, and the rollout would have no result. */
 async function runHere(data: RolloutJob, { node, reader }: JobDeps): Promise<AfterAttempt> {
   const attempt = (signal: AbortSignal): Promise<AfterAttempt> => attemptRollout(data, node, signal);
   const next = await node.active.during(data.rollout_id, attempt).catch((error: unknown): AfterAttempt => {

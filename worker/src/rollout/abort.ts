@@ -1,9 +1,9 @@
-/** The reasons to end an attempt from outside. An AttemptAborted is the reason of the attempt's AbortSignal. */
+/** Reasons to end an attempt from outside. An AttemptAborted is the reason of the attempt's AbortSignal. */
 import type { CancelReason } from '@swefarm/shared';
 
 export type AbortKind =
-  | 'drain' // the worker ends, or must not wait: hand the job back, at no cost to its budgets
-  | 'cancelled' // the run or the rollout was cancelled: commit that
+  | 'drain' // the worker ends, or must not wait: return the job to the queue at no cost to its budgets
+  | 'cancelled' // the run or the rollout was cancelled: commit a cancelled result
   | 'superseded'; // another worker has claimed the rollout: write nothing more
 
 export class AttemptAborted extends Error {
@@ -20,6 +20,6 @@ export class AttemptAborted extends Error {
   }
 }
 
-/** The error that ended the attempt from outside; null: none has. */
+/** Returns the error that ended the attempt from outside; null: none did. */
 export const abortOf = (signal: AbortSignal): AttemptAborted | null =>
   signal.aborted && signal.reason instanceof AttemptAborted ? signal.reason : null;

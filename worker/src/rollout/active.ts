@@ -45,7 +45,7 @@ export class ActiveAttempts {
     this.#running.get(rolloutId)?.controller.abort(new AttemptAborted(kind, reason));
   }
 
-  /** Ends the attempt so that it is handed back at no cost although this worker continues; the journal records why. */
+  /** Ends the attempt and returns its job to the queue at no cost, although this worker continues; the journal records why. */
   handBack(rolloutId: string, why: string): void {
     this.#running.get(rolloutId)?.controller.abort(new AttemptAborted('drain', undefined, why));
   }

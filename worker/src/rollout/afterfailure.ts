@@ -1,4 +1,4 @@
-/** Decides about an attempt that failed or was ended: cancelled, taken over, drained, retried, or given up. */
+/** Decides what follows an attempt that failed or was ended: commit, retry, return to the queue, or leave to another worker. */
 
 import { diskIsFull } from '@swefarm/sandbox';
 import {
@@ -20,17 +20,17 @@ import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded } from './c
 import { attemptEnd, endAttempt, handBack, putOff, storeWorkOfAttempt } from './endattempt.ts';
 import { emptyTrace } from './task.ts';
 
-/** After a failure in these stages the next attempt can evaluate the agent's finished work. */
+/** Stages after whose failures the next attempt can evaluate the finished work of the agent. */
 const RESUMABLE_STAGES: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
 const DISK_STAGES: ReadonlySet<FailureStage> = new Set(['image', 'sandbox', 'evaluation']);
-/** An instance failure that a stopping or full node can also cause. */
+/** Class of instance failures that a stopping or full node can also cause. */
 const BY_NODE: FailureClass = 'setup_failed';
 
-/** A sandbox may receive the scheduler's signal this much earlier than this worker. */
+/** Maximum time by which a sandbox receives the scheduler's signal earlier than this worker. */
 const STOP_SIGNAL_DELAY_MS = 300;
 const FAILURE_LENGTH = 400;
 
-/** `running` is the rollout that may still be removing its containers. */
+/** @param running the rollout, which may still be removing its containers */
 export async function afterFailure(
   context: AttemptContext,
   error: unknown,
@@ -43,7 +43,7 @@ export async function afterFailure(
   if (aborted?.kind === 'drain') return handBack(context, running);
   if (error instanceof UnusableError && refusedByRedis(error)) return putOff(context, error);
   const failure = await failureOf(error, context);
-  // A batch scheduler signals every process of a job, sandboxes included: such failures do not count against the rollout.
+  // A batch scheduler signals every process of a job, including sandboxes. The resulting failures do not count against the rollout.
   if (
     (failure.stage !== 'instance' || failure.failureClass === BY_NODE) &&
     (await isStopping(context.services.stop))
@@ -53,7 +53,7 @@ export async function afterFailure(
   return retryOrGiveUp(context, failure);
 }
 
-/** Records the end, so that the attempt does not count as a crash. */
+/** Records the end of the attempt, so that the attempt does not count as a crash. */
 async function leaveToOther(context: AttemptContext): Promise<AfterAttempt> {
   const ended = endAttempt(context, attemptEnd.drained('another attempt has it'));
   await ended.catch(ignoreIfEnded(context));
@@ -61,7 +61,7 @@ async function leaveToOther(context: AttemptContext): Promise<AfterAttempt> {
   return DONE;
 }
 
-/** Whether this worker must end, or receives that signal within {@link STOP_SIGNAL_DELAY_MS}. */
+/** Returns whether this worker must end, or receives that signal within {@link STOP_SIGNAL_DELAY_MS}. */
 async function isStopping(stop: AbortSignal): Promise<boolean> {
   await sleepAtMost(STOP_SIGNAL_DELAY_MS, stop);
   return stop.aborted;
@@ -114,7 +114,7 @@ async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): 
   }
 }
 
-/** When the artifact store fails, a result without its artifact is better than no result. */
+/** Commits a failure without its artifact, because a result without an artifact is better than no result. */
 function commitWithoutArtifact(
   context: AttemptContext,
   failure: Failure,

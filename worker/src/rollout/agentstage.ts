@@ -24,10 +24,10 @@ import type { AgentWork, ResumableWork, Task } from './task.ts';
 type OpenAgent = (task: Task, services: AttemptServices, staleness: Staleness) => Promise<OpenedAgent>;
 const OPEN: Record<SandboxAgent, OpenAgent> = { mini: openMini, external: openExternal };
 
-/** `clean`: the container for the evaluation. */
+/** Image, evaluation container (`clean`) and staleness check of a rollout. */
 export type Prepared = { image: ReadyImage; clean: PreparedContainer; staleness: Staleness };
 
-/** Starts `clean` while the agent works, so that the evaluation need not wait for its container. */
+/** Runs the agent in a sandbox. Starts `clean` meanwhile, so that the evaluation need not wait for its container. */
 export async function runAgent(
   name: SandboxAgent,
   task: Task,
@@ -70,13 +70,13 @@ async function workIn(
   }
   await sandbox.pruned;
   const taken = await clock.time('patch', () => patchOf(sandbox, signal));
-  // On a full disk git omits from the patch what it cannot write.
+  // On a full disk git omits from the patch the files that it cannot write.
   if (await hasBrokenDisk(sandbox, disk)) return killed;
   const patch = taken?.patch.toString('utf8') ?? null;
   return { ...took, patch, tooLarge: taken?.tooLarge ?? false };
 }
 
-/** Whether the agent filled the disk. Throws RolloutFailure `node_disk` when another sandbox did. */
+/** Returns whether the agent filled the disk. Throws RolloutFailure `node_disk` when another sandbox did. */
 async function hasBrokenDisk({ suspect }: AgentSandbox, disk: DiskWatch): Promise<boolean> {
   if (await diskIsFull(suspect.runtime)) {
     if (await hasFilledDisk(suspect)) return true;
@@ -86,7 +86,7 @@ async function hasBrokenDisk({ suspect }: AgentSandbox, disk: DiskWatch): Promis
   return false;
 }
 
-/** Null when the agent destroyed git, the snapshot or the tree, from which the patch is taken. */
+/** Takes the patch of the agent; null when the agent destroyed git, the snapshot or the tree. */
 async function patchOf({ container, snapshot, suspect }: AgentSandbox, signal: AbortSignal) {
   try {
     return await takePatch(container, snapshot, signal);
@@ -96,11 +96,10 @@ async function patchOf({ container, snapshot, suspect }: AgentSandbox, signal: A
   }
 }
 
-/** The patch of an agent that takes no turns and needs no sandbox. */
 export const givenWork = ({ run, instance, patch }: Task): AgentWork =>
   workWithoutAgent(givenPatch(run.agent.type, instance, patch));
 
-/** The work of an earlier attempt whose evaluation was lost. */
+/** Returns the work of an earlier attempt whose evaluation was lost. */
 export function resumedWork(
   { clock, trace }: Task,
   { trajectory, patch, seconds }: ResumableWork,

@@ -1,6 +1,6 @@
 /**
- * Handles one job: claims its rollout in the journal, runs it, and then commits, retries later, hands back, or leaves the rollout to
- * another worker. BullMQ decides none of this.
+ * Handles one job: claims the rollout in the journal and runs it. Then commits the result, retries later, returns the job to the queue, or
+ * leaves the rollout to another worker. BullMQ decides none of this.
  */
 import {
   type CancelReason,
@@ -32,12 +32,12 @@ import { isStale } from './staleness.ts';
 import { emptyTrace, type Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
-/** For this long after a failure, the node of the failure delays the job so that another node claims it. */
+/** Time after a failure in which the node of the failure delays the job, so that another node claims it. */
 const OTHER_NODE_WAIT_MS = 10_000;
 const OTHER_NODE_DELAY_MS = 2_000;
-/** Delay of a rollout whose run or policy is paused. */
+/** Delay of a job whose run or policy is paused. */
 const RUN_PAUSED_MS = 10_000;
-/** Delay while the worker of another attempt seems to be alive: two of its renewals (RENEW_MS of joblocks.ts), and a second. */
+/** Delay while the worker of another attempt seems to be alive: two renewals by that worker (RENEW_MS of joblocks.ts) and a second. */
 const OTHER_ATTEMPT_MS = 7_000;
 
 export async function attemptRollout(
@@ -105,7 +105,7 @@ async function attemptClaimed(
   try {
     const judged = await unlessDrained(running, context.signal);
     services.breaker.succeeded();
-    // The policy may have advanced between the last check and the commit.
+    // The policy may have advanced since the last check.
     const check = () => isStale(run, trace.trajectory, services.farm.policies);
     if (await retryUntilAnswered('policy', check, untilTakenOver(context)))
       return await commitAttempt(context, { outcome: 'cancelled', cancelReason: 'stale' });
@@ -115,7 +115,7 @@ async function attemptClaimed(
   }
 }
 
-/** Rejects as soon as a drain begins: the job does not wait for the removal of its containers. */
+/** Rejects as soon as a drain begins, so that the job does not wait for the removal of containers. */
 async function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promise<T> {
   const drained = Promise.withResolvers<never>();
   using _listener = onAbort(signal, () => {
@@ -141,7 +141,7 @@ async function taskOf(context: AttemptContext): Promise<Task> {
   return { job, attempt, claim, run, instance, patch, apiKey, resumable, clock, live, log, signal, trace };
 }
 
-/** True for {@link OTHER_NODE_WAIT_MS} after a failure that another node should retry, when there is another node. */
+/** Returns true during {@link OTHER_NODE_WAIT_MS} after a failure that another node should retry, if there is another node. */
 async function isBetterElsewhere(
   avoidNodes: readonly string[],
   previous: readonly JournalEntry[],

@@ -1,18 +1,17 @@
-/** Builds the log line with which an attempt ends. */
 import { FAILURES, type JournalEntry, type Seconds } from '@swefarm/shared';
 import { type Conclusion, failureIn } from './commitresult.ts';
 import { tokensOf } from './result.ts';
 import type { Trace } from './task.ts';
 
 export type Ended = {
-  /** False: another attempt committed first. */
+  /** Whether this attempt committed the result; false: another attempt committed first. */
   won: boolean;
   trace: Trace;
   previous: readonly JournalEntry[];
   seconds: Seconds;
 };
 
-/** Fields for machines, and a sentence for people. */
+/** Returns fields for machines and a sentence for people. */
 export function summaryOf(
   conclusion: Conclusion,
   ended: Ended,

@@ -1,4 +1,4 @@
-/** Claims a rollout in the journal, which opens an attempt with a nonce: without the nonce nothing can be written. */
+/** Claims a rollout in the journal. The claim opens an attempt with a nonce, which every later write of the attempt needs. */
 import { asksPolicy, type Claim, type RolloutJob, type RunRecord } from '@swefarm/shared';
 import { isPausedTooLong } from '../agent/policy/pauselimit.ts';
 import { abortOf } from './abort.ts';
@@ -7,7 +7,7 @@ import { retryUntilAnswered } from './untilanswered.ts';
 
 type Services = Pick<AttemptServices, 'farm' | 'identity' | 'log' | 'policyPauseLimitMs'>;
 
-/** Null when Redis refused until the worker had to exit. */
+/** Returns null when the worker had to exit before Redis accepted the claim. */
 export async function claimRollout(
   job: RolloutJob,
   run: RunRecord,

@@ -1,11 +1,11 @@
-/** Ends an attempt with the rollout's result: commits it, ends the attempt in the journal, logs it in one line. */
+/** Ends an attempt with a result: commits the result, ends the attempt in the journal, and logs one line. */
 import { summaryOf } from './attemptlog.ts';
 import { type Conclusion, commitResult, failureIn } from './commitresult.ts';
 import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded, untilTakenOver } from './context.ts';
 import { attemptEnd, endAttempt } from './endattempt.ts';
 import { dropResumableWork } from './resume.ts';
 
-/** Throws as commitResult does. */
+/** Throws the errors of commitResult. */
 export async function commitAttempt(context: AttemptContext, conclusion: Conclusion): Promise<AfterAttempt> {
   const { claimed, services, clock, log, trace } = context;
   const { job, attempt, claim, run, instance, previous } = claimed;
@@ -19,7 +19,7 @@ export async function commitAttempt(context: AttemptContext, conclusion: Conclus
   const end = failure
     ? attemptEnd.failed(failure.stage, failure.class, failure.message)
     : attemptEnd.done(won);
-  // The result is committed even if Redis does not accept this entry before the attempt is ended from outside.
+  // The result is committed, even if the attempt is ended from outside before Redis accepts this journal entry.
   await endAttempt(context, end).catch(ignoreIfEnded(context));
   await dropResumableWork(services.farm, previous, services.log);
   services.metrics.attempts.inc({ class: failure?.class ?? (won ? 'done' : 'late') });

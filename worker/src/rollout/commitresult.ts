@@ -1,4 +1,4 @@
-/** The end of an attempt: writes the artifact, then commits the result. */
+/** Ends an attempt: writes the artifact, then commits the result. */
 import {
   type ArtifactContent,
   type AttemptName,
@@ -23,10 +23,10 @@ import { versionsOf } from './staleness.ts';
 import type { Judged, ResumableWork, Trace } from './task.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
-/** Limits parallel encoders, because many rollouts may end at once and the event loop must serve the others. */
+/** Maximum number of parallel encoders, so that many rollouts that end at once do not block the event loop. */
 const encoders = createSemaphore(2);
 
-/** A Redis restored from a backup loses an artifact once; a store that loses every write is faulty. */
+/** Maximum number of writes of an artifact: a Redis restored from a backup loses it once; a store that loses every write is faulty. */
 const MOST_STORES = 3;
 
 export type Conclusion =
@@ -38,7 +38,7 @@ type AttemptConclusion = Conclusion &
   AttemptName & {
     job: RolloutJob;
     run: RunRecord;
-    /** Undefined: the instance could not be read. */
+    /** Family of the instance; undefined: the instance could not be read. */
     family: string | undefined;
     trace: Trace;
     clock: StageClock;
@@ -50,10 +50,10 @@ export const failureIn = (conclusion: Conclusion): Failure | null =>
 type Services = Pick<AttemptServices, 'farm' | 'identity' | 'log' | 'runtime'>;
 
 /**
- * Writes artifact and result; true when the rollout has the result of this attempt. A late attempt removes its own artifact. Retries
- * the writes that Redis refuses.
+ * Writes artifact and result. Returns true when the rollout has the result of this attempt; a late attempt removes its artifact.
  *
- * @throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed; and as retryUntilAnswered()
+ * @throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed; the errors of
+ * retryUntilAnswered()
  */
 export async function commitResult(
   concluded: AttemptConclusion,
@@ -80,7 +80,7 @@ export async function commitResult(
   );
 }
 
-/** Stores the work that the next attempt is to evaluate; null when that fails: the agent then works again. */
+/** Stores the work that the next attempt only evaluates. Returns null when that fails; the agent then works again. */
 export async function storeResumableWork(
   attempt: Omit<Stored, 'failure' | 'resumable'>,
   { facts, seconds }: ResumableWork,
@@ -129,7 +129,7 @@ async function storeArtifact(stored: Stored, services: Services, how: AnswerWait
   try {
     return await retryUntilAnswered(
       'artifact',
-      // A drain does not stop this write; only another worker's claim does.
+      // A drain does not stop this write; only the claim of another worker does.
       () => services.farm.artifacts.put(job.rollout_id, { attempt, claim }, blob, whenSuperseded(how.signal)),
       how,
     );

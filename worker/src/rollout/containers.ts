@@ -1,4 +1,4 @@
-/** The containers of one attempt: the agent's and those of the evaluation. */
+/** Starts the containers of one attempt: for the agent and for the evaluation. */
 
 import type { Container, ContainerSpec, ReadyImage } from '@swefarm/sandbox';
 import {
@@ -14,12 +14,12 @@ import { beyondCeiling, describeExcess, errorMessage, RolloutFailure } from '@sw
 import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 
-/** The container an agent works in. `suspect` tests whether its commands broke it. */
+/** Container in which an agent works. `suspect` tests whether the agent's commands broke the container. */
 export type AgentSandbox = PreparedSandbox & { suspect: Suspect };
 
 /**
- * Starts a container with a snapshot of its tree and a shell. Unreachable git objects are removed while the model writes its first
- * answer. The disposal does not wait for the removal of the container.
+ * Starts a container with a snapshot of its tree and a shell. Unreachable git objects are removed while the model writes its first answer.
+ * Disposing the sandbox does not wait for the removal of the container.
  */
 export async function startSandbox(
   task: Task,
@@ -44,7 +44,7 @@ export async function startSandbox(
   return { ...ready, shell, suspect, [Symbol.asyncDispose]: () => removals.remove(ready) };
 }
 
-/** The first command waits for `pruned`. Throws SandboxKilledError when the agent's own commands broke the sandbox. */
+/** Returns a shell whose first command waits for `pruned`. Throws SandboxKilledError when the agent's own commands broke the sandbox. */
 function agentShell(shell: Shell, pruned: Promise<void>, suspect: Suspect): Shell {
   return {
     async run(command, options) {
@@ -60,7 +60,7 @@ function agentShell(shell: Shell, pruned: Promise<void>, suspect: Suspect): Shel
   };
 }
 
-/** Starts a container for the evaluation and runs the instance's setup. Throws RolloutFailure `setup_failed`, and as the runtime does. */
+/** Starts a container for the evaluation and runs the instance's setup. Throws RolloutFailure `setup_failed`, and errors of the runtime. */
 export async function startClean(
   task: Task,
   services: AttemptServices,
@@ -95,7 +95,7 @@ function containerSpec(
   };
 }
 
-/** The limits of the run, raised to those of the instance's environment; that memory is bounded by the node's. */
+/** Returns the limits of the run, raised to those of the instance's environment. Memory is raised at most to the memory of the node. */
 export function limitsOf(
   { run: { sandbox }, instance: { environment } }: Task,
   { ceilings, nodeMemoryBytes }: AttemptServices,
@@ -109,7 +109,7 @@ export function limitsOf(
   };
 }
 
-/** Describes by how much the sandboxes here have less memory than the instance's harness gives; null: they have as much. */
+/** Returns by how much sandboxes on this node have less memory than the harness gives the instance; null: they have as much. */
 export function shortMemory(task: Task, services: AttemptServices): string | null {
   const harness = task.instance.environment?.memory_bytes ?? 0;
   const here = limitsOf(task, services).memoryBytes;

@@ -1,4 +1,4 @@
-/** One attempt from its claim to its end, and what happens to its job afterwards. */
+/** Data of one attempt from its claim to its end, and what happens to its job afterwards. */
 import type { Instance, JournalEntry, Log, Read, RolloutJob, RunRecord } from '@swefarm/shared';
 import { abortOf } from './abort.ts';
 import type { LiveTrace } from './live.ts';
@@ -7,19 +7,19 @@ import type { StageClock } from './stages.ts';
 import type { Trace } from './task.ts';
 import type { AnswerWait } from './untilanswered.ts';
 
-/** What the puller does with the job. */
+/** What the puller does with the job after the attempt. */
 export type AfterAttempt =
   | { next: 'done' }
   /**
-   * `anywhere`: the next worker that claims the job runs it, whatever its image. `notOurs`: why only another version may run the job;
-   * nothing was claimed. `passed`: the claim of another worker's attempt, which may resume meanwhile.
+   * `anywhere`: the next worker that claims the job runs it, whatever the image. `notOurs`: why only another version may run the job;
+   * nothing was claimed. `passed`: the claim of another worker's attempt; the next claim does not wait for the end of that attempt.
    */
   | { next: 'later'; delayMs: number; anywhere?: true; notOurs?: string; passed?: string }
-  /** Another worker runs the job at once; `gone` resolves when nothing of the attempt is left on this node. */
+  /** Another worker may run the job at once. `gone` resolves when nothing of the attempt is left on this node. */
   | { next: 'hand_back'; gone: Promise<void> };
 
 export const DONE: AfterAttempt = { next: 'done' };
-/** For a job whose attempt started nothing. */
+/** Returns a job to the queue whose attempt started nothing. */
 export const HAND_BACK: AfterAttempt = { next: 'hand_back', gone: Promise.resolve() };
 
 export type ClaimedRollout = {
@@ -41,14 +41,14 @@ export type AttemptContext = {
   signal: AbortSignal;
 };
 
-/** Retries until another worker claims the rollout or this worker must exit. */
+/** Options for retries until another worker claims the rollout or this worker must exit. */
 export const untilTakenOver = ({ log, signal }: AttemptContext): AnswerWait => ({
   log,
   signal,
   endedBy: ['superseded', 'drain'],
 });
 
-/** For `catch`: ignores the error that ended an attempt from outside, and rethrows all others. */
+/** Handler for `catch` that ignores the error that ended an attempt from outside, and rethrows all others. */
 export const ignoreIfEnded =
   ({ signal }: AttemptContext) =>
   (error: unknown): void => {

@@ -1,4 +1,4 @@
-/** The control evaluations of one attempt, and the evidence that the attempt's own evaluation adds. */
+/** Control evaluations of one attempt, and the evidence that the attempt's own evaluation adds. */
 import { untouchedPatch } from '@swefarm/grading';
 import type { ReadyImage } from '@swefarm/sandbox';
 import { type ControlTree, errorMessage, type InstancePlan, isSandboxAgent } from '@swefarm/shared';
@@ -10,7 +10,7 @@ import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
-/** A worker stores the same evidence once in this time, and remembers this many. */
+/** Time in which a worker stores the same evidence only once, and maximum number of entries that it remembers. */
 const REPEAT_MS = 24 * 3_600_000;
 const REMEMBERED = 10_000;
 

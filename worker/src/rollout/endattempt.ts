@@ -1,4 +1,4 @@
-/** The end of an attempt in the journal, and the two ways to end one without a result: hand back and put off. */
+/** Ends an attempt in the journal. An attempt without a result is handed back to the queue, or put off because Redis refused a command. */
 import {
   type AttemptEnd,
   errorMessage,
@@ -14,20 +14,20 @@ import { resumableWork } from './resume.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
 const PUT_OFF_MS = 2_000;
-/** Characters of a cause that the journal stores. */
+/** Maximum characters of a cause in the journal. */
 const CAUSE_LENGTH = 200;
 
 const causeOf = (text: string | null): string | null =>
   text === null ? null : withoutMiddle(text, CAUSE_LENGTH);
 
 export const attemptEnd = {
-  /** The rollout has a result: this attempt's, or one that was committed earlier. */
+  /** End of an attempt whose rollout has a result; `isFirst`: this attempt committed it. */
   done: (isFirst: boolean): AttemptEnd => ({
     stage: null,
     class: 'done',
     cause: isFirst ? null : 'late: another attempt was first',
   }),
-  /** At no cost to the rollout's budgets. */
+  /** End of an attempt that costs the rollout none of its budgets. */
   drained: (cause: string | null): AttemptEnd => ({ stage: null, class: 'drained', cause: causeOf(cause) }),
   failed: (stage: FailureStage, failureClass: FailureClass, message: string): AttemptEnd => ({
     stage,
@@ -49,7 +49,7 @@ export async function endAttempt(
   );
 }
 
-/** Ends the attempt at no cost; `running` is the rollout that may still be removing its containers. */
+/** Ends the attempt at no cost and returns its job to the queue. `running` is the rollout, which may still be removing its containers. */
 export async function handBack(context: AttemptContext, running: Promise<unknown>): Promise<AfterAttempt> {
   await endDrained(context, abortOf(context.signal)?.why ?? null);
   return { next: 'hand_back', gone: Promise.allSettled([running]).then(() => undefined) };
@@ -62,7 +62,7 @@ export async function putOff(context: AttemptContext, refusal: UnusableError): P
   return { next: 'later', delayMs: PUT_OFF_MS };
 }
 
-/** Waits for Redis until the worker itself exits. */
+/** Ends the attempt at no cost. Retries until Redis accepts the end or the worker exits. */
 async function endDrained(context: AttemptContext, cause: string | null): Promise<void> {
   context.services.metrics.attempts.inc({ class: 'drained' });
   const how = { log: context.log };
@@ -70,7 +70,7 @@ async function endDrained(context: AttemptContext, cause: string | null): Promis
   await endAttempt(context, { ...attemptEnd.drained(cause), ...stored }, how);
 }
 
-/** Stores the work that the next attempt need not repeat, and returns its field of the journal entry. */
+/** Stores the work that the next attempt need not repeat, and returns the field of the journal entry that names this work. */
 export async function storeWorkOfAttempt(
   context: AttemptContext,
   how = untilTakenOver(context),

@@ -1,9 +1,9 @@
-/** Collects the facts from which a reward is computed, and judges them. */
+/** Collects the facts from which a reward is computed, and applies the reward table to them. */
 import { decideReward, isNoPatch } from '@swefarm/grading';
 import { asksPolicy, type InstancePlan, type RewardFacts, RolloutFailure } from '@swefarm/shared';
 import type { AgentWork, Judged, Task } from './task.ts';
 
-/** The facts before the evaluation. */
+/** Returns the facts that are known before the evaluation. */
 export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'blank'>): RewardFacts {
   const { end, patch } = work;
   return {
@@ -30,7 +30,7 @@ export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'b
   };
 }
 
-/** Throws RolloutFailure when the reward table calls these facts a failure, or when the model took no turn. */
+/** Applies the reward table. Throws RolloutFailure when the table calls these facts a failure, or when the model took no turn. */
 export function judge(task: Task, facts: RewardFacts, plan: InstancePlan): Judged {
   refuseWithoutTurn(task, facts);
   const decision = decideReward(facts, task.run.reward.overrides);
@@ -43,7 +43,7 @@ export function judge(task: Task, facts: RewardFacts, plan: InstancePlan): Judge
   return { facts, reward, row, resolved, ...(reward_components ? { reward_components } : {}) };
 }
 
-/** A rollout without a turn gets no reward: the farm, the endpoint or the trainer ended it. */
+/** Throws RolloutFailure for a rollout without a turn: the farm, the endpoint or the trainer ended it. */
 function refuseWithoutTurn({ run, trace }: Task, facts: RewardFacts): void {
   if (!asksPolicy(run.agent.type) || trace.trajectory === null || trace.trajectory.turns.length > 0) return;
   const [failureClass, why] = facts.sandbox_killed

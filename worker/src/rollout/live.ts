@@ -1,6 +1,6 @@
 /**
- * Publishes the turns of a running rollout to watchers. The rollout does not wait for the writes. There is one write at a time, a
- * failed one is not retried, and changes during a write go with the next.
+ * Publishes the turns of a running rollout to watchers. The rollout does not wait for the writes. Only one write runs at a time. A failed
+ * write is not retried; the next write includes the changes of the meantime.
  */
 
 import { withNamedPictures } from '@swefarm/policy';
@@ -12,16 +12,16 @@ type LiveDeps = {
   clock: Pick<Clock, 'now'>;
   worker: string;
   node: string;
-  /** Number of latest turns that are published; 0: none. */
+  /** Maximum number of latest turns that are published; 0: none. */
   mostTurns: number;
   log: Logger;
 };
 
 export type LiveTrace = {
   stage(name: string): void;
-  /** The trajectory so far; only new turns are sent. */
+  /** Publishes the new turns of the trajectory. */
   turns(trajectory: Trajectory): void;
-  /** Removes the live turns; nothing is sent afterwards. */
+  /** Removes the live turns. Nothing is sent afterwards. */
   end(): Promise<void>;
 };
 
@@ -93,7 +93,7 @@ function turnOf({ turns, messages }: Trajectory, index: number, attempt: number,
     attempt,
     turn: index + 1,
     at,
-    // Without their data: Redis has the pictures already.
+    // The messages name their pictures without the data, which Redis already has.
     messages: messages.slice(from, turns[index + 1]?.message).map(withNamedPictures),
     answer: turn.message - from,
     finish_reason,

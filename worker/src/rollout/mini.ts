@@ -1,4 +1,4 @@
-/** Opens the agent `mini` for a rollout: follows its policy, binds its endpoint, records its pace. */
+/** Opens the agent `mini` for a rollout: follows the policy, binds an endpoint, and records the pace of the policy. */
 import {
   type Instance,
   type PolicyConfig,
@@ -16,7 +16,7 @@ import type { AttemptServices } from './services.ts';
 import type { Staleness } from './staleness.ts';
 import type { Task } from './task.ts';
 
-/** Throws RolloutFailure `instance_invalid` when the run names no policy. */
+/** Throws RolloutFailure `instance_invalid` when the run names no policy or its pictures cannot be sent. */
 export async function openMini(
   task: Task,
   services: AttemptServices,
@@ -58,7 +58,7 @@ export async function openMini(
   };
 }
 
-/** Submit refuses runs whose pictures cannot be sent; this refuses those that another version submitted. */
+/** `submit` refuses runs whose pictures cannot be sent. This function refuses such runs that another software version submitted. */
 function requireShownPictures(run: RunRecord, policy: PolicyConfig, { pictures = [] }: Instance): void {
   if (run.agent.pictures === 'drop' || pictures.length === 0) return;
   const lost = pictures.find(({ file }) => !file);

@@ -8,9 +8,9 @@ import type { Task } from './task.ts';
 /** An agent that is ready to begin; disposing it releases its resources outside the sandbox. */
 export type OpenedAgent = Disposable & {
   work(sandbox: AgentSandbox): Promise<AgentEnd>;
-  /** Seconds in which the agent's clock was stopped. */
+  /** Returns the seconds in which the agent's clock was stopped. */
   pausedSeconds(): number;
-  /** As in RewardFacts. */
+  /** Pace of the policy, as in RewardFacts. */
   policyPace(): number | null;
 };
 

@@ -1,10 +1,10 @@
-/** The speeds at which the policy answers the rollouts of a run: they distinguish a slow endpoint from a model that thinks for long. */
+/** Speeds at which the policy answers the rollouts of a run. They distinguish a slow endpoint from a model that thinks for long. */
 
 export type PolicyPaces = {
   record(runId: string, rolloutId: string, throughput: { tokens: number; seconds: number }): void;
   /**
-   * A rollout's tokens per second, as a share of the median of the run's other rollouts on this worker; 0 when it received none, null
-   * when there are too few others to compare.
+   * Returns the rollout's tokens per second, as a share of the median of the run's other rollouts on this worker; 0 when it received no
+   * tokens, null when there are too few others to compare.
    */
   of(runId: string, rolloutId: string): number | null;
 };

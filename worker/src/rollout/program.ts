@@ -10,7 +10,7 @@ import type { Task } from './task.ts';
 /**
  * Checks before the agent starts that this worker can run the plan's program.
  *
- * @throws RolloutFailure no_parser_image, or sandbox_refused where the runtime does not isolate
+ * @throws RolloutFailure `no_parser_image`, or `sandbox_refused` if the runtime does not isolate
  */
 export function requireProgram(
   { outcomes }: Pick<InstancePlan, 'outcomes'>,
@@ -29,7 +29,7 @@ export function requireProgram(
     );
 }
 
-/** Starts a fresh container with small limits and without network. `instance`: null for the image of tools. Throws as the runtime does. */
+/** Starts a new container with small limits, without network. `instance`: the image to run; null: parser_image. Throws runtime errors. */
 export async function startProgram(
   task: Task,
   services: AttemptServices,

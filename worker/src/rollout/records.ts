@@ -37,7 +37,7 @@ export async function readRecords(
   }
 }
 
-/** A damaged record is damaged for every worker: its rollouts are claimed, and committed as failed. */
+/** A damaged record is damaged for every worker, so its rollouts are claimed and committed as failed. */
 async function instanceOf(job: RolloutJob, { farm }: AttemptServices): Promise<Read<Instance> | null> {
   try {
     const value = await farm.runs.getInstance(job.run_id, job.instance_id);

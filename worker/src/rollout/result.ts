@@ -15,7 +15,7 @@ type Attempt = Pick<Result, 'rollout_id' | 'instance_id' | 'rollout_index' | 'at
 type By = Pick<Result, 'worker' | 'node' | 'runtime' | 'finished_at'>;
 type End = { outcome: Outcome; reward_row: string; failure: Failure | null };
 
-/** The result of a rollout without facts: no reward, no turns, no seconds. */
+/** Returns the result of a rollout without facts: no reward, no turns, no seconds. */
 export function resultWithoutFacts(run: RunRecord, attempt: Attempt, by: By, end: End): Result {
   return {
     format: 'swefarm-result-1',
@@ -37,7 +37,7 @@ export function resultWithoutFacts(run: RunRecord, attempt: Attempt, by: By, end
   };
 }
 
-/** Token counts of the endpoint, over all turns. */
+/** Returns the token counts that the endpoint reported, summed over all turns. */
 export function tokensOf(trajectory: Trajectory | null): Result['tokens'] {
   const tokens = { prompt: 0, completion: 0 };
   for (const turn of trajectory?.turns ?? []) {

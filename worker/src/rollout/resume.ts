@@ -1,6 +1,6 @@
 /**
- * Resumable work: when only the evaluation was lost, the agent's work is stored as the attempt's artifact and named in the journal,
- * and the next attempt evaluates it without running the agent again.
+ * Resumable work: if only the evaluation was lost, the agent's work is stored as the attempt's artifact and named in the journal. The next
+ * attempt evaluates it without running the agent again.
  */
 import { errorMessage, type Farm, type JournalEntry } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -9,7 +9,7 @@ import type { StageClock } from './stages.ts';
 import type { ResumableWork, Trace } from './task.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
-/** The work that a failed attempt leaves for the next; null when the agent had not ended. */
+/** Returns the work that a failed attempt leaves for the next one; null when the agent had not ended. */
 export function resumableWork(trace: Trace, clock: StageClock): ResumableWork | null {
   if (trace.facts === null || trace.trajectory === null || trace.patch === null) return null;
   // An evaluation that failed has no verdict.
@@ -17,7 +17,7 @@ export function resumableWork(trace: Trace, clock: StageClock): ResumableWork | 
   return { facts, patch: trace.patch, trajectory: trace.trajectory, seconds: clock.seconds() };
 }
 
-/** The newest stored work; null when there is none or it is unreadable: then the agent works again. */
+/** Reads the newest stored work; null when there is none or it is unreadable. The agent then works again. */
 export async function resumeWork(
   farm: Pick<Farm, 'artifacts'>,
   previous: readonly JournalEntry[],
@@ -39,7 +39,7 @@ export async function resumeWork(
   }
 }
 
-/** Removes stored work once the rollout has its result. If that fails, maintenance removes it. */
+/** Removes stored work when the rollout has its result. If the removal fails, maintenance removes the work. */
 export async function dropResumableWork(
   farm: Pick<Farm, 'artifacts'>,
   previous: readonly JournalEntry[],

@@ -1,6 +1,6 @@
 /**
- * One attempt at one rollout, from image to reward. It returns facts; `attempt.ts` decides whether a failure is retried, and what is
- * committed.
+ * One attempt at one rollout, from image to reward. The attempt returns facts; `attempt.ts` decides whether a failure is retried, and what
+ * is committed.
  */
 import { needsEvaluation, planEvaluation, withReport } from '@swefarm/grading';
 import { PreparedContainer, requirePossible } from '@swefarm/sandbox';
@@ -18,7 +18,7 @@ import type { AttemptServices } from './services.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
 import type { AgentWork, Judged, Task } from './task.ts';
 
-/** Throws RolloutFailure when infrastructure is at fault; the task's trace then has what is known so far. */
+/** Throws RolloutFailure when infrastructure is at fault; `task.trace` then has everything that is known so far. */
 export async function runRollout(task: Task, services: AttemptServices): Promise<Judged> {
   const { run, instance, clock, signal, trace } = task;
   const { runtime, metrics } = services;
@@ -49,7 +49,7 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
   const evaluateEmpty = !isSandboxAgent(run.agent.type);
   if (needsEvaluation(facts, run.reward.overrides, { evaluateEmpty }))
     await evaluateWork(task, services, plan, work.patch, facts, { clean, image, evaluateEmpty });
-  // A `host` dry run is evaluated, but gets a reward only when worker and run allow that.
+  // A dry run on `host` is evaluated, but gets a reward only if worker and run allow that.
   if (!runtime.isolates && !(run.reward.host && services.hostRewards)) facts.ungraded = true;
   return judge(task, facts, plan);
 }

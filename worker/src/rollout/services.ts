@@ -12,7 +12,7 @@ import type { ActiveAttempts } from './active.ts';
 import type { PolicyPaces } from './policypaces.ts';
 import type { Judged, Task } from './task.ts';
 
-/** The run of a failed rollout, and the image for a trial sandbox. */
+/** Run of a failed rollout, and the image for a trial sandbox. */
 export type FailedRollout = { run: string; image: string; instance: string };
 
 type NodeHealth = {
@@ -22,7 +22,7 @@ type NodeHealth = {
 
 export type AttemptServices = {
   identity: { worker: string; node: string };
-  /** The labels of this worker's containers, without rollout and attempt. */
+  /** Labels of this worker's containers, without rollout and attempt. */
   owner: Omit<Owner, 'rollout_id' | 'attempt'>;
   farm: Farm;
   runtime: Runtime;
@@ -32,25 +32,25 @@ export type AttemptServices = {
   endpoints: Endpoints;
   policies: PolicyWatch;
   policyPaces: PolicyPaces;
-  /** How long rollouts here wait for a paused policy. */
+  /** How long rollouts on this worker wait for a paused policy, in milliseconds. */
   policyPauseLimitMs: number;
   threads: Threads;
   evaluationLock: EvaluationLock;
-  /** Evidence of control evaluations that this worker stored → when (ms of a monotonic clock). */
+  /** Stored evidence of control evaluations → when this worker stored it (ms of a monotonic clock). */
   noted: Map<string, number>;
   removals: Removals;
   cleanPlans: CleanPlans;
   stop: AbortSignal;
   metrics: WorkerMetrics;
-  /** The most that any run may request here. */
+  /** Maximum resources that any run may request on this worker. */
   ceilings: Ceilings;
   /** Bytes of memory that the node's sandboxes may use. */
   nodeMemoryBytes: number;
-  /** The image in which programs of datasets read outcomes. */
+  /** Image in which programs of datasets read outcomes; null: none. */
   parserImage: string | null;
-  /** Whether this worker permits rewards for the `host` dry run; the run must permit them too. */
+  /** Whether this worker permits rewards for dry runs on `host`; the run must permit them too. */
   hostRewards: boolean;
-  /** Number of latest turns of each running rollout that watchers see; 0: none. */
+  /** Maximum number of latest turns of each running rollout that watchers see; 0: none. */
   liveTurns: number;
   log: Logger;
 };

@@ -1,4 +1,4 @@
-/** A session in the worker that runs it: opens it, receives its driver's commands, watches its lease, and ends it. */
+/** A session in the worker that runs it: opens the session, receives commands of the driver, watches the lease, and ends the session. */
 import { errorMessage, RolloutFailure, type SessionEnd, sleepAtMost } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import { type Driver, runExternalAgent } from '../agent/external.ts';
@@ -9,10 +9,10 @@ import type { Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
 const WATCH_MS = 1_000;
-/** When Redis needed this long to answer, no driver could renew its lease either. */
+/** If Redis needs this long to answer, no driver could renew its lease either. */
 const OUTAGE_MS = 2_000;
 
-/** Opens the agent `external`: an outside driver sends the commands of the session that this attempt takes. */
+/** Opens the agent `external`: an external driver sends the commands of the session that this attempt takes. */
 export async function openExternal(task: Task, services: AttemptServices): Promise<OpenedAgent> {
   const { run, instance, signal } = task;
   await takeSession(task, services);
@@ -36,10 +36,10 @@ export async function openExternal(task: Task, services: AttemptServices): Promi
 }
 
 /**
- * Runs `work` with the session's driver, and ends the session afterwards. A session whose driver's lease expires is cancelled within
- * about a second.
+ * Runs `work` with the driver of the session, and then ends the session. Cancels the session about a second after the driver's lease
+ * expires.
  *
- * @throws RolloutFailure `session_lost` when an earlier attempt ran commands in it, or when the session lost its sandbox
+ * @throws RolloutFailure `session_lost` when no other attempt can continue the session
  */
 async function withSession(
   task: Task,
@@ -103,7 +103,7 @@ function cancelAsLapsed(task: Task, services: AttemptServices): never {
   throw new RolloutFailure('bug', 'the lease of the session has run out');
 }
 
-/** How an error ends the session; null: another attempt may start it. */
+/** Returns how an error ends the session; null: another attempt may start the session. */
 function endBy(task: Task, taken: number, error: unknown): SessionEnd | null {
   const aborted = abortOf(task.signal);
   if (aborted?.kind === 'cancelled') return aborted.cancelReason === 'lease' ? 'lease' : 'cancelled';

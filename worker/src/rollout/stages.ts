@@ -1,4 +1,4 @@
-/** Wall-clock seconds by stage of one attempt. */
+/** Measures the wall-clock seconds of each stage of an attempt. */
 import type { Seconds } from '@swefarm/shared';
 
 export const NO_SECONDS: Seconds = {
@@ -16,10 +16,10 @@ export const NO_SECONDS: Seconds = {
 export type Stage = Exclude<keyof Seconds, 'total'>;
 
 export type StageClock = {
-  /** Measures one call; its time counts for the stage even when it throws. */
+  /** Measures one call. The time counts for the stage even if the call throws. */
   time<T>(stage: Stage, work: () => Promise<T>): Promise<T>;
   set(stage: Stage, seconds: number): void;
-  /** Sets the times of an earlier attempt up to its evaluation, without listeners: that attempt observed them. */
+  /** Sets the times of an earlier attempt up to its evaluation. Listeners are not called, because the earlier attempt called them. */
   resume(spentBefore: Seconds): void;
   seconds(): Seconds;
 };
@@ -29,7 +29,7 @@ type StageListeners = {
   onStage?: (stage: Stage, seconds: number) => void;
 };
 
-/** `queuedSeconds`: the time between submit and this attempt's claim. */
+/** @param queuedSeconds time between submit and the claim of this attempt */
 export function startStageClock(
   queuedSeconds: number,
   { onEnter, onStage }: StageListeners = {},

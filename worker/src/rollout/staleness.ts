@@ -1,4 +1,4 @@
-/** Cancels a rollout whose first turn had weights that are too old for its trainer by now. */
+/** Cancels a rollout whose first turn used weights that are now too old for the trainer. */
 import {
   DEFAULT_POLICY,
   followsPolicy,
@@ -14,7 +14,7 @@ type Known = Pick<PolicyRecord, 'versions'> | null;
 const firstVersion = (trajectory: Trajectory | null): string | null =>
   trajectory?.turns.find(({ policy_version: { start } }) => start !== null)?.policy_version.start ?? null;
 
-/** The version fields of a result, from the turns. */
+/** Returns the version fields of a result, read from the turns. */
 export const versionsOf = (trajectory: Trajectory) => ({
   policy_version_first: firstVersion(trajectory),
   policy_version_last:
@@ -28,7 +28,7 @@ function tooOld(most: number | null, trajectory: Trajectory | null, policy: Know
 }
 
 type StaleDeps = {
-  /** How many versions the policy may be ahead of the first turn; null: any number. */
+  /** Maximum number of versions that the policy may be ahead of the first turn; null: any number. */
   most: number | null;
   trajectory(): Trajectory | null;
   policy(): Known;
@@ -36,7 +36,7 @@ type StaleDeps = {
 };
 
 export type Staleness = Disposable & {
-  /** Checks now, in addition to the timer: called before each turn. */
+  /** Checks at once, in addition to the timer. Called before each turn. */
   check(): void;
 };
 
@@ -55,7 +55,7 @@ export function watchStaleness(deps: StaleDeps, everyMs: number = EVERY_MS): Sta
   };
 }
 
-/** Reads the policy's record from Redis, which may be newer than this worker's. */
+/** Reads the policy's record from Redis, which may be newer than the record that this worker knows. */
 export async function isStale(
   { max_staleness: most, policy }: Pick<RunRecord, 'max_staleness' | 'policy'>,
   trajectory: Trajectory | null,

@@ -1,4 +1,4 @@
-/** The input of one attempt, and the record from which its result is made. */
+/** The input of one attempt, and the trace from which its result is made. */
 import type { RewardDecision } from '@swefarm/grading';
 import type {
   ArtifactContent,
@@ -21,7 +21,7 @@ export type Task = {
   claim: string;
   run: RunRecord;
   instance: Instance;
-  /** The patch given with the job; null unless the agent is `patch`. */
+  /** Patch given with the job; null unless the agent is `patch`. */
   patch: string | null;
   apiKey: PolicyKey | null;
   resumable: ResumableWork | null;
@@ -29,7 +29,7 @@ export type Task = {
   live: LiveTrace;
   log: Logger;
   signal: AbortSignal;
-  /** Filled while the attempt runs, so that the result of a failure has what is known so far. */
+  /** Filled while the attempt runs, so that the result of a failure has everything that is known so far. */
   trace: Trace;
 };
 
@@ -38,17 +38,17 @@ export type AgentWork = {
   patch: string | null;
   tooLarge: boolean;
   agentSeconds: number;
-  /** As in RewardFacts. */
+  /** Pace of the policy, as in RewardFacts. */
   policyPace: number | null;
 };
 
-/** The verdict of the reward table on the facts. */
+/** Verdict of the reward table on the facts. */
 export type Judged = { facts: RewardFacts; row: string } & Pick<
   RewardDecision,
   'reward' | 'resolved' | 'reward_components'
 >;
 
-/** The work of an earlier attempt's agent that only needs its evaluation. */
+/** Work of an earlier attempt's agent that only needs an evaluation. */
 export type ResumableWork = NonNullable<ArtifactContent['kept']> & { trajectory: Trajectory; patch: string };
 
 export type Trace = {

@@ -1,4 +1,4 @@
-/** Retries requests that Redis refuses: a failover or full memory costs time, but no finished work. */
+/** Retries requests that Redis refuses, so that a failover or full memory costs time, but no finished work. */
 import { errorMessage, exponentialBackoff, refusedByRedis, sleep, sleepAtMost } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { type AbortKind, abortOf } from './abort.ts';
@@ -8,14 +8,14 @@ const pauseMs = exponentialBackoff(100, 2_000);
 export type AnswerWait = {
   log: Pick<Logger, 'warn' | 'info'>;
   signal?: AbortSignal;
-  /** Kinds of abort that stop the retries; other kinds do not. */
+  /** Kinds of abort that stop the retries; absent: none. */
   endedBy?: readonly AbortKind[];
 };
 
 /**
- * Calls until Redis accepts, and throws errors of other kinds. Logs the first refusal and the end of the wait.
+ * Calls until Redis accepts; throws errors of other kinds at once. Logs the first refusal and the end of the wait.
  *
- * @throws AttemptAborted when Redis refused and the attempt was ended meanwhile; `call` runs at least once
+ * @throws AttemptAborted when Redis refused `call` and the attempt was ended meanwhile; `call` runs at least once
  */
 export async function retryUntilAnswered<T>(
   what: string,
@@ -33,7 +33,7 @@ export async function retryUntilAnswered<T>(
     }
     const aborted = signal && abortOf(signal);
     if (aborted && endedBy.includes(aborted.kind)) throw aborted;
-    // An aborted signal would end every pause at once.
+    // With an aborted signal, every pause would end at once.
     if (signal?.aborted === false) await sleepAtMost(pauseMs(tries), signal);
     else await sleep(pauseMs(tries));
   }

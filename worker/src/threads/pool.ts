@@ -5,13 +5,13 @@ import type { TaskInput, TaskName, TaskOutput } from './tasks.ts';
 import type { ThreadError } from './thread.ts';
 
 export type Threads = AsyncDisposable & {
-  /** Throws SwefarmError `thread_timeout` when the task needs more than `timeoutMs`; its thread is replaced. */
+  /** Throws SwefarmError `thread_timeout` when the task needs more than `timeoutMs`; the thread is then replaced. */
   run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunTask): Promise<TaskOutput<N>>;
-  /** Announces a task, so that a thread loads its code in advance. */
+  /** Announces a task, so that a thread loads the code of tasks in advance. */
   expect(): void;
 };
 
-/** By default a thread may use 192 MiB for new objects. */
+/** Limits the memory for new objects; by default a thread may use 192 MiB for them. */
 const LIMITS = { maxYoungGenerationSizeMb: 16 };
 
 type RunTask = { timeoutMs: number };
@@ -24,7 +24,7 @@ type Waiting = {
   reject: (error: unknown) => void;
 };
 
-/** Threads start when the first task needs or expects them, and stay. `size`: the most threads. */
+/** Threads start when a task first needs or expects them, and stay alive. `size`: maximum number of threads. */
 export function startThreads(size: number): Threads {
   const queue: Waiting[] = [];
   const idle: Thread[] = [];
@@ -77,7 +77,7 @@ export function startThreads(size: number): Threads {
 
 type Thread = { start(task: Waiting): void; terminate(): Promise<unknown> };
 
-/** Starts one thread. Calls `onFree` after each task, with whether it can take another, and when it dies without a task. */
+/** Starts one thread. Calls `onFree` after each task, with whether the thread can take another, and when the thread dies without a task. */
 function startThread(onFree: (healthy: boolean) => void): Thread {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), { resourceLimits: LIMITS });
   worker.unref();

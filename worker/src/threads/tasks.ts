@@ -1,9 +1,9 @@
-/** Tasks that run in a thread: work over text that the model's code wrote. */
+/** Tasks that run in a thread, because they parse text that the model's code wrote. */
 import type { EvaluationFacts } from '@swefarm/grading';
 import { gradeEvaluation, type Signs, signsOf, withoutTestHooks } from '@swefarm/grading';
 import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 
-/** The log is passed as bytes and decoded in the thread, where blocking does no harm. */
+/** The log is passed as bytes and decoded in the thread, because decoding it would block the event loop. */
 export type GradeInput = {
   instance: Instance;
   plan: InstancePlan;

@@ -1,11 +1,10 @@
-/** The body of one worker thread. */
 import { parentPort } from 'node:worker_threads';
 import { TASKS, type TaskName } from './tasks.ts';
 
 const port = parentPort;
 if (!port) throw new Error('thread.ts is the body of a worker thread');
 
-/** The parts of an error that are sent to the event loop. */
+/** Parts of an error that are sent to the event loop. */
 export type ThreadError = { name: string; message: string; stack: string | undefined };
 
 port.on('message', async ({ name, input }: { name: TaskName; input: never }) => {

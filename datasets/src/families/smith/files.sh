@@ -1,5 +1,5 @@
-# test_files prints the files of HEAD with the instance's tests, one a line, without those that its patch changes.
-# Expects $rule and the functions names (the files of the tests, or the names to search) and changed (the files of the patch).
+# Defines test_files: prints the files of HEAD that contain tests of the instance, one per line, except files that the patch changes.
+# Requires $rule and two functions: names prints test files, or the names to search for; changed prints the files of the patch.
 export LC_ALL=C
 tree() {
   git -c core.quotePath=false ls-tree -r --name-only HEAD

@@ -1,4 +1,4 @@
-# Finds files by the names of test functions.
+# Finds Go test files by the names of their test functions.
 found_go() {
   grep_tree '^[ 	]*func[ 	]+[A-Za-z0-9_]' '*_test.go' | awk '
     NR == FNR { want[$0]; next }

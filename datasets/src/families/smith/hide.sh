@@ -1,5 +1,5 @@
-# Removes the tests that the bug fails and compiled Python files, as SWE-smith's commit "Remove F2P Tests" does.
-# Expects $folder and hidden.sh.
+# Removes the hidden test files, as SWE-smith's commit "Remove F2P Tests" does, and compiled Python files.
+# Requires $folder and hidden.sh.
 set -u
 cd "$folder" || exit 1
 hidden_files | while IFS= read -r file; do

@@ -1,4 +1,4 @@
-# Finds files by the titles of it('…') and test('…'). A name that is the path of a source file is that file.
+# Finds test files by the titles in it('…') and test('…'). A name that equals the path of a source file selects that file.
 found_javascript() {
   tree | grep -v -E '(^|/)node_modules/' | grep -E '\.[cm]?[jt]sx?$' >"$work/sources"
   grep -Fx -f "$work/names" "$work/sources"

@@ -1,4 +1,4 @@
-# Finds files by namespace and class.
+# Finds PHP test files by namespace and class.
 found_php() {
   grep_tree '^[ 	]*(namespace|((abstract|final|readonly)[ 	]+)*class)[ 	]' '*.php' | awk '
     NR == FNR { want[$0]; next }

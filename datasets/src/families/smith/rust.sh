@@ -1,4 +1,4 @@
-# Finds files by the names of test functions. Only separate test files count, because inline tests are in the library.
+# Finds Rust test files by the names of their test functions. Inline tests are ignored, because their files contain library code.
 found_rust() {
   grep_tree 'fn[ 	]+[A-Za-z0-9_]' '*.rs' | awk '
     NR == FNR { want[$0]; next }

@@ -1,9 +1,9 @@
-/** The shell scripts of SWE-smith's instances: they make the tree with the bug, hide its tests and bring them back. */
+/** Makes the shell scripts of SWE-smith instances, which create the tree with the bug, and hide and restore the tests. */
 import { readFileSync } from 'node:fs';
 import type { TestFiles } from '@swefarm/grading';
 import { quoted } from '../../fields/bash.ts';
 
-/** Without comments, because each row contains a copy. */
+/** Reads a script without its comments, because each row contains a copy of the script. */
 const text = (name: string): string =>
   readFileSync(new URL(`./${name}`, import.meta.url), 'utf8').replace(/^ *#.*\n/gm, '');
 const START = text('start.sh');
@@ -12,7 +12,7 @@ const HIDDEN = text('hidden.sh');
 const HIDE = text('hide.sh');
 const ROOM = text('room.sh');
 const RESTORE = text('restore.sh');
-/** The search for test files in the tree. */
+/** Shell functions that find test files in the tree, by rule. */
 const SEARCH: Record<TestFiles['rule'], string> = {
   files: '',
   go: text('go.sh'),
@@ -25,13 +25,13 @@ const SEARCH: Record<TestFiles['rule'], string> = {
 export type SmithTree = {
   instanceId: string;
   folder: string;
-  /** The patch of the row, which makes the bug. */
+  /** Patch of the row, which introduces the bug. */
   bug: string;
-  /** The files that the patch changes. */
+  /** Files that `bug` changes. */
   changed: readonly string[];
 };
 
-/** A shell function that prints a text. */
+/** Returns a shell function `name` that prints `value`. */
 const printing = (name: string, value: string): string =>
   `${name}() {\nbase64 -d <<'END'\n${(
     Buffer.from(value, 'utf8')
@@ -57,18 +57,18 @@ const searching = (tree: SmithTree, tests: TestFiles): string[] => [
   FILES,
 ];
 
-/** Checks out the commit with the bug and all tests: the branch of the instance if the image has it, else its patch on `main`. */
+/** Returns a script that checks out the bug with all tests: the branch of the instance, or else `main` with the patch. */
 export const startScript = (tree: SmithTree): string =>
   [heading(tree), printing('bug', tree.bug), START].join('\n');
 
-/** Removes the files of these tests, and those that the branch of the instance removed. */
+/** Returns a script that removes the files of `tests`, and files that the branch of the instance removed. */
 export const hideScript = (tree: SmithTree, tests: TestFiles): string =>
   [...searching(tree, tests), HIDDEN, HIDE].join('\n');
 
-/** Resets the files of the patch at `path`, and removes the hidden test files that the patch creates. */
+/** Returns a script that resets the files of the patch at `path` and removes hidden test files that the patch creates. */
 export const roomScript = (tree: SmithTree, tests: TestFiles, path: string): string =>
   [...searching(tree, tests), `patch=${quoted(path)}`, HIDDEN, ROOM].join('\n');
 
-/** Restores the files of these tests from the start commit. */
+/** Returns a script that restores the files of `tests` from the start commit. */
 export const restoreScript = (tree: SmithTree, tests: TestFiles): string =>
   [...searching(tree, tests), RESTORE].join('\n');

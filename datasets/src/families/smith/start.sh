@@ -1,5 +1,5 @@
-# Makes the commit "Bug Patch", which has the bug and all tests, without a network.
-# Expects $id, $folder, and the function bug (the patch of the row).
+# Checks out or creates the commit "Bug Patch" with the bug and all tests, without network access.
+# Requires $id, $folder, and the function bug, which prints the patch of the row.
 set -u
 cd "$folder" || exit 1
 no() {
@@ -17,7 +17,7 @@ commit_of() {
 from_branch() {
   tip=$(commit_of "refs/heads/$id") || tip=$(commit_of "refs/remotes/origin/$id") || return 1
   case $(git log -1 --format=%s "$tip") in
-    # A shallow clone may lack the parent.
+    # A shallow clone may lack the parent commit.
     *'Remove F2P Tests'*) tip=$(commit_of "$tip~1") || return 1 ;;
   esac
   git checkout -q --detach "$tip" || no "the branch $id cannot be checked out"
@@ -40,7 +40,7 @@ from_patch() {
     tail -n 5 "$work/said" >&2
     no 'the patch of the row does not make the bug on main'
   }
-  # New files of the patch are untracked and may be ignored.
+  # New files of the patch are untracked, and .gitignore may exclude them, so they are added by force.
   git add -u . && git apply --numstat "$work/bug.diff" 2>/dev/null | cut -f3- | while IFS= read -r file; do
     [ ! -e "$file" ] || git --literal-pathspecs add -f -- "$file"
   done

@@ -1,4 +1,3 @@
-/** Boost.Test and LLVM's lit. */
 import { isSpace, linesOf, S, SPACE, strip } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
@@ -30,7 +29,7 @@ const total = (words: string): RegExp => new RegExp(`${words}${S}*:${S}*(\\p{Nd}
 const PASSES = [total('Expected Passes'), total('Passed')];
 const FAILS = [total('Unexpected Failures'), total('Failed')];
 
-/** `FAIL: suite :: name (3 of 9)`; lit prints passes as a number only. */
+/** Reads `FAIL: suite :: name (3 of 9)`. lit prints only the number of the passed tests. */
 export const lit: Reader = (log) => {
   const found = statuses();
   for (const line of linesOf(log)) {

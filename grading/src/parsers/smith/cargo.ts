@@ -1,4 +1,4 @@
-/** `cargo test`, doc tests included: `test path::name ... ok`. */
+/** Reads `cargo test`, including doc tests: `test path::name ... ok`. */
 import { strip } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 

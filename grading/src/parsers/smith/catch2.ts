@@ -1,4 +1,4 @@
-/** Catch2: reads XML, else lines, else the counts of the summary. */
+/** Reads Catch2: XML, or else lines, or else the counts of the summary. */
 import { S, strip } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { forward } from './forward.ts';
@@ -32,7 +32,7 @@ function xmlCases(log: string): Map<string, string> {
 const DIVIDER = /[.:[\]]/g;
 const OUTCOME = new RegExp(`\\.\\.\\.${S}*(PASSED|FAILED)`, 'iuy');
 
-/** `name ... PASSED`. A name begins at the start of a line; it includes the lines above it that have no dot, colon or bracket. */
+/** Reads `name ... PASSED`. A name begins at the first start of a line after the last dot, colon or bracket; it may have several lines. */
 function dottedLines(log: string): Map<string, string> {
   const found = statuses();
   const divider = new RegExp(DIVIDER);

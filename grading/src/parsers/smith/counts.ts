@@ -1,10 +1,10 @@
-/** JavaScript runners whose counts SWE-smith reads: karma, jasmine, mocha's summary, turbo's tasks. */
+/** Reads the counts that JavaScript runners print, as SWE-smith does: karma, jasmine, mocha's summary, turbo's tasks. */
 import { before, indentOf, isSpace, linesOf, S, strip } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 import { mocha } from './marks.ts';
 
-/** A whole number, from its first digit. */
+/** Pattern of a number that does not begin inside a longer number. */
 const N = '(?<!\\p{Nd})(\\p{Nd}+)';
 const KARMA = [
   [new RegExp(`Executed${S}+(\\p{Nd}+)${S}+of${S}+\\p{Nd}+${S}+SUCCESS`, 'u'), 'karma_unit_test_', 'PASSED'],
@@ -20,7 +20,7 @@ const KARMA = [
   ],
 ] as const;
 
-/** The largest count of each kind in the log. */
+/** Takes the largest count of each status in the log. */
 export const karma: Reader = (log) => {
   const most = KARMA.map(() => 0);
   for (const line of linesOf(log)) {
@@ -38,7 +38,7 @@ const JASMINE = new RegExp(
   'u',
 );
 
-/** The first summary line. */
+/** Reads only the first summary line. */
 export const jasmine: Reader = (log) => {
   const found = statuses();
   for (const line of linesOf(log)) {
@@ -56,7 +56,7 @@ export const jasmine: Reader = (log) => {
 const PASSING = new RegExp(`${N}${S}+passing`, 'u');
 const FAILING = new RegExp(`${N}${S}+failing`, 'u');
 
-/** Mocha's lines; without any, the counts of its summary. */
+/** Reads mocha's lines. If there are none, reads the counts of mocha's summary. */
 export const mochaOrSummary: Reader = (log, context) => {
   const found = mocha(log, context);
   if (found.size > 0) return found;
@@ -67,7 +67,7 @@ export const mochaOrSummary: Reader = (log, context) => {
 
 const TASKS = new RegExp(`Tasks:${S}+(\\p{Nd}+)${S}+successful,${S}+(\\p{Nd}+)${S}+total`, 'u');
 
-/** Turbo's tasks, `package:test: …`; without any, the counts of its summary. */
+/** Reads turbo's tasks (`package:test: …`). If there are none, reads the counts of turbo's summary. */
 export const drizzleTurbo: Reader = (log) => {
   const found = statuses();
   for (const line of linesOf(log)) {
@@ -86,7 +86,7 @@ export const drizzleTurbo: Reader = (log) => {
   return found;
 };
 
-/** The first word of a line that contains `:test`, if a colon follows: after blanks, or inside the word. */
+/** Returns the first word of a line, up to a colon after `:test`; null if the word has no `:test` or no colon follows. */
 function turboTask(line: string): string | null {
   const from = indentOf(line);
   let end = from;
@@ -100,7 +100,7 @@ function turboTask(line: string): string | null {
   return colon >= test + ':test'.length ? word.slice(0, colon) : null;
 }
 
-/** SWE-smith names a reader for jquery that does not exist, so its harness raises on every log. */
+/** SWE-smith names a reader for jquery that does not exist, so the harness raises an exception on every log. */
 export const missing: Reader = () => {
   throw new RangeError('the harness has no reader for this project');
 };

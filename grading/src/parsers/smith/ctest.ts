@@ -1,10 +1,9 @@
-/** CMake's ctest. */
 import { linesOf, S } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
 const NAME = '[\\p{L}\\p{N}_\\-/.]+';
-/** `3/9 Test #3: name ....   Passed`; a status after stars (`***Failed`) does not match. */
+/** Matches `3/9 Test #3: name ....   Passed`, but no status after stars (`***Failed`). */
 const LINE = new RegExp(
   `(?<!\\p{Nd})\\p{Nd}+\\/\\p{Nd}+${S}+Test${S}+#\\p{Nd}+:${S}+(${NAME})${S}+\\.+${S}+(Passed|Failed)`,
   'giu',
@@ -34,7 +33,7 @@ export const ctest: Reader = (log) => {
   return found;
 };
 
-/** The lines below the first heading of failed tests that lists any. */
+/** Returns the lines of the first list of failed tests that is not empty. */
 function failedList(log: string): string {
   for (let at = log.indexOf(HEADING); at >= 0; at = log.indexOf(HEADING, at + 1)) {
     const from = at + HEADING.length;

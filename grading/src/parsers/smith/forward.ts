@@ -1,6 +1,6 @@
 /**
- * Returns a function that finds the next match from a position on. It caches the match, so that one pass over a log stays linear.
- * Positions must not decrease; `pattern` needs the flag g.
+ * Returns a function that finds the next match at or after a position. The function caches the match, so a pass over a log is linear.
+ * Positions must not decrease, and `pattern` must have the flag `g`.
  */
 export function forward(text: string, pattern: RegExp): (from: number) => RegExpExecArray | null {
   let hit: RegExpExecArray | null = null;

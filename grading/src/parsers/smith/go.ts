@@ -1,4 +1,4 @@
-/** `go test -v`: tests, subtests, and packages that failed. */
+/** Reads `go test -v`: tests, subtests, and packages that failed. */
 import { S, SPACE } from '../../text/pythontext.ts';
 import { byStrippedLine } from '../reader.ts';
 

@@ -1,4 +1,3 @@
-/** GoogleTest. */
 import { S, strippedLines } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
@@ -11,7 +10,7 @@ const PATTERNS: [RegExp, string][] = [
 ];
 const NUMBER = /^\p{Nd}+$/u;
 const COUNT = new RegExp(`(?<!\\p{Nd})\\p{Nd}+${S}+tests?[.,]`, 'u');
-/** The summary of a run. */
+/** Matches the summary of a run. */
 const ENDED = new RegExp(`\\[=+\\]${S}+\\p{Nd}+${S}+tests?${S}+from`, 'u');
 const TOTALS = [
   [new RegExp(`\\[${S}*PASSED${S}*\\]${S}+(\\p{Nd}+)${S}+tests?`, 'u'), 'test_passed_', 'PASSED'],

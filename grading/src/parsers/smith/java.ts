@@ -1,4 +1,4 @@
-/** Maven's surefire lines, and the JUnit XML files that a Gradle command prints after its tests. */
+/** Reads Maven's surefire lines, and the JUnit XML files that a Gradle command prints after its tests. */
 import { isSpace, S, strip } from '../../text/pythontext.ts';
 import { byStrippedLine, type Reader, statuses } from '../reader.ts';
 import { type Element, readXml } from '../xml.ts';
@@ -10,7 +10,7 @@ const OLD = new RegExp(
   'u',
 );
 
-/** As in the harness, only `<<< FAILURE!` fails; a test that ends in an error counts as passed. */
+/** Only `<<< FAILURE!` marks a failed test. A test that ends in an error counts as passed, as in the harness. */
 export const surefire = byStrippedLine((line, found) => {
   if (line.startsWith('[')) {
     const failed = line.endsWith('<<< FAILURE!') && line.startsWith('[ERROR]');
@@ -22,7 +22,7 @@ export const surefire = byStrippedLine((line, found) => {
   }
 });
 
-/** `[INFO] name -- Time elapsed: 0.1 s`; the first such tail ends the name. */
+/** Returns the name in `[INFO] name -- Time elapsed: 0.1 s`, up to the first ` -- Time elapsed`; null for any other line. */
 function timedName(line: string): string | null {
   const head = HEAD.exec(line);
   if (!head) return null;
@@ -32,7 +32,7 @@ function timedName(line: string): string | null {
     ELAPSED.lastIndex = at;
     if (ELAPSED.test(line)) return strip(line.slice(from, at));
   }
-  // A line without a name has two blanks before the tail.
+  // If the name is empty, two blanks precede `-- Time elapsed`.
   ELAPSED.lastIndex = from;
   return (head[1] ?? '').length > 1 && ELAPSED.test(line) ? '' : null;
 }
@@ -40,7 +40,7 @@ function timedName(line: string): string | null {
 const OPEN = '<?xml version';
 const CLOSE = '</testsuite>';
 
-/** Every `<?xml … </testsuite>` of the log that is valid XML. */
+/** Reads every `<?xml … </testsuite>` in the log and ignores invalid XML. */
 export const gradleXml: Reader = (log) => {
   const found = statuses();
   for (let at = log.indexOf(OPEN); at >= 0; at = log.indexOf(OPEN, at)) {

@@ -1,4 +1,4 @@
-/** Runners of C, C++, C# and JavaScript projects that print one test a line; most serve one project each. */
+/** Reads runners of C, C++, C# and JavaScript projects that print one test a line. Most readers serve a single project. */
 import { withoutEscapes } from '../../text/escapes.ts';
 import { fields, isSpace, linesOf, S, SPACE, strip, stripEnd } from '../../text/pythontext.ts';
 import { byLine, byStrippedLine, type Reader, statuses } from '../reader.ts';
@@ -6,7 +6,7 @@ import { addCounted, countIn } from './madeup.ts';
 
 const WORD = `([^${SPACE}]+)`;
 
-/** A pattern for a stripped line; `name` and `status` are the numbers of its groups. */
+/** Returns a reader that matches each stripped line. `groups` contains the numbers of the groups for name and status. */
 const byPattern = (
   pattern: RegExp,
   statusOf: (word: string) => string,
@@ -17,33 +17,33 @@ const byPattern = (
     if (match) found.set(match[groups.name] ?? '', statusOf(match[groups.status] ?? ''));
   });
 
-/** Runners that do not name the tests that failed. */
+/** Returns a reader for a runner that names only the tests that passed. */
 const passes = (pattern: RegExp): Reader => byPattern(pattern, () => 'PASSED', { name: 1, status: 1 });
 
-/** pikiwidb: `[ok]: name (12 ms)`; the time is a part of the name. */
+/** Reads pikiwidb: `[ok]: name (12 ms)`. The time is a part of the name. */
 export const redisTcl = byPattern(
   new RegExp(`^\\[(ok|err)\\]:${S}+([^]+)`),
   (word) => (word === 'ok' ? 'PASSED' : 'FAILED'),
   { name: 2, status: 1 },
 );
-/** i2pd: `Running test-gost` before each program; the first failure ends the command. */
+/** Reads i2pd: `Running test-gost` before each program. The first failure ends the command. */
 export const i2pd = passes(new RegExp(`^Running (test-[^${SPACE}]+)`));
-/** fastllm: `test softmax finished!`. */
+/** Reads fastllm: `test softmax finished!`. */
 export const fastllm = passes(new RegExp(`^test ${WORD} finished!`));
-/** async-profiler: `PASS [1/3] name …`. */
+/** Reads async-profiler: `PASS [1/3] name …`. */
 export const asyncProfiler = byPattern(
   new RegExp(`^(PASS|FAIL)${S}+\\[\\p{Nd}+\\/\\p{Nd}+\\]${S}+${WORD}`, 'u'),
   (word) => `${word}ED`,
   { name: 2, status: 1 },
 );
-/** PlatformIO's table of environments. */
+/** Reads PlatformIO's table of environments. */
 export const platformio = byPattern(
   new RegExp(`^${WORD}${S}+(SUCCESS|FAILED)${S}+\\p{Nd}`, 'u'),
   (word) => (word === 'SUCCESS' ? 'PASSED' : 'FAILED'),
   { name: 1, status: 2 },
 );
 
-/** jakt prints failures and skips by name and passes as a number. */
+/** Reads jakt, which prints failed and skipped tests by name, and passed tests as a number. */
 export const jakttest = byStrippedLine((line, found) => {
   const match = JAKT.exec(line);
   if (match) found.set(match[2] ?? '', match[1] === 'FAIL' ? 'FAILED' : 'SKIPPED');
@@ -52,7 +52,7 @@ export const jakttest = byStrippedLine((line, found) => {
 const JAKT = new RegExp(`^\\[${S}*(FAIL|SKIP)${S}*\\]${S}+([^]+)`);
 const PASSED = new RegExp(`^(\\p{Nd}+)${S}+passed`, 'u');
 
-/** coost: a test has cases. A failed expectation fails the test, not the case. */
+/** Reads coost, where a test consists of cases. A failed expectation marks the test as failed, but not the case. */
 export const coost: Reader = (log) => {
   const found = statuses();
   let test = 'unknown';
@@ -70,7 +70,7 @@ export const coost: Reader = (log) => {
 const COOST_TEST = new RegExp(`^>${S}*begin test:${S}+${WORD}`);
 const COOST_CASE = new RegExp(`^${S}*case${S}+${WORD}:`);
 
-/** tippecanoe: the files that the build compares. A failed build fails the last one. */
+/** Reads tippecanoe: each file that the build compares is a test. If the build fails, the last of these files fails. */
 export const tippecanoe: Reader = (log) => {
   const found = statuses();
   let last: string | null = null;
@@ -86,7 +86,7 @@ export const tippecanoe: Reader = (log) => {
 };
 const CHECKED = '.check.out';
 
-/** `cmp folder/name.check.out …` → `name`. */
+/** Returns `name` for `cmp folder/name.check.out …`, or null. */
 function comparedFile(line: string): string | null {
   const [command, path, other] = fields(line, 3);
   if (command !== 'cmp' || other === undefined || isSpace(line[0]) || !path?.endsWith(CHECKED)) return null;
@@ -98,7 +98,7 @@ function comparedFile(line: string): string | null {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colour sequences begin with one, which some logs lack
 const COLOR = /\x1b?\[[0-9;]*m/g;
 
-/** kakoune: the colour of a line tells its outcome. */
+/** Reads kakoune: the colour of a line gives the status. */
 export const kakoune = byLine((line, found) => {
   const status = line.includes('[32m')
     ? 'PASSED'
@@ -112,7 +112,7 @@ export const kakoune = byLine((line, found) => {
   if (name !== '') found.set(name, status);
 });
 
-/** libsass: `name: Passed: 3, failed: 1.`, counts of each program. */
+/** Reads libsass: `name: Passed: 3, failed: 1.`, the counts of one program. */
 export const libsass = byStrippedLine((line, found) => {
   const match = LIBSASS.exec(line);
   addCounted(found, `${match?.[1]}_pass_`, 'PASSED', countIn(match, 2));
@@ -120,7 +120,7 @@ export const libsass = byStrippedLine((line, found) => {
 });
 const LIBSASS = new RegExp(`^${WORD}:${S}+Passed:${S}*(\\p{Nd}+),${S}*failed:${S}*(\\p{Nd}+)`, 'u');
 
-/** Bun: `(pass) suite > name [0.12ms]`. If the line ends in a bracket, the name ends at its first bracket. */
+/** Reads Bun: `(pass) suite > name [0.12ms]`. If the line ends in `]`, the first `[` ends the name. */
 export const bun = byStrippedLine((line, found) => {
   const match = BUN.exec(line);
   if (!match) return;
@@ -131,14 +131,14 @@ export const bun = byStrippedLine((line, found) => {
 });
 const BUN = new RegExp(`^\\((pass|fail)\\)${S}+([^]+)`);
 
-/** pycdc: `*** name: PASS (3)`; an expected failure passes. */
+/** Reads pycdc: `*** name: PASS (3)`. An expected failure (XFAIL) counts as passed. */
 export const pycdc = byStrippedLine((line, found) => {
   const match = PYCDC.exec(line);
   if (match) found.set(match[1] ?? '', match[2] === 'FAIL' ? 'FAILED' : 'PASSED');
 }, withoutEscapes);
 const PYCDC = new RegExp(`^\\*\\*\\*${S}+${WORD}:${S}+(PASS|XFAIL|FAIL)${S}`);
 
-/** VirtualClient (.NET): `Passed name [12 ms]`; a blank ends the name. */
+/** Reads VirtualClient (.NET): `Passed name [12 ms]`. A blank ends the name. */
 export const dotnet = byStrippedLine((line, found) => {
   const status = ['Passed', 'Failed', 'Skipped'].find((word) => line.startsWith(word));
   const name = fields(line, 2)[1];

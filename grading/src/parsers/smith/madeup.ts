@@ -1,9 +1,9 @@
-/** Names that SWE-smith invents where a runner prints counts only. */
+/** Creates the names that SWE-smith invents for runners that print only counts. */
 
-/** More than any real run prints. */
+/** Maximum number of tests in one count. No real run has more. */
 const MOST = 1_000_000;
 
-/** Adds `count` names with the prefix, numbered from `first`. @throws RangeError for more than a million */
+/** Adds `count` names with the prefix, numbered from `first`. @throws RangeError if `count` exceeds a million */
 export function addCounted(
   found: Map<string, string>,
   prefix: string,
@@ -15,11 +15,11 @@ export function addCounted(
   for (let at = 0; at < count; at++) found.set(`${prefix}${at + first}`, status);
 }
 
-/** The number in a group of a match; 0 without the group or the match. */
+/** Returns the number in a group of a match; 0 if the group or the match is missing. */
 export const countIn = (match: RegExpExecArray | null, group: number): number =>
   Number(toAscii(match?.[group] ?? '0'));
 
-/** Python's `\d` matches the decimal digits of every script, and `int` reads them. */
+/** Converts decimal digits of any script to ASCII: Python's `\d` matches all of them, and `int` reads them. */
 const toAscii = (digits: string): string =>
   digits.replace(/[^0-9]/gu, (digit) => {
     const code = digit.codePointAt(0) ?? 0;

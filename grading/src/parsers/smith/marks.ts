@@ -1,4 +1,4 @@
-/** JavaScript runners that print a mark and a name: mocha, vitest, react-pdf's and marked's. */
+/** Reads JavaScript runners that print a mark and a name: mocha, vitest, and the runners of react-pdf and marked. */
 import { before, isSpace, S, strip } from '../../text/pythontext.ts';
 import { dropParen, MILLISECONDS } from '../endings.ts';
 import { byLine, byStrippedLine, type Reader } from '../reader.ts';
@@ -6,7 +6,7 @@ import { byLine, byStrippedLine, type Reader } from '../reader.ts';
 const MOCHA: Record<string, string> = { '✓': 'PASSED', '✔': 'PASSED', '✖': 'FAILED', '-': 'SKIPPED' };
 const NUMBERED = new RegExp(`^\\p{Nd}+\\)${S}+`, 'u');
 
-/** Every line `- text` counts as a skipped test, every numbered line as a failed one. */
+/** Every line `- text` counts as a skipped test, and every numbered line counts as a failed test. */
 export const mocha = byStrippedLine((line, found) => {
   const status = MOCHA[line[0] ?? ''];
   const numbered = NUMBERED.exec(line);
@@ -18,13 +18,13 @@ export const mocha = byStrippedLine((line, found) => {
 
 const VITEST: Record<string, string> = { '✓': 'PASSED', '❯': 'FAILED', '✗': 'FAILED', '○': 'SKIPPED' };
 
-/** The first parenthesis, a time or a count of tests, ends the name. */
+/** The first parenthesis, which begins a time or a count of tests, ends the name. */
 export const vitest = byStrippedLine((line, found) => {
   const status = VITEST[line[0] ?? ''];
   if (status !== undefined && isSpace(line[1])) found.set(strip(before(line.slice(1), '(')), status);
 });
 
-/** The first pattern that matches a line gives the name (stripped) and the status. */
+/** Returns a reader that takes name and status from the first pattern that matches a line. */
 const firstOf = (patterns: readonly [RegExp, string][]): Reader =>
   byLine((line, found) => {
     for (const [pattern, status] of patterns) {
@@ -40,7 +40,7 @@ const marked = (mark: string, rest: string, status: string): [RegExp, string] =>
   status,
 ];
 
-/** Vitest in react-pdf's repository: `✓ name 12ms`; the time may be missing. */
+/** Reads vitest in react-pdf's repository: `✓ name 12ms`. The time may be missing. */
 export const reactPdf = firstOf([
   marked('✓', `([^]*)${S}\\p{Nd}+ms`, 'PASSED'),
   marked('✗', `([^]*)${S}\\p{Nd}+ms`, 'FAILED'),
@@ -48,7 +48,7 @@ export const reactPdf = firstOf([
   marked('✓', '([^]*)', 'PASSED'),
 ]);
 
-/** Node's runner in marked's repository: a line without a time is no test. */
+/** Reads Node's runner in marked's repository. A line without a time is no test. */
 export const markedJs = firstOf([
   marked('✖', `([^]*?)${S}\\([.\\p{Nd}]+ms\\)`, 'FAILED'),
   marked('✔', `([^]*?)${S}\\([.\\p{Nd}]+ms\\)`, 'PASSED'),

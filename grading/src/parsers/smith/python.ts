@@ -1,10 +1,10 @@
-/** Runners of SWE-smith's Python projects: pytest (verbose, summary, xdist), unittest, tornado, mypy. */
+/** Reads the runners of SWE-smith's Python projects: pytest (verbose, summary, xdist), unittest, tornado, mypy. */
 import { before, fields, isSpace, S, SPACE } from '../../text/pythontext.ts';
 import { byLine, type Reader } from '../reader.ts';
 
 const WORDS = ['FAILED', 'PASSED', 'SKIPPED', 'ERROR', 'XFAIL'];
 
-/** `name STATUS …` at the start of a line. */
+/** Returns a reader for lines `name STATUS …` that are not indented. */
 const verbose = (words: readonly string[]): Reader =>
   byLine((line, found) => {
     if (isSpace(line[0])) return;
@@ -13,21 +13,21 @@ const verbose = (words: readonly string[]): Reader =>
     if (name !== undefined && word !== undefined) found.set(name, word);
   });
 
-/** pytest's progress lines with -v, the default of Python projects. */
+/** Reads pytest's progress lines (`-v`). Most Python projects use this reader. */
 export const pytestVerbose = verbose(WORDS);
-/** The same for C++ projects that run pytest, without XFAIL. */
+/** Reads pytest's progress lines in C++ projects, without XFAIL. */
 export const cppPytest = verbose(WORDS.filter((word) => word !== 'XFAIL'));
 
-/** A status, one blank, then the name. */
+/** Returns a reader for lines with a status, one blank, and a name. */
 const statusFirst = (pattern: RegExp): Reader =>
   byLine((line, found) => {
     const match = pattern.exec(line);
     if (match) found.set(match[2] ?? '', match[1] ?? '');
   });
 
-/** pytest's short summary (-rA). */
+/** Reads pytest's short summary (`-rA`). */
 export const pytestSummary = statusFirst(new RegExp(`^(${WORDS.join('|')})${S}([^${SPACE}]+)`));
-/** `[gw0] PASSED name`. A percentage after the worker, or a worker of two digits, does not match. */
+/** Reads `[gw0] PASSED name`. A line with a percentage after the worker, or with a worker of two digits, does not match. */
 export const pytestXdist = statusFirst(
   new RegExp(`^\\[gw\\p{Nd}\\]${S}(${WORDS.join('|')})${S}([^${SPACE}]+)`, 'u'),
 );
@@ -39,7 +39,7 @@ const ENDS = [
   ['ERROR', 'ERROR'],
 ] as const;
 
-/** unittest's verbose lines, `name ... ok`, split at the last three dots between blanks. */
+/** Reads unittest's verbose lines, `name ... ok`. The name ends at the last three dots between blanks. */
 export const slugify = byLine((line, found) => {
   const title = TITLE.exec(line)?.[0] ?? '';
   let at = title.lastIndexOf('...');
@@ -49,7 +49,7 @@ export const slugify = byLine((line, found) => {
   if (status !== undefined) found.set(title.slice(0, at - 1), status);
 });
 
-/** tornado's runner: successes from the progress lines, failures from the headings below them. */
+/** Reads tornado's runner: successes from the progress lines, and failures from headings such as `FAIL: name`. */
 export const tornado = byLine((line, found) => {
   if (line.endsWith('... ok')) found.set(before(line, ' ... '), 'PASSED');
   else if (line.includes(' ... skipped ')) found.set(before(line, ' ... '), 'SKIPPED');
@@ -57,7 +57,7 @@ export const tornado = byLine((line, found) => {
     found.set(fields(line, 3).slice(1).join(' '), 'FAILED');
 });
 
-/** Every line with PASSED or FAILED; the last word is the name, even if it belongs to a message. */
+/** Reads every line with PASSED or FAILED. The last word is the name, even if that word belongs to a message. */
 export const mypy = byLine((line, found) => {
   const status = line.includes('PASSED') ? 'PASSED' : line.includes('FAILED') ? 'FAILED' : null;
   const name = fields(line).at(-1);

@@ -1,4 +1,4 @@
-/** RSpec's JSON; without it, the lines of minitest and test-unit. */
+/** Reads RSpec's JSON. If the log has none, reads the lines of minitest and test-unit. */
 import { isSpace, S, SPACE, strip, strippedLines } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 
@@ -9,7 +9,7 @@ export const rubyTests: Reader = (log) => {
 
 const RSPEC: Record<string, string> = { passed: 'PASSED', failed: 'FAILED' };
 
-/** From the first `{"version` or `{"examples` to the last brace of the log. */
+/** Parses the text from the first `{"version` or `{"examples` to the last brace of the log. */
 function fromJson(log: string): Map<string, string> {
   const found = statuses();
   const start = /\{"(?:version|examples)/.exec(log)?.index ?? -1;

@@ -1,4 +1,4 @@
-/** The log readers of SWE-smith by their names in its table of projects (`grading/data/swesmith.json`). */
+/** Log readers of SWE-smith by the names in its table of projects (`grading/data/swesmith.json`). */
 import { jq, redis } from '../c.ts';
 import { jest } from '../jest.ts';
 import type { Reader } from '../reader.ts';

@@ -1,4 +1,4 @@
-/** Runners that print totals or sections: aria2, ugrep, pugixml, phpunit. */
+/** Reads runners that print totals or sections: aria2, ugrep, pugixml, phpunit. */
 import { isSpace, linesOf, S, SPACE, strip, stripEnd, stripStart } from '../../text/pythontext.ts';
 import { TESTDOX } from '../php.ts';
 import { type Reader, statuses } from '../reader.ts';
@@ -8,7 +8,7 @@ import { addCounted, countIn } from './madeup.ts';
 const OK = /OK \((\p{Nd}+)\)/u;
 const RUN = new RegExp(`Tests run: (\\p{Nd}+),${S}+Failures: (\\p{Nd}+)`, 'u');
 
-/** CppUnit in aria2's repository. */
+/** Reads CppUnit in aria2's repository. */
 export const aria2: Reader = (log) => {
   const found = statuses();
   addCounted(found, 'test_', 'PASSED', countIn(OK.exec(log), 1), 0);
@@ -21,7 +21,7 @@ export const aria2: Reader = (log) => {
 
 const ALL_PASSED = 'ALL TESTS PASSED';
 
-/** ugrep: sections between stars. The first N sections passed, where N counts `ALL TESTS PASSED` in the log. */
+/** Reads ugrep, which prints sections `*** name ***`. The first N sections passed, where N counts `ALL TESTS PASSED` in the log. */
 export const ugrep: Reader = (log) => {
   const found = statuses();
   const passed = log.split(ALL_PASSED).length - 1;
@@ -33,7 +33,7 @@ export const ugrep: Reader = (log) => {
 
 const SPACED = new RegExp(`${S}\\*\\*\\*`, 'g');
 
-/** Text of one line between `*** ` and ` ***`. */
+/** Yields each text between `*** ` and ` ***` in one line. */
 function* sections(log: string): Generator<string> {
   const closing = forward(log, new RegExp(SPACED));
   const newline = forward(log, /\n/g);
@@ -54,7 +54,7 @@ const FAILED_TEST = new RegExp(`^Test ([^${SPACE}]+) failed:`);
 const OF_TOTAL = new RegExp(`^(?:FAILURE|Success):${S}*\\p{Nd}+${S}+out of${S}+(\\p{Nd}+)`, 'u');
 const TESTS_PASSED = new RegExp(`^Success:${S}*(\\p{Nd}+)${S}+tests?${S}+passed`, 'u');
 
-/** pugixml prints failures by name and passes as a number. */
+/** Reads pugixml, which prints failed tests by name and passed tests as a number. */
 export const pugixml: Reader = (log) => {
   const found = statuses();
   const failed = new Set<string>();
@@ -71,7 +71,7 @@ export const pugixml: Reader = (log) => {
   return found;
 };
 
-/** phpunit --testdox: a line that ends in parentheses names the class of the tests below it. */
+/** Reads phpunit --testdox. A line `title (class)` gives the class of the tests below that line. */
 export const phpunitTestdox: Reader = (log) => {
   const found = statuses();
   let owner: string | null = null;
@@ -90,7 +90,7 @@ export const phpunitTestdox: Reader = (log) => {
   return found;
 };
 
-/** `name (inside)` → `inside`, for the last parenthesis. */
+/** Returns `inside` for `name (inside)`, from the last `(` on; null for any other line. */
 function inParentheses(line: string): string | null {
   const open = line.endsWith(')') ? line.lastIndexOf('(', line.length - 3) : -1;
   return open < 1 ? null : line.slice(open + 1, -1);

@@ -1,4 +1,4 @@
-/** The test command of a SWE-smith instance. */
+/** Builds the test command of a SWE-smith instance. */
 import { mypyCases } from '../directives.ts';
 import { recordExitCode } from '../evalscript.ts';
 import { END_MARKER, START_MARKER } from '../markers.ts';
@@ -8,20 +8,20 @@ import type { SmithProject } from './projects.ts';
 export type SmithRow = {
   FAIL_TO_PASS: readonly string[];
   PASS_TO_PASS: readonly string[];
-  /** The patch of the row, which makes the bug. */
+  /** The patch of the row, which introduces the bug. */
   patch: string;
-  /** The test patch of the instance from which a bug is copied; '' for other bugs. */
+  /** Test patch of the instance from which the bug is copied; '' if the bug is not a copy. */
   refTestPatch: string;
 };
 
 /**
- * Returns the command of the project. It runs the whole suite for nearly all projects; a few large Python projects run only the files of
- * FAIL_TO_PASS, then those of PASS_TO_PASS.
+ * Returns the test command of the project, which nearly always runs the whole suite. A few large Python projects run only the files of
+ * FAIL_TO_PASS, followed by the files of PASS_TO_PASS.
  */
 export function smithCommand(project: SmithProject, row: SmithRow): string {
   const { commandRule, minTesting, testCommand, testFiles } = project;
   if (commandRule === 'mypy-k') {
-    // As in the harness, a row without cases is never resolved: pytest refuses the bare -k at the end of the command.
+    // A row without cases is never resolved, as in the harness: the command ends in `-k` without a value, which pytest rejects.
     const cases = mypyCases(row.refTestPatch);
     return cases === '' ? testCommand : `${testCommand} "${cases}"`;
   }
@@ -34,12 +34,12 @@ export function smithCommand(project: SmithProject, row: SmithRow): string {
   return [testCommand, ...files].join(' ');
 }
 
-/** The folders of Babel's packages that a patch changes. */
+/** Returns the folders of Babel's packages that a patch changes. */
 const packages = (patch: string): string[] => [
   ...new Set([...patch.matchAll(/^diff --git a\/(packages\/[^/\n]+)\//gm)].map((match) => match[1] ?? '')),
 ];
 
-/** The harness's eval.sh, with the two lines that record the exit code of the tests. */
+/** Returns the eval.sh of the harness with two more lines, which record the exit code of the tests. */
 export const smithScript = (command: string, folder: string): string =>
   recordExitCode(
     `${['#!/bin/bash', 'set -uxo pipefail', `cd ${folder}`, `: '${START_MARKER}'`, command, `: '${END_MARKER}'`].join('\n')}\n`,

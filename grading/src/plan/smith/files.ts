@@ -1,12 +1,12 @@
-/** Finds the files of tests by the names of the tests; other files are searched in the container (`datasets/src/families/smith/`). */
+/** Finds the files of tests by the names of the tests. `datasets/src/families/smith/` searches the container for all other files. */
 import type { TestFilesRule } from './projects.ts';
 
-/** The files, or the names that a search of the tree needs. */
+/** Files of tests, or names by which a search of the repository finds the files. */
 export type TestFiles =
   | { rule: 'files'; files: string[] }
   | { rule: 'go' | 'java' | 'javascript' | 'php' | 'rust'; names: string[] };
 
-/** Returns the files of tests by SWE-smith's rule for their project, sorted, without duplicates. */
+/** Applies SWE-smith's rule of the project to names of tests. The result is sorted and has no duplicates. */
 export function testFilesOf(rule: TestFilesRule, tests: readonly string[]): TestFiles {
   switch (rule) {
     case 'none':
@@ -33,14 +33,14 @@ function pythonFile(test: string, rule: TestFilesRule): string {
   return rule === 'python-mido' && file.startsWith(DEV) ? file.slice(DEV.length) : file;
 }
 
-/** `test_get (tornado.test.http_test.GetTest)` → `tornado/test/http_test.py`. */
+/** Returns `tornado/test/http_test.py` for `test_get (tornado.test.http_test.GetTest)`. */
 function tornadoFile(test: string): string[] {
   const module = /\(([^()]+)\)/.exec(test)?.[1]?.split('.').slice(0, -1) ?? [];
   return module.length === 0 ? [] : [`${module.join('/')}.py`];
 }
 
 const SEARCHED: Record<'go' | 'java' | 'javascript' | 'php' | 'rust', (test: string) => string[]> = {
-  // A subtest has no function of its own.
+  // The name of a subtest (`TestA/case`) is not the name of a function.
   go: (test) => (/^[\p{L}\p{N}_]+$/u.test(test) ? [test] : []),
   java: javaClass,
   javascript: (test) => [test],
@@ -48,13 +48,13 @@ const SEARCHED: Record<'go' | 'java' | 'javascript' | 'php' | 'rust', (test: str
   rust: (test) => [rustFunction(test)],
 };
 
-/** `org.example.QueueTest$Inner.adds(int)[1]` → `QueueTest`: the last part that begins in upper case. */
+/** Returns `QueueTest` for `org.example.QueueTest$Inner.adds(int)[1]`: the last part that begins in upper case. */
 function javaClass(test: string): string[] {
   const parts = test.split(/[([\s]/, 1)[0]?.split('.') ?? [];
   const name = parts.findLast((part) => /^\p{Lu}/u.test(part))?.split('$', 1)[0];
   return name === undefined ? [] : [name];
 }
 
-/** The name of the function; '' for a doc test (`src/lib.rs - Heap (line 12)`), which has none. */
+/** Returns the name of the test function; '' for a doc test (`src/lib.rs - Heap (line 12)`), which has no function. */
 const rustFunction = (test: string): string =>
   / \(line \d+\)/.test(test) ? '' : (test.replace(' - should panic', '').split('::').at(-1) ?? '');

@@ -1,4 +1,4 @@
-/** SWE-smith's table of projects, with the command and the log parser of each. */
+/** SWE-smith's table of projects, with the test command and the log parser of each project. */
 import table from '../../../data/swesmith.json' with { type: 'json' };
 
 /** The rule that maps names of tests to their files. */
@@ -15,7 +15,7 @@ export type TestFilesRule =
   | 'rust';
 
 export type SmithProject = {
-  /** `owner__name.commit`, the commit's first 8 digits. */
+  /** `owner__name.COMMIT`, where COMMIT is the first 8 digits of the commit. */
   name: string;
   commit: string;
   language: string;
@@ -25,10 +25,10 @@ export type SmithProject = {
   timeoutSeconds: number;
   /** Whether the files of the instance's tests are added to the command. */
   minTesting: boolean;
-  /** Another addition to the command. */
+  /** Rule that appends other arguments to the command; null: none. */
   commandRule: 'mypy-k' | 'babel-packages' | null;
   testFiles: TestFilesRule;
-  /** The folder of the tree, if it is not the folder in which the harness works. */
+  /** Folder of the repository, if the harness works in another folder; otherwise null. */
   treeElsewhere: string | null;
 };
 
@@ -44,10 +44,10 @@ type Group = {
   repos: string[];
 };
 
-/** The harness's limit for nearly all projects. */
+/** Time limit of the harness for nearly all projects. */
 const TIMEOUT_SECONDS = 90;
 
-/** Languages that have a rule of their name. */
+/** Languages whose name is also the name of a {@link TestFilesRule}. */
 const SEARCHED_LANGUAGES = ['python', 'go', 'java', 'javascript', 'php', 'rust'] as const;
 
 const PROJECTS = new Map(
@@ -74,10 +74,10 @@ function projectOf(name: string, group: Group): SmithProject {
   };
 }
 
-/** The published image of a project. Registries refuse upper case and a double underscore. */
+/** Returns the published image of a project. Registries reject upper case and double underscores. */
 function smithImage(name: string): string {
   const at = name.indexOf('__');
-  // Registries also refuse a hyphen before the underscore.
+  // Registries also reject a hyphen before the underscore.
   const owner = name.slice(0, at).replace(/-$/, '_');
   return `swebench/swesmith.x86_64.${owner}_1776_${name.slice(at + 2)}:latest`.toLowerCase();
 }

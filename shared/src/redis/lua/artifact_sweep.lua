@@ -1,8 +1,8 @@
--- Joined before the other artifact scripts. KEYS: 1 bytes  2 expiry  3 used
+-- This text precedes the other artifact scripts. KEYS: 1 bytes  2 expiry  3 used
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
--- Removes an artifact from the accounts; its blob expires or the caller deletes it.
+-- Removes an artifact from the accounts. The blob expires, or the caller deletes it.
 local function forget(name)
   local size = redis.call('HGET', KEYS[1], name)
   if size then

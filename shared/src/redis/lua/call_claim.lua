@@ -1,7 +1,7 @@
 -- Claims a call that lost its connection or its gateway and is within its grace.
 -- KEYS: 1 calls of this fingerprint  2 open calls  3 gateways
 -- ARGV: 1 gateway  2 named (1: the caller gave an id, which identifies one call)
---       3 nonce of this claim, by which a command sent again finds its call
+--       3 nonce of this claim: if the command is sent again, it finds the call that it claimed
 -- Reply: {'attached', call id, rollout id, its age (ms)} | {'wait'} (undecided: try again) | {'none'}
 local unsure = false
 local best, best_id
@@ -24,7 +24,7 @@ for i = 1, #all, 2 do
       call.held = 0
     end
   end
-  -- A name is not free until the sweep removes its expired call.
+  -- A call with a name is not free until the sweep removes the expired call of this name.
   if ARGV[2] == '1' then
     unsure = call.held == 0 and not free
     free = not unsure

@@ -1,4 +1,4 @@
--- Reports a connection that closed without an answer; the last one makes the call an orphan.
+-- Reports that a connection of a call closed without an answer. A call without connections becomes an orphan.
 -- KEYS: 1 calls of this fingerprint  2 open calls
 -- ARGV: 1 call id, or nonce of its claim  2 gateway of the call  3 grace (ms)  4 kind of 1: id or by
 local id = ARGV[1]

@@ -2,7 +2,7 @@
 -- KEYS: 1 calls of this fingerprint  2 open calls  3 run record  4 groups  5 appended  6 committed  7 unfinished runs
 -- ARGV: 1 call id  2 gateway  3 named  4 run id  5 instance id  6 life time of the call (ms)
 --       7 sequence of the first waiting rollout of this class  8 grace of the call (ms), or ''
--- A command sent again finds its own call.
+-- If the command is sent again, it finds the call that it opened.
 -- Reply: {'opened', rollout id} | {'taken'} (a call of this name exists: claim it) | {'gone'}
 local own = redis.call('HGET', KEYS[1], ARGV[1])
 if own then
@@ -18,7 +18,7 @@ end
 local index = redis.call('HINCRBY', KEYS[4], ARGV[5] .. ' size', 1) - 1
 local left = redis.call('HINCRBY', KEYS[4], ARGV[5] .. ' left', 1)
 local before = redis.call('HINCRBY', KEYS[5], '*', 1) - 1 - redis.call('HLEN', KEYS[6])
--- A group without open rollouts gets a sequence behind the run's waiting rollouts.
+-- If the group had no open rollouts, its new rollout is queued behind the waiting rollouts of the run.
 if left == 1 then
   redis.call('HSET', KEYS[4], ARGV[5] .. ' sequence', math.max(0, ARGV[7] + before))
 end

@@ -1,14 +1,14 @@
--- Joined before the other call scripts: the record and the rules of a call.
+-- This text precedes the other call scripts: the record of a call and the rules for gateways.
 -- A call is JSON: rollout_id, holder (gateway), held (number of open connections), orphan_until (ms, if held is 0), answered,
 -- at (ms, start), grace (ms after the death of its gateway; absent: that of the sweep)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
--- Ages of a gateway's last beat up to which it is alive, and beyond which it is dead.
+-- A gateway is alive up to the first age of its last beat, and dead beyond the second age.
 local FRESH_MS = 2500
 local LIFE_MS = 6000
--- Time after the death of their gateway for which calls wait for a gateway.
+-- Time for which calls of a dead gateway wait for another gateway.
 local OUTAGE_MS = 15 * 60 * 1000
--- Returns 'alive', 'unsure' or the time (ms) of its death. A negative beat is the time at which another gateway took its address.
+-- Returns 'alive', 'unsure', or the time (ms) at which the gateway died. A negative beat is minus that time.
 local function state_of(beat)
   if not beat then
     return 0

@@ -18,7 +18,7 @@ if winner then
   local attempt, outcome, id, signature = string.match(winner, '^(%S+) (%S+) (%S+) (.*)$')
   return { 'late', attempt, outcome, id, signature }
 end
--- A failover of Redis may have lost the artifact.
+-- Redis may have lost the artifact in a failover.
 if redis.call('EXISTS', KEYS[12]) == 0 then
   return { 'artifact_lost' }
 end
@@ -62,7 +62,7 @@ if left == 0 then
   local wanted = cjson.decode(redis.call('GET', KEYS[1])).group_size
   count(usable >= wanted and 'groups:complete' or 'groups:short', 1)
 end
--- Counts earlier attempts by end; the pairs contain the committing one. An attempt without an end was lost.
+-- Counts earlier attempts by end; the pairs count the committing attempt. The worker of an attempt without an end was lost.
 local journal = redis.call('HGET', KEYS[9], ARGV[1])
 for _, entry in ipairs(journal and cjson.decode(journal) or {}) do
   if entry.attempt < tonumber(ARGV[2]) then

@@ -1,4 +1,4 @@
--- KEYS: 1 lease   ARGV: 1 holder  2 life time in milliseconds   Reply: 1 when held
+-- KEYS: 1 lease   ARGV: 1 holder  2 life time in milliseconds   Reply: 1 if the holder has the lease
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
   return 0

@@ -1,5 +1,5 @@
--- Renews the locks of a worker's jobs. An expired lock is acquired again if no other worker has the job; with `back` the job may be
--- taken back from the queue.
+-- Renews the locks of a worker's jobs. An expired lock is acquired again if no other worker has the job. `back`: the job may be
+-- removed from the queue again.
 -- KEYS: 1 active  2 stalled  3 wait  4 paused  5 prioritized  6 delayed  7.. the locks
 -- ARGV: 1 life time (ms)  2.. triples, one for each lock: job  token  back (1 or 0)
 -- Reply: jobs of other workers and removed jobs

@@ -22,7 +22,7 @@ local function forget(worker)
   redis.call('ZREM', KEYS[2], worker)
 end
 
--- At most 100 in one call.
+-- Removes expired reports, at most 100 in one call.
 for _, worker in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)) do
   forget(worker)
 end

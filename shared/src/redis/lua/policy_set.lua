@@ -1,4 +1,4 @@
--- Changes a policy's record. Idempotent.
+-- Changes the record of a policy; equal values change nothing.
 -- KEYS: the policy's hash, the set of names. ARGV: name, life time in seconds, then field and value in turn.
 -- Reply: 1 if a field changed
 local policy, names = KEYS[1], KEYS[2]
@@ -12,7 +12,7 @@ for i = 3, #ARGV, 2 do
       local known = redis.call('HGET', policy, 'versions')
       local versions = known and cjson.decode(known) or {}
       versions[#versions + 1] = value
-      -- MOST_VERSIONS of policy.ts.
+      -- The limit is MOST_VERSIONS of policy.ts.
       while #versions > 100 do table.remove(versions, 1) end
       redis.call('HSET', policy, 'versions', cjson.encode(versions))
     end

@@ -1,4 +1,4 @@
--- Removes a run without open rollouts from the unfinished ones.
+-- Removes a run without open rollouts from the set of unfinished runs.
 -- KEYS: 1 groups  2 unfinished runs
 -- ARGV: 1 run id
 -- Reply: 1 if removed

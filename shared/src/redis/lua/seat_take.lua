@@ -1,6 +1,6 @@
--- Reserves a seat for a rollout with one of these workers, which are in the order that its image prefers.
--- Workers that have the image, or fetch it for another rollout, come first. `home`: only they; if none of them is alive, the first
--- worker with the fewest images. `any`: then any worker with a free seat.
+-- Reserves a seat (a slot) of one of these workers for a rollout. The workers are sorted by preference for the image.
+-- Workers that have the image, or fetch it for another rollout, come first. `home`: no other worker, unless none of these is alive:
+-- then the first worker with the fewest images. `any`: otherwise the first worker with a free seat.
 -- KEYS: 1..n records of workers  n+1..2n their seats  2n+1..3n their images (sorted set by time of lapse, ms)
 -- ARGV: 1 rollout id  2 image  3 'home' or 'any'  4 minimum remaining life time of a live worker's record (ms)  5 life time of seats (s)  6 of images (s)
 -- Reply: number of the worker, from 1; 0: none
@@ -8,7 +8,7 @@ local n = #KEYS / 3
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
--- Slots of live workers that claim.
+-- Numbers of slots of the live workers that claim rollouts.
 local slots = {}
 for i = 1, n do
   local text = redis.call('GET', KEYS[i])

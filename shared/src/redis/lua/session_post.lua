@@ -12,7 +12,7 @@ local submitted = redis.call('HGET', KEYS[1], 'submitted') == '1'
 if seq == 0 and submitted then
   return { 'posted', worker }
 end
--- The submission has the last number, which its driver does not count.
+-- The submission has the last number, but the driver does not count the submission.
 local numbered = submitted and posted - 1 or posted
 if seq > 0 and seq <= numbered then
   local id = string.format('%d-0', seq)

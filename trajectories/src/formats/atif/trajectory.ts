@@ -1,4 +1,4 @@
-/** Harbor's ATIF, a file for each rollout (harbor/models/trajectories). Its schema forbids unknown fields: ours are in `extra`. */
+/** Writes Harbor's ATIF (harbor/models/trajectories). ATIF forbids unknown fields, so fields of swefarm are in `extra`. */
 import { withNamedPictures } from '@swefarm/policy';
 import { jsonText, type Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
@@ -27,7 +27,7 @@ export const atif: ExportFormat = {
   },
 };
 
-/** The file's JSON. The numbers of tokens are most of it and are written apart. */
+/** Returns the JSON of the file. Most of the text is token ids and log-probabilities, which numbers.ts writes faster. */
 function fileOf(rollout: ExportedRollout): string | null {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory || trajectory.messages.length === 0) return null;
@@ -54,11 +54,11 @@ function fileOf(rollout: ExportedRollout): string | null {
   return withField(jsonText(whole), 'steps', `[${[...first, ...worked].join(',')}]`);
 }
 
-/** Adds a field to the JSON of an object that has fields. */
+/** Adds a field to the JSON text of an object that is not empty. */
 const withField = (json: string, name: string, value: string): string =>
   `${json.slice(0, -1)},"${name}":${value}}`;
 
-/** Pictures are named in the text; the file has none. */
+/** Converts a message of the prompt. The format has no pictures, so the text contains their names instead. */
 const promptStep = (message: Message) => ({
   source: message.role === 'system' ? 'system' : 'user',
   message: withNamedPictures(message).content ?? '',
@@ -99,7 +99,7 @@ const observed = ({ role, content, tool_call_id }: Message, ids: ReadonlySet<str
   ...(role === 'tool' ? {} : { extra: { role } }),
 });
 
-/** Prompt ids are left out: they would repeat the conversation in every step. */
+/** Returns the metrics of a turn without prompt ids, which would repeat the conversation in every step. */
 function metricsText({ usage, tokens }: NonNullable<Step['turn']>): string {
   const counts = jsonText(usage ?? {});
   if (tokens === null) return counts;
@@ -107,5 +107,5 @@ function metricsText({ usage, tokens }: NonNullable<Step['turn']>): string {
   return `${usage === null ? '{' : `${counts.slice(0, -1)},`}${packed}`;
 }
 
-/** JSON has no infinity. */
+/** Log-probability that replaces -Infinity, which JSON does not have. */
 const IMPOSSIBLE = -1e9;

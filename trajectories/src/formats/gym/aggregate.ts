@@ -1,9 +1,9 @@
-/** Answers `/aggregate_metrics`: the profile of a collection under the names that Gym's agents use. */
+/** Computes the answer to `/aggregate_metrics`: the profile of a collection under the metric names of Gym's agents. */
 import { z } from 'zod';
 import { profileOf, type RolloutFact } from '../../output/profile.ts';
 import { mean } from '../../output/tally.ts';
 
-/** Rows come without `response`. */
+/** Body of the request. Its rows have no `response`. */
 export const AggregateRequest = z.looseObject({
   verify_responses: z.array(
     z.looseObject({
@@ -80,13 +80,13 @@ function factOf(row: Row): RolloutFact {
   };
 }
 
-/** Null: a score without a verdict. Rows of other agents have no `resolved`; their reward decides. */
+/** Returns null for a score without a verdict. Rows of other agents have no `resolved`; a reward of at least 1 counts as resolved. */
 function resolvedIn({ resolved, reward }: Row): boolean | null {
   if (typeof resolved === 'boolean' || resolved === null) return resolved;
   return (reward ?? 0) >= 1;
 }
 
-/** Statistics of every numeric field, under the names of Gym's own aggregation. */
+/** Returns statistics of every numeric field, under the names that Gym's aggregation uses. */
 function statistics(rows: readonly Row[]): Record<string, number> {
   const names = new Set(
     rows.flatMap((row) =>

@@ -1,6 +1,6 @@
 /**
- * Writes the answer to `/run` in pieces: each model call has its whole prompt as token ids. All prompts are quadratic in the rollout
- * (10 MB and more), so they are never in memory at once.
+ * Writes the answer to `/run` in pieces. Each model call repeats all earlier tokens, so an answer may have 10 MB and more; it is never
+ * completely in memory.
  */
 import { officialReport } from '@swefarm/grading';
 import { picturesOf, withNamedPictures } from '@swefarm/policy';
@@ -22,32 +22,30 @@ import { trajectoryParts } from './trajectory.ts';
 export type Answer = {
   row: GymRow;
   result: Result;
-  /** Null: no artifact is stored. */
+  /** Content of the artifact; null: no artifact is stored. */
   content: ArtifactContent | null;
   repo: string;
   evaluationTimeout: number;
-  /** Null when the rollout was judged. */
+  /** Why the rollout was not judged; null when it was judged. */
   unjudged: Unjudged | null;
-  /** The gateway's probe of the endpoints; null or absent: not finished. */
+  /** Result of the gateway's probe of the endpoints; null or absent: the probe has not finished. */
   probe?: EndpointProbe | null;
-  /** Whether to include `ng_trajectory`. */
   trajectory: boolean;
 };
 
 export type Unjudged = {
   class: string;
   message: string;
-  /** `failure`: Gym's collector stores it apart. `masked`: a sample without weight. */
+  /** `failure`: Gym's collector writes the rollout to its file of failures. `masked`: trainers give the sample no weight. */
   shown: 'failure' | 'masked';
-  /** A retry cannot succeed. */
   terminal?: boolean;
-  /** The collector does not store it, and requests it again on resume. */
+  /** True if the collector does not store the row and requests it again on resume. */
   noPersist?: boolean;
 };
 
 export type Piece = string | Buffer;
 
-/** Whether at least one model call has token ids; NeMo RL rejects a sample without any. */
+/** Returns whether at least one model call has token ids; NeMo RL rejects a sample without token ids. */
 export const hasTrainedTurn = (content: ArtifactContent | null): boolean =>
   content?.trajectory?.turns.some((turn) => (turn.tokens?.generation.length ?? 0) > 0) ?? false;
 
@@ -71,17 +69,17 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   yield '}';
 }
 
-/** A line of Gym's collector: the fields of `head`, then those of the answer. */
+/** Writes a line of Gym's collector: the fields of `head`, then the fields of the answer. */
 export function* rowPieces(head: Readonly<Record<string, unknown>>, answer: Answer): Generator<Piece> {
   yield `${jsonText(head).slice(0, -1)},`;
   const pieces = answerPieces(answer);
-  // The head has the opening brace.
+  // The text of `head` already contains the opening brace.
   yield String(pieces.next().value).slice(1);
   yield* pieces;
   yield '\n';
 }
 
-/** The parts of a score as numbers (`score/NAME`), and as `reward_components` if their sum is the reward, as NeMo RL requires. */
+/** Returns the parts of a score as `score/NAME`, and also as `reward_components` if their sum is the reward, as NeMo RL requires. */
 function partPieces(parts: RewardComponents, reward: number): string {
   const entries = Object.entries(parts);
   const sum = entries.reduce((total, [, value]) => total + value, 0);
@@ -91,7 +89,7 @@ function partPieces(parts: RewardComponents, reward: number): string {
   return `${adding},${numbers('score/')}`;
 }
 
-/** Each turn of `ng_trajectory` repeats the prompt, so its pictures are only named. */
+/** Replaces pictures by their names, because each turn of `ng_trajectory` repeats the prompt. */
 function withNames({ content }: Answer, conversation: Conversation): Conversation {
   const { messages = [], turns = [] } = content?.trajectory ?? {};
   if (!messages.some((message) => picturesOf(message).length > 0)) return conversation;
@@ -109,14 +107,14 @@ function* trajectoryPieces(answer: Answer, conversation: Conversation): Generato
   });
 }
 
-/** Gym's name of a rollout: the caller's id, else `task-rollout` and its attempt (nemo_gym/rollout_correlation.py). */
+/** Returns Gym's name of a rollout: the id from the caller, else `TASK-ROLLOUT` with the attempt (nemo_gym/rollout_correlation.py). */
 function correlationId(row: GymRow): string {
   if (row._ng_rollout_id) return row._ng_rollout_id;
   const attempt = row._ng_attempt_index ? `-a${row._ng_attempt_index}` : '';
   return `${row._ng_task_index ?? 0}-${row._ng_rollout_index ?? 0}${attempt}`;
 }
 
-/** The fields of an object, without its braces. */
+/** Returns the JSON fields of an object, without braces. */
 const inner = (object: Readonly<Record<string, unknown>>): string => jsonText(object).slice(1, -1);
 
 function responseHead({ row, result, content }: Answer, tools: readonly unknown[]) {
@@ -127,7 +125,7 @@ function responseHead({ row, result, content }: Answer, tools: readonly unknown[
     model: content?.trajectory?.model ?? row.responses_create_params.model ?? '',
     status: result.exit_status === 'submitted' ? 'completed' : 'incomplete',
     error: null,
-    // The API has a reason for the token limit only.
+    // The Responses API has a reason only for the token limit.
     incomplete_details: result.exit_status === 'context_limit' ? { reason: 'max_output_tokens' } : null,
     parallel_tool_calls: false,
     tool_choice: 'auto',
@@ -197,7 +195,7 @@ function facts(answer: Answer) {
   };
 }
 
-/** The short fields of an answer besides its reward. */
+/** Returns the small fields of an answer, without the reward. */
 export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'content' | 'repo'>) {
   const report = content?.report ?? null;
   const { unread_calls: unread } = result;
@@ -205,7 +203,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     instance_id: result.instance_id,
     repo,
     rollout_id: result.rollout_id,
-    // Null: a score without a verdict.
+    // Null means that the rollout has a score without a verdict.
     resolved: result.resolved === null && result.reward !== null ? null : successOf(result) === true,
     judged: result.outcome === 'judged',
     patch_applied: report?.patch_state === 'applied',
@@ -213,7 +211,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     turns: result.turns,
     exit_status: result.exit_status,
     limit: content?.trajectory?.limit ?? null,
-    // Answers with an unparsed tool call, by its marker.
+    // Number of answers with an unparsed tool call, by the marker of the call.
     unread_calls: unread === undefined ? {} : { [unread.marker]: unread.answers },
     policy_version: result.policy_version,
     policy_version_first: result.policy_version_first ?? null,
@@ -222,7 +220,6 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
   };
 }
 
-/** The policy versions of the turns, in order. */
 const versionsOf = (content: ArtifactContent | null): string[] => [
   ...new Set(
     (content?.trajectory?.turns ?? []).flatMap(({ policy_version: { start, end } }) =>

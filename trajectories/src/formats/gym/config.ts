@@ -1,8 +1,7 @@
-/** `--gym-config`: reads settings of Gym's mini_swe_agent as the equivalent flags of swefarm. */
+/** Reads the file of `--gym-config`: converts settings of Gym's mini_swe_agent to the equivalent flags of swefarm. */
 import { readFileSync } from 'node:fs';
 import { nearest, parseYaml, UsageError } from '@swefarm/shared';
 
-/** Values of the flags that replace Gym's keys. */
 export type GymFlags = Partial<{
   concurrency: string;
   runtime: string;
@@ -17,7 +16,7 @@ export type GymFlags = Partial<{
 
 type Kind = 'count' | 'seconds' | 'text' | 'truth' | readonly string[];
 
-/** Keys of MiniSWEAgentConfig (responses_api_agents/mini_swe_agent/app.py) and the flags that each becomes. */
+/** Keys of MiniSWEAgentConfig (responses_api_agents/mini_swe_agent/app.py) and the flags that replace each key. */
 const KEYS: Record<string, { kind: Kind; flags: (value: string) => GymFlags }> = {
   concurrency: { kind: 'count', flags: (concurrency) => ({ concurrency }) },
   env: {
@@ -33,7 +32,7 @@ const KEYS: Record<string, { kind: Kind; flags: (value: string) => GymFlags }> =
   step_limit: { kind: 'count', flags: (stepLimit) => ({ stepLimit }) },
 };
 
-/** Keys of an agent's entry that only Gym uses. */
+/** Keys of an agent's entry that only Gym uses; swefarm ignores them. */
 const GYMS_OWN = new Set([
   'entrypoint',
   'host',
@@ -50,7 +49,7 @@ const GYMS_OWN = new Set([
   'datasets',
 ]);
 
-/** Throws UsageError with file, key and the expected value. */
+/** Reads the file at `path`. Throws UsageError with the file, the key and the expected value. */
 export function readGymConfig(path: string): GymFlags {
   let tree: unknown;
   try {
@@ -64,7 +63,7 @@ export function readGymConfig(path: string): GymFlags {
   return gymFlags(tree, `--gym-config ${path}`);
 }
 
-/** As {@link readGymConfig}, for a file's content: the keys alone, or Gym's configuration with one agent's entry. */
+/** Converts a parsed file: the keys alone, or Gym's configuration with one agent. Throws the errors of {@link readGymConfig}. */
 export function gymFlags(tree: unknown, where: string): GymFlags {
   const given = asMapping(tree);
   if (given === null) throw new UsageError(`${where}: expected a mapping of keys`);
@@ -81,7 +80,7 @@ export function gymFlags(tree: unknown, where: string): GymFlags {
   }
 }
 
-/** The only entry under `NAME: {responses_api_agents: {AGENT: {…}}}`; null when the file does not have that form. */
+/** Returns the only entry under `NAME: {responses_api_agents: {AGENT: {…}}}`; null when the file does not have that form. */
 function agentEntry(tree: Record<string, unknown>, where: string): Record<string, unknown> | null {
   const blocks: Record<string, unknown>[] = Object.values(tree).flatMap((block) => {
     const agents = asMapping(asMapping(block)?.responses_api_agents);

@@ -1,10 +1,10 @@
-/** The answer to an episode request (nemo_gym/episode_types.py): the request's fields, and exactly one of result and failure. */
+/** Writes the answer to an episode request (nemo_gym/episode_types.py): the fields of the request, and either a result or a failure. */
 import { FAILURES, type FailureClass, jsonText } from '@swefarm/shared';
 import type { Piece } from './answer.ts';
 import type { Episode } from './request.ts';
 import type { Cause } from './unjudged.ts';
 
-/** Gym's limit. */
+/** Maximum length of `failure_reason` in Gym. */
 const REASON_CHARACTERS = 2000;
 
 /** Wraps the pieces of a `/run` answer as the result of an episode. */
@@ -15,8 +15,8 @@ export function* episodePieces(episode: Episode, result: Iterable<Piece>): Gener
 }
 
 /**
- * A rollout without a verdict. `terminal`: Gym and NeMo RL must not request it again. In a training run every cause that would repeat
- * is terminal; in a collection, whose settings may be corrected before a resume, only faults of the instance are.
+ * Returns the answer for a rollout without a verdict. `terminal`: Gym and NeMo RL must not request the rollout again. In training, every
+ * cause that would repeat is terminal. In a collection, only faults of the instance are, because settings may change before a resume.
  */
 export function episodeFailure(episode: Episode, cause: Cause, training: boolean): Record<string, unknown> {
   const { class: name, message, kind, terminal } = cause;
@@ -30,7 +30,7 @@ export function episodeFailure(episode: Episode, cause: Cause, training: boolean
   };
 }
 
-/** Gym's names where it has them (nemo_gym/failure_kinds.py), else the farm's name with the prefix `swe_farm:`. */
+/** Returns Gym's name of the failure (nemo_gym/failure_kinds.py); if Gym has none, the farm's name with the prefix `swe_farm:`. */
 function namesOf({ class: name, noPersist }: Cause): { failure_kind: string; stage?: string } {
   if (noPersist) return { failure_kind: 'cancelled' };
   const { stage } = FAILURES[name as FailureClass] ?? {};

@@ -6,11 +6,11 @@ import { ID_BYTES } from '@swefarm/policy';
 import type { TurnExperts, TurnTokens } from '@swefarm/shared';
 
 export type ExpertTable = {
-  /** Adds a turn's new rows; yields the item's member as JSON with a leading comma, or nothing when rows are missing. */
+  /** Adds the new rows of a turn. Yields the JSON member `routed_experts` with a leading comma, or nothing when rows are missing. */
   add(tokens: TurnTokens): Generator<string>;
 };
 
-/** Rows of the tokens `from` to `to`. */
+/** Rows of the tokens with the indices `from` to `to` (exclusive). */
 type Span = { from: number; to: number; experts: TurnExperts };
 
 export function openExpertTable(): ExpertTable {
@@ -37,7 +37,7 @@ export function openExpertTable(): ExpertTable {
 const rowBytes = ({ dtype, layers, top_k }: TurnExperts): number => layers * top_k * ID_BYTES[dtype];
 const rowsOf = (experts: TurnExperts): number => experts.rows.length / rowBytes(experts);
 
-/** Whether the spans cover all tokens without a gap, up to the last token or the one before it. */
+/** Returns whether the spans cover all tokens without a gap. The row of the last token may be missing. */
 function covers(spans: readonly Span[], total: number): boolean {
   let at = 0;
   for (const { from, to } of spans) {
@@ -56,7 +56,7 @@ const ARRAYS = {
   int32: Int32Array,
 };
 
-/** Ids `from` to `to`, counted in ids; a copy where the bytes are not aligned. */
+/** Returns the expert ids with the indices `from` to `to` (exclusive); a copy if their bytes are not aligned. */
 function idsOf({ dtype, rows }: TurnExperts, from: number, to: number): Ids {
   const size = ID_BYTES[dtype];
   const at = rows.byteOffset + from * size;
@@ -65,7 +65,7 @@ function idsOf({ dtype, rows }: TurnExperts, from: number, to: number): Ids {
 }
 
 function largestOf(experts: TurnExperts): number {
-  // Signed ids keep their type.
+  // Only unsigned ids change their type, so the largest signed id is not needed.
   if (!experts.dtype.startsWith('u')) return 0;
   let largest = 0;
   for (const id of idsOf(experts, 0, experts.rows.length / ID_BYTES[experts.dtype]))
@@ -73,7 +73,7 @@ function largestOf(experts: TurnExperts): number {
   return largest;
 }
 
-/** NeMo RL accepts only signed integers: unsigned ids are written as the smallest signed type that holds them. */
+/** Returns the type of the written ids. NeMo RL accepts only signed integers, so unsigned ids get the smallest sufficient signed type. */
 function wireType({ dtype }: TurnExperts, largest: number): 'int8' | 'int16' | 'int32' {
   if (dtype === 'uint8') return largest < 128 ? 'int8' : 'int16';
   if (dtype === 'uint16') return largest < 32_768 ? 'int16' : 'int32';
@@ -107,7 +107,6 @@ function* envelope(
   yield piece.toString('base64', 0, length);
 }
 
-/** All rows as bytes of the wire's type, in pieces. */
 function* wireBytes(
   spans: readonly Span[],
   total: number,
@@ -116,7 +115,7 @@ function* wireBytes(
   let at = 0;
   for (const { from, to, experts } of spans) {
     const ids = experts.layers * experts.top_k;
-    // A few rows at once bound the memory of converted rows.
+    // Converting a few rows at a time limits the memory of converted rows.
     const step = Math.max(1, Math.floor(PIECE / ids));
     for (let row = from; row < to; row += step) {
       const end = Math.min(row + step, to);
@@ -125,7 +124,7 @@ function* wireBytes(
     at = to;
   }
   const [last] = spans;
-  // NeMo RL's server pads the last sampled token alike, which went through no layer.
+  // The last sampled token went through no layer, so it has no row. NeMo RL's server pads with the same row.
   if (last && at < total) {
     const row = Array.from({ length: last.experts.layers }, () =>
       Array.from({ length: last.experts.top_k }, (_, k) => k),

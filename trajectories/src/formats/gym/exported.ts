@@ -1,4 +1,4 @@
-/** Stored rollouts as rows of NeMo Gym's collector, as `collect --output-format gym` writes them to X.jsonl. */
+/** Exports stored rollouts as rows of NeMo Gym's collector, in the form that `collect --output-format gym` writes to X.jsonl. */
 import type { Result, Trajectory } from '@swefarm/shared';
 import { type ExportFormat, type ExportRequest, NO_TRAJECTORY } from '../../export/format.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
@@ -29,7 +29,7 @@ export const nemoGymRows: ExportFormat = {
   },
 };
 
-/** Why a judged row is masked; null: its tokens can be trained on. NeMo RL asserts that each prompt continues all tokens before it. */
+/** Returns why a judged row is masked, or null. NeMo RL asserts that each prompt continues all earlier tokens. */
 function untrainable(trajectory: Trajectory | null): { class: string; message: string } | null {
   if (trajectory?.turns.some(({ tokens }) => tokens === null) ?? true)
     return { class: 'no_token_ids', message: 'a turn has no token ids' };

@@ -1,14 +1,14 @@
-/** A rollout as a row of `X_materialized_inputs.jsonl`: the request that Gym's collector would post. */
+/** Builds rows of `X_materialized_inputs.jsonl`: the requests that Gym's collector would post. */
 import { reverseDiff } from '@swefarm/datasets';
 import type { Instance, RunRecord } from '@swefarm/shared';
 import type { GymRow } from './row.ts';
 
-/** The name by which rows refer to the gateway; the entry of docs/nemo-gym.md. */
+/** Name of the gateway in rows; docs/nemo-gym.md configures it. */
 export const AGENT_REF = { type: 'responses_api_agents', name: 'swe_farm' } as const;
 
 export type InputRow = GymRow & { _ng_task_index: number; _ng_rollout_index: number };
 
-/** In mini_swe_agent's shape: the fields of the dataset's row at the top level, tests as JSON strings. */
+/** Returns a row in the form of mini_swe_agent: the fields of the dataset's row at the top level, with tests as JSON strings. */
 export function inputRow(
   instance: Instance,
   record: Pick<RunRecord, 'policy'>,
@@ -37,7 +37,7 @@ export function inputRow(
       ...(most === undefined ? {} : { max_output_tokens: most }),
     },
     ...fields,
-    // A row of SWE-smith has the patch that makes the bug, an instance the one that reverts it.
+    // `patch` of a SWE-smith row introduces the bug; `patch` of an instance reverts the bug.
     patch: family === 'swesmith' && !instance.plan ? reverseDiff(patch) : patch,
     FAIL_TO_PASS: JSON.stringify(FAIL_TO_PASS),
     PASS_TO_PASS: JSON.stringify(PASS_TO_PASS),

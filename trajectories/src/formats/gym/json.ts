@@ -1,24 +1,23 @@
-/** Writes JSON whose floats Python reads as floats. NeMo RL's advantages raise for a batch of integer rewards. */
+/** Writes floats as JSON that Python reads as floats. NeMo RL fails to compute the advantages of a batch of integer rewards. */
 
-/** A number with a decimal point; null when it is not finite. */
+/** Returns a number with a decimal point or an exponent; `null` when it is not finite. */
 export function float(value: number): string {
   if (!Number.isFinite(value)) return 'null';
   const text = String(value);
   return /[.e]/.test(text) ? text : `${text}.0`;
 }
 
-/** A single-precision number in the fewest digits that restore it. */
+/** Returns a float32 with at most 9 digits, which suffice to restore it. */
 export const single = (value: number): string => float(Number(value.toPrecision(9)));
 
-/** The growing text of a rollout's ids. Each turn's prompt is a slice of it, without a copy. */
+/** Comma-separated text of a rollout's token ids. The prompt of each turn is a slice of this text and needs no copy. */
 export class IdText {
   #bytes = Buffer.allocUnsafe(4096);
   #length = 0;
-  /** End of each id in the text. */
   #ends = new Uint32Array(1024);
   #count = 0;
 
-  /** Drops what follows the first `count` ids, then appends. */
+  /** Removes all ids after the first `count`, then appends `ids`. */
   extend(count: number, ids: Int32Array): void {
     this.#count = Math.min(count, this.#count);
     this.#length = this.#count === 0 ? 0 : (this.#ends[this.#count - 1] ?? 0);
@@ -43,13 +42,13 @@ export class IdText {
     return this.#count;
   }
 
-  /** The ids so far, without brackets. The slice stays valid when ids are appended later. */
+  /** Returns the current ids, without brackets. A later `extend` does not change the slice. */
   slice(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
   #reserve(length: number): void {
-    // A buffer with dropped ids is copied, because earlier slices must not change.
+    // After ids were removed, the buffer is copied, because earlier slices must not change.
     if (length <= this.#bytes.length && this.#length >= this.#written) {
       this.#written = length;
       return;

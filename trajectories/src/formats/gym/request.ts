@@ -1,4 +1,4 @@
-/** Parses the body of `/run`: a row, or an episode request of Gym 0.7.0, whose answer has another form. */
+/** Parses the body of `/run`: a row, or an episode request of Gym 0.7.0. The answer to an episode request has another form. */
 import { z } from 'zod';
 import { GymRow } from './row.ts';
 
@@ -8,7 +8,7 @@ const RolloutId = z
   .regex(/(?<!-a[1-9][0-9]*)$/, 'expected no ending -aN, which is how an attempt is named')
   .max(300);
 
-/** nemo_gym/episode_types.py and single_agent_turn_types.py, which refuse unknown keys too. */
+/** Schema from nemo_gym/episode_types.py and single_agent_turn_types.py, which also refuse unknown keys. */
 const EpisodeRequest = z.strictObject({
   episode_id: z.strictObject({ rollout_id: RolloutId, attempt: z.number().int().min(0).default(0) }),
   task: z.strictObject({
@@ -20,7 +20,7 @@ const EpisodeRequest = z.strictObject({
   }),
 });
 
-/** The fields of an episode that its answer repeats. */
+/** Fields of an episode request that the answer repeats. */
 export type Episode = {
   episode_id: { rollout_id: string; attempt: number };
   task_id: { taskset: string; task_id: string };
@@ -28,11 +28,11 @@ export type Episode = {
 
 export type GymRunRequest = {
   row: GymRow;
-  /** Null: the caller posted a row. */
+  /** The episode; null: the caller posted a row. */
   episode: Episode | null;
 };
 
-/** Path of a row's fields in an episode request, for messages. */
+/** Path of the row's fields in an episode request, for error messages. */
 const INPUT = ['task', 'task_input'];
 
 export const GymRunRequest = z.unknown().transform((body, context): GymRunRequest => {
@@ -55,7 +55,7 @@ export const GymRunRequest = z.unknown().transform((body, context): GymRunReques
   return { row: row.data, episode: { episode_id, task_id: task.task_id } };
 });
 
-/** Only an episode request has an object here: a dataset's own `episode_id` would be a string. */
+/** Returns whether the body is an episode request. A row may have a field `episode_id` from its dataset, but only as a string. */
 const isEpisode = (body: unknown): boolean =>
   body !== null &&
   typeof body === 'object' &&
@@ -63,6 +63,6 @@ const isEpisode = (body: unknown): boolean =>
   body.episode_id !== null &&
   typeof body.episode_id === 'object';
 
-/** Gym's name of an attempt (EpisodeId.capture_key). */
+/** Returns Gym's name of an attempt (EpisodeId.capture_key). */
 export const episodeName = ({ episode_id: { rollout_id, attempt } }: Episode): string =>
   attempt === 0 ? rollout_id : `${rollout_id}-a${attempt}`;

@@ -1,4 +1,4 @@
-/** The messages of a rollout as items of the Responses API, one model call after another. */
+/** Converts the messages of a rollout to items of the Responses API, grouped by model call. */
 import { dataUrl, picturesOf } from '@swefarm/policy';
 import type { Message, ToolDefinition, Turn } from '@swefarm/shared';
 
@@ -6,14 +6,14 @@ export type ResponseItem = Record<string, unknown> & { type: string };
 
 export type CallItems = {
   turn: Turn;
-  /** Never empty. */
+  /** Items of the model's answer; never empty. */
   answer: ResponseItem[];
   observations: ResponseItem[];
 };
 
 export type Conversation = { prompt: ResponseItem[]; calls: CallItems[] };
 
-/** Messages before the first answer, then each answer with the messages that followed it. */
+/** Returns the messages before the first answer as prompt, then each answer with the messages that follow it. */
 export function conversationOf(messages: readonly Message[], turns: readonly Turn[]): Conversation {
   const starts = turns.map((turn) => turn.message);
   const prompt = messages.slice(0, starts[0] ?? messages.length).map(inputItem);

@@ -1,7 +1,7 @@
 /**
- * Writes an output as the files of Gym's collector: rows with a verdict in `X.jsonl`, the others in `X_failures.jsonl`, all
- * requested rows in `X_materialized_inputs.jsonl`, the profile in `X_aggregate_metrics.json`. Each row has swefarm's own line
- * as `swefarm`, for reports and for a resumed collection.
+ * Writes an output as the files of Gym's collector: judged rows in `X.jsonl`, others in `X_failures.jsonl`, requested rows in
+ * `X_materialized_inputs.jsonl`, the profile in `X_aggregate_metrics.json`. The field `swefarm` of a row is the output line, for reports
+ * and resumed collections.
  */
 import { createReadStream } from 'node:fs';
 import { type FileHandle, stat } from 'node:fs/promises';
@@ -32,7 +32,7 @@ import { type Answer, type Piece, rowPieces, verdictOf } from './answer.ts';
 import { AGENT_REF, type InputRow, inputRow } from './inputs.ts';
 import { unjudgedCause } from './unjudged.ts';
 
-/** The files beside `X.jsonl`, named as Gym's collector names them (nemo_gym/path_utils.py). */
+/** Returns the paths of the files beside `X.jsonl`, with the names of Gym's collector (nemo_gym/path_utils.py). */
 export function gymFiles(path: string): { failures: string; inputs: string; metrics: string } {
   const { dir, name } = parse(resolve(path));
   const beside = (end: string): string => `${dir}/${name}_${end}`;
@@ -43,17 +43,16 @@ export function gymFiles(path: string): { failures: string; inputs: string; metr
   };
 }
 
-/** The small fields of a row that `/aggregate_metrics` gets. */
+/** Small fields of a row, the input of {@link aggregate}. */
 type Facts = Parameters<typeof aggregate>[0][number];
 
 const HEAD = '{"_ng_task_index":';
-/** Rows are written in blocks of about this many bytes. */
+/** Approximate number of bytes of one write. */
 const BLOCK_BYTES = 1024 * 1024;
 
 /**
- * Opens new files, or those of a run to resume, which must have rollouts of that run only.
- *
- * @throws UsageError when a file belongs to something else; UnusableError when one cannot be written
+ * Opens new files, or the files of the same run to resume it.
+ * @throws UsageError when a file contains anything but rows of the run; UnusableError when a file cannot be written
  */
 export async function openGymOutput(
   path: string,
@@ -80,7 +79,7 @@ export async function openGymOutput(
     taken.delete(line.rollout_id);
     if (!known || !own) throw new Error(`${line.rollout_id}: a line of no instance of the run`);
     const row = inputRow(known.instance, record, known.task, line.rollout_index);
-    // The farm opened this rollout later, in place of a lost one.
+    // The farm added this rollout during the run, to replace a lost one.
     if (!requested.has(keyOf(row))) {
       await inputs.appendFile(`${jsonText(row)}\n`);
       requested.add(keyOf(row));
@@ -142,7 +141,8 @@ function answerOf(row: InputRow, { result, content }: Taken, instance: Instance,
     content,
     repo: instance.repo,
     evaluationTimeout: record.evaluation.timeout,
-    // The farm has recorded a cancelled rollout, so it has a row, unlike one that Gym's collector killed.
+    // The farm stores a cancelled rollout, so this rollout gets a row. Gym's collector stores no row for a rollout that the collector
+    // killed.
     unjudged: cause && {
       ...cause,
       shown: 'failure',

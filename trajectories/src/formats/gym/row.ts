@@ -1,5 +1,5 @@
 /**
- * Reads a row that NeMo Gym's callers post to `/run`. The instance is in fields of the row (mini_swe_agent), or in strings of the
+ * Reads a row that NeMo Gym's callers post to `/run`. The instance is in the fields of the row (mini_swe_agent) or in strings of the
  * request's metadata (swe_agents).
  */
 import { type RowOptions, type RowProblem, toInstance } from '@swefarm/datasets';
@@ -12,7 +12,7 @@ const Urls = z.union(
 );
 
 const { shape } = Sampling;
-/** Sampling keys of the Responses API, and further ones by swefarm's names. */
+/** Sampling keys of the Responses API, and further keys under the names that swefarm uses. */
 const sampled = {
   temperature: shape.temperature.nullish(),
   top_p: shape.top_p.nullish(),
@@ -25,7 +25,7 @@ const sampled = {
   seed: shape.seed.nullish(),
 };
 
-/** Other fields belong to the caller. */
+/** Schema of a row. Fields that are not listed are allowed. */
 export const GymRow = z.looseObject({
   responses_create_params: z.looseObject({
     input: z
@@ -41,18 +41,18 @@ export const GymRow = z.looseObject({
   policy_base_url: Urls.nullish(),
   policy_api_key: z.string().min(1).nullish(),
   policy_model_name: z.string().min(1).nullish(),
-  /** The weights of the call, if neither the endpoint nor the policy's record names them. */
+  /** Version of the policy for this call, used if neither the endpoint nor the policy's record names a version. */
   policy_version: z.string().min(1).max(200).nullish(),
-  /** Most tokens after the first prompt; a value above the caller's configured limit has no effect. */
+  /** Maximum number of tokens after the first prompt; a value above the caller's configured limit has no effect. */
   max_sequence_tokens: z.number().int().positive().max(MOST.tokens).nullish(),
   _ng_task_index: z.number().int().nullish(),
   _ng_rollout_index: z.number().int().nullish(),
   _ng_attempt_index: z.number().int().nullish(),
-  /** NeMo RL's index of a row in its group, or in its batch. */
+  /** Index of the row in its group or batch in NeMo RL. */
   _rowidx: z.number().int().nullish(),
-  /** The caller's timeout, from the start of the call. */
+  /** Timeout of the caller, in seconds from the start of the call. */
   rollout_timeout_s: z.number().positive().nullish(),
-  /** Gym's own pattern (nemo_gym/rollout_correlation.py). */
+  /** Rollout id with the pattern of Gym (nemo_gym/rollout_correlation.py). */
   _ng_rollout_id: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'expected letters, digits, ".", "_" and "-"')
@@ -61,7 +61,7 @@ export const GymRow = z.looseObject({
 });
 export type GymRow = z.infer<typeof GymRow>;
 
-/** The policy settings of a row; null: not given. */
+/** Policy settings of a row; null means that the row does not set the value. */
 export type RowPolicy = {
   urls: readonly string[] | null;
   apiKey: Secret | null;
@@ -90,17 +90,16 @@ function samplingOf(params: GymRow['responses_create_params']): Sampling {
   return { ...Object.fromEntries(given), ...(most == null ? {} : { max_tokens: most }) };
 }
 
-/** Null when the row names no instance at all. */
 export const instanceIdOf = (row: GymRow): string | null =>
   row.instance_id ?? row.responses_create_params.metadata?.instance_id ?? null;
 
 export type RowInstance =
   | { instance: Instance }
-  /** Only the id: the instance must be known from another source. */
+  /** The row has only the id, so the instance must be known from another source. */
   | { id: string }
   | { problems: RowProblem[] };
 
-/** `options`: of the operator. */
+/** Returns the instance of a row, or only its id, or the problems of the row. The operator sets `options`. */
 export function instanceOf(row: GymRow, options: RowOptions = {}): RowInstance {
   const id = instanceIdOf(row);
   const carries = CARRIED.some((name) => row[name] !== undefined && row[name] !== null);
@@ -108,7 +107,7 @@ export function instanceOf(row: GymRow, options: RowOptions = {}): RowInstance {
   return carries || wrapped || id === null ? toInstance('row', row, options) : { id };
 }
 
-/** Columns that only rows of datasets have. */
+/** Columns that only rows of datasets have, so a row with one of them contains an instance. */
 const CARRIED = [
   'problem_statement',
   'FAIL_TO_PASS',

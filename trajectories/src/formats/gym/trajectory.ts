@@ -1,6 +1,6 @@
 /**
- * Writes `ng_trajectory` in pieces, for Gym's `eval health-check` and `eval export` (nemo_gym/rollout_observability.py TrajectoryRecord).
- * Each turn repeats the conversation before it.
+ * Writes `ng_trajectory` in pieces, for Gym's `eval health-check` and `eval export` (TrajectoryRecord of
+ * nemo_gym/rollout_observability.py). Each turn repeats the whole earlier conversation.
  */
 import { jsonText, type Turn } from '@swefarm/shared';
 import type { Conversation, ResponseItem } from './responseitems.ts';
@@ -9,7 +9,6 @@ export type TrajectoryFacts = {
   taskId: string;
   rolloutId: string;
   status: 'completed' | 'failed';
-  /** Seconds that the agent took. */
   seconds: number;
   finishedAt: number;
   resolved: boolean | null;
@@ -101,7 +100,7 @@ function toolCalls({ turn, answer, observations }: Conversation['calls'][number]
     }));
 }
 
-/** The growing conversation as the inside of a JSON array; slices share memory. */
+/** The conversation so far as the inside of a JSON array. Slices share memory with the buffer. */
 class ItemText {
   #bytes = Buffer.allocUnsafe(16 * 1024);
   #length = 0;

@@ -1,25 +1,25 @@
-/** Why a result has no verdict, in terms of Gym's failure rows. */
+/** Explains why a result has no verdict, in terms of Gym's failure rows. */
 import { FAILURES, type Failure, type FailureClass, type Result } from '@swefarm/shared';
 import type { Unjudged } from './answer.ts';
 
 /**
- * `passing`: another rollout may be judged. `broken`: the row fails each time. `withheld`: it ended without a reward, and a
- * replacement would bias the training data.
+ * `passing`: another rollout of the row may be judged. `broken`: every rollout of the row fails. `withheld`: the rollout ended without a
+ * reward, and a replacement would bias the training data.
  */
 export type CauseKind = 'passing' | 'broken' | 'withheld';
 
 export type Cause = Pick<Unjudged, 'class' | 'message' | 'terminal' | 'noPersist'> & { kind: CauseKind };
 
-/** Faults of the farm, not of the row: an operator repairs them while trainers wait. */
+/** Faults of the farm that an operator repairs while trainers wait; the row is not at fault. */
 const OF_THE_FLEET: readonly FailureClass[] = ['policy_unauthorized', 'policy_model_unknown'];
 /** Unexpected errors are not faults of the row. */
 const UNFORESEEN: readonly FailureClass[] = ['bug'];
-/** Faults of the instance repeat with every attempt. */
+/** Faults of the instance, which repeat with every attempt. */
 const OF_THE_INSTANCE: readonly FailureClass[] = ['image_not_found'];
-/** Faults of patch or instance: only a control evaluation attributes them to the instance. */
+/** Faults of the patch or the instance. Only a control evaluation can show that the instance is at fault. */
 const NEEDS_CONTROL: readonly FailureClass[] = ['tests_cannot_start', 'parser_failed', 'evaluation_timeout'];
 
-/** Null: the result has a verdict. */
+/** Returns why the result has no verdict; null if it has one. */
 export function unjudgedCause(result: Result): Cause | null {
   const { failure, outcome, reward, reward_row } = result;
   if (failure && NEEDS_CONTROL.includes(failure.class)) {
@@ -39,13 +39,13 @@ export function unjudgedCause(result: Result): Cause | null {
   return { class: 'no_reward', message, kind: 'withheld' };
 }
 
-/** Without evidence against the instance, another rollout may be judged. */
+/** Attributes a failed evaluation to instance or patch. Without evidence against the instance, another rollout may be judged. */
 function attributed(facts: Result['facts'], name: FailureClass): Pick<Cause, 'kind' | 'terminal'> {
   const share = facts?.control_time_share ?? facts?.gold_time_share ?? null;
   const isBroken =
     name === 'evaluation_timeout' ? share !== null && share >= 1 : facts?.tests_start === false;
   if (isBroken) return { kind: 'broken', terminal: true };
-  // Gold ends within the limit, so the same patch would end the same way.
+  // Gold or the unchanged tree ended within the limit, so this patch is at fault.
   return { kind: share !== null ? 'withheld' : 'passing', terminal: false };
 }
 

@@ -1,4 +1,4 @@
-/** Reads the trajectories of mini-swe-agent, of version 1 and of version 2. */
+/** Reads trajectories of mini-swe-agent, version 1 or 2. */
 import { type CarriedTurn, carriedIn } from '../../export/carried.ts';
 import {
   exitStatusOf,
@@ -28,7 +28,7 @@ function rolloutOf(file: Record<string, unknown>, where: string): ImportedRollou
   if (!raw) throw new TypeError('the field messages is missing');
   const carried = carriedIn(info.swefarm);
   const model = stringIn(objectIn(objectIn(info, 'config'), 'model'), 'model_name');
-  // The last message of version 2 is the exit status.
+  // In version 2, the last message contains the exit status.
   const chat = raw.filter(({ role }) => role !== 'exit');
   const messages = chat.map(messageOf);
   const answers = chat.filter(({ role }) => role === 'assistant').map((one) => objectIn(one, 'extra'));

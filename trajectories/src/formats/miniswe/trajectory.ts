@@ -1,4 +1,4 @@
-/** mini-swe-agent's trajectories: `INSTANCE/INSTANCE.traj.json` and preds.json, in the format of version 1 or of version 2 (1.1). */
+/** Writes trajectories of mini-swe-agent (`INSTANCE/INSTANCE.traj.json`, preds.json) in the format of version 1 or 2 (1.1). */
 import { type ExitStatus, jsonText, type Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import {
@@ -33,7 +33,7 @@ export const MINI_EXIT: Readonly<Record<ExitStatus, string>> = {
 function files(rollout: ExportedRollout, form: string): TreeFiles {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
-  // Version 1 has texts only.
+  // Messages of version 1 contain only text.
   if (form === '1' && showsPictures(trajectory)) return { skipped: SHOWS_PICTURES };
   const conversation = conversationOf(trajectory);
   const status = trajectory.exit_status === null ? '' : MINI_EXIT[trajectory.exit_status];
@@ -66,7 +66,7 @@ function files(rollout: ExportedRollout, form: string): TreeFiles {
 
 type MiniMessage = Record<string, unknown> & { role: string };
 
-/** Version 2: messages of the provider, with the actions in `extra`. */
+/** Returns the messages of version 2: messages of the model's API, with the actions in `extra`. */
 function nativeMessages({ prompt, steps }: Conversation, status: string, submission: string): MiniMessage[] {
   const exit = {
     role: 'exit',
@@ -101,7 +101,7 @@ function observed(message: Message, { turn }: Step, at: number): MiniMessage {
   };
 }
 
-/** Version 1: three roles and text; a call is a block of the text. */
+/** Returns the messages of version 1: three roles with text, where each call is a fenced block of the text. */
 function plainMessages({ prompt, steps }: Conversation): MiniMessage[] {
   return [
     ...prompt.map(({ role, content }) => ({ role, content: content ?? '' })),

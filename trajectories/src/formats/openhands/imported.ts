@@ -1,4 +1,4 @@
-/** Reads OpenHands' evaluation lines: the completions where a line has them, else its events. */
+/** Reads OpenHands' evaluation lines: the completions of a line if it has them, otherwise its events. */
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import { type CarriedTurn, carriedIn } from '../../export/carried.ts';
 import {
@@ -56,7 +56,6 @@ function rolloutOf(row: Json, where: string): ImportedRollout {
   };
 }
 
-/** Further facts of its evaluation. */
 const statesOf = (report: Json): NonNullable<ImportedRollout['states']> => ({
   patch_state:
     report.failed_apply_patch === true
@@ -83,7 +82,7 @@ function messagesOf(events: readonly Json[]): Message[] {
     if (isAnswer(event)) {
       const response = objectIn(objectIn(event, 'tool_call_metadata'), 'model_response');
       const [choice = {}] = listIn(response, 'choices') ?? [];
-      // One answer may have several actions.
+      // One answer may have several events, one for each action.
       const id = stringIn(response, 'id');
       if (id !== null && id === answered) continue;
       answered = id;
@@ -97,7 +96,7 @@ function messagesOf(events: readonly Json[]): Message[] {
   return messages;
 }
 
-/** An answer from its action alone. */
+/** Builds an answer from its action, for an event without the model's response. */
 function actionAnswer(event: Json, args: Json): Message {
   const thought = stringIn(args, 'thought') ?? stringIn(args, 'content') ?? stringIn(event, 'message') ?? '';
   const command = stringIn(args, 'command');

@@ -1,4 +1,4 @@
-/** OpenHands' evaluation lines: `output.jsonl`, and with `raw_completions` the form that SWE-Gym trains on. */
+/** Writes OpenHands' evaluation lines: `output.jsonl`, or with `raw_completions`, the form on which SWE-Gym trains. */
 import { dataUrl, picturesOf } from '@swefarm/policy';
 import { jsonText, type Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
@@ -58,7 +58,6 @@ function line(rollout: ExportedRollout, completions: boolean): Rendered {
   return { line: jsonText(row) };
 }
 
-/** The verdict as OpenHands' evaluation reports it. */
 function verdictOf({ line: { report, facts }, provenance }: ExportedRollout) {
   const { patch_state, evaluation } = report ?? facts ?? {};
   return {
@@ -82,7 +81,7 @@ function imagesOf(message: Message) {
   return pictures.length === 0 ? {} : { image_urls: pictures.map(dataUrl) };
 }
 
-/** An action for each call, then the observations; the last call of the work is `finish`. */
+/** Returns an action event for each step, then its observations. A step that submits becomes the action `finish`. */
 function eventsOf(steps: readonly Step[], first: number): Record<string, unknown>[] {
   let id = first;
   return steps.flatMap((step) => {
@@ -105,7 +104,7 @@ function eventsOf(steps: readonly Step[], first: number): Record<string, unknown
   });
 }
 
-/** The model's answer, in OpenHands' field for tool calls. */
+/** Returns the model's answer in OpenHands' field for tool calls. */
 const metadataOf = ({ message, calls }: Step) => ({
   function_name: calls[0]?.name ?? '',
   tool_call_id: calls[0]?.id ?? '',
@@ -115,7 +114,7 @@ const metadataOf = ({ message, calls }: Step) => ({
 
 const commandIn = (call: StepCall): string => commandOf(call) ?? call.raw;
 
-/** The command of an observation; empty when no command ran. */
+/** Returns the command of an observation; an empty text when no command ran. */
 const commandAt = ({ ran }: Step, at: number): string => (ran[at] ? commandIn(ran[at]) : '');
 
 function actionOf(step: Step) {

@@ -1,4 +1,4 @@
-/** Chat messages for supervised fine-tuning and for training a verifier, in the form of the Chat Completions API. */
+/** Writes chat messages of the Chat Completions API, for supervised fine-tuning and for the training of a verifier. */
 import { jsonText } from '@swefarm/shared';
 import { plainMessage, templateMessage } from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
@@ -10,7 +10,7 @@ const messageFormat = (
   line: (rollout: ExportedRollout, messages: readonly object[]) => Rendered,
 ): ExportFormat => ({
   description,
-  // Form `text` has arguments of calls as text, as the Chat Completions API has them; otherwise they are objects.
+  // In the form `text`, arguments of calls are text, as in the Chat Completions API; in the form `jsonl` they are objects.
   forms: ['jsonl', 'text'],
   shape: 'file',
   open: (request) =>

@@ -1,4 +1,4 @@
-/** Reads SWE-agent's .traj files, each with its .pred. */
+/** Reads SWE-agent's .traj files, each with the .pred file beside it. */
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type CarriedTurn, carriedIn } from '../../export/carried.ts';
@@ -51,13 +51,13 @@ async function rolloutOf(file: Json, where: string): Promise<ImportedRollout> {
   };
 }
 
-/** SWE-agent's observations have the ids of their calls in a list. */
+/** Copies the first element of SWE-agent's list `tool_call_ids` to `tool_call_id`. */
 function withCallId(message: Json): Json {
   const [id] = (listIn(message, 'tool_call_ids') ?? []) as unknown[];
   return typeof id === 'string' ? { tool_call_id: id, ...message } : message;
 }
 
-/** The configuration is JSON in a string. */
+/** Returns the model in `replay_config`, a string that contains JSON; null: none. */
 function replayedModel(file: Json): string | null {
   const config = parsedObject(stringIn(file, 'replay_config') ?? '') ?? {};
   return stringIn(objectIn(objectIn(config, 'agent'), 'model'), 'name');

@@ -1,4 +1,4 @@
-/** SWE-agent's trajectories: `INSTANCE/INSTANCE.traj`, `.pred` and `.patch`, preds.json and the list of exit statuses. */
+/** Writes trajectories of SWE-agent: `INSTANCE/INSTANCE.traj`, `.pred` and `.patch`, preds.json and the list of exit statuses. */
 import { type ExitStatus, jsonText, type Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import {
@@ -40,7 +40,7 @@ function files(rollout: ExportedRollout): TreeFiles {
   const submission = rollout.patch ?? '';
   const traj = {
     trajectory: steps.map((step, at) =>
-      // Each query would repeat the conversation; only the last one is written.
+      // Only the last step has a query, because each query would repeat the whole conversation.
       stepOf(step, at === steps.length - 1 ? [...prompt.map(inParts), ...earlier] : []),
     ),
     history: [
@@ -94,7 +94,7 @@ const answered = (step: Step) => ({
   action: actionOf(step),
 });
 
-/** SWE-smith reads the text of a query's messages from parts. */
+/** Returns a message of a query, with its content as parts, because SWE-smith reads the text from parts. */
 const inParts = (message: Message) => ({
   ...historic(message),
   ...(message.role === 'system' ? {} : { content: contentParts(message) }),
@@ -106,7 +106,7 @@ const past = (message: Message, message_type: string) => ({
   message_type,
 });
 
-/** Observations have the ids of their calls in a list. */
+/** Returns a message in SWE-agent's form, where an observation has the ids of its calls in a list. */
 const historic = (message: Message) => ({
   ...plainMessage(message),
   ...(message.tool_call_id === undefined ? {} : { tool_call_ids: [message.tool_call_id] }),

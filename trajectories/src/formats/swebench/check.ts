@@ -1,4 +1,4 @@
-/** Merges files of predictions, and checks one as `sb-cli submit` does. */
+/** Merges files of predictions, and checks a file as `sb-cli submit` does. */
 import { describeProblems, describeValue, type RowProblem, readRows } from '@swefarm/datasets';
 import { jsonText, UsageError } from '@swefarm/shared';
 import { openTextFile } from '../../export/textfile.ts';
@@ -13,8 +13,8 @@ export type PredictionCheck = {
 };
 
 /**
- * sb-cli 0.1 refuses several models, repeated instances and missing fields. `known`: the allowed instances; null: any.
- *
+ * Checks a file of predictions: sb-cli 0.1 refuses several models, repeated instances and missing fields. `known`: the ids of the allowed
+ * instances; null: any id.
  * @throws UsageError when the file cannot be read
  */
 export async function checkPredictions(
@@ -49,9 +49,9 @@ export async function checkPredictions(
 }
 
 /**
- * Writes the first prediction of each instance. `again`: repeated predictions that were left out.
+ * Writes the first prediction of each instance. `again` is the number of repeated predictions, which are omitted.
  *
- * @throws UsageError with every bad row; also for an output that exists
+ * @throws UsageError with all bad rows of a file, or for an output that exists
  */
 export async function mergePredictions(
   paths: readonly string[],

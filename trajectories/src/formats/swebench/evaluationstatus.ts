@@ -1,9 +1,9 @@
-/** The status of each prediction: a verdict, or why there is none. */
+/** Derives the status of each prediction: its verdict, or why it has no verdict. */
 import type { Report, Result } from '@swefarm/shared';
 
 export type EvaluationStatus = string;
 
-/** In the order of the table; other statuses follow as `stage/class`. */
+/** Meanings of statuses, in the order of the printed table. Other statuses are named `STAGE/CLASS` and follow them. */
 export const STATUS_MEANINGS: Readonly<Record<string, string>> = {
   resolved: 'every named test passes',
   unresolved: 'the tests ran, not all that must pass do',
@@ -34,7 +34,7 @@ const BY_CLASS: Readonly<Record<string, EvaluationStatus>> = {
   sandbox_lost: 'container_lost',
 };
 
-/** The report has more detail than the failure that the reward table derives from it. */
+/** Returns the status of a result, from the report if possible: the reward table's failure has less detail than the report. */
 export function evaluationStatusOf(
   result: Pick<Result, 'outcome' | 'failure'>,
   report: Pick<Report, 'patch_state' | 'evaluation' | 'resolved' | 'score' | 'unreadable'> | null,
@@ -56,7 +56,7 @@ export function evaluationStatusOf(
   return result.outcome;
 }
 
-/** Counts in the order of STATUS_MEANINGS, other statuses last. */
+/** Counts statuses in the order of STATUS_MEANINGS; other statuses come last. */
 export function countStatuses(ends: Iterable<EvaluationStatus>): [EvaluationStatus, number][] {
   const counts = new Map<EvaluationStatus, number>();
   for (const end of ends) counts.set(end, (counts.get(end) ?? 0) + 1);

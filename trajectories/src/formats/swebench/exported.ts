@@ -1,4 +1,4 @@
-/** Patches of rollouts as predictions for the SWE-bench harness and for sb-cli. */
+/** Writes patches of rollouts as predictions for the SWE-bench harness and sb-cli. */
 import { jsonText } from '@swefarm/shared';
 import { carriedFacts } from '../../export/carried.ts';
 import type { ExportFormat, ExportRequest, ExportWriter } from '../../export/format.ts';
@@ -6,7 +6,6 @@ import { openLineWriter } from '../../export/linewriter.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 import { openTextFile } from '../../export/textfile.ts';
 
-/** The three fields that the harness reads. */
 export const predictionOf = (rollout: ExportedRollout) => ({
   instance_id: rollout.line.instance_id,
   model_name_or_path: modelName(rollout),
@@ -25,7 +24,7 @@ const line = (rollout: ExportedRollout) => ({
   line: jsonText({ ...predictionOf(rollout), swefarm: carriedFacts(rollout) }),
 });
 
-/** preds.json of SWE-agent and mini-swe-agent: an object by instance. */
+/** Writes one object that maps instance ids to predictions, like preds.json of SWE-agent and mini-swe-agent. */
 async function openObject({ path }: ExportRequest): Promise<ExportWriter> {
   const file = await openTextFile(path);
   let before = '{';

@@ -1,4 +1,4 @@
-/** The files of a rollout's folder in the harness's tree. */
+/** Builds the files of a rollout in the folder tree of the SWE-bench harness. */
 import { isSmith, officialReport } from '@swefarm/grading';
 import type { ArtifactContent, InstancePlan, Result } from '@swefarm/shared';
 import type { Prediction } from './predictions.ts';
@@ -7,11 +7,11 @@ import type { Files } from './tree.ts';
 
 export type Evaluated = {
   result: Result;
-  /** Null: no artifact, because the evaluation did not begin. */
+  /** Parts of the artifact; null: the evaluation did not begin, so no artifact exists. */
   content: Pick<ArtifactContent, 'report' | 'test_log' | 'eval_script'> | null;
   prediction: Prediction;
   folder: string;
-  /** Null for a row that cannot be evaluated. */
+  /** Evaluation plan; null: the row cannot be evaluated. */
   plan: Pick<InstancePlan, 'apply'> | null;
   timeoutSeconds: number;
 };
@@ -42,13 +42,13 @@ export function filesOf({ result, content, prediction, folder, plan, timeoutSeco
   };
 }
 
-/** The harness's text behind the output of tests that timed out. */
+/** Returns the text that the harness appends to the output of tests that timed out. */
 const lateText = (grader: string, seconds: number): string =>
   isSmith(grader)
     ? `\n\n>>>>> Tests Timed Out: ${seconds} seconds exceeded`
     : `\n\nTimeout error: ${seconds} seconds exceeded.`;
 
-/** The files for a patch of white space, which no command applies. */
+/** Returns the files for a patch of white space, which no command can apply. */
 export function blankFiles(prediction: Prediction, plan: Evaluated['plan']): Files {
   const at = new Date().toISOString().replace('T', ' ').replace('.', ',').replace('Z', '');
   const names = plan?.apply.map(({ name }) => `Failed to apply patch to container: ${name}`) ?? [];

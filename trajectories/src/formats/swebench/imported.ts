@@ -1,4 +1,4 @@
-/** Reads predictions of the SWE-bench harness as rollouts with a patch alone. */
+/** Reads predictions of the SWE-bench harness as rollouts that have only a patch. */
 import { carriedIn } from '../../export/carried.ts';
 import type { ImportedRollout, ImportFormat } from '../../export/importing.ts';
 import { importLines, requireText, stringIn } from '../../export/importtree.ts';

@@ -1,11 +1,11 @@
-/** Reads predictions in the SWE-bench harness's forms: JSON (list, or object by id) or JSON Lines. A bad one does not stop the others. */
+/** Reads predictions of the SWE-bench harness: JSON (list, or object by id) or JSON Lines. Bad predictions are skipped and reported. */
 import { describeValue, type RawRow, type RowProblem, readRows } from '@swefarm/datasets';
 import type { Instance } from '@swefarm/shared';
 
 export type Prediction = {
   instance_id: string;
   model_name_or_path: string;
-  /** Null and the empty string are never evaluated. */
+  /** The diff. Null and the empty string are never evaluated. */
   model_patch: string | null;
 };
 
@@ -21,7 +21,7 @@ export const goldPredictions = (instances: readonly Instance[]): Prediction[] =>
   }));
 
 /**
- * In file order, one for each instance. `known`: ids of all rows of the dataset.
+ * Reads predictions in file order, at most one for each instance. `known` contains the ids of all rows of the dataset.
  *
  * @throws UsageError when the file as a whole cannot be read
  */
@@ -85,9 +85,9 @@ function readPrediction(
   return { prediction: { instance_id: id, model_name_or_path: model, model_patch: patch } };
 }
 
-/** The harness's folder for a model. */
+/** Returns the name of the harness's folder for a model. */
 export const folderOf = (model: string): string => model.replaceAll('/', '__');
 
-/** Whether a name is one path component, with room for suffixes. */
+/** Returns whether a name is one path component that is short enough for suffixes. */
 export const isFolderName = (name: string): boolean =>
   name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name) && Buffer.byteLength(name) <= 180;

@@ -1,4 +1,4 @@
-/** Writes `run_instance.log` with the harness's lines and time stamps for the steps that ran. */
+/** Writes `run_instance.log`: the lines and time stamps that the SWE-bench harness would write for the steps that ran. */
 import type { InstancePlan, Report, Result } from '@swefarm/shared';
 import { FILES } from './tree.ts';
 
@@ -7,9 +7,8 @@ export type RunLog = {
   report: Report | null;
   plan: Pick<InstancePlan, 'apply'>;
   folder: string;
-  /** Output of the commands that apply the patch, when none succeeded. */
+  /** Output of the commands that apply the patch, if no command succeeded. */
   applyOutput: string | null;
-  /** Content of report.json, when one is written. */
   official: Record<string, unknown> | null;
   timeoutSeconds: number;
 };
@@ -77,5 +76,5 @@ function evaluated(log: RunLog): string[] {
 
 const python = (value: boolean | null): string => (value === true ? 'True' : 'False');
 
-/** The time format of Python's logging, always in UTC here. */
+/** Formats a time as Python's logging does, in UTC. */
 const stamp = (at: Date): string => at.toISOString().replace('T', ' ').replace('.', ',').replace('Z', '');

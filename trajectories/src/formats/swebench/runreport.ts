@@ -1,4 +1,4 @@
-/** Writes the run report `<model>.<run>.json` from the tree, as the harness does: it includes results of earlier starts. */
+/** Writes the run report `MODEL.RUN.json` as the SWE-bench harness does, including results of earlier starts. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { guessInfra, isSmith, type RunEntry, runReport, smithRunReport } from '@swefarm/grading';
@@ -10,16 +10,15 @@ import { FILES, instanceFolder, readReport } from './tree.ts';
 export type RunReportRequest = {
   logs: string;
   reportDir: string;
-  /** Name of this round's run. */
   run: string;
-  /** The chosen rows of the dataset. */
+  /** Ids of the selected rows of the dataset. */
   instanceIds: readonly string[];
-  /** All accepted predictions, including those of rows that were not chosen; at least one. */
+  /** All accepted predictions (at least one), including those of rows that were not selected. */
   predictions: readonly Prediction[];
   grader: string;
 };
 
-/** Returns the path of the written file. Throws UnusableError `output_unwritable`. */
+/** Writes the report and returns its path. Throws UnusableError `output_unwritable`. */
 export async function writeRunReport(request: RunReportRequest): Promise<string> {
   const { reportDir, run, predictions, grader } = request;
   const byId = new Map(predictions.map((prediction) => [prediction.instance_id, prediction]));
@@ -35,7 +34,7 @@ export async function writeRunReport(request: RunReportRequest): Promise<string>
   return path;
 }
 
-/** The harness names a run's report after the model of its first prediction. */
+/** Returns the file name of a run report, which contains the model of the first prediction as in the SWE-bench harness. */
 export const reportName = (predictions: readonly Prediction[], run: string): string =>
   `${folderOf(predictions[0]?.model_name_or_path ?? 'None')}.${run}`;
 

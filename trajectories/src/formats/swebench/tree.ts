@@ -1,4 +1,4 @@
-/** The folders and files of the SWE-bench harness, from which an evaluation is resumed. */
+/** Reads and writes the folders and files of the SWE-bench harness, from which `swefarm eval` resumes an evaluation. */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isSmith } from '@swefarm/grading';
@@ -7,7 +7,7 @@ import { readIfThere, writing } from '../../output/appendfile.ts';
 import { folderOf, type Prediction } from './predictions.ts';
 import { pythonJson } from './pythonjson.ts';
 
-/** The harness's folder for all runs, below the working directory. */
+/** Folder of all runs in the SWE-bench harness, relative to the working directory. */
 export const LOGS = join('logs', 'run_evaluation');
 
 export const FILES = {
@@ -18,11 +18,11 @@ export const FILES = {
   log: 'run_instance.log',
 } as const;
 
-/** The harness's runs for several evaluations of the same predictions: `name`, `name-2`, `name-3`. */
+/** Returns the run name of a round, which evaluates the same predictions again: `name`, `name-2`, `name-3`. */
 export const roundName = (runId: string, round: number): string =>
   round === 0 ? runId : `${runId}-${round + 1}`;
 
-/** SWE-smith's harness has no folder for the model: its `--eval_dir` is the run's folder. */
+/** Returns the folder of an instance. SWE-smith's harness has no folder for the model: its `--eval_dir` is the folder of the run. */
 export function instanceFolder(
   logs: string,
   run: string,
@@ -35,14 +35,14 @@ export function instanceFolder(
 export type Files = {
   patch: string;
   log: string;
-  /** Null: the step was not reached; a file of an earlier evaluation is removed. */
+  /** Content of eval.sh. Null here and in the next two fields: the step did not run, and an earlier file is removed. */
   script: string | null;
   testOutput: string | null;
   report: Record<string, unknown> | null;
 };
 
 /**
- * Writes an instance's folder; report.json comes last, because it marks the instance as done.
+ * Writes the folder of an instance. report.json is written last, because it marks the instance as evaluated.
  *
  * @throws UnusableError `output_unwritable`
  */
@@ -59,14 +59,13 @@ export async function writeFolder(folder: string, files: Files): Promise<void> {
   });
 }
 
-/** The content of a report.json: its verdict and its tests. */
 export type StoredReport = {
   resolved: boolean;
-  /** Category → lists of tests; null when the log could not be read. */
+  /** Lists of tests by category; null when the log could not be read. */
   tests: Record<string, { success: string[]; failure: string[] }> | null;
 };
 
-/** `absent`: not evaluated. `broken`: the file exists but is unreadable; the harness counts it as completed and as an error. */
+/** `absent`: not evaluated. `broken`: report.json is unreadable; the harness counts the instance as completed and as an error. */
 export type Stored = { state: 'absent' | 'broken' } | { state: 'report'; report: StoredReport };
 
 export async function readReport(folder: string, instanceId: string): Promise<Stored> {
@@ -74,7 +73,7 @@ export async function readReport(folder: string, instanceId: string): Promise<St
   if (text === null) return { state: 'absent' };
   try {
     const whole = JSON.parse(text) as Record<string, unknown>;
-    // SWE-smith's file is the report itself, the others' an object with one key.
+    // SWE-smith's file contains the report itself. Files of other harnesses contain an object whose only key is the instance id.
     const report = (whole[instanceId] ?? whole) as { resolved?: unknown; tests_status?: unknown };
     if (typeof report.resolved !== 'boolean') return { state: 'broken' };
     const tests = (report.tests_status ?? null) as StoredReport['tests'];

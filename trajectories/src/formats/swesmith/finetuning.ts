@@ -1,4 +1,4 @@
-/** SWE-smith's fine-tuning lines (`ft_xml_*.jsonl`; swesmith/train/traj_mgr): calls as XML, as tool calls, or as a block of the text. */
+/** Writes SWE-smith's fine-tuning lines (`ft_xml_*.jsonl`; swesmith/train/traj_mgr). Forms: XML, tool calls, or fenced blocks. */
 import { jsonText, type Message } from '@swefarm/shared';
 import {
   commandOf,
@@ -25,7 +25,7 @@ export const swesmithFinetuning: ExportFormat = {
 
 type Form = { system: string; answer(step: Step): Message; observations(step: Step): Message[] };
 
-/** The system prompt describes the form of calls, so each form has its own. */
+/** Forms of calls. The system prompt of each form describes how to write calls. */
 const FORMS: Readonly<Record<'xml' | 'tool' | 'user', Form>> = {
   xml: {
     system: `You are a software engineer who works in a repository through two functions. Each answer is a short thought, a blank line and one call:
@@ -58,7 +58,7 @@ submit has no parameter and ends the work: call it once the issue is solved.`,
 const ISSUE_END = '</issue>';
 const RULES = `Change the source files so that the issue is solved in general, not only for the example it shows. Do not change existing tests or the project's configuration; other tests will judge your work.`;
 
-/** Replaces the text after the issue, which describes the form of answers in the farm's prompts. */
+/** Replaces the text after the issue: in the farm's prompts, that text describes another form of answers. */
 function taskOf(text: string): string {
   const end = text.lastIndexOf(ISSUE_END);
   return end < 0 ? text : `${text.slice(0, end + ISSUE_END.length)}\n\n${RULES}`;
@@ -77,7 +77,7 @@ function line(rollout: ExportedRollout, form: Form): Rendered {
       { role: 'user', content: taskOf(task.join('\n\n')) },
       ...steps.flatMap((step, at) => [
         form.answer(step),
-        // The last call has no observation.
+        // No answer follows the last observation, so the row omits it.
         ...(at === steps.length - 1 ? [] : form.observations(step)),
       ]),
     ],
@@ -91,11 +91,11 @@ function line(rollout: ExportedRollout, form: Form): Rendered {
   return { line: jsonText(row) };
 }
 
-/** SWE-smith's transform has a blank line before the calls and none between them. */
+/** Joins thought and calls as SWE-smith does: a blank line before the calls, and no blank line between calls. */
 const joined = (thought: string, calls: readonly string[]): string =>
   [thought, calls.join('\n')].filter((part) => part !== '').join('\n\n');
 
-/** Parameters whose values are on separate lines. */
+/** Parameters whose values begin and end with a line feed. */
 const WRAPPED = new Set(['old_str', 'new_str', 'file_text']);
 
 function xmlCall(call: StepCall): string {
@@ -121,7 +121,7 @@ function toolCall(call: StepCall, at: number, index: number) {
   };
 }
 
-/** One message, because chat templates require user and assistant in turn. */
+/** Joins observations to one message, because chat templates require that user and assistant alternate. */
 function asUser({ observations }: Step): Message[] {
   if (observations.length === 0) return [];
   return [{ role: 'user', content: observations.map(({ content }) => content ?? '').join('\n\n') }];

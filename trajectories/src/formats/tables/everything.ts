@@ -1,4 +1,4 @@
-/** All stored facts of a rollout as a row of a table, for pandas, pyarrow and `datasets`. */
+/** Writes all stored facts of a rollout as one table row, for pandas, pyarrow and `datasets`. */
 import { picturesOf } from '@swefarm/policy';
 import { jsonText, type Message } from '@swefarm/shared';
 import type { ExportFormat } from '../../export/format.ts';

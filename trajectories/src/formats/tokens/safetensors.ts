@@ -1,15 +1,15 @@
-/** Encodes sequences as a safetensors file: an eight-byte length, a JSON header, then the tensors. */
+/** Encodes sequences as a safetensors file: the length of the header in eight bytes, a JSON header, then the tensors. */
 import { jsonText } from '@swefarm/shared';
 import type { TokenSequence } from './sequences.ts';
 
 export type LabelledSequence = TokenSequence & { label: Record<string, unknown> };
 
-/** The tensors concatenate all sequences; sequence i is from `offsets[i]` to `offsets[i + 1]`. The labels are a JSON list, `rows` of the metadata. */
+/** Yields a file. Sequence i is at `offsets[i]` to `offsets[i + 1]` of each tensor. The metadata field `rows` has the labels as JSON. */
 export function* safetensorsPieces(rows: readonly LabelledSequence[]): Generator<Uint8Array> {
   const total = rows.reduce((sum, { ids }) => sum + ids.length, 0);
   const offsets = new BigInt64Array(rows.length + 1);
   for (const [at, { ids }] of rows.entries()) offsets[at + 1] = (offsets[at] ?? 0n) + BigInt(ids.length);
-  // In this order every tensor is aligned.
+  // In this order, each tensor begins at a multiple of the size of its elements.
   const tensors = [
     ['offsets', 'I64', rows.length + 1, 8],
     ['input_ids', 'I32', total, 4],

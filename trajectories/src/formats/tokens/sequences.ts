@@ -1,20 +1,20 @@
-/** The token sequences of a trajectory, with a mask of the generated tokens. */
+/** Extracts the token sequences of a trajectory, with a mask of the generated tokens. */
 import type { Span, Trajectory, Turn } from '@swefarm/shared';
 
 export type TokenSequence = {
   ids: Int32Array;
-  /** 1 where the token was generated here, 0 where it is prompt. */
+  /** 1 for tokens that were generated in this sequence, 0 for tokens of a prompt. */
   mask: Uint8Array;
-  /** 0 where the mask is 0. */
+  /** Log-probability of each generated token; 0 for tokens of a prompt. */
   logProbs: Float32Array;
-  /** Index in `names` of the policy version that sampled each token; -1: prompt, or unknown. */
+  /** Index in `names` of the policy version that sampled the token; -1: the token is from a prompt, or the version is unknown. */
   versions: Int32Array;
   names: string[];
 };
 
 /**
- * One sequence for a contiguous conversation. A prompt that does not continue the tokens before it begins a new sequence, where tokens
- * of an earlier sequence are masked. Empty: no turn has token ids.
+ * Returns one sequence for a contiguous conversation. A prompt that does not continue all earlier tokens begins a new sequence, which masks
+ * the tokens of earlier sequences. The result is empty if no turn has token ids.
  */
 export function sequencesOf({ turns }: Pick<Trajectory, 'turns'>): TokenSequence[] {
   const sequences: Piece[][] = [];
@@ -36,16 +36,16 @@ export function sequencesOf({ turns }: Pick<Trajectory, 'turns'>): TokenSequence
   return sequences.map(joined);
 }
 
-/** `logProbs`: null for tokens of a prompt. */
+/** Consecutive tokens; `logProbs` is null for tokens of a prompt. */
 type Piece = { ids: Int32Array; logProbs: Float32Array | null; spans: readonly Span[] };
 
-/** A turn without spans has a version only when it began and ended with the same. */
+/** Returns the policy versions of a turn. Without spans, the version is known only if it was the same at start and end. */
 function spansOf({ spans, tokens, policy_version: { start, end } }: Turn): readonly Span[] {
   if (spans) return spans;
   return start !== null && start === end ? [{ version: start, tokens: tokens?.generation.length ?? 0 }] : [];
 }
 
-/** The first `length` tokens, as prompt. */
+/** Returns the first `length` tokens as tokens of a prompt. */
 function asPrompt(pieces: readonly Piece[], length: number): Piece[] {
   const taken: Piece[] = [];
   let left = length;

@@ -1,4 +1,4 @@
-/** Token ids, loss masks and log-probabilities, as shards of parquet or safetensors. Nothing is tokenised here. */
+/** Writes recorded token ids, loss masks and log-probabilities as parquet or safetensors. No text is tokenised. */
 import { open } from 'node:fs/promises';
 import { jsonText } from '@swefarm/shared';
 import { SHOWS_PICTURES, showsPictures } from '../../export/conversation.ts';
@@ -52,7 +52,7 @@ const COLUMNS = {
   exported_by: 'text',
 } as const;
 
-/** Ids and log-probabilities do not compress; a mask is a few runs. */
+/** Fixed encodings: ids and log-probabilities hardly compress, while masks and versions have long runs of equal values. */
 const STORED = {
   input_ids: { encoding: 'PLAIN', codec: 'UNCOMPRESSED' },
   loss_mask: { encoding: 'RLE_DICTIONARY', codec: 'UNCOMPRESSED' },
@@ -60,16 +60,16 @@ const STORED = {
   version_index: { encoding: 'RLE_DICTIONARY', codec: 'UNCOMPRESSED' },
 } as const;
 
-/** Bytes of a token in memory. */
+/** Estimated bytes of a token in memory. */
 const TOKEN_BYTES = 13;
-/** Small, because the encoder needs several numbers for each token. */
+/** Bytes of a row group; small, because the encoder needs several numbers in memory for each token. */
 const GROUP_BYTES = 1024 ** 2;
 const SHARD_TOKENS = 8 * 1024 ** 2;
 
 function labelled(rollout: ExportedRollout): LabelledSequence[] | { skipped: string } {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory) return { skipped: NO_TRAJECTORY };
-  // The server replaces the ids of pictures by embeddings.
+  // Ids of pictures cannot be trained on, because the model server replaces them by embeddings.
   if (showsPictures(trajectory)) return { skipped: SHOWS_PICTURES };
   const sequences = sequencesOf(trajectory);
   const from = rollout.line.imported?.format;

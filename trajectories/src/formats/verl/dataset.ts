@@ -10,13 +10,13 @@ const SPLITS: readonly Split[] = ['train', 'val'];
 
 export type VerlDatasetOptions = {
   style: PromptStyle;
-  /** Share of instances, chosen by their ids, that go to val. */
+  /** Share of instances in val. Instance ids decide the split. */
   valShare: number;
   agentName: string | undefined;
   gold: boolean;
 };
 
-/** Throws UsageError when the folder cannot be written, or a split with a share above 0 would have no row. */
+/** Writes the files. Throws UsageError when the folder cannot be written, or a split with a share above 0 would have no row. */
 export async function writeVerlDataset(
   instances: readonly Instance[],
   folder: string,
@@ -41,7 +41,7 @@ export async function writeVerlDataset(
   return written;
 }
 
-/** Ids decide the split, so few instances can all fall to one side; a share of 0 or 1 allows that. */
+/** Throws UsageError if a split is empty: instance ids decide the split, so few instances can all be in one split. */
 function requireRows(rows: readonly { extra_info: { split: string } }[], valShare: number): void {
   if (valShare === 0 || valShare === 1) return;
   const empty = SPLITS.find((split) => !rows.some((row) => row.extra_info.split === split));

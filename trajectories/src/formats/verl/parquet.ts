@@ -1,4 +1,3 @@
-/** Encodes rows of verl's dataset as a parquet file. */
 import { ByteWriter, parquetWrite } from 'hyparquet-writer';
 import { type Shape, schemaOf, storedAs } from '../../export/parquetschema.ts';
 import type { VerlRow } from './rows.ts';
@@ -23,7 +22,7 @@ const COLUMNS = {
   },
 } as const satisfies Record<keyof VerlRow, Shape>;
 
-/** All rows have a gold patch, or none. */
+/** Encodes rows of verl's dataset as a parquet file. Either all rows have a gold patch, or none has. */
 export async function verlParquet(rows: readonly VerlRow[]): Promise<Buffer> {
   const gold = rows.some((row) => row.extra_info.patch !== undefined);
   const shape: Record<string, Shape> = {

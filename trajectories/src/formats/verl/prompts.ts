@@ -1,4 +1,4 @@
-/** The prompt of a row: work with tools, or answer with a patch, with the example before or after the task. */
+/** Builds the prompt of a row. Styles: work with tools, or answer with a patch (an example is before or after the task). */
 import type { Instance } from '@swefarm/shared';
 
 export const PROMPT_STYLES = ['tools', 'style-2', 'style-3'] as const;

@@ -1,11 +1,11 @@
-/** An instance as a row of verl's dataset, for its RLHFDataset, ToolAgentLoop and reward manager. */
+/** Converts an instance to a row of verl's dataset, for verl's RLHFDataset, ToolAgentLoop and reward manager. */
 import { createHash } from 'node:crypto';
 import type { Instance } from '@swefarm/shared';
 import { type ChatTurn, type PromptStyle, promptOf } from './prompts.ts';
 
 export type VerlOptions = {
   style: PromptStyle;
-  /** Puts the gold patch into `extra_info.patch`; otherwise no row has any part of it. */
+  /** Whether rows contain the gold patch, in `extra_info.patch`; otherwise no field contains any part of the patch. */
   gold: boolean;
   agentName: string;
 };
@@ -34,7 +34,7 @@ export type VerlRow = {
 
 export type Split = 'train' | 'val';
 
-/** verl's loop for rows whose answer is the patch itself. */
+/** Returns the default agent loop of verl: `single_turn_agent` for rows whose answer is the patch itself. */
 export const agentNameOf = (style: PromptStyle): string =>
   style === 'tools' ? 'tool_agent' : 'single_turn_agent';
 
@@ -64,10 +64,10 @@ export function verlRow(instance: Instance, split: Split, options: VerlOptions):
   };
 }
 
-/** A function of the id alone, so that indices of files and runs are comparable. */
+/** Returns an index that depends only on the id, so that indices are comparable between files and runs. */
 export const stableIndex = (instanceId: string): number => hashOf(instanceId).readUIntBE(0, 6);
 
-/** A function of the id alone, so that a larger dataset moves no instance from train to val. */
+/** Returns the split of an instance. It depends only on the id, so a larger dataset moves no instance from train to val. */
 export const splitOf = (instanceId: string, valShare: number): Split =>
   hashOf(`split ${instanceId}`).readUIntBE(0, 6) / 2 ** 48 < valShare ? 'val' : 'train';
 

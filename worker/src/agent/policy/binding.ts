@@ -5,13 +5,13 @@ import type { FollowedPolicy } from './watch.ts';
 
 export type EndpointBinding = Disposable & {
   readonly url: string;
-  /** Moves to another endpoint when the policy no longer names the present one. */
+  /** Moves to another endpoint when the policy no longer names the bound one. */
   rebind(): void;
-  /** Moves to another endpoint that is in use and not in `left`; false when there is none. */
+  /** Moves to another endpoint that is neither set aside nor in `left`. Returns false when there is none. */
   move(left: ReadonlySet<string>): boolean;
 };
 
-/** Throws RolloutFailure `policy_bad_request` when neither run nor policy names an endpoint. */
+/** Throws RolloutFailure `policy_bad_request` when neither the run nor its policy names an endpoint. */
 export function bindEndpoint(
   config: PolicyConfig,
   { followed, endpoints, key }: { followed: FollowedPolicy; endpoints: Endpoints; key: string },

@@ -5,7 +5,7 @@ import { z } from 'zod';
 const TIMEOUT_MS = 3_000;
 const Detokenized = z.object({ prompt: z.string() });
 
-/** Null when the endpoint provides no texts. */
+/** Returns null when the endpoint provides no texts. */
 export async function detokenize(
   client: EndpointClient,
   model: string,

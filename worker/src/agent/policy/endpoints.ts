@@ -1,6 +1,6 @@
 /**
- * The endpoints that this worker uses: their load, their failures, and the time of the next try.
- * A rollout stays on one endpoint, so that the endpoint's prefix cache serves all its turns.
+ * The endpoints that this worker uses, with load and failures. An endpoint that failed is set aside: it gets no new bindings for a time. A
+ * rollout stays on one endpoint, so that the prefix cache of that endpoint serves all turns.
  */
 import { createHash } from 'node:crypto';
 import { type EndpointView, RolloutFailure } from '@swefarm/shared';
@@ -9,13 +9,13 @@ export type BoundEndpoint = Disposable & { readonly url: string };
 
 export type Endpoints = {
   /**
-   * Binds to the least loaded endpoint that is in use; when all are set aside, to the one that is tried again first.
-   * `key` breaks ties, so that rollouts spread. Throws RolloutFailure `policy_bad_request` when there is none.
+   * Binds to the least loaded endpoint that is not set aside; if all are, to the endpoint whose time ends first.
+   * `key` breaks ties, so that rollouts spread. Throws RolloutFailure `policy_bad_request` when `urls` is empty.
    */
   bind(urls: readonly string[], key: string): BoundEndpoint;
-  /** As bind(), among those that are not set aside; null when all are. */
+  /** Binds as `bind` does, but returns null when all endpoints are set aside. */
   bindInUse(urls: readonly string[], key: string): BoundEndpoint | null;
-  /** Sets the endpoint aside for 1 s, then twice as long after each further failure until it answers, at most one minute. */
+  /** Sets the endpoint aside for 1 s, then twice as long after each further failure, at most one minute. An answer resets the time. */
   failed(url: string, reason: string): void;
   answered(url: string): void;
   setOthers(loads: ReadonlyMap<string, number>): void;
@@ -27,7 +27,7 @@ const LONGEST_ASIDE_SECONDS = 60;
 type Endpoint = { load: number; failures: number; asideUntil: number; reason: string | null };
 type State = { endpoints: Map<string, Endpoint>; others: ReadonlyMap<string, number>; now: () => number };
 
-/** `now` in milliseconds, for tests. */
+/** @param now returns milliseconds; tests replace it */
 export function openEndpoints(now: () => number = () => performance.now()): Endpoints {
   const state: State = { endpoints: new Map(), others: new Map(), now };
   const { endpoints } = state;
@@ -44,7 +44,7 @@ export function openEndpoints(now: () => number = () => performance.now()): Endp
     },
     failed(url, reason) {
       const endpoint = endpointAt(state, url);
-      // Requests that were under way when the endpoint was set aside fail too; all count as one failure.
+      // Requests that ran when the endpoint was set aside fail too. All these failures count as one.
       if (endpoint.asideUntil > now()) return;
       endpoint.failures++;
       endpoint.asideUntil = now() + 1000 * Math.min(LONGEST_ASIDE_SECONDS, 2 ** (endpoint.failures - 1));

@@ -1,4 +1,4 @@
-/** The table of policy faults: the failure class of each, and whether a retry can help. */
+/** The table of policy faults: the failure class of each fault, and whether a retry can help. */
 import {
   type AnswerError,
   APIError,
@@ -13,18 +13,18 @@ import {
 } from '@swefarm/policy';
 import { errorMessage, type FailureClass } from '@swefarm/shared';
 
-/** `patience`: retry as long as the run's patience lasts; `few`: at most {@link FEW} requests within it; `never`: no retry. */
+/** `patience`: retry until the patience of the run ends; `few`: at most {@link FEW} requests in that time; `never`: no retry. */
 export type RetryRule = 'patience' | 'few' | 'never';
 export const FEW = 3;
 
-/** One failed request, before it is known whether the turn fails too. */
+/** Failure of one request; the turn may still succeed with another request. */
 export class PolicyFault extends Error {
   override readonly name = 'PolicyFault';
   readonly failureClass: FailureClass;
   readonly retry: RetryRule;
-  /** The delay that the server asked for; null when it did not. */
+  /** Delay that the server asked for; null: none. */
   readonly retryAfterSeconds: number | null;
-  /** The endpoint is healthy but overloaded (HTTP 429). */
+  /** Whether the endpoint is healthy but overloaded (HTTP 429). */
   readonly busy: boolean;
 
   constructor(
@@ -48,7 +48,6 @@ const WIRE_CLASSES = {
   cut_short: 'policy_unreachable',
 } as const;
 
-/** The fault for an unusable answer. */
 export function faultOfAnswer(fault: AnswerError): PolicyFault | ContextOverflowError {
   if (fault.kind === 'no_room') {
     return new ContextOverflowError(
@@ -63,7 +62,7 @@ export function faultOfAnswer(fault: AnswerError): PolicyFault | ContextOverflow
   return new PolicyFault(failureClass, 'few', fault.message, { cause: fault.cause });
 }
 
-/** The fault for an error of the HTTP client. `phase`: whether the head of the answer had arrived. */
+/** Returns the fault for an error of the HTTP client. `phase` is `body` if the head of the answer had arrived. */
 export function faultOfRequest(
   error: unknown,
   phase: 'head' | 'body',
@@ -119,7 +118,7 @@ function faultOfRefusal(message: string, error: APIError): PolicyFault | Context
 const pictureRemedy = (text: string): string | null =>
   refusesPictures(text) ? `the endpoint refuses pictures: ${PICTURES_REMEDY}` : null;
 
-/** `Retry-After` as seconds or date, or the older `retry-after-ms`; null when absent or unreadable. */
+/** Reads a delay in seconds from `Retry-After` (seconds or date) or the older `retry-after-ms`; null when absent or unreadable. */
 function readRetryAfter(headers: { get(name: string): string | null } | null, nowMs: number): number | null {
   const milliseconds = Number.parseFloat(headers?.get('retry-after-ms') ?? '');
   if (Number.isFinite(milliseconds)) return Math.max(0, milliseconds / 1000);

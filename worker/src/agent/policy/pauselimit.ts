@@ -1,4 +1,4 @@
-/** Hands back rollouts that wait too long for a paused policy, so that a dead trainer does not occupy slots and sandboxes. */
+/** Detects that a policy is paused for too long, so that a dead trainer does not occupy slots and sandboxes. */
 import {
   type Clock,
   DEFAULT_POLICY,
@@ -10,7 +10,7 @@ import {
 } from '@swefarm/shared';
 import type { FollowedPolicy } from './watch.ts';
 
-/** Why rollouts stop waiting for this policy; null: they wait. `now` is Redis's time, as is the record's. */
+/** Returns why rollouts must not wait longer for this policy; null: they may wait. `now` and `record.changed_at` are times of Redis. */
 function overdue(record: PolicyRecord | null, now: number, limitMs: number): string | null {
   if (record === null || record.state === 'serving' || now - record.changed_at <= limitMs) return null;
   const seconds = Math.floor((now - record.changed_at) / 1000);
@@ -26,7 +26,7 @@ type PauseLimitDeps = {
 
 const EVERY_MS = 1_000;
 
-/** Checks until it is disposed. Before `onOverdue` it reads Redis again: after an outage the policy may serve again. */
+/** Checks once a second until it is disposed. Reads Redis again before `onOverdue`, because the policy may serve again after an outage. */
 export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLimitDeps): Disposable {
   let over = false;
   let checking = false;
@@ -41,7 +41,7 @@ export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLi
       over = true;
       onOverdue(why);
     } catch {
-      // Redis is unavailable, so the last record may be outdated.
+      // Redis is unavailable, and the last record may be outdated, so the next check decides.
     } finally {
       checking = false;
     }
@@ -55,7 +55,7 @@ export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLi
   };
 }
 
-/** Whether a rollout that follows this policy would only wait. An unreadable record counts as no. */
+/** Returns whether the policy of a rollout has been paused for longer than `limitMs`; false if the record cannot be read. */
 export async function isPausedTooLong(
   config: PolicyConfig,
   { policies, clock }: Pick<Farm, 'policies' | 'clock'>,

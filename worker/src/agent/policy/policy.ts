@@ -1,4 +1,4 @@
-/** The policy client: one endpoint for a whole rollout, one answer per call, every fault classified. */
+/** The policy client of a rollout: it returns one answer per call and classifies every fault. */
 
 import { expertModeOf, openTurnClient, type TurnClient } from '@swefarm/policy';
 import { effectiveSampling, type PolicyConfig } from '@swefarm/shared';
@@ -13,10 +13,9 @@ import { cachedClient, type PolicyDeps, type TurnContext } from './turncontext.t
 import { createVersions } from './versions.ts';
 
 /**
- * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to release the binding. `complete` throws
- * RolloutFailure `policy_*`, or the signal's reason when aborted. An endpoint that sent nothing for `request_timeout` seconds gets no
- * second request in the turn; after a fault the client moves to another endpoint in use. Tokens received before an interruption
- * are not sampled again. While the trainer updates the policy, the client sends nothing and no clock runs.
+ * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to release the binding. `complete` throws RolloutFailure
+ * `policy_*`, or the signal's reason when aborted. After a fault it may continue at another endpoint, without sampling received tokens
+ * again. While the trainer updates the policy, it sends nothing and no clock runs.
  */
 export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
   const { followed, endpoints, apiKey } = deps;

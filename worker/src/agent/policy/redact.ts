@@ -1,4 +1,4 @@
-/** Removes secrets from the endpoints and errors that logs and messages show. */
+/** Removes secrets from endpoints and errors before they appear in logs and messages. */
 import { keyAt, type PolicyKey, withoutSlash } from '@swefarm/shared';
 
 export function withoutUser(url: string): string {
@@ -8,11 +8,11 @@ export function withoutUser(url: string): string {
   return withoutSlash(parsed.href);
 }
 
-/** Endpoints often quote the key that they refuse. */
+/** Replaces the key in a text, because endpoints often quote the key that they refuse. Returns at most 300 characters. */
 export const redact = (text: string, apiKey: PolicyKey | null): string =>
   (apiKey ? text.replaceAll(apiKey.secret.reveal(), '[secret]') : text).slice(0, 300);
 
-/** Why this endpoint does not get the run's key; null when it does, or when there is none. */
+/** Returns why this endpoint does not receive the run's key; null if it does, or if there is no key. */
 export function whyKeyWithheld(apiKey: PolicyKey | null, url: string): string | null {
   if (apiKey === null || keyAt(apiKey, url) !== null) return null;
   const origins = apiKey.origins.join(', ') || 'no origin';

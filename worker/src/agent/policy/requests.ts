@@ -1,4 +1,4 @@
-/** The requests of one turn: repeats them, at other endpoints too, until one answer is complete. */
+/** Sends the requests of one turn, after faults also to other endpoints, until one answer is complete. */
 import { AnswerError, type Post, type TurnClient, type TurnReply, wantsStream } from '@swefarm/policy';
 import { sleep } from '@swefarm/shared';
 import { untilServing } from '../pause.ts';
@@ -9,10 +9,10 @@ import { send } from './transport.ts';
 import type { TurnContext, TurnRequest } from './turncontext.ts';
 import type { AnnouncedVersion, TurnVersions } from './versions.ts';
 
-/** Faults of one endpoint in one turn before the client tries another; a silent endpoint is left after the first. */
+/** Number of faults in one turn after which the client leaves an endpoint; it leaves a silent endpoint after one. */
 const FAULTS_OF_ONE = 2;
 
-/** Faults for which an endpoint is set aside; others would occur at every endpoint. */
+/** Faults for which an endpoint is set aside; the other faults would occur at every endpoint. */
 const ENDPOINT_FAULTS: ReadonlySet<string> = new Set([
   'policy_unreachable',
   'policy_server_error',
@@ -24,21 +24,21 @@ type RequestState = {
   readonly request: TurnRequest;
   readonly versions: TurnVersions;
   readonly client: TurnClient;
-  /** The trainer's announcement when the last request was sent. */
+  /** The last announcement of the trainer when the last request was sent. */
   announced: AnnouncedVersion;
-  /** Tokens of the answer that existed before the last request. */
+  /** Number of tokens of the answer that existed before the last request. */
   tokensBefore: number;
   answering: boolean;
   progressed: boolean;
-  /** Faults of the present endpoint in this turn. */
+  /** Number of faults of the bound endpoint in this turn. */
   faults: number;
-  /** Endpoints left in this turn, each with the retry rule of the fault that caused it. */
+  /** Endpoints that the client left in this turn, each with the retry rule of the fault that caused it. */
   readonly left: Map<string, RetryRule>;
 };
 
 /**
- * Returns the answer, and how many of its tokens existed before the request that completed it. Throws the last PolicyFault when no
- * retry is allowed, any other error at once, and the signal's reason when aborted.
+ * Returns the answer, and how many of its tokens existed before the last request. Throws the last PolicyFault when no retry is allowed, any
+ * other error at once, and the signal's reason when aborted.
  */
 export async function askUntilAnswered(
   context: TurnContext,
@@ -83,13 +83,13 @@ export async function askUntilAnswered(
       );
       tries++;
       await sleep(wait_seconds * 1000, request.signal);
-      // An update may have begun meanwhile.
+      // A weight update may have begun during the wait.
       await followed.refresh();
     }
   }
 }
 
-/** Whether a weight update interrupted the last request: its retry is then free. */
+/** Returns whether a weight update interrupted the last request. The retry then does not count. */
 async function isByUpdate({ context, announced }: RequestState): Promise<boolean> {
   const { followed } = context.deps;
   await followed.refresh();
@@ -105,7 +105,7 @@ function countFault(state: RequestState, fault: PolicyFault): void {
 
 async function askOnce(state: RequestState): Promise<TurnReply> {
   const { context, request, versions, client } = state;
-  // A trainer may name other endpoints with new weights.
+  // A trainer may serve new weights at other endpoints.
   context.binding.rebind();
   state.announced = context.versions.announced();
   versions.onRequest(state.announced);
@@ -117,7 +117,7 @@ async function askOnce(state: RequestState): Promise<TurnReply> {
   } catch (error) {
     const received = client.storedTokens() - state.tokensBefore;
     state.progressed = received > 0;
-    // This worker reads the record once a second, and the update may be more recent.
+    // This worker reads the policy's record once a second, so an update may be more recent than the record.
     if (received > 0) await context.deps.followed.refresh();
     versions.onBroken(received);
     throw error;
@@ -140,7 +140,7 @@ function createPost(state: RequestState): Post {
     });
 }
 
-/** After an endpoint refuses to stream, all further requests ask it for whole answers. */
+/** After an endpoint refuses to stream, all further requests of the client ask for whole answers. */
 async function askStreamedOrWhole(
   { config }: TurnContext,
   client: TurnClient,
@@ -161,8 +161,8 @@ async function askStreamedOrWhole(
 }
 
 /**
- * Binds to another endpoint when the present one failed often enough; false: it did not, or there is no other. When all others failed
- * in this turn, it returns to one that was unreachable or overloaded and may have recovered.
+ * Binds to another endpoint when the bound one failed often enough in this turn; returns false if it did not, or if there is no other. When
+ * all others failed too, tries one again that was unreachable or overloaded, because it may have recovered.
  */
 function moveElsewhere(state: RequestState, fault: PolicyFault): boolean {
   const { binding, deps } = state.context;

@@ -1,4 +1,4 @@
-/** Reads /models of endpoints: the version, when neither trainer nor header gives it, and the sequence length. */
+/** Reads `/models` of endpoints for the sequence length, and for the version when neither trainer nor header gives it. */
 import { createEndpointClient, type ServedModel, servedModelIn, UNKNOWN_MODEL } from '@swefarm/policy';
 import type { PolicyKey } from '@swefarm/shared';
 
@@ -6,11 +6,11 @@ const TIMEOUT_MS = 5_000;
 const FRESH_MS = 30_000;
 /** Time before the next request to an endpoint that did not answer. */
 const AGAIN_MS = 5_000;
-/** `length`: the last known one, used when the endpoint does not answer. */
+/** `length`: the last known sequence length, used when the endpoint does not answer. */
 type Known = { at: number; served: Promise<ServedModel | null>; length: number | null };
 const known = new Map<string, Known>();
 
-/** The model as the endpoint listed it within the last {@link FRESH_MS}. An endpoint that does not answer has no version. */
+/** Returns the model as the endpoint listed it within the last {@link FRESH_MS}. An endpoint that does not answer has no version. */
 export async function servedModel(
   url: string,
   model: string,

@@ -1,4 +1,4 @@
-/** One request to a policy endpoint, whole or streamed. The timeout limits silence; an abort closes the socket. */
+/** Sends one request to a policy endpoint; the answer is whole or streamed. The timeout limits silence; an abort closes the socket. */
 import {
   AnswerError,
   type AnswerSink,
@@ -13,7 +13,7 @@ import { faultOfRequest, PolicyFault } from './fault.ts';
 
 type SendOptions = {
   client: EndpointClient;
-  /** Longest silence allowed: before the answer, and between the chunks of a streamed one. */
+  /** Longest time without data: before the answer, and between the chunks of a streamed answer. */
   silenceSeconds: number;
   pause: Pause;
   time: Time;
@@ -27,7 +27,7 @@ const CLOSING_MS = 1_000;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Returns the bytes of the answer; empty for a stream, which goes to `sink`.
+ * Returns the bytes of the answer. The bytes of a stream go to `sink`, and the returned buffer is empty.
  *
  * @throws PolicyFault, ContextOverflowError, AnswerError of the sink, or the signal's reason when aborted
  */
@@ -80,7 +80,7 @@ export async function send(
 const isStream = (type: string | null): boolean =>
   type?.toLowerCase().startsWith('text/event-stream') ?? false;
 
-/** Collects an answer that is no stream. `take` throws AnswerError `garbage` above {@link MOST_BODY_BYTES}. */
+/** Collects an answer that is not a stream. `take` throws AnswerError `garbage` above {@link MOST_BODY_BYTES}. */
 function collector(): { take(bytes: Buffer): void; bytes(): Buffer } {
   const chunks: Buffer[] = [];
   let length = 0;

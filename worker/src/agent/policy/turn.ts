@@ -8,7 +8,7 @@ import { redact, whyKeyWithheld, withoutUser } from './redact.ts';
 import { askUntilAnswered } from './requests.ts';
 import type { TurnContext, TurnRequest } from './turncontext.ts';
 
-/** Throws RolloutFailure `policy_*`, or the signal's reason when aborted. */
+/** Requests one answer. Throws RolloutFailure `policy_*`, or the signal's reason when aborted. */
 export async function requestTurn(
   context: TurnContext,
   request: TurnRequest,

@@ -14,15 +14,15 @@ import type { Versions } from './versions.ts';
 import type { FollowedPolicy } from './watch.ts';
 
 export type PolicyDeps = {
-  /** Null: the endpoint needs no key. Only endpoints of the key's own origins receive it. */
+  /** Null: the endpoint needs no key. Only endpoints at an origin of the key receive it. */
   apiKey: PolicyKey | null;
   rolloutId: string;
   attempt: number;
   limits: Pick<TokenLimits, 'contextLimit' | 'sequenceBudget'>;
-  /** Must outlive the client. */
+  /** The caller must dispose the followed policy after the client. */
   followed: FollowedPolicy;
   endpoints: Endpoints;
-  /** Called when the wait for an answer begins; its return value is disposed when the answer has arrived. */
+  /** Called when the wait for an answer begins; the return value is disposed when the answer has arrived. */
   awaiting?: () => Disposable;
   log: { warn(fields: Record<string, unknown>, message: string): void };
   time?: Time;
@@ -33,7 +33,7 @@ export type TurnContext = {
   deps: PolicyDeps;
   binding: EndpointBinding;
   versions: Versions;
-  /** Adds tokens and the seconds they took; answers without tokens are not counted. */
+  /** Adds tokens and the seconds they took. Calls with 0 tokens are ignored. */
   addThroughput(tokens: number, seconds: number): void;
   time: Time;
   clientAt(url: string): EndpointClient;
@@ -46,7 +46,7 @@ export type TurnRequest = {
   signal: AbortSignal;
 };
 
-/** Returns the client of the present endpoint; a change of endpoint creates a new one. */
+/** Returns a function that creates the client of an endpoint, and reuses it while the endpoint does not change. */
 export function cachedClient({
   apiKey,
   rolloutId,

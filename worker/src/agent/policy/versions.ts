@@ -1,12 +1,12 @@
-/** Which weights made an answer: by the trainer's announcement, else the header of the answer, else the endpoint's list of models. */
+/** Determines which weights generated an answer: by the trainer's announcement, the answer's header, or the endpoint's list of models. */
 import type { PolicyConfig, PolicyKey, Span } from '@swefarm/shared';
 import { servedModel } from './servedmodels.ts';
 import type { FollowedPolicy } from './watch.ts';
 
-/** The trainer's last announcement when a request was sent. */
+/** The last announcement of the trainer when a request was sent. */
 export type AnnouncedVersion = { changed: number; version: string | null };
 export type AnswerHead = { version: string | null; streamed: boolean };
-/** Spans are absent when the endpoint sent no token ids. */
+/** `spans` is absent when the endpoint sent no token ids. */
 type AnswerVersions = {
   policy_version: { start: string | null; end: string | null };
   spans?: Span[];
@@ -17,13 +17,13 @@ export type Versions = {
   openTurn(): TurnVersions;
 };
 
-/** The versions of one turn: the caller reports its requests as they begin and end. */
+/** Versions of one turn. The caller reports the begin and the end of each request. */
 export type TurnVersions = {
   onRequest(announced: AnnouncedVersion): void;
   onHead(head: AnswerHead): void;
-  /** The request was interrupted after this many usable tokens. */
+  /** Reports that the request was interrupted after this many usable tokens. */
   onBroken(tokens: number): void;
-  /** The last request returned this many tokens; null: it sent no ids. */
+  /** Reports that the last request returned this many tokens; null: the endpoint sent no ids. Returns the versions of the answer. */
   finish(url: string, tokens: number | null): Promise<AnswerVersions>;
 };
 
@@ -68,7 +68,7 @@ export function createVersions(
 
 type StartAndEnd = AnswerVersions['policy_version'];
 
-/** A stream sends its head when the answer begins; a whole answer sends it at the end. */
+/** The head of a streamed answer arrives when the answer begins, the head of a whole answer when it ends. */
 function versionsOf(announced: AnnouncedVersion, head: AnswerHead | null, known: string | null): StartAndEnd {
   const header = head?.version ?? null;
   const end = head?.streamed ? known : (header ?? known);
@@ -82,7 +82,7 @@ type Part = StartAndEnd & { tokens: number };
 const spanOf = ({ start, end, tokens }: Part): Span => ({ version: start === end ? end : null, tokens });
 
 function withSpans(interrupted: readonly Part[], last: Part): AnswerVersions {
-  // The answer was complete before a last request without tokens.
+  // If the last request returned no tokens, the answer was complete before that request.
   const parts = last.tokens === 0 && interrupted.length > 0 ? interrupted : [...interrupted, last];
   const [begin = last, end = last] = [parts[0], parts.at(-1)];
   return { policy_version: { start: begin.start, end: end.end }, spans: parts.map(spanOf) };

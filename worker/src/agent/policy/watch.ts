@@ -1,6 +1,6 @@
 /**
- * Follows the records that trainers publish about the policies of this worker's rollouts: one read per second for all, none without
- * rollouts. While Redis is unavailable, the last record remains valid.
+ * Follows the records that trainers publish about the policies of this worker's rollouts, with one read per second for all rollouts. While
+ * Redis is unavailable, the last record remains valid.
  */
 import {
   DEFAULT_POLICY,
@@ -15,14 +15,14 @@ import type { Endpoints } from './endpoints.ts';
 
 export type FollowedPolicy = Disposable & {
   readonly pause: Pause;
-  /** Null: no trainer has registered this run's policy. */
+  /** Returns null if no trainer has registered the policy of this run. */
   record(): PolicyRecord | null;
-  /** Reads the record now: an interrupted answer may be the first sign of an update. */
+  /** Reads the record now, because an interrupted answer may be the first sign of a weight update. */
   refresh(): Promise<void>;
 };
 
 export type PolicyWatch = Disposable & {
-  /** Follows the policy that the run names. Without a name: `default`, if they share an endpoint or it names none. */
+  /** Follows the policy that the run names. Without a name, follows `default` if it shares an endpoint with the run or names none. */
   follow(config: Pick<PolicyConfig, 'name' | 'urls'>): Promise<FollowedPolicy>;
 };
 
@@ -111,7 +111,7 @@ function openFollowed(
   return [{ pause, record: () => record }, onRecord];
 }
 
-/** Reports this worker's load on its endpoints and reads the loads of other workers. True: there was load to report. */
+/** Reports this worker's load on its endpoints and reads the loads of other workers. Returns whether there was load to report. */
 async function exchangeLoads({ farm, worker, endpoints }: WatchDeps): Promise<boolean> {
   const views = endpoints.views();
   endpoints.setOthers(await farm.policies.report(worker, views));
