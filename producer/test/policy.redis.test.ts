@@ -54,7 +54,7 @@ test('submit refuses an endpoint that cannot be asked at once, unless it is told
   const refused = await submit('--policy-url', bad);
   expect(refused).toMatchObject({ code: 12, stdout: '' });
   expect(refused.stderr).toMatch(
-    /no endpoint of this run can be asked:\n {2}http:\/\/127\.0\.0\.1:9\/v1: .*ECONNREFUSED[\s\S]*→ start the endpoint.*\n.*--no-probe/,
+    /no endpoint of this run responds:\n {2}http:\/\/127\.0\.0\.1:9\/v1: .*ECONNREFUSED[\s\S]*→ start the endpoint.*\n.*--no-probe/,
   );
   expect(JSON.parse((await run(['status', ...farm])).stdout).runs).toEqual([]);
   expect((await submit('--policy-url', bad, '--no-probe')).code).toBe(0);

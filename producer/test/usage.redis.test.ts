@@ -123,6 +123,6 @@ test('ids that nobody has are usage errors', async () => {
   expect(await run(['cancel', 'nope', ...farm])).toMatchObject({ code: 2 });
   expect(await run(['status'])).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/no Redis is given/),
+    stderr: expect.stringMatching(/no Redis configured/),
   });
 });

@@ -98,7 +98,7 @@ test('a worker never renders a prompt without its pictures: the instance is refu
   const { result, seen } = await rollout({}, {}, { token_mode: 'token-in' });
   expect(result?.failure).toMatchObject({
     class: 'instance_invalid',
-    message: expect.stringMatching(/token mode token-in .* cannot contain pictures; give --pictures drop/),
+    message: expect.stringMatching(/token mode token-in .* does not support pictures; give --pictures drop/),
   });
   expect(seen).toBeUndefined();
 });

@@ -60,7 +60,7 @@ test('the next leader, on another node, goes on where the last one ended; a foll
   await using worker = await openFollower('worker');
   await worker.secrets.put('kept', { secret: new Secret('value'), origins: [] }, 600);
   const second = start('n2', { standby: true });
-  await expect.poll(() => second.notes, { timeout: 120_000 }).toEqual(['n1 leads; waiting for its end']);
+  await expect.poll(() => second.notes, { timeout: 120_000 }).toEqual(['n1 leads; waiting until it ends']);
   first.stop();
   await first.ended;
   expect(await second.ready).toMatchObject({ epoch: 2, restored: true });

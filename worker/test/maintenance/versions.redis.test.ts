@@ -131,7 +131,7 @@ test('a damaged instance fails its rollouts once; a newer one costs no attempt a
   const failure = { stage: 'instance', class: 'instance_invalid', attempts: 1 };
   for (const id of damaged) {
     await until(async () => (await at.farm.results.get(id)) !== null);
-    const message = expect.stringContaining(`instance ${GROUP} of run ${id.split('.')[0]} cannot be read: `);
+    const message = expect.stringContaining(`instance ${GROUP} of run ${id.split('.')[0]} is unreadable: `);
     expect(await at.farm.results.get(id)).toMatchObject({
       ...{ outcome: 'failed', reward: null, attempt: 1 },
       failure: { ...failure, message },
