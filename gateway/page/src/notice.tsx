@@ -1,4 +1,4 @@
-/** Shows an error, or the message that the view loads. */
+/** Shows an error, or `Loading …` without an error. `quiet`: the view already shows data, so `Loading …` is omitted. */
 export function Notice({ error, quiet = false }: { error: Error | null; quiet?: boolean }) {
   if (error) {
     return (

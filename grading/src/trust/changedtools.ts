@@ -14,7 +14,7 @@ const MACHINERY =
   /^\/etc\/ld\.so\.preload$|^\/eval\.sh$|\/\.git\/(?:hooks(?:\/(?![^/]*\.sample$)|$)|info\/attributes$)/;
 /** Matches a line of git's configuration, `path:line`, except lines of git-lfs, which some images contain. */
 const GIT_SETTING = /^\/[^:]*(?:\.gitconfig|gitconfig|\.git\/config):(?!.*\blfs\b)/;
-/** Parent folders of the paths above. Removing a folder, or replacing the folder by a link, replaces all files inside. */
+/** Parent folders of the paths above. A removed folder, or a folder replaced by a link, changes all files inside. */
 const PARENT_FOLDERS =
   /^\/(?:usr(?:\/local)?|opt(?:\/miniconda3(?:\/envs(?:\/testbed)?)?)?|etc|root|testbed\/\.git)$|^(?:\/usr(?:\/local)?|\/opt\/miniconda3(?:\/envs\/testbed)?)?\/(?:s?bin|lib(?:32|64|x32)?(?:\/python3[^/]*(?:\/(?:site|dist)-packages(?:\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage))?)?)?)$/;
 /** Setting that husky writes during `npm install`: git then runs hooks of the repository. */

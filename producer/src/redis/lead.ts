@@ -139,7 +139,7 @@ function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
   };
 }
 
-/** Uses the local data if no other host has led since, else restores the newest copy. Returns whether data existed. */
+/** Uses the local data if this host led in the previous epoch, else restores the newest copy. Returns whether data existed. */
 async function prepareData(localDir: string, copies: string, epoch: number): Promise<boolean> {
   await ownFolder(localDir, LOCAL);
   const mark = join(localDir, 'epoch');

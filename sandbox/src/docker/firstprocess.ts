@@ -17,7 +17,10 @@ const NEVER_READY = 'swefarm no requests\n';
 const GREETING_BYTES = 64;
 const READY_MS = 60_000;
 const AFTER_KILL_MS = 5_000;
-/** Maximum wait for the end of a container after its first process, and for an answer of an idle first process. */
+/**
+ * Maximum time for a container to end after its first process has answered or closed its output, and for an idle first process to
+ * answer a request.
+ */
 const END_MS = 60_000;
 const MOST_BYTES = 512 * 1024;
 

@@ -32,7 +32,7 @@ export function readConfig(foreign: unknown): ImageConfig {
 }
 
 /**
- * Reads the configuration of an image that contains none from `PATH.json`, in the format of `Config` of `docker inspect`. Returns null
+ * Returns the image configuration in `PATH.json`, for an image file without one. The format is `Config` of `docker inspect`. Returns null
  * if there is no such file. Throws RolloutFailure image_pull for an invalid file.
  */
 export async function configBeside(path: string): Promise<ImageConfig | null> {

@@ -1,7 +1,10 @@
 /** bubblewrap's options for the processes of a sandbox: privileges and procfs. */
 import { existsSync } from 'node:fs';
 
-/** Capabilities that package tests need as root: the engines' list without devices, raw sockets and chroot. */
+/**
+ * Capabilities that the tests of packages need as root: Docker's default list without AUDIT_WRITE, MKNOD, NET_RAW, SETFCAP and
+ * SYS_CHROOT.
+ */
 const CAPABILITIES = [
   'CAP_CHOWN',
   'CAP_DAC_OVERRIDE',

@@ -259,7 +259,10 @@ class Channel implements StartedProcess {
   }
 }
 
-/** Returns command lines that run a script of the farm on the host. The script first closes inherited descriptors. */
+/**
+ * Returns a function that builds the command line to run the text of a shell script on the host. The script first closes the
+ * `inherited` descriptors.
+ */
 export function hostShell(path: string, inherited: readonly number[]): (text: string) => string[] {
   const closing = inherited.map((fd) => `exec ${fd}>&-\n`).join('');
   const options = path.endsWith('bash') ? ['--noprofile', '--norc'] : [];

@@ -80,7 +80,7 @@ const artifactKeys = (key: Key) => ({
 const policyReportKeys = (key: Key) => ({
   /** Hash | 60 s after the last report | worker → its view of endpoints. */
   views: key('policy-reports', 'views'),
-  /** Sorted set | 60 s after the last report | workers by the lapse (ms) of their report. */
+  /** Sorted set | 60 s after the last report | workers by the time (ms) at which their report expires. */
   lapses: key('policy-reports', 'lapses'),
   /** Hash | 60 s after the last report | endpoint → bound rollouts. */
   loads: key('policy-reports', 'loads'),

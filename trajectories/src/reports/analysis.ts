@@ -1,4 +1,7 @@
-/** Computes the parts of a report besides the profile, with pure functions: intervals, best of k, cuts, costs, distributions. */
+/**
+ * Computes the parts of a report except the profile, with pure functions: intervals, best@k, costs, distributions, and the results by
+ * family, repository, difficulty and set.
+ */
 import { type Spread, spreadOf } from '@swefarm/datasets';
 import { successOf } from '@swefarm/shared';
 import { type Counted, profileOf } from '../output/profile.ts';

@@ -79,7 +79,7 @@ function isContradicted({ test_exit_code, status_map, tests_status }: Report): b
   const counted = [tests_status?.FAIL_TO_PASS, tests_status?.PASS_TO_PASS].flatMap(
     (list) => list?.success ?? [],
   );
-  // The summary of unittest omits the class of a test.
+  // From `FAIL: test (module.Class)`, the reader of unittest's log takes only the name of the test.
   const passed = new Set(counted.map((id) => id.split(' ', 1)[0]));
   const failed = Object.entries(status_map).filter(([, status]) => /^(?:FAILED|ERROR|fail)/.test(status));
   return failed.length === 0 || failed.some(([name]) => passed.has(name));

@@ -35,7 +35,10 @@ export class EvaluationLock {
     return this.#run(false, work, signal);
   }
 
-  /** Runs `work` exclusively while the share of time lasts, and never beside other exclusive work. Rejects as `shared` does. */
+  /**
+   * Runs `work` exclusively. After waits for exclusive runs exceed their share of time, `work` may start beside shared work, but never
+   * beside other exclusive work. Rejects as `shared` does.
+   */
   alone<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#run(true, work, signal);
   }

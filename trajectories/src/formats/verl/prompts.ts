@@ -1,4 +1,7 @@
-/** Builds the prompt of a row. Styles: work with tools, or answer with a patch (an example is before or after the task). */
+/**
+ * Builds the prompt of a row. Style `tools` asks for work with tools. Styles `style-2` and `style-3` ask for a patch as the answer and
+ * show an example patch: `style-2` after the request for the patch, `style-3` before it.
+ */
 import type { Instance } from '@swefarm/shared';
 
 export const PROMPT_STYLES = ['tools', 'style-2', 'style-3'] as const;
