@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { compile, PACKAGES, ROOT, sourcesOf } from '../compile/pieces.mjs';
 import { ensurePage } from '../gateway/src/page/built.ts';
 import { nameOf } from '../shared/bin/compiled.mjs';
-import { fetchedServer } from '../shared/src/index.ts';
+import { fetchedServer } from '../shared/src/redis/server.ts';
 
 const COMMANDS = { swefarm: 'producer/bin/swefarm.mjs', 'swefarm-worker': 'worker/bin/swefarm-worker.mjs' };
 const CODE = 'code';
