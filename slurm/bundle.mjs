@@ -77,7 +77,7 @@ const draft = `${target}.draft-${process.pid}`;
 await rm(draft, { recursive: true, force: true });
 await mkdir(draft, { recursive: true });
 await addCode(draft);
-await ensurePage(() => console.error('bundle: the page is built'));
+await ensurePage(() => console.error('bundle: building the page'));
 await copyTexts(draft);
 await addPrograms(draft);
 await cp(join(ROOT, 'slurm'), join(draft, 'slurm'), {

@@ -102,7 +102,7 @@ test('two processes and many requests that need it at once: one build, whole for
   const [html] = await Promise.all(asked);
   const { mtimeMs } = await stat(join(page, 'dist/index.html'));
   expect(await open(await started(file))).toBe(html);
-  expect(file.output()).toContain('the page is built');
+  expect(file.output()).toContain('building the page');
   expect((await stat(join(page, 'dist/index.html'))).mtimeMs).toBe(mtimeMs);
   expect((await readdir(page)).filter((name) => name.startsWith('dist')).sort()).toEqual([
     'dist',

@@ -75,7 +75,7 @@ test('groups, deadlines and refills end as asked; a drained node hands over, a c
   const early = 'cancelled early_stop';
   expect(enough.rows).toEqual({ 0: 'judged empty_patch', 1: 'judged empty_patch', 2: early, 3: early });
   expect(enough.code, enough.output).toBe(0);
-  expect(enough.output).toMatch(/2 cancelled \(mean turns: uncancelled 1\.0, cancelled/);
+  expect(enough.output).toMatch(/2 cancelled \(mean turns: judged 1\.0, cancelled/);
 
   await using slow = await startScriptedPolicy(scripted(LONG));
   const late = await collect(await submit(slow.url, '--group-size', '2', '--deadline', '3s'));
