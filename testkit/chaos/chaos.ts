@@ -136,6 +136,7 @@ async function end(
   const codes = await Promise.all([farm.gateway.drain(), ...farm.workers.map((worker) => worker.drain())]);
   const wrong = codes.filter((code) => code !== 0).map((code) => `a gateway or worker ended with ${code}`);
   stop.abort();
+  await progress.finish();
   const surprises = farm.workers.flatMap((worker) => worker.surprises);
   const answered = outcome.calls.length;
   note(`everybody has ended; ${progress.committed()} results, ${answered} answered calls`);

@@ -11,6 +11,8 @@ export type Progress = {
   /** Where rollouts are now; [] while Redis is away. */
   running(workers: readonly string[]): Promise<LiveRollout[]>;
   runIds(): string[];
+  /** After the signal: reads what was committed since the last turn. */
+  finish(): Promise<void>;
 };
 
 const POLL_MS = 250;
@@ -21,31 +23,35 @@ export function followProgress(view: Farm, signal: AbortSignal): Progress {
   const results: Seen[] = [];
   const ids = new Set<string>();
   const cursors = new Map<string, string>();
+  const readTurn = async (turn: number): Promise<void> => {
+    if (turn % LIST_EVERY === 0)
+      for (const { run_id } of await view.runs.list()) if (!cursors.has(run_id)) cursors.set(run_id, '0');
+    for (const [runId, cursor] of cursors) {
+      const batch = await view.results.read(runId, cursor, { patienceMs: 1_000 });
+      cursors.set(runId, batch.last_id);
+      for (const { result } of batch.results) {
+        results.push(result);
+        ids.add(result.rollout_id);
+      }
+    }
+  };
   const read = async (): Promise<void> => {
     for (let turn = 0; !signal.aborted; turn++) {
-      try {
-        if (turn % LIST_EVERY === 0)
-          for (const { run_id } of await view.runs.list()) if (!cursors.has(run_id)) cursors.set(run_id, '0');
-        for (const [runId, cursor] of cursors) {
-          const batch = await view.results.read(runId, cursor, { patienceMs: 1_000 });
-          cursors.set(runId, batch.last_id);
-          for (const { result } of batch.results) {
-            results.push(result);
-            ids.add(result.rollout_id);
-          }
-        }
-      } catch {
-        // Redis is away, as it is meant to be now and then: the next turn reads on from the same place.
-      }
+      // While Redis is away a turn fails, as planned: the next one reads on from the same result.
+      await readTurn(turn).catch(() => undefined);
       await sleep(POLL_MS);
     }
   };
-  void read();
+  const reading = read();
   return {
     results,
     committed: () => ids.size,
     has: (rolloutId) => ids.has(rolloutId),
     running: (workers) => view.live.running(workers).catch(() => []),
     runIds: () => [...cursors.keys()],
+    async finish() {
+      await reading;
+      await readTurn(0);
+    },
   };
 }
