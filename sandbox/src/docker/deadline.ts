@@ -1,7 +1,7 @@
 /** Time limits for calls of an engine: code in a container can make its engine wait, and must not make the worker wait. */
 
 import { waitAtMost } from '@swefarm/shared';
-import { allPids, killQuietly, readNamespace, readProcessFile } from '../namespaces/processes.ts';
+import { killQuietly, membersBy, readNamespace, readProcessFile } from '../namespaces/processes.ts';
 
 /** Default timeout of a call. An engine on a loaded disk is slow. */
 const ANSWER_MS = 120_000;
@@ -28,16 +28,17 @@ export const isLate = (error: unknown): boolean => (error as { code?: unknown } 
 export async function membersOf(id: string): Promise<number[]> {
   if (!WHOLE_ID.test(id)) return [];
   const own = await readNamespace(process.pid, 'pid');
-  const inside = new Set<string>();
-  const others: { pid: number; namespace: string }[] = [];
-  for (const pid of await allPids()) {
-    const namespace = await readNamespace(pid, 'pid');
+  const members: number[] = [];
+  for (const [namespace, pids] of await membersBy('pid')) {
     // An engine's helper outside of a container may be in the container's control group.
-    if (namespace === null || namespace === own) continue;
-    others.push({ pid, namespace });
-    if ((await readProcessFile(pid, 'cgroup')).includes(id)) inside.add(namespace);
+    if (namespace === own) continue;
+    for (const pid of pids) {
+      if (!(await readProcessFile(pid, 'cgroup')).includes(id)) continue;
+      members.push(...pids);
+      break;
+    }
   }
-  return others.filter(({ namespace }) => inside.has(namespace)).map(({ pid }) => pid);
+  return members;
 }
 
 /** Kills the processes of a container without its engine; returns the number. @param name kills only processes with a matching name */

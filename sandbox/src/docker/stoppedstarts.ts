@@ -2,9 +2,9 @@
  * Calls to an engine that concern one container. Code inside can stop the process with which the engine starts a command (`kill -STOP
  * -1` in a loop). Until that process continues, the engine answers no call about the container, not even its removal.
  */
-import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
+import { createSingleFlight, RolloutFailure, readProcessStat } from '@swefarm/shared';
 import type Docker from 'dockerode';
-import { allPids, readProcessFile } from '../namespaces/processes.ts';
+import { allPids, isFirstProcess, readProcessFile } from '../namespaces/processes.ts';
 import { inTime, killIfOwn, membersOf, NOT_YET_COMMAND } from './deadline.ts';
 
 /** Interval of the checks for stopped processes during a call. */
@@ -19,8 +19,8 @@ const findStoppedStarts = (): Promise<Set<number>> =>
   scans.run('', async () => {
     const stopped = new Set<number>();
     for (const pid of await allPids()) {
-      const [, name, state] = /^\d+ \((.*)\) (\S)/s.exec(await readProcessFile(pid, 'stat')) ?? [];
-      if (state === 'T' && NOT_YET_COMMAND.test(name ?? '')) stopped.add(pid);
+      if (NOT_YET_COMMAND.test(await readProcessFile(pid, 'comm')) && readProcessStat(pid)?.state === 'T')
+        stopped.add(pid);
     }
     return stopped;
   });
@@ -36,16 +36,18 @@ export async function freeStarts(id: string): Promise<boolean> {
   if (!members.some((pid) => stopped.has(pid))) return blocked.has(id);
   blocked.add(id);
   for (const pid of members) {
-    const isFirst = /^NSpid:(?:\t\d+)+\t1$/m.test(await readProcessFile(pid, 'status'));
-    if (!isFirst) killIfOwn(pid);
+    if (!(await isFirstProcess(pid))) killIfOwn(pid);
   }
   return true;
 }
 
-/** Checks for stopped starts at intervals until the handle is disposed of. */
+/** Checks for stopped starts at intervals until the handle is disposed of. A check that fails (no free file descriptor) is repeated. */
 function watchStarts(id: string, onFreed: () => void): Disposable {
-  const look = setInterval(async () => {
-    if (await freeStarts(id)) onFreed();
+  const look = setInterval(() => {
+    freeStarts(id).then(
+      (isFreed) => isFreed && onFreed(),
+      () => undefined,
+    );
   }, LOOK_MS);
   return { [Symbol.dispose]: () => clearInterval(look) };
 }
@@ -73,9 +75,8 @@ export async function answerAbout<T>(
   ]);
 }
 
-/** Waits for a container's removal, however long it takes. */
+/** Waits for a container's removal, however long it takes, and forgets the container. */
 export async function whileRemoved(id: string, removal: Promise<void>): Promise<void> {
   using _watch = watchStarts(id, () => undefined);
-  await removal;
-  blocked.delete(id);
+  await removal.finally(() => blocked.delete(id));
 }

@@ -15,7 +15,7 @@ export const readNamespace = (pid: number, kind: Namespace): Promise<string | nu
 /** Returns the text of a file of a process; empty if the process has ended or this user may not read the file. */
 export const readProcessFile = (
   pid: number,
-  file: 'cgroup' | 'comm' | 'stat' | 'statm' | 'status' | 'cmdline' | 'smaps_rollup',
+  file: 'cgroup' | 'comm' | 'statm' | 'status' | 'cmdline' | 'smaps_rollup',
 ) => readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '');
 
 export async function allPids(): Promise<number[]> {
@@ -105,11 +105,14 @@ export async function findOwners(id: string): Promise<number[]> {
   return owners;
 }
 
+/** Returns whether a process has pid 1 in its own namespace. */
+export const isFirstProcess = async (pid: number): Promise<boolean> =>
+  /^NSpid:(?:\t\d+)+\t1$/m.test(await readProcessFile(pid, 'status'));
+
 /** Returns the host's pid of process 1 of a sandbox; null if process 1 has ended. */
 export async function findInit(id: string): Promise<number | null> {
   for (const pid of await findOwners(id)) {
-    const status = await readProcessFile(pid, 'status');
-    if (/^NSpid:\t\d+(?:\t\d+)*\t1$/m.test(status)) return pid;
+    if (await isFirstProcess(pid)) return pid;
   }
   return null;
 }

@@ -45,7 +45,7 @@ async function openEngine(engine: 'docker' | 'podman'): Promise<OpenRuntime> {
     async imageOf(tree) {
       const tag = `swefarm-test/matrix:${newId()}`;
       await importTree(socketPath, tree, tag);
-      stack.defer(() => void execFileSync('docker', ['rmi', '-f', tag]));
+      stack.defer(() => void execFileSync('docker', ['rmi', '-f', tag], { timeout: 60_000 }));
       return tag;
     },
   };
