@@ -27,6 +27,15 @@ type State = {
   pending: string | null;
 };
 
+/** Returns null for a patch that the parser rejects: the evaluation decides whether such a patch applies. */
+export function readDiffOrNull(patch: string): DiffFile[] | null {
+  try {
+    return readDiff(patch);
+  } catch {
+    return null;
+  }
+}
+
 /** @throws DiffError where unidiff raises an exception */
 export function readDiff(patch: string): DiffFile[] {
   const state: State = { files: [], current: null, inHeader: false, pending: null };

@@ -1,6 +1,6 @@
 /** Finds changes that a fix does not need: files and lines that control how tests are found, run and reported. */
 import type { Instance } from '@swefarm/shared';
-import { type DiffFile, isDeleted, isNew, pathOf, readDiff } from '../text/diff.ts';
+import { type DiffFile, isDeleted, isNew, pathOf, readDiffOrNull } from '../text/diff.ts';
 import type { TrustFinding } from './finding.ts';
 import { runnersOf } from './runners.ts';
 
@@ -36,9 +36,9 @@ export const hasHooks = (added: readonly string[]): boolean =>
 /** Returns the findings of a patch. Lines of gold are never findings; in files of gold, only lines that affect outcomes are findings. */
 export function patchFindings(modelPatch: string | null, instance: Instance): TrustFinding[] {
   if (modelPatch === null || modelPatch.trim() === '') return [];
-  const files = filesOf(modelPatch);
+  const files = readDiffOrNull(modelPatch);
   if (files === null) return [];
-  const gold = filesOf(instance.patch) ?? [];
+  const gold = readDiffOrNull(instance.patch) ?? [];
   const goldPaths = new Set(gold.map(pathOf));
   const goldLines = new Set(gold.flatMap((file) => file.added));
   const tests = testPaths(instance);
@@ -56,15 +56,6 @@ export function patchFindings(modelPatch: string | null, instance: Instance): Tr
           ...testFileFindings(file, tests),
         ];
   });
-}
-
-/** Returns null for a patch that the parser rejects: the evaluation decides whether the patch applies. */
-function filesOf(patch: string): DiffFile[] | null {
-  try {
-    return readDiff(patch);
-  } catch {
-    return null;
-  }
 }
 
 function startupFileFindings(file: DiffFile): TrustFinding[] {
@@ -133,6 +124,6 @@ function testPaths(instance: Instance): { counted: Set<string>; reset: Set<strin
   const counted = [...instance.FAIL_TO_PASS, ...instance.PASS_TO_PASS]
     .filter((name) => name.includes('::'))
     .map((name) => name.split('::', 1)[0] ?? '');
-  const reset = (filesOf(instance.test_patch) ?? []).map(pathOf);
+  const reset = (readDiffOrNull(instance.test_patch) ?? []).map(pathOf);
   return { counted: new Set(counted), reset: new Set(reset) };
 }

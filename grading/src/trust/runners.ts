@@ -2,7 +2,7 @@
 import type { Instance } from '@swefarm/shared';
 import { END_MARKER, START_MARKER } from '../plan/markers.ts';
 import { specOf } from '../plan/specs.ts';
-import { pathOf, readDiff } from '../text/diff.ts';
+import { pathOf, readDiffOrNull } from '../text/diff.ts';
 
 /** Configuration files of each tool that a test command may contain. */
 const CONFIGURATION: Readonly<Record<string, RegExp>> = {
@@ -94,11 +94,4 @@ function commandOf(instance: Instance): string {
   }
 }
 
-function pathsOf(patch: string): string[] {
-  try {
-    return readDiff(patch).map(pathOf);
-  } catch {
-    // The parser rejects the patch; the evaluation decides whether the patch applies.
-    return [];
-  }
-}
+const pathsOf = (patch: string): string[] => (readDiffOrNull(patch) ?? []).map(pathOf);

@@ -3,7 +3,7 @@
  * second evaluation shows nothing. Patches without a sign may be selected at random for a second evaluation.
  */
 import type { Instance } from '@swefarm/shared';
-import { type DiffFile, isDeleted, isMoved, isNew, pathOf, readDiff } from '../text/diff.ts';
+import { type DiffFile, isDeleted, isMoved, isNew, pathOf, readDiffOrNull } from '../text/diff.ts';
 import { isStartupFile } from './patchfiles.ts';
 import { modulesRunOf } from './runners.ts';
 
@@ -65,10 +65,10 @@ const MOST_MODULES = 100;
 
 /** Returns the signs of a patch. Lines of gold are never signs; in files of gold, only the lines are checked. */
 export function signsOf(patch: string, instance: Instance): Signs {
-  const files = filesIn(patch);
+  const files = readDiffOrNull(patch);
   if (files === null) return { why: 'the patch cannot be read', modules: [], answers: true };
-  const gold = filesIn(instance.patch) ?? [];
-  const known = new Set([...gold, ...(filesIn(instance.test_patch) ?? [])].map(pathOf));
+  const gold = readDiffOrNull(instance.patch) ?? [];
+  const known = new Set([...gold, ...(readDiffOrNull(instance.test_patch) ?? [])].map(pathOf));
   const goldLines = new Set(gold.flatMap((file) => file.added));
   const others = files.filter((file) => !known.has(pathOf(file)));
   const answers = files.some((file) => mayAnswer(file, goldLines));
@@ -92,14 +92,6 @@ const mayAnswer = (file: DiffFile, goldLines: ReadonlySet<string>): boolean =>
   CODE.test(pathOf(file)) &&
   !TEST_FILE.test(pathOf(file)) &&
   file.added.some((line) => !goldLines.has(line) && (line.length > MOST_LINE || ANSWERS.test(line)));
-
-function filesIn(patch: string): DiffFile[] | null {
-  try {
-    return readDiff(patch);
-  } catch {
-    return null;
-  }
-}
 
 const bringsName = (file: DiffFile): boolean => isNew(file) || isMoved(file);
 

@@ -1,6 +1,6 @@
 /** Removes files from a patch that could decide test outcomes, so that a second evaluation shows the verdict without these files. */
 import type { Instance } from '@swefarm/shared';
-import { type DiffFile, isMoved, isNew, pathOf, readDiff } from '../text/diff.ts';
+import { type DiffFile, isMoved, isNew, pathOf, readDiffOrNull } from '../text/diff.ts';
 import { hasHooks, isStartupFile } from './patchfiles.ts';
 import { runnersOf } from './runners.ts';
 
@@ -15,13 +15,13 @@ export function withoutTestHooks(
 ): { patch: string; files: string[] } | null {
   const sections = patch.split(/^(?=diff --git )/m);
   const head = sections[0]?.startsWith('diff --git ') ? [] : sections.splice(0, 1);
-  const gold = new Set(filesOf(instance.patch)?.map(pathOf));
+  const gold = new Set(readDiffOrNull(instance.patch)?.map(pathOf));
   const hidden = new Set(newFiles(instance.test_patch));
   const runs = runnersOf(instance);
   const files: string[] = [];
   const remaining: string[] = [];
   for (const section of sections) {
-    const found = filesOf(section);
+    const found = readDiffOrNull(section);
     if (found?.length !== 1 || !found[0]) return null;
     const [file] = found;
     const path = pathOf(file);
@@ -37,23 +37,14 @@ export function withoutTestHooks(
 const takesPath = (file: DiffFile): boolean => isNew(file) || isMoved(file);
 
 /** Returns the paths of the files that a patch adds; none if the patch cannot be parsed. */
-const newFiles = (patch: string): string[] => filesOf(patch)?.filter(isNew).map(pathOf) ?? [];
+const newFiles = (patch: string): string[] => readDiffOrNull(patch)?.filter(isNew).map(pathOf) ?? [];
 
 /** Returns the new files of the patch at paths where the test patch adds files, except files with the same content as in gold. */
 export function replacedTestFiles(patch: string, instance: Pick<Instance, 'patch' | 'test_patch'>): string[] {
   const hidden = new Set(newFiles(instance.test_patch));
-  const gold = new Map(filesOf(instance.patch)?.map((file) => [pathOf(file), file.added.join('\n')]));
-  return (filesOf(patch) ?? [])
+  const gold = new Map(readDiffOrNull(instance.patch)?.map((file) => [pathOf(file), file.added.join('\n')]));
+  return (readDiffOrNull(patch) ?? [])
     .filter((file) => takesPath(file) && hidden.has(pathOf(file)))
     .filter((file) => gold.get(pathOf(file)) !== file.added.join('\n'))
     .map(pathOf);
-}
-
-function filesOf(patch: string): DiffFile[] | null {
-  try {
-    return readDiff(patch);
-  } catch {
-    // The parser rejects the patch; the evaluation decides whether the patch applies.
-    return null;
-  }
 }
