@@ -69,7 +69,7 @@ export { type AttemptName, newId, parseRolloutId, rolloutId } from './records/id
 export { brokenBecause, DatasetFamily, Instance, InstanceHealth } from './records/instance.ts';
 export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/job.ts';
 export { needsOf, UNDERSTOOD } from './records/needs.ts';
-export { problemOf, type Read } from './records/parse.ts';
+export { problemOf, type Read, tryParseJson } from './records/parse.ts';
 export {
   describePicture,
   PICTURE_TYPES,

@@ -1,5 +1,5 @@
 /** Reads the fields of one row and collects their problems. */
-
+import { tryParseJson } from '@swefarm/shared';
 import { isImageName, isImagePath } from './image.ts';
 import { describeValue, type RowProblem } from './problem.ts';
 
@@ -72,7 +72,7 @@ export class FieldReader {
   tests(name: string): string[] {
     const value = this.row[name];
     if (isTextList(value)) return value;
-    const parsed = typeof value === 'string' ? parseJson(value) : null;
+    const parsed = typeof value === 'string' ? tryParseJson(value) : null;
     if (isTextList(parsed)) return parsed;
     const expected = 'a list of test ids, or the JSON text of one';
     this.complain(name, expected, value, 'export the column as a list of strings');
@@ -117,7 +117,7 @@ export const isRow = (value: unknown): value is Row =>
 
 /** Returns the value, or its parsed JSON text, if the result is an object; null for any other value. */
 export function asObject(value: unknown): Row | null {
-  const given = typeof value === 'string' ? parseJson(value) : value;
+  const given = typeof value === 'string' ? tryParseJson(value) : value;
   return isRow(given) ? given : null;
 }
 
@@ -128,14 +128,4 @@ export function mapLeaves(value: unknown, replace: (leaf: unknown) => unknown): 
   if (Array.isArray(value)) return value.map((item) => mapLeaves(item, replace));
   if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapLeaves(inner, replace)]));
-}
-
-/** Returns the parsed JSON, or undefined if the text is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
 }

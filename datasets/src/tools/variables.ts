@@ -1,6 +1,7 @@
 /** The variables of an expression: the columns of a row, and values derived from its instance. */
+
 import type { Instance } from '@swefarm/shared';
-import { parseJson } from '../fields/fields.ts';
+import { tryParseJson } from '@swefarm/shared';
 import { openRow, type RowOptions } from '../row.ts';
 import { plainJson } from './exact.ts';
 import type { VerbatimRow } from './rows.ts';
@@ -65,7 +66,7 @@ function ofInstance(name: string, instance: Instance): unknown {
 
 function celValue(name: string, value: unknown): unknown {
   const text = /^(FAIL_TO_PASS|PASS_TO_PASS)$/.test(name) && typeof value === 'string' ? value : '';
-  const list = parseJson(text);
+  const list = tryParseJson(text);
   return Array.isArray(list) ? list : plain(value);
 }
 

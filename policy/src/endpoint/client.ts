@@ -2,8 +2,7 @@
  * HTTP client of policy endpoints, for rollouts and probes. It uses the types and errors of the OpenAI SDK, but not the SDK's client, which
  * would retry requests and serialise each body from an object.
  */
-import { authorizationAt, type PolicyKey } from '@swefarm/shared';
-import { tryParseJson } from '../toolcalls/json.ts';
+import { authorizationAt, type PolicyKey, tryParseJson } from '@swefarm/shared';
 import { AnswerError, APIConnectionError, APIError } from './errors.ts';
 import { type AnswerHead, exchange, type HttpRequest, type TakeBytes } from './exchange.ts';
 import { type ListedModel, parseModels } from './models.ts';

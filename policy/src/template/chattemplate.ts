@@ -1,9 +1,8 @@
 /** Renders a model's chat template with the values that servers pass. */
 import { Template } from '@huggingface/jinja';
 import type { Message, ToolDefinition } from '@swefarm/shared';
-import { errorMessage } from '@swefarm/shared';
+import { errorMessage, tryParseJson } from '@swefarm/shared';
 import { AnswerError } from '../endpoint/errors.ts';
-import { tryParseJson } from '../toolcalls/json.ts';
 
 export type RenderChat = (
   messages: readonly Message[],

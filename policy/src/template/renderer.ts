@@ -1,10 +1,10 @@
 /** Turns messages into token ids by the model's own chat template: through the endpoint's /tokenize, or a local tokenizer. */
 
 import type { Message, PolicyConfig, ToolDefinition } from '@swefarm/shared';
+import { tryParseJson } from '@swefarm/shared';
 import { AnswerError } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
 import { parseIds } from '../tokens/ids.ts';
-import { tryParseJson } from '../toolcalls/json.ts';
 
 export type Renderer = {
   /**

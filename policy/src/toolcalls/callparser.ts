@@ -1,6 +1,6 @@
 /** Shared functions of the parsers of tool calls. Sampled text is untrusted, so parsers scan it once and search only for fixed texts. */
-import { tryParseJson } from './json.ts';
 
+import { tryParseJson } from '@swefarm/shared';
 /** Tool call in sampled text. `id`: sampled by the model, if the call format has ids. */
 export type SampledCall = { name: string; arguments: string; id?: string };
 

@@ -1,9 +1,10 @@
 /** Lists the parsers of tool calls, one for each family of models, and finds the reasons for unread calls. */
+
 import type { ToolParser } from '@swefarm/shared';
+import { tryParseJson } from '@swefarm/shared';
 import type { CallParser, ParsedCalls, SampledCall } from './callparser.ts';
 import { harmony } from './harmony.ts';
 import { dsml, minimax } from './invoketags.ts';
-import { tryParseJson } from './json.ts';
 import { llama, minimaxLines, mistral, nemotron } from './markedjson.ts';
 import { lfm, pythonic } from './pythonic.ts';
 import { deepseek, kimi } from './specialtokens.ts';
