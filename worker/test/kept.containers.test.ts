@@ -298,7 +298,7 @@ test('a scheduler that stops sandboxes and worker at once costs the rollout noth
   await at.end();
 });
 
-test('a disk that another filled is the node’s fault, one that the tests filled is the patch’s', async () => {
+test('a disk filled by another is the node’s fault, a disk filled by the tests the patch’s', async () => {
   // While the agent works: its patch cannot be trusted either.
   const before = await attempts({ tests: PASSES, mishaps: [filled] });
   expect(await before.again()).toMatchObject({ next: 'later' });

@@ -1,4 +1,4 @@
-/** A proxy to Redis that passes a number of commands and then none: a kill, or a stop, between two commands. */
+/** A proxy to Redis that passes a given number of commands and then none, as if the client was killed or stopped after them. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
