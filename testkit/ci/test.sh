@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The whole suite on a fresh clone: installs and starts what it needs, runs the checks and every test project that
-# fits in about half an hour, and ends with one line: N passed, N failed. What takes longer is `npm run ci:full`.
+# fits in three quarters of an hour, and ends with one line: N passed, N failed. What takes longer is `npm run ci:full`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 out=$(mktemp -d)
