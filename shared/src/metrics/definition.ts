@@ -12,6 +12,16 @@ export type MetricDefinition = {
 
 export type Definitions = Readonly<Record<string, MetricDefinition>>;
 
+/** Returns a function that defines metrics of this type. @param first labels of all these metrics */
+export const metricsOf =
+  <Type extends MetricDefinition['type'], First extends string = never>(type: Type, ...first: First[]) =>
+  <Label extends string = never>(
+    name: MetricDefinition['name'],
+    unit: string,
+    help: string,
+    ...labels: Label[]
+  ) => ({ name, type, unit, help, labels: [...first, ...labels] as readonly (First | Label)[] });
+
 /** One value with its labels. A histogram has a count for each bound and for +Inf, not cumulative. */
 export type Point<Label extends string = string> = {
   readonly labels: Readonly<Record<Label, string>>;
