@@ -105,7 +105,7 @@ function fromEnvironment(env: Environment): [string, Given][] {
     }
   }
   return Object.entries(ALL_KEYS).flatMap(([name, key]): [string, Given][] => {
-    for (const variable of [envName(name), ...(key.otherEnv ?? [])]) {
+    for (const variable of [envName(name), ...key.otherEnv]) {
       const value = env[variable];
       if (value) return [[name, { value, from: `environment variable ${variable}` }]];
     }

@@ -1,24 +1,15 @@
 /** Configuration keys of the producer: the policy's key, and the gateway. */
 import { z } from 'zod';
-import type { Secret } from '../security/secret.ts';
-import { key, plain } from './key.ts';
+import { key, list, optional, plain, size } from './key.ts';
 import * as form from './schema.ts';
 
 export const PRODUCER_KEYS = {
   local_workers: plain(form.positiveInteger, 1, 'Workers that `rollout` starts on this machine.'),
-  prices: plain<string | null>(
-    form.path,
-    null,
-    'YAML file with prices of models (docs/collection.md#prices).',
-  ),
-  policy_api_key: plain<Secret | null>(form.secret, null, 'API key of the policy endpoint.', [
-    'OPENAI_API_KEY',
-  ]),
-  policy_api_key_origins: key<string[]>(
-    form.origins,
-    () => [],
-    '',
+  prices: optional(form.path, 'YAML file with prices of models (docs/collection.md#prices).'),
+  policy_api_key: optional(form.secret, 'API key of the policy endpoint.', 'OPENAI_API_KEY'),
+  policy_api_key_origins: list(
     'More origins that may get the key, separated by commas: http://gpu7:8000.',
+    form.origins,
   ),
   policy_api_key_ttl_seconds: key(
     form.positiveInteger,
@@ -35,22 +26,20 @@ export const PRODUCER_KEYS = {
     form.httpUrl,
     'https://huggingface.co',
     'Hub of `dataset fetch`: Hugging Face or a mirror.',
-    ['HF_ENDPOINT'],
+    'HF_ENDPOINT',
   ),
-  hub_token: plain<Secret | null>(
+  hub_token: optional(
     form.secret,
-    null,
     'Token for private datasets, sent to the origin of hub_url only.',
-    ['HF_TOKEN'],
+    'HF_TOKEN',
   ),
   gateway_host: plain(form.text, '127.0.0.1', 'Address on which `serve` listens.'),
   gateway_port: plain(form.port, 8080, 'Port on which `serve` listens; 0: a free one.'),
-  gateway_token: plain<Secret | null>(
+  gateway_token: optional(
     form.secret,
-    null,
     'Token of a single caller; without any, `serve` writes one to gateway.token in state_dir.',
   ),
-  gateway_callers: plain<string | null>(form.path, null, 'YAML file of callers (docs/gateway.md#callers).'),
+  gateway_callers: optional(form.path, 'YAML file of callers (docs/gateway.md#callers).'),
   gateway_anonymous: plain(form.flag, false, 'Serve requests without a token.'),
   gateway_failures: plain(
     z.enum(['collector', 'nemo-rl', 'nemo-rl-sync', 'verl-recipe', 'auto']),
@@ -74,11 +63,7 @@ export const PRODUCER_KEYS = {
     1800,
     'Longest delay of a failure for NeMo RL while siblings run.',
   ),
-  file_sd: plain<string | null>(
-    form.path,
-    null,
-    'File in which `serve` writes the targets of GET /sd for Prometheus.',
-  ),
+  file_sd: optional(form.path, 'File in which `serve` writes the targets of GET /sd for Prometheus.'),
   gateway_max_instances: plain(form.positiveInteger, 10_000, 'Most instances of one `POST /v1/runs`.'),
   gateway_max_group_size: plain(
     form.positiveInteger,
@@ -86,15 +71,13 @@ export const PRODUCER_KEYS = {
     'Most rollouts of one instance in one `POST /v1/runs`.',
   ),
   gateway_max_rollouts: plain(form.positiveInteger, 1_000_000, 'Most rollouts of one `POST /v1/runs`.'),
-  gateway_max_in_flight: plain<number | null>(
+  gateway_max_in_flight: optional(
     form.positiveInteger,
-    null,
     'Most rollouts without a result of a caller, else 429.',
   ),
-  gateway_max_requests_per_minute: plain<number | null>(
+  gateway_max_requests_per_minute: optional(
     form.positiveInteger,
-    null,
     'Most requests of a token in a minute, else 429.',
   ),
-  gateway_body_bytes: key(form.bytes, () => 64 * 1024 ** 2, '64 MiB', 'Largest body that `serve` reads.'),
+  gateway_body_bytes: size('64 MiB', 'Largest body that `serve` reads.'),
 };

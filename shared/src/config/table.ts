@@ -23,7 +23,7 @@ export function configurationPage(): string {
 
 function table(keys: Keys): string {
   const rows = Object.entries(keys).map(([name, key]) => {
-    const other = (key.otherEnv ?? []).map((variable) => ` (or \`${variable}\`)`).join('');
+    const other = key.otherEnv.map((variable) => ` (or \`${variable}\`)`).join('');
     return [`\`${name}\`${other}`, key.shown || '–', key.doc];
   });
   const line = (row: readonly string[]): string => `| ${row.join(' | ')} |`;

@@ -2,30 +2,23 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { newId } from '../records/ids.ts';
-import { key, plain } from './key.ts';
+import { automatic, key, list, optional, plain, size } from './key.ts';
 import { RUNTIMES } from './runtimes.ts';
 import * as form from './schema.ts';
 
-const GIB = 1024 ** 3;
 const ENGINE_GAP_MS = 25;
-const numberOrAuto = z.union([z.literal('auto'), form.positiveInteger]);
 
 export const WORKER_KEYS = {
-  concurrency: plain<number | 'auto'>(
-    numberOrAuto,
-    'auto',
-    'Rollouts at once; auto: as CPUs, memory and disk allow.',
-  ),
+  concurrency: automatic(form.positiveInteger, 'Rollouts at once; auto: as CPUs, memory and disk allow.'),
   runtime: plain(
     z.enum(RUNTIMES),
     'auto',
     'Runtime of sandboxes (docs/running.md#workers); auto: the first that works.',
   ),
-  docker_socket: plain<string | null>(
+  docker_socket: optional(
     z.string().min(1),
-    null,
     'Socket of the engine; default /var/run/docker.sock.',
-    ['DOCKER_HOST'],
+    'DOCKER_HOST',
   ),
   policy_pause_limit_seconds: plain(
     form.positiveSeconds,
@@ -44,50 +37,31 @@ export const WORKER_KEYS = {
       '/podman/podman.sock',
     "root's, or podman/podman.sock in $XDG_RUNTIME_DIR",
     'Socket of `podman system service`.',
-    ['CONTAINER_HOST'],
+    'CONTAINER_HOST',
   ),
-  apptainer_images: key<string[]>(
-    form.list,
-    () => [],
-    '',
+  apptainer_images: list(
     'Paths of .sif files or folders with {instance_id} or {image}, separated by commas.',
   ),
-  apptainer_command: plain<string | null>(form.path, null, 'Path of apptainer or singularity.'),
+  apptainer_command: optional(form.path, 'Path of apptainer or singularity.'),
   images_dir: key<string>(
     form.path,
     (_env, { state_dir }) => join(String(state_dir), 'images'),
     'images/ in the state folder',
     'Folder of unpacked images (rootfs, apptainer).',
   ),
-  parser_image: plain<string | null>(
+  parser_image: optional(
     form.text,
-    null,
     'Image in which programs of datasets read outcomes (docs/running.md#the-parser-image).',
   ),
   image_pulls: plain(form.positiveInteger, 3, 'Images that a worker pulls at once.'),
-  image_mirrors: key<string[]>(
-    form.list,
-    () => [],
-    '',
-    'Mirrors to try first, separated by commas: docker.io/=mirror.example/hub/.',
-  ),
-  registry_auth: key<string[]>(
-    form.list,
-    () => [],
-    '',
-    'Files with credentials of registries as docker login writes them, read at each pull.',
-  ),
+  image_mirrors: list('Mirrors to try first, separated by commas: docker.io/=mirror.example/hub/.'),
+  registry_auth: list('Files with credentials of registries as docker login writes them, read at each pull.'),
   image_disk_watermark: plain(
     form.share,
     0.85,
     'Used share of the image disk above which pulled images are evicted; 1: never.',
   ),
-  image_pins: key<string[]>(
-    form.list,
-    () => [],
-    '',
-    'Images that are never evicted, separated by commas; * matches anything.',
-  ),
+  image_pins: list('Images that are never evicted, separated by commas; * matches anything.'),
   placement: plain(
     z.enum(['auto', 'off']),
     'auto',
@@ -105,27 +79,16 @@ export const WORKER_KEYS = {
     'swefarm/ in $TMPDIR, without root swefarm-UID/',
     'Folder of running sandboxes, on a fast local disk; it belongs to this user.',
   ),
-  node_cpus: plain<number | 'auto'>(
-    z.union([z.literal('auto'), form.positiveSeconds]),
-    'auto',
-    'CPUs for all sandboxes of the node.',
-  ),
-  node_memory_bytes: plain<number | 'auto'>(
-    z.union([z.literal('auto'), form.bytes]),
-    'auto',
-    'Memory for all sandboxes of the node (64G).',
-  ),
-  node_disk_bytes: plain<number | 'auto'>(
-    z.union([z.literal('auto'), form.bytes]),
-    'auto',
+  node_cpus: automatic(form.positiveSeconds, 'CPUs for all sandboxes of the node.'),
+  node_memory_bytes: automatic(form.bytes, 'Memory for all sandboxes of the node (64G).'),
+  node_disk_bytes: automatic(
+    form.bytes,
     'Disk for all sandboxes of the node; auto: free space of scratch_dir.',
   ),
   rollout_cpus: plain(form.positiveSeconds, 0.25, 'CPUs of a rollout, for concurrency auto.'),
-  rollout_memory_bytes: key(form.bytes, () => 2 * GIB, '2 GiB', 'Memory of a rollout, for concurrency auto.'),
-  rollout_disk_bytes: key(form.bytes, () => GIB, '1 GiB', 'Disk of a rollout, for concurrency auto.'),
-  memory_reserve_bytes: key(
-    form.bytes,
-    () => GIB / 2,
+  rollout_memory_bytes: size('2 GiB', 'Memory of a rollout, for concurrency auto.'),
+  rollout_disk_bytes: size('1 GiB', 'Disk of a rollout, for concurrency auto.'),
+  memory_reserve_bytes: size(
     '512 MiB',
     'Available memory below which the worker claims nothing, until there is twice as much.',
   ),
@@ -136,9 +99,8 @@ export const WORKER_KEYS = {
     'Port of /metrics and the probes; auto: a free one; 0: none.',
   ),
   metrics_host: plain(form.text, '127.0.0.1', 'Address on which /metrics listens.'),
-  metrics_address: plain<string | null>(
+  metrics_address: optional(
     form.text,
-    null,
     'Host under which Prometheus reaches /metrics; default: metrics_host or an address of the machine.',
   ),
   drain_grace_seconds: plain(
@@ -147,10 +109,14 @@ export const WORKER_KEYS = {
     'Seconds from SIGTERM to the exit; 10 s before it running rollouts are handed back.',
   ),
   worker_id: key<string>(form.text, newId, 'a fresh id', 'Name of this worker, unique in the farm.'),
-  node: key<string>(form.text, form.nodeName, 'host name', 'Name of this node.', [
+  node: key<string>(
+    form.text,
+    form.nodeName,
+    'host name',
+    'Name of this node.',
     'SLURMD_NODENAME',
     'NODE_NAME',
-  ]),
+  ),
   threads: plain(form.positiveInteger, 2, 'Threads that read test logs.'),
   host_rewards: plain(form.flag, false, 'Allow rewards on the runtime host (with --allow-host-reward).'),
   live_turns: plain(form.count, 64, 'Latest turns of a running rollout to store in Redis; 0: none.'),
