@@ -132,17 +132,16 @@ export {
 export { aclUser } from './redis/acl.ts';
 export { removeAddress, writeAddress } from './redis/address.ts';
 export { decide } from './redis/budget.ts';
-export type { CallRequest } from './redis/calls.ts';
+export { type CallRequest, cancelOrphans } from './redis/calls.ts';
 export type { Clock } from './redis/clock.ts';
 export { type Controls, ControlTree, type KnownControls } from './redis/controls.ts';
 export { newestCopy, restoreCopy, saveCopy } from './redis/copy.ts';
 export { type Farm, type OpenOptions, openFarm, prepareFarm } from './redis/farm.ts';
-export { RunPause } from './redis/groups.ts';
+export { RunPause, resumeRun } from './redis/groups.ts';
 export { AttemptEnd, type Claim, JournalEntry, type RunningAttempt } from './redis/journal.ts';
 export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from './redis/launch.ts';
 export type { Leases } from './redis/lease.ts';
 export { type Live, LiveRollout, LiveTurn } from './redis/live.ts';
-export { cancelOrphans } from './redis/orphans.ts';
 export { refusedByRedis } from './redis/outage.ts';
 export type { Handed } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
@@ -157,7 +156,6 @@ export {
   RunCounts,
   UnreadableResult,
 } from './redis/results.ts';
-export { resumeRun } from './redis/resume.ts';
 export type { PostedCommand } from './redis/sessions.ts';
 export { authorizationAt, keyAt, originOf, originsOf, type PolicyKey } from './security/policykey.ts';
 export { Secret } from './security/secret.ts';

@@ -6,8 +6,8 @@ import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aclUser, type Farm, openFarm } from '../src/index.ts';
 import { silentLog } from '../src/processes/log.ts';
+import type { FarmRole } from '../src/redis/connect.ts';
 import { connectRedis } from '../src/redis/connect.ts';
-import type { FarmRole } from '../src/redis/farm.ts';
 import { testConfig } from './farm.ts';
 import { aWorld, BOTH, CALLS } from './farmcalls.ts';
 

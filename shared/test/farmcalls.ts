@@ -1,7 +1,7 @@
 /** All calls of the farm, with the roles that may make them and the objects for them. */
 import { expect } from 'vitest';
 import { encodeArtifact, type Farm, newId, type RunRecord, Secret } from '../src/index.ts';
-import type { FarmRole } from '../src/redis/farm.ts';
+import type { FarmRole } from '../src/redis/connect.ts';
 import { nth, testInstance, testResult, testRun } from './farm.ts';
 
 const ITEM = 'a__b.c-1';

@@ -6,9 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { errorMessage, SwefarmError } from '../failures/errors.ts';
 import { replaceWith } from '../files/replace.ts';
 import { parseRolloutId } from '../records/ids.ts';
-import type { ArtifactStore, ArtifactUsage, StoredArtifact } from './store.ts';
-
-export type DirectoryLimits = { budgetBytes: number; ttlSeconds: number };
+import type { ArtifactLimits, ArtifactStore, ArtifactUsage, StoredArtifact } from './store.ts';
 
 /** Suffix of artifacts; files with other names are neither counted nor removed. */
 const SUFFIX = '.swefarm.json.gz';
@@ -18,7 +16,7 @@ const NAME = /^(.+)\.(\d+)\.([a-z][0-9a-z]*)$/;
 /** Interval of the counts. Reading a shared directory is slow, so this process adds only its own writes between two counts. */
 const WALK_EVERY_MS = 30_000;
 
-export function directoryArtifacts(root: string, limits: DirectoryLimits): ArtifactStore {
+export function directoryArtifacts(root: string, limits: ArtifactLimits): ArtifactStore {
   let known: { at: number; bytes: number; files: number } | null = null;
   const usage = async (): Promise<ArtifactUsage> => {
     if (known === null || Date.now() - known.at > WALK_EVERY_MS) {

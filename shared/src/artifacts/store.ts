@@ -1,6 +1,7 @@
 /** The interface of artifact stores. Each attempt writes one compressed blob before its commit. */
 import type { AttemptName } from '../records/ids.ts';
 
+export type ArtifactLimits = { budgetBytes: number; ttlSeconds: number };
 export type ArtifactUsage = { used_bytes: number; budget_bytes: number; artifacts: number };
 
 export type StoredArtifact = { rollout_id: string; attempt: number; claim: string; locator: string };

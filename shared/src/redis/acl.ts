@@ -2,7 +2,7 @@
  * Permissions of worker and producer in Redis, by family of keys. acl.test.ts fails for a key without a family, and acl.redis.test.ts for a
  * call without its permission.
  */
-import type { FarmRole } from './farm.ts';
+import type { FarmRole } from './connect.ts';
 import { QUEUES } from './queue.ts';
 
 /** Role of a user; `farm` is worker and producer in one, as in a Redis of `swefarm redis`. */

@@ -1,16 +1,14 @@
 /** Stores artifacts in Redis as blobs that expire, within a byte budget. */
-import type { Redis } from 'ioredis';
-import type { ArtifactStore, StoredArtifact } from '../artifacts/store.ts';
+import type { ArtifactLimits, ArtifactStore, StoredArtifact } from '../artifacts/store.ts';
 import { SwefarmError } from '../failures/errors.ts';
 import { parseRolloutId } from '../records/ids.ts';
 import type { Keys } from './keys.ts';
+import type { Store } from './part.ts';
 import { loadScript } from './script.ts';
 
 const SCAN_COUNT = 1_000;
 
-export type RedisArtifactLimits = { budgetBytes: number; ttlSeconds: number };
-
-export function redisArtifacts(redis: Redis, keys: Keys, limits: RedisArtifactLimits): ArtifactStore {
+export function redisArtifacts({ redis, keys }: Store, limits: ArtifactLimits): ArtifactStore {
   const scripts = {
     put: loadScript(redis, 'artifact_sweep', 'artifact_put'),
     remove: loadScript(redis, 'artifact_sweep', 'artifact_remove'),
@@ -51,12 +49,11 @@ export function redisArtifacts(redis: Redis, keys: Keys, limits: RedisArtifactLi
         await scripts.remove(keysOf(name), [name]);
     },
     async *runParts(runId) {
-      let cursor = '0';
-      do {
-        const [next, names] = await redis.sscan(keys.run(runId).artifacts, cursor, 'COUNT', SCAN_COUNT);
+      const parts: AsyncIterable<string[]> = redis.sscanStream(keys.run(runId).artifacts, {
+        count: SCAN_COUNT,
+      });
+      for await (const names of parts)
         yield names.map((name) => ({ ...readName(name), locator: `redis:${name}` }));
-        cursor = next;
-      } while (cursor !== '0');
     },
     async usage() {
       const [used_bytes, artifacts] = (await scripts.usage(books, [])) as [number, number];

@@ -1,5 +1,4 @@
 /** Commits results exactly once: the first result of a rollout wins and is counted in the same step (lua/commit.lua). */
-import type { Redis } from 'ioredis';
 import { SwefarmError, withoutMiddle } from '../failures/errors.ts';
 import { MODEL_LIMIT, OTHER_MODELS, VERSION_WINDOW } from '../metrics/outcomes.ts';
 import type { RunRecord } from '../records/job.ts';
@@ -7,7 +6,7 @@ import { readRecord } from '../records/parse.ts';
 import { type Outcome, outcomeOf, Result } from '../records/result.ts';
 import { keyOfArtifact } from './artifacts.ts';
 import { costsOf, countersOf, isRefillable, isUsable } from './counters.ts';
-import type { Keys } from './keys.ts';
+import type { Store } from './part.ts';
 import { loadScript } from './script.ts';
 
 export type CommitReply =
@@ -19,13 +18,7 @@ export type CommitReply =
   /** The run was removed or has expired: nothing was written. */
   | { status: 'gone' };
 
-/**
- * Commits a result. The attempt that won gets `committed` again for every repetition.
- * @throws SwefarmError `result_too_large` above 4 KB, `result_invalid` for a result that readers would refuse; both are bugs
- */
-export type Commit = (run: CommitRun, result: Result) => Promise<CommitReply>;
-
-export type CommitRun = Pick<
+type CommitRun = Pick<
   RunRecord,
   'kind' | 'ttl' | 'open' | 'policy' | 'group_size' | 'min_group' | 'oversample' | 'refills'
 >;
@@ -37,9 +30,13 @@ const VERSION_LENGTH = 64;
 /** Maximum numbers of characters of the failure message in a large result; the second applies if the first is not enough. */
 const MESSAGE_LENGTHS = [512, 80];
 
-export function createCommit(redis: Redis, keys: Keys): Commit {
+/**
+ * Returns the function that commits a result. The attempt that won gets `committed` again for every repetition.
+ * @throws SwefarmError `result_too_large` above 4 KB, `result_invalid` for a result that readers would refuse; both are bugs
+ */
+export function createCommit({ redis, keys }: Store) {
   const script = loadScript(redis, 'commit');
-  return async (run, result) => {
+  return async (run: CommitRun, result: Result): Promise<CommitReply> => {
     const of = keys.run(result.run_id);
     const version = result.policy_version?.slice(0, VERSION_LENGTH) ?? '';
     const text = encodeResult(result);

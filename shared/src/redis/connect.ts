@@ -5,10 +5,22 @@ import { errorMessage, UnusableError } from '../failures/errors.ts';
 import type { Log } from '../processes/log.ts';
 import { linearBackoff, retry } from '../waiting/retry.ts';
 import type { ClientOptions, RedisEndpoint } from './endpoint.ts';
-import type { FarmRole, OpenOptions } from './farm.ts';
 import { type Inspection, inspectServer } from './inspect.ts';
 import { asUnusable, leadsNoMore } from './outage.ts';
 import { type Target, targetOf } from './target.ts';
+
+export type FarmRole = 'worker' | 'producer';
+
+export type OpenOptions = {
+  log?: Log;
+  signal?: AbortSignal;
+  /** Seconds to wait for Redis at the start; default: 60 for a worker, 0 for a producer. */
+  patienceSeconds?: number;
+  /** Called once with the reason if the start waits for Redis; default: log the reason. */
+  onWait?: (text: string) => void;
+  /** Whether to refuse a Redis that may lose results (`redis_durability`), because the caller adds work; default: only for a worker. */
+  entrusts?: boolean;
+};
 
 /** Seconds for which a starting worker waits for Redis. */
 const WORKER_PATIENCE_SECONDS = 60;

@@ -2,10 +2,9 @@
  * Stores whether the tests of an instance start. The evidence comes from evaluations of the unchanged tree, of gold and of other rollouts
  * under equal conditions. Workers read it if the tests of a patch did not start or timed out. Redis may lose it.
  */
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import type { Clock } from './clock.ts';
-import type { Keys } from './keys.ts';
+import { tryParseJson } from '../records/parse.ts';
+import type { Store } from './part.ts';
 
 /** The evaluated tree: the unchanged tree, the tree with the gold patch, or (`sibling`) the tree with any other patch. */
 export const ControlTree = z.enum(['untouched', 'gold', 'sibling']);
@@ -23,42 +22,31 @@ export type ControlEvidence = z.infer<typeof ControlEvidence>;
 
 export type KnownControls = Partial<Record<ControlTree, ControlEvidence>>;
 
-export type Controls = {
-  /** Returns the evidence under these conditions. The evidence that tests did not start is valid for an hour, other evidence for a week. */
-  read(conditions: string): Promise<KnownControls>;
-  /** Replaces the evidence on a tree. */
-  note(conditions: string, tree: ControlTree, seen: Omit<ControlEvidence, 'at'>): Promise<void>;
-};
-
 const LIFE_MS = 7 * 24 * 3_600_000;
 /** Shorter than LIFE_MS, because an evaluation can fail by chance. */
 const BROKEN_LIFE_MS = 3_600_000;
 
-export function createControls(redis: Redis, keys: Keys, clock: Clock): Controls {
+export type Controls = ReturnType<typeof createControls>;
+
+export function createControls({ redis, keys, clock }: Store) {
   const lives = ({ starts, at }: ControlEvidence): boolean =>
     clock.now() - at < (starts ? LIFE_MS : BROKEN_LIFE_MS);
   return {
-    async read(conditions) {
+    /** Returns the evidence under these conditions. The evidence that tests did not start is valid for an hour, other evidence for a week. */
+    async read(conditions: string): Promise<KnownControls> {
       const fields = Object.entries(await redis.hgetall(keys.control(conditions)));
       const known = fields.flatMap(([name, text]): [ControlTree, ControlEvidence][] => {
         const tree = ControlTree.safeParse(name);
-        const seen = ControlEvidence.safeParse(parsed(text));
+        const seen = ControlEvidence.safeParse(tryParseJson(text));
         return tree.success && seen.success && lives(seen.data) ? [[tree.data, seen.data]] : [];
       });
       return Object.fromEntries(known);
     },
-    async note(conditions, tree, seen) {
+    /** Replaces the evidence on a tree. */
+    async note(conditions: string, tree: ControlTree, seen: Omit<ControlEvidence, 'at'>): Promise<void> {
       const key = keys.control(conditions);
       const text = JSON.stringify({ ...seen, at: clock.now() } satisfies ControlEvidence);
       await redis.multi().hset(key, tree, text).pexpire(key, LIFE_MS).exec();
     },
   };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -1,23 +1,18 @@
-/** Leases for work that only one worker does at a time. */
-import type { Redis } from 'ioredis';
-import type { Keys } from './keys.ts';
+import type { Store } from './part.ts';
 import { loadScript } from './script.ts';
 
-export type Leases = {
-  /** Acquires or renews a lease; false if another holder has it. */
-  acquire(name: string, holder: string, ttlMs: number): Promise<boolean>;
-  /** Releases the lease of `holder`. */
-  release(name: string, holder: string): Promise<void>;
-};
+/** Leases for work that only one worker does at a time. */
+export type Leases = ReturnType<typeof createLeases>;
 
-export function createLeases(redis: Redis, keys: Keys): Leases {
-  const scripts = {
-    acquire: loadScript(redis, 'lease_acquire'),
-    release: loadScript(redis, 'lease_release'),
-  };
+export function createLeases({ redis, keys }: Store) {
+  const acquire = loadScript(redis, 'lease_acquire');
+  const release = loadScript(redis, 'lease_release');
   return {
-    acquire: async (name, holder, ttlMs) =>
-      (await scripts.acquire([keys.lease(name)], [holder, ttlMs])) === 1,
-    release: async (name, holder) => void (await scripts.release([keys.lease(name)], [holder])),
+    /** Acquires or renews a lease; false if another holder has it. */
+    acquire: async (name: string, holder: string, ttlMs: number): Promise<boolean> =>
+      (await acquire([keys.lease(name)], [holder, ttlMs])) === 1,
+    /** Releases the lease of `holder`. */
+    release: async (name: string, holder: string): Promise<void> =>
+      void (await release([keys.lease(name)], [holder])),
   };
 }

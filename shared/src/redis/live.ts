@@ -3,7 +3,7 @@ import type { ChainableCommander, Redis } from 'ioredis';
 import { z } from 'zod';
 import { CommandRecord, Message } from '../records/trajectory.ts';
 import { sleep } from '../waiting/sleep.ts';
-import type { Keys } from './keys.ts';
+import type { Store } from './part.ts';
 
 export const LiveRollout = z.object({
   rollout_id: z.string(),
@@ -37,24 +37,6 @@ export const LiveTurn = z.object({
 });
 export type LiveTurn = z.infer<typeof LiveTurn>;
 
-export type LiveTurns = {
-  turns: LiveTurn[];
-  /** Id of the last turn: pass this as `afterId` to get later turns. */
-  last_id: string;
-};
-
-export type Live = {
-  mark(state: LiveRollout): Promise<void>;
-  /** Adds a turn and removes all but the latest `most`. */
-  turn(rolloutId: string, turn: LiveTurn, most: number): Promise<void>;
-  /** Removes the state of an ended rollout, and its turns after a minute. */
-  end(worker: string, rolloutId: string): Promise<void>;
-  /** Returns the running rollouts of these workers, of one run or of all runs. */
-  running(workers: readonly string[], runId?: string): Promise<LiveRollout[]>;
-  /** Returns turns after `afterId` (`0`: all). */
-  turns(rolloutId: string, afterId?: string): Promise<LiveTurns>;
-};
-
 /** Life time of the state and turns of a rollout: longer than any turn. */
 const LIFE_SECONDS = 3600;
 const AFTERGLOW_SECONDS = 60;
@@ -62,29 +44,35 @@ const AFTERGLOW_SECONDS = 60;
 const GATHER_MS = 100;
 const ENTRY_BYTES = 16 * 1024;
 
-export function createLive(redis: Redis, keys: Keys): Live {
+export type Live = ReturnType<typeof createLive>;
+
+export function createLive({ redis, keys }: Store) {
   const write = gatherWrites(redis);
   return {
-    mark(state) {
+    mark(state: LiveRollout): Promise<void> {
       const key = keys.live.worker(state.worker);
       const text = JSON.stringify(state);
       return write((all) => all.hset(key, state.rollout_id, text).expire(key, LIFE_SECONDS));
     },
-    turn(rolloutId, turn, most) {
+    /** Adds a turn and removes all but the latest `most`. */
+    turn(rolloutId: string, turn: LiveTurn, most: number): Promise<void> {
       const key = keys.live.turns(rolloutId);
       const text = encodeLiveTurn(turn);
       return write((all) => all.xadd(key, 'MAXLEN', most, '*', 't', text).expire(key, LIFE_SECONDS));
     },
-    end: (worker, rolloutId) =>
+    /** Removes the state of an ended rollout, and its turns after a minute. */
+    end: (worker: string, rolloutId: string): Promise<void> =>
       write((all) =>
         all.hdel(keys.live.worker(worker), rolloutId).expire(keys.live.turns(rolloutId), AFTERGLOW_SECONDS),
       ),
-    async running(workers, runId) {
+    /** Returns the running rollouts of these workers, of one run or of all runs. */
+    async running(workers: readonly string[], runId?: string): Promise<LiveRollout[]> {
       const states = await Promise.all(workers.map((worker) => redis.hvals(keys.live.worker(worker))));
       const all = states.flat().map((text) => LiveRollout.parse(JSON.parse(text)));
       return runId === undefined ? all : all.filter((one) => one.rollout_id.startsWith(`${runId}.`));
     },
-    async turns(rolloutId, afterId = '0') {
+    /** Returns turns after `afterId` (`0`: all), and the id of the last turn: pass it as `afterId` to get later turns. */
+    async turns(rolloutId: string, afterId = '0'): Promise<{ turns: LiveTurn[]; last_id: string }> {
       const entries = await redis.xrange(keys.live.turns(rolloutId), `(${afterId}`, '+');
       return {
         turns: entries.map(([, fields]) => LiveTurn.parse(JSON.parse(fields[1] ?? ''))),

@@ -1,31 +1,22 @@
 /** Renews the locks of running jobs. After an outage all locks have expired, and BullMQ does not renew expired locks. */
-import type { Redis } from 'ioredis';
-import type { Keys } from './keys.ts';
+import type { Store } from './part.ts';
 import { QUEUES, queueSettings } from './queue.ts';
 import { loadScript } from './script.ts';
 
-export type LockedJob = {
-  job: string;
-  token: string;
-  /** Whether the journal contains the attempt of this worker, so that the job may be removed from the queue again. */
-  back: boolean;
-};
-
-export type Locks = {
-  /** Renews or reacquires locks. Returns the jobs that belong to other workers or were removed. */
-  renew(jobs: readonly LockedJob[]): Promise<Set<string>>;
-};
+/** `back`: the journal contains the attempt of this worker, so that the job may be removed from the queue again. */
+type LockedJob = { job: string; token: string; back: boolean };
 
 const BATCH = 500;
 
-export function createLocks(redis: Redis, keys: Keys): Locks {
+export function createLocks({ redis, keys }: Store) {
   const script = loadScript(redis, 'locks_renew');
   const [queue] = QUEUES;
   const lists = ['active', 'stalled', 'wait', 'paused', 'prioritized', 'delayed'].map((part) =>
     keys.queue(queue, part),
   );
   return {
-    async renew(jobs) {
+    /** Renews or reacquires locks. Returns the jobs that belong to other workers or were removed. */
+    async renew(jobs: readonly LockedJob[]): Promise<Set<string>> {
       const lost = new Set<string>();
       for (let at = 0; at < jobs.length; at += BATCH) {
         const batch = jobs.slice(at, at + BATCH);

@@ -1,20 +1,11 @@
+import type { Store } from './part.ts';
+
 /** Drained nodes: their workers claim nothing. */
-import type { Redis } from 'ioredis';
-import type { Clock } from './clock.ts';
-import type { Keys } from './keys.ts';
-
-export type Nodes = {
-  drain(node: string): Promise<void>;
-  undrain(node: string): Promise<void>;
+export const createNodes = ({ redis, keys, clock }: Store) => ({
+  drain: async (node: string): Promise<void> =>
+    void (await redis.hsetnx(keys.drained, node, await clock.ask())),
+  undrain: async (node: string): Promise<void> => void (await redis.hdel(keys.drained, node)),
   /** Returns the drained nodes, each with the time of its drain in milliseconds since the epoch. */
-  drained(): Promise<Map<string, number>>;
-};
-
-export function createNodes(redis: Redis, keys: Keys, clock: Clock): Nodes {
-  return {
-    drain: async (node) => void (await redis.hsetnx(keys.drained, node, await clock.ask())),
-    undrain: async (node) => void (await redis.hdel(keys.drained, node)),
-    drained: async () =>
-      new Map(Object.entries(await redis.hgetall(keys.drained)).map(([node, at]) => [node, Number(at)])),
-  };
-}
+  drained: async (): Promise<Map<string, number>> =>
+    new Map(Object.entries(await redis.hgetall(keys.drained)).map(([node, at]) => [node, Number(at)])),
+});

@@ -1,5 +1,5 @@
 /** Builds the farm from its parts. This file is loaded when a farm is opened, so that threads do not load the Redis client. */
-import { Queue } from 'bullmq';
+import { type BackendFactory, type ConnectionOptions, Queue, type RedisQueueBackend } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { artifactLimits, createArtifacts } from '../artifacts/artifacts.ts';
 import type { CommonConfig } from '../config/keys.ts';
@@ -9,33 +9,55 @@ import { newId } from '../records/ids.ts';
 import type { RolloutJob } from '../records/job.ts';
 import { redisArtifacts } from './artifacts.ts';
 import { byClock } from './bullclock.ts';
-import { createCalls } from './calls.ts';
-import { createCancel } from './cancel.ts';
+import { Calls } from './calls.ts';
+import { Cancel } from './cancel.ts';
 import { type Clock, createClock } from './clock.ts';
 import { createCommit } from './commit.ts';
-import { type Connection, connectRedis, duplicateOf } from './connect.ts';
+import { type Connection, connectRedis, duplicateOf, type FarmRole, type OpenOptions } from './connect.ts';
 import { createControls } from './controls.ts';
-import type { Farm, FarmRole, OpenOptions } from './farm.ts';
-import { createGroups } from './groups.ts';
-import { createJobs } from './jobs.ts';
-import { createJournal } from './journal.ts';
+import { Groups } from './groups.ts';
+import { Jobs } from './jobs.ts';
+import { Journal } from './journal.ts';
 import { type Keys, keysFor } from './keys.ts';
 import { createLeases } from './lease.ts';
 import { createLive } from './live.ts';
 import { createLocks } from './locks.ts';
 import { createNodes } from './nodes.ts';
 import { asUnusable, throwingUnusable } from './outage.ts';
+import type { Store } from './part.ts';
 import { createPlacement } from './placement.ts';
-import { createPolicies } from './policies.ts';
+import { Policies } from './policies.ts';
 import { createProbes } from './probes.ts';
 import { jobSettings, QUEUES } from './queue.ts';
 import { createQuotas } from './quotas.ts';
-import { createRegistry } from './registry.ts';
-import { createResults } from './results.ts';
-import { createRuns } from './runs.ts';
+import { Registry } from './registry.ts';
+import { Results } from './results.ts';
+import { Runs } from './runs.ts';
 import { createSecrets } from './secrets.ts';
-import { createSessions } from './sessions.ts';
+import { Sessions } from './sessions.ts';
 import { createVitals } from './vitals.ts';
+
+/** The interface through which worker and producer use Redis. */
+export interface Farm extends AsyncDisposable, ReturnType<typeof partsOf> {
+  /** Stable id of this Redis database and prefix. */
+  readonly id: string;
+  /** Address without password. */
+  readonly address: string;
+  /** Settings with which this Redis may lose results (eviction, no append-only file), with remedies. */
+  readonly hazards: readonly string[];
+  /** The hazards, and other problems of this Redis. */
+  readonly warnings: readonly string[];
+  /** The clock of Redis, by which all stored times are measured. Heartbeats of workers correct this clock. */
+  readonly clock: Clock;
+  /** Returns the BullMQ queue, which is opened at the first call and closed with the farm. */
+  queue(): Queue<RolloutJob>;
+  /** Returns the `connection` for a BullMQ Worker, which retries commands without limit and is closed with the farm. */
+  bullConnection(): ConnectionOptions;
+  /** Backend of BullMQ that uses {@link clock}. */
+  readonly bullBackend: BackendFactory<RedisQueueBackend>;
+  /** Returns the duration of one round trip to Redis in milliseconds. */
+  ping(): Promise<number>;
+}
 
 export async function openConnectedFarm(
   config: CommonConfig,
@@ -59,16 +81,16 @@ export async function openConnectedFarm(
     redis.disconnect();
     unusable(error);
   });
-  const opened = openedLater(redis, role, keys);
+  const { connect, queue, close } = openedLater(redis, role, keys);
   return {
     id,
     address,
     hazards,
     warnings: [...hazards, ...connection.warnings],
     clock,
-    ...partsOf(config, { redis, keys, clock, address, ...opened }),
-    queue: opened.queue,
-    bullConnection: opened.connect,
+    ...partsOf(config, { redis, keys, clock, address, connect, queue }),
+    queue,
+    bullConnection: connect,
     bullBackend: byClock(clock),
     async ping() {
       const start = performance.now();
@@ -76,16 +98,14 @@ export async function openConnectedFarm(
       return performance.now() - start;
     },
     async [Symbol.asyncDispose]() {
-      await opened.close();
+      await close();
       redis.disconnect();
     },
   };
 }
 
-type Opened = { connect: () => Redis; queue: () => Queue<RolloutJob>; close: () => Promise<void> };
-
 /** Opens more connections and the queue at their first use. */
-function openedLater(redis: Redis, role: FarmRole, keys: Keys): Opened {
+function openedLater(redis: Redis, role: FarmRole, keys: Keys) {
   const connections: Redis[] = [];
   let queue: Queue<RolloutJob> | null = null;
   const connect = (): Redis => {
@@ -95,7 +115,7 @@ function openedLater(redis: Redis, role: FarmRole, keys: Keys): Opened {
   };
   return {
     connect,
-    queue() {
+    queue(): Queue<RolloutJob> {
       queue ??= new Queue<RolloutJob>(QUEUES[0], {
         connection: connect(),
         prefix: keys.prefix,
@@ -103,48 +123,47 @@ function openedLater(redis: Redis, role: FarmRole, keys: Keys): Opened {
       }).on('error', () => undefined);
       return queue;
     },
-    async close() {
+    async close(): Promise<void> {
       await queue?.close();
       for (const connection of connections) connection.disconnect();
     },
   };
 }
 
-type PartDeps = Omit<Opened, 'close'> & { redis: Redis; keys: Keys; clock: Clock; address: string };
-
 /** Returns the parts of a farm. During an outage of Redis the parts throw UnusableError. */
-function partsOf(config: CommonConfig, { redis, keys, clock, address, connect, queue }: PartDeps) {
-  const guarded = <T extends object>(part: T): T => throwingUnusable(part, address);
-  const inRedis = redisArtifacts(redis, keys, artifactLimits(config));
-  const artifacts = createArtifacts(config, guarded(inRedis));
-  const registry = guarded(createRegistry(redis, keys, clock));
-  const policies = guarded(createPolicies(redis, keys));
-  const results = guarded(createResults(redis, keys, address));
+function partsOf(config: CommonConfig, store: Store) {
+  const guarded = <T extends object>(part: T) => throwingUnusable(part, store.address);
+  const artifacts = createArtifacts(config, guarded(redisArtifacts(store, artifactLimits(config))));
+  const registry = guarded(new Registry(store));
+  const policies = guarded(new Policies(store));
+  const results = guarded(new Results(store));
+  const jobs = new Jobs(store);
   return {
     artifacts,
     registry,
     policies,
     results,
     ...guarded({
-      commit: createCommit(redis, keys),
-      vitals: createVitals({ redis, keys, clock, registry, policies, artifacts, results }),
+      commit: createCommit(store),
+      /** Returns the state of queue, workers, Redis and artifact store, for metrics. */
+      vitals: createVitals(store, { registry, policies, artifacts, results }),
     }),
-    runs: guarded(createRuns({ redis, keys, clock, artifacts, queue })),
-    journal: guarded(createJournal(redis, keys)),
-    groups: guarded(createGroups(redis, keys, clock)),
-    jobs: guarded(createJobs(redis, keys, clock, queue)),
-    nodes: guarded(createNodes(redis, keys, clock)),
-    cancel: guarded(createCancel(redis, keys)),
-    secrets: guarded(createSecrets(redis, keys)),
-    leases: guarded(createLeases(redis, keys)),
-    controls: guarded(createControls(redis, keys, clock)),
-    probes: guarded(createProbes(redis, keys)),
-    calls: guarded(createCalls(redis, keys)),
-    quotas: guarded(createQuotas(redis, keys)),
-    placement: guarded(createPlacement(redis, keys, connect)),
-    live: guarded(createLive(redis, keys)),
-    locks: guarded(createLocks(redis, keys)),
-    sessions: guarded(createSessions(redis, keys, connect)),
+    runs: guarded(new Runs(store, artifacts, jobs)),
+    journal: guarded(new Journal(store)),
+    groups: guarded(new Groups(store)),
+    jobs: guarded(jobs),
+    nodes: guarded(createNodes(store)),
+    cancel: guarded(new Cancel(store)),
+    secrets: guarded(createSecrets(store)),
+    leases: guarded(createLeases(store)),
+    controls: guarded(createControls(store)),
+    probes: guarded(createProbes(store)),
+    calls: guarded(new Calls(store)),
+    quotas: guarded(createQuotas(store)),
+    placement: guarded(createPlacement(store)),
+    live: guarded(createLive(store)),
+    locks: guarded(createLocks(store)),
+    sessions: guarded(new Sessions(store)),
   };
 }
 

@@ -73,34 +73,45 @@ function protocolHint(reason: string, address: string): string {
   return address.startsWith('redis:') ? ' (Use rediss:// for a server with TLS.)' : '';
 }
 
-type Call = (...args: never[]) => Promise<unknown>;
-type Parts = (...args: never[]) => AsyncGenerator<unknown>;
-
-const partsWithOutages = (parts: Parts, address: string): Parts =>
-  async function* (...args) {
-    try {
-      yield* parts(...args);
-    } catch (error) {
-      throw asUnusable(error, address) ?? error;
-    }
+/** Wraps the public functions of an object or of a class, so that they throw outages of Redis as UnusableError. */
+export function throwingUnusable<T extends object>(part: T, address: string): Pick<T, keyof T> {
+  const fail = (error: unknown): never => {
+    throw asUnusable(error, address) ?? error;
   };
-
-/** Wraps the functions of an object, so that they throw outages of Redis as UnusableError. */
-export function throwingUnusable<T extends object>(part: T, address: string): T {
-  const wrapped = Object.entries(part as Record<string, unknown>).map(([name, member]) => {
+  const wrapped = membersOf(part).map(([name, member]) => {
     if (typeof member !== 'function') return [name, member];
+    const call = member.bind(part) as (...args: unknown[]) => unknown;
     if (Object.prototype.toString.call(member) === '[object AsyncGeneratorFunction]') {
-      return [name, partsWithOutages(member as Parts, address)];
+      const parts = call as (...args: unknown[]) => AsyncGenerator<unknown>;
+      return [name, (...args: unknown[]) => partsOrFail(parts(...args), fail)];
     }
-    const call = member as Call;
-    const wrapper: Call = async (...args) => {
-      try {
-        return await call(...args);
-      } catch (error) {
-        throw asUnusable(error, address) ?? error;
-      }
-    };
-    return [name, wrapper];
+    // A function that returns no promise asks nothing of Redis.
+    return [
+      name,
+      (...args: unknown[]) => {
+        const reply = call(...args);
+        return reply instanceof Promise ? reply.catch(fail) : reply;
+      },
+    ];
   });
-  return Object.fromEntries(wrapped) as T;
+  return Object.fromEntries(wrapped) as Pick<T, keyof T>;
+}
+
+async function* partsOrFail(
+  parts: AsyncGenerator<unknown>,
+  fail: (error: unknown) => never,
+): AsyncGenerator<unknown> {
+  try {
+    yield* parts;
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** Returns the properties of an object, or the methods of its class and the classes above. */
+function membersOf(part: object): [name: string, member: unknown][] {
+  const above = Object.getPrototypeOf(part);
+  if (above === Object.prototype) return Object.entries(part);
+  const names = Object.getOwnPropertyNames(above).filter((name) => name !== 'constructor');
+  return [...names.map((name): [string, unknown] => [name, above[name]]), ...membersOf(above)];
 }

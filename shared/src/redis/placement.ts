@@ -1,33 +1,13 @@
 /** Assigns rollouts to workers that have their image. A seat is a reserved slot of a worker; a worker forwards rollouts to others. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import type { Keys } from './keys.ts';
+import type { Store } from './part.ts';
 import { LIFE_MS } from './registry.ts';
 import { loadScript } from './script.ts';
 
 /** A forwarded job of the queue, with the token of its lock. */
 const Handed = z.object({ job: z.string(), token: z.string() });
 export type Handed = z.infer<typeof Handed>;
-
-export type Placement = {
-  /**
-   * Reserves a seat of a worker that has the image, otherwise of another worker. `home`: only if no worker that has the image is alive;
-   * `any`: also if these are full. Null: no free seat. `workers`: sorted by preference for the image.
-   */
-  seat<T extends { worker: string }>(
-    rollout: { id: string; image: string },
-    workers: readonly T[],
-    where: 'home' | 'any',
-  ): Promise<T | null>;
-  leave(worker: string, rolloutId: string): Promise<void>;
-  /** Renews the `reserved` seats of a worker for a minute and removes the `stale` ones. Returns the seats before the change. */
-  reconcileSeats(worker: string, reserved: readonly string[], stale: readonly string[]): Promise<string[]>;
-  hand(worker: string, handed: Handed): Promise<void>;
-  /** Waits at most a second for a job forwarded to this worker. */
-  receive(worker: string): Promise<Handed | null>;
-  /** Ends a wait of {@link receive}. */
-  wake(worker: string): Promise<void>;
-};
 
 /** Time in ms after the last heartbeat from which a worker gets no jobs. */
 const SILENT_MS = 4_000;
@@ -39,11 +19,23 @@ const HANDED_LIFE_S = 30;
 const BLOCK_SECONDS = 1;
 const WAKE = '';
 
-export function createPlacement(redis: Redis, keys: Keys, connect: () => Redis): Placement {
+export function createPlacement({ redis, keys, connect }: Store) {
   const take = loadScript(redis, 'seat_take');
   let blocking: Redis | null = null;
+  const push = async (worker: string, text: string): Promise<void> => {
+    const key = keys.handed(worker);
+    await redis.multi().rpush(key, text).expire(key, HANDED_LIFE_S).exec();
+  };
   return {
-    async seat({ id, image }, workers, where) {
+    /**
+     * Reserves a seat of a worker that has the image, otherwise of another worker. `home`: only if no worker that has the image is alive;
+     * `any`: also if these are full. Null: no free seat. `workers`: sorted by preference for the image.
+     */
+    async seat<T extends { worker: string }>(
+      { id, image }: { id: string; image: string },
+      workers: readonly T[],
+      where: 'home' | 'any',
+    ): Promise<T | null> {
       const of = (key: (worker: string) => string): string[] => workers.map(({ worker }) => key(worker));
       const reply = await take(
         [...of(keys.worker), ...of(keys.seats), ...of(keys.homes)],
@@ -51,8 +43,14 @@ export function createPlacement(redis: Redis, keys: Keys, connect: () => Redis):
       );
       return workers[Number(reply) - 1] ?? null;
     },
-    leave: async (worker, rolloutId) => void (await redis.srem(keys.seats(worker), rolloutId)),
-    async reconcileSeats(worker, reserved, stale) {
+    leave: async (worker: string, rolloutId: string): Promise<void> =>
+      void (await redis.srem(keys.seats(worker), rolloutId)),
+    /** Renews the `reserved` seats of a worker for a minute and removes the `stale` ones. Returns the seats before the change. */
+    async reconcileSeats(
+      worker: string,
+      reserved: readonly string[],
+      stale: readonly string[],
+    ): Promise<string[]> {
       const key = keys.seats(worker);
       const write = redis.multi().smembers(key);
       if (stale.length > 0) write.srem(key, ...stale);
@@ -60,18 +58,14 @@ export function createPlacement(redis: Redis, keys: Keys, connect: () => Redis):
       const [taken] = (await write.expire(key, SEATS_LIFE_S).exec()) ?? [];
       return (taken?.[1] ?? []) as string[];
     },
-    async hand(worker, handed) {
-      const key = keys.handed(worker);
-      await redis.multi().rpush(key, JSON.stringify(handed)).expire(key, HANDED_LIFE_S).exec();
-    },
-    async receive(worker) {
+    hand: (worker: string, handed: Handed): Promise<void> => push(worker, JSON.stringify(handed)),
+    /** Waits at most a second for a job forwarded to this worker. */
+    async receive(worker: string): Promise<Handed | null> {
       blocking ??= connect();
       const reply = await blocking.blpop(keys.handed(worker), BLOCK_SECONDS);
       return reply && reply[1] !== WAKE ? Handed.parse(JSON.parse(reply[1])) : null;
     },
-    async wake(worker) {
-      const key = keys.handed(worker);
-      await redis.multi().rpush(key, WAKE).expire(key, HANDED_LIFE_S).exec();
-    },
+    /** Ends a wait of `receive`. */
+    wake: (worker: string): Promise<void> => push(worker, WAKE),
   };
 }

@@ -1,7 +1,6 @@
 /** Stores what gateways found out about the endpoints of open runs. */
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import type { Keys } from './keys.ts';
+import type { Store } from './part.ts';
 
 export const EndpointProbe = z.object({
   /** Distribution of the log-probabilities; null: unknown. */
@@ -11,21 +10,14 @@ export const EndpointProbe = z.object({
 });
 export type EndpointProbe = z.infer<typeof EndpointProbe>;
 
-export type Probes = {
+export const createProbes = ({ redis, keys }: Store) => ({
   /** Returns true for one caller only, which must probe within `ttlMs`. */
-  claim(name: string, ttlMs: number): Promise<boolean>;
-  store(name: string, probe: EndpointProbe, ttlMs: number): Promise<void>;
-  get(name: string): Promise<EndpointProbe | null>;
-};
-
-export function createProbes(redis: Redis, keys: Keys): Probes {
-  return {
-    claim: async (name, ttlMs) => (await redis.set(keys.probe(name), '', 'PX', ttlMs, 'NX')) === 'OK',
-    store: async (name, probe, ttlMs) =>
-      void (await redis.set(keys.probe(name), JSON.stringify(probe), 'PX', ttlMs)),
-    async get(name) {
-      const text = await redis.get(keys.probe(name));
-      return text ? EndpointProbe.parse(JSON.parse(text)) : null;
-    },
-  };
-}
+  claim: async (name: string, ttlMs: number): Promise<boolean> =>
+    (await redis.set(keys.probe(name), '', 'PX', ttlMs, 'NX')) === 'OK',
+  store: async (name: string, probe: EndpointProbe, ttlMs: number): Promise<void> =>
+    void (await redis.set(keys.probe(name), JSON.stringify(probe), 'PX', ttlMs)),
+  async get(name: string): Promise<EndpointProbe | null> {
+    const text = await redis.get(keys.probe(name));
+    return text ? EndpointProbe.parse(JSON.parse(text)) : null;
+  },
+});

@@ -27,20 +27,30 @@ function readLevelled<T>(schema: z.ZodType<T>, text: string): { value: T } | Omi
   return 'value' in read ? read : { newer: false, problem: read.problem };
 }
 
-export function readRun(run_id: string, text: string): { run: RunRecord } | { unreadable: UnreadableRun } {
+function readRun(run_id: string, text: string): { value: RunRecord } | UnreadableRun {
   const read = readLevelled<RunRecord>(RunRecord, text);
-  if (!('value' in read)) return { unreadable: { run_id, ...read } };
-  if (read.value.run_id === run_id) return { run: read.value };
-  const problem = `run_id: found ${JSON.stringify(read.value.run_id.slice(0, 40))}`;
-  return { unreadable: { run_id, newer: false, problem } };
+  if (!('value' in read)) return { run_id, ...read };
+  if (read.value.run_id === run_id) return read;
+  return { run_id, newer: false, problem: `run_id: found ${JSON.stringify(read.value.run_id.slice(0, 40))}` };
+}
+
+/** Parses the records of these runs; missing records (null) are omitted. */
+export function readRuns(
+  runIds: readonly string[],
+  texts: readonly (string | null)[],
+): { runs: RunRecord[]; unreadable: UnreadableRun[] } {
+  const read = runIds.flatMap((id, at) => (texts[at] ? [readRun(id, texts[at])] : []));
+  return {
+    runs: read.flatMap((one) => ('value' in one ? [one.value] : [])),
+    unreadable: read.flatMap((one) => ('value' in one ? [] : [one])),
+  };
 }
 
 /** Parses the record of a run. @throws SwefarmError `run_newer` or `run_unreadable` */
 export function requireRun(runId: string, text: string): RunRecord {
   const read = readRun(runId, text);
-  if ('run' in read) return read.run;
-  const code = read.unreadable.newer ? 'run_newer' : 'run_unreadable';
-  throw new SwefarmError(code, describeUnreadableRun(read.unreadable));
+  if ('value' in read) return read.value;
+  throw new SwefarmError(read.newer ? 'run_newer' : 'run_unreadable', describeUnreadableRun(read));
 }
 
 /** Parses the compressed record of an instance. @throws SwefarmError `instance_newer` or `instance_unreadable` */

@@ -1,5 +1,4 @@
 /** Reads committed results, and the counts of runs and groups. */
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { SwefarmError } from '../failures/errors.ts';
 import { parseRolloutId } from '../records/ids.ts';
@@ -8,9 +7,9 @@ import { Result } from '../records/result.ts';
 import { exponentialBackoff } from '../waiting/retry.ts';
 import { sleep } from '../waiting/sleep.ts';
 import { parseCommitted } from './commit.ts';
-import type { Keys } from './keys.ts';
 import { asUnusable } from './outage.ts';
-import { loadScript, type Script } from './script.ts';
+import { pairsIn } from './pairs.ts';
+import { Part } from './part.ts';
 
 const Count = z.number().int();
 const CountBy = z.record(z.string(), Count);
@@ -59,164 +58,146 @@ export type RunCounts = z.infer<typeof RunCounts>;
 export const GroupCount = z.object({ left: Count, usable: Count, size: Count, refilled: Count });
 export type GroupCount = z.infer<typeof GroupCount>;
 
-export type Results = {
-  /**
-   * Returns up to `count` (default 1000) results after `afterId` (`0`: all), waiting up to `blockMs` (0) for one and `patienceMs` (60 000)
-   * in an outage. Unreadable results are skipped; the farm counts each once.
-   * @throws UnusableError `redis_unreachable`
-   */
-  read(
-    runId: string,
-    afterId: string,
-    options?: { count?: number; blockMs?: number; patienceMs?: number; signal?: AbortSignal },
-  ): Promise<ResultBatch>;
-  /** Returns the stream id of the latest result; `0`: none. */
-  latest(runId: string): Promise<string>;
-  committedIds(runId: string): Promise<Set<string>>;
-  /** Returns the committed attempts of these rollouts. */
-  winners(
-    runId: string,
-    rolloutIds: readonly string[],
-  ): Promise<Map<string, { attempt: number; claim: string }>>;
-  /** Returns the result of a rollout; null: none. Throws SwefarmError `result_unreadable`. */
-  get(rolloutId: string): Promise<Result | null>;
-  /** Returns the number of unreadable results of the farm. */
-  unreadable(): Promise<number>;
-  counts(runId: string): Promise<RunCounts>;
-  groups(runId: string): Promise<Map<string, GroupCount>>;
-  /** Returns the sums over all runs, by kind, for metrics. */
-  totals(): Promise<Map<string, Record<string, number>>>;
-  /** Returns the sums by kind and policy version, for the versions that committed last. */
-  versionTotals(): Promise<Map<string, Map<string, Record<string, number>>>>;
-};
-
 const DEFAULTS = { count: 1000, blockMs: 0, patienceMs: 60_000 };
 /** Pauses in ms between two reads. Unlike a blocking read, polling can be aborted and needs no second connection. */
 const pauseMs = exponentialBackoff(10, 250, 1.5);
 const KINDS = ['validation', 'session', 'training', 'collection'];
 const SCAN_COUNT = 1000;
 
-type Store = { redis: Redis; keys: Keys; address: string; countSkipped: Script };
+export class Results extends Part {
+  readonly #countSkipped = this.script('result_skipped');
 
-export function createResults(redis: Redis, keys: Keys, address: string): Results {
-  const store: Store = { redis, keys, address, countSkipped: loadScript(redis, 'result_skipped') };
-  return {
-    read: (runId, afterId, options = {}) => readBatch(store, runId, afterId, { ...DEFAULTS, ...options }),
-    async latest(runId) {
-      const [entry] = await redis.xrevrange(keys.run(runId).results, '+', '-', 'COUNT', 1);
-      return entry?.[0] ?? '0';
-    },
-    committedIds: async (runId) => new Set(await redis.hkeys(keys.run(runId).committed)),
-    async winners(runId, rolloutIds) {
-      if (rolloutIds.length === 0) return new Map();
-      const entries = await redis.hmget(keys.run(runId).committed, ...rolloutIds);
-      return new Map(
-        entries.flatMap((entry, at) =>
-          entry === null ? [] : [[rolloutIds[at] ?? '', parseCommitted(entry)]],
-        ),
-      );
-    },
-    get: (rolloutId) => readResult(store, rolloutId),
-    unreadable: async () => Number(await redis.hget(keys.totals('results'), 'unreadable')),
-    counts: async (runId) => runCounts(await redis.hgetall(keys.run(runId).counts)),
-    groups: async (runId) => groupCounts(await redis.hgetall(keys.run(runId).groups)),
-    async totals() {
-      const hashes = await Promise.all(KINDS.map((kind) => redis.hgetall(keys.totals(kind))));
-      return new Map(KINDS.map((kind, index) => [kind, numbers(hashes[index] ?? {})]));
-    },
-    async versionTotals() {
-      const kinds = await Promise.all(KINDS.map((kind) => versionTotalsOf(store, kind)));
-      return new Map(KINDS.map((kind, index) => [kind, kinds[index] ?? new Map()]));
-    },
-  };
-}
-
-type BatchOptions = typeof DEFAULTS & { signal?: AbortSignal };
-
-/** Polls until there are results or the time is over. */
-async function readBatch(
-  store: Store,
-  runId: string,
-  afterId: string,
-  { count, blockMs, patienceMs, signal }: BatchOptions,
-): Promise<ResultBatch> {
-  const until = Date.now() + blockMs;
-  let awaySince: number | null = null;
-  for (let tries = 1; ; tries++) {
-    signal?.throwIfAborted();
-    try {
-      const batch = await readRange(store, runId, { start: `(${afterId}`, end: '+', count });
-      awaySince = null;
-      if (batch.last_id !== '') return batch;
-      if (Date.now() >= until) return { ...batch, last_id: afterId };
-    } catch (error) {
-      const outage = asUnusable(error, store.address);
-      awaySince ??= Date.now();
-      if (outage?.code !== 'redis_unreachable' || Date.now() - awaySince >= patienceMs) throw outage ?? error;
+  /**
+   * Returns up to `count` (default 1000) results after `afterId` (`0`: all), waiting up to `blockMs` (0) for one and `patienceMs` (60 000)
+   * in an outage. Unreadable results are skipped; the farm counts each once.
+   * @throws UnusableError `redis_unreachable`
+   */
+  async read(
+    runId: string,
+    afterId: string,
+    options: Partial<typeof DEFAULTS> & { signal?: AbortSignal } = {},
+  ): Promise<ResultBatch> {
+    const { count, blockMs, patienceMs, signal } = { ...DEFAULTS, ...options };
+    const until = Date.now() + blockMs;
+    let awaySince: number | null = null;
+    for (let tries = 1; ; tries++) {
+      signal?.throwIfAborted();
+      try {
+        const batch = await this.#readRange(runId, `(${afterId}`, '+', count);
+        awaySince = null;
+        if (batch.last_id !== '') return batch;
+        if (Date.now() >= until) return { ...batch, last_id: afterId };
+      } catch (error) {
+        const outage = asUnusable(error, this.store.address);
+        awaySince ??= Date.now();
+        if (outage?.code !== 'redis_unreachable' || Date.now() - awaySince >= patienceMs)
+          throw outage ?? error;
+      }
+      await sleep(pauseMs(tries), signal);
     }
-    await sleep(pauseMs(tries), signal);
   }
-}
 
-async function readRange(
-  store: Store,
-  runId: string,
-  { start, end, count }: { start: string; end: string; count: number },
-): Promise<ResultBatch> {
-  const entries = await store.redis.xrange(store.keys.run(runId).results, start, end, 'COUNT', count);
-  const batch: ResultBatch = { results: [], unreadable: [], last_id: entries.at(-1)?.[0] ?? '' };
-  for (const [stream_id, fields] of entries) {
-    const read = readRecord(Result, fields[1] ?? '');
-    if ('value' in read) batch.results.push({ stream_id, result: read.value });
-    else batch.unreadable.push({ stream_id, rollout_id: null, problem: read.problem });
+  /** Returns the stream id of the latest result; `0`: none. */
+  async latest(runId: string): Promise<string> {
+    const [entry] = await this.redis.xrevrange(this.keys.run(runId).results, '+', '-', 'COUNT', 1);
+    return entry?.[0] ?? '0';
   }
-  if (batch.unreadable.length > 0) await nameUnreadable(store, runId, batch.unreadable);
-  return batch;
-}
 
-/** Sets the rollout ids of unreadable entries, from the hash of commits, and counts the entries. */
-async function nameUnreadable(
-  { redis, keys, countSkipped }: Store,
-  runId: string,
-  unreadable: readonly UnreadableResult[],
-): Promise<void> {
-  const { record, committed, skipped } = keys.run(runId);
-  const wanted = new Map(unreadable.map((one) => [one.stream_id, one]));
-  let cursor = '0';
-  do {
-    const [next, pairs] = await redis.hscan(committed, cursor, 'COUNT', SCAN_COUNT);
-    for (let at = 0; at < pairs.length; at += 2) {
-      const entry = wanted.get(parseCommitted(pairs[at + 1] ?? '').stream_id);
-      if (entry) entry.rollout_id = pairs[at] ?? null;
+  async committedIds(runId: string): Promise<Set<string>> {
+    return new Set(await this.redis.hkeys(this.keys.run(runId).committed));
+  }
+
+  /** Returns the committed attempts of these rollouts. */
+  async winners(
+    runId: string,
+    rolloutIds: readonly string[],
+  ): Promise<Map<string, { attempt: number; claim: string }>> {
+    if (rolloutIds.length === 0) return new Map();
+    const entries = await this.redis.hmget(this.keys.run(runId).committed, ...rolloutIds);
+    return new Map(
+      rolloutIds.flatMap((id, at) => {
+        const entry = entries[at];
+        return entry ? [[id, parseCommitted(entry)]] : [];
+      }),
+    );
+  }
+
+  /** Returns the result of a rollout; null: none. Throws SwefarmError `result_unreadable`. */
+  async get(rolloutId: string): Promise<Result | null> {
+    const { runId } = parseRolloutId(rolloutId);
+    const entry = await this.redis.hget(this.keys.run(runId).committed, rolloutId);
+    if (entry === null) return null;
+    const { stream_id } = parseCommitted(entry);
+    const { results, unreadable } = await this.#readRange(runId, stream_id, stream_id, 1);
+    if (unreadable[0])
+      throw new SwefarmError('result_unreadable', describeUnreadable(unreadable[0], rolloutId));
+    return results[0]?.result ?? null;
+  }
+
+  /** Returns the number of unreadable results of the farm. */
+  async unreadable(): Promise<number> {
+    return Number(await this.redis.hget(this.keys.totals('results'), 'unreadable'));
+  }
+
+  async counts(runId: string): Promise<RunCounts> {
+    return runCounts(await this.redis.hgetall(this.keys.run(runId).counts));
+  }
+
+  async groups(runId: string): Promise<Map<string, GroupCount>> {
+    return groupCounts(await this.redis.hgetall(this.keys.run(runId).groups));
+  }
+
+  /** Returns the sums over all runs, by kind, for metrics. */
+  async totals(): Promise<Map<string, Record<string, number>>> {
+    return await this.#sumsBy(KINDS, this.keys.totals);
+  }
+
+  /** Returns the sums by kind and policy version, for the versions that committed last. */
+  async versionTotals(): Promise<Map<string, Map<string, Record<string, number>>>> {
+    const { redis, keys } = this;
+    const totals = KINDS.map(async (kind) => {
+      const versions = await redis.zrange(keys.versions(kind), '0', '-1');
+      return [kind, await this.#sumsBy(versions, (one) => keys.versionTotals(kind, one))] as const;
+    });
+    return new Map(await Promise.all(totals));
+  }
+
+  async #sumsBy(
+    names: readonly string[],
+    keyOf: (name: string) => string,
+  ): Promise<Map<string, Record<string, number>>> {
+    const sums = names.map(async (name) => {
+      const hash = Object.entries(await this.redis.hgetall(keyOf(name)));
+      return [name, Object.fromEntries(hash.map(([counter, value]) => [counter, Number(value)]))] as const;
+    });
+    return new Map(await Promise.all(sums));
+  }
+
+  async #readRange(runId: string, start: string, end: string, count: number): Promise<ResultBatch> {
+    const entries = await this.redis.xrange(this.keys.run(runId).results, start, end, 'COUNT', count);
+    const batch: ResultBatch = { results: [], unreadable: [], last_id: entries.at(-1)?.[0] ?? '' };
+    for (const [stream_id, fields] of entries) {
+      const read = readRecord(Result, fields[1] ?? '');
+      if ('value' in read) batch.results.push({ stream_id, result: read.value });
+      else batch.unreadable.push({ stream_id, rollout_id: null, problem: read.problem });
     }
-    cursor = next;
-  } while (cursor !== '0');
-  const entries = unreadable.flatMap(({ stream_id, problem }) => [stream_id, problem]);
-  await countSkipped([record, skipped, keys.totals('results')], entries);
-}
+    if (batch.unreadable.length > 0) await this.#nameUnreadable(runId, batch.unreadable);
+    return batch;
+  }
 
-async function readResult(store: Store, rolloutId: string): Promise<Result | null> {
-  const { runId } = parseRolloutId(rolloutId);
-  const entry = await store.redis.hget(store.keys.run(runId).committed, rolloutId);
-  if (entry === null) return null;
-  const { stream_id } = parseCommitted(entry);
-  const { results, unreadable } = await readRange(store, runId, {
-    start: stream_id,
-    end: stream_id,
-    count: 1,
-  });
-  if (unreadable[0])
-    throw new SwefarmError('result_unreadable', describeUnreadable(unreadable[0], rolloutId));
-  return results[0]?.result ?? null;
-}
-
-async function versionTotalsOf(
-  { redis, keys }: Store,
-  kind: string,
-): Promise<Map<string, Record<string, number>>> {
-  const versions = await redis.zrange(keys.versions(kind), '0', '-1');
-  const hashes = await Promise.all(versions.map((one) => redis.hgetall(keys.versionTotals(kind, one))));
-  return new Map(versions.map((version, index) => [version, numbers(hashes[index] ?? {})]));
+  /** Sets the rollout ids of unreadable entries, from the hash of commits, and counts the entries. */
+  async #nameUnreadable(runId: string, unreadable: readonly UnreadableResult[]): Promise<void> {
+    const { record, committed, skipped } = this.keys.run(runId);
+    const wanted = new Map(unreadable.map((one) => [one.stream_id, one]));
+    for await (const pairs of pairsIn(this.redis.hscanStream(committed, { count: SCAN_COUNT }))) {
+      for (const [rolloutId, text] of pairs) {
+        const entry = wanted.get(parseCommitted(text).stream_id);
+        if (entry) entry.rollout_id = rolloutId;
+      }
+    }
+    const entries = unreadable.flatMap(({ stream_id, problem }) => [stream_id, problem]);
+    await this.#countSkipped([record, skipped, this.keys.totals('results')], entries);
+  }
 }
 
 export function describeUnreadable(entry: UnreadableResult, rolloutId = entry.rollout_id): string {
@@ -226,9 +207,6 @@ export function describeUnreadable(entry: UnreadableResult, rolloutId = entry.ro
     'use the version of swefarm that wrote it, or a newer one'
   );
 }
-
-const numbers = (hash: Record<string, string>): Record<string, number> =>
-  Object.fromEntries(Object.entries(hash).map(([name, value]) => [name, Number(value)]));
 
 function runCounts(hash: Record<string, string>): RunCounts {
   const of = (name: string): number => Number(hash[name] ?? 0);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { SwefarmError } from '../failures/errors.ts';
 import type { Result } from '../records/result.ts';
 import { encodeResult, parseCommitted, signature } from './commit.ts';
-import { asUnusable, refusedByRedis } from './outage.ts';
+import { asUnusable, refusedByRedis, throwingUnusable } from './outage.ts';
 import { priorityOf } from './queue.ts';
 
 test('priorities separate classes, order groups, are never 0, and fit BullMQ', () => {
@@ -80,4 +80,27 @@ test('other errors are no outages', () => {
   const disk = new SwefarmError('artifact_store', 'cannot write /shared/a: ETIMEDOUT: connection timed out');
   expect(asUnusable(disk, 'redis://h')).toBeNull();
   expect(refusedByRedis(new Error('Connection is closed.'))).toBe(false);
+});
+
+test('functions of a part throw outages as UnusableError; synchronous functions stay synchronous', async () => {
+  const away = new Error('connect ECONNREFUSED 127.0.0.1:1');
+  class Above {
+    protected readonly known = true;
+    isKnown(): boolean {
+      return this.known;
+    }
+  }
+  class Part extends Above {
+    async read(): Promise<never> {
+      throw away;
+    }
+    async *parts(): AsyncGenerator<string> {
+      yield 'one';
+      throw away;
+    }
+  }
+  const part = throwingUnusable(new Part(), 'redis://h');
+  expect(part.isKnown()).toBe(true);
+  await expect(part.read()).rejects.toMatchObject({ code: 'redis_unreachable' });
+  await expect(Array.fromAsync(part.parts())).rejects.toMatchObject({ code: 'redis_unreachable' });
 });

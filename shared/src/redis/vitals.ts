@@ -1,9 +1,7 @@
-import type { Redis } from 'ioredis';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import type { Vitals } from '../metrics/vitals.ts';
 import { maskUrl } from '../security/secret.ts';
-import type { Clock } from './clock.ts';
-import type { Keys } from './keys.ts';
+import type { Store } from './part.ts';
 import type { Policies } from './policies.ts';
 import { classRange, QUEUE_CLASSES, QUEUES, type QueueClass } from './queue.ts';
 import type { Registry } from './registry.ts';
@@ -12,38 +10,33 @@ import type { Results } from './results.ts';
 /** Number of jobs of a class, from the next one, among which the oldest is searched. */
 const SAMPLE = 200;
 
-export type VitalsDeps = {
-  redis: Redis;
-  keys: Keys;
-  clock: Clock;
-  registry: Registry;
-  policies: Policies;
-  artifacts: ArtifactStore;
+type Parts = {
+  registry: Pick<Registry, 'list' | 'lost'>;
+  policies: Pick<Policies, 'list' | 'reports'>;
+  artifacts: Pick<ArtifactStore, 'usage'>;
   results: Pick<Results, 'unreadable'>;
 };
 
-export function createVitals(deps: VitalsDeps): () => Promise<Vitals> {
-  return async () => {
-    const [queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable_results] =
-      await Promise.all([
-        Promise.all(QUEUE_CLASSES.map((name) => waitingJobs(deps, name))),
-        countJobs(deps),
-        countWorkers(deps),
-        describeServer(deps),
-        deps.artifacts.usage(),
-        deps.policies.list(),
-        describeEndpoints(deps),
-        deps.results.unreadable(),
-      ]);
-    return { queue, jobs, unreadable_results, workers, redis, artifacts, policies, endpoints };
+export const createVitals =
+  (store: Store, { registry, policies, artifacts, results }: Parts) =>
+  async (): Promise<Vitals> => {
+    const [queue, jobs, workers, redis, usage, known, endpoints, unreadable] = await Promise.all([
+      Promise.all(QUEUE_CLASSES.map((name) => waitingJobs(store, name))),
+      countJobs(store),
+      countWorkers(registry),
+      describeServer(store),
+      artifacts.usage(),
+      policies.list(),
+      describeEndpoints(policies),
+      results.unreadable(),
+    ]);
+    const rest = { artifacts: usage, policies: known, endpoints, unreadable_results: unreadable };
+    return { queue, jobs, workers, redis, ...rest };
   };
-}
-
-type Queues = Pick<VitalsDeps, 'redis' | 'keys' | 'clock'>;
 
 const [QUEUE] = QUEUES;
 
-async function countJobs({ redis, keys }: Queues): Promise<Vitals['jobs']> {
+async function countJobs({ redis, keys }: Store): Promise<Vitals['jobs']> {
   const [active, delayed, failed] = await Promise.all([
     redis.llen(keys.queue(QUEUE, 'active')),
     redis.zcard(keys.queue(QUEUE, 'delayed')),
@@ -53,7 +46,7 @@ async function countJobs({ redis, keys }: Queues): Promise<Vitals['jobs']> {
 }
 
 async function waitingJobs(
-  { redis, keys, clock }: Queues,
+  { redis, keys, clock }: Store,
   name: QueueClass,
 ): Promise<Vitals['queue'][number]> {
   const [from, to] = classRange(name);
@@ -68,7 +61,7 @@ async function waitingJobs(
   return { class: name, waiting, oldest_seconds };
 }
 
-async function describeServer({ redis }: Queues): Promise<Vitals['redis']> {
+async function describeServer({ redis }: Store): Promise<Vitals['redis']> {
   const start = performance.now();
   await redis.ping();
   const seconds = (performance.now() - start) / 1000;
@@ -82,7 +75,7 @@ async function describeServer({ redis }: Queues): Promise<Vitals['redis']> {
   };
 }
 
-async function countWorkers({ registry }: VitalsDeps): Promise<Vitals['workers']> {
+async function countWorkers(registry: Parts['registry']): Promise<Vitals['workers']> {
   const records = await registry.list();
   const paused = records.filter((record) => record.paused !== null).length;
   const total = (key: 'active' | 'slots'): number => records.reduce((sum, one) => sum + one[key], 0);
@@ -95,7 +88,7 @@ async function countWorkers({ registry }: VitalsDeps): Promise<Vitals['workers']
   };
 }
 
-async function describeEndpoints({ policies }: VitalsDeps): Promise<Vitals['endpoints']> {
+async function describeEndpoints(policies: Parts['policies']): Promise<Vitals['endpoints']> {
   const reports = await policies.reports();
   const views = Map.groupBy([...reports.values()].flat(), ({ url }) => endpointName(url));
   return [...views].map(([endpoint, seen]) => ({

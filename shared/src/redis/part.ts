@@ -1,0 +1,37 @@
+import type { Queue } from 'bullmq';
+import type { Redis } from 'ioredis';
+import type { RolloutJob } from '../records/job.ts';
+import type { Clock } from './clock.ts';
+import type { Keys } from './keys.ts';
+import { loadScript, type Script } from './script.ts';
+
+/** What the parts of a farm share. */
+export type Store = {
+  readonly redis: Redis;
+  readonly keys: Keys;
+  readonly clock: Clock;
+  /** Address of Redis without password, for messages. */
+  readonly address: string;
+  /** Opens another connection, which is closed with the farm. */
+  readonly connect: () => Redis;
+  /** Returns the BullMQ queue, which is opened at the first call and closed with the farm. */
+  readonly queue: () => Queue<RolloutJob>;
+};
+
+/** A large part of the farm. The public methods of its class are its interface; open.ts adds the errors of outages. */
+export class Part {
+  protected readonly store: Store;
+  protected readonly redis: Redis;
+  protected readonly keys: Keys;
+
+  constructor(store: Store) {
+    this.store = store;
+    this.redis = store.redis;
+    this.keys = store.keys;
+  }
+
+  /** Loads a Lua script; see {@link loadScript}. */
+  protected script(...names: string[]): Script {
+    return loadScript(this.redis, ...names);
+  }
+}
