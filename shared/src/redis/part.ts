@@ -23,15 +23,12 @@ export class Part {
   protected readonly store: Store;
   protected readonly redis: Redis;
   protected readonly keys: Keys;
+  /** Loads a Lua script; see {@link loadScript}. A field, because every method of a part is public on the farm. */
+  protected readonly script = (...names: string[]): Script => loadScript(this.redis, ...names);
 
   constructor(store: Store) {
     this.store = store;
     this.redis = store.redis;
     this.keys = store.keys;
-  }
-
-  /** Loads a Lua script; see {@link loadScript}. */
-  protected script(...names: string[]): Script {
-    return loadScript(this.redis, ...names);
   }
 }
