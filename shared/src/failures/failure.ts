@@ -15,108 +15,77 @@ export type FailureRule = {
   meaning: string;
 };
 
-const rule = (
-  stage: FailureStage,
-  budget: number,
-  where: FailureRule['where'],
-  meaning: string,
-): FailureRule => ({ stage, retryable: where !== 'nowhere', budget, where, meaning });
+const retried =
+  (where: FailureRule['where']) =>
+  (stage: FailureStage, budget: number, meaning: string): FailureRule => ({
+    ...{ stage, retryable: true, budget, where, meaning },
+  });
+const anywhere = retried('anywhere');
+const elsewhere = retried('elsewhere');
+const nowhere = (stage: FailureStage, meaning: string): FailureRule => ({
+  ...{ stage, retryable: false, budget: 1, where: 'nowhere', meaning },
+});
 
 export const FAILURES = {
-  image_not_found: rule('image', 1, 'nowhere', 'no source this node knows has the image'),
-  image_pull: rule('image', 3, 'anywhere', 'the image could not be pulled or unpacked'),
-  engine_unreachable: rule('sandbox', 5, 'elsewhere', 'the container engine does not answer'),
-  sandbox_start: rule('sandbox', 3, 'elsewhere', 'the container could not be created or started'),
-  sandbox_lost: rule(
-    'sandbox',
-    3,
-    'elsewhere',
-    'the container disappeared or its stream broke, for no known cause',
-  ),
-  node_memory: rule('sandbox', 3, 'elsewhere', 'the node itself ran out of memory'),
-  node_disk: rule('sandbox', 3, 'elsewhere', 'the node itself ran out of disk'),
-  patch_take: rule('sandbox', 2, 'anywhere', 'the node failed to take the patch from the tree'),
-  policy_unreachable: rule('policy', 5, 'anywhere', 'the endpoint refuses connections or resets them'),
-  policy_unauthorized: rule('policy', 1, 'nowhere', 'the endpoint refuses our key (401, 403)'),
-  policy_model_unknown: rule('policy', 1, 'nowhere', 'the endpoint does not know the model (404)'),
-  policy_bad_request: rule(
-    'policy',
-    1,
-    'nowhere',
-    'the endpoint refuses our request (400, 422), not for its length',
-  ),
-  policy_context: rule('policy', 1, 'nowhere', 'the first prompt leaves no room for an answer'),
-  policy_server_error: rule(
-    'policy',
-    5,
-    'anywhere',
-    'the endpoint answered 5xx or 429 for longer than --patience',
-  ),
-  policy_garbage: rule('policy', 3, 'anywhere', 'the endpoint answered no completion'),
-  policy_silent: rule('policy', 3, 'anywhere', 'the endpoint accepted the request and never answered'),
-  policy_slow: rule(
+  image_not_found: nowhere('image', 'no source this node knows has the image'),
+  image_pull: anywhere('image', 3, 'the image could not be pulled or unpacked'),
+  engine_unreachable: elsewhere('sandbox', 5, 'the container engine does not answer'),
+  sandbox_start: elsewhere('sandbox', 3, 'the container could not be created or started'),
+  sandbox_lost: elsewhere('sandbox', 3, 'the container disappeared or its stream broke, for no known cause'),
+  node_memory: elsewhere('sandbox', 3, 'the node itself ran out of memory'),
+  node_disk: elsewhere('sandbox', 3, 'the node itself ran out of disk'),
+  patch_take: anywhere('sandbox', 2, 'the node failed to take the patch from the tree'),
+  policy_unreachable: anywhere('policy', 5, 'the endpoint refuses connections or resets them'),
+  policy_unauthorized: nowhere('policy', 'the endpoint refuses our key (401, 403)'),
+  policy_model_unknown: nowhere('policy', 'the endpoint does not know the model (404)'),
+  policy_bad_request: nowhere('policy', 'the endpoint refuses our request (400, 422), not for its length'),
+  policy_context: nowhere('policy', 'the first prompt leaves no room for an answer'),
+  policy_server_error: anywhere('policy', 5, 'the endpoint answered 5xx or 429 for longer than --patience'),
+  policy_garbage: anywhere('policy', 3, 'the endpoint answered no completion'),
+  policy_silent: anywhere('policy', 3, 'the endpoint accepted the request and never answered'),
+  policy_slow: anywhere(
     'policy',
     2,
-    'anywhere',
     'time limit reached, at least half of it spent waiting for a silent or slow policy',
   ),
-  policy_tokens: rule('policy', 1, 'nowhere', 'token ids missing, of unequal lengths or not contiguous'),
-  evaluation_timeout: rule(
+  policy_tokens: nowhere('policy', 'token ids missing, of unequal lengths or not contiguous'),
+  evaluation_timeout: nowhere(
     'evaluation',
-    1,
-    'nowhere',
     'the tests timed out twice, and neither gold nor a control evaluation is known to need under half of the limit',
   ),
-  evaluation_lost: rule('evaluation', 3, 'elsewhere', 'the evaluation container or its output was lost'),
-  parse_timeout: rule('evaluation', 2, 'anywhere', 'not even an empty test log was read in time'),
-  tests_cannot_start: rule(
+  evaluation_lost: elsewhere('evaluation', 3, 'the evaluation container or its output was lost'),
+  parse_timeout: anywhere('evaluation', 2, 'not even an empty test log was read in time'),
+  tests_cannot_start: nowhere(
     'instance',
-    1,
-    'nowhere',
     'the tests cannot start, and nothing shows that they start without the patch',
   ),
-  no_bash: rule('instance', 1, 'nowhere', 'the image has no usable bash'),
-  no_worktree: rule('instance', 1, 'nowhere', 'the image has no git work tree where the row expects it'),
-  sandbox_refused: rule(
+  no_bash: nowhere('instance', 'the image has no usable bash'),
+  no_worktree: nowhere('instance', 'the image has no git work tree where the row expects it'),
+  sandbox_refused: elsewhere(
     'instance',
     2,
-    'elsewhere',
     'no sandbox can be as the run or its image asks: limits beyond those of the node, an unknown user',
   ),
-  setup_failed: rule(
+  setup_failed: elsewhere('instance', 2, 'a setup step failed, or a hidden path could not be removed'),
+  parser_failed: nowhere(
     'instance',
-    2,
-    'elsewhere',
-    'a setup step failed, or a hidden path could not be removed',
-  ),
-  parser_failed: rule(
-    'instance',
-    1,
-    'nowhere',
     'the outcomes are unreadable (the program of the dataset failed, or the test log exceeds log_limit), and nothing shows that they are readable without the patch',
   ),
-  no_parser_image: rule(
+  no_parser_image: elsewhere(
     'worker',
     2,
-    'elsewhere',
     'this worker has no parser_image, in which programs of datasets read the outcomes',
   ),
-  instance_invalid: rule('instance', 1, 'nowhere', 'the row lacks what a rollout or its grading needs'),
-  artifact_store: rule('worker', 5, 'elsewhere', 'the artifact could not be written'),
-  session_lost: rule(
-    'worker',
-    1,
-    'nowhere',
-    'the sandbox of a session is gone; its commands cannot be replayed',
-  ),
-  lost: rule(
+  instance_invalid: nowhere('instance', 'the row lacks what a rollout or its grading needs'),
+  artifact_store: elsewhere('worker', 5, 'the artifact could not be written'),
+  session_lost: nowhere('worker', 'the sandbox of a session is gone; its commands cannot be replayed'),
+  lost: elsewhere(
     'worker',
     3,
-    'elsewhere',
     'the worker stopped responding; after three consecutive losses the rollout is parked',
   ),
-  bug: rule('worker', 1, 'nowhere', 'an unforeseen error: a bug of swefarm'),
-} as const satisfies Record<string, FailureRule>;
+  bug: nowhere('worker', 'an unforeseen error: a bug of swefarm'),
+} satisfies Record<string, FailureRule>;
 
 export type FailureClass = keyof typeof FAILURES;
 export const FAILURE_CLASSES = Object.keys(FAILURES) as [FailureClass, ...FailureClass[]];

@@ -33,7 +33,7 @@ export type CallOpening =
   | { status: 'gone' };
 
 const GATEWAYS_SECONDS = 30 * 24 * 3600;
-/** LIFE_MS of lua/call_rules.lua plus one second, because this code reads the time in whole seconds. */
+/** LIFE_MS of lua/call_rules.lua plus one second, so that its rules agree that the gateway is dead. */
 const LIFE_MS = 7_000;
 const SWEEP = 1000;
 
@@ -137,8 +137,7 @@ export class Calls extends Part {
   async expired(graceMs: number): Promise<{ call_id: string; rollout_id: string }[]> {
     const { redis } = this;
     const { open, gateways } = this.keys.calls;
-    const [[seconds], beats] = await Promise.all([redis.time(), redis.hgetall(gateways)]);
-    const now = Number(seconds) * 1000;
+    const [now, beats] = await Promise.all([this.store.clock.ask(), redis.hgetall(gateways)]);
     const dead = Object.keys(beats).filter((gateway) => Number(beats[gateway]) < now - LIFE_MS);
     const alive = Object.keys(beats).length > dead.length;
     if (dead.length > 0) {

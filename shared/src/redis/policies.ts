@@ -61,8 +61,7 @@ export class Policies extends Part {
   /** Returns the reports that have not expired, by worker. */
   async reports(): Promise<Map<string, EndpointView[]>> {
     const { views, lapses } = this.keys.policyReports;
-    const [seconds] = await this.redis.time();
-    const workers = await this.redis.zrangebyscore(lapses, Number(seconds) * 1000, '+inf');
+    const workers = await this.redis.zrangebyscore(lapses, await this.store.clock.ask(), '+inf');
     if (workers.length === 0) return new Map();
     const texts = await this.redis.hmget(views, ...workers);
     return new Map(

@@ -6,9 +6,9 @@ import { errorMessage } from '../failures/errors.ts';
 type Argument = string | number | Buffer;
 export type Script = (keys: readonly string[], args: readonly Argument[]) => Promise<unknown>;
 
-/** Loads a Lua script, which Redis caches by hash. @param names names of the files to join in this order, without `.lua` */
+/** Loads a Lua script, which Redis caches by hash. @param names names of files without `.lua`, joined after the prelude in this order */
 export function loadScript(redis: Redis, ...names: string[]): Script {
-  const source = names
+  const source = ['prelude', ...names]
     .map((name) => readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8'))
     .join('\n');
   const sha = createHash('sha1').update(source).digest('hex');

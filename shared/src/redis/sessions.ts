@@ -166,8 +166,7 @@ export class Sessions extends Part {
 
   /** Returns the sessions whose lease expired at least `graceMs` ago and that have not ended. */
   async overdue(graceMs: number): Promise<string[]> {
-    const [seconds = 0, micros = 0] = (await this.redis.time()).map(Number);
-    const now = seconds * 1000 + Math.floor(micros / 1000);
+    const now = await this.store.clock.ask();
     return await this.redis.zrangebyscore(this.keys.sessions, 0, now - graceMs);
   }
 

@@ -1,6 +1,5 @@
 -- This text precedes the other artifact scripts. KEYS: 1 bytes  2 expiry  3 used
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local now = now_ms()
 
 -- Removes an artifact from the accounts. The blob expires, or the caller deletes it.
 local function forget(name)

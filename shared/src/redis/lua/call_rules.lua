@@ -1,8 +1,7 @@
 -- This text precedes the other call scripts: the record of a call and the rules for gateways.
 -- A call is JSON: rollout_id, holder (gateway), held (number of open connections), orphan_until (ms, if held is 0), answered,
 -- at (ms, start), grace (ms after the death of its gateway; absent: that of the sweep)
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local now = now_ms()
 -- A gateway is alive up to the first age of its last beat, and dead beyond the second age.
 local FRESH_MS = 2500
 local LIFE_MS = 6000

@@ -36,13 +36,12 @@ if ARGV[6] == '1' and last and last.ended_at == cjson.null and last.worker ~= AR
   return { 'in_work', last.worker, last.claim }
 end
 if not last or last.claim ~= ARGV[4] then
-  local now = redis.call('TIME')
   journal[#journal + 1] = {
     attempt = (last and last.attempt or 0) + 1,
     worker = ARGV[2],
     node = ARGV[3],
     claim = ARGV[4],
-    claimed_at = now[1] * 1000 + math.floor(now[2] / 1000),
+    claimed_at = now_ms(),
     ended_at = cjson.null,
     ['end'] = cjson.null,
   }

@@ -25,8 +25,7 @@ end
 
 local sums = { KEYS[5], KEYS[6] }
 if ARGV[9] ~= '' then
-  local now = redis.call('TIME')
-  redis.call('ZADD', KEYS[7], now[1] * 1000 + math.floor(now[2] / 1000), ARGV[9])
+  redis.call('ZADD', KEYS[7], now_ms(), ARGV[9])
   redis.call('ZREMRANGEBYRANK', KEYS[7], 0, -1 - ARGV[10])
   sums[3] = KEYS[8]
 end

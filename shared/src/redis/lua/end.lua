@@ -8,8 +8,7 @@ end
 local journal = cjson.decode(text)
 for _, entry in ipairs(journal) do
   if entry.claim == ARGV[2] and entry.ended_at == cjson.null then
-    local now = redis.call('TIME')
-    entry.ended_at = now[1] * 1000 + math.floor(now[2] / 1000)
+    entry.ended_at = now_ms()
     entry['end'] = cjson.decode(ARGV[3])
     redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(journal))
     return 1

@@ -2,8 +2,7 @@
 -- KEYS: 1 reports (hash)  2 time of lapse by worker (sorted set, ms)  3 rollouts bound by endpoint (hash)
 -- ARGV: 1 worker  2 views (JSON)  3 life time (ms)
 -- Reply: pairs of endpoint and rollouts of other workers
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local now = now_ms()
 
 local function add(text, sign)
   for _, view in ipairs(cjson.decode(text)) do

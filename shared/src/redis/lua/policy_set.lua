@@ -19,8 +19,7 @@ for i = 3, #ARGV, 2 do
   end
 end
 if changed then
-  local now = redis.call('TIME')
-  redis.call('HSET', policy, 'changed_at', now[1] * 1000 + math.floor(now[2] / 1000))
+  redis.call('HSET', policy, 'changed_at', now_ms())
 end
 redis.call('SADD', names, ARGV[1])
 redis.call('EXPIRE', policy, ARGV[2])

@@ -22,13 +22,12 @@ local function is_current(id, attempt, claim)
     return false
   end
   -- Redis lost the claim, and no other attempt has claimed.
-  local now = redis.call('TIME')
   journal[#journal + 1] = {
     attempt = attempt,
     worker = ARGV[1],
     node = ARGV[2],
     claim = claim,
-    claimed_at = now[1] * 1000 + math.floor(now[2] / 1000),
+    claimed_at = now_ms(),
     ended_at = cjson.null,
     ['end'] = cjson.null,
   }

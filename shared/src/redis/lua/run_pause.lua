@@ -16,8 +16,7 @@ local at = before.at == '' and '' or string.format('%d', before.at)
 if ARGV[2] ~= '*' and ARGV[2] ~= at then
   return 0
 end
-local now = redis.call('TIME')
-local pause = { reason = ARGV[1], at = now[1] * 1000 + math.floor(now[2] / 1000), since = before.since }
+local pause = { reason = ARGV[1], at = now_ms(), since = before.since }
 if ARGV[3] ~= '' then
   pause.ends_at = pause.at + ARGV[3]
 end

@@ -5,8 +5,7 @@
 -- ARGV: 1 rollout id  2 image  3 'home' or 'any'  4 minimum remaining life time of a live worker's record (ms)  5 life time of seats (s)  6 of images (s)
 -- Reply: number of the worker, from 1; 0: none
 local n = #KEYS / 3
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local now = now_ms()
 
 -- Numbers of slots of the live workers that claim rollouts.
 local slots = {}

@@ -8,8 +8,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
   created = 1
 end
 if not redis.call('HGET', KEYS[1], 'ended') then
-  local time = redis.call('TIME')
-  local until_ms = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(redis.call('HGET', KEYS[1], 'lease_ms'))
+  local until_ms = now_ms() + tonumber(redis.call('HGET', KEYS[1], 'lease_ms'))
   redis.call('HSET', KEYS[1], 'lease_until', string.format('%d', until_ms))
   redis.call('ZADD', KEYS[2], string.format('%d', until_ms), ARGV[1])
   redis.call('PEXPIRE', KEYS[1], ARGV[3])

@@ -6,9 +6,7 @@ if redis.call('HGET', KEYS[1], 'attempt') ~= ARGV[1] then
 end
 local done = tonumber(ARGV[2])
 if done < 0 then
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  return { now > tonumber(redis.call('HGET', KEYS[1], 'lease_until')) and 'expired' or 'none' }
+  return { now_ms() > tonumber(redis.call('HGET', KEYS[1], 'lease_until')) and 'expired' or 'none' }
 end
 local id = string.format('%d-0', done + 1)
 local entry = redis.call('XRANGE', KEYS[2], id, id)[1]

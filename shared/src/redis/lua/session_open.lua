@@ -7,8 +7,7 @@ local state = redis.call('HMGET', KEYS[1], 'taken', 'lease_until', 'attempt')
 if tonumber(state[1]) > 0 and state[3] ~= ARGV[2] then
   return 'lost'
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = now_ms()
 if now > tonumber(state[2]) then
   return 'expired'
 end

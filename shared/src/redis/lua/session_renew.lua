@@ -4,9 +4,7 @@
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HGET', KEYS[1], 'ended') then
   return 0
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local until_ms = now + tonumber(redis.call('HGET', KEYS[1], 'lease_ms'))
+local until_ms = now_ms() + tonumber(redis.call('HGET', KEYS[1], 'lease_ms'))
 redis.call('HSET', KEYS[1], 'lease_until', string.format('%d', until_ms))
 redis.call('ZADD', KEYS[2], string.format('%d', until_ms), ARGV[1])
 for i = 1, #KEYS do

@@ -1,0 +1,6 @@
+-- This text precedes every script.
+-- Returns the time of Redis in milliseconds since the epoch.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
