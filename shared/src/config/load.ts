@@ -128,10 +128,8 @@ function hint(name: string, known: readonly string[]): string {
   return best === null ? '' : `; did you mean "${best}"?`;
 }
 
-export type ConfigOption = { key: string; flag: string; doc: string; secret: boolean };
-
-/** Returns the flags of a role for the command line parser. */
-export function configOptions(role: ConfigRole): ConfigOption[] {
+/** Returns the flags of a role for the command line parser. `secret`: whether the value is a secret. */
+export function configOptions(role: ConfigRole) {
   return Object.entries(keysOf(role)).map(([name, key]) => ({
     key: name,
     flag: `${flagName(name)} <value>`,

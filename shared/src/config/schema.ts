@@ -1,5 +1,5 @@
 /** Types of configuration values. Each parses the text of a variable or flag and a typed value. */
-import { homedir, hostname } from 'node:os';
+import { homedir } from 'node:os';
 import { isAbsolute, resolve } from 'node:path';
 import { z } from 'zod';
 import { originOf, originsOf } from '../security/policykey.ts';
@@ -99,5 +99,3 @@ export const artifactsUrl = text.transform((value, context) => {
   context.addIssue({ code: 'custom', message: 'expected redis: or dir:/path' });
   return z.NEVER;
 });
-
-export const nodeName = (): string => hostname();

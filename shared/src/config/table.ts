@@ -1,6 +1,5 @@
 /** Renders the table of every configuration key as Markdown: `node shared/src/config/table.ts > docs/configuration.md`. */
 import { COMMON_KEYS, type ConfigKey, PRODUCER_KEYS, WORKER_KEYS } from './keys.ts';
-import { loadConfig } from './load.ts';
 
 const INTRODUCTION = `# Configuration
 
@@ -30,7 +29,4 @@ function table(keys: Keys): string {
   return [line(['key', 'default', 'meaning']), line(['---', '---', '---']), ...rows.map(line)].join('\n');
 }
 
-if (import.meta.main) {
-  loadConfig('worker', { env: {} });
-  process.stdout.write(configurationPage());
-}
+if (import.meta.main) process.stdout.write(configurationPage());

@@ -1,12 +1,11 @@
 /** Configuration keys of a worker: its runtime and images, its share of the node, and when it ends. */
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { newId } from '../records/ids.ts';
 import { automatic, key, list, optional, plain, size } from './key.ts';
 import { RUNTIMES } from './runtimes.ts';
 import * as form from './schema.ts';
-
-const ENGINE_GAP_MS = 25;
 
 export const WORKER_KEYS = {
   concurrency: automatic(form.positiveInteger, 'Rollouts at once; auto: as CPUs, memory and disk allow.'),
@@ -92,7 +91,7 @@ export const WORKER_KEYS = {
     '512 MiB',
     'Available memory below which the worker claims nothing, until there is twice as much.',
   ),
-  engine_gap_ms: plain(form.count, ENGINE_GAP_MS, 'Least milliseconds between two creations of containers.'),
+  engine_gap_ms: plain(form.count, 25, 'Least milliseconds between two creations of containers.'),
   metrics_port: plain<number | 'auto'>(
     z.union([z.literal('auto'), form.port]),
     0,
@@ -109,14 +108,7 @@ export const WORKER_KEYS = {
     'Seconds from SIGTERM to the exit; 10 s before it running rollouts are handed back.',
   ),
   worker_id: key<string>(form.text, newId, 'a fresh id', 'Name of this worker, unique in the farm.'),
-  node: key<string>(
-    form.text,
-    form.nodeName,
-    'host name',
-    'Name of this node.',
-    'SLURMD_NODENAME',
-    'NODE_NAME',
-  ),
+  node: key<string>(form.text, hostname, 'host name', 'Name of this node.', 'SLURMD_NODENAME', 'NODE_NAME'),
   threads: plain(form.positiveInteger, 2, 'Threads that read test logs.'),
   host_rewards: plain(form.flag, false, 'Allow rewards on the runtime host (with --allow-host-reward).'),
   live_turns: plain(form.count, 64, 'Latest turns of a running rollout to store in Redis; 0: none.'),

@@ -10,11 +10,9 @@ import { FAMILY_ENDS, OUTCOME_METRICS as M, ROLLOUT_BUCKETS, TURN_BUCKETS } from
 import { type Family, family } from './text.ts';
 
 /** Sums by counter; an absent counter is zero. */
-export type Sums = Readonly<Record<string, number>>;
+type Sums = Readonly<Record<string, number>>;
 /** Sums by kind of run. */
-export type Totals = ReadonlyMap<string, Sums>;
-/** Sums by kind of run and policy version. */
-export type VersionTotals = ReadonlyMap<string, ReadonlyMap<string, Sums>>;
+type Totals = ReadonlyMap<string, Sums>;
 
 const KINDS = RunRecord.shape.kind.unwrap().options;
 const STAGES = Object.keys(Seconds.shape).filter((stage) => stage !== 'total');
@@ -67,9 +65,9 @@ export function outcomeFamilies(totals: Totals): Family[] {
     family(M.seconds, histogram('total', ROLLOUT_BUCKETS)),
     family(M.stageSecondsSum, split('stage', 'seconds', STAGES)),
     family(M.tokens, tokens),
-    family(M.cost, modelPoints(totals, 'cost')),
-    family(M.priced, modelPoints(totals, 'priced')),
-    family(M.pricedResolved, modelPoints(totals, 'priced_resolved')),
+    family(M.cost, split('model', 'cost', [])),
+    family(M.priced, split('model', 'priced', [])),
+    family(M.pricedResolved, split('model', 'priced_resolved', [])),
     family(M.rewarded, perKind('rewarded')),
     family(M.reward, perKind('reward_sum')),
     family(M.reports, split('trust', 'trust', TRUST)),
@@ -79,17 +77,6 @@ export function outcomeFamilies(totals: Totals): Family[] {
     family(M.refills, perKind('refills')),
     family(M.families, familyPoints(totals)),
   ];
-}
-
-function modelPoints(
-  totals: Totals,
-  counter: 'cost' | 'priced' | 'priced_resolved',
-): Point<'kind' | 'model'>[] {
-  return KINDS.flatMap((kind) => {
-    const sums = totals.get(kind) ?? {};
-    const models = Object.keys(sums).flatMap((name) => /^priced:(.+)$/s.exec(name)?.[1] ?? []);
-    return models.map((model) => ({ labels: { kind, model }, value: sums[`${counter}:${model}`] ?? 0 }));
-  });
 }
 
 /** Returns the counts of each dataset family, known or counted, for all ends. */
@@ -106,7 +93,8 @@ function familyPoints(totals: Totals): Point<'kind' | 'family' | 'end'>[] {
   });
 }
 
-export function versionFamilies(versions: VersionTotals): Family[] {
+/** @param versions sums by kind of run and policy version */
+export function versionFamilies(versions: ReadonlyMap<string, ReadonlyMap<string, Sums>>): Family[] {
   const each = [...versions].flatMap(([kind, byVersion]) =>
     [...byVersion].map(([version, sums]) => ({ labels: { kind, version }, sums })),
   );

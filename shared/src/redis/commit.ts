@@ -126,16 +126,8 @@ const encode = (result: Result): string =>
     typeof value === 'number' && !Number.isInteger(value) ? Math.round(value * 1e4) / 1e4 : value,
   );
 
-/** The entry of a committed rollout: `attempt outcome stream-id worker TAB claim`. */
-export type CommittedEntry = {
-  attempt: number;
-  outcome: Outcome;
-  stream_id: string;
-  worker: string;
-  claim: string;
-};
-
-export function parseCommitted(entry: string): CommittedEntry {
+/** Parses the entry of a committed rollout: `attempt outcome stream-id worker TAB claim`. */
+export function parseCommitted(entry: string) {
   const [attempt = '', outcome = '', stream_id = '', ...rest] = entry.split(' ');
   const [worker = '', claim = ''] = rest.join(' ').split('\t');
   return { attempt: Number(attempt), outcome: outcomeOf(outcome), stream_id, worker, claim };

@@ -17,38 +17,27 @@ export function asUnusable(given: unknown, address: string): UnusableError | nul
   // The message of a SwefarmError may mention files and hosts, but the error is not an outage.
   if (given instanceof SwefarmError) return given instanceof UnusableError ? given : null;
   const error = firstOf(given);
+  const message = errorMessage(error);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  const reason = `${code} ${errorMessage(error)}`.trim();
-  const unusable = (kind: string, text: string) => new UnusableError(kind, text, { cause: error });
-  if (FULL.test(reason)) {
-    return unusable(
-      'redis_full',
-      `Redis at ${address} accepts no writes: ${errorMessage(error)}; raise maxmemory or free its disk`,
-    );
-  }
-  if (AUTH.test(reason)) {
-    return unusable(
-      'redis_auth',
-      `Redis at ${address} refuses the login: ${errorMessage(error)}; check user, password and ACL`,
-    );
-  }
-  if (TLS.test(reason)) {
-    return unusable(
-      'redis_tls',
-      `no TLS with Redis at ${address}: ${errorMessage(error)}; check rediss:// and redis_tls_ca`,
-    );
-  }
-  if (REFUSAL.test(reason)) {
-    return unusable(
+  const reason = `${code} ${message}`.trim();
+  const redis = `Redis at ${address}`;
+  const causes: [pattern: RegExp, code: string, text: string][] = [
+    [FULL, 'redis_full', `${redis} accepts no writes: ${message}; raise maxmemory or free its disk`],
+    [AUTH, 'redis_auth', `${redis} refuses the login: ${message}; check user, password and ACL`],
+    [TLS, 'redis_tls', `no TLS with ${redis}: ${message}; check rediss:// and redis_tls_ca`],
+    [
+      REFUSAL,
       'redis_unreachable',
-      `Redis at ${address} refuses commands: ${errorMessage(error)}; check that it is the leader, has its replicas, and runs no blocking command`,
-    );
-  }
-  if (!OUTAGE.test(reason)) return null;
-  return unusable(
-    'redis_unreachable',
-    `Redis does not answer at ${address}: ${errorMessage(error)}; is it running, and reachable from here?${protocolHint(reason, address)}`,
-  );
+      `${redis} refuses commands: ${message}; check that it is the leader, has its replicas, and runs no blocking command`,
+    ],
+    [
+      OUTAGE,
+      'redis_unreachable',
+      `Redis does not answer at ${address}: ${message}; is it running, and reachable from here?${protocolHint(reason, address)}`,
+    ],
+  ];
+  const cause = causes.find(([pattern]) => pattern.test(reason));
+  return cause ? new UnusableError(cause[1], cause[2], { cause: error }) : null;
 }
 
 /** Returns whether Redis did not execute the command and may do so later; false after this process closed the connection. */

@@ -94,12 +94,10 @@ function sentinelTarget(config: CommonConfig, { secure, login, endpoints, path }
   const tls = secure
     ? { tls: tlsOptions(config), sentinelTLS: tlsOptions(config), enableTLSForSentinelMode: true }
     : {};
-  const sentinelLogin = {
-    ...(config.redis_sentinel_username === null ? {} : { sentinelUsername: config.redis_sentinel_username }),
-    ...(config.redis_sentinel_password === null
-      ? {}
-      : { sentinelPassword: config.redis_sentinel_password.reveal() }),
-  };
+  const sentinelLogin = given({
+    sentinelUsername: config.redis_sentinel_username,
+    sentinelPassword: config.redis_sentinel_password?.reveal(),
+  });
   const address = `${secure ? 'rediss' : 'redis'}+sentinel://${shown(endpoints)}/${name}${db ? `/${db}` : ''}`;
   const options = {
     sentinels: endpoints,
@@ -157,13 +155,17 @@ type UserInfo = { username: string; password: string };
 
 /** Returns the login from the URL; redis_username and redis_password have precedence. */
 function loginOf(config: CommonConfig, url: UserInfo = { username: '', password: '' }): Login {
-  return {
-    ...(url.username ? { username: decodeURIComponent(url.username) } : {}),
-    ...(url.password ? { password: decodeURIComponent(url.password) } : {}),
-    ...(config.redis_username === null ? {} : { username: config.redis_username }),
-    ...(config.redis_password === null ? {} : { password: config.redis_password.reveal() }),
-  };
+  return given({
+    username: config.redis_username ?? decodeURIComponent(url.username),
+    password: config.redis_password?.reveal() ?? decodeURIComponent(url.password),
+  });
 }
+
+/** Returns the options with a value. */
+const given = <Options extends object>(options: Options) =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value)) as {
+    [Name in keyof Options]?: NonNullable<Options[Name]>;
+  };
 
 /** Parses user and password of a URL with several hosts. */
 function parseUserInfo(config: CommonConfig, text: string): UserInfo {
@@ -177,11 +179,9 @@ function parseUserInfo(config: CommonConfig, text: string): UserInfo {
 /** Throws UsageError if TLS files are set for an address without TLS, because the user expects encryption. */
 function refuseUnusedTls(config: CommonConfig, url: string): void {
   if (url.startsWith('rediss')) return;
-  for (const key of ['redis_tls_ca', 'redis_tls_cert', 'redis_tls_key'] as const) {
-    if (config[key] !== null) {
-      throw new UsageError(`${key} is set, but redis_url ${config.redis_url} has no TLS: use rediss://`);
-    }
-  }
+  const key = TLS_FILES.find((one) => config[one] !== null);
+  if (key !== undefined)
+    throw new UsageError(`${key} is set, but redis_url ${config.redis_url} has no TLS: use rediss://`);
 }
 
 /** Returns the TLS options. @param name server name of the certificate; by default the host of the connection */
@@ -193,23 +193,20 @@ function tlsOptions(config: CommonConfig, name?: string): NonNullable<ClientOpti
         : ['redis_tls_cert', 'redis_tls_key'];
     throw new UsageError(`${one} is set and ${other} is not: a client certificate needs both files`);
   }
-  return {
-    ...(name === undefined || /^[\d.]+$|:/.test(name) ? {} : { servername: name }),
-    ...fileOf(config, 'redis_tls_ca', 'ca'),
-    ...fileOf(config, 'redis_tls_cert', 'cert'),
-    ...fileOf(config, 'redis_tls_key', 'key'),
-  };
+  return given({
+    servername: name === undefined || /^[\d.]+$|:/.test(name) ? null : name,
+    ca: fileOf(config, 'redis_tls_ca'),
+    cert: fileOf(config, 'redis_tls_cert'),
+    key: fileOf(config, 'redis_tls_key'),
+  });
 }
 
-function fileOf(
-  config: CommonConfig,
-  key: 'redis_tls_ca' | 'redis_tls_cert' | 'redis_tls_key',
-  option: string,
-) {
+const TLS_FILES = ['redis_tls_ca', 'redis_tls_cert', 'redis_tls_key'] as const;
+
+function fileOf(config: CommonConfig, key: (typeof TLS_FILES)[number]): Buffer | null {
   const path = config[key];
-  if (path === null) return {};
   try {
-    return { [option]: readFileSync(path) };
+    return path === null ? null : readFileSync(path);
   } catch (error) {
     throw new UsageError(`${key}: ${errorMessage(error)}`, { cause: error });
   }
