@@ -1,6 +1,7 @@
 /** Encodes and decodes artifacts: JSON, compressed with gzip, in which typed arrays are base64 of their little-endian bytes. */
 import { constants } from 'node:buffer';
 import { pipeline } from 'node:stream/promises';
+import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
 import { errorMessage, SwefarmError } from '../failures/errors.ts';
@@ -8,8 +9,7 @@ import type { Report } from '../records/report.ts';
 import type { RewardFacts, Seconds } from '../records/result.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { createSemaphore } from '../waiting/semaphore.ts';
-import { compactLog, logText } from './compactlog.ts';
-import { inPieces } from './pieces.ts';
+import { DTYPES, inPieces } from './pieces.ts';
 
 export type ArtifactContent = {
   format: 'swefarm-artifact-1';
@@ -32,16 +32,15 @@ export type ArtifactContent = {
 
 const decompress = promisify(gunzip);
 
-const DTYPES = { int8: Int8Array, int32: Int32Array, float32: Float32Array } as const;
 type Encoded = { dtype: keyof typeof DTYPES; base64: string };
-
-export type ArtifactInput = Omit<ArtifactContent, 'test_log'> & { test_log: string | Uint8Array | null };
 
 /**
  * Encodes an artifact in pieces, so that the event loop is blocked only briefly. If the JSON exceeds the longest string, omits the test
  * log, then also the statuses of the tests. @throws SwefarmError `artifact_too_large`
  */
-export async function encodeArtifact(content: ArtifactInput): Promise<Buffer> {
+export async function encodeArtifact(
+  content: Omit<ArtifactContent, 'test_log'> & { test_log: string | Uint8Array | null },
+): Promise<Buffer> {
   const compact = { ...content, test_log: await compactLog(content.test_log) };
   const blob = (await compressed(compact)) ?? (await compressed({ ...compact, test_log: null }));
   if (blob) return blob;
@@ -148,4 +147,48 @@ function isEncoded(value: unknown): value is Encoded {
   if (typeof value !== 'object' || value === null || Object.keys(value).length !== 2) return false;
   const { dtype, base64 } = value as Partial<Record<string, unknown>>;
   return typeof dtype === 'string' && dtype in DTYPES && typeof base64 === 'string';
+}
+
+/** Minimum length of a log that may be stored as base64. */
+const SHORT = 1024 ** 2;
+/** Factor by which base64 lengthens a text; JSON lengthens ordinary text less. */
+const MOST_GROWTH = 4 / 3;
+/** Number of bytes that are counted before other events are handled. */
+const SLICE = 512 * 1024;
+
+type PackedText = { dtype: 'utf8'; base64: string };
+
+/**
+ * Returns the log unchanged, or as base64 if that is shorter than JSON, which writes a control character as six characters. With JSON, a log
+ * with many of these could exceed the longest string.
+ */
+async function compactLog(log: string | Uint8Array | null): Promise<string | Uint8Array | PackedText | null> {
+  if (log === null || log.length < SHORT) return log;
+  const bytes =
+    typeof log === 'string' ? Buffer.from(log) : Buffer.from(log.buffer, log.byteOffset, log.length);
+  if ((await lengthInJson(bytes)) <= bytes.length * MOST_GROWTH) return log;
+  return { dtype: 'utf8', base64: bytes.toString('base64') };
+}
+
+/** Returns the text of a stored log. */
+const logText = (stored: unknown): string | null =>
+  isPacked(stored)
+    ? Buffer.from(stored.base64, 'base64').toString('utf8')
+    : ((stored ?? null) as string | null);
+
+const isPacked = (stored: unknown): stored is PackedText =>
+  typeof stored === 'object' && stored !== null && (stored as { dtype?: unknown }).dtype === 'utf8';
+
+/** Length of each byte in JSON; every byte of a non-ASCII character counts as one. */
+const COSTS = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte < 0x80 ? JSON.stringify(String.fromCharCode(byte)).length - 2 : 1,
+);
+
+async function lengthInJson(bytes: Uint8Array): Promise<number> {
+  let length = 0;
+  for (let at = 0; at < bytes.length; at += SLICE) {
+    for (const byte of bytes.subarray(at, at + SLICE)) length += COSTS[byte] ?? 1;
+    await setImmediate();
+  }
+  return length;
 }

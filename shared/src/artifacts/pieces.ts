@@ -19,11 +19,11 @@ export function* inPieces(value: unknown): Generator<Buffer> {
 
 function* partsOf(value: unknown, depth: number): Generator<string> {
   if (typeof value === 'string') yield* quoted(sliced(value));
-  else if (value instanceof Uint8Array) yield* quoted(decoded(value));
-  else if (isPacked(value)) yield* packed(value);
-  else if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || depth === DEPTH) {
+  else if (typeof value !== 'object' || value === null || depth === DEPTH) {
     yield JSON.stringify(value, encodeValue) ?? 'null';
-  } else {
+  } else if (value instanceof Uint8Array) yield* quoted(decoded(value));
+  else if (isPacked(value)) yield* packed(value);
+  else {
     const list = Array.isArray(value);
     const entries = list ? value.entries() : Object.entries(value).filter(([, item]) => item !== undefined);
     let before = list ? '[' : '{';
@@ -55,15 +55,13 @@ function* decoded(bytes: Uint8Array): Generator<string> {
   yield decoder.end();
 }
 
-type Packed = Int8Array | Int32Array | Float32Array;
+/** Types of typed arrays by `dtype`. */
+export const DTYPES = { int8: Int8Array, int32: Int32Array, float32: Float32Array } as const;
+type Packed = InstanceType<(typeof DTYPES)[keyof typeof DTYPES]>;
 
-const isPacked = (value: unknown): value is Packed => dtypeOf(value) !== null;
-
-function dtypeOf(value: unknown): 'int8' | 'int32' | 'float32' | null {
-  if (value instanceof Int8Array) return 'int8';
-  if (value instanceof Int32Array) return 'int32';
-  return value instanceof Float32Array ? 'float32' : null;
-}
+const dtypeOf = (value: unknown): string | undefined =>
+  Object.entries(DTYPES).find(([, type]) => value instanceof type)?.[0];
+const isPacked = (value: unknown): value is Packed => dtypeOf(value) !== undefined;
 
 /** Yields an encoded array. The bytes are little-endian, like x64 and arm64. */
 function* packed(value: Packed): Generator<string> {

@@ -5,6 +5,7 @@ import { Needs } from './needs.ts';
 import { AgentConfig, EvaluationConfig, PolicyConfig, RewardChoice, SandboxConfig } from './runconfig.ts';
 import { setting } from './setting.ts';
 
+const WEEK_SECONDS = 7 * 24 * 3600;
 const group = z.number().int().max(MOST.group);
 
 export const RunRecord = z
@@ -85,12 +86,7 @@ export const RunRecord = z
     ttl: setting(
       '--ttl <seconds>',
       'how long Redis stores results and artifacts of the run',
-      z
-        .number()
-        .int()
-        .positive()
-        .max(MOST.ttlSeconds)
-        .default(7 * 24 * 3600),
+      z.number().int().positive().max(MOST.ttlSeconds).default(WEEK_SECONDS),
     ),
   })
   .superRefine((run, context) => {

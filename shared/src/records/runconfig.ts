@@ -15,6 +15,9 @@ export type RewardChoice = z.infer<typeof RewardChoice>;
 
 const seconds = z.number().max(MOST.seconds);
 const bytes = z.number().int().positive().max(MOST.bytes);
+const textBytes = z.number().int().positive().max(MOST.textBytes);
+const LOG_BYTES = 64 * 1024 ** 2;
+const tokens = z.number().int().positive().max(MOST.tokens);
 const steps = z.number().int().max(MOST.steps);
 
 export const AgentConfig = z.object({
@@ -54,12 +57,12 @@ export const AgentConfig = z.object({
   context_limit: setting(
     '--context-limit <tokens>',
     "most tokens of prompt and answer (default: the endpoint's own limit)",
-    z.number().int().positive().max(MOST.tokens).nullable().default(null),
+    tokens.nullable().default(null),
   ),
   max_sequence_tokens: setting(
     '--max-sequence-tokens <n>',
     'most tokens after the first prompt, over all turns (default: no limit)',
-    z.number().int().positive().max(MOST.tokens).nullable().default(null),
+    tokens.nullable().default(null),
   ),
   format_limit: setting(
     '--format-limit <n>',
@@ -74,7 +77,7 @@ export const AgentConfig = z.object({
   observation_limit: setting(
     '--observation-limit <chars>',
     'most characters of an observation; the middle of a longer one is cut out',
-    z.number().int().positive().max(MOST.textBytes).default(10_000),
+    textBytes.default(10_000),
   ),
   pictures: setting(
     '--pictures <how>',
@@ -208,12 +211,7 @@ export const EvaluationConfig = z.object({
   log_limit: setting(
     null,
     'bytes of the test log that are stored; of a longer one the middle is cut out',
-    z
-      .number()
-      .int()
-      .positive()
-      .max(MOST.textBytes)
-      .default(64 * 1024 ** 2),
+    textBytes.default(LOG_BYTES),
   ),
   envelope: setting(
     '--determinism',
