@@ -3,9 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { mkdir, open, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { Duplex } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { newId, RolloutFailure, SwefarmError, waitAtMost } from '@swefarm/shared';
 import { Capture, execResult } from '../capture.ts';
+import { joinedStream } from '../joinedstream.ts';
 import { killCommand } from '../kill.ts';
 import type {
   Container,
@@ -48,10 +49,7 @@ export class HostContainer implements Container {
     if (!stdin || !stdout)
       throw new RolloutFailure('sandbox_lost', 'a process was started without its pipes');
     stdin.on('error', () => stdout.destroy());
-    const duplex = Duplex.from({ readable: stdout, writable: stdin });
-    // A stream may fail when its reader is gone.
-    duplex.on('error', () => undefined);
-    return duplex;
+    return joinedStream(stdout, stdin);
   }
 
   async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { FileChanges } from '../filechanges.ts';
+import { joinedStream } from '../joinedstream.ts';
 import { readKills, readWasFull } from '../memorygroup.ts';
 import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
 import type { Layer } from '../overlaypaths.ts';
@@ -21,9 +22,9 @@ import type {
 } from '../runtime.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { diskUse } from './diskuse.ts';
-import { type Entered, EnteredStream, enterSandbox, runEntered } from './enter.ts';
+import { runEntered } from './enter.ts';
 import { killNamespace } from './processes.ts';
-import type { Entry, Starter } from './starter.ts';
+import type { Entry, StartedProcess, Starter } from './starter.ts';
 import type { Supervisor } from './supervisor.ts';
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -97,9 +98,9 @@ export class NamespaceContainer implements Container {
 
   async open(argv: readonly string[], signal: AbortSignal): Promise<Duplex> {
     signal.throwIfAborted();
-    return new EnteredStream(
-      await this.#enter(argv, { cwd: this.workdir, env: this.#environment() }, true, { shell: true }),
-    );
+    const context = { cwd: this.workdir, env: this.#environment() };
+    const { output, stdin } = await this.#enter(argv, context, true, { shell: true });
+    return joinedStream(output, stdin);
   }
 
   async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
@@ -109,7 +110,7 @@ export class NamespaceContainer implements Container {
       env: options.env ? { PATH: DEFAULT_PATH, ...options.env } : this.#environment(),
     };
     const entered = await this.#enter(argv, context, options.stdin !== undefined);
-    return runEntered(entered, options, () => this.killProcesses());
+    return runEntered(entered, this.#deps.supervisor, options, () => this.killProcesses());
   }
 
   #environment(): Record<string, string> {
@@ -121,7 +122,7 @@ export class NamespaceContainer implements Container {
     { cwd, env }: { cwd: string; env: Record<string, string> },
     stdin: boolean,
     { shell = false, asRoot = false } = {},
-  ): Promise<Entered> {
+  ): Promise<StartedProcess> {
     const { supervisor, starter, cgroup, account, filter, nproc, enter } = this.#deps;
     if (!supervisor.alive()) throw new RolloutFailure('sandbox_lost', `the sandbox ${this.id} has ended`);
     const { uid, gid } = account;
@@ -146,16 +147,12 @@ export class NamespaceContainer implements Container {
       ...as,
       ...argv,
     ];
-    // The files are retained before the wait for a pipe, because the sandbox may end during the wait.
-    const files = supervisor.retainFiles();
-    try {
-      const entered = await enterSandbox(starter, line, entry, supervisor, stdin);
-      void entered.inside.then(() => files[Symbol.dispose]());
-      return entered;
-    } catch (error) {
-      files[Symbol.dispose]();
-      throw error;
-    }
+    const entering = starter.start(line, entry, stdin).catch((error: unknown) => {
+      const message = `no process could be started: ${errorMessage(error)}`;
+      throw new RolloutFailure('sandbox_lost', message, { cause: error });
+    });
+    supervisor.retainFiles(entering.then(({ reported }) => reported));
+    return entering;
   }
 
   async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {
@@ -219,7 +216,7 @@ export class NamespaceContainer implements Container {
     const context = { cwd: '/', env: { PATH: DEFAULT_PATH, LC_ALL: 'C' } };
     const entered = await this.#enter(argv, context, stdin !== undefined, { asRoot: true });
     const options = { timeoutMs: FILE_TIMEOUT_MS, maxOutputBytes, signal, ...(stdin ? { stdin } : {}) };
-    return runEntered(entered, options, () => this.killProcesses());
+    return runEntered(entered, this.#deps.supervisor, options, () => this.killProcesses());
   }
 
   async state(): Promise<ContainerState> {
