@@ -1,9 +1,8 @@
 /** Reads the changes of an ended sandbox from the upper directories, without following links. */
-import { constants, type Dir } from 'node:fs';
-import { chmod, lstat, open, opendir } from 'node:fs/promises';
+import type { Dir } from 'node:fs';
+import { chmod, lstat, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SwefarmError } from '@swefarm/shared';
-import type { ChangeVisitor, FileChanges } from './filechanges.ts';
+import { type ChangeVisitor, type FileChanges, readRegularFile } from './filechanges.ts';
 import { type Layer, locate, OUT_OF_REACH, resolveLinks } from './overlaypaths.ts';
 
 const ENTRIES_AT_ONCE = 1024;
@@ -27,16 +26,7 @@ export function overlayChanges(layers: readonly Layer[]): FileChanges {
 
 async function readChanged(layers: readonly Layer[], path: string, maxBytes: number): Promise<Buffer | null> {
   const found = await locate(layers, path);
-  if (found?.kind !== 'file') return null;
-  const file = await open(found.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  try {
-    const { size } = await file.stat();
-    if (size > maxBytes)
-      throw new SwefarmError('file_too_large', `${path} has ${size} bytes, more than ${maxBytes}`);
-    return await file.readFile();
-  } finally {
-    await file.close();
-  }
+  return found?.kind === 'file' ? readRegularFile(found.path, path, maxBytes) : null;
 }
 
 /**

@@ -4,7 +4,7 @@ import { linearBackoff, newId, poll, RolloutFailure, waitAtMost } from '@swefarm
 import type Docker from 'dockerode';
 import { Capture, execResult } from '../capture.ts';
 import { engineFailure, statusCode } from '../engine/errors.ts';
-import type { ExecOptions, ExecResult } from '../runtime.ts';
+import { DEFAULT_PATH, type ExecOptions, type ExecResult } from '../runtime.ts';
 import { lateFailure, requireReadable } from './accounts.ts';
 import { isLate, killWithoutEngine, NOT_YET_COMMAND } from './deadline.ts';
 import { createDemuxer } from './demux.ts';
@@ -13,7 +13,6 @@ import { answerAbout, requireFreeStarts } from './stoppedstarts.ts';
 /** Interval of the checks whether the process of a silent exec has ended while a child still has its output open. */
 const POLL_MS = 1_000;
 const AFTER_KILL_MS = 5_000;
-const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
  * Starts an exec and returns its raw, framed stream. Throws RolloutFailure `engine_unreachable` if the engine does not answer within

@@ -1,24 +1,27 @@
 /** A folder and the processes started in it, with the interface of a container. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { constants } from 'node:fs';
-import { mkdir, open, rm, stat, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdir, readFile, readlink, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { newId, RolloutFailure, SwefarmError, waitAtMost } from '@swefarm/shared';
+import { linearBackoff, newId, poll, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { Capture, execResult } from '../capture.ts';
+import { readRegularFile } from '../filechanges.ts';
 import { joinedStream } from '../joinedstream.ts';
 import { killCommand } from '../kill.ts';
-import type {
-  Container,
-  ContainerSpec,
-  ContainerState,
-  ExecOptions,
-  ExecResult,
-  SandboxFile,
+import { allPids, killQuietly } from '../namespaces/processes.ts';
+import {
+  type Container,
+  type ContainerSpec,
+  type ContainerState,
+  DEFAULT_PATH,
+  type ExecOptions,
+  type ExecResult,
+  type SandboxFile,
 } from '../runtime.ts';
-import { CONTAINER_MARK, killMarked } from './processes.ts';
 
-const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const CONTAINER_MARK = 'SWEFARM_CONTAINER';
+const KILL_ROUNDS = 20;
 /** Maximum wait for output after the process has ended, because a child may have the pipe open. */
 const LAST_OUTPUT_MS = 250;
 const AFTER_KILL_MS = 2_000;
@@ -70,7 +73,7 @@ export class HostContainer implements Container {
     options.signal.throwIfAborted();
     const mark = `${newId()}.exec`;
     const env = {
-      ...(options.env ? { PATH, ...options.env } : this.#ownEnv()),
+      ...(options.env ? { PATH: DEFAULT_PATH, ...options.env } : this.#ownEnv()),
       [CONTAINER_MARK]: this.id,
       SWEFARM_COMMAND: mark,
     };
@@ -106,22 +109,12 @@ export class HostContainer implements Container {
 
   async getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null> {
     signal.throwIfAborted();
-    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    const file = await open(this.#put.get(path) ?? path, flags).catch((error: NodeJS.ErrnoException) => {
-      if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EACCES'].includes(error.code ?? '')) return null;
-      throw error;
-    });
-    if (!file) return null;
-    try {
-      const info = await file.stat();
-      if (!info.isFile()) return null;
-      if (info.size > maxBytes) {
-        throw new SwefarmError('file_too_large', `${path} has ${info.size} bytes, more than ${maxBytes}`);
-      }
-      return await file.readFile();
-    } finally {
-      await file.close();
-    }
+    return readRegularFile(this.#put.get(path) ?? path, path, maxBytes).catch(
+      (error: NodeJS.ErrnoException) => {
+        if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EACCES'].includes(error.code ?? '')) return null;
+        throw error;
+      },
+    );
   }
 
   async state(): Promise<ContainerState> {
@@ -153,7 +146,7 @@ export class HostContainer implements Container {
 
   #ownEnv(): Record<string, string> {
     const tmp = join(this.#folder, 'tmp');
-    return { PATH, HOME: tmp, TMPDIR: tmp, ...this.spec.env, [CONTAINER_MARK]: this.id };
+    return { PATH: DEFAULT_PATH, HOME: tmp, TMPDIR: tmp, ...this.spec.env, [CONTAINER_MARK]: this.id };
   }
 
   #spawn(
@@ -173,14 +166,9 @@ export class HostContainer implements Container {
   }
 }
 
-function started(child: ChildProcess): Promise<void> {
-  return new Promise((resolve, reject) => {
-    child.once('spawn', () => resolve());
-    child.once('error', (error) =>
-      reject(
-        new RolloutFailure('sandbox_lost', `a process does not start: ${error.message}`, { cause: error }),
-      ),
-    );
+async function started(child: ChildProcess): Promise<void> {
+  await once(child, 'spawn').catch((error: Error) => {
+    throw new RolloutFailure('sandbox_lost', `a process does not start: ${error.message}`, { cause: error });
   });
 }
 
@@ -197,4 +185,33 @@ function killGroup(pid: number): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
+}
+
+/**
+ * Kills the processes with the mark of container `id` until none remains.
+ * @param folder the container's folder: a process without an environment belongs to the container if it works there
+ */
+export async function killMarked(id: string, folder: string): Promise<void> {
+  const home = await realpath(folder).catch(() => folder);
+  const killAll = async (): Promise<boolean> => {
+    const pids = await marked(id, home);
+    for (const pid of pids) killQuietly(pid);
+    return pids.length === 0;
+  };
+  await poll(killAll, { pauseMs: linearBackoff(10), tries: KILL_ROUNDS });
+}
+
+/**
+ * Finds the processes with the mark. A process without an environment (during exec, or started by `env -i`) is identified by its
+ * working folder. A zombie has neither.
+ */
+async function marked(id: string, folder: string): Promise<number[]> {
+  const found: number[] = [];
+  for (const pid of await allPids()) {
+    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => null);
+    const workdir = environment === '' ? await readlink(`/proc/${pid}/cwd`).catch(() => '') : '';
+    if (environment?.includes(`${CONTAINER_MARK}=${id}\0`) || `${workdir}/`.startsWith(`${folder}/`))
+      found.push(pid);
+  }
+  return found;
 }
