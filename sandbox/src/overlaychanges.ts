@@ -3,7 +3,7 @@ import type { Dir } from 'node:fs';
 import { chmod, lstat, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ChangeVisitor, type FileChanges, readRegularFile } from './filechanges.ts';
-import { type Layer, locate, OUT_OF_REACH, resolveLinks } from './overlaypaths.ts';
+import { type Layer, locate, OUT_OF_REACH, resolveFolders } from './overlaypaths.ts';
 
 const ENTRIES_AT_ONCE = 1024;
 
@@ -18,7 +18,7 @@ export function overlayChanges(layers: readonly Layer[]): FileChanges {
     },
     getFile: (path, maxBytes) => readChanged(layers, path, maxBytes),
     async getLinkedFile(path, maxBytes) {
-      const resolved = await resolveLinks(layers, path);
+      const resolved = await resolveFolders(layers, path);
       return resolved === null ? null : readChanged(layers, resolved, maxBytes);
     },
   };

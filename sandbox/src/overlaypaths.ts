@@ -6,14 +6,13 @@ import type { Stats } from 'node:fs';
 import { lstat, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FileKind } from './filechanges.ts';
-import { splitPath } from './images/treepath.ts';
+import { resolveLinks } from './images/treepath.ts';
 
 /** An overlay: its mount point in the sandbox, its upper directory, and its readable lower directories, the uppermost first. */
 export type Layer = { at: string; upper: string; lowers?: readonly string[] };
 
 /** Errors for a name that is not UTF-8, or for a path that is too long. The farm looks for no such files. */
 export const OUT_OF_REACH: ReadonlySet<string> = new Set(['ENOENT', 'ENAMETOOLONG']);
-const MOST_LINKS = 40;
 
 type Found = { path: string; stats: Stats };
 
@@ -66,24 +65,10 @@ async function lookUp(layers: readonly Layer[], path: string): Promise<Found | n
 }
 
 /** Resolves the links in the folders of a path inside the sandbox; a link as last part remains. Returns null for a circle of links. */
-export async function resolveLinks(layers: readonly Layer[], path: string): Promise<string | null> {
-  const todo = splitPath(path).reverse();
-  let done: string[] = [];
-  let links = 0;
-  for (let part = todo.pop(); part !== undefined; part = todo.pop()) {
-    if (part === '..') {
-      done.pop();
-      continue;
-    }
-    const found = todo.length > 0 ? await lookUp(layers, `/${[...done, part].join('/')}`) : null;
-    if (!found?.stats.isSymbolicLink()) {
-      done.push(part);
-      continue;
-    }
-    if (++links > MOST_LINKS) return null;
-    const target = await readlink(found.path);
-    if (target.startsWith('/')) done = [];
-    todo.push(...splitPath(target).reverse());
-  }
-  return `/${done.join('/')}`;
+export async function resolveFolders(layers: readonly Layer[], path: string): Promise<string | null> {
+  const parts = await resolveLinks(path, async (at, isLast) => {
+    const found = isLast ? null : await lookUp(layers, `/${at.join('/')}`);
+    return found?.stats.isSymbolicLink() ? readlink(found.path) : null;
+  });
+  return parts && `/${parts.join('/')}`;
 }

@@ -83,7 +83,7 @@ export class Converter {
   async #make(image: string, path: string): Promise<ImageLine> {
     const { signal } = this.#deps;
     await mkdir(dirname(path), { recursive: true });
-    return await withLock(`${path}.lock`, signal, async () => {
+    const make = async (): Promise<ImageLine> => {
       await removePartials(path);
       // Another process may have converted the image during the wait for the lock.
       const found = await this.#inspection.look(image, false, []);
@@ -99,7 +99,8 @@ export class Converter {
       } finally {
         await rm(partial, { force: true });
       }
-    });
+    };
+    return await withLock(`${path}.lock`, make, signal);
   }
 
   async #build(image: string, partial: string): Promise<void> {

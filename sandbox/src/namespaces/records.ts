@@ -1,11 +1,12 @@
 /** A sandbox's folder and the record of its owner, by which any process can find and remove the sandbox. */
 import { execFile } from 'node:child_process';
-import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { isOurs, newId, poll, tryParseJson } from '@swefarm/shared';
+import { isOurs, newId, poll } from '@swefarm/shared';
 import { z } from 'zod';
 import { isAbandoned } from '../images/temporary.ts';
+import { readJsonFile } from '../jsonfile.ts';
 import type { OwnedContainer, Owner, RuntimeLog } from '../runtime.ts';
 import { findOwners, killQuietly } from './processes.ts';
 import type { Starter } from './starter.ts';
@@ -47,14 +48,9 @@ export async function writeRecord(
   for (const path of folders) await mkdir(path, { mode: 0o755 });
 }
 
-/** Returns null if there is no record, or if a power cut truncated it. */
-async function recordOf(scratchDir: string, id: string): Promise<z.infer<typeof SandboxRecord> | null> {
-  const text = await readFile(join(scratchDir, id, RECORD), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return '';
-  });
-  return SandboxRecord.safeParse(tryParseJson(text)).data ?? null;
-}
+/** Returns null if there is no record, or if it is unreadable. */
+const recordOf = (scratchDir: string, id: string): Promise<z.infer<typeof SandboxRecord> | null> =>
+  readJsonFile(join(scratchDir, id, RECORD), SandboxRecord);
 
 /** Lists only folders of this user, because other users can choose such names in a world-writable folder. */
 async function ownNames(scratchDir: string): Promise<string[]> {

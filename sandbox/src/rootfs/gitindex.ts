@@ -2,7 +2,7 @@
  * Refreshes the git index of an unpacked image once, with the inodes and times of the files on this node. Without the refresh, the
  * first `git status` of each container reads the whole work tree.
  */
-import { lstatSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
 import { errorMessage, replaceFile } from '@swefarm/shared';
 import { resolveInside } from '../images/treepath.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
@@ -25,14 +25,14 @@ export async function refreshIndex(setup: RuntimeSetup, host: Host, image: RootI
   const workdir = given === '' || given === '/' ? DEFAULT_WORKDIR : given;
   const path = `${workdir}/.git/index`;
   try {
-    const target = resolveInside(tree, path);
+    const target = await resolveInside(tree, path);
     if (!target) return;
     await using container = await startRootfs(setup, host, { ...INTERNAL_SPEC, workdir }, image, signal);
     const line = ['git', ...SAFE, 'update-index', '-q', '--really-refresh'];
     // git exits with 1 if some files differ from the index, and refreshes the entries of all others.
     await container.exec(line, { timeoutMs: TIMEOUT_MS, maxOutputBytes: 1_000, signal });
     const index = await container.getFile(path, MOST_BYTES, signal);
-    const found = lstatSync(target);
+    const found = await lstat(target);
     if (index && found.isFile()) await replaceFile(target, index, { mode: found.mode & 0o777 });
   } catch (error) {
     setup.log?.warn({ tree, error: errorMessage(error) }, 'the git index of an image was not refreshed');

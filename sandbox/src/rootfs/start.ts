@@ -1,6 +1,5 @@
 /** Starts one sandbox: overlays over an unpacked image, in namespaces that bubblewrap makes. */
-import { readFileSync } from 'node:fs';
-import { chmod, mkdir } from 'node:fs/promises';
+import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RolloutFailure } from '@swefarm/shared';
 import { resolveInside } from '../images/treepath.ts';
@@ -34,7 +33,7 @@ export async function startRootfs(
   const overlays = overlaysOf(paths, image, host);
   const plan: LaunchPlan = {
     // Without root, the only user inside is user 0, which is the worker's user on the host.
-    account: host.root ? readAccount(image) : { uid: 0, gid: 0, home: '/root' },
+    account: host.root ? await readAccount(image) : { uid: 0, gid: 0, home: '/root' },
     folders: [paths.merged, paths.shm, ...overlays.flatMap(({ upper, work }) => [upper, work])],
     layers: overlays,
     mounts: mountTable(paths, overlays, host, spec.network),
@@ -54,18 +53,19 @@ export async function startRootfs(
 
 /** Creates the working folder if the image lacks it, as engines do. */
 async function makeWorkdir(folder: string, image: RootImage, workdir: string): Promise<void> {
-  if (workdir === '/' || image.lowers.some((lower) => resolveInside(lower, workdir) !== null)) return;
+  if (workdir === '/') return;
+  for (const lower of image.lowers) if ((await resolveInside(lower, workdir)) !== null) return;
   const path = join(folder, 'upper-root', workdir);
   await mkdir(path, { recursive: true });
   await chmod(path, 0o755);
 }
 
 /** Returns the image's user, by number or by name in the image's /etc/passwd. Throws RolloutFailure sandbox_refused. */
-function readAccount(image: RootImage): Account {
+async function readAccount(image: RootImage): Promise<Account> {
   const [user = '', group] = image.config.user.split(':');
   const isNumber = /^\d+$/.test(user);
   const wanted = user === '' ? '0' : user;
-  const row = rowsOf(image, 'passwd').find((fields) => fields[0] === wanted || fields[2] === wanted);
+  const row = (await rowsOf(image, 'passwd')).find((fields) => fields[0] === wanted || fields[2] === wanted);
   if (!row && !isNumber && user !== '' && user !== 'root') {
     throw new RolloutFailure('sandbox_refused', `the image's user ${user} is not in its /etc/passwd`);
   }
@@ -74,7 +74,7 @@ function readAccount(image: RootImage): Account {
   if (group !== undefined) {
     gid = /^\d+$/.test(group)
       ? Number(group)
-      : Number(rowsOf(image, 'group').find((fields) => fields[0] === group)?.[2]);
+      : Number((await rowsOf(image, 'group')).find((fields) => fields[0] === group)?.[2]);
   }
   if (!Number.isInteger(gid))
     throw new RolloutFailure('sandbox_refused', `the image's group ${group} is not in its /etc/group`);
@@ -82,13 +82,10 @@ function readAccount(image: RootImage): Account {
 }
 
 /** Returns the lines of a file of /etc as fields, from the topmost layer that has the file. */
-function rowsOf(image: RootImage, name: 'passwd' | 'group'): string[][] {
+async function rowsOf(image: RootImage, name: 'passwd' | 'group'): Promise<string[][]> {
   for (const lower of image.lowers) {
-    const file = resolveInside(lower, `/etc/${name}`);
-    if (file)
-      return readFileSync(file, 'utf8')
-        .split('\n')
-        .map((line) => line.split(':'));
+    const file = await resolveInside(lower, `/etc/${name}`);
+    if (file) return (await readFile(file, 'utf8')).split('\n').map((line) => line.split(':'));
   }
   return [];
 }
