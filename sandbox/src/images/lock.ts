@@ -5,7 +5,7 @@
 import { link, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises';
 import { isProcessAlive, newId, ownStartMark, sleep } from '@swefarm/shared';
 import { z } from 'zod';
-import { readJsonFile } from '../jsonfile.ts';
+import { readJsonFile } from './jsonfile.ts';
 
 const RENEW_MS = 2_000;
 const STALE_MS = 30_000;

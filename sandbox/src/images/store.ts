@@ -12,8 +12,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { bootId, errorMessage, newId, ownFolder, RolloutFailure, replaceFile } from '@swefarm/shared';
 import { z } from 'zod';
-import { readJsonFile } from '../jsonfile.ts';
 import { ImageConfig } from './config.ts';
+import { readJsonFile } from './jsonfile.ts';
 import { withLock } from './lock.ts';
 import { removeAbandoned, temporaryName } from './temporary.ts';
 
@@ -50,20 +50,9 @@ export async function openImageStore(imagesDir: string) {
     await mkdir(join(root, folder), { recursive: true, mode: 0o755 });
   }
   await removeAbandoned(join(root, 'partial'));
-  const folderOf = (digest: string): string => join(root, 'images', digest.replace(':', '-'));
   const nameFile = (name: string): string => join(root, 'names', `${hash('sha256', name)}.json`);
 
-  const find = async (digest: string): Promise<StoredImage | null> => {
-    const folder = folderOf(digest);
-    if (!existsSync(join(folder, 'image.json'))) return null;
-    const record = await readJsonFile(join(folder, 'image.json'), ImageRecord);
-    if (record === null || (record.boot_id !== BOOT_ID && !existsSync(join(folder, 'synced')))) {
-      await discard(root, folder);
-      return null;
-    }
-    await stamp(folder);
-    return { digest: record.digest, tree: join(folder, 'tree'), config: record.config };
-  };
+  const find = (digest: string) => findImage(root, digest);
   /** Returns the digest that the name had when its image was last unpacked. */
   const digestOf = async (name: string): Promise<string | null> =>
     (await readJsonFile(nameFile(name), NameRecord))?.digest ?? null;
@@ -87,7 +76,7 @@ export async function openImageStore(imagesDir: string) {
       const work = async (): Promise<StoredImage> => {
         const known = key.startsWith('sha256:') ? key : await digestOf(key);
         const present = known === null ? null : await find(known);
-        return present ?? (await unpackInto(root, folderOf, unpack));
+        return present ?? (await unpackInto(root, unpack));
       };
       return withLock(lock, work, signal);
     },
@@ -101,14 +90,28 @@ export async function openImageStore(imagesDir: string) {
       const costly = records.filter(({ size_bytes }) => size_bytes > 0);
       return await Promise.all(
         costly.map(async ({ digest, size_bytes: bytes }) => {
-          const used = await stat(join(folderOf(digest), 'used')).catch(() => null);
+          const used = await stat(join(folderOf(root, digest), 'used')).catch(() => null);
           return { digest, names: names.get(digest) ?? [], bytes, usedAt: used?.mtimeMs ?? Date.now() };
         }),
       );
     },
-    touch: (digest: string): Promise<void> => stamp(folderOf(digest)),
-    drop: (digest: string): Promise<void> => discard(root, folderOf(digest)),
+    touch: (digest: string): Promise<void> => stamp(folderOf(root, digest)),
+    drop: (digest: string): Promise<void> => discard(root, folderOf(root, digest)),
   };
+}
+
+const folderOf = (root: string, digest: string): string => join(root, 'images', digest.replace(':', '-'));
+
+async function findImage(root: string, digest: string): Promise<StoredImage | null> {
+  const folder = folderOf(root, digest);
+  if (!existsSync(join(folder, 'image.json'))) return null;
+  const record = await readJsonFile(join(folder, 'image.json'), ImageRecord);
+  if (record === null || (record.boot_id !== BOOT_ID && !existsSync(join(folder, 'synced')))) {
+    await discard(root, folder);
+    return null;
+  }
+  await stamp(folder);
+  return { digest: record.digest, tree: join(folder, 'tree'), config: record.config };
 }
 
 /** Records a use. If the file `used` is missing, the image is being removed, and the start of a container from the image will fail. */
@@ -138,11 +141,7 @@ async function namesOf(root: string): Promise<Map<string, string[]>> {
   return names;
 }
 
-async function unpackInto(
-  root: string,
-  folderOf: (digest: string) => string,
-  unpack: Unpack,
-): Promise<StoredImage> {
+async function unpackInto(root: string, unpack: Unpack): Promise<StoredImage> {
   const partial = join(root, 'partial', temporaryName());
   const startedAt = Date.now();
   try {
@@ -158,7 +157,7 @@ async function unpackInto(
     };
     await writeFile(join(partial, 'image.json'), JSON.stringify(record));
     await writeFile(join(partial, 'used'), '');
-    const folder = folderOf(digest);
+    const folder = folderOf(root, digest);
     // An existing folder is an image of the same digest, unpacked under another name.
     await rename(partial, folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
