@@ -5,10 +5,9 @@ import tar from 'tar-stream';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
 import type { FileChanges } from '../filechanges.ts';
-import { killCommand } from '../kill.ts';
 import { readKills, readWasFull } from '../memorygroup.ts';
 import { diskUse } from '../namespaces/diskuse.ts';
-import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
+import { overlayChanges, readFileStamp } from '../overlay.ts';
 import type {
   Container,
   ContainerSpec,
@@ -45,7 +44,6 @@ const BY_OTHERS: ReadonlySet<number> = new Set([KILLED, 255, -1]);
 /** States of a container that somebody ends through the engine. Podman reports exit code 0 in these states. */
 const ENDING: ReadonlySet<string> = new Set(['stopping', 'removing']);
 const NEVER = new AbortController().signal;
-const ignoreKill = async (): Promise<void> => undefined;
 
 export class DockerContainer implements Container, OfContainer {
   readonly id: string;
@@ -92,7 +90,9 @@ export class DockerContainer implements Container, OfContainer {
       standing === 'last'
         ? await first?.last(argv, options, this)
         : standing && (await first?.run(argv, options, this));
-    return own || this.#exec(argv, options);
+    if (own) return own;
+    await first?.hasStarted();
+    return runExec(this.#container, argv, options, () => this.killProcesses());
   }
 
   kill(): Promise<void> {
@@ -112,17 +112,6 @@ export class DockerContainer implements Container, OfContainer {
 
   async beforeEnd(): Promise<void> {
     this.#counts = { kills: await this.oomKills(), wasFull: await this.wasFull() };
-  }
-
-  async #exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
-    await this.#deps.first?.hasStarted();
-    return runExec(this.#container, argv, options, async (mark) => {
-      await killCommand(
-        (line, killOptions) => runExec(this.#container, line, killOptions, ignoreKill),
-        { mark, spare: [], privatePids: true },
-        () => this.killProcesses(),
-      );
-    });
   }
 
   async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {

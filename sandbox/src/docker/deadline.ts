@@ -41,17 +41,21 @@ export async function membersOf(id: string): Promise<number[]> {
   return members;
 }
 
-/** Kills the processes of a container without its engine. @param name kills only processes with a matching name */
-export async function killWithoutEngine(id: string, name?: RegExp): Promise<void> {
+/** Kills the processes of a container without its engine; returns the number. @param name kills only processes with a matching name */
+export async function killWithoutEngine(id: string, name?: RegExp): Promise<number> {
+  let killed = 0;
   for (const pid of await membersOf(id)) {
-    if (name === undefined || name.test(await readProcessFile(pid, 'comm'))) killIfOwn(pid);
+    if (name === undefined || name.test(await readProcessFile(pid, 'comm'))) killed += killIfOwn(pid);
   }
+  return killed;
 }
 
-export function killIfOwn(pid: number): void {
+/** Returns 1 if the signal was sent, else 0. */
+export function killIfOwn(pid: number): number {
   try {
-    killQuietly(pid);
+    return killQuietly(pid) ? 1 : 0;
   } catch {
     // The process belongs to another user, and this worker is not root.
+    return 0;
   }
 }

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import type Docker from 'dockerode';
 import type { MemoryGroup } from '../memorygroup.ts';
-import type { Layer } from '../overlaypaths.ts';
+import type { Layer } from '../overlay.ts';
 import { answerAbout } from './stoppedstarts.ts';
 
 /** Returns the memory control group; null if this process does not see the engine's processes. */

@@ -55,21 +55,8 @@ export class HostContainer implements Container {
     return joinedStream(stdout, stdin);
   }
 
-  async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
-    return this.#exec(argv, options, async (mark) => {
-      await killCommand(
-        (line, killOptions) => this.#exec(line, killOptions, async () => undefined),
-        { mark, spare: [], privatePids: false },
-        () => this.killProcesses(),
-      );
-    });
-  }
-
-  async #exec(
-    argv: readonly string[],
-    options: ExecOptions,
-    kill: (mark: string) => Promise<void>,
-  ): Promise<ExecResult> {
+  /** @param isKill true: the command kills another one, and is not killed in the same way */
+  async exec(argv: readonly string[], options: ExecOptions, isKill = false): Promise<ExecResult> {
     options.signal.throwIfAborted();
     const mark = `${newId()}.exec`;
     const env = {
@@ -86,7 +73,9 @@ export class HostContainer implements Container {
     const ended = exited(child);
     const { by } = await waitAtMost(ended, options.timeoutMs, options.signal);
     if (by !== 'itself') {
-      await kill(mark);
+      const target = { mark, spare: [], privatePids: false };
+      const run = (line: readonly string[], own: ExecOptions) => this.exec(line, own, true);
+      if (!isKill) await killCommand(run, target, () => this.killProcesses());
       if (child.pid) killGroup(child.pid);
       await waitAtMost(ended, AFTER_KILL_MS);
     }

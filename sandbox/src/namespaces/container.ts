@@ -9,8 +9,7 @@ import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { FileChanges } from '../filechanges.ts';
 import { joinedStream } from '../joinedstream.ts';
 import { readKills, readWasFull } from '../memorygroup.ts';
-import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
-import type { Layer } from '../overlaypaths.ts';
+import { type Layer, overlayChanges, readFileStamp } from '../overlay.ts';
 import {
   type Container,
   type ContainerSpec,
