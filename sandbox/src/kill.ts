@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import type { ExecOptions, ExecResult } from './runtime.ts';
 
 const SCRIPT = readFileSync(new URL('./kill.sh', import.meta.url), 'utf8');
-const CLEAN_ENV = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 const KILL_TIMEOUT_MS = 10_000;
 
 export type KillTarget = {
@@ -26,7 +25,7 @@ export async function killCommand(
 ): Promise<boolean> {
   const line = ['/bin/sh', '-c', SCRIPT, 'kill', mark, spare.join(' '), privatePids ? '1' : '0'];
   const options = {
-    env: CLEAN_ENV,
+    env: { LC_ALL: 'C' },
     timeoutMs: KILL_TIMEOUT_MS,
     maxOutputBytes: 4096,
     signal: AbortSignal.timeout(2 * KILL_TIMEOUT_MS),

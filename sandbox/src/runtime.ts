@@ -3,6 +3,9 @@ import type { Duplex } from 'node:stream';
 import type { RuntimeName } from '@swefarm/shared';
 import type { FileChanges } from './filechanges.ts';
 
+/** The search path of commands whose environment has none. */
+export const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
 /** The worker for which a container runs: the reaper removes containers without a living owner. */
 export type Owner = {
   /** Identity of the farm (its Redis), for hosts with two farms. */

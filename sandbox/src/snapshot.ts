@@ -5,7 +5,6 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { type InstanceEnvironment, newId, RolloutFailure } from '@swefarm/shared';
-import { BUILD_OUTPUTS } from './buildoutputs.ts';
 import type { Container, ExecResult } from './runtime.ts';
 import { attributeLine, patchSections, withoutRepositories } from './sections.ts';
 import type { Preparation, PreparationResult } from './shell.ts';
@@ -42,6 +41,47 @@ const ENV = {
   GIT_ATTR_NOSYSTEM: '1',
   GIT_OPTIONAL_LOCKS: '0',
 };
+
+/**
+ * Patterns, in the syntax of .gitignore, of files that tests and builds leave in a tree. A patch contains matching files only if git
+ * tracked them at the start.
+ */
+const BUILD_OUTPUTS: readonly string[] = [
+  // Python
+  '__pycache__/',
+  '*.py[cod]',
+  '*.egg-info/',
+  '.eggs/',
+  '.pytest_cache/',
+  '.mypy_cache/',
+  '.ruff_cache/',
+  '.hypothesis/',
+  '.tox/',
+  '.nox/',
+  '.venv/',
+  '.ipynb_checkpoints/',
+  '.coverage',
+  '.coverage.*',
+  // pip, setuptools and compilers
+  '/build/lib/',
+  '/build/lib.*/',
+  '/build/bdist.*/',
+  '/build/temp.*/',
+  'pip-wheel-metadata/',
+  '*.so',
+  '*.o',
+  '*.a',
+  // JavaScript
+  'node_modules/',
+  '.npm/',
+  '.yarn/cache/',
+  // patch, editors
+  '*.orig',
+  '*.rej',
+  '*.swp',
+  '*~',
+  '.DS_Store',
+];
 
 export type Snapshot = {
   workdir: string;

@@ -29,8 +29,8 @@ test('an export that is sent faster than it is written is complete', async () =>
     const source = { kind: 'export', socketPath, container: 'one', known } as const;
     const unpacked = await Promise.all(
       Array.from({ length: AT_ONCE }, (_, i) => {
-        const task = { source, partial: join(folder, String(i)), owners: false };
-        return unpackApart(task, new AbortController().signal);
+        const task = { source, partial: join(folder, String(i)) };
+        return unpackApart(task);
       }),
     );
     expect(unpacked).toEqual(Array(AT_ONCE).fill({ ...known, bytes: FILES * FILE_BYTES }));
@@ -64,7 +64,7 @@ async function startStalledEngine() {
     container: 'one',
     known: { digest: 'd', config: EMPTY_CONFIG },
   } as const;
-  const task = { source, partial: join(folder, 'partial'), owners: false };
+  const task = { source, partial: join(folder, 'partial') };
   return { folder, openAnswer: openAnswer.promise, task };
 }
 
@@ -89,7 +89,7 @@ test('an unpacking ends with a killed worker', async () => {
   await writeFile(
     program,
     `const { unpackApart } = await import(${JSON.stringify(source)});
-await unpackApart(${JSON.stringify(task)}, new AbortController().signal);`,
+await unpackApart(${JSON.stringify(task)});`,
   );
   const worker = spawn(process.execPath, [program], { stdio: 'inherit' });
   onTestFinished(() => void worker.kill('SIGKILL'));

@@ -1,21 +1,15 @@
 /** Command lines of Apptainer's sandboxes, and of the processes that enter them. */
 import { join } from 'node:path';
 import { ENTER_OPTIONS, HOST_NAME, INIT_CAPABILITIES, procMasks } from '../namespaces/bubblewrap.ts';
-import { sharedMemoryMount } from '../namespaces/mounts.ts';
+import { overlayMount, sharedMemoryMount } from '../namespaces/mounts.ts';
+import type { RuntimeSetup } from '../namespaces/setup.ts';
 import type { ContainerSpec } from '../runtime.ts';
 import { TOOLS_AT, toolLine } from './tools.ts';
 
 const ALL_CAPABILITIES =
   'CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE';
 
-export type Program = {
-  path: string;
-  root: boolean;
-  bash: string;
-  tools: string;
-  /** Folders with the `/etc` files of sandboxes, by kind of network. */
-  base: Record<ContainerSpec['network'], string>;
-};
+export type Program = Pick<RuntimeSetup, 'root' | 'bash' | 'base'> & { path: string; tools: string };
 
 /** Files of /etc that are copied for each sandbox, because the sandbox may change them. */
 export const OWN_FILES = ['hosts', 'resolv.conf'];
@@ -59,16 +53,11 @@ export function mountTable(
 ): string {
   const shared = sharedMemoryMount(shm);
   if (root) return shared;
-  const options = [
-    `lowerdir=${[join(overlay, 'points'), base[network], image].join(':')}`,
-    `upperdir=${join(overlay, 'upper')}`,
-    `workdir=${join(overlay, 'work')}`,
-    'volatile',
-    'userxattr',
-    'nosuid',
-    'nodev',
-  ];
-  return `${shared}overlay ${merged} overlay ${options.join(',')} 0 0\n`;
+  const layers = {
+    ...{ upper: join(overlay, 'upper'), work: join(overlay, 'work') },
+    lowers: [join(overlay, 'points'), base[network], image],
+  };
+  return shared + overlayMount(merged, layers, 'userxattr');
 }
 
 /** Returns the command line that starts a sandbox with one `apptainer exec`. Process 1 of the sandbox is a script of the farm. */

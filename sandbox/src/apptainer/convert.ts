@@ -20,8 +20,7 @@ import { withTag } from '../images/names.ts';
 import { openTemporaryFolder, temporaryName } from '../images/temporary.ts';
 import { findProgram } from '../namespaces/host.ts';
 import type { ImageInspection, ImageLine } from '../runtime.ts';
-import { inspectSifFiles } from './inspect.ts';
-import { sha256Of, writeOrigin } from './origin.ts';
+import { inspectSifFiles, sha256Of, writeOrigin } from './inspect.ts';
 import { candidatePaths } from './sifpaths.ts';
 import { ownEnvironment } from './start.ts';
 import { FOLDERS, PROGRAMS } from './tools.ts';
@@ -83,7 +82,7 @@ export class Converter {
   async #make(image: string, path: string): Promise<ImageLine> {
     const { signal } = this.#deps;
     await mkdir(dirname(path), { recursive: true });
-    return await withLock(`${path}.lock`, signal, async () => {
+    const make = async (): Promise<ImageLine> => {
       await removePartials(path);
       // Another process may have converted the image during the wait for the lock.
       const found = await this.#inspection.look(image, false, []);
@@ -99,7 +98,8 @@ export class Converter {
       } finally {
         await rm(partial, { force: true });
       }
-    });
+    };
+    return await withLock(`${path}.lock`, make, signal);
   }
 
   async #build(image: string, partial: string): Promise<void> {

@@ -6,7 +6,7 @@
  * A file `PATH.json` beside an image, in the format of `Config` of `docker inspect`, adds to the image's environment.
  */
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
 import { access, readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,6 @@ import type { ReadyImage } from '../runtime.ts';
 import { candidatePaths } from './sifpaths.ts';
 
 const run = promisify(execFile);
-const NEVER_ABORTED = new AbortController().signal;
 const ENVIRONMENT = { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: '/' };
 const UNPACK_TIMEOUT_MS = 3_600_000;
 /** Approximate factor by which an image grows when it is unpacked from squashfs. */
@@ -67,7 +66,7 @@ export class SifImages {
     requireMountable(real);
     const config = (await configBeside(path)) ?? EMPTY_CONFIG;
     const state = `${real} ${found.ino} ${found.size} ${found.mtimeMs} ${JSON.stringify(config)}`;
-    const digest = `sha256:${createHash('sha256').update(state).digest('hex')}`;
+    const digest = `sha256:${hash('sha256', state)}`;
     const isUnpacked = found.isFile() && !mountable;
     const usable = isUnpacked ? await unpackedTree(this.#deps, real, digest, found.size) : real;
     this.#ready.set(digest, { path: usable, config });
@@ -113,7 +112,7 @@ async function unpackedTree(
     });
     return { digest, config: EMPTY_CONFIG, bytes };
   };
-  return (await store.ensure(digest, unpack, NEVER_ABORTED)).tree;
+  return (await store.ensure(digest, unpack)).tree;
 }
 
 async function unsquash(command: readonly string[], path: string, tree: string): Promise<void> {

@@ -8,14 +8,12 @@ import { promisify } from 'node:util';
 import { errorMessage } from '@swefarm/shared';
 import { EMPTY_CONFIG } from '../images/config.ts';
 import { evictUnpacked } from '../images/evict.ts';
-import { openImageStore } from '../images/store.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
-import { findProgram, makeBase } from '../namespaces/host.ts';
+import { findProgram } from '../namespaces/host.ts';
 import { unshareMounts } from '../namespaces/launch.ts';
-import { requireMountableFolder } from '../namespaces/mounts.ts';
-import { imagesInUse, type RuntimeSetup, runtimeParts, setUpRuntime } from '../namespaces/setup.ts';
+import { imagesInUse, openRuntime, type RuntimeSetup, type SetupOptions } from '../namespaces/setup.ts';
 import { checkRuntime, type Trial } from '../namespaces/trial.ts';
-import type { Runtime, RuntimeCheck, RuntimeLog } from '../runtime.ts';
+import type { Runtime, RuntimeCheck } from '../runtime.ts';
 import type { Program } from './arguments.ts';
 import { canMountSif, SifImages } from './images.ts';
 import { inspectSifFiles } from './inspect.ts';
@@ -24,32 +22,16 @@ import { bareTree, FOLDERS, gatherTools, PROGRAMS } from './tools.ts';
 
 const run = promisify(execFile);
 
-export type ApptainerRuntimeOptions = {
+export type ApptainerRuntimeOptions = SetupOptions & {
   /** Paths of the instances' images, with `{instance_id}` or `{image}`. */
   templates: readonly string[];
-  /** Folder of unpacked images, for .sif files that cannot be mounted. The workers of this user on this node share the folder. */
-  imagesDir: string;
   /** Conditions for the eviction of unpacked images; absent: images are never evicted. */
   room?: { watermark: number; pins: readonly string[] };
-  /** Folder of running sandboxes; on a local file system that can be the upper layer of an overlay. */
-  scratchDir: string;
   /** Path of Apptainer; null: search in the usual folders. */
   command?: string | null;
-  /** False: the watchdog enforces the limits even if control groups could be created. Default true. */
-  cgroups?: boolean;
   /** False: .sif files are unpacked even if they can be mounted. Default true. */
   mountSif?: boolean;
-  log?: RuntimeLog;
 };
-
-/** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */
-export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promise<Runtime> {
-  requireMountableFolder(options.imagesDir);
-  const { scratchDir, log } = options;
-  return setUpRuntime({ kind: 'apptainer', scratchDir, cgroups: options.cgroups !== false, log }, (setup) =>
-    openApptainer(setup, options),
-  );
-}
 
 type Installation = {
   program: Program;
@@ -58,39 +40,29 @@ type Installation = {
   problems: readonly string[];
 };
 
-async function openApptainer(setup: RuntimeSetup, options: ApptainerRuntimeOptions): Promise<Runtime> {
-  const installation = await findInstallation(setup, options.command ?? null);
-  const { program, command } = installation;
-  const store = await openImageStore(options.imagesDir);
-  const images = new SifImages({
-    templates: options.templates,
-    store,
-    command,
-    mountable: options.mountSif !== false && (await canMountSif(setup.root)),
+/** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */
+export const apptainerRuntime = (options: ApptainerRuntimeOptions): Promise<Runtime> =>
+  openRuntime('apptainer', options, async (setup) => {
+    const { templates, room } = options;
+    const { store } = setup;
+    const installation = await findInstallation(setup, options.command ?? null);
+    const { program, command } = installation;
+    const mountable = options.mountSif !== false && (await canMountSif(setup.root));
+    const images = new SifImages({ templates, store, command, mountable });
+    return {
+      placesByImage: false,
+      check: (signal) => checkApptainer(setup, installation, templates, signal),
+      inspection: inspectSifFiles(templates),
+      ...(room ? { evictImages: () => evictUnpacked(store, imagesInUse(setup), room) } : {}),
+      ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
+      start: async (spec, signal) => startApptainer(setup, program, spec, images.find(spec.image), signal),
+    };
   });
-  const { room } = options;
-  return {
-    ...runtimeParts(setup),
-    name: 'apptainer',
-    placesByImage: false,
-    check: (signal) => checkApptainer(setup, installation, options.templates, signal),
-    inspection: inspectSifFiles(options.templates),
-    ...(room ? { evictImages: () => evictUnpacked(store, imagesInUse(setup), room) } : {}),
-    ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
-    start: async (spec, signal) => startApptainer(setup, program, spec, images.find(spec.image), signal),
-  };
-}
 
 async function findInstallation(setup: RuntimeSetup, given: string | null): Promise<Installation> {
   const { root, folder, programs } = setup;
   const path = given ?? (await findProgram(PROGRAMS, FOLDERS));
-  const program: Program = {
-    path: path ?? PROGRAMS[0],
-    root,
-    bash: programs.paths.bash ?? '/bin/bash',
-    tools: join(folder, 'tools'),
-    base: await makeBase(folder),
-  };
+  const program: Program = { ...setup, path: path ?? PROGRAMS[0], tools: join(folder, 'tools') };
   const problems = [...programs.problems];
   if (path === null)
     problems.push('there is no apptainer or singularity: install it, or name it with apptainer_command');

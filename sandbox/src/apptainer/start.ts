@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { INIT, type LaunchPlan, launchSandbox } from '../namespaces/launch.ts';
 import { newSandboxId } from '../namespaces/records.ts';
 import type { RuntimeSetup } from '../namespaces/setup.ts';
-import type { Container, ContainerSpec } from '../runtime.ts';
+import { type Container, type ContainerSpec, DEFAULT_PATH } from '../runtime.ts';
 import {
   enterArguments,
   execArguments,
@@ -47,13 +47,13 @@ export async function startApptainer(
       execArguments(program, paths, image.path, spec.network, cgroup?.views ?? [], id, INIT),
     supervisor: { id, env: ownEnvironment(setup.folder) },
     env: async (init) => ({ ...SAFE_DIRECTORY, ...(await environmentOf(init)), ...image.config.env }),
-    enter: () => enterArguments(program.root, spec.workdir),
+    enter: enterArguments(program.root, spec.workdir),
   };
   return launchSandbox(setup, id, spec, plan, signal);
 }
 
 export const ownEnvironment = (folder: string): Record<string, string> => ({
-  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  PATH: DEFAULT_PATH,
   HOME: folder,
   ...Object.fromEntries(
     ['APPTAINER', 'SINGULARITY'].flatMap((name) => [

@@ -1,15 +1,13 @@
 import type { Duplex, Readable } from 'node:stream';
-import { errorMessage, waitAtMost } from '@swefarm/shared';
+import { createLazy, errorMessage, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
 import type { FileChanges } from '../filechanges.ts';
-import { killCommand } from '../kill.ts';
-import { type MemoryGroup, readKills, readWasFull } from '../memorygroup.ts';
+import { readKills, readWasFull } from '../memorygroup.ts';
 import { diskUse } from '../namespaces/diskuse.ts';
-import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
-import type { Layer } from '../overlaypaths.ts';
+import { overlayChanges, readFileStamp } from '../overlay.ts';
 import type {
   Container,
   ContainerSpec,
@@ -26,9 +24,8 @@ import { inTime, isLate, killWithoutEngine } from './deadline.ts';
 import { demuxedDuplex } from './demux.ts';
 import { runExec, startExec } from './exec.ts';
 import type { FirstProcess, OfContainer } from './firstprocess.ts';
-import { findGroup } from './group.ts';
 import { killOthers } from './killothers.ts';
-import { findLayer } from './layers.ts';
+import { findGroup, findLayer } from './onhost.ts';
 import { answerAbout } from './stoppedstarts.ts';
 
 export type DockerContainerDeps = {
@@ -47,9 +44,8 @@ const BY_OTHERS: ReadonlySet<number> = new Set([KILLED, 255, -1]);
 /** States of a container that somebody ends through the engine. Podman reports exit code 0 in these states. */
 const ENDING: ReadonlySet<string> = new Set(['stopping', 'removing']);
 const NEVER = new AbortController().signal;
-const ignoreKill = async (): Promise<void> => undefined;
 
-export class DockerContainer implements Container {
+export class DockerContainer implements Container, OfContainer {
   readonly id: string;
   readonly spec: ContainerSpec;
   readonly workdir: string;
@@ -61,8 +57,11 @@ export class DockerContainer implements Container {
   #isEnded = false;
   /** Counters of the kernel, read before the container ends. */
   #counts: { kills: number | null; wasFull: boolean | null } | null = null;
-  #memory: Promise<MemoryGroup | null> | null = null;
-  #layers: Promise<Layer | null> | null = null;
+  readonly #layer = createLazy(() => findLayer(this.#container));
+  readonly #memory = createLazy(async () => {
+    const pid = await this.idlePid();
+    return pid === null ? null : findGroup(pid, this.id);
+  });
   #killedByLimit = false;
   /** Number of kills by the watchdog; null: the kernel counts the kills. */
   #watchedKills: number | null = null;
@@ -89,38 +88,30 @@ export class DockerContainer implements Container {
     const { first } = this.#deps;
     const own =
       standing === 'last'
-        ? await first?.last(argv, options, this.#ofFirst)
-        : standing && (await first?.run(argv, options, this.#ofFirst));
-    return own || this.#exec(argv, options);
+        ? await first?.last(argv, options, this)
+        : standing && (await first?.run(argv, options, this));
+    if (own) return own;
+    await first?.hasStarted();
+    return runExec(this.#container, argv, options, () => this.killProcesses());
   }
 
-  readonly #ofFirst: OfContainer = {
-    killOthers: () => this.killProcesses(),
-    kill: () => this.#stop(NEVER),
-    ended: async () => {
-      try {
-        const { StatusCode } = (await this.#container.wait()) as { StatusCode: number };
-        this.#hasEnded = true;
-        return StatusCode;
-      } catch (error) {
-        if (statusCode(error) === 404) return KILLED;
-        throw engineFailure(error, 'engine_unreachable', 'waiting for the end of a container');
-      }
-    },
-    beforeEnd: async () => {
-      this.#counts = { kills: await this.oomKills(), wasFull: await this.wasFull() };
-    },
-  };
+  kill(): Promise<void> {
+    return this.#stop(NEVER);
+  }
 
-  async #exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
-    await this.#deps.first?.hasStarted();
-    return runExec(this.#container, argv, options, async (mark) => {
-      await killCommand(
-        (line, killOptions) => runExec(this.#container, line, killOptions, ignoreKill),
-        { mark, spare: [], privatePids: true },
-        () => this.killProcesses(),
-      );
-    });
+  async ended(): Promise<number> {
+    try {
+      const { StatusCode } = (await this.#container.wait()) as { StatusCode: number };
+      this.#hasEnded = true;
+      return StatusCode;
+    } catch (error) {
+      if (statusCode(error) === 404) return KILLED;
+      throw engineFailure(error, 'engine_unreachable', 'waiting for the end of a container');
+    }
+  }
+
+  async beforeEnd(): Promise<void> {
+    this.#counts = { kills: await this.oomKills(), wasFull: await this.wasFull() };
   }
 
   async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {
@@ -175,7 +166,7 @@ export class DockerContainer implements Container {
     const { docker } = this.#deps;
     // The engine's list is used only if this process cannot read the upper directory. An engine compares sizes and times, which code in
     // the container can restore, and reads the whole image.
-    const layer = await this.#layer();
+    const layer = await this.#layer.get();
     if (layer !== null) return overlayChanges([layer]);
     return {
       changes: (look, until) => listChanges(docker, this.id, look, until),
@@ -208,19 +199,13 @@ export class DockerContainer implements Container {
   }
 
   async fileStamp(path: string): Promise<string | null> {
-    const layer = await this.#layer();
+    const layer = await this.#layer.get();
     return layer && readFileStamp(layer.upper, path);
   }
 
   async diskUse(): Promise<DiskUse | null> {
-    const layer = await this.#layer();
+    const layer = await this.#layer.get();
     return layer && diskUse(layer.upper, await this.idlePid());
-  }
-
-  /** Finds the engine's folders with the container's changes and image; null if this process cannot read them. */
-  #layer(): Promise<Layer | null> {
-    this.#layers ??= findLayer(this.#container);
-    return this.#layers;
   }
 
   async state(): Promise<ContainerState> {
@@ -242,20 +227,15 @@ export class DockerContainer implements Container {
   async oomKills(): Promise<number | null> {
     if (this.#watchedKills !== null) return this.#watchedKills;
     if (this.#counts) return this.#counts.kills;
-    const group = await this.#memoryGroup();
+    const group = await this.#memory.get();
     return group && readKills(group);
   }
 
   async wasFull(): Promise<boolean | null> {
     if (this.#watchedKills !== null) return null;
     if (this.#counts) return this.#counts.wasFull;
-    const group = await this.#memoryGroup();
+    const group = await this.#memory.get();
     return group && readWasFull(group);
-  }
-
-  #memoryGroup(): Promise<MemoryGroup | null> {
-    this.#memory ??= this.idlePid().then((pid) => (pid === null ? null : findGroup(pid, this.id)));
-    return this.#memory;
   }
 
   /** Returns the id of the first process on the host; null if there is none. */

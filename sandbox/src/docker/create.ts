@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type Docker from 'dockerode';
 import type { Engine } from '../engine/settings.ts';
 import { ownerLabels } from '../labels.ts';
+import { CAPABILITIES } from '../namespaces/bubblewrap.ts';
 import type { ContainerSpec } from '../runtime.ts';
 
 /** First process of an image without bash, which accepts no requests. The script continues if code removes `sleep`. */
@@ -19,18 +20,6 @@ const ENTRYPOINT = [
   'if [ -x /bin/bash ]; then exec /bin/bash --norc -p -c "$1" first; fi; echo swefarm no requests; exec </dev/null >/dev/null 2>&1; eval "$0"',
   IDLE,
   FIRST,
-];
-
-const CAPABILITIES = [
-  'CHOWN',
-  'DAC_OVERRIDE',
-  'FOWNER',
-  'FSETID',
-  'KILL',
-  'SETGID',
-  'SETUID',
-  'SETPCAP',
-  'NET_BIND_SERVICE',
 ];
 
 /** The parts of procfs that engines hide by default; our list replaces the engine's. */
@@ -74,7 +63,7 @@ export function createOptions(
       MemorySwap: limits.memoryBytes,
       PidsLimit: limits.pids,
       CapDrop: ['ALL'],
-      CapAdd: CAPABILITIES,
+      CapAdd: [...CAPABILITIES],
       SecurityOpt: [
         'no-new-privileges',
         ...(profile === null ? [] : [`seccomp=${profile}`]),

@@ -1,5 +1,6 @@
 /** Turns Docker's framed exec stream into a duplex: stdout and stderr merged in order. */
-import { Duplex } from 'node:stream';
+import type { Duplex } from 'node:stream';
+import { joinedStream } from '../joinedstream.ts';
 
 const HEADER_BYTES = 8;
 
@@ -29,34 +30,13 @@ export function createDemuxer(onData: (bytes: Buffer) => void): (chunk: Buffer) 
   };
 }
 
-/** @param listen calls `see` for each payload and `_end` at the end of the output, even if the socket stays open */
+/** Returns the output and the input of a socket. A broken socket destroys the stream. */
 export function demuxedDuplex(
   socket: Duplex,
   listen = (see: (bytes: Buffer) => void, _end: () => void): void =>
     void socket.on('data', createDemuxer(see)),
 ): Duplex {
-  const duplex = new Duplex({
-    allowHalfOpen: true,
-    read: () => socket.resume(),
-    write: (chunk: Buffer, _encoding, done) => {
-      socket.write(chunk, done);
-    },
-    final: (done) => {
-      socket.end(done);
-    },
-    destroy: (error, done) => {
-      socket.destroy();
-      done(error);
-    },
-  });
-  const end = (): void => {
-    if (!duplex.readableEnded) duplex.push(null);
-  };
-  listen((bytes) => {
-    if (!duplex.push(bytes)) socket.pause();
-  }, end);
-  socket.once('end', end);
-  socket.once('error', (error) => duplex.destroy(error));
-  socket.once('close', end);
-  return duplex;
+  const stream = joinedStream(socket, socket, listen);
+  socket.once('error', (error) => stream.destroy(error));
+  return stream;
 }

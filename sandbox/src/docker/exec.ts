@@ -4,7 +4,8 @@ import { linearBackoff, newId, poll, RolloutFailure, waitAtMost } from '@swefarm
 import type Docker from 'dockerode';
 import { Capture, execResult } from '../capture.ts';
 import { engineFailure, statusCode } from '../engine/errors.ts';
-import type { ExecOptions, ExecResult } from '../runtime.ts';
+import { killCommand } from '../kill.ts';
+import { DEFAULT_PATH, type ExecOptions, type ExecResult } from '../runtime.ts';
 import { lateFailure, requireReadable } from './accounts.ts';
 import { isLate, killWithoutEngine, NOT_YET_COMMAND } from './deadline.ts';
 import { createDemuxer } from './demux.ts';
@@ -13,7 +14,6 @@ import { answerAbout, requireFreeStarts } from './stoppedstarts.ts';
 /** Interval of the checks whether the process of a silent exec has ended while a child still has its output open. */
 const POLL_MS = 1_000;
 const AFTER_KILL_MS = 5_000;
-const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
  * Starts an exec and returns its raw, framed stream. Throws RolloutFailure `engine_unreachable` if the engine does not answer within
@@ -73,12 +73,12 @@ function wrapped(argv: readonly string[], options: ExecOptions, mark: string): s
   return ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', ...line];
 }
 
-/** Runs a command and waits for its end. @param kill ends the processes with a mark from outside */
+/** Runs a command and waits for its end. @param killAll kills all processes; null: the command is a kill itself */
 export async function runExec(
   container: Docker.Container,
   argv: readonly string[],
   options: ExecOptions,
-  kill: (mark: string) => Promise<void>,
+  killAll: (() => Promise<void>) | null,
 ): Promise<ExecResult> {
   options.signal.throwIfAborted();
   const mark = `${newId()}.exec`;
@@ -99,9 +99,10 @@ export async function runExec(
     const { by } = await waitAtMost(watch.done, options.timeoutMs, options.signal);
     if (by !== 'itself') {
       // Code in the sandbox can stop runc or crun before it executes the command. Until that process ends, the engine answers no call
-      // about the container, so `kill` would have no effect.
+      // about the container, so no kill would have an effect.
       await killWithoutEngine(container.id, NOT_YET_COMMAND);
-      await kill(mark);
+      const target = { mark, spare: [], privatePids: true };
+      if (killAll) await killCommand((line, own) => runExec(container, line, own, null), target, killAll);
       await waitAtMost(watch.done, AFTER_KILL_MS);
       options.signal.throwIfAborted();
     }

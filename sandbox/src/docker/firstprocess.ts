@@ -26,7 +26,7 @@ const MOST_BYTES = 512 * 1024;
 
 /** Operations of the container that {@link FirstProcess} needs. */
 export type OfContainer = {
-  killOthers(): Promise<void>;
+  killProcesses(): Promise<void>;
   kill(): Promise<void>;
   /** Resolves with the exit code when the container ends. Rejects with RolloutFailure if the engine becomes unreachable. */
   ended(): Promise<number>;
@@ -140,7 +140,7 @@ export class FirstProcess implements Disposable {
     const answer = this.#request('run', [options.cwd ?? '/', ...argv], capture);
     const ending = await waitAtMost(answer, options.timeoutMs, options.signal);
     if (ending.by !== 'itself') {
-      await container.killOthers();
+      await container.killProcesses();
       await waitAtMost(answer, AFTER_KILL_MS);
       options.signal.throwIfAborted();
       return execResult(capture, ending.by, null);

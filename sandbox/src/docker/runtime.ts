@@ -12,15 +12,14 @@ import type Docker from 'dockerode';
 import { diskFree } from '../disk.ts';
 import { openEngine } from '../engine/client.ts';
 import { createFailure, engineFailure } from '../engine/errors.ts';
-import { evictPulled } from '../engine/evict.ts';
+import { evictPulled, inspectEngineImages } from '../engine/evict.ts';
 import { createEnsureImage } from '../engine/images.ts';
-import { inspectEngineImages } from '../engine/inspect.ts';
 import type { Engine, ImageSettings } from '../engine/settings.ts';
 import { createFetch } from '../images/fetch.ts';
 import { openPulledImages } from '../images/pulledimages.ts';
 import { FARM_LABEL, readOwner } from '../labels.ts';
 import { requirePossible } from '../limits.ts';
-import { startWatchdog, type Watchdog } from '../namespaces/watchdog.ts';
+import { Watchdog } from '../namespaces/watchdog.ts';
 import type {
   Container,
   ContainerSpec,
@@ -33,10 +32,17 @@ import { DockerContainer } from './container.ts';
 import { createOptions } from './create.ts';
 import { inTime } from './deadline.ts';
 import { FirstProcess } from './firstprocess.ts';
-import { type EngineInfo, engineLimits, hasFilter, NO_FILTER } from './limits.ts';
+import {
+  type EngineInfo,
+  type EngineLimits,
+  engineLimits,
+  hasFilter,
+  NO_FILTER,
+  watchContainer,
+  watchedLimits,
+} from './limits.ts';
 import { createRemoval } from './removal.ts';
 import { profileFile, seccompProfile } from './seccomp.ts';
-import { type EngineLimits, watchContainer, watchedLimits } from './watch.ts';
 
 export type DockerRuntimeOptions = {
   engine?: Engine;
@@ -63,15 +69,8 @@ type State = {
   profile: string;
   /** Removes a container by id. Throws RolloutFailure engine_unreachable. */
   remove(id: string): Promise<void>;
-  facts: Lazy<EngineFacts>;
+  info: Lazy<EngineInfo>;
   log: RuntimeLog | undefined;
-};
-
-type EngineFacts = {
-  limits: EngineLimits;
-  cpus: number | undefined;
-  rootDir: string | undefined;
-  filters: boolean;
 };
 
 /** Opens the runtime even if the engine is unusable; `check` and the first call to the engine report the problem. */
@@ -85,10 +84,10 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
     docker,
     engine,
     creates: createSemaphore(ENGINE_SLOTS, options.gapMs ?? 0),
-    watchdog: startWatchdog(),
+    watchdog: new Watchdog(),
     profile: file?.path ?? JSON.stringify(seccompProfile('docker')),
     remove: createRemoval(docker, createSemaphore(ENGINE_SLOTS), options.answerMs),
-    facts: createLazy(() => readFacts(docker)),
+    info: createLazy(() => inTime(docker.info() as Promise<EngineInfo>)),
     log: options.log,
   };
   const fetch = createFetch(images ?? { atOnce: 2, mirrors: [] });
@@ -109,7 +108,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
     start: (spec, signal) => startWatched(state, spec, signal),
     // Podman accepts more CPUs than the node has, as the kernel does; Docker refuses them.
     most: async () => {
-      const cpus = engine === 'docker' ? (await factsOf(state))?.cpus : undefined;
+      const cpus = engine === 'docker' ? (await infoOf(state))?.NCPU : undefined;
       return cpus ? { cpus } : null;
     },
     listOwned: () => listOwned(docker),
@@ -118,8 +117,8 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
       return { count: all.length, bytes: all.reduce((sum, { Size }) => sum + Size, 0) };
     },
     diskFree: async () => {
-      const { rootDir } = await state.facts.get();
-      return rootDir === undefined ? null : diskFree(rootDir);
+      const { DockerRootDir } = await state.info.get();
+      return DockerRootDir === undefined ? null : diskFree(DockerRootDir);
     },
     remove: state.remove,
     async [Symbol.asyncDispose]() {
@@ -129,21 +128,15 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
   };
 }
 
-async function readFacts(docker: Docker): Promise<EngineFacts> {
-  const info = (await inTime(docker.info())) as EngineInfo & { DockerRootDir?: string };
-  const filters = hasFilter(info);
-  return { limits: engineLimits(info), cpus: info.NCPU, rootDir: info.DockerRootDir, filters };
-}
-
 /** Returns null while the engine does not answer. */
-const factsOf = ({ facts }: State): Promise<EngineFacts | null> => facts.get().catch(() => null);
+const infoOf = ({ info }: State): Promise<EngineInfo | null> => info.get().catch(() => null);
 
 /** Starts a container, with a watchdog for the limits that the engine does not enforce. */
 async function startWatched(state: State, requested: ContainerSpec, signal: AbortSignal): Promise<Container> {
   requirePossible(requested.limits, null);
-  const facts = await factsOf(state);
-  const limits = facts?.limits;
-  const profile = facts?.filters === false ? null : state.profile;
+  const info = await infoOf(state);
+  const limits = info && engineLimits(info);
+  const profile = info && !hasFilter(info) ? null : state.profile;
   const diskBytes = limits?.disk === 'enforced' ? requested.limits.diskBytes : null;
   const spec: ContainerSpec = { ...requested, limits: { ...requested.limits, diskBytes } };
   let unwatch = (): void => undefined;

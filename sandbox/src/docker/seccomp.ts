@@ -6,44 +6,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Engine } from '../engine/settings.ts';
-import {
-  ABSENT,
-  AF_NETLINK,
-  DENIED,
-  DENIED_FAMILIES,
-  ENOSYS,
-  EPERM,
-  NETLINK_AUDIT,
-  NEW_NAMESPACES,
-  PERSONALITIES,
-  SPARES_FIRST,
-  TIOCLINUX,
-  TIOCSTI,
-} from '../namespaces/seccomp.ts';
-
-type Condition = {
-  index: number;
-  value: number;
-  valueTwo: number;
-  op: 'SCMP_CMP_MASKED_EQ';
-};
-type Rule = { names: string[]; action: 'SCMP_ACT_ERRNO'; errnoRet: number; args?: Condition[] };
-
-/** Compares the lower 32 bits of an argument; the kernel reads no more of it. */
-const equal = (index: number, value: number): Condition => ({
-  ...{ index, value: 0xffffffff, valueTwo: value, op: 'SCMP_CMP_MASKED_EQ' },
-});
-
-const refuse = (names: string[], errnoRet: number, ...conditions: Condition[]): Rule => ({
-  names,
-  action: 'SCMP_ACT_ERRNO',
-  errnoRet,
-  ...(conditions.length > 0 ? { args: conditions } : {}),
-});
-
-/** One rule for each kind of namespace, because a condition compares the masked bits with one value. */
-const namespaceBits = (): number[] =>
-  Array.from({ length: 31 }, (_, bit) => 2 ** bit).filter((value) => (NEW_NAMESPACES & value) !== 0);
+import { DENIED, equal, RULES, type Rule, refuse } from '../namespaces/seccomp.ts';
 
 /** Calls that Docker's default filter allows and a gold patch may need, with the index of the pid. They are denied only on process 1. */
 const TRACING = { ptrace: 1, process_vm_readv: 0, process_vm_writev: 0 } as const;
@@ -64,54 +27,25 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Record<Engine, string[]
   arm64: { docker: ['SCMP_ARCH_AARCH64', 'SCMP_ARCH_ARM'], podman: ['SCMP_ARCH_AARCH64'] },
 };
 
-const SOCKETS = ['socket', 'socketpair'];
-
-/**
- * Matches all values except {@link PERSONALITIES}: a value is usual if all 32 bits are set, or if it has only bits of the usual values.
- * A rule has one condition on an argument, so each condition compares two bits.
- */
-function strangePersonalities(): Condition[] {
-  const bits = Array.from({ length: 32 }, (_, bit) => 2 ** bit);
-  const usual = PERSONALITIES.slice(0, -1);
-  const strange = bits.filter((bit) => usual.every((value) => Math.floor(value / bit) % 2 === 0));
-  const pairs = [
-    ...strange.map((bit, at) => [bit, strange[(at + 1) % strange.length] ?? bit]),
-    ...bits.filter((bit) => !strange.includes(bit)).map((bit) => [strange[0] ?? 0, bit]),
-  ];
-  return pairs.map(([set = 0, unset = 0]) => ({
-    index: 0,
-    value: set + unset,
-    valueTwo: set,
-    op: 'SCMP_CMP_MASKED_EQ',
-  }));
-}
-
-const firstProcessRules = (engine: Engine): Rule[] => [
-  ...Object.entries(SPARES_FIRST).map(([name, { index }]) => refuse([name], EPERM, equal(index, 1))),
-  ...Object.entries(engine === 'docker' ? TRACING : {}).map(([name, index]) =>
-    refuse([name], EPERM, equal(index, 1)),
-  ),
-];
+/** Translates a rule to the format of libseccomp. */
+const inEnginesFormat = ({ names, errno, conditions }: Rule): object => ({
+  ...{ names, action: 'SCMP_ACT_ERRNO', errnoRet: errno },
+  args: conditions.map(({ index, mask, value }) => ({
+    ...{ index, value: mask, valueTwo: value, op: 'SCMP_CMP_MASKED_EQ' },
+  })),
+});
 
 export function seccompProfile(engine: Engine, arch: NodeJS.Architecture = process.arch): object {
+  const denied = Object.keys(DENIED).filter((name) => !isLeftTo(engine, name));
+  const tracing = Object.entries(engine === 'docker' ? TRACING : {});
   return {
     defaultAction: 'SCMP_ACT_ALLOW',
     architectures: (ARCHITECTURES[arch] ?? ARCHITECTURES.x64)?.[engine],
     syscalls: [
-      refuse(
-        Object.keys(DENIED).filter((name) => !isLeftTo(engine, name)),
-        EPERM,
-      ),
-      refuse(Object.keys(ABSENT), ENOSYS),
-      ...firstProcessRules(engine),
-      ...namespaceBits().map((value) =>
-        refuse(['clone'], EPERM, { index: 0, value, valueTwo: value, op: 'SCMP_CMP_MASKED_EQ' }),
-      ),
-      ...[TIOCSTI, TIOCLINUX].map((value) => refuse(['ioctl'], EPERM, equal(1, value))),
-      ...Object.values(DENIED_FAMILIES).map((value) => refuse(SOCKETS, EPERM, equal(0, value))),
-      refuse(SOCKETS, EPERM, equal(0, AF_NETLINK), equal(2, NETLINK_AUDIT)),
-      ...strangePersonalities().map((condition) => refuse(['personality'], EPERM, condition)),
-    ],
+      refuse(denied),
+      ...RULES,
+      ...tracing.map(([name, index]) => refuse([name], equal(index, 1))),
+    ].map(inEnginesFormat),
   };
 }
 

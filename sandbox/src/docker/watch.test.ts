@@ -3,14 +3,14 @@ import { copyFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, it, onTestFinished } from 'vitest';
-import { startWatchdog } from '../namespaces/watchdog.ts';
+import { Watchdog } from '../namespaces/watchdog.ts';
 import type { DockerContainer } from './container.ts';
-import { type EngineLimits, watchContainer, watchedLimits } from './watch.ts';
+import { type EngineLimits, watchContainer, watchedLimits } from './limits.ts';
 
 const WATCHED: EngineLimits = { cpu: 'none', memory: 'watched', pids: 'watched', disk: 'none' };
 
 it('does not watch an engine in another process namespace, whose pids denote other processes', async () => {
-  using watchdog = startWatchdog();
+  using watchdog = new Watchdog();
   for (const id of await readdir('/proc/self/task')) {
     let isWatched = false;
     const fakeContainer = {

@@ -1,10 +1,12 @@
-/** Frees an engine's disk by removing only images that the farm pulled. */
+/** Reports and removes images that the farm pulled into an engine. */
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
-import { type EvictionLimits, evictImages, usedShareOf } from '../images/evict.ts';
+import { type EvictionLimits, evictImages, longestUnused, usedShareOf } from '../images/evict.ts';
 import { withTag } from '../images/names.ts';
 import type { PulledImages } from '../images/pulledimages.ts';
-import { statusCode } from './errors.ts';
+import type { ImageInspection, ImageLine } from '../runtime.ts';
+import { engineFailure, statusCode } from './errors.ts';
+import { digestOf } from './images.ts';
 
 export type EngineEviction = { docker: Docker; pulled: PulledImages } & Omit<EvictionLimits, 'usedShare'> &
   Partial<Pick<EvictionLimits, 'usedShare'>>;
@@ -22,7 +24,7 @@ export async function evictPulled({ docker, pulled, ...limits }: EngineEviction)
 }
 
 /** Removes an image; `kept`: a container uses the image. Throws RolloutFailure engine_unreachable. */
-export async function removeImage(docker: Docker, name: string): Promise<'removed' | 'absent' | 'kept'> {
+async function removeImage(docker: Docker, name: string): Promise<'removed' | 'absent' | 'kept'> {
   try {
     await docker.getImage(withTag(name)).remove();
     return 'removed';
@@ -37,4 +39,45 @@ export async function removeImage(docker: Docker, name: string): Promise<'remove
 async function engineUsedShare(docker: Docker): Promise<number> {
   const { DockerRootDir } = (await docker.info()) as { DockerRootDir?: string };
   return DockerRootDir ? await usedShareOf(DockerRootDir).catch(() => 0) : 0;
+}
+
+/** For `swefarm images`. */
+export function inspectEngineImages(
+  docker: Docker,
+  pulled: PulledImages,
+  pins: readonly string[],
+): ImageInspection {
+  return {
+    async look(image, verify) {
+      try {
+        const found = await docker.getImage(withTag(image)).inspect();
+        const entry = verify ? (await pulled.list()).get(image) : undefined;
+        const line = { image, digest: digestOf(found), bytes: found.Size };
+        return entry !== undefined && entry.id !== found.Id
+          ? { ...line, status: 'changed', error: `it was ${entry.id} when the farm pulled it` }
+          : { ...line, status: 'present' };
+      } catch (error) {
+        if (statusCode(error) === 404) return { image, status: 'absent' };
+        throw engineFailure(error, 'engine_unreachable', `looking for ${image}`);
+      }
+    },
+    async prune(needed) {
+      const all = [...(await pulled.list())].map(([image, { used_at, bytes }]) => ({
+        image,
+        bytes,
+        names: [image],
+        usedAt: used_at,
+      }));
+      const removable = new Set(longestUnused(all, pins, Date.now()));
+      const lines: ImageLine[] = [];
+      for (const one of all) {
+        const { image, bytes } = one;
+        if (needed.has(image)) continue;
+        const status = removable.has(one) ? await removeImage(docker, image) : 'kept';
+        if (status !== 'kept') await pulled.drop([image]);
+        lines.push({ image, status, bytes });
+      }
+      return lines;
+    },
+  };
 }

@@ -1,23 +1,27 @@
 /** A folder and the processes started in it, with the interface of a container. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { constants } from 'node:fs';
-import { mkdir, open, rm, stat, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdir, readFile, readlink, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { Duplex } from 'node:stream';
-import { newId, RolloutFailure, SwefarmError, waitAtMost } from '@swefarm/shared';
+import type { Duplex } from 'node:stream';
+import { linearBackoff, newId, poll, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { Capture, execResult } from '../capture.ts';
+import { readRegularFile } from '../filechanges.ts';
+import { joinedStream } from '../joinedstream.ts';
 import { killCommand } from '../kill.ts';
-import type {
-  Container,
-  ContainerSpec,
-  ContainerState,
-  ExecOptions,
-  ExecResult,
-  SandboxFile,
+import { allPids, killQuietly } from '../namespaces/processes.ts';
+import {
+  type Container,
+  type ContainerSpec,
+  type ContainerState,
+  DEFAULT_PATH,
+  type ExecOptions,
+  type ExecResult,
+  type SandboxFile,
 } from '../runtime.ts';
-import { CONTAINER_MARK, killMarked } from './processes.ts';
 
-const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const CONTAINER_MARK = 'SWEFARM_CONTAINER';
+const KILL_ROUNDS = 20;
 /** Maximum wait for output after the process has ended, because a child may have the pipe open. */
 const LAST_OUTPUT_MS = 250;
 const AFTER_KILL_MS = 2_000;
@@ -48,31 +52,15 @@ export class HostContainer implements Container {
     if (!stdin || !stdout)
       throw new RolloutFailure('sandbox_lost', 'a process was started without its pipes');
     stdin.on('error', () => stdout.destroy());
-    const duplex = Duplex.from({ readable: stdout, writable: stdin });
-    // A stream may fail when its reader is gone.
-    duplex.on('error', () => undefined);
-    return duplex;
+    return joinedStream(stdout, stdin);
   }
 
-  async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
-    return this.#exec(argv, options, async (mark) => {
-      await killCommand(
-        (line, killOptions) => this.#exec(line, killOptions, async () => undefined),
-        { mark, spare: [], privatePids: false },
-        () => this.killProcesses(),
-      );
-    });
-  }
-
-  async #exec(
-    argv: readonly string[],
-    options: ExecOptions,
-    kill: (mark: string) => Promise<void>,
-  ): Promise<ExecResult> {
+  /** @param isKill true: the command kills another one, and is not killed in the same way */
+  async exec(argv: readonly string[], options: ExecOptions, isKill = false): Promise<ExecResult> {
     options.signal.throwIfAborted();
     const mark = `${newId()}.exec`;
     const env = {
-      ...(options.env ? { PATH, ...options.env } : this.#ownEnv()),
+      ...(options.env ? { PATH: DEFAULT_PATH, ...options.env } : this.#ownEnv()),
       [CONTAINER_MARK]: this.id,
       SWEFARM_COMMAND: mark,
     };
@@ -85,7 +73,9 @@ export class HostContainer implements Container {
     const ended = exited(child);
     const { by } = await waitAtMost(ended, options.timeoutMs, options.signal);
     if (by !== 'itself') {
-      await kill(mark);
+      const target = { mark, spare: [], privatePids: false };
+      const run = (line: readonly string[], own: ExecOptions) => this.exec(line, own, true);
+      if (!isKill) await killCommand(run, target, () => this.killProcesses());
       if (child.pid) killGroup(child.pid);
       await waitAtMost(ended, AFTER_KILL_MS);
     }
@@ -108,22 +98,12 @@ export class HostContainer implements Container {
 
   async getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null> {
     signal.throwIfAborted();
-    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    const file = await open(this.#put.get(path) ?? path, flags).catch((error: NodeJS.ErrnoException) => {
-      if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EACCES'].includes(error.code ?? '')) return null;
-      throw error;
-    });
-    if (!file) return null;
-    try {
-      const info = await file.stat();
-      if (!info.isFile()) return null;
-      if (info.size > maxBytes) {
-        throw new SwefarmError('file_too_large', `${path} has ${info.size} bytes, more than ${maxBytes}`);
-      }
-      return await file.readFile();
-    } finally {
-      await file.close();
-    }
+    return readRegularFile(this.#put.get(path) ?? path, path, maxBytes).catch(
+      (error: NodeJS.ErrnoException) => {
+        if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EACCES'].includes(error.code ?? '')) return null;
+        throw error;
+      },
+    );
   }
 
   async state(): Promise<ContainerState> {
@@ -155,7 +135,7 @@ export class HostContainer implements Container {
 
   #ownEnv(): Record<string, string> {
     const tmp = join(this.#folder, 'tmp');
-    return { PATH, HOME: tmp, TMPDIR: tmp, ...this.spec.env, [CONTAINER_MARK]: this.id };
+    return { PATH: DEFAULT_PATH, HOME: tmp, TMPDIR: tmp, ...this.spec.env, [CONTAINER_MARK]: this.id };
   }
 
   #spawn(
@@ -175,14 +155,9 @@ export class HostContainer implements Container {
   }
 }
 
-function started(child: ChildProcess): Promise<void> {
-  return new Promise((resolve, reject) => {
-    child.once('spawn', () => resolve());
-    child.once('error', (error) =>
-      reject(
-        new RolloutFailure('sandbox_lost', `a process does not start: ${error.message}`, { cause: error }),
-      ),
-    );
+async function started(child: ChildProcess): Promise<void> {
+  await once(child, 'spawn').catch((error: Error) => {
+    throw new RolloutFailure('sandbox_lost', `a process does not start: ${error.message}`, { cause: error });
   });
 }
 
@@ -199,4 +174,33 @@ function killGroup(pid: number): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
+}
+
+/**
+ * Kills the processes with the mark of container `id` until none remains.
+ * @param folder the container's folder: a process without an environment belongs to the container if it works there
+ */
+export async function killMarked(id: string, folder: string): Promise<void> {
+  const home = await realpath(folder).catch(() => folder);
+  const killAll = async (): Promise<boolean> => {
+    const pids = await marked(id, home);
+    for (const pid of pids) killQuietly(pid);
+    return pids.length === 0;
+  };
+  await poll(killAll, { pauseMs: linearBackoff(10), tries: KILL_ROUNDS });
+}
+
+/**
+ * Finds the processes with the mark. A process without an environment (during exec, or started by `env -i`) is identified by its
+ * working folder. A zombie has neither.
+ */
+async function marked(id: string, folder: string): Promise<number[]> {
+  const found: number[] = [];
+  for (const pid of await allPids()) {
+    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => null);
+    const workdir = environment === '' ? await readlink(`/proc/${pid}/cwd`).catch(() => '') : '';
+    if (environment?.includes(`${CONTAINER_MARK}=${id}\0`) || `${workdir}/`.startsWith(`${folder}/`))
+      found.push(pid);
+  }
+  return found;
 }

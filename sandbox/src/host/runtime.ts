@@ -3,36 +3,24 @@
  * have no reward unless the run requests one.
  */
 import { execFile } from 'node:child_process';
-import { lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { errorMessage, isOurs, newId, ownFolder, RolloutFailure } from '@swefarm/shared';
+import { errorMessage, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { diskFree } from '../disk.ts';
-import type {
-  ContainerSpec,
-  OwnedContainer,
-  Owner,
-  ReadyImage,
-  Runtime,
-  RuntimeCheck,
-  RuntimeLog,
-} from '../runtime.ts';
+import { newSandboxId, readRecords, writeRecord } from '../namespaces/records.ts';
+import type { ContainerSpec, ReadyImage, Runtime, RuntimeCheck, RuntimeLog } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
-import { HostContainer } from './container.ts';
-import { killMarked } from './processes.ts';
+import { HostContainer, killMarked } from './container.ts';
 
 const run = promisify(execFile);
-const PREFIX = 'host-';
 const COPY_TIMEOUT_MS = 300_000;
 
-export type HostRuntimeOptions = {
-  /** Folder of the copies; created if missing. */
-  scratchDir: string;
-  log?: RuntimeLog;
-};
-
-/** Images are `dir:PATH` (a work tree, or a root that contains the work tree). Any other name is an empty folder. */
-export async function hostRuntime(options: HostRuntimeOptions): Promise<Runtime> {
+/**
+ * Images are `dir:PATH` (a work tree, or a root that contains the work tree). Any other name is an empty folder.
+ * @param options `scratchDir`: folder of the copies; created if missing
+ */
+export async function hostRuntime(options: { scratchDir: string; log?: RuntimeLog }): Promise<Runtime> {
   const { scratchDir } = options;
 
   const remove = async (id: string): Promise<void> => {
@@ -50,16 +38,11 @@ export async function hostRuntime(options: HostRuntimeOptions): Promise<Runtime>
     ensureImage,
     start: async (spec, signal) => {
       signal.throwIfAborted();
-      const id = PREFIX + newId();
+      const id = newSandboxId('host');
       const folder = join(scratchDir, id);
       try {
         await ownFolder(scratchDir, SCRATCH);
-        await mkdir(folder, { mode: 0o700 });
-        await mkdir(join(folder, 'tmp'));
-        await writeFile(
-          join(folder, 'owner.json'),
-          JSON.stringify({ owner: spec.owner, started_at: Date.now() }),
-        );
+        await writeRecord(folder, { owner: spec.owner, cgroups: [] }, [join(folder, 'tmp')]);
         await copyTree(spec, join(folder, 'work'), signal);
       } catch (error) {
         await removeTree(folder);
@@ -72,7 +55,7 @@ export async function hostRuntime(options: HostRuntimeOptions): Promise<Runtime>
         }),
       );
     },
-    listOwned: () => listOwned(scratchDir),
+    listOwned: () => readRecords(scratchDir, 'host').catch(() => []),
     diskFree: () => diskFree(scratchDir),
     remove,
     [Symbol.asyncDispose]: async () => undefined,
@@ -124,29 +107,6 @@ function startFailure(error: unknown): RolloutFailure {
       cause: error,
     },
   );
-}
-
-async function listOwned(scratchDir: string): Promise<OwnedContainer[]> {
-  const names = await readdir(scratchDir).catch(() => []);
-  const owned: OwnedContainer[] = [];
-  for (const id of names.filter((name) => name.startsWith(PREFIX))) {
-    const found = await lstat(join(scratchDir, id)).catch(() => null);
-    if (!found?.isDirectory() || !isOurs(found)) continue;
-    const text = await readFile(join(scratchDir, id, 'owner.json'), 'utf8').catch(() => null);
-    if (text === null) continue;
-    const record = readOwner(text);
-    if (record) owned.push({ id, owner: record.owner });
-  }
-  return owned;
-}
-
-/** Returns null if a power cut truncated the file. */
-function readOwner(text: string): { owner: Owner; started_at: number } | null {
-  try {
-    return JSON.parse(text) as { owner: Owner; started_at: number };
-  } catch {
-    return null;
-  }
 }
 
 /** Removes a folder, even if the model's code made files unreadable or its ending processes still write there. */

@@ -1,5 +1,5 @@
 /** Reads images on disk: docker-archive files (`docker save`) and OCI layouts. */
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { createReadStream, createWriteStream, existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ const Index = z.object({ manifests: z.array(Descriptor) });
 const OciManifest = z.object({ config: Descriptor, layers: z.array(Descriptor) });
 const Configuration = z.object({ config: z.unknown() });
 
-const sha256 = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+const sha256 = (bytes: Buffer): string => `sha256:${hash('sha256', bytes)}`;
 
 /** Decompresses a stream according to its first bytes, because names and media types can be wrong. */
 export async function unpacked(source: Readable): Promise<Readable> {
@@ -69,7 +69,7 @@ function verifying(digest: string): Transform {
  */
 export async function readDockerArchive(path: string, spool: string): Promise<LayeredImage> {
   await mkdir(spool, { recursive: true });
-  const pathOf = (name: string): string => join(spool, createHash('sha256').update(name).digest('hex'));
+  const pathOf = (name: string): string => join(spool, hash('sha256', name));
   const links = new Map<string, string>();
   const extract = tar.extract();
   const archive = await unpacked(createReadStream(path));

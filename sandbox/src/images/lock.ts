@@ -2,15 +2,19 @@
  * A lock between processes of one node: a file that names its owner and is created in one step. Another process takes the lock if the
  * owner died or has not renewed it. The owner may be in another process namespace.
  */
-import { link, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises';
+import { link, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises';
 import { isProcessAlive, newId, ownStartMark, sleep } from '@swefarm/shared';
+import { z } from 'zod';
+import { readJsonFile } from './jsonfile.ts';
 
 const RENEW_MS = 2_000;
 const STALE_MS = 30_000;
 const POLL_MS = 100;
 
+const Owner = z.object({ pid: z.number(), pid_started: z.string() });
+
 /** Runs `work` under the lock. Rejects with the signal's reason when aborted while waiting. */
-export async function withLock<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+export async function withLock<T>(path: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   const mine = `${path}.${newId()}`;
   await writeFile(mine, JSON.stringify({ pid: process.pid, pid_started: ownStartMark() }));
   try {
@@ -49,8 +53,7 @@ async function taken(mine: string, path: string): Promise<boolean> {
 
 async function dropStale(path: string): Promise<void> {
   try {
-    const [text, { mtimeMs }] = await Promise.all([readFile(path, 'utf8'), stat(path)]);
-    const owner = ownerIn(text);
+    const [owner, { mtimeMs }] = await Promise.all([readJsonFile(path, Owner), stat(path)]);
     const silent = Date.now() - mtimeMs;
     // `alive` is null for a process in another namespace, which is judged only by its last renewal.
     const alive = owner === null ? null : isProcessAlive(owner);
@@ -61,16 +64,6 @@ async function dropStale(path: string): Promise<void> {
     await unlink(doomed);
   } catch (error) {
     ignoreAbsent(error);
-  }
-}
-
-/** Returns null if a power cut truncated the file. */
-function ownerIn(text: string): { pid: number; pid_started: string } | null {
-  try {
-    const { pid, pid_started } = JSON.parse(text) as { pid: number; pid_started: string };
-    return typeof pid_started === 'string' ? { pid, pid_started } : null;
-  } catch {
-    return null;
   }
 }
 

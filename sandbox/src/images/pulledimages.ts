@@ -15,20 +15,14 @@ const Entry = z.object({
   pulled_at: z.number(),
   used_at: z.number(),
 });
-export type PulledImage = z.infer<typeof Entry>;
+type PulledImage = z.infer<typeof Entry>;
 const File = z.record(z.string(), Entry);
 
-export type PulledImages = {
-  list(): Promise<Map<string, PulledImage>>;
-  add(name: string, image: Omit<PulledImage, 'pulled_at' | 'used_at'>): Promise<void>;
-  /** Records a use. Writes the file at most once in {@link USE_MS} for each image. */
-  used(name: string): Promise<void>;
-  drop(names: readonly string[]): Promise<void>;
-};
+export type PulledImages = ReturnType<typeof openPulledImages>;
 
 const USE_MS = 60_000;
 
-export function openPulledImages(file: string): PulledImages {
+export function openPulledImages(file: string) {
   const written = new Map<string, number>();
   const read = async (): Promise<Record<string, PulledImage>> => {
     const found = await lstat(file).catch(() => null);
@@ -38,19 +32,20 @@ export function openPulledImages(file: string): PulledImages {
   };
   const change = async (edit: (all: Record<string, PulledImage>) => void): Promise<void> => {
     await ownFolder(dirname(file), { setting: 'images_dir', mayBeShared: true });
-    await withLock(`${file}.lock`, new AbortController().signal, async () => {
+    await withLock(`${file}.lock`, async () => {
       const all = await read();
       edit(all);
       await replaceFile(file, JSON.stringify(all));
     });
   };
   return {
-    list: async () => new Map(Object.entries(await read())),
-    add: (name, image) =>
+    list: async (): Promise<Map<string, PulledImage>> => new Map(Object.entries(await read())),
+    add: (name: string, image: Omit<PulledImage, 'pulled_at' | 'used_at'>): Promise<void> =>
       change((all) => {
         all[name] = { ...image, pulled_at: Date.now(), used_at: Date.now() };
       }),
-    async used(name) {
+    /** Records a use. Writes the file at most once in {@link USE_MS} for each image. */
+    async used(name: string): Promise<void> {
       const last = written.get(name) ?? 0;
       if (Date.now() - last < USE_MS) return;
       written.set(name, Date.now());
@@ -59,7 +54,7 @@ export function openPulledImages(file: string): PulledImages {
         if (known) known.used_at = Date.now();
       });
     },
-    drop: (names) =>
+    drop: (names: readonly string[]): Promise<void> =>
       change((all) => {
         for (const name of names) delete all[name];
       }),

@@ -5,14 +5,15 @@
  * time of the file `used`, so that the longest unused image can be removed first.
  */
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { bootId, errorMessage, newId, ownFolder, RolloutFailure, replaceFile } from '@swefarm/shared';
 import { z } from 'zod';
 import { ImageConfig } from './config.ts';
+import { readJsonFile } from './jsonfile.ts';
 import { withLock } from './lock.ts';
 import { removeAbandoned, temporaryName } from './temporary.ts';
 
@@ -28,98 +29,89 @@ const ImageRecord = z.object({
   boot_id: z.string(),
 });
 const NameRecord = z.object({ name: z.string(), digest: z.string() });
-export type ImageRecord = z.infer<typeof ImageRecord>;
-export type ImageUse = { digest: string; names: string[]; bytes: number; usedAt: number };
+type ImageRecord = z.infer<typeof ImageRecord>;
 export type StoredImage = { digest: string; tree: string; config: ImageConfig };
 
 /** Result of an unpacking. The files are in the folder `tree` of the partial image. */
 export type Unpacked = { digest: string; config: ImageConfig; bytes: number };
 export type Unpack = (partial: string) => Promise<Unpacked>;
 
-export type ImageStore = {
-  readonly root: string;
-  find(digest: string): Promise<StoredImage | null>;
-  /** Returns the digest that the name had when its image was last unpacked. */
-  digestOf(name: string): Promise<string | null>;
-  name(name: string, digest: string): Promise<void>;
-  /**
-   * Returns the image of a digest (or of a name, if only the unpacking finds the digest). `unpack` runs unless another caller or
-   * process has unpacked the image. Throws RolloutFailure node_disk / image_pull; RolloutFailures and aborts of `unpack` pass
-   * unchanged.
-   */
-  ensure(key: string, unpack: Unpack, signal: AbortSignal): Promise<StoredImage>;
-  usage(): Promise<{ count: number; bytes: number }>;
-  /** Returns the removable images, without trees that take no space (the host's own tree). */
-  list(): Promise<ImageUse[]>;
-  touch(digest: string): Promise<void>;
-  drop(digest: string): Promise<void>;
-};
+export type ImageStore = Awaited<ReturnType<typeof openImageStore>>;
 
-const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
 const BOOT_ID = bootId();
 
-/** Returns the folder of this user's images; other users may have images in the same `imagesDir`. */
-export function storeFolder(imagesDir: string): string {
-  const uid = process.getuid?.() ?? 0;
-  return join(imagesDir, uid === 0 ? 'v1' : `v1.uid${uid}`);
-}
-
 /** Opens the store, makes its folders and removes partial images of dead processes. */
-export async function openImageStore(imagesDir: string): Promise<ImageStore> {
-  const root = storeFolder(imagesDir);
+export async function openImageStore(imagesDir: string) {
+  // Other users may have images in the same folder.
+  const uid = process.getuid?.() ?? 0;
+  const root = join(imagesDir, uid === 0 ? 'v1' : `v1.uid${uid}`);
   await ownFolder(root, { setting: 'images_dir', closed: true });
   for (const folder of ['images', 'names', 'partial', 'locks']) {
     await mkdir(join(root, folder), { recursive: true, mode: 0o755 });
   }
   await removeAbandoned(join(root, 'partial'));
-  const folderOf = (digest: string): string => join(root, 'images', digest.replace(':', '-'));
-  const nameFile = (name: string): string => join(root, 'names', `${hash(name)}.json`);
+  const nameFile = (name: string): string => join(root, 'names', `${hash('sha256', name)}.json`);
 
-  const store: ImageStore = {
+  const find = (digest: string) => findImage(root, digest);
+  /** Returns the digest that the name had when its image was last unpacked. */
+  const digestOf = async (name: string): Promise<string | null> =>
+    (await readJsonFile(nameFile(name), NameRecord))?.digest ?? null;
+
+  return {
     root,
-    async find(digest) {
-      const folder = folderOf(digest);
-      if (!existsSync(join(folder, 'image.json'))) return null;
-      const record = await readAs(ImageRecord, join(folder, 'image.json'));
-      if (record === null || (record.boot_id !== BOOT_ID && !existsSync(join(folder, 'synced')))) {
-        await discard(root, folder);
-        return null;
-      }
-      await stamp(folder);
-      return { digest: record.digest, tree: join(folder, 'tree'), config: record.config };
-    },
-    async digestOf(name) {
-      return (await readAs(NameRecord, nameFile(name)))?.digest ?? null;
-    },
-    async name(name, digest) {
+    find,
+    digestOf,
+    async name(name: string, digest: string): Promise<void> {
       // The temporary file is below `partial/`, where later workers remove leftovers.
       const aside = join(root, 'partial', `name-${newId()}`);
       await replaceFile(nameFile(name), JSON.stringify({ name, digest }), { aside });
     },
-    ensure: (key, unpack, signal) =>
-      withLock(join(root, 'locks', hash(key)), signal, async () => {
-        const known = key.startsWith('sha256:') ? key : await store.digestOf(key);
-        const present = known === null ? null : await store.find(known);
-        return present ?? (await unpackInto(root, folderOf, unpack));
-      }),
-    async usage() {
+    /**
+     * Returns the image of a digest (or of a name, if only the unpacking finds the digest). `unpack` runs unless another caller or
+     * process has unpacked the image. Throws RolloutFailure node_disk / image_pull; RolloutFailures and aborts of `unpack` pass
+     * unchanged.
+     */
+    ensure(key: string, unpack: Unpack, signal?: AbortSignal): Promise<StoredImage> {
+      const lock = join(root, 'locks', hash('sha256', key));
+      const work = async (): Promise<StoredImage> => {
+        const known = key.startsWith('sha256:') ? key : await digestOf(key);
+        const present = known === null ? null : await find(known);
+        return present ?? (await unpackInto(root, unpack));
+      };
+      return withLock(lock, work, signal);
+    },
+    async usage(): Promise<{ count: number; bytes: number }> {
       const records = await recordsOf(root);
       return { count: records.length, bytes: records.reduce((sum, { size_bytes }) => sum + size_bytes, 0) };
     },
+    /** Returns the removable images, without trees that take no space (the host's own tree). */
     async list() {
       const [records, names] = await Promise.all([recordsOf(root), namesOf(root)]);
       const costly = records.filter(({ size_bytes }) => size_bytes > 0);
       return await Promise.all(
         costly.map(async ({ digest, size_bytes: bytes }) => {
-          const used = await stat(join(folderOf(digest), 'used')).catch(() => null);
+          const used = await stat(join(folderOf(root, digest), 'used')).catch(() => null);
           return { digest, names: names.get(digest) ?? [], bytes, usedAt: used?.mtimeMs ?? Date.now() };
         }),
       );
     },
-    touch: (digest) => stamp(folderOf(digest)),
-    drop: (digest) => discard(root, folderOf(digest)),
+    touch: (digest: string): Promise<void> => stamp(folderOf(root, digest)),
+    drop: (digest: string): Promise<void> => discard(root, folderOf(root, digest)),
   };
-  return store;
+}
+
+const folderOf = (root: string, digest: string): string => join(root, 'images', digest.replace(':', '-'));
+
+async function findImage(root: string, digest: string): Promise<StoredImage | null> {
+  const folder = folderOf(root, digest);
+  if (!existsSync(join(folder, 'image.json'))) return null;
+  const record = await readJsonFile(join(folder, 'image.json'), ImageRecord);
+  if (record === null || (record.boot_id !== BOOT_ID && !existsSync(join(folder, 'synced')))) {
+    await discard(root, folder);
+    return null;
+  }
+  await stamp(folder);
+  return { digest: record.digest, tree: join(folder, 'tree'), config: record.config };
 }
 
 /** Records a use. If the file `used` is missing, the image is being removed, and the start of a container from the image will fail. */
@@ -133,40 +125,23 @@ async function stamp(folder: string): Promise<void> {
 async function recordsOf(root: string): Promise<ImageRecord[]> {
   const records = await Promise.all(
     (await readdir(join(root, 'images'))).map((folder) =>
-      readAs(ImageRecord, join(root, 'images', folder, 'image.json')),
+      readJsonFile(join(root, 'images', folder, 'image.json'), ImageRecord),
     ),
   );
   return records.filter((record) => record !== null);
-}
-
-/** Returns null for a file that is absent, or that a power cut truncated. */
-async function readAs<T>(schema: z.ZodType<T>, path: string): Promise<T | null> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return null;
-  });
-  try {
-    return text === null ? null : schema.parse(JSON.parse(text));
-  } catch {
-    return null;
-  }
 }
 
 /** Returns the names of images by digest. Names of removed images remain in the store. */
 async function namesOf(root: string): Promise<Map<string, string[]>> {
   const names = new Map<string, string[]>();
   for (const file of await readdir(join(root, 'names'))) {
-    const record = await readAs(NameRecord, join(root, 'names', file));
+    const record = await readJsonFile(join(root, 'names', file), NameRecord);
     if (record) names.set(record.digest, [...(names.get(record.digest) ?? []), record.name]);
   }
   return names;
 }
 
-async function unpackInto(
-  root: string,
-  folderOf: (digest: string) => string,
-  unpack: Unpack,
-): Promise<StoredImage> {
+async function unpackInto(root: string, unpack: Unpack): Promise<StoredImage> {
   const partial = join(root, 'partial', temporaryName());
   const startedAt = Date.now();
   try {
@@ -182,7 +157,7 @@ async function unpackInto(
     };
     await writeFile(join(partial, 'image.json'), JSON.stringify(record));
     await writeFile(join(partial, 'used'), '');
-    const folder = folderOf(digest);
+    const folder = folderOf(root, digest);
     // An existing folder is an image of the same digest, unpacked under another name.
     await rename(partial, folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
  * Capabilities that the tests of packages need as root: Docker's default list without AUDIT_WRITE, MKNOD, NET_RAW, SETFCAP and
  * SYS_CHROOT.
  */
-const CAPABILITIES = [
+export const CAPABILITIES: readonly string[] = [
   'CAP_CHOWN',
   'CAP_DAC_OVERRIDE',
   'CAP_FOWNER',

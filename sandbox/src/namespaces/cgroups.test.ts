@@ -1,10 +1,10 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RolloutFailure } from '@swefarm/shared';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { beforeEach, expect, it } from 'vitest';
 import { type MemoryGroup, readKills, readWasFull, requireOwnKills } from '../memorygroup.ts';
-import { PARENT as OWN, openCgroups } from './cgroups.ts';
+import { openCgroups } from './cgroups.ts';
 
 let root: string;
 let self: string;
@@ -13,6 +13,7 @@ beforeEach(() => {
   self = join(root, 'self');
 });
 
+const OWN = 'swefarm-parent';
 const LIMITS = { cpus: 1.5, memoryBytes: 1_000_000, pids: 50, diskBytes: null };
 const killed = (group: MemoryGroup) => ({
   oomKills: () => readKills(group),
@@ -28,7 +29,7 @@ it("version 1: makes groups below this process's group of each controller", asyn
   folder('memory/job/7', { 'cgroup.procs': '' });
   folder('pids', { 'cgroup.procs': '' });
   writeFileSync(self, '4:memory:/job/7\n3:pids:/elsewhere\n2:cpu,cpuacct:/\n0::/\n');
-  const cgroups = await openCgroups(root, self);
+  const cgroups = await openCgroups(root, self, OWN);
   expect([...(cgroups?.controllers ?? [])].sort()).toEqual(['memory', 'pids']);
   const group = await cgroups?.create('one', LIMITS);
   const memory = join(root, 'memory/job/7', OWN, 'one');
@@ -57,15 +58,20 @@ it('closing one runtime leaves the groups of the others', async () => {
   folder('memory', { 'cgroup.procs': '' });
   writeFileSync(self, '4:memory:/\n');
   const [first, second] = [await openCgroups(root, self), await openCgroups(root, self)];
-  await first?.close();
+  await first?.[Symbol.asyncDispose]();
   await second?.create('one', LIMITS);
   for (const made of second?.folders('one') ?? []) rmSync(made, { recursive: true, force: true });
-  await second?.close();
-  expect(existsSync(join(root, 'memory', OWN))).toBe(false);
+  await second?.[Symbol.asyncDispose]();
+  expect(readdirSync(join(root, 'memory'))).toEqual(['cgroup.procs']);
 });
 
-it("the name of a worker's groups does not depend on its pid alone", () => {
-  expect(OWN).toMatch(new RegExp(`^swefarm-${process.pid}-[0-9a-z]{8,}$`));
+it("the name of a worker's groups does not depend on its pid alone", async () => {
+  folder('memory', { 'cgroup.procs': '' });
+  writeFileSync(self, '4:memory:/\n');
+  await openCgroups(root, self);
+  expect(readdirSync(join(root, 'memory'))).toContainEqual(
+    expect.stringMatching(new RegExp(`^swefarm-${process.pid}-[0-9a-z]{8,}$`)),
+  );
 });
 
 it("version 2: makes groups below this process's group, with controllers enabled", async () => {
@@ -81,9 +87,9 @@ it("version 2: makes groups below this process's group, with controllers enabled
   });
   folder('', { 'cgroup.controllers': 'cpu memory pids' });
   writeFileSync(self, '0::/user/worker\n');
-  const cgroups = await openCgroups(root, self);
-  expect(cgroups?.version).toBe(2);
+  const cgroups = await openCgroups(root, self, OWN);
   const group = await cgroups?.create('one', LIMITS);
+  expect(group?.memory?.version).toBe(2);
   const own = join(root, 'user/worker', OWN, 'one');
   expect(readFileSync(join(own, 'cpu.max'), 'utf8')).toBe('150000 100000');
   expect(readFileSync(join(own, 'memory.max'), 'utf8')).toBe('1000000');
@@ -102,8 +108,8 @@ it("version 2: makes groups below this process's group, with controllers enabled
 
 it('returns null where no group can be made', async () => {
   writeFileSync(self, '0::/\n');
-  expect(await openCgroups(root, self)).toBeNull();
+  expect(await openCgroups(root, self, OWN)).toBeNull();
   folder('', { 'cgroup.controllers': 'cpu memory', 'cgroup.subtree_control': '' });
-  expect(await openCgroups(root, self)).toBeNull();
+  expect(await openCgroups(root, self, OWN)).toBeNull();
   expect(existsSync(join(root, OWN, 'one'))).toBe(false);
 });

@@ -1,6 +1,6 @@
 /** Control groups of version 1 and 2: one group for each sandbox, if this process may create groups. The kernel enforces the limits. */
-
-import { access, constants, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { linearBackoff, newId, retry } from '@swefarm/shared';
 import type { MemoryGroup } from '../memorygroup.ts';
@@ -16,17 +16,6 @@ export const HEADROOM = 16;
 const SHELL = 'shell';
 const OTHER = 'other';
 
-export type Cgroups = {
-  version: 1 | 2;
-  controllers: ReadonlySet<Controller>;
-  /** Creates the groups of a sandbox. Throws the error of the system call that failed. */
-  create(id: string, limits: Limits): Promise<Cgroup>;
-  /** Returns the folders that {@link create} makes, children first, for {@link removeGroups}. */
-  folders(id: string): string[];
-  /** Removes the parent of the sandboxes' groups, unless other runtimes use the parent. */
-  close(): Promise<void>;
-};
-
 export type Cgroup = {
   /** Files to which a process writes its id to join the group of the commands or of the farm. */
   joins: Record<'shell' | 'other', string[]>;
@@ -35,58 +24,81 @@ export type Cgroup = {
   memory: MemoryGroup | null;
 };
 
-type Hierarchy = { folder: string; controllers: Controller[] };
+type Hierarchy = { version: 1 | 2; folder: string; controllers: Controller[] };
 
 /**
  * Opens the hierarchies below this process's own group, so that the limits of the worker's job also apply to the sandboxes. Returns
- * null if no group can be created. Only tests pass arguments.
+ * null if no group can be created. Only tests pass `root`, `self` and `parent`.
+ * @param parent name of the parent group of all sandboxes. A pid is not unique: the workers of two pods that see one hierarchy, or a
+ * restarted worker of a pod, may have the same pid.
  */
 export async function openCgroups(
   root = '/sys/fs/cgroup',
   self = '/proc/self/cgroup',
+  parent = `swefarm-${process.pid}-${newId()}`,
 ): Promise<Cgroups | null> {
-  const own = parseSelf(await readFile(self, 'utf8').catch(() => ''));
-  const hierarchies = [...(await version1(root, own)), ...(await version2(root, own))];
+  const own = parseSelf(await read(self));
+  const isVersion2 = existsSync(join(root, 'cgroup.controllers'));
   // Each controller belongs to one hierarchy; on machines with both versions, to version 1.
-  const controllers = new Set(hierarchies.flatMap((one) => one.controllers));
-  if (controllers.size === 0) return null;
-  const version = (await exists(join(root, 'cgroup.controllers'))) ? 2 : 1;
-  for (const { folder } of hierarchies) opened.set(folder, (opened.get(folder) ?? 0) + 1);
-  return {
-    version,
-    controllers,
-    create: (id, limits) => create(version, hierarchies, id, limits),
-    folders: (id) =>
-      hierarchies.flatMap((one) => [
-        ...parts(version, one).map((part) => join(one.folder, id, part)),
-        join(one.folder, id),
-      ]),
-    close: async () => {
-      await Promise.all(hierarchies.map(({ folder }) => leave(folder)));
-    },
-  };
+  const hierarchies = [
+    ...(await version1(root, own, parent)),
+    ...(isVersion2 ? await version2(root, own, parent) : []),
+  ];
+  return hierarchies.length > 0 ? new Cgroups(hierarchies) : null;
 }
 
-/** Number of this process's runtimes that use each parent folder. */
-const opened = new Map<string, number>();
+export class Cgroups implements AsyncDisposable {
+  readonly controllers: ReadonlySet<Controller>;
+  readonly #hierarchies: readonly Hierarchy[];
 
-async function leave(folder: string): Promise<void> {
-  const left = (opened.get(folder) ?? 1) - 1;
-  if (left > 0) opened.set(folder, left);
-  else {
-    opened.delete(folder);
-    await rmdir(folder).catch(ignore);
+  constructor(hierarchies: readonly Hierarchy[]) {
+    this.#hierarchies = hierarchies;
+    this.controllers = new Set(hierarchies.flatMap((one) => one.controllers));
+  }
+
+  /** Creates the groups of a sandbox. Throws the error of the system call that failed. */
+  async create(id: string, limits: Limits): Promise<Cgroup> {
+    await Promise.all(this.#hierarchies.map((one) => createGroup(one, id, limits)));
+    const memory = this.#hierarchies.find(({ controllers }) => controllers.includes('memory'));
+    return {
+      joins: { shell: this.#joins(id, SHELL), other: this.#joins(id, OTHER) },
+      views: this.#hierarchies.flatMap(({ version, folder, controllers }) =>
+        version === 2
+          ? [{ folder: join(folder, id), at: '/sys/fs/cgroup' }]
+          : controllers.map((name) => ({
+              folder: join(folder, id, name === 'pids' ? SHELL : ''),
+              at: `/sys/fs/cgroup/${name}`,
+            })),
+      ),
+      memory: memory ? { folder: join(memory.folder, id), version: memory.version } : null,
+    };
+  }
+
+  /** Returns the files by which a process joins a group. On version 1, the sandbox's group itself contains the farm's processes. */
+  #joins(id: string, part: string): string[] {
+    return this.#hierarchies.map((one) =>
+      join(one.folder, id, parts(one).includes(part) ? part : '', 'cgroup.procs'),
+    );
+  }
+
+  /** Returns the folders that {@link create} makes, children first, for {@link removeGroups}. */
+  folders(id: string): string[] {
+    return this.#hierarchies.flatMap((one) => [...parts(one), ''].map((part) => join(one.folder, id, part)));
+  }
+
+  /** Removes the parent of the sandboxes' groups. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { folder } of this.#hierarchies) await rmdir(folder).catch(ignore);
   }
 }
 
-/**
- * Name of the parent group of all sandboxes, unique for this process. A pid is not unique: the workers of two pods that see one
- * hierarchy, or a restarted worker of a pod, may have the same pid.
- */
-export const PARENT = `swefarm-${process.pid}-${newId()}`;
+/** The caller checks the result instead of the error. */
+const ignore = (_error: unknown): void => undefined;
+const read = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '');
+const wordsIn = async (path: string): Promise<string[]> => (await read(path)).trim().split(/\s+/);
 
 /** Names of the child groups of a sandbox's group. Version 2 allows processes only in groups without children. */
-const parts = (version: 1 | 2, { controllers }: Hierarchy): string[] => {
+const parts = ({ version, controllers }: Hierarchy): string[] => {
   if (version === 2) return [SHELL, OTHER];
   return controllers.includes('pids') ? [SHELL] : [];
 };
@@ -102,24 +114,18 @@ function parseSelf(text: string): Map<string, string> {
   return own;
 }
 
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
-
-async function version1(root: string, own: Map<string, string>): Promise<Hierarchy[]> {
+async function version1(root: string, own: Map<string, string>, parent: string): Promise<Hierarchy[]> {
   const found = new Map<string, Hierarchy>();
   for (const controller of CONTROLLERS) {
     const path = own.get(controller);
     if (path === undefined) continue;
     // Inside a container, the path may be the path on the host, while the root of the mount is the group of the container. Both are tried.
     for (const base of [join(root, controller, path), join(root, controller)]) {
-      const folder = join(base, PARENT);
-      if (!(await exists(join(base, 'cgroup.procs'))) || !(await writable(folder))) continue;
+      const folder = join(base, parent);
+      if (!existsSync(join(base, 'cgroup.procs')) || !(await isWritable(folder))) continue;
       const same = found.get(folder);
       if (same) same.controllers.push(controller);
-      else found.set(folder, { folder, controllers: [controller] });
+      else found.set(folder, { version: 1, folder, controllers: [controller] });
       break;
     }
   }
@@ -130,23 +136,21 @@ async function version1(root: string, own: Map<string, string>): Promise<Hierarc
  * Opens version 2, where a group that enables controllers for its children may contain no processes. If this process is alone in its
  * group, it moves into a child group. Otherwise the parent is created at the top, which requires root.
  */
-async function version2(root: string, own: Map<string, string>): Promise<Hierarchy[]> {
-  if (!(await exists(join(root, 'cgroup.controllers')))) return [];
+async function version2(root: string, own: Map<string, string>, parent: string): Promise<Hierarchy[]> {
   const base = join(root, own.get('') ?? '/');
   for (const [at, leaf] of [
     [base, join(base, 'swefarm-worker')],
     [root, null],
   ] as const) {
-    const folder = join(at, PARENT);
+    const folder = join(at, parent);
     if (
       !(await enableForChildren(at, leaf)) ||
-      !(await writable(folder)) ||
+      !(await isWritable(folder)) ||
       !(await enableForChildren(folder, null))
     )
       continue;
-    const active = (await readFile(join(folder, 'cgroup.subtree_control'), 'utf8')).trim().split(/\s+/);
-    const controllers = CONTROLLERS.filter((name) => active.includes(name));
-    if (controllers.length > 0) return [{ folder, controllers }];
+    const active = await wordsIn(join(folder, 'cgroup.subtree_control'));
+    return [{ version: 2, folder, controllers: CONTROLLERS.filter((name) => active.includes(name)) }];
   }
   return [];
 }
@@ -154,80 +158,41 @@ async function version2(root: string, own: Map<string, string>): Promise<Hierarc
 /** Enables controllers for the children of a group; returns whether the memory controller is enabled. */
 async function enableForChildren(group: string, leaf: string | null): Promise<boolean> {
   const file = join(group, 'cgroup.subtree_control');
-  const offered = (await readFile(join(group, 'cgroup.controllers'), 'utf8').catch(() => ''))
-    .trim()
-    .split(/\s+/);
-  const active = async (): Promise<string[]> =>
-    (await readFile(file, 'utf8').catch(() => '')).trim().split(/\s+/);
-  const missing = async (): Promise<Controller[]> => {
-    const now = await active();
-    return CONTROLLERS.filter((name) => offered.includes(name) && !now.includes(name));
-  };
-  let wanted = await missing();
-  if (wanted.length > 0 && leaf !== null) {
-    const processes = (await readFile(join(group, 'cgroup.procs'), 'utf8').catch(() => '')).trim();
-    if (processes === String(process.pid)) {
-      await mkdir(leaf, { recursive: true }).catch(ignore);
-      await writeFile(join(leaf, 'cgroup.procs'), String(process.pid)).catch(ignore);
-    }
+  const [offered, active] = [await wordsIn(join(group, 'cgroup.controllers')), await wordsIn(file)];
+  const missing = CONTROLLERS.filter((name) => offered.includes(name) && !active.includes(name));
+  const processes = await wordsIn(join(group, 'cgroup.procs'));
+  if (missing.length > 0 && leaf !== null && processes.join() === String(process.pid)) {
+    await mkdir(leaf, { recursive: true }).catch(ignore);
+    await writeFile(join(leaf, 'cgroup.procs'), String(process.pid)).catch(ignore);
   }
-  for (const name of wanted) await writeFile(file, `+${name}`).catch(ignore);
-  wanted = await missing();
-  return !wanted.includes('memory') && (await active()).includes('memory');
+  for (const name of missing) await writeFile(file, `+${name}`).catch(ignore);
+  return (await wordsIn(file)).includes('memory');
 }
 
-/** The caller checks the result instead of the error. */
-const ignore = (_error: unknown): void => undefined;
-
-async function writable(folder: string): Promise<boolean> {
+async function isWritable(folder: string): Promise<boolean> {
   try {
     await mkdir(folder, { recursive: true });
-    await access(folder, constants.W_OK);
     const probe = join(folder, `probe-${process.pid}`);
     await mkdir(probe);
     await rmdir(probe);
     return true;
-  } catch (error) {
-    ignore(error);
+  } catch {
     return false;
   }
 }
 
-async function create(version: 1 | 2, hierarchies: Hierarchy[], id: string, limits: Limits): Promise<Cgroup> {
-  await Promise.all(
-    hierarchies.map(async ({ folder, controllers }) => {
-      const group = join(folder, id);
-      await mkdir(group);
-      for (const [name, value, optional] of settings(version, controllers, limits)) {
-        const written = writeFile(join(group, name), value);
-        await (optional ? written.catch(ignore) : written);
-      }
-      for (const part of parts(version, { folder, controllers })) await mkdir(join(group, part));
-      if (!controllers.includes('pids')) return;
-      if (version === 2) await writeFile(join(group, 'cgroup.subtree_control'), '+pids');
-      await writeFile(join(group, SHELL, 'pids.max'), String(limits.pids + OWN_PROCESSES));
-    }),
-  );
-  const memory = hierarchies.find(({ controllers }) => controllers.includes('memory'));
-  return {
-    joins: { shell: joins(version, hierarchies, id, SHELL), other: joins(version, hierarchies, id, OTHER) },
-    views: hierarchies.flatMap(({ folder, controllers }) =>
-      version === 2
-        ? [{ folder: join(folder, id), at: '/sys/fs/cgroup' }]
-        : controllers.map((name) => ({
-            folder: join(folder, id, name === 'pids' ? SHELL : ''),
-            at: `/sys/fs/cgroup/${name}`,
-          })),
-    ),
-    memory: memory ? { folder: join(memory.folder, id), version } : null,
-  };
-}
-
-/** Returns the files by which a process joins a group. On version 1, the sandbox's group itself contains the farm's processes. */
-function joins(version: 1 | 2, hierarchies: readonly Hierarchy[], id: string, part: string): string[] {
-  return hierarchies.map((one) =>
-    join(one.folder, id, parts(version, one).includes(part) ? part : '', 'cgroup.procs'),
-  );
+async function createGroup(hierarchy: Hierarchy, id: string, limits: Limits): Promise<void> {
+  const { version, folder, controllers } = hierarchy;
+  const group = join(folder, id);
+  await mkdir(group);
+  for (const [name, value, optional] of settings(version, controllers, limits)) {
+    const written = writeFile(join(group, name), value);
+    await (optional ? written.catch(ignore) : written);
+  }
+  for (const part of parts(hierarchy)) await mkdir(join(group, part));
+  if (!controllers.includes('pids')) return;
+  if (version === 2) await writeFile(join(group, 'cgroup.subtree_control'), '+pids');
+  await writeFile(join(group, SHELL, 'pids.max'), String(limits.pids + OWN_PROCESSES));
 }
 
 type Setting = [file: string, value: string, optional?: true];
@@ -261,18 +226,17 @@ function settings(version: 1 | 2, controllers: readonly Controller[], limits: Li
   return controllers.flatMap((name) => all[name]);
 }
 
-/** Removes the groups of a dead sandbox, and ignores missing groups. Throws if a group still has processes. */
+/**
+ * Removes the groups of a dead sandbox, and ignores missing groups. Retries, because a dead process leaves its group after a moment.
+ * Throws if a group still has processes.
+ */
 export async function removeGroups(folders: readonly string[]): Promise<void> {
-  for (const folder of folders) await removeGroup(folder);
-}
-
-/** Removes a group, with retries: a dead process leaves its group after a moment. */
-async function removeGroup(group: string): Promise<void> {
-  const remove = async (): Promise<void> => {
-    await rmdir(group).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error;
-    });
-  };
   const isPassing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EBUSY';
-  await retry(remove, { pauseMs: linearBackoff(5), tries: 40, isPassing });
+  for (const folder of folders) {
+    const remove = () =>
+      rmdir(folder).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error;
+      });
+    await retry(remove, { pauseMs: linearBackoff(5), tries: 40, isPassing });
+  }
 }

@@ -7,28 +7,30 @@ import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { FileChanges } from '../filechanges.ts';
+import { joinedStream } from '../joinedstream.ts';
 import { readKills, readWasFull } from '../memorygroup.ts';
-import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
-import type { Layer } from '../overlaypaths.ts';
-import type {
-  Container,
-  ContainerSpec,
-  ContainerState,
-  DiskUse,
-  ExecOptions,
-  ExecResult,
-  SandboxFile,
+import { type Layer, overlayChanges, readFileStamp } from '../overlay.ts';
+import {
+  type Container,
+  type ContainerSpec,
+  type ContainerState,
+  DEFAULT_PATH,
+  type DiskUse,
+  type ExecOptions,
+  type ExecResult,
+  type SandboxFile,
 } from '../runtime.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { diskUse } from './diskuse.ts';
-import { type Entered, EnteredStream, enterSandbox, runEntered } from './enter.ts';
+import { runEntered } from './enter.ts';
 import { killNamespace } from './processes.ts';
-import type { Entry, Starter } from './starter.ts';
+import type { RuntimeSetup } from './setup.ts';
+import type { Entry, StartedProcess } from './starter.ts';
 import type { Supervisor } from './supervisor.ts';
 
-const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const FILE_TIMEOUT_MS = 60_000;
 const NO_FILE = 40;
+const DEFAULT_MODE = 0o644;
 const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
 const PUT_SMALL = readFileSync(new URL('./putsmall.sh', import.meta.url), 'utf8');
 /** Maximum size of a file that is passed as an argument. The kernel accepts arguments of up to 128 KiB. */
@@ -59,70 +61,87 @@ function batchesOf(files: readonly SandboxFile[]): SandboxFile[][] {
 
 export type Account = { uid: number; gid: number; home: string };
 
-export type NamespaceContainerDeps = {
-  supervisor: Supervisor;
-  starter: Starter;
-  cgroup: Cgroup | null;
+export type SandboxPlan = {
   account: Account;
-  env: Record<string, string>;
-  filter: string;
-  /**
-   * RLIMIT_NPROC of the processes, without effect on root; null: control groups or the watchdog limit the processes. The kernel counts
-   * the processes of each user namespace separately, so each sandbox has its own count.
-   */
-  nproc: number | null;
-  enter: readonly string[];
-  /** Overlays of the container's tree; the overlay of the root is first. */
+  /** Overlays of the sandbox's tree; the overlay of the root is first. */
   layers: readonly [Layer, ...Layer[]];
+  /** bubblewrap's part of the command line that enters the sandbox. */
+  enter: readonly string[];
+};
+
+export type StartedSandbox = {
+  supervisor: Supervisor;
+  cgroup: Cgroup | null;
+  env: Record<string, string>;
   remove(): Promise<void>;
 };
+
+type Context = { cwd: string; env: Record<string, string>; shell?: boolean; asRoot?: boolean };
 
 export class NamespaceContainer implements Container {
   readonly id: string;
   readonly spec: ContainerSpec;
   readonly workdir: string;
   readonly privatePids = true;
-  readonly #deps: NamespaceContainerDeps;
+  readonly #setup: RuntimeSetup;
+  readonly #plan: SandboxPlan;
+  readonly #started: StartedSandbox;
   #disposed: Promise<void> | null = null;
   #killedByLimit = false;
   #isEnded = false;
   #watchedKills = 0;
 
-  constructor(id: string, spec: ContainerSpec, deps: NamespaceContainerDeps) {
+  constructor(
+    id: string,
+    spec: ContainerSpec,
+    setup: RuntimeSetup,
+    plan: SandboxPlan,
+    started: StartedSandbox,
+  ) {
     this.id = id;
     this.spec = spec;
     this.workdir = spec.workdir;
-    this.#deps = deps;
+    this.#setup = setup;
+    this.#plan = plan;
+    this.#started = started;
   }
 
   async open(argv: readonly string[], signal: AbortSignal): Promise<Duplex> {
     signal.throwIfAborted();
-    return new EnteredStream(
-      await this.#enter(argv, { cwd: this.workdir, env: this.#environment() }, true, { shell: true }),
-    );
+    const context = { cwd: this.workdir, env: this.#environment(), shell: true };
+    const { output, stdin } = await this.#enter(argv, context, true);
+    return joinedStream(output, stdin);
   }
 
   async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
+    const env = options.env ? { PATH: DEFAULT_PATH, ...options.env } : this.#environment();
+    return this.#run(argv, { cwd: options.cwd ?? this.workdir, env }, options);
+  }
+
+  /** Runs a command of the farm as root. */
+  #plain(argv: readonly string[], options: Omit<ExecOptions, 'timeoutMs'>): Promise<ExecResult> {
+    const context = { cwd: '/', env: { PATH: DEFAULT_PATH, LC_ALL: 'C' }, asRoot: true };
+    return this.#run(argv, context, { ...options, timeoutMs: FILE_TIMEOUT_MS });
+  }
+
+  async #run(argv: readonly string[], context: Context, options: ExecOptions): Promise<ExecResult> {
     options.signal.throwIfAborted();
-    const context = {
-      cwd: options.cwd ?? this.workdir,
-      env: options.env ? { PATH: DEFAULT_PATH, ...options.env } : this.#environment(),
-    };
     const entered = await this.#enter(argv, context, options.stdin !== undefined);
-    return runEntered(entered, options, () => this.killProcesses());
+    return runEntered(entered, this.#started.supervisor, options, () => this.killProcesses());
   }
 
   #environment(): Record<string, string> {
-    return { PATH: DEFAULT_PATH, HOME: this.#deps.account.home, ...this.#deps.env };
+    return { PATH: DEFAULT_PATH, HOME: this.#plan.account.home, ...this.#started.env };
   }
 
   async #enter(
     argv: readonly string[],
-    { cwd, env }: { cwd: string; env: Record<string, string> },
+    { cwd, env, shell = false, asRoot = false }: Context,
     stdin: boolean,
-    { shell = false, asRoot = false } = {},
-  ): Promise<Entered> {
-    const { supervisor, starter, cgroup, account, filter, nproc, enter } = this.#deps;
+  ): Promise<StartedProcess> {
+    const { supervisor, cgroup } = this.#started;
+    const { starter, filter, root, cgroups } = this.#setup;
+    const { account, enter } = this.#plan;
     if (!supervisor.alive()) throw new RolloutFailure('sandbox_lost', `the sandbox ${this.id} has ended`);
     const { uid, gid } = account;
     const as =
@@ -131,12 +150,16 @@ export class NamespaceContainer implements Container {
       joins: cgroup?.joins[shell ? 'shell' : 'other'] ?? [],
       pidNamespaceFile: supervisor.pidNamespaceFile,
       filter,
-      nproc: nproc === null ? null : nproc + OWN_PROCESSES + (shell ? 0 : HEADROOM),
+      // The kernel counts the processes of each user namespace separately, so each sandbox has its own count. Root has no limit.
+      nproc:
+        root || cgroups?.controllers.has('pids')
+          ? null
+          : this.spec.limits.pids + OWN_PROCESSES + (shell ? 0 : HEADROOM),
     };
     const line = [
       'nsenter',
       ...supervisor.enter,
-      ...(supervisor.enter.some((option) => option.startsWith('--user')) ? ['--preserve-credentials'] : []),
+      ...(root ? [] : ['--preserve-credentials']),
       '--',
       ...enter,
       ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
@@ -146,56 +169,49 @@ export class NamespaceContainer implements Container {
       ...as,
       ...argv,
     ];
-    // The files are retained before the wait for a pipe, because the sandbox may end during the wait.
-    const files = supervisor.retainFiles();
-    try {
-      const entered = await enterSandbox(starter, line, entry, supervisor, stdin);
-      void entered.inside.then(() => files[Symbol.dispose]());
-      return entered;
-    } catch (error) {
-      files[Symbol.dispose]();
-      throw error;
-    }
+    const entering = starter.start(line, entry, stdin).catch((error: unknown) => {
+      const message = `no process could be started: ${errorMessage(error)}`;
+      throw new RolloutFailure('sandbox_lost', message, { cause: error });
+    });
+    supervisor.retainFiles(entering.then(({ reported }) => reported));
+    return entering;
   }
 
   async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {
-    const written: SandboxFile[] = [];
-    for (const small of batchesOf(files.filter(isSmall)))
-      if (await this.#putSmall(small, signal)) written.push(...small);
-    for (const { path, content, mode } of files) {
-      if (written.some((one) => one.path === path)) continue;
-      const bits = (mode ?? 0o644).toString(8);
-      const result = await this.#plain(['/bin/sh', '-c', PUT, 'sh', path, bits], 4096, signal, content);
-      if (result.exitCode !== 0) {
-        const message = result.output.toString('utf8', 0, 200).trim();
-        const full = /no space left|disk quota/i.test(message);
-        throw new RolloutFailure(
-          full ? 'node_disk' : 'sandbox_lost',
-          `writing ${path} into a sandbox: ${message || 'timed out'}`,
-        );
-      }
+    const left = files.filter((file) => !isSmall(file));
+    for (const batch of batchesOf(files.filter(isSmall))) {
+      // After a failure each file is written by its own exec, which reports the cause.
+      if (!(await this.#putSmall(batch, signal))) left.push(...batch);
+    }
+    for (const { path, content, mode = DEFAULT_MODE } of left) {
+      const line = ['/bin/sh', '-c', PUT, 'sh', path, mode.toString(8)];
+      const result = await this.#plain(line, { maxOutputBytes: 4096, signal, stdin: content });
+      if (result.exitCode === 0) continue;
+      const message = result.output.toString('utf8', 0, 200).trim();
+      const full = /no space left|disk quota/i.test(message);
+      throw new RolloutFailure(
+        full ? 'node_disk' : 'sandbox_lost',
+        `writing ${path} into a sandbox: ${message || 'timed out'}`,
+      );
     }
   }
 
-  /**
-   * Writes files by one exec that gets them as arguments. Returns false on failure. The caller then writes each file by its own exec,
-   * which reports the cause.
-   */
+  /** Writes files by one exec that gets them as arguments. */
   async #putSmall(files: readonly SandboxFile[], signal: AbortSignal): Promise<boolean> {
-    const parts = files.flatMap(({ path, content, mode }) => [
+    const parts = files.flatMap(({ path, content, mode = DEFAULT_MODE }) => [
       path,
-      (mode ?? 0o644).toString(8),
-      (0o777 & ~(mode ?? 0o644)).toString(8),
+      mode.toString(8),
+      (0o777 & ~mode).toString(8),
       Buffer.from(content).toString('utf8'),
     ]);
-    const result = await this.#plain(['/bin/sh', '-c', PUT_SMALL, 'sh', ...parts], 4096, signal);
-    return result.exitCode === 0;
+    const line = ['/bin/sh', '-c', PUT_SMALL, 'sh', ...parts];
+    return (await this.#plain(line, { maxOutputBytes: 4096, signal })).exitCode === 0;
   }
 
   async getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null> {
     const script = `[ -f "$1" ] && ! [ -L "$1" ] || exit ${NO_FILE}; exec 2>/dev/null; exec head -c "$2" -- "$1"`;
     const line = ['/bin/sh', '-c', script, 'sh', path, String(maxBytes + 1)];
-    const result = await this.#plain(line, maxBytes + 1, signal);
+    const result = await this.#plain(line, { maxOutputBytes: maxBytes + 1, signal });
     if (result.exitCode === NO_FILE) return null;
     if (result.exitCode !== 0) {
       throw new RolloutFailure(
@@ -209,40 +225,27 @@ export class NamespaceContainer implements Container {
     return result.output;
   }
 
-  async #plain(
-    argv: readonly string[],
-    maxOutputBytes: number,
-    signal: AbortSignal,
-    stdin?: Uint8Array,
-  ): Promise<ExecResult> {
-    signal.throwIfAborted();
-    const context = { cwd: '/', env: { PATH: DEFAULT_PATH, LC_ALL: 'C' } };
-    const entered = await this.#enter(argv, context, stdin !== undefined, { asRoot: true });
-    const options = { timeoutMs: FILE_TIMEOUT_MS, maxOutputBytes, signal, ...(stdin ? { stdin } : {}) };
-    return runEntered(entered, options, () => this.killProcesses());
-  }
-
   async state(): Promise<ContainerState> {
     if (this.#disposed) return 'gone';
     // `#killedByLimit` is set before the container dies, so that a failure in between does not count as a loss.
     if (this.#killedByLimit) return 'own_limit';
-    if (this.#deps.supervisor.alive()) return 'running';
-    if (this.#isEnded || this.#deps.supervisor.endedByItself()) return 'exited';
+    if (this.#started.supervisor.alive()) return 'running';
+    if (this.#isEnded || this.#started.supervisor.endedByItself()) return 'exited';
     return (await this.oomKills()) && (await this.wasFull()) !== false ? 'own_limit' : 'killed';
   }
 
   async oomKills(): Promise<number | null> {
-    const group = this.#deps.cgroup?.memory;
+    const group = this.#started.cgroup?.memory;
     return group ? ((await readKills(group)) ?? 0) : this.#watchedKills;
   }
 
   async wasFull(): Promise<boolean | null> {
-    const group = this.#deps.cgroup?.memory;
+    const group = this.#started.cgroup?.memory;
     return group ? readWasFull(group) : null;
   }
 
   async killProcesses(): Promise<void> {
-    const { supervisor } = this.#deps;
+    const { supervisor } = this.#started;
     try {
       await supervisor.killAll();
     } catch (error) {
@@ -254,24 +257,26 @@ export class NamespaceContainer implements Container {
   }
 
   async end(): Promise<FileChanges> {
-    const { supervisor, layers } = this.#deps;
+    const { supervisor } = this.#started;
     this.#isEnded ||= supervisor.alive();
     await supervisor.end();
     if (supervisor.alive())
       throw new RolloutFailure('sandbox_lost', `processes of ${this.id} are still there after it was ended`);
-    return overlayChanges(layers);
+    return overlayChanges(this.#plan.layers);
   }
 
   fileStamp(path: string): Promise<string | null> {
-    return readFileStamp(this.#deps.layers[0].upper, path);
+    return readFileStamp(this.#plan.layers[0].upper, path);
   }
 
   async diskUse(): Promise<DiskUse | null> {
     // Shared memory and the runtime's own files are not measured.
-    const { layers, supervisor } = this.#deps;
+    const { supervisor } = this.#started;
     const init = supervisor.alive() ? supervisor.init : null;
     // Deleted files cannot be assigned to a tree, so the first tree counts them; all trees are on one disk.
-    const uses = await Promise.all(layers.map(({ upper }, at) => diskUse(upper, at === 0 ? init : null)));
+    const uses = await Promise.all(
+      this.#plan.layers.map(({ upper }, at) => diskUse(upper, at === 0 ? init : null)),
+    );
     const known = uses.filter((use) => use !== null);
     if (known.length < uses.length) return null;
     return known.reduce((sum, use) => ({ bytes: sum.bytes + use.bytes, share: sum.share + use.share }));
@@ -283,11 +288,11 @@ export class NamespaceContainer implements Container {
 
   endByLimit(): void {
     this.#killedByLimit = true;
-    void this.#deps.supervisor.end();
+    void this.#started.supervisor.end();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    this.#disposed ??= this.#deps.supervisor.end().then(() => this.#deps.remove());
+    this.#disposed ??= this.#started.supervisor.end().then(() => this.#started.remove());
     return this.#disposed;
   }
 }

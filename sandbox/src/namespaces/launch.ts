@@ -5,11 +5,10 @@ import { join } from 'node:path';
 import { errorMessage, type FailureClass, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { requirePossible } from '../limits.ts';
 import { readKills } from '../memorygroup.ts';
-import type { Layer } from '../overlaypaths.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { type Cgroup, removeGroups } from './cgroups.ts';
-import { type Account, NamespaceContainer } from './container.ts';
+import { NamespaceContainer, type SandboxPlan, type StartedSandbox } from './container.ts';
 import { removeFolder, writeRecord } from './records.ts';
 import type { RuntimeSetup } from './setup.ts';
 import { type Supervisor, type SupervisorOptions, startSupervisor } from './supervisor.ts';
@@ -20,12 +19,9 @@ export const INIT = script('./init.sh');
 /** Score with which the out-of-memory killer chooses process 1 last. */
 const INIT_OOM_SCORE = '-900';
 
-export type LaunchPlan = {
-  account: Account;
+export type LaunchPlan = SandboxPlan & {
   /** Folders to make in the sandbox's own folder, parents first. */
   folders: readonly string[];
-  /** Overlays of the sandbox's tree; the overlay of the root is first. */
-  layers: readonly [Layer, ...Layer[]];
   /** Mount table that is mounted in the sandbox's mount namespace before the first process starts. */
   mounts: string;
   /** Makes the other files that the first process needs. */
@@ -34,11 +30,7 @@ export type LaunchPlan = {
   command(cgroup: Cgroup | null): string[];
   supervisor: Omit<SupervisorOptions, 'root'>;
   env(init: number): Promise<Record<string, string>>;
-  /** bubblewrap's part of the command line that enters the sandbox. */
-  enter(): string[];
 };
-
-type Made = { cgroup: Cgroup | null; supervisor: Supervisor; discard(): Promise<void> };
 
 /** Returns the command that makes a mount namespace; without root also a user namespace in which this user is root. */
 export const unshareMounts = (root: boolean): string[] =>
@@ -68,7 +60,7 @@ export async function launchSandbox(
       root: setup.root,
     });
     const env = { ...(await plan.env(supervisor.init)), ...spec.env };
-    const container = createContainer(setup, id, spec, plan, env, { cgroup, supervisor, discard });
+    const container = createContainer(setup, id, spec, plan, { cgroup, supervisor, env, remove: discard });
     if (!signal.aborted) return container;
     await container[Symbol.asyncDispose]();
   } catch (error) {
@@ -76,7 +68,9 @@ export async function launchSandbox(
     const isStarved = cgroup?.memory ? ((await readKills(cgroup.memory)) ?? 0) > 0 : false;
     // If the removal fails, the reaper finds the leftovers by the record of the sandbox.
     await discard().catch(() => undefined);
-    throw isStarved ? memoryLimitFailure(spec, error) : startFailure(error);
+    if (!isStarved) throw startFailure(error);
+    const message = `a sandbox does not start within ${spec.limits.memoryBytes} bytes of memory`;
+    throw new RolloutFailure('sandbox_refused', message, { cause: error });
   }
   throw signal.reason;
 }
@@ -125,36 +119,26 @@ function createContainer(
   id: string,
   spec: ContainerSpec,
   plan: LaunchPlan,
-  env: Record<string, string>,
-  { cgroup, supervisor, discard }: Made,
+  { remove, ...made }: StartedSandbox,
 ): Container {
   const { root, cgroups } = setup;
-  const limitsPids = cgroups?.controllers.has('pids') ?? false;
   let unwatch = (): void => undefined;
-  const container = new NamespaceContainer(id, spec, {
-    supervisor,
-    starter: setup.starter,
-    cgroup,
-    account: plan.account,
-    layers: plan.layers,
-    env,
-    filter: setup.filter,
-    enter: plan.enter(),
-    nproc: root || limitsPids ? null : spec.limits.pids,
+  const container = new NamespaceContainer(id, spec, setup, plan, {
+    ...made,
     remove: async () => {
       unwatch();
-      await discard().catch((error: unknown) => {
+      await remove().catch((error: unknown) => {
         setup.log?.warn({ container: id, error: errorMessage(error) }, 'folder left for the reaper');
       });
     },
   });
   setup.containers.set(id, container);
   unwatch = setup.watchdog.watch({
-    namespace: supervisor.namespace,
-    init: supervisor.init,
+    namespace: made.supervisor.namespace,
+    init: made.supervisor.init,
     folder: join(setup.scratchDir, id),
     memoryBytes: cgroups?.controllers.has('memory') ? null : spec.limits.memoryBytes,
-    pids: limitsPids || !root ? null : spec.limits.pids,
+    pids: cgroups?.controllers.has('pids') || !root ? null : spec.limits.pids,
     diskBytes: spec.limits.diskBytes,
     onMemoryKill: () => container.countMemoryKill(),
     killAll: () => container.killProcesses(),
@@ -162,13 +146,6 @@ function createContainer(
   });
   return container;
 }
-
-const memoryLimitFailure = ({ limits }: ContainerSpec, cause: unknown): RolloutFailure =>
-  new RolloutFailure(
-    'sandbox_refused',
-    `a sandbox does not start within ${limits.memoryBytes} bytes of memory`,
-    { cause },
-  );
 
 /** Failure classes by error code of a system call. EINVAL and ERANGE come from a limit that the kernel refuses. */
 const CLASSES: Record<string, FailureClass> = {

@@ -1,10 +1,11 @@
 /** A sandbox's folder and the record of its owner, by which any process can find and remove the sandbox. */
 import { execFile } from 'node:child_process';
-import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { isOurs, newId, poll } from '@swefarm/shared';
 import { z } from 'zod';
+import { readJsonFile } from '../images/jsonfile.ts';
 import { isAbandoned } from '../images/temporary.ts';
 import type { OwnedContainer, Owner, RuntimeLog } from '../runtime.ts';
 import { findOwners, killQuietly } from './processes.ts';
@@ -12,7 +13,7 @@ import type { Starter } from './starter.ts';
 
 const run = promisify(execFile);
 
-export type NamespaceRuntime = 'rootfs' | 'apptainer';
+export type RecordedRuntime = 'rootfs' | 'apptainer' | 'host';
 const RECORD = 'owner.json';
 const SandboxRecord = z.object({
   owner: z.object({
@@ -24,9 +25,9 @@ const SandboxRecord = z.object({
 });
 /** Age from which an unreadable record counts as lost. A starting sandbox has a complete record from the beginning. */
 const UNREADABLE_MS = 10 * 60_000;
-const ID = /^(?:rootfs|apptainer)-[0-9a-z]+$/;
+const ID = /^(?:rootfs|apptainer|host)-[0-9a-z]+$/;
 
-export const newSandboxId = (kind: NamespaceRuntime): string => `${kind}-${newId()}`;
+export const newSandboxId = (kind: RecordedRuntime): string => `${kind}-${newId()}`;
 
 /** Creates the folder together with its record by one rename. So a folder without a record is being removed, or was partly removed. */
 export async function writeRecord(
@@ -47,48 +48,33 @@ export async function writeRecord(
   for (const path of folders) await mkdir(path, { mode: 0o755 });
 }
 
-/** Returns null if there is no record, `unreadable` if a power cut truncated the record. */
-async function recordOf(
-  scratchDir: string,
-  id: string,
-): Promise<z.infer<typeof SandboxRecord> | 'unreadable' | null> {
-  const text = await readFile(join(scratchDir, id, RECORD), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
-  if (text === null) return null;
-  try {
-    return SandboxRecord.parse(JSON.parse(text));
-  } catch {
-    return 'unreadable';
-  }
-}
+/** Returns null if there is no record, or if it is unreadable. */
+const recordOf = (scratchDir: string, id: string): Promise<z.infer<typeof SandboxRecord> | null> =>
+  readJsonFile(join(scratchDir, id, RECORD), SandboxRecord);
 
 /** Lists only folders of this user, because other users can choose such names in a world-writable folder. */
 async function ownNames(scratchDir: string): Promise<string[]> {
-  const names = await readdir(scratchDir);
-  const found = await Promise.all(names.map((name) => lstat(join(scratchDir, name)).catch(() => null)));
-  return names.filter((_, at) => {
-    const one = found[at];
-    return one?.isDirectory() && isOurs(one);
-  });
+  const found = await Promise.all(
+    (await readdir(scratchDir)).map(async (name) => {
+      const one = await lstat(join(scratchDir, name)).catch(() => null);
+      return one?.isDirectory() && isOurs(one) ? [name] : [];
+    }),
+  );
+  return found.flat();
 }
 
-export async function readRecords(scratchDir: string, kind: NamespaceRuntime): Promise<OwnedContainer[]> {
+export async function readRecords(scratchDir: string, kind: RecordedRuntime): Promise<OwnedContainer[]> {
   const owned: OwnedContainer[] = [];
-  const names = (await ownNames(scratchDir)).filter((name) => ID.test(name) && name.startsWith(`${kind}-`));
-  for (const id of names) {
+  for (const id of await ownNames(scratchDir)) {
+    if (!ID.test(id) || !id.startsWith(`${kind}-`)) continue;
     const record = await recordOf(scratchDir, id);
-    if (record === null || record === 'unreadable') continue;
-    owned.push({ id, owner: record.owner });
+    if (record) owned.push({ id, owner: record.owner });
   }
   return owned;
 }
 
 export async function readGroups(scratchDir: string, id: string): Promise<string[]> {
-  if (!ID.test(id)) return [];
-  const record = await recordOf(scratchDir, id);
-  return record === null || record === 'unreadable' ? [] : record.cgroups;
+  return ID.test(id) ? ((await recordOf(scratchDir, id))?.cgroups ?? []) : [];
 }
 
 export async function killById(id: string): Promise<void> {
@@ -140,12 +126,10 @@ export async function removeUnowned(scratchDir: string, log?: RuntimeLog): Promi
     if (pid && started && (await isAbandoned(path, pid, started))) {
       await rm(path, { recursive: true, force: true });
     }
-    if (!ID.test(name)) continue;
-    const record = await recordOf(scratchDir, name);
-    if (record !== null && record !== 'unreadable') continue;
-    if (record === 'unreadable') {
-      const found = await lstat(join(path, RECORD)).catch(() => null);
-      if (found && Date.now() - found.mtimeMs < UNREADABLE_MS) continue;
+    if (!ID.test(name) || (await recordOf(scratchDir, name))) continue;
+    const unreadable = await lstat(join(path, RECORD)).catch(() => null);
+    if (unreadable) {
+      if (Date.now() - unreadable.mtimeMs < UNREADABLE_MS) continue;
       log?.warn({ folder: path }, 'removing a sandbox whose record of its owner cannot be read');
     }
     await killById(name);

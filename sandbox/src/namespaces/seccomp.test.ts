@@ -23,7 +23,7 @@ function decide(program: Buffer, call: { arch: number; number: number; args?: nu
     else if (code === 0x06) return k;
     else if (code === 0x15) at += accumulator === k ? yes : no;
     else if (code === 0x35) at += accumulator >= k ? yes : no;
-    else if (code === 0x45) at += (accumulator & k) !== 0 ? yes : no;
+    else if (code === 0x54) accumulator = (accumulator & k) >>> 0;
     else throw new Error(`unexpected instruction ${code}`);
   }
   throw new Error('the program does not return');

@@ -1,6 +1,7 @@
 /**
- * The system calls that code in a sandbox may not make, and the classic BPF program made from this table. A denied call fails
- * with EPERM, so that programs can continue. bubblewrap applies the program to every process that enters.
+ * The system calls that code in a sandbox may not make, and the classic BPF program made from these rules. A denied call fails
+ * with EPERM, so that programs can continue. bubblewrap applies the program to every process that enters; the engines get the same
+ * rules in their own format.
  */
 
 /** Denied calls: name → number on x86_64 and arm64; null if the machine does not have the call. */
@@ -83,58 +84,87 @@ export const DENIED: Record<string, readonly [x64: number | null, arm64: number 
   vmsplice: [278, 75],
 };
 
-/** Socket families that no namespace confines: hypervisor services and kernel ciphers. */
-export const DENIED_FAMILIES = { AF_ALG: 38, AF_VSOCK: 40 } as const;
-export const AF_NETLINK = 16;
-export const NETLINK_AUDIT = 9;
+/** Calls that fail with ENOSYS; programs work without them. The node limits the contexts of io_setup (fs.aio-max-nr). */
+export const ABSENT = { io_setup: [206, 0], clone3: [435, 435] } as const;
+
+const NUMBERS: typeof DENIED = {
+  ...DENIED,
+  ...ABSENT,
+  ...{ clone: [56, 220], ioctl: [16, 29], personality: [135, 92], prlimit64: [302, 261] },
+  ...{ socket: [41, 198], socketpair: [53, 199] },
+};
+
+/** Compares the lower 32 bits of an argument; the kernel reads no more of it. */
+export type Condition = { index: number; mask: number; value: number };
+/** Refuses calls; with conditions, only calls that meet all of them. */
+export type Rule = { names: readonly string[]; errno: number; conditions: readonly Condition[] };
+
+const EPERM = 1;
+const ENOSYS = 38;
+export const refuse = (names: readonly string[], ...conditions: Condition[]): Rule => ({
+  ...{ names, errno: EPERM, conditions },
+});
+export const equal = (index: number, value: number): Condition => ({ index, mask: 0xffffffff, value });
+
+/** CLONE_NEW{NS, CGROUP, UTS, IPC, USER, PID, NET}; clone cannot make a time namespace. */
+const NEW_NAMESPACES = 0x7e020000;
+const TIOCSTI = 0x5412;
+const TIOCLINUX = 0x541c;
+const SOCKETS = ['socket', 'socketpair'];
+/** Socket families that no namespace confines: kernel ciphers and hypervisor services. */
+const AF_ALG = 38;
+const AF_VSOCK = 40;
+const AF_NETLINK = 16;
+const NETLINK_AUDIT = 9;
 /**
  * Allowed personalities: PER_LINUX and PER_LINUX32, both also with UNAME26, and 0xffffffff, which queries the current personality. All
  * others weaken the memory layout.
  */
 export const PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff] as const;
+
+const bits = Array.from({ length: 32 }, (_, bit) => 2 ** bit);
+
 /**
- * Calls that may not act on process 1, with the index of the pid argument. Process 1 has the uid of the commands, so a command could
- * limit the memory or CPU time of process 1, which would end the sandbox.
+ * Matches all values except {@link PERSONALITIES}: a value is usual if all 32 bits are set, or if it has only bits of the usual values.
+ * A rule of an engine has one condition on an argument, so each condition compares two bits.
  */
-export const SPARES_FIRST = { prlimit64: { numbers: [302, 261], index: 0 } } as const;
-/** Calls that fail with ENOSYS; programs work without them. The node limits the contexts of io_setup (fs.aio-max-nr). */
-export const ABSENT = { io_setup: [206, 0], clone3: [435, 435] } as const;
+function strangePersonalities(): Condition[] {
+  const usual = PERSONALITIES.slice(0, -1);
+  const strange = bits.filter((bit) => usual.every((value) => Math.floor(value / bit) % 2 === 0));
+  const pairs = [
+    ...strange.map((bit, at) => [bit, strange[(at + 1) % strange.length] ?? bit]),
+    ...bits.filter((bit) => !strange.includes(bit)).map((bit) => [strange[0] ?? 0, bit]),
+  ];
+  return pairs.map(([set = 0, unset = 0]) => ({ index: 0, mask: set + unset, value: set }));
+}
 
-type Machine = {
-  audit: number;
-  column: 0 | 1;
-  clone: number;
-  ioctl: number;
-  /** Numbers of socket and socketpair. */
-  sockets: readonly [number, number];
-  personality: number;
-  x32: boolean;
-};
+/** The rules besides {@link DENIED}. */
+export const RULES: readonly Rule[] = [
+  // clone3 hides its flags from filters. Without clone3, libc calls clone.
+  { ...refuse(Object.keys(ABSENT)), errno: ENOSYS },
+  // Process 1 has the uid of the commands, so a command could limit its memory or CPU time, which would end the sandbox.
+  refuse(['prlimit64'], equal(0, 1)),
+  ...bits
+    .filter((bit) => (NEW_NAMESPACES & bit) !== 0)
+    .map((bit) => refuse(['clone'], { index: 0, mask: bit, value: bit })),
+  ...[TIOCSTI, TIOCLINUX].map((request) => refuse(['ioctl'], equal(1, request))),
+  ...[AF_ALG, AF_VSOCK].map((family) => refuse(SOCKETS, equal(0, family))),
+  refuse(SOCKETS, equal(0, AF_NETLINK), equal(2, NETLINK_AUDIT)),
+  ...strangePersonalities().map((condition) => refuse(['personality'], condition)),
+];
+
+type Machine = { audit: number; column: 0 | 1; x32: boolean };
 const MACHINES: Partial<Record<NodeJS.Architecture, Machine>> = {
-  x64: {
-    ...{ audit: 0xc000003e, column: 0, clone: 56, ioctl: 16, x32: true },
-    ...{ sockets: [41, 53], personality: 135 },
-  },
-  arm64: {
-    ...{ audit: 0xc00000b7, column: 1, clone: 220, ioctl: 29, x32: false },
-    ...{ sockets: [198, 199], personality: 92 },
-  },
+  x64: { audit: 0xc000003e, column: 0, x32: true },
+  arm64: { audit: 0xc00000b7, column: 1, x32: false },
 };
-
-/** CLONE_NEW{NS, CGROUP, UTS, IPC, USER, PID, NET}; clone cannot make a time namespace. */
-export const NEW_NAMESPACES = 0x7e020000;
-export const TIOCSTI = 0x5412;
-export const TIOCLINUX = 0x541c;
-export const EPERM = 1;
-export const ENOSYS = 38;
 
 const LOAD = 0x20; // BPF_LD | BPF_W | BPF_ABS
+const AND = 0x54;
 const JEQ = 0x15;
 const JGE = 0x35;
-const JSET = 0x45;
 const RETURN = 0x06;
 const ALLOW = 0x7fff0000;
-const errno = (code: number): number => 0x00050000 | code;
 
 /** Offsets into struct seccomp_data; arguments have 64 bits, low half first on both machines. */
 const NUMBER = 0;
@@ -142,85 +172,38 @@ const ARCH = 4;
 const argument = (index: number): number => 16 + 8 * index;
 
 type Instruction = readonly [code: number, jumpTrue: number, jumpFalse: number, k: number];
+const fail = (errno: number): Instruction => [RETURN, 0, 0, 0x00050000 | errno];
 
-/**
- * Returns the program as bytes for `bwrap --seccomp`. clone3 hides its flags from filters, so clone3 fails with ENOSYS, and libc calls
- * clone instead. Throws RangeError for a machine without a table.
- */
+/** Returns the program as bytes for `bwrap --seccomp`. Throws RangeError for a machine without a table. */
 export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer {
   const machine = MACHINES[arch];
   if (!machine) throw new RangeError(`no system call table for ${arch}`);
-  const refuse = (code: number): Instruction => [RETURN, 0, 0, errno(code)];
   const program: Instruction[] = [
     [LOAD, 0, 0, ARCH],
     // 32-bit calls have other numbers, so all are denied.
     [JEQ, 1, 0, machine.audit],
-    refuse(ENOSYS),
+    fail(ENOSYS),
     [LOAD, 0, 0, NUMBER],
   ];
-  if (machine.x32) program.push([JGE, 0, 1, 0x40000000], refuse(ENOSYS));
-  for (const numbers of Object.values(ABSENT))
-    program.push([JEQ, 0, 1, numbers[machine.column]], refuse(ENOSYS));
-  for (const { numbers, index } of Object.values(SPARES_FIRST))
-    program.push(...firstProcessRules(numbers[machine.column], index, refuse(EPERM)));
-  program.push(
-    [JEQ, 0, 4, machine.clone],
-    [LOAD, 0, 0, argument(0)],
-    [JSET, 0, 1, NEW_NAMESPACES],
-    refuse(EPERM),
-    [RETURN, 0, 0, ALLOW],
-  );
-  program.push(
-    [JEQ, 0, 5, machine.ioctl],
-    [LOAD, 0, 0, argument(1)],
-    [JEQ, 1, 0, TIOCSTI],
-    [JEQ, 0, 1, TIOCLINUX],
-    refuse(EPERM),
-    [RETURN, 0, 0, ALLOW],
-  );
-  for (const number of machine.sockets) program.push(...socketRules(number, refuse(EPERM)));
-  program.push(...personalityRules(machine.personality, refuse(EPERM)));
-  for (const numbers of Object.values(DENIED)) {
+  if (machine.x32) program.push([JGE, 0, 1, 0x40000000], fail(ENOSYS));
+  const rules = [...RULES, refuse(Object.keys(DENIED))];
+  for (const [name, numbers] of Object.entries(NUMBERS)) {
     const number = numbers[machine.column];
-    if (number !== null) program.push([JEQ, 0, 1, number], refuse(EPERM));
+    if (number === null) continue;
+    const own = rules.filter(({ names }) => names.includes(name)).flatMap(instructionsOf);
+    program.push([JEQ, 0, own.length + 1, number], ...own, [RETURN, 0, 0, ALLOW]);
   }
   program.push([RETURN, 0, 0, ALLOW]);
   return assembled(program);
 }
 
-/** Refuses a call on process 1. Leaves the number of other calls in the accumulator. The kernel reads only the lower 32 bits of a pid. */
-const firstProcessRules = (number: number, index: number, refuse: Instruction): Instruction[] => [
-  [JEQ, 0, 4, number],
-  [LOAD, 0, 0, argument(index)],
-  [JEQ, 0, 1, 1],
-  refuse,
-  [RETURN, 0, 0, ALLOW],
-];
-
-/** Refuses sockets of denied families. Leaves the number of other calls in the accumulator. */
-function socketRules(number: number, refuse: Instruction): Instruction[] {
-  return [
-    [JEQ, 0, 8, number],
-    [LOAD, 0, 0, argument(0)],
-    [JEQ, 5, 0, DENIED_FAMILIES.AF_ALG],
-    [JEQ, 4, 0, DENIED_FAMILIES.AF_VSOCK],
-    [JEQ, 0, 2, AF_NETLINK],
-    [LOAD, 0, 0, argument(2)],
-    [JEQ, 1, 0, NETLINK_AUDIT],
-    [RETURN, 0, 0, ALLOW],
-    refuse,
-  ];
-}
-
-function personalityRules(number: number, refuse: Instruction): Instruction[] {
-  const known = PERSONALITIES.map((value, at): Instruction => [JEQ, PERSONALITIES.length - at, 0, value]);
-  return [
-    [JEQ, 0, known.length + 3, number],
-    [LOAD, 0, 0, argument(0)],
-    ...known,
-    refuse,
-    [RETURN, 0, 0, ALLOW],
-  ];
+/** Returns instructions that refuse a call of the rule, and that the next instruction follows for other calls. */
+function instructionsOf({ errno, conditions }: Rule): Instruction[] {
+  let rest = [fail(errno)];
+  for (const { index, mask, value } of conditions.toReversed()) {
+    rest = [[LOAD, 0, 0, argument(index)], [AND, 0, 0, mask], [JEQ, 0, rest.length, value], ...rest];
+  }
+  return rest;
 }
 
 function assembled(program: readonly Instruction[]): Buffer {

@@ -1,116 +1,76 @@
 /**
- * Opens the node's resources for the rootfs and Apptainer runtimes (folder, control groups, pipes, starter, watchdog), and
+ * Opens the node's resources for the rootfs and Apptainer runtimes (folders, control groups, pipes, starter, watchdog), and
  * removes their sandboxes.
  */
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { newId, ownFolder, ownStartMark } from '@swefarm/shared';
+import { ownFolder } from '@swefarm/shared';
 import { diskFree } from '../disk.ts';
-import { touchRegularly } from '../images/temporary.ts';
-import type { Container, RuntimeLog } from '../runtime.ts';
+import { openImageStore } from '../images/store.ts';
+import { temporaryName, touchRegularly } from '../images/temporary.ts';
+import type { Container, Runtime, RuntimeLog } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
-import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
-import { findPrograms, inheritedFiles, type Programs } from './host.ts';
+import { openCgroups, removeGroups } from './cgroups.ts';
+import { findPrograms, inheritedFiles, makeBase } from './host.ts';
 import { requireMountableFolder } from './mounts.ts';
 import { openPipes } from './pipes.ts';
 import {
   killById,
-  type NamespaceRuntime,
+  type RecordedRuntime,
   readGroups,
   readRecords,
   removeFolder,
   removeUnowned,
 } from './records.ts';
 import { seccompProgram } from './seccomp.ts';
-import { hostShell, openStarter, type Starter } from './starter.ts';
-import { startWatchdog, type Watchdog } from './watchdog.ts';
+import { hostShell, openStarter } from './starter.ts';
+import { Watchdog } from './watchdog.ts';
 
-export type RuntimeSetup = AsyncDisposable & {
-  readonly kind: NamespaceRuntime;
-  readonly scratchDir: string;
-  readonly folder: string;
-  readonly root: boolean;
-  readonly programs: Programs;
-  readonly filter: string;
-  /** The command line that runs a script of the farm on the host. */
-  shell(text: string): string[];
-  /** Null if no control groups can be created. */
-  readonly cgroups: Cgroups | null;
-  readonly starter: Starter;
-  readonly watchdog: Watchdog;
-  readonly containers: Map<string, Container>;
-  readonly log?: RuntimeLog | undefined;
-  remove(id: string): Promise<void>;
-};
-
-type SetupOptions = {
-  kind: NamespaceRuntime;
+export type SetupOptions = {
+  /** Folder of running sandboxes. Its file system must support the upper layer of an overlay (not another overlay, not NFS). */
   scratchDir: string;
-  cgroups: boolean;
-  log?: RuntimeLog | undefined;
+  /** Folder of unpacked images, which the workers of this user on this node share. */
+  imagesDir: string;
+  /** False: the watchdog enforces the limits even if control groups could be created. Default true. */
+  cgroups?: boolean;
+  log?: RuntimeLog;
 };
 
-/** Opens a runtime. Closes the setup if the runtime cannot be opened. Throws UsageError for an unusable folder. */
-export async function setUpRuntime<T>(
+export type RuntimeSetup = Awaited<ReturnType<typeof openSetup>>;
+
+type Shared =
+  | 'name'
+  | 'isolates'
+  | 'listOwned'
+  | 'sweep'
+  | 'diskFree'
+  | 'remove'
+  | typeof Symbol.asyncDispose;
+
+/**
+ * Opens a runtime with the members that both runtimes share. Closes the setup if the runtime cannot be opened. Throws UsageError for
+ * unusable folders.
+ */
+export async function openRuntime(
+  name: Exclude<RecordedRuntime, 'host'>,
   options: SetupOptions,
-  open: (setup: RuntimeSetup) => Promise<T>,
-): Promise<T> {
-  const setup = await openSetup(options);
-  try {
-    return await open(setup);
-  } catch (error) {
-    await setup[Symbol.asyncDispose]();
-    throw error;
-  }
-}
-
-async function openSetup(options: SetupOptions): Promise<RuntimeSetup> {
+  open: (setup: RuntimeSetup) => Promise<Omit<Runtime, Shared>>,
+): Promise<Runtime> {
   const { scratchDir, log } = options;
-  requireMountableFolder(scratchDir);
-  await ownFolder(scratchDir, SCRATCH);
-  await removeUnowned(scratchDir, log);
-  const folder = join(scratchDir, `runtime-${process.pid}-${ownStartMark()}-${newId()}`);
-  await mkdir(folder, { mode: 0o711 });
-  try {
-    return await openSetupIn(folder, options);
-  } catch (error) {
-    // The setup can fail on a full disk, for example, and the next attempt may succeed.
-    await rm(folder, { recursive: true, force: true });
-    throw error;
-  }
-}
-
-async function openSetupIn(
-  folder: string,
-  { kind, scratchDir, cgroups: wanted, log }: SetupOptions,
-): Promise<RuntimeSetup> {
-  const filter = join(folder, 'filter.bpf');
-  await writeFile(filter, seccompProgram());
-  const programs = await findPrograms();
-  const cgroups = wanted ? await openCgroups() : null;
-  const pipes = await openPipes(join(folder, 'pipes'));
-  const bash = programs.paths.bash ?? '/bin/bash';
-  const inherited = await inheritedFiles();
-  const starter = await openStarter(hostShell(bash, inherited), join(folder, 'starter'), pipes);
-  const watchdog = startWatchdog();
-  const containers = new Map<string, Container>();
-  const fresh = touchRegularly(folder);
+  // The setup can fail on a full disk, for example, and the next attempt may succeed.
+  await using opened = new AsyncDisposableStack();
+  const setup = await openSetup(options, opened);
+  const own = await open(setup);
+  const owned = opened.move();
   return {
-    kind,
-    scratchDir,
-    folder,
-    root: process.getuid?.() === 0,
-    programs,
-    filter,
-    // dash redirects only descriptors of one digit.
-    shell: hostShell(inherited.some((fd) => fd > 9) ? bash : '/bin/sh', inherited),
-    cgroups,
-    starter,
-    watchdog,
-    containers,
-    log,
+    ...own,
+    name,
+    isolates: true,
+    listOwned: () => readRecords(scratchDir, name),
+    sweep: () => removeUnowned(scratchDir, log),
+    diskFree: () => diskFree(scratchDir),
     async remove(id) {
-      const container = containers.get(id);
+      const container = setup.containers.get(id);
       if (container) return container[Symbol.asyncDispose]();
       await killById(id);
       const groups = await readGroups(scratchDir, id);
@@ -119,27 +79,54 @@ async function openSetupIn(
       for (const group of groups) await rmdir(dirname(group)).catch(() => undefined);
       await removeFolder(scratchDir, id);
     },
-    async [Symbol.asyncDispose]() {
-      await Promise.all([...containers.values()].map((container) => container[Symbol.asyncDispose]()));
-      watchdog[Symbol.dispose]();
-      await starter[Symbol.asyncDispose]();
-      await pipes[Symbol.asyncDispose]();
-      await cgroups?.close();
-      fresh[Symbol.dispose]();
-      await rm(folder, { recursive: true, force: true });
-    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+async function openSetup(
+  { scratchDir, imagesDir, cgroups: wanted = true, log }: SetupOptions,
+  opened: AsyncDisposableStack,
+) {
+  for (const folder of [imagesDir, scratchDir]) requireMountableFolder(folder);
+  await ownFolder(scratchDir, SCRATCH);
+  await removeUnowned(scratchDir, log);
+  const folder = join(scratchDir, `runtime-${temporaryName()}`);
+  await mkdir(folder, { mode: 0o711 });
+  opened.defer(() => rm(folder, { recursive: true, force: true }));
+  opened.use(touchRegularly(folder));
+  const filter = join(folder, 'filter.bpf');
+  await writeFile(filter, seccompProgram());
+  const programs = await findPrograms();
+  const bash = programs.paths.bash ?? '/bin/bash';
+  const cgroups = opened.use(wanted ? await openCgroups() : null);
+  const pipes = opened.use(await openPipes(join(folder, 'pipes')));
+  const inherited = await inheritedFiles();
+  const starter = opened.use(await openStarter(hostShell(bash, inherited), join(folder, 'starter'), pipes));
+  const watchdog = opened.use(new Watchdog());
+  const containers = new Map<string, Container>();
+  opened.defer(async () => {
+    await Promise.all([...containers.values()].map((container) => container[Symbol.asyncDispose]()));
+  });
+  return {
+    scratchDir,
+    folder,
+    root: process.getuid?.() === 0,
+    programs,
+    bash,
+    filter,
+    /** Overlay layers above every image, by kind of network. */
+    base: await makeBase(folder),
+    /** The command line that runs a script of the farm on the host. dash redirects only descriptors of one digit. */
+    shell: hostShell(inherited.some((fd) => fd > 9) ? bash : '/bin/sh', inherited),
+    /** Null if no control groups can be created. */
+    cgroups,
+    starter,
+    watchdog,
+    containers,
+    store: await openImageStore(imagesDir),
+    log,
   };
 }
 
 export const imagesInUse = ({ containers }: RuntimeSetup): string[] =>
   [...containers.values()].map(({ spec }) => spec.image.digest);
-
-/** The members that both runtimes have in common. */
-export const runtimeParts = (setup: RuntimeSetup) => ({
-  isolates: true,
-  listOwned: () => readRecords(setup.scratchDir, setup.kind),
-  sweep: () => removeUnowned(setup.scratchDir, setup.log),
-  diskFree: () => diskFree(setup.scratchDir),
-  remove: setup.remove,
-  [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose](),
-});

@@ -29,30 +29,6 @@ export type Entry = {
   nproc: number | null;
 };
 
-export type StartedProcess = {
-  stdin: Socket | null;
-  output: Socket;
-  /**
-   * Read end of the process's descriptor 3, which closes when the process and all heirs of the descriptor have ended. {@link
-   * StartedProcess.reportText} returns the text so far.
-   */
-  report: Socket;
-  reportText(): string;
-  /** Resolves when the process runs, or could not be started. */
-  running: Promise<void>;
-  /** Resolves when `report` is closed. */
-  ended: Promise<void>;
-  /** If the process is not started yet, starts a process that ends at once instead. */
-  cancel(): void;
-  /** Sends SIGKILL. A process that is not started yet is cancelled; a process without a known id is killed when the id is known. */
-  kill(): void;
-};
-
-export type Starter = AsyncDisposable & {
-  /** Starts a command line on the host. Rejects with the error of a system call. @param entry null: the process enters no sandbox */
-  start(argv: readonly string[], entry: Entry | null, stdin: boolean): Promise<StartedProcess>;
-};
-
 /** @param shell returns the command line of a bash with a script. @param folder belongs to this starter */
 export async function openStarter(
   shell: (text: string) => string[],
@@ -60,12 +36,12 @@ export async function openStarter(
   pipes: Pipes,
 ): Promise<Starter> {
   await mkdir(folder, { mode: 0o700 });
-  return new ShellStarter([...shell(SCRIPT), folder], folder, pipes);
+  return new Starter([...shell(SCRIPT), folder], folder, pipes);
 }
 
 type Shell = ChildProcessByStdio<Writable, null, null>;
 
-class ShellStarter implements Starter {
+export class Starter implements AsyncDisposable {
   readonly #line: readonly string[];
   readonly #folder: string;
   readonly #pipes: Pipes;
@@ -104,6 +80,7 @@ class ShellStarter implements Starter {
     return shell;
   }
 
+  /** Starts a command line on the host. Rejects with the error of a system call. @param entry null: the process enters no sandbox */
   async start(argv: readonly string[], entry: Entry | null, stdin: boolean): Promise<StartedProcess> {
     const paths = await this.#pipes.take(stdin ? 3 : 2);
     const shell = this.#shell ?? this.#open();
@@ -127,7 +104,7 @@ class ShellStarter implements Starter {
       const both = openSync(path, O_RDWR | O_NONBLOCK);
       files.defer(() => closeSync(both));
     }
-    const started = new Channel(openEnds(output, report, input), cancel);
+    const started = new StartedProcess(openEnds(output, report, input), cancel);
     const opened = files.move();
     const release = (): void => {
       clearTimeout(timer);
@@ -173,12 +150,10 @@ const entering = (entry: Entry | null): string[] =>
     ? ['enter', entry.joins.join(' '), entry.pidNamespaceFile, entry.filter, String(entry.nproc ?? '')]
     : [''];
 
+type Ends = { stdin: Socket | null; output: Socket; report: Socket };
+
 /** Opens this process's ends of the pipes. If an end cannot be opened, the opened ones are closed. */
-function openEnds(
-  output: string,
-  report: string,
-  input: string | undefined,
-): Pick<StartedProcess, 'stdin' | 'output' | 'report'> {
+function openEnds(output: string, report: string, input: string | undefined): Ends {
   using opened = new DisposableStack();
   const open = (path: string, flags: number): number => {
     const fd = openSync(path, flags | O_NONBLOCK);
@@ -195,28 +170,38 @@ function openEnds(
   };
 }
 
-class Channel implements StartedProcess {
+/** A process that the shell forks. The process's descriptor 3 is the report. */
+export class StartedProcess {
   readonly stdin: Socket | null;
   readonly output: Socket;
-  readonly report: Socket;
+  /** Resolves when the process runs, or could not be started. */
   readonly running: Promise<void>;
+  /** Resolves when bubblewrap has reported the process that it started, or has ended. */
+  readonly reported: Promise<void>;
+  /** Resolves when the process and all heirs of its descriptor 3 have ended. */
   readonly ended: Promise<void>;
-  #reportText = '';
+  /** If the process is not started yet, starts a process that ends at once instead. */
+  readonly cancel: () => void;
+  #report = '';
   #hasEnded = false;
   #isKilled = false;
   #identity: { pid: number; started: string } | null = null;
-  readonly cancel: () => void;
 
-  constructor(
-    { stdin, output, report }: Pick<StartedProcess, 'stdin' | 'output' | 'report'>,
-    cancel: () => void,
-  ) {
+  constructor({ stdin, output, report }: Ends, cancel: () => void) {
     this.cancel = cancel;
     this.stdin = stdin;
     this.output = output;
-    this.report = report;
     for (const stream of [stdin, output, report]) stream?.on('error', () => undefined);
+    const running = Promise.withResolvers<void>();
+    const reported = Promise.withResolvers<void>();
     report.setEncoding('utf8');
+    report.on('data', (chunk: string) => {
+      this.#report += chunk;
+      if (this.#identity === null && this.#report.includes('\n')) this.#identify();
+      running.resolve();
+      // bubblewrap's report is the second line; it may arrive in pieces.
+      if (this.#report.includes('}')) reported.resolve();
+    });
     this.ended = new Promise((resolve) => {
       report.once('close', () => {
         this.#hasEnded = true;
@@ -225,27 +210,36 @@ class Channel implements StartedProcess {
         resolve();
       });
     });
-    const runs = new Promise<void>((resolve) => {
-      report.on('data', (chunk: string) => {
-        this.#reportText += chunk;
-        if (this.#identity === null && this.#reportText.includes('\n')) this.#identify();
-        resolve();
-      });
-    });
-    this.running = Promise.race([runs, this.ended]);
+    this.running = Promise.race([running.promise, this.ended]);
+    this.reported = Promise.race([reported.promise, this.ended]);
   }
 
   #identify(): void {
-    const pid = Number.parseInt(this.#reportText, 10);
+    const pid = Number.parseInt(this.#report, 10);
     const started = readProcessStat(pid)?.started;
     if (started !== undefined) this.#identity = { pid, started };
     if (this.#isKilled) this.kill();
   }
 
-  reportText(): string {
-    return this.#reportText;
+  alive(): boolean {
+    return !this.#hasEnded;
   }
 
+  reportText(): string {
+    return this.#report;
+  }
+
+  /** Returns a number of bubblewrap's report; null if it is not reported. */
+  reportedNumber(name: 'child-pid' | 'mnt-namespace' | 'exit-code'): number | null {
+    const digits = new RegExp(`"${name}": (\\d+)`).exec(this.#report)?.[1];
+    return digits === undefined ? null : Number(digits);
+  }
+
+  exitCode(): number | null {
+    return this.reportedNumber('exit-code');
+  }
+
+  /** Sends SIGKILL. A process that is not started yet is cancelled; a process without a known id is killed when the id is known. */
   kill(): void {
     this.#isKilled = true;
     if (this.#hasEnded) return;

@@ -1,9 +1,10 @@
 /** The processes that own a sandbox: a supervisor outside, and process 1 inside. */
 import { spawn } from 'node:child_process';
 import { close, open } from 'node:fs';
+import { createInterface } from 'node:readline';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { poll, RolloutFailure, waitAtMost } from '@swefarm/shared';
+import { RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { findInit, killQuietly, readNamespace } from './processes.ts';
 import { killById } from './records.ts';
 import type { Starter } from './starter.ts';
@@ -16,31 +17,6 @@ const LAST_WORDS_MS = 500;
 const KILLED = 137;
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
-export type Supervisor = {
-  /** Id of process 1 on the host. */
-  init: number;
-  /** Process namespace of the sandbox, as `pid:[…]`. */
-  namespace: string;
-  alive(): boolean;
-  /** Whether process 1 ended by itself: it has an exit code, and no signal ended it or the supervisor. */
-  endedByItself(): boolean;
-  /**
-   * nsenter's options for all namespaces except the process namespace. The options refer to open files, so they stay valid until the
-   * sandbox has ended.
-   */
-  enter: string[];
-  pidNamespaceFile: string;
-  /**
-   * Leaves the namespace files open after the end of the sandbox, until the handle is disposed of. An entering process opens them by
-   * number, and a reused number could denote another sandbox's file.
-   */
-  retainFiles(): Disposable;
-  /** Kills every process inside except process 1. Rejects if process 1 does not answer. */
-  killAll(): Promise<void>;
-  ended: Promise<void>;
-  end(): Promise<void>;
-};
-
 export type SupervisorOptions = {
   root: boolean;
   /**
@@ -52,39 +28,39 @@ export type SupervisorOptions = {
 };
 
 type Owner = {
-  stdin: Writable;
+  stdin: Writable | null;
   /** Answers of process 1, and error messages. */
   output: Readable;
-  /** bubblewrap's report so far; null when another program starts process 1. */
-  reported: (() => string) | null;
   alive(): boolean;
   /** Exit code of process 1, encoded as in a shell; null if a signal ended the supervisor first. */
   exitCode(): number | null;
   ended: Promise<void>;
   kill(): void;
+  /** Returns the id of process 1 on the host; null if process 1 has ended. */
+  findInit(): Promise<number | null>;
 };
 
 /** @param argv runs `start.sh`, which becomes the supervisor. Throws RolloutFailure sandbox_start / node_disk / node_memory. */
 export async function startSupervisor(
   starter: Starter,
   argv: readonly string[],
-  options: SupervisorOptions,
+  { id, env, root }: SupervisorOptions,
 ): Promise<Supervisor> {
-  const owner =
-    options.id === null ? await startOwner(starter, argv) : spawnOwner(argv, options.id, options.env);
+  const owner = id === null ? await startOwner(starter, argv) : spawnOwner(argv, id, env);
   const { ended } = owner;
-  owner.stdin.on('error', () => undefined);
+  owner.stdin?.on('error', () => undefined);
   const answers = readAnswers(owner.output);
   const silent = new Promise<void>((resolve) => owner.output.once('close', () => resolve()));
   try {
     const first = await waitAtMost(Promise.race([answers.next(), ended]), START_TIMEOUT_MS);
     const isReady = first.by === 'itself' && first.value === 'ready';
-    const init = isReady ? await initOf(owner, options) : null;
+    const init = isReady ? await owner.findInit() : null;
     if (!init) {
       await waitAtMost(silent, LAST_WORDS_MS);
       throw startFailure(answers.rest() || (first.by === 'timeout' ? 'no answer' : 'ended at once'));
     }
-    return await openSupervisor(owner, init, answers, options.root);
+    const [files, namespace] = await Promise.all([namespaceFiles(init, root), readNamespace(init, 'pid')]);
+    return new Supervisor(owner, answers, { init, namespace: namespace ?? '', files });
   } catch (error) {
     owner.kill();
     await waitAtMost(ended, END_TIMEOUT_MS);
@@ -92,31 +68,14 @@ export async function startSupervisor(
   }
 }
 
-async function initOf({ reported }: Owner, { id }: SupervisorOptions): Promise<number | null> {
-  if (id !== null) return await findInit(id);
-  // bubblewrap wrote the report before process 1 began, but the report comes through another pipe and may arrive later.
-  const look = (): number | null => Number(/"child-pid": (\d+)/.exec(reported?.() ?? '')?.[1] ?? 0) || null;
-  return (await poll(async () => look(), { pauseMs: 2, withinMs: END_TIMEOUT_MS })) ?? null;
-}
-
 async function startOwner(starter: Starter, argv: readonly string[]): Promise<Owner> {
   const started = await starter.start(argv, null, true);
-  let alive = true;
-  const ended = started.ended.then(() => {
-    alive = false;
-  });
-  return {
-    stdin: started.stdin as Writable,
-    output: started.output,
-    reported: () => started.reportText(),
-    alive: () => alive,
-    exitCode: () => {
-      const code = /"exit-code": (\d+)/.exec(started.reportText())?.[1];
-      return code === undefined ? null : Number(code);
-    },
-    ended,
-    kill: () => started.kill(),
+  const init = async (): Promise<number | null> => {
+    // bubblewrap wrote the report before process 1 began, but the report comes through another pipe and may arrive later.
+    await waitAtMost(started.reported, END_TIMEOUT_MS);
+    return started.reportedNumber('child-pid');
   };
+  return Object.assign(started, { findInit: init });
 }
 
 /** Starts the supervisor as a child: Apptainer outlives the supervisor and has its pipes open, so only the child's exit shows the end. */
@@ -132,7 +91,6 @@ function spawnOwner(argv: readonly string[], id: string, env: Record<string, str
   return {
     stdin: child.stdin,
     output,
-    reported: null,
     alive: () => child.exitCode === null && child.signalCode === null,
     exitCode: () => child.exitCode,
     ended: new Promise((resolve) => {
@@ -140,59 +98,87 @@ function spawnOwner(argv: readonly string[], id: string, env: Record<string, str
       child.once('error', () => resolve());
     }),
     kill: () => void child.kill('SIGKILL'),
+    findInit: () => findInit(id),
   };
 }
 
-/** Opens the namespaces of a started sandbox until its end. */
-async function openSupervisor(
-  owner: Owner,
-  init: number,
-  answers: Answers,
-  root: boolean,
-): Promise<Supervisor> {
-  const { ended } = owner;
-  const [files, namespace] = await Promise.all([namespaceFiles(init, root), readNamespace(init, 'pid')]);
-  const retain = closeAfter(ended, () => {
-    for (const fd of files.values()) close(fd);
-  });
-  const file = (name: string): string => `/proc/${process.pid}/fd/${files.get(name)}`;
-  return {
-    init,
-    namespace: namespace ?? '',
-    alive: owner.alive,
-    endedByItself: () => !owner.alive() && ![null, KILLED].includes(owner.exitCode()),
-    enter: [...files.keys()]
-      .filter((name) => name !== 'pid')
-      .map((name) => `--${OPTION[name]}=${file(name)}`),
-    pidNamespaceFile: file('pid'),
-    retainFiles: retain,
-    async killAll() {
-      const answer = answers.next();
-      owner.stdin.write('kill\n');
-      const ending = await waitAtMost(Promise.race([answer, ended]), KILL_TIMEOUT_MS);
-      if (ending.by !== 'itself') throw new Error('process 1 of the sandbox does not answer');
-    },
-    ended,
-    end: () => end(owner, init),
-  };
-}
+/** A started sandbox, whose namespaces stay open until its end. */
+export class Supervisor {
+  /** Id of process 1 on the host. */
+  readonly init: number;
+  /** Process namespace of the sandbox, as `pid:[…]`. */
+  readonly namespace: string;
+  readonly #owner: Owner;
+  readonly #answers: Answers;
+  readonly #files: ReadonlyMap<string, number>;
+  /** The sandbox and the entering processes, which open the namespace files by number. */
+  #users = 0;
 
-/** Calls `close` once, after `ended` and after the disposal of all handles. Returns a function that makes a handle. */
-function closeAfter(ended: Promise<void>, close: () => void): () => Disposable {
-  let handles = 0;
-  const add = (): Disposable => {
-    let isOpen = true;
-    handles++;
-    return {
-      [Symbol.dispose]() {
-        if (isOpen && --handles === 0) close();
-        isOpen = false;
-      },
+  constructor(
+    owner: Owner,
+    answers: Answers,
+    opened: { init: number; namespace: string; files: ReadonlyMap<string, number> },
+  ) {
+    this.#owner = owner;
+    this.#answers = answers;
+    this.init = opened.init;
+    this.namespace = opened.namespace;
+    this.#files = opened.files;
+    this.retainFiles(owner.ended);
+  }
+
+  alive(): boolean {
+    return this.#owner.alive();
+  }
+
+  /** Returns whether process 1 ended by itself: it has an exit code, and no signal ended it or the supervisor. */
+  endedByItself(): boolean {
+    return !this.alive() && ![null, KILLED].includes(this.#owner.exitCode());
+  }
+
+  /**
+   * nsenter's options for all namespaces except the process namespace. The options refer to open files, so they stay valid until the
+   * sandbox has ended.
+   */
+  get enter(): string[] {
+    const names = [...this.#files.keys()].filter((name) => name !== 'pid');
+    return names.map((name) => `--${OPTION[name]}=${this.#file(name)}`);
+  }
+
+  get pidNamespaceFile(): string {
+    return this.#file('pid');
+  }
+
+  #file(name: string): string {
+    return `/proc/${process.pid}/fd/${this.#files.get(name)}`;
+  }
+
+  /**
+   * Leaves the namespace files open after the end of the sandbox, until `entering` resolves or rejects. An entering process opens them
+   * by number, and a reused number could denote another sandbox's file.
+   */
+  retainFiles(entering: Promise<unknown>): void {
+    this.#users++;
+    const release = (): void => {
+      if (--this.#users === 0) for (const fd of this.#files.values()) close(fd);
     };
-  };
-  const first = add();
-  void ended.then(() => first[Symbol.dispose]());
-  return add;
+    entering.then(release, release);
+  }
+
+  /** Kills every process inside except process 1. Rejects if process 1 does not answer. */
+  async killAll(): Promise<void> {
+    const answer = this.#answers.next();
+    this.#owner.stdin?.write('kill\n');
+    const ending = await waitAtMost(Promise.race([answer, this.#owner.ended]), KILL_TIMEOUT_MS);
+    if (ending.by !== 'itself') throw new Error('process 1 of the sandbox does not answer');
+  }
+
+  /** The death of process 1 ends every process inside; the supervisor exits after the last one. */
+  async end(): Promise<void> {
+    if (this.alive()) killQuietly(this.init);
+    const ending = await waitAtMost(this.#owner.ended, END_TIMEOUT_MS);
+    if (ending.by !== 'itself') this.#owner.kill();
+  }
 }
 
 const OPTION: Record<string, string> = {
@@ -219,13 +205,6 @@ async function namespaceFiles(init: number, root: boolean): Promise<Map<string, 
   return files;
 }
 
-/** The death of process 1 ends every process inside; the supervisor exits after the last one. */
-async function end(owner: Owner, init: number): Promise<void> {
-  if (owner.alive()) killQuietly(init);
-  const ending = await waitAtMost(owner.ended, END_TIMEOUT_MS);
-  if (ending.by !== 'itself') owner.kill();
-}
-
 function startFailure(stderr: string): RolloutFailure {
   const message = `the sandbox did not start: ${stderr.trim()}`.slice(0, 400);
   if (/no space left|disk quota/i.test(stderr)) return new RolloutFailure('node_disk', message);
@@ -240,18 +219,12 @@ type Answers = {
 };
 
 function readAnswers(stream: Readable): Answers {
-  let line = '';
   let rest = '';
   const waiting: ((answer: string) => void)[] = [];
-  stream.setEncoding('utf8');
   stream.on('error', () => undefined);
-  stream.on('data', (chunk: string) => {
-    const lines = (line + chunk).split('\n');
-    line = lines.pop() ?? '';
-    for (const one of lines) {
-      if (one === 'ready' || one === 'done') waiting.shift()?.(one);
-      else rest = `${rest}${one}\n`.slice(-4096);
-    }
+  createInterface({ input: stream }).on('line', (line) => {
+    if (line === 'ready' || line === 'done') waiting.shift()?.(line);
+    else rest = `${rest}${line}\n`.slice(-4096);
   });
-  return { next: () => new Promise((resolve) => waiting.push(resolve)), rest: () => rest + line };
+  return { next: () => new Promise((resolve) => waiting.push(resolve)), rest: () => rest };
 }

@@ -6,7 +6,7 @@ import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { folderSize } from './diskuse.ts';
 import { readNamespace } from './processes.ts';
-import { startWatchdog, type WatchedSandbox } from './watchdog.ts';
+import { Watchdog, type WatchedSandbox } from './watchdog.ts';
 
 const PATIENCE = { timeout: 100_000, interval: 50 };
 
@@ -49,7 +49,7 @@ test('empty files count, and a folder that takes too long to measure is infinite
 });
 
 test('a sandbox of many empty files is ended for its disk limit', async () => {
-  using dog = startWatchdog({ diskEveryMs: 100 });
+  using dog = new Watchdog({ diskEveryMs: 100 });
   const [small, large] = [vi.fn(), vi.fn()];
   dog.watch(watched({ folder: await folder(10), diskBytes: 1_000_000, end: small }));
   dog.watch(watched({ folder: await folder(400), diskBytes: 1_000_000, end: large }));
@@ -59,7 +59,7 @@ test('a sandbox of many empty files is ended for its disk limit', async () => {
 
 test('an endless measurement delays neither the watch of processes nor other disks', async () => {
   const slow = await folder(0);
-  using dog = startWatchdog({
+  using dog = new Watchdog({
     diskEveryMs: 100,
     measure: (path) => (path === slow ? sleep(600_000, 0, { ref: false }) : Promise.resolve(2)),
   });

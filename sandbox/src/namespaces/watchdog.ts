@@ -33,15 +33,7 @@ export type WatchedSandbox = {
   end(reason: 'memory' | 'pids' | 'disk'): void;
 };
 
-export type Watchdog = Disposable & {
-  watch(sandbox: WatchedSandbox): () => void;
-};
-
-export type WatchdogOptions = { measure?: Measure; diskEveryMs?: number };
-
-export const startWatchdog = (options: WatchdogOptions = {}): Watchdog => new LimitsWatchdog(options);
-
-class LimitsWatchdog implements Watchdog {
+export class Watchdog implements Disposable {
   readonly #measure: Measure;
   readonly #sandboxes = new Set<WatchedSandbox>();
   /** Number of consecutive ticks above a limit. */
@@ -52,13 +44,15 @@ class LimitsWatchdog implements Watchdog {
   #timer: NodeJS.Timeout | null = null;
   #isClosed = false;
 
-  constructor({ measure = folderSize, diskEveryMs = DISK_EVERY_MS }: WatchdogOptions) {
+  /** Only tests pass options. */
+  constructor({ measure = folderSize as Measure, diskEveryMs = DISK_EVERY_MS } = {}) {
     this.#measure = measure;
     // The timer is separate from the tick, because measuring a sandbox of a million files takes minutes.
     this.#diskTimer = setInterval(() => this.#measureDisks(), diskEveryMs);
     this.#diskTimer.unref();
   }
 
+  /** Returns a function that ends the watch. */
   watch(sandbox: WatchedSandbox): () => void {
     this.#sandboxes.add(sandbox);
     this.#schedule();

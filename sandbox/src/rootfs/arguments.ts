@@ -8,22 +8,18 @@ import {
   procMasks,
   STATUS_FD,
 } from '../namespaces/bubblewrap.ts';
-import { sharedMemoryMount } from '../namespaces/mounts.ts';
-import type { Layer } from '../overlaypaths.ts';
+import { overlayMount, sharedMemoryMount } from '../namespaces/mounts.ts';
+import type { RuntimeSetup } from '../namespaces/setup.ts';
 import type { ContainerSpec } from '../runtime.ts';
 import type { RootImage } from './images.ts';
 
-export type Host = {
-  root: boolean;
+export type Host = Pick<RuntimeSetup, 'root' | 'bash' | 'base'> & {
   /**
    * True: this process runs in a user namespace, as in a pod with its own users. Root of such a namespace may not write the attributes
    * of overlays that require real root.
    */
   userNamespace: boolean;
   bwrap: string;
-  bash: string;
-  /** Layer above every image, by kind of network: mount points, /etc/hosts, /etc/resolv.conf. */
-  base: Record<ContainerSpec['network'], string>;
 };
 
 type RootfsPaths = { folder: string; merged: string; shm: string };
@@ -41,61 +37,41 @@ export const pathsOf = (folder: string): RootfsPaths => ({
   shm: join(folder, 'shm'),
 });
 
-const upperOf = ({ folder }: RootfsPaths, name: string): string => join(folder, `upper-${name}`);
-
-/** Returns the folders to create for a sandbox, parents first. */
-export function foldersOf(paths: RootfsPaths, image: RootImage, host: Host): string[] {
-  const overlays = image.folders.filter((one) => overlaid(one, host)).map(({ at }) => at);
-  return [
-    paths.merged,
-    paths.shm,
-    ...['root', ...overlays].flatMap((name) => [upperOf(paths, name), join(paths.folder, `work-${name}`)]),
-  ];
-}
+/** An overlay of the sandbox's tree, with its path in the sandbox. */
+type Overlay = { at: string; upper: string; work: string; lowers: readonly string[] };
 
 /** Returns the overlays of a sandbox; the overlay of the root is first. */
-export function layersOf(paths: RootfsPaths, image: RootImage, host: Host): [Layer, ...Layer[]] {
-  const above = image.folders.filter((one) => overlaid(one, host));
+export function overlaysOf({ folder }: RootfsPaths, image: RootImage, host: Host): [Overlay, ...Overlay[]] {
+  const overlay = (name: string, at: string, lowers: readonly string[]): Overlay => ({
+    ...{ at, lowers, upper: join(folder, `upper-${name}`), work: join(folder, `work-${name}`) },
+  });
+  const above = image.folders.filter((one) => isOverlaid(one, host));
   return [
-    { at: '/', upper: upperOf(paths, 'root'), lowers: image.lowers },
-    ...above.map(({ at, lowers }) => ({ at: `/${at}`, upper: upperOf(paths, at), lowers })),
+    overlay('root', '/', image.lowers),
+    ...above.map(({ at, lowers }) => overlay(at, `/${at}`, lowers)),
   ];
 }
 
 /** Returns whether a folder gets an overlay. Without root, files of root cannot be copied up, so a single layer is bound read-only. */
-const overlaid = (one: RootImage['folders'][number], host: Host): boolean =>
+const isOverlaid = (one: RootImage['folders'][number], host: Host): boolean =>
   host.root || one.lowers.length > 1;
 
 export function mountTable(
-  paths: RootfsPaths,
-  image: RootImage,
+  { merged, shm }: RootfsPaths,
+  [root, ...above]: readonly [Overlay, ...Overlay[]],
   host: Host,
   network: ContainerSpec['network'],
 ): string {
-  const overlay = (name: string, target: string, lowers: readonly string[]): string => {
-    const upper = upperOf(paths, name);
-    const work = join(paths.folder, `work-${name}`);
-    // volatile: nothing is synced, because the files are deleted with the sandbox. redirect_dir=off: a renamed folder of the image must
-    // be a complete copy in the upper directory.
-    const options = [
-      `lowerdir=${lowers.join(':')}`,
-      `upperdir=${upper}`,
-      `workdir=${work}`,
-      'volatile',
-      'nosuid',
-      'nodev',
-      host.root && !host.userNamespace ? 'redirect_dir=off' : 'userxattr',
-    ];
-    return `overlay ${target} overlay ${options.join(',')} 0 0\n`;
-  };
-  let table = overlay('root', paths.merged, [host.base[network], ...image.lowers]);
-  for (const one of image.folders) {
-    if (overlaid(one, host)) table += overlay(one.at, join(paths.merged, one.at), one.lowers);
-  }
-  table += sharedMemoryMount(paths.shm);
+  // redirect_dir=off: a renamed folder of the image must be a complete copy in the upper directory.
+  const attributes = host.root && !host.userNamespace ? 'redirect_dir=off' : 'userxattr';
+  const lines = [
+    overlayMount(merged, { ...root, lowers: [host.base[network], ...root.lowers] }, attributes),
+    ...above.map((one) => overlayMount(join(merged, one.at), one, attributes)),
+    sharedMemoryMount(shm),
+  ];
   // An entering bubblewrap is visible from inside for a moment. Root inside could overwrite the program through /proc/PID/exe.
-  if (host.root) table += `${host.bwrap} ${host.bwrap} none bind,ro 0 0\n`;
-  return table;
+  if (host.root) lines.push(`${host.bwrap} ${host.bwrap} none bind,ro 0 0\n`);
+  return lines.join('');
 }
 
 /**
@@ -152,7 +128,7 @@ export function treeArguments(paths: RootfsPaths, image: RootImage, host: Host, 
     paths.merged,
     TREE,
     ...image.folders
-      .filter((one) => !overlaid(one, host))
+      .filter((one) => !isOverlaid(one, host))
       .flatMap(({ at }) => ['--ro-bind', `/${at}`, `${TREE}/${at}`]),
     '--dev',
     `${TREE}/dev`,

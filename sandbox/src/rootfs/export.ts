@@ -68,13 +68,8 @@ export class ImageExporter {
     return await evictPulled({ docker: this.#deps.docker, pulled, ...settings });
   }
 
-  /** Unpacks the image into the folder `partial`. Throws RolloutFailure image_pull / node_disk, and the signal's reason. */
-  async export(
-    name: string,
-    { digest, sizeBytes, config }: EngineImage,
-    partial: string,
-    signal: AbortSignal,
-  ): Promise<Unpacked> {
+  /** Unpacks the image into the folder `partial`. Throws RolloutFailure image_pull / node_disk. */
+  async export(name: string, { digest, sizeBytes, config }: EngineImage, partial: string): Promise<Unpacked> {
     const { docker } = this.#deps;
     await requireDisk(partial, sizeBytes);
     await removeOrphans(docker);
@@ -88,16 +83,14 @@ export class ImageExporter {
         Labels: { [EXPORT_LABEL]: `${process.pid}:${ownStartMark()}` },
       });
       id = created.id;
-      const owners = process.getuid?.() === 0;
       const source = {
         kind: 'export',
         socketPath: this.#options.socketPath,
         container: id,
         known: { digest, config },
       } as const;
-      return await unpackApart({ source, partial, owners }, signal);
+      return await unpackApart({ source, partial });
     } catch (error) {
-      signal.throwIfAborted();
       throw engineFailure(
         error,
         'image_pull',

@@ -73,7 +73,7 @@ export type HostTree = {
 };
 
 /** Makes the lowest layer once for each state of the host's /etc. The store treats the layer like an image. */
-export async function hostTree(store: ImageStore, signal: AbortSignal): Promise<HostTree> {
+export async function hostTree(store: ImageStore, signal?: AbortSignal): Promise<HostTree> {
   const folders = SYSTEM.filter((name) => lstatSync(`/${name}`, { throwIfNoEntry: false })?.isDirectory());
   const etc = [...ETC, ...(await readdir('/etc')).filter((name) => ETC_JAVA.test(name))];
   const state = createHash('sha256').update(`${VERSION} ${folders}`);

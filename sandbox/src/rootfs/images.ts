@@ -8,7 +8,7 @@
  * `dir:` and `host+dir:` take environment, folder and user from a file `/DIR.json`, in the format of `Config` of `docker inspect`:
  * `{"Env": ["A=b"], "WorkingDir": "/testbed", "User": ""}`.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -45,7 +45,6 @@ export type RootImageDeps = {
 const UNPACK_AT_ONCE = 2;
 /** Time for which a name is not looked up in the engine again. */
 const NAME_TRUSTED_MS = 60_000;
-const NEVER_ABORTED = new AbortController().signal;
 const FORMS = /^(docker-archive|oci|dir|host\+dir):/;
 
 export class RootImages {
@@ -104,10 +103,7 @@ export class RootImages {
     const digest = await store.digestOf(key);
     const present = digest === null ? null : await store.find(digest);
     if (present) return this.#readyFrom(name, present);
-    const owners = process.getuid?.() === 0;
-    return await this.#unpack(name, key, key, (partial) =>
-      unpackApart({ source, partial, owners }, NEVER_ABORTED),
-    );
+    return await this.#unpack(name, key, key, (partial) => unpackApart({ source, partial }));
   }
 
   async #fromEngine(name: string): Promise<ReadyImage> {
@@ -129,9 +125,7 @@ export class RootImages {
         `image ${name} is not in the store ${store.root} and ${problem}`,
       );
     }
-    return await this.#unpack(name, image.digest, tagged, (partial) =>
-      engine.export(name, image, partial, NEVER_ABORTED),
-    );
+    return await this.#unpack(name, image.digest, tagged, (partial) => engine.export(name, image, partial));
   }
 
   /** Makes a folder ready, which is used in place. @param hostBelow whether the host's system is the layer below the folder */
@@ -143,9 +137,9 @@ export class RootImages {
     }
     requireMountable(path);
     const config = (await configBeside(path)) ?? EMPTY_CONFIG;
-    const below = hostBelow ? await hostTree(this.#deps.store, NEVER_ABORTED) : null;
+    const below = hostBelow ? await hostTree(this.#deps.store) : null;
     const state = `${path} ${found.ino} ${found.mtimeMs} ${JSON.stringify(config)} ${below?.tree}`;
-    const digest = `sha256:${createHash('sha256').update(state).digest('hex')}`;
+    const digest = `sha256:${hash('sha256', state)}`;
     this.#ready.set(name, {
       config,
       lowers: below ? [path, below.tree] : [path],
@@ -165,7 +159,7 @@ export class RootImages {
         await prepare({ config: done.config, lowers: [join(partial, 'tree')], folders: [] });
         return done;
       });
-    const stored = await store.ensure(key, unpackAndPrepare, NEVER_ABORTED);
+    const stored = await store.ensure(key, unpackAndPrepare);
     await store.name(storeName, stored.digest);
     return { ...this.#readyFrom(name, stored), pulled: true };
   }

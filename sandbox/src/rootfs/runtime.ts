@@ -4,79 +4,57 @@
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { errorMessage } from '@swefarm/shared';
 import type { ImageSettings } from '../engine/settings.ts';
 import { EMPTY_CONFIG } from '../images/config.ts';
 import { evictUnpacked } from '../images/evict.ts';
 import { createFetch } from '../images/fetch.ts';
 import { openPulledImages } from '../images/pulledimages.ts';
-import { type ImageStore, openImageStore } from '../images/store.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
-import { isInUserNamespace, makeBase } from '../namespaces/host.ts';
-import { requireMountableFolder } from '../namespaces/mounts.ts';
-import { imagesInUse, type RuntimeSetup, runtimeParts, setUpRuntime } from '../namespaces/setup.ts';
+import { isInUserNamespace } from '../namespaces/host.ts';
+import { imagesInUse, openRuntime, type RuntimeSetup, type SetupOptions } from '../namespaces/setup.ts';
 import { checkRuntime, type Trial } from '../namespaces/trial.ts';
-import type { Runtime, RuntimeCheck, RuntimeLog } from '../runtime.ts';
+import type { Runtime, RuntimeCheck } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { ImageExporter } from './export.ts';
-import { refreshIndex, repositoryOf } from './gitindex.ts';
+import { refreshIndex } from './gitindex.ts';
 import { hostTree } from './hosttree.ts';
-import { type RootImage, RootImages } from './images.ts';
+import { RootImages } from './images.ts';
 import { startRootfs } from './start.ts';
 
-export type RootfsRuntimeOptions = {
-  /** Folder of unpacked images, which the workers of this user on this node share. */
-  imagesDir: string;
-  /** Folder of running sandboxes. Its file system must support the upper layer of an overlay (not another overlay, not NFS). */
-  scratchDir: string;
+export type RootfsRuntimeOptions = SetupOptions & {
   /** Socket of the engine from which images are exported; null or absent: none. */
   dockerSocket?: string | null;
   /** How the engine pulls images, and when images are evicted; default: two pulls at once, no mirrors, no evictions. */
   images?: ImageSettings;
-  /** False: the watchdog enforces the limits even if control groups could be created. Default true. */
-  cgroups?: boolean;
-  log?: RuntimeLog;
 };
 
 /** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */
-export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runtime> {
-  requireMountableFolder(options.imagesDir);
-  const { scratchDir, log } = options;
-  return setUpRuntime({ kind: 'rootfs', scratchDir, cgroups: options.cgroups !== false, log }, (setup) =>
-    openRootfs(setup, options),
-  );
-}
-
-async function openRootfs(setup: RuntimeSetup, options: RootfsRuntimeOptions): Promise<Runtime> {
-  const { paths } = setup.programs;
-  const host: Host = {
-    root: setup.root,
-    userNamespace: await isInUserNamespace(),
-    bwrap: paths.bwrap ?? '/usr/bin/bwrap',
-    bash: paths.bash ?? '/bin/bash',
-    base: await makeBase(setup.folder),
-  };
-  const store = await openImageStore(options.imagesDir);
-  const engine = engineOf(options);
-  const images = new RootImages({ store, engine, prepare: (image) => refreshIndexOf(setup, host, image) });
-  const settings = options.images;
-  return {
-    ...runtimeParts(setup),
-    name: 'rootfs',
-    placesByImage: true,
-    check: (signal) => checkRootfs(setup, host, store, signal),
-    ensureImage: (name, signal) => images.ensure(name, signal),
-    images: store.usage,
-    ...(settings
-      ? {
-          evictImages: async () =>
-            (await evictUnpacked(store, imagesInUse(setup), settings)) +
-            ((await engine?.evict(settings)) ?? 0),
-        }
-      : {}),
-    start: async (spec, signal) => startRootfs(setup, host, spec, images.layers(spec.image), signal),
-  };
-}
+export const rootfsRuntime = (options: RootfsRuntimeOptions): Promise<Runtime> =>
+  openRuntime('rootfs', options, async (setup) => {
+    const { store, programs } = setup;
+    const host: Host = {
+      ...setup,
+      userNamespace: await isInUserNamespace(),
+      bwrap: programs.paths.bwrap ?? '/usr/bin/bwrap',
+    };
+    const engine = engineOf(options);
+    const images = new RootImages({ store, engine, prepare: (image) => refreshIndex(setup, host, image) });
+    const settings = options.images;
+    return {
+      placesByImage: true,
+      check: (signal) => checkRootfs(setup, host, signal),
+      ensureImage: (name, signal) => images.ensure(name, signal),
+      images: store.usage,
+      ...(settings
+        ? {
+            evictImages: async () =>
+              (await evictUnpacked(store, imagesInUse(setup), settings)) +
+              ((await engine?.evict(settings)) ?? 0),
+          }
+        : {}),
+      start: async (spec, signal) => startRootfs(setup, host, spec, images.layers(spec.image), signal),
+    };
+  });
 
 function engineOf({ dockerSocket, images }: RootfsRuntimeOptions): ImageExporter | null {
   if (!dockerSocket) return null;
@@ -87,36 +65,12 @@ function engineOf({ dockerSocket, images }: RootfsRuntimeOptions): ImageExporter
   });
 }
 
-/** Refreshes the git index of a new image. A failure is logged, because it only makes containers of the image slower. */
-async function refreshIndexOf(setup: RuntimeSetup, host: Host, image: RootImage): Promise<void> {
-  const tree = image.lowers[0] as string;
-  const workdir = repositoryOf(tree, image.config.workdir);
-  if (workdir === null) return;
-  try {
-    await using container = await startRootfs(
-      setup,
-      host,
-      { ...INTERNAL_SPEC, workdir },
-      image,
-      NEVER_ABORTED,
-    );
-    await refreshIndex(container, tree, NEVER_ABORTED);
-  } catch (error) {
-    setup.log?.warn({ tree, error: errorMessage(error) }, 'the git index of an image was not refreshed');
-  }
-}
-
-function checkRootfs(
-  setup: RuntimeSetup,
-  host: Host,
-  store: ImageStore,
-  signal: AbortSignal,
-): Promise<RuntimeCheck> {
+function checkRootfs(setup: RuntimeSetup, host: Host, signal: AbortSignal): Promise<RuntimeCheck> {
   const trial: Trial = {
     problems: setup.programs.problems,
     version: () => bubblewrapVersion(host.bwrap),
     start: async () => {
-      const below = await hostTree(store, signal);
+      const below = await hostTree(setup.store, signal);
       const folders = below.folders.map((at) => ({ at, lowers: [`/${at}`] }));
       const image = { config: EMPTY_CONFIG, lowers: [below.tree], folders };
       return await startRootfs(setup, host, INTERNAL_SPEC, image, signal);
@@ -126,8 +80,6 @@ function checkRootfs(
   };
   return checkRuntime(setup, trial, signal);
 }
-
-const NEVER_ABORTED = new AbortController().signal;
 
 async function bubblewrapVersion(path: string): Promise<string> {
   const { stdout } = await promisify(execFile)(path, ['--version']);

@@ -1,18 +1,18 @@
 /** Starts one sandbox: overlays over an unpacked image, in namespaces that bubblewrap makes. */
-import { chmod, mkdir } from 'node:fs/promises';
+import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RolloutFailure } from '@swefarm/shared';
 import { resolveInside } from '../images/treepath.ts';
+import type { Account } from '../namespaces/container.ts';
 import { INIT, type LaunchPlan, launchSandbox } from '../namespaces/launch.ts';
 import { newSandboxId } from '../namespaces/records.ts';
 import type { RuntimeSetup } from '../namespaces/setup.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
-import { readAccount } from './account.ts';
 import {
   enterArguments,
-  foldersOf,
   type Host,
-  layersOf,
   mountTable,
+  overlaysOf,
   pathsOf,
   supervisorArguments,
   treeArguments,
@@ -30,12 +30,13 @@ export async function startRootfs(
   signal.throwIfAborted();
   const id = newSandboxId('rootfs');
   const paths = pathsOf(join(setup.scratchDir, id));
+  const overlays = overlaysOf(paths, image, host);
   const plan: LaunchPlan = {
     // Without root, the only user inside is user 0, which is the worker's user on the host.
-    account: host.root ? readAccount(image) : { uid: 0, gid: 0, home: '/root' },
-    folders: foldersOf(paths, image, host),
-    layers: layersOf(paths, image, host),
-    mounts: mountTable(paths, image, host, spec.network),
+    account: host.root ? await readAccount(image) : { uid: 0, gid: 0, home: '/root' },
+    folders: [paths.merged, paths.shm, ...overlays.flatMap(({ upper, work }) => [upper, work])],
+    layers: overlays,
+    mounts: mountTable(paths, overlays, host, spec.network),
     prepare: () => makeWorkdir(paths.folder, image, spec.workdir),
     command: (cgroup) =>
       supervisorArguments(
@@ -45,15 +46,46 @@ export async function startRootfs(
       ),
     supervisor: { id: null },
     env: async () => image.config.env,
-    enter: () => enterArguments(host),
+    enter: enterArguments(host),
   };
   return launchSandbox(setup, id, spec, plan, signal);
 }
 
 /** Creates the working folder if the image lacks it, as engines do. */
 async function makeWorkdir(folder: string, image: RootImage, workdir: string): Promise<void> {
-  if (workdir === '/' || image.lowers.some((lower) => resolveInside(lower, workdir) !== null)) return;
+  if (workdir === '/') return;
+  for (const lower of image.lowers) if ((await resolveInside(lower, workdir)) !== null) return;
   const path = join(folder, 'upper-root', workdir);
   await mkdir(path, { recursive: true });
   await chmod(path, 0o755);
+}
+
+/** Returns the image's user, by number or by name in the image's /etc/passwd. Throws RolloutFailure sandbox_refused. */
+async function readAccount(image: RootImage): Promise<Account> {
+  const [user = '', group] = image.config.user.split(':');
+  const isNumber = /^\d+$/.test(user);
+  const wanted = user === '' ? '0' : user;
+  const row = (await rowsOf(image, 'passwd')).find((fields) => fields[0] === wanted || fields[2] === wanted);
+  if (!row && !isNumber && user !== '' && user !== 'root') {
+    throw new RolloutFailure('sandbox_refused', `the image's user ${user} is not in its /etc/passwd`);
+  }
+  const uid = Number(row?.[2] ?? (isNumber ? user : 0));
+  let gid = Number(row?.[3] ?? uid);
+  if (group !== undefined) {
+    gid = /^\d+$/.test(group)
+      ? Number(group)
+      : Number((await rowsOf(image, 'group')).find((fields) => fields[0] === group)?.[2]);
+  }
+  if (!Number.isInteger(gid))
+    throw new RolloutFailure('sandbox_refused', `the image's group ${group} is not in its /etc/group`);
+  return { uid, gid, home: row?.[5] || (uid === 0 ? '/root' : '/') };
+}
+
+/** Returns the lines of a file of /etc as fields, from the topmost layer that has the file. */
+async function rowsOf(image: RootImage, name: 'passwd' | 'group'): Promise<string[][]> {
+  for (const lower of image.lowers) {
+    const file = await resolveInside(lower, `/etc/${name}`);
+    if (file) return (await readFile(file, 'utf8')).split('\n').map((line) => line.split(':'));
+  }
+  return [];
 }

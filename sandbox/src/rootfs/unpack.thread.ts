@@ -12,8 +12,8 @@ import type { Unpacked } from '../images/store.ts';
 import { TreeWriter } from '../images/tree.ts';
 import type { UnpackReply, UnpackTask } from './unpack.ts';
 
-async function unpack({ source, partial, owners }: UnpackTask): Promise<Unpacked> {
-  const writer = new TreeWriter(join(partial, 'tree'), owners);
+async function unpack({ source, partial }: UnpackTask): Promise<Unpacked> {
+  const writer = new TreeWriter(join(partial, 'tree'), process.getuid?.() === 0);
   if (source.kind === 'export') {
     const container = openEngine(source.socketPath).getContainer(source.container);
     // The stream is read directly: a wrapper would lose buffered data when the connection closes.

@@ -15,14 +15,13 @@ export type UnpackTask = {
     | { kind: 'export'; socketPath: string; container: string; known: Pick<Unpacked, 'digest' | 'config'> };
   /** Folder of the partial image. The tree is written to `tree`; all other files are removed at the end. */
   partial: string;
-  owners: boolean;
 };
 
 export type UnpackReply = { done: Unpacked } | { message: string; code: string | null };
 
 /** Unpacks an image. Throws an Error with the code of the failed system call, if any. After an abort nothing more is written. */
-export async function unpackApart(task: UnpackTask, signal: AbortSignal): Promise<Unpacked> {
-  signal.throwIfAborted();
+export async function unpackApart(task: UnpackTask, signal?: AbortSignal): Promise<Unpacked> {
+  signal?.throwIfAborted();
   const child = fork(fileURLToPath(new URL('./unpack.thread.ts', import.meta.url)), {
     serialization: 'advanced',
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -39,7 +38,7 @@ export async function unpackApart(task: UnpackTask, signal: AbortSignal): Promis
       child.once('exit', (code, by) => reject(new Error(`the unpacking process ended with ${by ?? code}`)));
     });
     child.send(task);
-    return await untilAborted(unpacked, signal);
+    return await (signal ? untilAborted(unpacked, signal) : unpacked);
   } finally {
     child.kill('SIGKILL');
     // A process that could not be started emits no exit event.
