@@ -20,7 +20,7 @@ import { createNode } from '../src/node/node.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
 import type { AfterAttempt } from '../src/rollout/context.ts';
 import type { Judged, Task } from '../src/rollout/task.ts';
-import { emptyRuntime, noThreads, simulateWorker } from '../src/simulated.ts';
+import { emptyRuntime, noThreads, simulateWorker } from './simulated.ts';
 
 let redis: TestRedis;
 let folder: string;

@@ -13,14 +13,14 @@ import {
   type Trajectory,
   type WorkerConfig,
 } from '@swefarm/shared';
-import { assembleWorker } from './assemble.ts';
-import { createWorkerMetrics } from './metrics/workermetrics.ts';
-import { createNode, type Node } from './node/node.ts';
-import type { Pressure } from './node/pressure.ts';
-import { factsOf } from './rollout/facts.ts';
-import type { AttemptServices } from './rollout/services.ts';
-import type { Judged, Task } from './rollout/task.ts';
-import type { Threads } from './threads/pool.ts';
+import { assembleWorker } from '../src/assemble.ts';
+import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
+import { createNode, type Node } from '../src/node/node.ts';
+import type { Pressure } from '../src/node/pressure.ts';
+import { factsOf } from '../src/rollout/facts.ts';
+import type { AttemptServices } from '../src/rollout/services.ts';
+import type { Judged, Task } from '../src/rollout/task.ts';
+import type { Threads } from '../src/threads/pool.ts';
 
 type Simulation = {
   slots: number;
