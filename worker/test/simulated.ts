@@ -17,9 +17,8 @@ import { assembleWorker } from '../src/assemble.ts';
 import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
 import { createNode, type Node } from '../src/node/node.ts';
 import type { Pressure } from '../src/node/pressure.ts';
+import type { AttemptServices, Judged, Task } from '../src/rollout/context.ts';
 import { factsOf } from '../src/rollout/facts.ts';
-import type { AttemptServices } from '../src/rollout/services.ts';
-import type { Judged, Task } from '../src/rollout/task.ts';
 import type { Threads } from '../src/threads/pool.ts';
 
 type Simulation = {
@@ -92,16 +91,16 @@ function simulatedRollout({ pull, work }: Simulation): AttemptServices['runRollo
     images.set(image, ready);
     await ready;
   };
-  const run = async ({ job, run, signal, live }: Task, services: AttemptServices): Promise<void> => {
+  const run = async ({ job, run, signal, live, services }: Task): Promise<void> => {
     const given = { signal, turns: (trajectory: Trajectory) => live.turns(trajectory) };
     if (!run.policy) return await work(job, given);
     using _followed = await services.policies.follow(run.policy);
     using _bound = services.endpoints.bind(run.policy.urls, job.rollout_id);
     await work(job, given);
   };
-  return async (task, services): Promise<Judged> => {
+  return async (task): Promise<Judged> => {
     await task.clock.time('image', () => ensureImage(task.instance.image));
-    await task.clock.time('agent', () => run(task, services));
+    await task.clock.time('agent', () => run(task));
     const left = { end: null, patch: '', tooLarge: false, agentSeconds: 0, policyPace: null };
     return {
       facts: factsOf(task, left, { blank: 'tests_run' }),

@@ -5,7 +5,7 @@
  */
 import { FAILURES, type FailureClass } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import type { FailedRollout } from '../rollout/services.ts';
+import type { FailedRollout } from '../rollout/context.ts';
 
 /** Number of failures in a row, without a success between them, that open the breaker. */
 const IN_A_ROW = 3;

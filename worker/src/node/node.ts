@@ -4,13 +4,13 @@ import type { Runtime } from '@swefarm/sandbox';
 import { createRemovals } from '@swefarm/sandbox';
 import type { Farm, WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import { openEndpoints } from '../agent/policy/endpoints.ts';
+import { Endpoints } from '../agent/policy/endpoints.ts';
 import { watchPolicies } from '../agent/policy/watch.ts';
 import { EvaluationLock } from '../evaluation/evaluationlock.ts';
 import type { WorkerMetrics } from '../metrics/workermetrics.ts';
 import { ActiveAttempts } from '../rollout/active.ts';
+import type { AttemptServices, FailedRollout } from '../rollout/context.ts';
 import { createPolicyPaces } from '../rollout/policypaces.ts';
-import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
 import type { Threads } from '../threads/pool.ts';
 import { NodeBreaker } from './breaker.ts';
 import { nodeMemory } from './capacity.ts';
@@ -47,7 +47,7 @@ export function createNode(parts: NodeParts): Node {
   const identity = identify(farm.id, config.worker_id, config.node);
   const { worker, pid, pid_started } = identity;
   const owner = { farm: farm.id, worker, pid, pid_started };
-  const endpoints = openEndpoints();
+  const endpoints = new Endpoints();
   const interval = parts.policyIntervalMs === undefined ? {} : { intervalMs: parts.policyIntervalMs };
   const isWell = parts.isWell ?? ((last) => trySandbox({ runtime, owner }, last, stop));
   return {

@@ -2,7 +2,7 @@
 
 import { diskIsFull, INTERNAL_SPEC } from '@swefarm/sandbox';
 import { RolloutFailure } from '@swefarm/shared';
-import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
+import type { AttemptServices, FailedRollout } from '../rollout/context.ts';
 import { isOfTheNode } from './breaker.ts';
 
 const TRIAL_MS = 60_000;

@@ -1,7 +1,7 @@
 import type { JournalEntry, Seconds, Trajectory } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { type Ended, summaryOf } from './attemptlog.ts';
-import { emptyTrace } from './task.ts';
+import { emptyTrace } from './context.ts';
 
 const SECONDS = { total: 12.34 } as Seconds;
 const entry = (name: string | null): JournalEntry => ({

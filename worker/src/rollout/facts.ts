@@ -1,7 +1,7 @@
 /** Collects the facts from which a reward is computed, and applies the reward table to them. */
 import { decideReward, isNoPatch } from '@swefarm/grading';
 import { asksPolicy, type InstancePlan, type RewardFacts, RolloutFailure } from '@swefarm/shared';
-import type { AgentWork, Judged, Task } from './task.ts';
+import type { AgentWork, Judged, Task } from './context.ts';
 
 /** Returns the facts that are known before the evaluation. */
 export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'blank'>): RewardFacts {

@@ -11,7 +11,7 @@ import {
 } from '@swefarm/shared';
 import type { PolicyReply } from '../../src/agent/agent.ts';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
 import type { Endpoint } from './endpoint.ts';
 
@@ -39,7 +39,7 @@ export const open = (url: string, config: Record<string, unknown> = {}, apiKey: 
     attempt: 2,
     limits: NO_LIMITS,
     followed: unfollowed,
-    endpoints: openEndpoints(),
+    endpoints: new Endpoints(),
     log,
   });
 export const ask = (endpoint: Endpoint, config: Record<string, unknown> = {}, messages = START) =>

@@ -2,7 +2,7 @@
 import { closePolicyConnections, NO_LIMITS } from '@swefarm/policy';
 import { PolicyConfig, turnSeed } from '@swefarm/shared';
 import { afterAll, describe, expect, test } from 'vitest';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
 import { answered, ask, KEY, keyFor, log, never, open, START, unfollowed } from './askpolicy.ts';
 import {
@@ -68,7 +68,7 @@ describe('a request', () => {
   });
   test('goes to one endpoint for an attempt, and attempts are spread', async () => {
     const config = PolicyConfig.parse({ urls: ['http://a/v1', 'http://b/v1', 'http://c/v1'], model: 'm' });
-    const endpoints = openEndpoints();
+    const endpoints = new Endpoints();
     const chosen = Array.from({ length: 30 }, (_, attempt) =>
       openPolicy(config, {
         ...{ apiKey: null, rolloutId: 'r.i.0', attempt, limits: NO_LIMITS },

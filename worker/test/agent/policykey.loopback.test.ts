@@ -3,7 +3,7 @@ import { closePolicyConnections, NO_LIMITS } from '@swefarm/policy';
 import { originsOf, PolicyConfig, type PolicyRecord, RolloutFailure, Secret } from '@swefarm/shared';
 import { afterAll, expect, test } from 'vitest';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
 import { completion, type Endpoint, sendError, sendJson, startEndpoint } from './endpoint.ts';
 
@@ -37,7 +37,7 @@ function rollout(operator: Endpoint, urls: string[], config: Record<string, unkn
       refresh: async () => undefined,
       [Symbol.dispose]: () => undefined,
     },
-    endpoints: openEndpoints(),
+    endpoints: new Endpoints(),
     log: { warn: (_, message) => void warnings.push(message) },
   });
   const turn = () => policy.complete([{ role: 'user', content: 'hi' }], [], never);

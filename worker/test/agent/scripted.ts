@@ -5,7 +5,7 @@ import type { CommandResult, RunOptions, Shell } from '@swefarm/sandbox';
 import { AgentConfig, Instance, type Message, type PolicyConfig } from '@swefarm/shared';
 import type { AgentDeps, AgentTask, ContextOverflow, Policy, PolicyReply } from '../../src/agent/agent.ts';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
 
 export const SENTINEL = 'COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT';
@@ -44,7 +44,7 @@ export const policyAt = (
       refresh: async () => undefined,
       [Symbol.dispose]: () => undefined,
     },
-    endpoints: openEndpoints(),
+    endpoints: new Endpoints(),
     log: { warn: () => undefined },
     ...more,
   });

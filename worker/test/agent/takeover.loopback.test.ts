@@ -2,7 +2,7 @@
 import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig } from '@swefarm/shared';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { completion, type Handler, sendJson, sendText, startEndpoint } from './endpoint.ts';
 import { policyAt } from './scripted.ts';
 import {
@@ -55,7 +55,7 @@ describe('another endpoint takes over within the turn', () => {
     const good = await startEndpoint(sendJson(completion('ok')));
     onTestFinished(() => good[Symbol.asyncDispose]());
     const open = (urls: string[], loads: [string, number][] = []) => {
-      const endpoints = openEndpoints();
+      const endpoints = new Endpoints();
       endpoints.setOthers(new Map(loads));
       const config = PolicyConfig.parse({ urls, model: 'm', request_timeout: 2, patience: 60 });
       return policyAt(config, 'r.i.0', { endpoints });
@@ -70,7 +70,7 @@ describe('another endpoint takes over within the turn', () => {
     const back = await startEndpoint(refused, refused, sendJson(completion('ok')));
     const gone = await startEndpoint(refused);
     for (const each of [back, gone]) onTestFinished(() => each[Symbol.asyncDispose]());
-    const endpoints = openEndpoints();
+    const endpoints = new Endpoints();
     endpoints.setOthers(new Map([[gone.url, 5]]));
     const config = PolicyConfig.parse({ urls: [back.url, gone.url], model: 'm', patience: 60 });
     using policy = policyAt(config, 'r.i.0', { endpoints });

@@ -7,6 +7,7 @@ import {
   type PolicyConfig,
   type PolicyRecord,
   refusedByRedis,
+  sleepAtMost,
 } from '@swefarm/shared';
 import type { FollowedPolicy } from './watch.ts';
 
@@ -17,42 +18,35 @@ function overdue(record: PolicyRecord | null, now: number, limitMs: number): str
   return `policy ${record.name} has been ${record.state} for ${seconds} s (policy_pause_limit_seconds)`;
 }
 
-type PauseLimitDeps = {
-  followed: Pick<FollowedPolicy, 'record' | 'refresh'>;
-  clock: Clock;
-  limitMs: number;
-  onOverdue(why: string): void;
-};
-
 const EVERY_MS = 1_000;
 
 /** Checks once a second until it is disposed. Reads Redis again before `onOverdue`, because the policy may serve again after an outage. */
-export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLimitDeps): Disposable {
-  let over = false;
-  let checking = false;
+export function watchPauseLimit(
+  { record, refresh }: Pick<FollowedPolicy, 'record' | 'refresh'>,
+  clock: Clock,
+  limitMs: number,
+  onOverdue: (why: string) => void,
+): Disposable {
+  const over = new AbortController();
   const check = async (): Promise<void> => {
-    if (checking || overdue(followed.record(), clock.now(), limitMs) === null) return;
-    checking = true;
-    try {
-      const now = await clock.ask();
-      await followed.refresh();
-      const why = overdue(followed.record(), now, limitMs);
-      if (why === null || over) return;
-      over = true;
-      onOverdue(why);
-    } catch {
-      // Redis is unavailable, and the last record may be outdated, so the next check decides.
-    } finally {
-      checking = false;
+    if (overdue(record(), clock.now(), limitMs) === null) return;
+    const now = await clock.ask();
+    await refresh();
+    const why = overdue(record(), now, limitMs);
+    if (why === null || over.signal.aborted) return;
+    over.abort();
+    onOverdue(why);
+  };
+  const watch = async (): Promise<void> => {
+    for (;;) {
+      await sleepAtMost(EVERY_MS, over.signal);
+      if (over.signal.aborted) return;
+      // While Redis is unavailable, the last record may be outdated, so the next check decides.
+      await check().catch(() => undefined);
     }
   };
-  const timer = setInterval(() => void check(), EVERY_MS);
-  return {
-    [Symbol.dispose]() {
-      over = true;
-      clearInterval(timer);
-    },
-  };
+  void watch();
+  return { [Symbol.dispose]: () => over.abort() };
 }
 
 /** Returns whether the policy of a rollout has been paused for longer than `limitMs`; false if the record cannot be read. */
