@@ -15,17 +15,13 @@ import {
   watchDisk,
 } from '@swefarm/sandbox';
 import { type Instance, type InstancePlan, poll, RolloutFailure } from '@swefarm/shared';
-import { applyPatch } from './apply.ts';
-import { EVAL_PATH, type Seal, sealScript, whatChanged } from './evidence.ts';
-import { filesLeft } from './filesleft.ts';
-import { mayLackFiles, withoutRecreated } from './recreated.ts';
+import { applyPatch, mayLackFiles, withoutRecreated } from './apply.ts';
+import { EVAL_PATH, filesLeft, type Seal, sealScript, TESTBED, whatChanged } from './evidence.ts';
 
 /** Exit codes of processes killed by SIGKILL (128 + 9) and SIGTERM (128 + 15). */
 const KILLED = 137;
 const TERMINATED = 143;
 const CONTAINER_END_MS = 2_000;
-/** Folder of the repository in the scripts of plans that do not come with the row. */
-const TESTBED = '/testbed';
 
 export type CleanRunDeps = {
   /** Opens a new container of the instance's image, set up for the evaluation. */
@@ -46,6 +42,9 @@ export type CleanRunDeps = {
   shortMemory: string | null;
   signal: AbortSignal;
 };
+
+/** A plan of an instance, and a patch to evaluate by the plan. */
+export type Work = { instance: Instance; plan: InstancePlan; patch: string };
 
 export type Ran = {
   facts: Omit<EvaluationFacts, 'log'>;
@@ -76,18 +75,13 @@ export const noRun = (
 });
 
 /** Throws RolloutFailure `evaluation_lost`, `setup_failed` or `node_memory`, and the errors of the runtime. */
-export async function runOnce(
-  instance: Instance,
-  plan: InstancePlan,
-  patch: string,
-  deps: CleanRunDeps,
-): Promise<Ran> {
+export async function runOnce(work: Work, deps: CleanRunDeps): Promise<Ran> {
   const began = performance.now();
   const container = await deps.container();
   try {
     const suspect = { ...deps, container, fresh: deps.bare ?? deps.container };
     using disk = watchDisk(deps.runtime, () => occupiesDisk(suspect));
-    const ran = await runIn(suspect, secondsSince(began), { instance, plan, patch }, deps);
+    const ran = await runIn(suspect, secondsSince(began), work, deps);
     // If the sandbox reached a limit of its own, the node's disk is not the cause of the failure.
     const full = !ran.facts.sandbox_killed && (await diskIsFull(deps.runtime));
     if (full) return { ...ran, disk: (await hasFilledDisk(suspect)) ? 'filled' : 'full' };
@@ -112,8 +106,6 @@ async function requireFed(
     throw new RolloutFailure('node_memory', `its tests were killed for memory: ${shortMemory}`);
 }
 
-type Work = { instance: Instance; plan: InstancePlan; patch: string };
-
 async function runIn(
   suspect: Suspect,
   startSeconds: number,
@@ -124,7 +116,7 @@ async function runIn(
   const { plan, instance } = given;
   const differs = deps.fromTree && mayLackFiles(instance.environment);
   const patch = differs ? await withoutRecreated(container, given.patch, deps.signal) : given.patch;
-  const work = { plan, instance, patch };
+  const work = { ...given, patch };
   const script = await putFiles(container, work, deps.signal);
   const seal = await sealScript(container, script);
   await requireSteps(container, 'before', plan.before, deps.signal);

@@ -11,8 +11,14 @@ import {
   takePatch,
   watchDisk,
 } from '@swefarm/sandbox';
-import { RolloutFailure, type SandboxAgent } from '@swefarm/shared';
-import { givenPatch } from '../agent/givenpatch.ts';
+import {
+  type AgentName,
+  type GivenAgent,
+  type Instance,
+  isSandboxAgent,
+  RolloutFailure,
+  type SandboxAgent,
+} from '@swefarm/shared';
 import { type AgentSandbox, startSandbox } from './containers.ts';
 import type { AgentWork, ResumableWork, Task } from './context.ts';
 import { openMini } from './mini.ts';
@@ -87,6 +93,28 @@ async function patchOf({ container, snapshot, suspect }: AgentSandbox, signal: A
     if (await isCausedByCode(error, suspect)) return null;
     throw error;
   }
+}
+
+/** The patches of agents without turns. */
+const GIVEN: Record<GivenAgent, (instance: Instance, patch: string | null) => string> = {
+  golden({ instance_id, patch }) {
+    if (patch.trim() === '')
+      throw new RolloutFailure('instance_invalid', `${instance_id}: the row withholds its gold patch`);
+    return patch;
+  },
+  noop: () => '',
+  patch({ instance_id }, patch) {
+    if (patch === null)
+      throw new RolloutFailure('instance_invalid', `${instance_id}: no patch came with the job`);
+    return patch;
+  },
+};
+
+/** Returns the patch of an agent without turns. Throws RolloutFailure `instance_invalid` when row or job has no patch for the agent. */
+export function givenPatch(name: AgentName, instance: Instance, patch: string | null): string {
+  if (isSandboxAgent(name))
+    throw new RolloutFailure('bug', `agent ${name} makes its own patch; none is given`);
+  return GIVEN[name](instance, patch);
 }
 
 export const givenWork = ({ run, instance, patch }: Task): AgentWork =>

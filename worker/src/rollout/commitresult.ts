@@ -1,6 +1,5 @@
 /** Ends an attempt with a result: writes the artifact, commits the result, ends the attempt in the journal, and logs one line. */
 import { type CancelReason, type Failure, type Result, RolloutFailure } from '@swefarm/shared';
-import { countUnreadCalls } from '../agent/unreadcalls.ts';
 import { dropResumableWork, storeArtifact } from './artifact.ts';
 import { summaryOf } from './attemptlog.ts';
 import {
@@ -12,7 +11,7 @@ import {
   untilTakenOver,
 } from './context.ts';
 import { attemptEnd, endAttempt } from './endattempt.ts';
-import { resultWithoutFacts, tokensOf } from './result.ts';
+import { countUnreadCalls, resultWithoutFacts, tokensOf } from './result.ts';
 import { versionsOf } from './staleness.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 

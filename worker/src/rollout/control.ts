@@ -45,7 +45,7 @@ export function attemptControl(
     leases: farm.leases,
     holder: `${task.claim}-${task.attempt}`,
     ask,
-    run: (given) => runTests(instance, plan, given, controlDeps),
+    run: (given) => runTests({ instance, plan, patch: given }, controlDeps),
     count: (labels) => metrics.controlEvaluations.inc(labels),
     timeoutSeconds,
     log,

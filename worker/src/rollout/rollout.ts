@@ -8,12 +8,11 @@ import { type InstancePlan, isSandboxAgent, type RewardFacts } from '@swefarm/sh
 import { timeoutOf } from '../evaluation/cleanrun.ts';
 import { addControlFacts } from '../evaluation/control.ts';
 import { type EvaluationDeps, evaluate } from '../evaluation/evaluate.ts';
-import { goldHealthOf } from '../evaluation/goldhealth.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
 import { limitsOf, networkOf, refuseExcess, shortMemory, startBare, startClean } from './containers.ts';
 import type { AgentWork, Judged, Task } from './context.ts';
 import { attemptControl } from './control.ts';
-import { factsOf, judge } from './facts.ts';
+import { factsOf, goldHealthOf, judge } from './facts.ts';
 import { requireProgram, startProgram } from './program.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
 
@@ -94,7 +93,7 @@ async function evaluateWork(
   };
   const { control, note } = attemptControl(task, { plan, patch, image }, deps);
   await clock.time('evaluation', async () => {
-    const evaluated = await evaluate(instance, plan, patch, { ...deps, control });
+    const evaluated = await evaluate({ instance, plan, patch }, { ...deps, control });
     trace.report = evaluated.report;
     trace.testLog = evaluated.log;
     clock.set('evaluation_start', evaluated.startSeconds);

@@ -34,7 +34,7 @@ export function begin({ urls, config = {}, loads = new Map(), agent = {} }: Open
     ...{ urls, model: 'm', token_mode: 'token-in', require_tokens: true, patience: 20 },
     ...config,
   });
-  const policy = policyAt(parsed, 'run.a__b-1.0', { endpoints });
+  const policy = policyAt(parsed, { endpoints });
   onTestFinished(() => policy[Symbol.dispose]());
   return runMiniAgent(scriptedTask(AgentConfig.parse(agent)), depsOf(policy, echoShell()));
 }

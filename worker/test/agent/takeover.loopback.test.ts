@@ -58,7 +58,7 @@ describe('another endpoint takes over within the turn', () => {
       const endpoints = new Endpoints();
       endpoints.setOthers(new Map(loads));
       const config = PolicyConfig.parse({ urls, model: 'm', request_timeout: 2, patience: 60 });
-      return policyAt(config, 'r.i.0', { endpoints });
+      return policyAt(config, { rolloutId: 'r.i.0', endpoints });
     };
     using moving = open([silent.url, good.url], [[good.url, 5]]);
     expect(await moving.complete(START, [], never)).toMatchObject({ endpoint: good.url });
@@ -73,7 +73,7 @@ describe('another endpoint takes over within the turn', () => {
     const endpoints = new Endpoints();
     endpoints.setOthers(new Map([[gone.url, 5]]));
     const config = PolicyConfig.parse({ urls: [back.url, gone.url], model: 'm', patience: 60 });
-    using policy = policyAt(config, 'r.i.0', { endpoints });
+    using policy = policyAt(config, { rolloutId: 'r.i.0', endpoints });
     expect(await policy.complete(START, [], never)).toMatchObject({ endpoint: back.url });
     expect(gone.requests.length).toBeGreaterThan(1);
   });
@@ -115,7 +115,7 @@ test('2,000 seconds of thinking without a long silence are an answer', async () 
   const config = PolicyConfig.parse({
     ...{ urls: [url], model: 'm', token_mode: 'token-in', version: 'v' },
   });
-  using policy = policyAt(config, 'r.i.0', { time: clock });
+  using policy = policyAt(config, { rolloutId: 'r.i.0', time: clock });
   const reply = await policy.complete(START, [], never);
   expect(reply).toMatchObject({ seconds: 2000, spans: [{ tokens: 100 }] });
   expect(policy.throughput()).toEqual({ tokens: 100, seconds: 2000 });
