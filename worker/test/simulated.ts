@@ -44,7 +44,7 @@ export async function simulateWorker(config: WorkerConfig, simulation: Simulatio
   const farm = await openFarm(config, 'worker');
   const stop = new AbortController();
   const node = createNode({
-    config,
+    config: { ...config, drain_grace_seconds: 1, exit_when_idle_seconds: 0 },
     farm,
     runtime: emptyRuntime,
     threads: noThreads,
@@ -57,11 +57,8 @@ export async function simulateWorker(config: WorkerConfig, simulation: Simulatio
   const worker = assembleWorker({
     node,
     slots: simulation.slots,
-    redisPrefix: config.redis_prefix,
     pressure: noPressure(node),
     metricsAddress: null,
-    manualGraceMs: 1000,
-    exitWhenIdleSeconds: 0,
   });
   const close = async (): Promise<void> => {
     node.policies[Symbol.dispose]();

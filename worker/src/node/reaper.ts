@@ -22,7 +22,7 @@ export type ReaperDeps = {
   /** Lists the living workers, for owners whose processes this worker cannot see. */
   registry: Pick<Farm['registry'], 'list'>;
   /** Decides whether a worker that is not listed is dead; absent: it is dead. */
-  liveness?: WorkerLiveness;
+  liveness?: ReturnType<typeof createWorkerLiveness>;
   active: { list(): readonly { rollout_id: string; attempt: number }[] };
   log: Logger;
   /** Sandboxes of this worker that earlier sweeps found without an attempt. */
@@ -116,20 +116,15 @@ export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void,
   onAbort(signal, () => clearInterval(timer));
 }
 
-/** Decides whether workers are dead whose processes this worker cannot see. */
-type WorkerLiveness = {
-  /** @param listed workers in the registry at this moment */
-  isDead(worker: string, listed: ReadonlySet<string>, self: string): boolean;
-};
-
 /**
- * After an outage of Redis or the start of this worker, living workers may not be listed yet. So a worker is dead only when it has been
+ * Decides whether workers are dead whose processes this worker cannot see. After an outage of Redis or the start of this worker, living workers may not be listed yet. So a worker is dead only when it has been
  * missing for {@link MISSED_MS} while this worker was listed. `now`: monotonic milliseconds.
  */
-export function createWorkerLiveness(now: () => number = () => performance.now()): WorkerLiveness {
+export function createWorkerLiveness(now: () => number = () => performance.now()) {
   const since = new Map<string, number>();
   return {
-    isDead(worker, listed, self) {
+    /** @param listed workers in the registry at this moment */
+    isDead(worker: string, listed: ReadonlySet<string>, self: string): boolean {
       // The heartbeats of this worker did not reach Redis either.
       if (!listed.has(self)) since.clear();
       if (listed.has(worker)) since.delete(worker);

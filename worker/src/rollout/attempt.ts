@@ -53,10 +53,10 @@ export async function attemptRollout(
 function contextOf(claimed: ClaimedRollout, services: AttemptServices, signal: AbortSignal): AttemptContext {
   const { job, attempt } = claimed;
   const { run_id, instance_id, rollout_id } = job;
-  const { farm, identity, metrics, liveTurns } = services;
+  const { farm, identity, metrics, config } = services;
   const log = services.log.child({ run_id, instance_id, rollout_id, attempt });
   const live = startLive(
-    { live: farm.live, clock: farm.clock, ...identity, mostTurns: liveTurns, log },
+    { live: farm.live, clock: farm.clock, ...identity, mostTurns: config.live_turns, log },
     rollout_id,
     attempt,
   );

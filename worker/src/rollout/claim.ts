@@ -82,8 +82,5 @@ function claimer(job: RolloutJob, run: RunRecord, services: AttemptServices): ()
   };
 }
 
-const waitsForPolicy = async (
-  { agent, policy }: RunRecord,
-  { farm, policyPauseLimitMs }: AttemptServices,
-): Promise<boolean> =>
-  asksPolicy(agent.type) && policy !== null && (await isPausedTooLong(policy, farm, policyPauseLimitMs));
+const waitsForPolicy = async ({ agent, policy }: RunRecord, services: AttemptServices): Promise<boolean> =>
+  asksPolicy(agent.type) && policy !== null && (await isPausedTooLong(policy, services));

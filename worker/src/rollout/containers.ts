@@ -92,13 +92,13 @@ export const ownerOf = ({ services, job, attempt }: Task): ContainerSpec['owner'
 export function limitsOf({ run, instance, services }: Task): ContainerSpec['limits'] {
   const { sandbox } = run;
   const { environment } = instance;
-  const { ceilings, nodeMemoryBytes } = services;
+  const { config, nodeMemoryBytes } = services;
   const memoryBytes = Math.min(environment?.memory_bytes ?? 0, nodeMemoryBytes);
   return {
     cpus: Math.max(sandbox.cpus, environment?.cpus ?? 0),
     memoryBytes: Math.max(sandbox.memory_bytes, memoryBytes),
     pids: sandbox.pids,
-    diskBytes: sandbox.disk_bytes ?? ceilings.max_disk_bytes,
+    diskBytes: sandbox.disk_bytes ?? config.max_disk_bytes,
   };
 }
 
@@ -114,14 +114,14 @@ export function shortMemory(task: Task): string | null {
 
 /** Throws RolloutFailure `sandbox_refused` when the run requests more than a ceiling of this worker. */
 export function refuseExcess({ run, instance, services }: Task): void {
-  const { ceilings, identity, runtime } = services;
+  const { config, identity, runtime } = services;
   // Without isolation, the setup steps of the instance would change this machine.
   if (!runtime.isolates && instance.environment)
     throw new RolloutFailure(
       'sandbox_refused',
       `${instance.instance_id} needs an environment of its own, which the dry run on ${runtime.name} does not provide`,
     );
-  const excess = beyondCeiling(run, ceilings, instance);
+  const excess = beyondCeiling(run, config, instance);
   const where = `worker ${identity.worker} on ${identity.node}`;
   if (excess !== null) throw new RolloutFailure('sandbox_refused', describeExcess(excess, where));
 }

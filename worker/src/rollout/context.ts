@@ -4,7 +4,6 @@ import type { CleanPlans, Owner, Removals, Runtime } from '@swefarm/sandbox';
 import type {
   ArtifactContent,
   CancelReason,
-  Ceilings,
   FailureClass,
   Farm,
   Instance,
@@ -17,6 +16,7 @@ import type {
   RolloutJob,
   RunRecord,
   Trajectory,
+  WorkerConfig,
 } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import type { Endpoints } from '../agent/policy/endpoints.ts';
@@ -50,6 +50,7 @@ export type FailedRollout = { run: string; image: string; instance: string };
 
 /** The services of a worker that an attempt may use. */
 export type AttemptServices = {
+  config: WorkerConfig;
   identity: { worker: string; node: string };
   /** Labels of this worker's containers, without rollout and attempt. */
   owner: Omit<Owner, 'rollout_id' | 'attempt'>;
@@ -64,8 +65,6 @@ export type AttemptServices = {
   endpoints: Endpoints;
   policies: PolicyWatch;
   policyPaces: PolicyPaces;
-  /** How long rollouts on this worker wait for a paused policy, in milliseconds. */
-  policyPauseLimitMs: number;
   threads: Threads;
   evaluationLock: EvaluationLock;
   /** Stored evidence of control evaluations → when this worker stored it (ms of a monotonic clock). */
@@ -74,16 +73,8 @@ export type AttemptServices = {
   cleanPlans: CleanPlans;
   stop: AbortSignal;
   metrics: WorkerMetrics;
-  /** Maximum resources that any run may request on this worker. */
-  ceilings: Ceilings;
   /** Bytes of memory that the node's sandboxes may use. */
   nodeMemoryBytes: number;
-  /** Image in which programs of datasets read outcomes; null: none. */
-  parserImage: string | null;
-  /** Whether this worker permits rewards for dry runs on `host`; the run must permit them too. */
-  hostRewards: boolean;
-  /** Maximum number of latest turns of each running rollout that watchers see; 0: none. */
-  liveTurns: number;
   log: Log;
 };
 

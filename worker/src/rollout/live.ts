@@ -17,15 +17,9 @@ type LiveDeps = {
   log: Logger;
 };
 
-export type LiveTrace = {
-  stage(name: string): void;
-  /** Publishes the new turns of the trajectory. */
-  turns(trajectory: Trajectory): void;
-  /** Removes the live turns. Nothing is sent afterwards. */
-  end(): Promise<void>;
-};
+export type LiveTrace = ReturnType<typeof startLive>;
 
-export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): LiveTrace {
+export function startLive(deps: LiveDeps, rolloutId: string, attempt: number) {
   const { live, clock, worker, node, mostTurns, log } = deps;
   const claimed_at = clock.now();
   let stage = 'starting';
@@ -66,15 +60,17 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
   };
   changed();
   return {
-    stage(name) {
+    stage(name: string): void {
       stage = name;
       changed();
     },
-    turns(next) {
+    /** Publishes the new turns of the trajectory. */
+    turns(next: Trajectory): void {
       trajectory = next;
       changed();
     },
-    async end() {
+    /** Removes the live turns. Nothing is sent afterwards. */
+    async end(): Promise<void> {
       if (over) return;
       over = true;
       await writing;

@@ -72,7 +72,7 @@ function policyDeps(task: Task, followed: FollowedPolicy): PolicyDeps {
     followed,
     endpoints: services.endpoints,
     awaiting: () =>
-      watchPauseLimit(followed, services.farm.clock, services.policyPauseLimitMs, (why) => {
+      watchPauseLimit(followed, services, (why) => {
         log.warn({ why }, 'rollout handed back: it waited too long for its policy');
         services.active.abort(job.rollout_id, 'drain', undefined, why);
       }),

@@ -13,13 +13,13 @@ import type { Task } from './context.ts';
  */
 export function requireProgram({ outcomes }: InstancePlan, { services }: Task): void {
   if (outcomes.from !== 'program') return;
-  const { runtime, parserImage, identity } = services;
+  const { runtime, config, identity } = services;
   const where = `worker ${identity.worker} on ${identity.node}`;
   if (!runtime.isolates) {
     const why = 'outcomes are read by a program of the dataset, which needs a runtime that isolates';
     throw new RolloutFailure('sandbox_refused', `${where}: ${why}, and this is ${runtime.name}`);
   }
-  if (outcomes.image === 'tools' && parserImage === null)
+  if (outcomes.image === 'tools' && config.parser_image === null)
     throw new RolloutFailure(
       'no_parser_image',
       `${where} has no parser_image: set parser_image (SWEFARM_PARSER_IMAGE) to an image with python3; see docs/running.md`,
@@ -44,7 +44,7 @@ export async function startProgram(task: Task, instance: ReadyImage | null): Pro
 }
 
 async function toolsImage({ services, signal }: Task): Promise<ReadyImage> {
-  const name = services.parserImage ?? '';
+  const name = services.config.parser_image ?? '';
   try {
     return await services.runtime.ensureImage(name, signal);
   } catch (error) {

@@ -48,7 +48,7 @@ export async function runRollout(task: Task): Promise<Judged> {
   if (needsEvaluation(facts, run.reward.overrides, { evaluateEmpty }))
     await evaluateWork(task, plan, facts, { clean, image, evaluateEmpty });
   // A dry run on `host` is evaluated, but gets a reward only if worker and run allow that.
-  if (!runtime.isolates && !(run.reward.host && services.hostRewards)) facts.ungraded = true;
+  if (!runtime.isolates && !(run.reward.host && services.config.host_rewards)) facts.ungraded = true;
   return judge(task, facts, plan);
 }
 

@@ -4,17 +4,14 @@ import { SwefarmError } from '@swefarm/shared';
 import type { TaskInput, TaskName, TaskOutput } from './tasks.ts';
 import type { ThreadError } from './thread.ts';
 
-export type Threads = AsyncDisposable & {
-  /** Throws SwefarmError `thread_timeout` when the task needs more than `timeoutMs`; the thread is then replaced. */
-  run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunTask): Promise<TaskOutput<N>>;
-  /** Announces a task, so that a thread loads the code of tasks in advance. */
-  expect(): void;
-};
+export type Threads = ReturnType<typeof startThreads>;
 
 /** Limits the memory for new objects; by default a thread may use 192 MiB for them. */
 const LIMITS = { maxYoungGenerationSizeMb: 16 };
 
 type RunTask = { timeoutMs: number };
+
+const closedError = () => new SwefarmError('threads_closed', 'the threads are closed');
 
 type Waiting = {
   name: TaskName;
@@ -25,7 +22,7 @@ type Waiting = {
 };
 
 /** Threads start when a task first needs or expects them, and stay alive. `size`: maximum number of threads. */
-export function startThreads(size: number): Threads {
+export function startThreads(size: number) {
   const queue: Waiting[] = [];
   const idle: Thread[] = [];
   const all = new Set<Thread>();
@@ -54,21 +51,21 @@ export function startThreads(size: number): Threads {
   };
 
   return {
-    run(name, input, options) {
-      if (closed) return Promise.reject(new SwefarmError('threads_closed', 'the threads are closed'));
+    /** Throws SwefarmError `thread_timeout` when the task needs more than `timeoutMs`; the thread is then replaced. */
+    run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunTask): Promise<TaskOutput<N>> {
+      if (closed) return Promise.reject(closedError());
       return new Promise((resolve, reject) => {
         queue.push({ name, input, options, resolve, reject });
         next();
       });
     },
-    expect() {
+    /** Announces a task, so that a thread loads the code of tasks in advance. */
+    expect(): void {
       if (!closed && all.size === 0) idle.push(spawn());
     },
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       closed = true;
-      for (const task of queue.splice(0)) {
-        task.reject(new SwefarmError('threads_closed', 'the threads are closed'));
-      }
+      for (const task of queue.splice(0)) task.reject(closedError());
       await Promise.all([...all].map((thread) => thread.terminate()));
       all.clear();
     },
