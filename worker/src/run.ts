@@ -45,7 +45,9 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   for (const [kind, count] of Object.entries(escapedErrors())) metrics.escaped.inc({ kind }, count);
   using _counted = onEscaped((kind) => metrics.escaped.inc({ kind }));
 
-  const reaping = reaperDeps(node);
+  const { identity: self, farm } = node;
+  const memory = { liveness: createWorkerLiveness(), unused: new Map() };
+  const reaping: ReaperDeps = { ...node, self, registry: farm.registry, ...memory };
   metrics.reaped.inc(await waitForRuntime(() => reap(reaping), waitOf(config, stop, log)));
   const over = new AbortController();
   startReaper(reaping, (count) => metrics.reaped.inc(count), over.signal);
@@ -57,13 +59,11 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   if (server) stack.use(server);
   const slots = slotsOf(config, await diskFree(config.scratch_dir));
   const { scratch_dir: scratchDir, memory_reserve_bytes: memoryReserveBytes } = config;
-  const pressure = stack.use(
-    watchPressure({ artifacts: node.farm.artifacts, scratchDir, memoryReserveBytes }),
-  );
+  const pressure = stack.use(watchPressure({ artifacts: farm.artifacts, scratchDir, memoryReserveBytes }));
   const metricsAddress = server?.address ?? null;
   const worker = assembleWorker({ node, slots, pressure, metricsAddress, onBeat: probes.beaten });
   const { name: runtime } = node.runtime;
-  log.info({ runtime, slots, redis: node.farm.address, metrics: server?.address }, 'ready');
+  log.info({ runtime, slots, redis: farm.address, metrics: server?.address }, 'ready');
   metrics.slots.set(slots);
 
   await whenAborted(worker.ending);
@@ -123,16 +123,6 @@ async function openFarmAndRuntime(
     return { farm: farm.value, chosen: chosen.value };
   throw failed.signal.reason;
 }
-
-const reaperDeps = ({ runtime, identity, farm, active, log }: Node): ReaperDeps => ({
-  runtime,
-  self: identity,
-  registry: farm.registry,
-  liveness: createWorkerLiveness(),
-  active,
-  log,
-  unused: new Map(),
-});
 
 /** Removes sandboxes whose earlier removal failed, because perhaps no other worker starts on this node. */
 async function removeLeft({ removals }: Node, reaping: ReaperDeps): Promise<void> {

@@ -117,25 +117,20 @@ async function runIn(
   const differs = deps.fromTree && mayLackFiles(instance.environment);
   const patch = differs ? await withoutRecreated(container, given.patch, deps.signal) : given.patch;
   const work = { ...given, patch };
-  const script = await putFiles(container, work, deps.signal);
-  const seal = await sealScript(container, script);
+  const seal = await sealScript(container, await putFiles(container, work, deps.signal));
   await requireSteps(container, 'before', plan.before, deps.signal);
-  const ran = { facts: noRun(plan, deps), log: null, startSeconds, testsSeconds: 0 };
+  const ran: Omit<Ran, 'disk'> = { facts: noRun(plan, deps), log: null, startSeconds, testsSeconds: 0 };
   try {
-    await runPatched(container, work, { ran, script, seal }, deps);
+    await runPatched(container, work, ran, seal, deps);
   } catch (error) {
     if (!(await isCausedByCode(error, suspect))) throw await lossOr(error, container, 'evaluation_lost');
-    noteKill(ran);
+    ran.facts.sandbox_killed = true;
+    // If the container broke before the patch was applied, the patch is larger than the container's memory.
+    if (ran.facts.patch_state === 'none') ran.facts.patch_state = 'too_large';
+    else ran.log ??= Buffer.alloc(0);
     await requireFed(container, ran.facts, deps);
   }
   return ran;
-}
-
-/** If the container broke before the patch was applied, the patch is larger than the container's memory. */
-function noteKill(ran: Omit<Ran, 'disk'>): void {
-  ran.facts.sandbox_killed = true;
-  if (ran.facts.patch_state === 'none') ran.facts.patch_state = 'too_large';
-  else ran.log ??= Buffer.alloc(0);
 }
 
 /**
@@ -145,17 +140,19 @@ function noteKill(ran: Omit<Ran, 'disk'>): void {
 async function runPatched(
   container: Container,
   work: Work,
-  { ran, script, seal }: { ran: Omit<Ran, 'disk'>; script: { path: string }; seal: Seal },
+  ran: Omit<Ran, 'disk'>,
+  seal: Seal,
   deps: CleanRunDeps,
 ): Promise<void> {
   const { facts } = ran;
   const { plan } = work;
+  const { signal } = deps;
   const printed = await applyTo(facts, container, work, deps);
   if (printed !== null) {
     ran.log = Buffer.from(printed);
     return;
   }
-  const blocked = await runSteps(container, plan.after, deps.signal);
+  const blocked = await runSteps(container, plan.after, signal);
   if (blocked !== null) {
     requireRunning(await container.state());
     facts.blocked_by = describeStep('after', 'evaluation', blocked);
@@ -163,7 +160,15 @@ async function runPatched(
     return;
   }
   const from = performance.now();
-  const result = await runScript(container, work, script.path, deps).finally(() => {
+  const running = container.exec(['/bin/bash', seal.path], {
+    cwd: container.workdir,
+    timeoutMs: timeoutOf(plan, deps.timeoutSeconds) * 1000,
+    maxOutputBytes: deps.logLimit,
+    // `last` requires that no untrusted code has run before. Steps after the patch may have run code of the patch.
+    ...(plan.after.length === 0 ? { standing: 'last' as const } : {}),
+    signal,
+  });
+  const result = await running.finally(() => {
     ran.testsSeconds = secondsSince(from);
   });
   ran.log = result.output;
@@ -174,7 +179,7 @@ async function runPatched(
   await requireFed(container, facts, deps);
   if (result.exitCode === null) return;
   facts.files = await filesLeft(container, plan, deps);
-  Object.assign(facts, await whatChanged(container, seal, deps.signal));
+  Object.assign(facts, await whatChanged(container, seal, signal));
 }
 
 /** Returns null when the tests run next; else the output of the commands that failed to apply the patch. */
@@ -244,18 +249,3 @@ async function putFiles(
   );
   return { path, content };
 }
-
-const runScript = (
-  container: Container,
-  { plan }: Work,
-  path: string,
-  deps: CleanRunDeps,
-): Promise<ExecResult> =>
-  container.exec(['/bin/bash', path], {
-    cwd: container.workdir,
-    timeoutMs: timeoutOf(plan, deps.timeoutSeconds) * 1000,
-    maxOutputBytes: deps.logLimit,
-    // `last` requires that no untrusted code has run before. Steps after the patch may have run code of the patch.
-    ...(plan.after.length === 0 ? { standing: 'last' as const } : {}),
-    signal: deps.signal,
-  });

@@ -19,14 +19,12 @@ const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 const PARSE_MS = 60_000;
 
 export type EvaluationDeps = CleanRunDeps &
-  Pick<ConfirmDeps, 'auditShare'> &
+  Pick<ConfirmDeps, 'auditShare' | 'goldTimeShare'> &
   Pick<ProgramDeps, 'startProgram'> & {
     threads: Threads;
     evaluationLock: EvaluationLock;
     /** Whether to evaluate an empty patch too: golden, noop and preflight need the status of each test on the untouched tree. */
     evaluateEmpty: boolean;
-    /** Share of the time limit that the gold patch is known to need; null: not known. */
-    goldTimeShare: number | null;
     /** Why the tests run: for a verdict, to confirm a verdict, or as evidence about other patches. */
     purpose: 'patch' | 'second' | 'control';
     count: (labels: Pick<EvaluationDeps, 'purpose'>) => void;

@@ -55,26 +55,22 @@ export class NodeBreaker {
 
   async recheck(): Promise<void> {
     if (this.#reason === null || this.#isChecking || this.#now() < this.#checkAt) return;
-    if (!(await this.#check())) {
-      this.#waitForCheck();
-      return;
-    }
+    if (!(await this.#check())) return this.#waitForCheck();
     this.#log.info('node is healthy again: claiming');
     this.#reason = null;
     this.#inARow = IN_A_ROW - 1;
   }
 
-  #open(why: string): void {
+  async #openUnlessHealthy(why: string, run: string): Promise<void> {
+    if (await this.#check()) {
+      this.#log.warn({ run, why }, 'failures do not count against the node: a trial sandbox works');
+      this.#inARow = 0;
+      return;
+    }
     this.#reason = `unhealthy: ${why}`;
     const check_in_ms = this.#waitMs;
     this.#log.error({ reason: this.#reason, check_in_ms }, 'node is unhealthy: claiming nothing');
     this.#waitForCheck();
-  }
-
-  async #openUnlessHealthy(why: string, run: string): Promise<void> {
-    if (!(await this.#check())) return this.#open(why);
-    this.#log.warn({ run, why }, 'failures do not count against the node: a trial sandbox works');
-    this.#inARow = 0;
   }
 
   async #check(): Promise<boolean> {

@@ -48,11 +48,8 @@ async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promi
     usable ||= check.usable && runtime.isolates;
   }
   if (config.runtime === 'auto' && !usable) {
-    findings.push({
-      status: 'fail',
-      subject: 'runtime',
-      detail: 'no runtime that isolates its containers can be used here',
-    });
+    const detail = 'no runtime that isolates its containers can be used here';
+    findings.push({ status: 'fail', subject: 'runtime', detail });
   }
   return findings;
 }
@@ -84,9 +81,12 @@ async function diskFinding(config: WorkerConfig): Promise<Finding> {
     const stats = await statfs(config.scratch_dir);
     const free = stats.bavail * stats.bsize;
     const detail = `${(free / 1024 ** 3).toFixed(1)} GiB free at ${config.scratch_dir}`;
-    return free < LOW_DISK_BYTES
-      ? { status: 'warn', subject: 'disk', detail: `${detail}; SWE images are 1-5 GiB each` }
-      : { status: 'ok', subject: 'disk', detail };
+    const warning = {
+      status: 'warn',
+      subject: 'disk',
+      detail: `${detail}; SWE images are 1-5 GiB each`,
+    } as const;
+    return free < LOW_DISK_BYTES ? warning : { status: 'ok', subject: 'disk', detail };
   } catch (error) {
     return { status: 'fail', subject: 'disk', detail: errorMessage(error) };
   }
@@ -163,11 +163,8 @@ async function checkImage(runtime: Runtime, name: string, signal: AbortSignal): 
   const printed = output.toString('utf8').trim();
   if (exitCode !== 0)
     return { status: 'fail', subject: PARSER, detail: `${name}: python3 does not start: ${printed}` };
-  return printed === PACKAGE
-    ? { status: 'ok', subject: PARSER, detail: `${name}: python3 and ${PACKAGE}` }
-    : {
-        status: 'warn',
-        subject: PARSER,
-        detail: `${name}: python3; without the package multi-swe-bench, rows of Multi-SWE fail`,
-      };
+  if (printed === PACKAGE)
+    return { status: 'ok', subject: PARSER, detail: `${name}: python3 and ${PACKAGE}` };
+  const detail = `${name}: python3; without the package multi-swe-bench, rows of Multi-SWE fail`;
+  return { status: 'warn', subject: PARSER, detail };
 }

@@ -9,7 +9,7 @@ import type { AttemptServices, FailedRollout } from '../rollout/context.ts';
 import { createPolicyPaces } from '../rollout/policypaces.ts';
 import { NodeBreaker, trySandbox } from './breaker.ts';
 import { nodeMemory } from './capacity.ts';
-import { type Identity, identify } from './identity.ts';
+import { type Identity, identify } from './reaper.ts';
 import { createRouter, type Router } from './routing.ts';
 
 export type Node = AttemptServices & {

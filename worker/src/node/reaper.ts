@@ -4,9 +4,15 @@
  */
 
 import type { OwnedContainer, Owner, Runtime } from '@swefarm/sandbox';
-import { createSemaphore, errorMessage, type Farm, isProcessAlive, onAbort } from '@swefarm/shared';
+import {
+  createSemaphore,
+  errorMessage,
+  type Farm,
+  isProcessAlive,
+  onAbort,
+  ownStartMark,
+} from '@swefarm/shared';
 import type { Logger } from 'pino';
-import type { Identity } from './identity.ts';
 
 const SWEEP_MS = 60_000;
 const REMOVALS_AT_ONCE = 8;
@@ -15,6 +21,13 @@ const FORGOTTEN_MS = 2 * 60_000;
 
 /** Time without a registry entry after which a worker counts as dead: much longer than a worker needs to reconnect to Redis. */
 const MISSED_MS = 115_000;
+
+/** Identifies a worker process in labels of containers, in locks and in the registry. */
+export type Identity = { farm: string; worker: string; node: string; pid: number; pid_started: string };
+
+export const identify = (farm: string, worker: string, node: string): Identity => ({
+  ...{ farm, worker, node, pid: process.pid, pid_started: ownStartMark() },
+});
 
 export type ReaperDeps = {
   runtime: Runtime;
@@ -73,6 +86,7 @@ function unusedOf(mine: readonly OwnedContainer[], { self, active, unused = new 
   return unused;
 }
 
+/** Returns whether a sandbox of the same farm is of this process. */
 const isOwn = (owner: Owner, self: ReaperDeps['self']): boolean =>
   owner.worker === self.worker && owner.pid === self.pid && owner.pid_started === self.pid_started;
 
@@ -82,9 +96,8 @@ async function whyRemovable(one: OwnedContainer, unused: Unused, deps: ReaperDep
     const since = unused.get(id);
     if (since === undefined) return null;
     if (deps.ending) return 'removed a sandbox of this worker that was left';
-    return performance.now() - since < FORGOTTEN_MS
-      ? null
-      : 'removed a sandbox of this worker that had no attempt';
+    const isForgotten = performance.now() - since >= FORGOTTEN_MS;
+    return isForgotten ? 'removed a sandbox of this worker that had no attempt' : null;
   }
   const alive = isProcessAlive(owner) ?? (await isListed(owner.worker, deps));
   return alive ? null : 'removed the sandbox of a dead worker';

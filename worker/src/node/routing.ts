@@ -4,7 +4,7 @@
  */
 
 import type { Farm, RolloutJob } from '@swefarm/shared';
-import type { Identity } from './identity.ts';
+import type { Identity } from './reaper.ts';
 
 export type Route =
   | { action: 'run_here' }

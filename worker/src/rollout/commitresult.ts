@@ -60,10 +60,8 @@ async function commitResult(context: AttemptContext, conclusion: Conclusion): Pr
       await retryUntilAnswered('artifact of a late attempt', () => farm.artifacts.remove(artifact), how);
     return false;
   }
-  throw new RolloutFailure(
-    'artifact_store',
-    `the artifact was missing from its store at the commit, ${MOST_STORES} times in a row`,
-  );
+  const why = `the artifact was missing from its store at the commit, ${MOST_STORES} times in a row`;
+  throw new RolloutFailure('artifact_store', why);
 }
 
 function resultOf(context: AttemptContext, conclusion: Conclusion, artifact: string | null): Result {

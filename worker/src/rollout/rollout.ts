@@ -111,16 +111,18 @@ async function evaluateWork(
 async function followStaleness({ run, job, trace, services }: Task): Promise<Staleness> {
   const { policies, active } = services;
   const watched = run.max_staleness === null ? null : run.policy;
-  using stack = new DisposableStack();
-  const followed = watched && stack.use(await policies.follow(watched));
-  const staleness = stack.use(
-    watchStaleness({
-      most: watched && run.max_staleness,
-      trajectory: () => trace.trajectory,
-      policy: () => followed?.record() ?? null,
-      onStale: () => active.abort(job.rollout_id, 'cancelled', 'stale'),
-    }),
-  );
-  const owned = stack.move();
-  return { check: staleness.check, [Symbol.dispose]: () => owned.dispose() };
+  const followed = watched && (await policies.follow(watched));
+  const staleness = watchStaleness({
+    most: watched && run.max_staleness,
+    trajectory: () => trace.trajectory,
+    policy: () => followed?.record() ?? null,
+    onStale: () => active.abort(job.rollout_id, 'cancelled', 'stale'),
+  });
+  return {
+    check: staleness.check,
+    [Symbol.dispose]() {
+      staleness[Symbol.dispose]();
+      followed?.[Symbol.dispose]();
+    },
+  };
 }
