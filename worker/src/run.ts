@@ -1,5 +1,4 @@
 /** `swefarm-worker run`: starts one worker, and stops it without losing work or leaving sandboxes on the node. */
-
 import { preparePolicyConnections } from '@swefarm/policy';
 import { diskFree, SCRATCH } from '@swefarm/sandbox';
 import {

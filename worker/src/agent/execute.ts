@@ -1,5 +1,4 @@
 /** Runs one command of an agent or of an external driver, and renders the observation. */
-
 import type { CommandResult } from '@swefarm/sandbox';
 import type { CommandRecord, ExitStatus, Trajectory, Turn } from '@swefarm/shared';
 import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';

@@ -2,7 +2,6 @@
  * The agent `external`: an external driver chooses the commands. Shell, limits and observations are those of the mini agent. The trajectory
  * contains the tool calls, but not the driver's own conversation, which the farm does not receive.
  */
-
 import { SandboxKilledError } from '@swefarm/sandbox';
 import type { SessionAnswer, SessionInput, Turn } from '@swefarm/shared';
 import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';

@@ -2,7 +2,6 @@
  * The loop of the mini agent, modelled on mini-swe-agent: it asks the model, runs the command and sends the output, until the model submits
  * or a limit is reached. Messages are only appended to the history. Mistakes of the model are return values, not errors.
  */
-
 import { recordTokens, TokenBreak } from '@swefarm/policy';
 import { SandboxKilledError } from '@swefarm/sandbox';
 import { type ExitStatus, type Message, RolloutFailure, type TokenLimit, type Turn } from '@swefarm/shared';

@@ -1,5 +1,4 @@
 /** State of one rollout of the mini agent: history, clock, and counters of consecutive events. */
-
 import { openLedger, type TokenLedger } from '@swefarm/policy';
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import { toolDefinitions } from './actions.ts';

@@ -1,5 +1,4 @@
 /** Applies the model patch to the clean tree with the commands of the harness, in the same order. */
-
 import { isNew, pathOf, readDiff } from '@swefarm/grading';
 import type { Container, ExecResult } from '@swefarm/sandbox';
 import { type InstanceEnvironment, type InstancePlan, RolloutFailure } from '@swefarm/shared';

@@ -1,13 +1,17 @@
 /** Runs a plan once in a clean container: applies the patch, runs the script, and reads the files that the script left. */
 import { type EvaluationFacts, isNoPatch } from '@swefarm/grading';
-import type { Container, ContainerState, ExecResult, Removals, Runtime } from '@swefarm/sandbox';
 import {
+  type Container,
+  type ContainerState,
   describeStep,
   diskIsFull,
+  type ExecResult,
   hasFilledDisk,
   isCausedByCode,
   lossOr,
   occupiesDisk,
+  type Removals,
+  type Runtime,
   requireOwnKills,
   requireSteps,
   runSteps,

@@ -4,8 +4,14 @@
  */
 import { posix } from 'node:path';
 import type { ProgramEnd } from '@swefarm/grading';
-import type { Container, ExecResult, Limits, Removals, Runtime } from '@swefarm/sandbox';
-import { isCausedByCode } from '@swefarm/sandbox';
+import {
+  type Container,
+  type ExecResult,
+  isCausedByCode,
+  type Limits,
+  type Removals,
+  type Runtime,
+} from '@swefarm/sandbox';
 import { errorMessage, type ProgramSource, RolloutFailure, SwefarmError, sleepAtMost } from '@swefarm/shared';
 
 /** Limits of one program; the limits of the run apply too. */

@@ -3,8 +3,7 @@
  * the instances that need it; the output has a JSON line per image, in the order of completion.
  */
 import { join } from 'node:path';
-import type { ImageInspection, ImageLine, Runtime } from '@swefarm/sandbox';
-import { openConverter } from '@swefarm/sandbox';
+import { type ImageInspection, type ImageLine, openConverter, type Runtime } from '@swefarm/sandbox';
 import {
   createLazy,
   createSemaphore,

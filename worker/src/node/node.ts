@@ -1,5 +1,4 @@
 /** One worker process: the services that its attempts, loops and puller use. */
-
 import { createRemovals } from '@swefarm/sandbox';
 import { Endpoints } from '../agent/policy/endpoints.ts';
 import { watchPolicies } from '../agent/policy/watch.ts';
@@ -7,7 +6,7 @@ import { EvaluationLock } from '../evaluation/evaluationlock.ts';
 import { ActiveAttempts } from '../rollout/active.ts';
 import type { AttemptServices, FailedRollout } from '../rollout/context.ts';
 import { createPolicyPaces } from '../rollout/policypaces.ts';
-import { NodeBreaker, trySandbox } from './breaker.ts';
+import { createBreaker, type NodeBreaker, trySandbox } from './breaker.ts';
 import { nodeMemory } from './capacity.ts';
 import { type Identity, identify } from './reaper.ts';
 import { createRouter, type Router } from './routing.ts';
@@ -50,7 +49,7 @@ export function createNode(parts: NodeParts): Node {
     cleanPlans: new Set(),
     policyPaces: createPolicyPaces(),
     active: new ActiveAttempts(),
-    breaker: new NodeBreaker(log, isHealthy),
+    breaker: createBreaker(log, isHealthy),
     endpoints,
     policies: watchPolicies({ farm, worker, endpoints, log, ...interval }),
     nodeMemoryBytes: nodeMemory(config),

@@ -2,7 +2,6 @@
  * Answers probes: whether this worker can take a rollout now (`/readyz`), and whether it must be restarted (`/livez`). Both use the last
  * heartbeat and the last check of the runtime, so that a probe costs little.
  */
-
 import type { Runtime } from '@swefarm/sandbox';
 import { errorMessage, type Farm, type Log, waitAtMost } from '@swefarm/shared';
 

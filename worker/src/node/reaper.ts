@@ -2,7 +2,6 @@
  * Removes sandboxes on this host without a living owner: those of dead workers of this farm, and those of this worker without an attempt.
  * Never removes sandboxes of another living worker or of another farm.
  */
-
 import type { OwnedContainer, Owner, Runtime } from '@swefarm/sandbox';
 import {
   createSemaphore,

@@ -2,7 +2,6 @@
  * Routes a claimed rollout to a worker whose node has the image, while that worker has a free seat (a reserved slot), so that the nodes of
  * a farm pull each image about once. A job for another worker is forwarded with its lock, which costs no attempt.
  */
-
 import type { Farm, RolloutJob } from '@swefarm/shared';
 import type { Identity } from './reaper.ts';
 

@@ -1,7 +1,15 @@
 /** The list of runtimes, and the choice of one for this node: the configured runtime, or the first usable one. */
-
-import type { Runtime, RuntimeCheck, RuntimeEntry } from '@swefarm/sandbox';
-import { apptainer, diskIsFull, docker, host, podman, rootfs } from '@swefarm/sandbox';
+import {
+  apptainer,
+  diskIsFull,
+  docker,
+  host,
+  podman,
+  type Runtime,
+  type RuntimeCheck,
+  type RuntimeEntry,
+  rootfs,
+} from '@swefarm/sandbox';
 import {
   errorMessage,
   linearBackoff,

@@ -1,5 +1,4 @@
 /** Decides what follows an attempt that failed or was ended: commit, retry, return to the queue, or leave to another worker. */
-
 import { diskIsFull } from '@swefarm/sandbox';
 import {
   decide,
@@ -16,7 +15,7 @@ import {
 import { abortOf } from './active.ts';
 import { storeResumableWork } from './artifact.ts';
 import { commitAttempt } from './commitresult.ts';
-import { type AfterAttempt, type AttemptContext, DONE, emptyTrace, ignoreIfEnded } from './context.ts';
+import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded, Trace } from './context.ts';
 import { attemptEnd, endAttempt, handBack, putOff } from './endattempt.ts';
 
 /** Stages after whose failures the next attempt can evaluate the finished work of the agent. */
@@ -103,7 +102,7 @@ async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): 
     if (storeError === abortOf(signal)) throw storeError;
     // A result without an artifact is better than no result.
     log.warn({ err: errorMessage(storeError) }, 'artifact not stored: committing the failure without it');
-    Object.assign(context.trace, emptyTrace());
+    Object.assign(context.trace, new Trace());
     return commitAttempt(context, { outcome: 'failed', failure: decision.failure });
   }
 }

@@ -1,6 +1,4 @@
 /** Obtains the patch of a rollout: an agent works in a sandbox, or the patch is given. */
-
-import type { PreparedContainer, ReadyImage } from '@swefarm/sandbox';
 import {
   type DiskWatch,
   diskIsFull,
@@ -8,6 +6,8 @@ import {
   isCausedByCode,
   lossOr,
   occupiesDisk,
+  type PreparedContainer,
+  type ReadyImage,
   takePatch,
   watchDisk,
 } from '@swefarm/sandbox';

@@ -14,8 +14,8 @@ import {
   type AttemptServices,
   type ClaimedRollout,
   DONE,
-  emptyTrace,
   type Task,
+  Trace,
   untilTakenOver,
 } from './context.ts';
 import { attemptEnd, endAttempt, handBack } from './endattempt.ts';
@@ -67,7 +67,7 @@ function contextOf(claimed: ClaimedRollout, services: AttemptServices, signal: A
       log.debug({ stage, seconds }, 'stage over');
     },
   });
-  return { ...claimed, services, clock, live, log, trace: emptyTrace(), signal };
+  return { ...claimed, services, clock, live, log, trace: new Trace(), signal };
 }
 
 async function attemptClaimed(context: AttemptContext): Promise<AfterAttempt> {

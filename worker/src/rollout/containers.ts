@@ -1,10 +1,11 @@
 /** Starts the containers of one attempt: for the agent and for the evaluation. */
-
-import type { Container, ContainerSpec, ReadyImage } from '@swefarm/sandbox';
 import {
+  type Container,
+  type ContainerSpec,
   isCausedByCode,
   type PreparedSandbox,
   prepareSandbox,
+  type ReadyImage,
   SandboxKilledError,
   type Shell,
   type Suspect,

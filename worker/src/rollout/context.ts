@@ -125,23 +125,14 @@ export type Judged = { facts: RewardFacts; row: string } & Pick<
 /** Work of an earlier attempt's agent that only needs an evaluation. */
 export type ResumableWork = NonNullable<ArtifactContent['kept']> & { trajectory: Trajectory; patch: string };
 
-export type Trace = {
-  trajectory: Trajectory | null;
-  patch: string | null;
-  report: Report | null;
-  testLog: Buffer | null;
-  evalScript: string | null;
-  facts: RewardFacts | null;
-};
-
-export const emptyTrace = (): Trace => ({
-  trajectory: null,
-  patch: null,
-  report: null,
-  testLog: null,
-  evalScript: null,
-  facts: null,
-});
+export class Trace {
+  trajectory: Trajectory | null = null;
+  patch: string | null = null;
+  report: Report | null = null;
+  testLog: Buffer | null = null;
+  evalScript: string | null = null;
+  facts: RewardFacts | null = null;
+}
 
 /** Options for retries until another worker claims the rollout or this worker must exit. */
 export const untilTakenOver = ({ log, signal }: Pick<AttemptContext, 'log' | 'signal'>): AnswerWait => ({

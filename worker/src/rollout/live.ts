@@ -2,7 +2,6 @@
  * Publishes the turns of a running rollout to watchers. The rollout does not wait for the writes. Only one write runs at a time. A failed
  * write is not retried; the next write includes the changes of the meantime.
  */
-
 import { withNamedPictures } from '@swefarm/policy';
 import { type Clock, errorMessage, type Live, type LiveTurn, type Trajectory } from '@swefarm/shared';
 import type { Logger } from 'pino';

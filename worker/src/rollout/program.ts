@@ -1,5 +1,4 @@
 /** The container in which a program of the dataset reads the outcomes of an attempt. */
-
 import type { Container, ReadyImage } from '@swefarm/sandbox';
 import { type InstancePlan, RolloutFailure } from '@swefarm/shared';
 import { PROGRAM_LIMITS } from '../evaluation/program.ts';

@@ -1,5 +1,4 @@
 /** Builds the results of rollouts, with or without a worker that ran them. */
-
 import { findUnreadCall, parseUsage } from '@swefarm/policy';
 import {
   type Failure,
