@@ -3,7 +3,7 @@
  * controls the rollouts by messages, and kills the process to lose all of its nodes.
  */
 import { loadConfig, onAbort, type RolloutJob, sleep, type Trajectory, type Turn } from '@swefarm/shared';
-import { simulateWorker } from '@swefarm/worker';
+import { simulateWorker } from '@swefarm/worker/test/simulated.ts';
 import { secondsOf, shareOf } from './durations.ts';
 
 export type NodesConfig = {

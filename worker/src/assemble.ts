@@ -2,72 +2,47 @@
 import { allDuties } from './maintenance/duties.ts';
 import { runMaintenance } from './maintenance/maintenance.ts';
 import { createManualDrain, type Grace } from './node/drain.ts';
-import { runHeartbeat } from './node/heartbeat.ts';
-import type { Node } from './node/node.ts';
-import type { Pressure } from './node/pressure.ts';
+import { type HeartbeatDeps, runHeartbeat } from './node/heartbeat.ts';
 import { startPull } from './pull/pull.ts';
 
-type WorkerParts = {
-  node: Node;
-  slots: number;
-  redisPrefix: string;
-  pressure: Pressure;
-  /** Published address of the metrics; null: the worker serves no metrics. */
-  metricsAddress: string | null;
-  /** Time for rollouts to finish when an operator drains this node, in milliseconds. */
-  manualGraceMs: number;
-  /** Seconds after which an idle worker exits; 0: never. */
-  exitWhenIdleSeconds: number;
-  /** Called after each heartbeat that Redis accepted. `paused` is the reason why this worker claims nothing. */
-  onBeat?: (paused: string | null) => void;
-};
-
-type AssembledWorker = {
-  /** Aborts when the worker must end, because it was stopped or was idle for too long. */
-  ending: AbortSignal;
-  /** Stops claiming. Resolves when no rollout runs and all loops have ended. */
-  drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void>;
-  /** Stops all loops without cleaning up, as a killed process does; later errors are ignored. */
-  abandon(): void;
-};
+type WorkerParts = Pick<HeartbeatDeps, 'node' | 'slots' | 'pressure' | 'metricsAddress' | 'onBeat'>;
 
 /** Starts all loops. The worker claims jobs at once. */
-export function assembleWorker(parts: WorkerParts): AssembledWorker {
-  const { node, slots, redisPrefix, pressure, metricsAddress, manualGraceMs, exitWhenIdleSeconds, onBeat } =
-    parts;
-  const { farm, log, metrics } = node;
+export function assembleWorker(parts: WorkerParts) {
+  const { node, slots } = parts;
+  const { config, farm, log, metrics } = node;
   const idle = new AbortController();
   const over = new AbortController();
   const ending = AbortSignal.any([node.stop, idle.signal]);
-  const manualDrain = createManualDrain(node.active, manualGraceMs, log);
-  const pull = startPull(node, slots, redisPrefix);
+  const manualDrain = createManualDrain(node.active, config.drain_grace_seconds * 1000, log);
+  const pull = startPull(node, slots, config.redis_prefix);
   const heartbeat = runHeartbeat(
     {
-      node,
-      slots,
-      metricsAddress,
-      pressure,
+      ...parts,
       manualDrain,
       stop: ending,
-      onBeat,
       onPause: (reason) => pull.setPaused(reason !== null),
       onIdle(seconds) {
-        if (exitWhenIdleSeconds > 0 && seconds >= exitWhenIdleSeconds) idle.abort();
+        const most = config.exit_when_idle_seconds;
+        if (most > 0 && seconds >= most) idle.abort();
       },
     },
     over.signal,
   );
   const maintenance = runMaintenance(node.identity.worker, allDuties(), { farm, log, metrics }, ending);
   return {
+    /** Aborts when the worker must end, because it was stopped or was idle for too long. */
     ending,
-    async drain(grace) {
+    /** Stops claiming. Resolves when no rollout runs and all loops have ended. */
+    async drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void> {
       await pull.drain(grace);
       over.abort();
       await heartbeat;
       await maintenance;
       manualDrain[Symbol.dispose]();
     },
-    abandon() {
+    /** Stops all loops without cleaning up, as a killed process does; later errors are ignored. */
+    abandon(): void {
       over.abort();
       node.active.abortAll('superseded');
       manualDrain[Symbol.dispose]();

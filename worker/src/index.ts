@@ -1,3 +1,2 @@
-/** Exports for benchmarks and tests; the farm starts main.ts. */
+/** Exports for benchmarks; the farm starts main.ts. */
 export { openRuntime } from './node/runtimes.ts';
-export { simulateWorker } from './simulated.ts';

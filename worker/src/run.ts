@@ -1,5 +1,4 @@
 /** `swefarm-worker run`: starts one worker, and stops it without losing work or leaving sandboxes on the node. */
-
 import { preparePolicyConnections } from '@swefarm/policy';
 import { diskFree, SCRATCH } from '@swefarm/sandbox';
 import {
@@ -22,13 +21,12 @@ import { createWorkerMetrics } from './metrics/workermetrics.ts';
 import { slotsOf } from './node/capacity.ts';
 import { startCensus } from './node/census.ts';
 import { splitGrace } from './node/drain.ts';
-import { type MetricsServer, serveMetrics } from './node/metricsserver.ts';
+import { serveMetrics } from './node/metricsserver.ts';
 import { createNode, type Node } from './node/node.ts';
 import { watchPressure } from './node/pressure.ts';
-import { createProbes, type Probes } from './node/probes.ts';
+import { createProbes } from './node/probes.ts';
 import { createWorkerLiveness, type ReaperDeps, reap, startReaper } from './node/reaper.ts';
-import { type ChosenRuntime, chooseRuntime } from './node/runtimes.ts';
-import { waitForRuntime } from './node/waitforruntime.ts';
+import { type ChosenRuntime, chooseRuntime, waitForRuntime } from './node/runtimes.ts';
 import { runRollout } from './rollout/rollout.ts';
 import { startThreads } from './threads/pool.ts';
 
@@ -46,7 +44,9 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   for (const [kind, count] of Object.entries(escapedErrors())) metrics.escaped.inc({ kind }, count);
   using _counted = onEscaped((kind) => metrics.escaped.inc({ kind }));
 
-  const reaping = reaperDeps(node);
+  const { identity: self, farm } = node;
+  const memory = { liveness: createWorkerLiveness(), unused: new Map() };
+  const reaping: ReaperDeps = { ...node, self, registry: farm.registry, ...memory };
   metrics.reaped.inc(await waitForRuntime(() => reap(reaping), waitOf(config, stop, log)));
   const over = new AbortController();
   startReaper(reaping, (count) => metrics.reaped.inc(count), over.signal);
@@ -54,27 +54,15 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
 
   // The server starts only here, so that an answer means that Redis and the runtime work.
   const probes = createProbes(node);
-  const server = await startMetricsServer(config, node, probes);
+  const server = await serveMetrics(node, probes);
   if (server) stack.use(server);
   const slots = slotsOf(config, await diskFree(config.scratch_dir));
-  const worker = assembleWorker({
-    node,
-    slots,
-    redisPrefix: config.redis_prefix,
-    pressure: stack.use(
-      watchPressure({
-        artifacts: node.farm.artifacts,
-        scratchDir: config.scratch_dir,
-        memoryReserveBytes: config.memory_reserve_bytes,
-      }),
-    ),
-    metricsAddress: server?.address ?? null,
-    manualGraceMs: config.drain_grace_seconds * 1000,
-    exitWhenIdleSeconds: config.exit_when_idle_seconds,
-    onBeat: probes.beaten,
-  });
+  const { scratch_dir: scratchDir, memory_reserve_bytes: memoryReserveBytes } = config;
+  const pressure = stack.use(watchPressure({ artifacts: farm.artifacts, scratchDir, memoryReserveBytes }));
+  const metricsAddress = server?.address ?? null;
+  const worker = assembleWorker({ node, slots, pressure, metricsAddress, onBeat: probes.beaten });
   const { name: runtime } = node.runtime;
-  log.info({ runtime, slots, redis: node.farm.address, metrics: server?.address }, 'ready');
+  log.info({ runtime, slots, redis: farm.address, metrics: server?.address }, 'ready');
   metrics.slots.set(slots);
 
   await whenAborted(worker.ending);
@@ -106,16 +94,8 @@ async function openNode(
   for (const warning of farm.warnings) log.warn(warning);
   for (const problem of check.problems) log.warn({ runtime: runtime.name }, problem);
   const threads = stack.use(startThreads(config.threads));
-  const node = createNode({
-    config,
-    farm,
-    runtime,
-    threads,
-    runRollout,
-    metrics: createWorkerMetrics(),
-    stop,
-    log,
-  });
+  const metrics = createWorkerMetrics();
+  const node = createNode({ config, farm, runtime, threads, runRollout, metrics, stop, log });
   stack.defer(() => node.removals.finished());
   stack.use(node.policies);
   return node;
@@ -141,31 +121,6 @@ async function openFarmAndRuntime(
   if (farm.status === 'fulfilled' && chosen.status === 'fulfilled')
     return { farm: farm.value, chosen: chosen.value };
   throw failed.signal.reason;
-}
-
-const reaperDeps = ({ runtime, identity, farm, active, log }: Node): ReaperDeps => ({
-  runtime,
-  self: identity,
-  registry: farm.registry,
-  liveness: createWorkerLiveness(),
-  active,
-  log,
-  unused: new Map(),
-});
-
-async function startMetricsServer(
-  { metrics_port, metrics_host, metrics_address }: WorkerConfig,
-  { metrics, stop }: Node,
-  probes: Probes,
-): Promise<MetricsServer | null> {
-  if (metrics_port === 0) return null;
-  return await serveMetrics(metrics.registry, {
-    host: metrics_host,
-    port: metrics_port === 'auto' ? 0 : metrics_port,
-    shownHost: metrics_address,
-    probes,
-    stop,
-  });
 }
 
 /** Removes sandboxes whose earlier removal failed, because perhaps no other worker starts on this node. */

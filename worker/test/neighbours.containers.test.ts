@@ -9,8 +9,7 @@ import { newId, processStarted, silentLog } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Identity, identify } from '../src/node/identity.ts';
-import { reap } from '../src/node/reaper.ts';
+import { type Identity, identify, reap } from '../src/node/reaper.ts';
 
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const FARMS = { a: `a-${newId()}`, b: `b-${newId()}` };

@@ -1,7 +1,7 @@
 /** A worker process for tests that stop and continue it: `oneworker.ts FLAGS-AS-JSON MILLISECONDS`; prints when it begins a rollout. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig } from '@swefarm/shared';
-import { simulateWorker } from '../src/simulated.ts';
+import { simulateWorker } from './simulated.ts';
 
 const [flags = '{}', milliseconds = '0'] = process.argv.slice(2);
 const worker = await simulateWorker(loadConfig('worker', { env: {}, flags: JSON.parse(flags) }), {

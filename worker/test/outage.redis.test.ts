@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { AgentConfig, loadConfig, newId, openFarm } from '@swefarm/shared';
 import { bareInstance, bareRun, startRedis, type TestRedis } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { simulateWorker } from '../src/simulated.ts';
+import { simulateWorker } from './simulated.ts';
 
 const PATIENCE = { timeout: 60_000, interval: 50 };
 

@@ -18,9 +18,8 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
 import { createNode } from '../src/node/node.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
-import type { AfterAttempt } from '../src/rollout/context.ts';
-import type { Judged, Task } from '../src/rollout/task.ts';
-import { emptyRuntime, noThreads, simulateWorker } from '../src/simulated.ts';
+import type { AfterAttempt, Judged, Task } from '../src/rollout/context.ts';
+import { emptyRuntime, noThreads, simulateWorker } from './simulated.ts';
 
 let redis: TestRedis;
 let folder: string;

@@ -6,7 +6,10 @@ import { pathToFileURL } from 'node:url';
 const [folder, redis_url, redis_prefix, worker_id, slots, milliseconds] = process.argv.slice(2);
 const load = (path) => import(pathToFileURL(`${folder}/${path}`).href);
 const { loadConfig } = await load('shared/src/index.ts');
-const { simulateWorker } = await load('worker/src/simulated.ts');
+// Earlier versions have the file among the sources.
+const { simulateWorker } = await load('worker/test/simulated.ts').catch(() =>
+  load('worker/src/simulated.ts'),
+);
 const flags = { redis_url, redis_prefix, worker_id, node: `node-${worker_id}` };
 const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), {
   slots: Number(slots),

@@ -17,10 +17,10 @@ export type Action =
  * @param apart true: the content contains no thought that the chat template opened; false: the parser looks for one
  */
 export const parseAction = (message: Message, action: 'fenced' | 'tool', apart = false): Action =>
-  action === 'tool' ? parseActions(message, apart) : parseFenced(contentWithoutThought(message, apart));
+  action === 'tool' ? parseActions(message, apart) : parseFenced(message, apart);
 
-function parseFenced(content: string): Action {
-  const block = findFencedBlock(content);
+function parseFenced(message: Message, apart: boolean): Action {
+  const block = findFencedBlock(contentWithoutThought(message, apart));
   return 'malformed' in block
     ? malformed(block.malformed)
     : { calls: [{ kind: 'bash', command: block.command, toolCallId: null }] };
@@ -36,10 +36,8 @@ function parseActions(message: Message, apart: boolean): Action {
   for (const { id, function: called } of toolCalls) {
     const values = readArguments(called.arguments);
     if (values === null) {
-      return {
-        malformed: `the arguments of ${shown(called.name)} are not a JSON object of well-formed text`,
-        badArguments: true,
-      };
+      const reason = `the arguments of ${shown(called.name)} are not a JSON object of well-formed text`;
+      return { malformed: reason, badArguments: true };
     }
     if (called.name === 'bash') {
       const command = values.command;

@@ -1,5 +1,4 @@
 /** Input and output of an agent. The ways to end are return values; only faults of the infrastructure are thrown, as RolloutFailure. */
-
 import type { ExpertMode, ModelReply } from '@swefarm/policy';
 import type { Shell } from '@swefarm/sandbox';
 import type {

@@ -17,26 +17,17 @@ export const REAL_TIME: Time = {
   },
 };
 
-export type Deadline = Disposable & {
-  /** Returns the seconds until the deadline; 0 after it. */
-  remainingSeconds(): number;
-  /** Restores the full time, unless the deadline has passed. The call is cheap enough for every chunk of an answer. */
-  restart(): void;
-};
+export type Deadline = ReturnType<typeof startDeadline>;
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Calls `onOver` once after `seconds`, not counting pauses. Dispose the deadline to stop the clock. */
-export function startDeadline(
-  seconds: number,
-  pause: Pause,
-  onOver: () => void,
-  time: Time = REAL_TIME,
-): Deadline {
+export function startDeadline(seconds: number, pause: Pause, onOver: () => void, time: Time = REAL_TIME) {
   let started = time.now();
   let pausedBefore = pause.seconds();
   let over = false;
   let timer: Disposable | null = null;
+  /** Returns the seconds until the deadline; 0 after it. */
   const remainingSeconds = (): number => {
     if (over) return 0;
     const spent = (time.now() - started) / 1000 - (pause.seconds() - pausedBefore);
@@ -58,12 +49,15 @@ export function startDeadline(
   arm();
   return {
     remainingSeconds,
-    // The timer is not replaced: when it fires, it checks the remaining time.
-    restart() {
+    /**
+     * Restores the full time, unless the deadline has passed. The call is cheap enough for every chunk of an answer: the timer is not
+     * replaced, and checks the remaining time when it fires.
+     */
+    restart(): void {
       started = time.now();
       pausedBefore = pause.seconds();
     },
-    [Symbol.dispose]() {
+    [Symbol.dispose](): void {
       timer?.[Symbol.dispose]();
       stop();
     },

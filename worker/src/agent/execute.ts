@@ -1,20 +1,43 @@
 /** Runs one command of an agent or of an external driver, and renders the observation. */
-
 import type { CommandResult } from '@swefarm/sandbox';
-import type { CommandRecord, Turn } from '@swefarm/shared';
-import type { AgentDeps, AgentTask } from './agent.ts';
+import type { CommandRecord, ExitStatus, Trajectory, Turn } from '@swefarm/shared';
+import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';
 import { outputCap, parseSubmission, renderObservation } from './observation.ts';
 import type { Prompts } from './prompts.ts';
 
-/** The part of an agent's state that a command reads and changes. */
+/** The part of an agent's state that both kinds of agents have. */
 export type CommandState = {
   readonly task: Pick<AgentTask, 'config'>;
   readonly deps: Pick<AgentDeps, 'shell' | 'signal'>;
   readonly prompts: Prompts;
+  readonly trajectory: Trajectory;
+  /** Whether the token limit cut the last answer. */
+  cut: boolean;
   lastCommand: string | null;
   repeats: number;
+  modelSeconds: number;
   commandSeconds: number;
 };
+
+export const NO_COMMANDS = { cut: false, lastCommand: null, repeats: 0, modelSeconds: 0, commandSeconds: 0 };
+
+/** Ends the trajectory. `exitStatus` is null when a limit killed the sandbox. */
+export function endOf(
+  state: CommandState,
+  exitStatus: ExitStatus | null,
+  submission: string | null = null,
+): AgentEnd {
+  state.trajectory.exit_status = exitStatus;
+  return {
+    exit_status: exitStatus,
+    submission,
+    trajectory: state.trajectory,
+    cut_by_token_limit: state.cut,
+    sandbox_killed: exitStatus === null,
+    model_seconds: state.modelSeconds,
+    command_seconds: state.commandSeconds,
+  };
+}
 
 export type Executed = { submitted: { text: string | null } } | { submitted: null; observation: string };
 

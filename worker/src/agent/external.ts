@@ -2,11 +2,10 @@
  * The agent `external`: an external driver chooses the commands. Shell, limits and observations are those of the mini agent. The trajectory
  * contains the tool calls, but not the driver's own conversation, which the farm does not receive.
  */
-
 import { SandboxKilledError } from '@swefarm/sandbox';
-import type { ExitStatus, SessionAnswer, SessionInput, Trajectory, Turn } from '@swefarm/shared';
+import type { SessionAnswer, SessionInput, Turn } from '@swefarm/shared';
 import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';
-import { type CommandState, executeCommand } from './execute.ts';
+import { type CommandState, endOf, executeCommand, NO_COMMANDS } from './execute.ts';
 import { openPrompts } from './prompts.ts';
 
 export type Driver = {
@@ -17,7 +16,8 @@ export type Driver = {
 
 type ExternalDeps = Pick<AgentDeps, 'shell' | 'signal' | 'onTurn'> & { driver: Driver };
 
-type State = CommandState & { readonly deps: ExternalDeps; trajectory: Trajectory; waitedSeconds: number };
+/** The time in which the agent waits for the driver counts as time of the model. */
+type State = CommandState & { readonly deps: ExternalDeps };
 
 /** Longest wait for one notification, because a notification may be lost. */
 const ASK_AGAIN_MS = 5_000;
@@ -42,10 +42,7 @@ export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Pro
       turns: [],
       exit_status: null,
     },
-    lastCommand: null,
-    repeats: 0,
-    commandSeconds: 0,
-    waitedSeconds: 0,
+    ...NO_COMMANDS,
   };
   const until = performance.now() + config.time_limit * 1000;
   try {
@@ -60,7 +57,7 @@ export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Pro
     }
     return endOf(state, 'turn_limit');
   } catch (error) {
-    if (error instanceof SandboxKilledError) return { ...endOf(state, null), sandbox_killed: true };
+    if (error instanceof SandboxKilledError) return endOf(state, null);
     throw error;
   }
 }
@@ -77,7 +74,7 @@ async function waitForCommand(state: State, done: number, until: number) {
       if (next) return next;
     }
   } finally {
-    state.waitedSeconds += (performance.now() - from) / 1000;
+    state.modelSeconds += (performance.now() - from) / 1000;
   }
 }
 
@@ -86,13 +83,9 @@ async function runCommand(state: State, seq: number, command: string, timeoutSec
   const { trajectory } = state;
   const id = `call_${seq}`;
   const called = { name: 'bash', arguments: JSON.stringify({ command }) };
+  const tool_calls = [{ id, type: 'function' as const, function: called }];
   const turn: Turn = {
-    message:
-      trajectory.messages.push({
-        role: 'assistant',
-        content: null,
-        tool_calls: [{ id, type: 'function', function: called }],
-      }) - 1,
+    message: trajectory.messages.push({ role: 'assistant', content: null, tool_calls }) - 1,
     finish_reason: null,
     model_seconds: 0,
     usage: null,
@@ -118,18 +111,4 @@ async function runCommand(state: State, seq: number, command: string, timeoutSec
   } finally {
     onTurn?.(trajectory);
   }
-}
-
-function endOf(state: State, exitStatus: ExitStatus | null, submission: string | null = null): AgentEnd {
-  state.trajectory.exit_status = exitStatus;
-  return {
-    exit_status: exitStatus,
-    submission,
-    trajectory: state.trajectory,
-    cut_by_token_limit: false,
-    sandbox_killed: false,
-    // The time in which the agent waits for the driver counts as time of the model.
-    model_seconds: state.waitedSeconds,
-    command_seconds: state.commandSeconds,
-  };
 }

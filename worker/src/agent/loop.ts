@@ -2,13 +2,12 @@
  * The loop of the mini agent, modelled on mini-swe-agent: it asks the model, runs the command and sends the output, until the model submits
  * or a limit is reached. Messages are only appended to the history. Mistakes of the model are return values, not errors.
  */
-
 import { recordTokens, TokenBreak } from '@swefarm/policy';
 import { SandboxKilledError } from '@swefarm/sandbox';
 import { type ExitStatus, type Message, RolloutFailure, type TokenLimit, type Turn } from '@swefarm/shared';
 import { type Action, type Call, parseAction } from './actions.ts';
 import type { AgentDeps, AgentEnd, AgentTask, PolicyReply } from './agent.ts';
-import { executeCommand } from './execute.ts';
+import { endOf, executeCommand } from './execute.ts';
 import { openPrompts } from './prompts.ts';
 import { addMessage, openRolloutState, type RolloutState } from './state.ts';
 
@@ -29,7 +28,7 @@ export async function runMiniAgent(task: AgentTask, deps: AgentDeps): Promise<Ag
       if (stop) return endOf(state, stop.exit_status, stop.submission);
     }
   } catch (error) {
-    if (error instanceof SandboxKilledError) return { ...endOf(state, null), sandbox_killed: true };
+    if (error instanceof SandboxKilledError) return endOf(state, null);
     throw error;
   }
 }
@@ -95,24 +94,14 @@ async function askPolicy(state: RolloutState): Promise<PolicyReply | Stop> {
     if (!('context_overflow' in reply)) return reply;
     // Before the first turn an overflow is a failure: the context is too small, or the run requests too many tokens.
     if (trajectory.turns.length > 0) return outOfTokens(state, reply.of ?? 'endpoint');
-    throw new RolloutFailure(
-      'policy_context',
-      `${deps.policy.endpoint}: the first prompt leaves no room for an answer: ${reply.message}`.slice(
-        0,
-        400,
-      ),
-    );
+    const why = `${deps.policy.endpoint}: the first prompt leaves no room for an answer: ${reply.message}`;
+    throw new RolloutFailure('policy_context', why.slice(0, 400));
   } catch (error) {
     deps.signal.throwIfAborted();
     if (state.signal.aborted) return stopAt('time_limit');
     // Some servers parse the arguments of earlier tool calls again, and refuse a history in which the model wrote invalid JSON.
-    if (
-      state.badArguments &&
-      error instanceof RolloutFailure &&
-      error.failureClass === 'policy_bad_request'
-    ) {
-      return stopAt('format_limit');
-    }
+    const isRefusal = error instanceof RolloutFailure && error.failureClass === 'policy_bad_request';
+    if (isRefusal && state.badArguments) return stopAt('format_limit');
     throw error;
   } finally {
     state.modelSeconds += clock() - started;
@@ -189,21 +178,4 @@ async function act(state: RolloutState, turn: Turn, calls: readonly Call[]): Pro
     addMessage(state, done.observation, call.toolCallId);
   }
   return null;
-}
-
-function endOf(
-  state: RolloutState,
-  exitStatus: ExitStatus | null,
-  submission: string | null = null,
-): AgentEnd {
-  state.trajectory.exit_status = exitStatus;
-  return {
-    exit_status: exitStatus,
-    submission,
-    trajectory: state.trajectory,
-    cut_by_token_limit: state.cut,
-    sandbox_killed: false,
-    model_seconds: state.modelSeconds,
-    command_seconds: state.commandSeconds,
-  };
 }

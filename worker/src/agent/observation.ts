@@ -87,19 +87,10 @@ const isSpace = (byte: number | undefined): boolean =>
 
 const withoutFinalNewline = (text: string): string => (text.endsWith('\n') ? text.slice(0, -1) : text);
 
-function startOf(text: string, count: number): string {
-  const cut = text.length > count && isHigh(text.charCodeAt(count - 1)) ? count - 1 : count;
-  return text.slice(0, cut);
-}
-
-function endOf(text: string, count: number): string {
-  const from = Math.max(0, text.length - count);
-  return text.slice(from > 0 && isLow(text.charCodeAt(from)) ? from + 1 : from);
-}
-
-const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
-const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
-const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+/** Returns at most the first `count` UTF-16 units of decoded text, without half of a character. */
+const startOf = (text: string, count: number): string => text.slice(0, count).replace(/[\ud800-\udbff]$/, '');
+const endOf = (text: string, count: number): string =>
+  text.slice(Math.max(0, text.length - count)).replace(/^[\udc00-\udfff]/, '');
 
 /** Decodes the first `count` bytes. The stream decoder omits a character that the cut splits. */
 const decodeStart = (bytes: Buffer, count: number): string =>
@@ -107,7 +98,9 @@ const decodeStart = (bytes: Buffer, count: number): string =>
 
 function decodeEnd(bytes: Buffer, count: number): string {
   let from = Math.max(0, bytes.length - count);
-  for (let skipped = 0; skipped < BYTES_PER_CHARACTER - 1 && isContinuation(bytes[from]); skipped++) from++;
+  const last = from + BYTES_PER_CHARACTER - 1;
+  // Skips the continuation bytes of a character that the cut splits.
+  while (from < last && ((bytes[from] ?? 0) & 0xc0) === 0x80) from++;
   return bytes.toString('utf8', from);
 }
 

@@ -1,4 +1,5 @@
 /** Times in which the trainer pauses the policy; the agent's clocks stop meanwhile. */
+import { untilAborted } from '@swefarm/shared';
 
 export interface Pause {
   readonly paused: boolean;
@@ -7,22 +8,11 @@ export interface Pause {
   onChange(listener: () => void): () => void;
 }
 
-/** Pause of a policy that no trainer pauses. */
-export const NEVER_PAUSED: Pause = { paused: false, seconds: () => 0, onChange: () => () => undefined };
-
 /** Resolves when the policy is not paused. Throws the signal's reason when aborted. */
 export async function untilServing(pause: Pause, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (!pause.paused) return;
-  await new Promise<void>((resolve) => {
-    const check = () => {
-      if (pause.paused && !signal.aborted) return;
-      stop();
-      signal.removeEventListener('abort', check);
-      resolve();
-    };
-    const stop = pause.onChange(check);
-    signal.addEventListener('abort', check, { once: true });
-  });
-  signal.throwIfAborted();
+  const serving = Promise.withResolvers<void>();
+  const stop = pause.onChange(() => pause.paused || serving.resolve());
+  await untilAborted(serving.promise, signal).finally(stop);
 }

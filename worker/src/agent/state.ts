@@ -1,33 +1,26 @@
 /** State of one rollout of the mini agent: history, clock, and counters of consecutive events. */
-
 import { openLedger, type TokenLedger } from '@swefarm/policy';
-import type { Message, ToolDefinition, Trajectory } from '@swefarm/shared';
+import type { Message, ToolDefinition } from '@swefarm/shared';
 import { toolDefinitions } from './actions.ts';
 import type { AgentDeps, AgentTask } from './agent.ts';
 import { startDeadline } from './deadline.ts';
+import { type CommandState, NO_COMMANDS } from './execute.ts';
 import type { Pause } from './pause.ts';
 import type { Prompts } from './prompts.ts';
 
-export type RolloutState = Disposable & {
-  readonly task: AgentTask;
-  readonly deps: AgentDeps;
-  readonly prompts: Prompts;
-  readonly tools: readonly ToolDefinition[];
-  readonly trajectory: Trajectory;
-  readonly ledger: TokenLedger;
-  /** Aborts when the rollout is aborted or the agent's time is over. */
-  readonly signal: AbortSignal;
-  remainingSeconds(): number;
-  malformedInARow: number;
-  /** Whether the history contains a tool call whose arguments are not JSON. */
-  badArguments: boolean;
-  /** Whether the token limit cut the last answer. */
-  cut: boolean;
-  lastCommand: string | null;
-  repeats: number;
-  modelSeconds: number;
-  commandSeconds: number;
-};
+export type RolloutState = Disposable &
+  CommandState & {
+    readonly task: AgentTask;
+    readonly deps: AgentDeps;
+    readonly tools: readonly ToolDefinition[];
+    readonly ledger: TokenLedger;
+    /** Aborts when the rollout is aborted or the agent's time is over. */
+    readonly signal: AbortSignal;
+    remainingSeconds(): number;
+    malformedInARow: number;
+    /** Whether the history contains a tool call whose arguments are not JSON. */
+    badArguments: boolean;
+  };
 
 /** Starts the clock and begins the history with two messages. Dispose the state to stop the clock. */
 export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prompts): RolloutState {
@@ -68,11 +61,7 @@ export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prom
     ...clock,
     malformedInARow: 0,
     badArguments: false,
-    cut: false,
-    lastCommand: null,
-    repeats: 0,
-    modelSeconds: 0,
-    commandSeconds: 0,
+    ...NO_COMMANDS,
   };
 }
 
@@ -85,9 +74,8 @@ export function addMessage(state: RolloutState, content: string, toolCallId: str
 
 function startClock(timeLimitSeconds: number, pause: Pause, outer: AbortSignal) {
   const over = new AbortController();
-  const deadline = startDeadline(timeLimitSeconds, pause, () =>
-    over.abort(new Error('the agent has no time left')),
-  );
+  const end = () => over.abort(new Error('the agent has no time left'));
+  const deadline = startDeadline(timeLimitSeconds, pause, end);
   const signal = AbortSignal.any([outer, over.signal]);
   return {
     signal,

@@ -1,8 +1,7 @@
 /** Applies the model patch to the clean tree with the commands of the harness, in the same order. */
-
+import { isNew, pathOf, readDiff } from '@swefarm/grading';
 import type { Container, ExecResult } from '@swefarm/sandbox';
-import { type InstancePlan, RolloutFailure } from '@swefarm/shared';
-import { addedPaths } from './recreated.ts';
+import { type InstanceEnvironment, type InstancePlan, RolloutFailure } from '@swefarm/shared';
 
 const APPLY_TIMEOUT_MS = 120_000;
 const APPLY_OUTPUT_BYTES = 1024 * 1024;
@@ -32,8 +31,6 @@ const MAKE_WAY = `while IFS= read -r -d '' path; do
   done
 done | xargs -0 -r git --literal-pathspecs clean -ffdxq --`;
 
-export type Applied = { applied: boolean; applied_with: string | null; output: string };
-
 /**
  * Applies the patch at the plan's `patch_path`. If the plan has no commands for this, its script applies the patch.
  *
@@ -44,7 +41,7 @@ export async function applyPatch(
   container: Container,
   plan: Pick<InstancePlan, 'apply' | 'patch_path' | 'reset_between' | 'already_applied'>,
   { taken, signal }: { taken: string | null; signal: AbortSignal },
-): Promise<Applied> {
+): Promise<{ applied: boolean; applied_with: string | null; output: string }> {
   const run = (argv: readonly string[], stdin?: Uint8Array): Promise<ExecResult> =>
     container.exec(argv, {
       ...(stdin ? { stdin } : {}),
@@ -56,7 +53,12 @@ export async function applyPatch(
     });
   let output = '';
   if (plan.apply.length === 0) return { applied: true, applied_with: null, output };
-  const added = taken === null ? [] : addedPaths(taken);
+  const added =
+    taken === null
+      ? []
+      : sectionsOf(taken)
+          .map(addedPath)
+          .filter((path) => path !== null);
   if (added.length > 0)
     await run(['/bin/bash', '-c', MAKE_WAY], Buffer.from(added.map((path) => `${path}\0`).join('')));
   for (const [index, attempt] of (taken === null ? plan.apply : exactAttempts(plan)).entries()) {
@@ -65,10 +67,8 @@ export async function applyPatch(
     output += result.output.toString('utf8');
     if (result.exitCode === 0) return { applied: true, applied_with: attempt.name, output };
     if ((await container.state()) !== 'running') {
-      throw new RolloutFailure(
-        'evaluation_lost',
-        'the evaluation container ended while the patch was applied',
-      );
+      const why = 'the evaluation container ended while the patch was applied';
+      throw new RolloutFailure('evaluation_lost', why);
     }
   }
   if (plan.already_applied) {
@@ -76,4 +76,60 @@ export async function applyPatch(
     if (result.exitCode === 0) return { applied: true, applied_with: 'already applied', output };
   }
   return { applied: false, applied_with: null, output };
+}
+
+/** Prints which of the paths on stdin exist. Tens of thousands of paths are too long for a command line. */
+const LIST = `while IFS= read -r -d '' path; do if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\\0' "$path"; fi; done`;
+const LIST_TIMEOUT_MS = 60_000;
+const LIST_OUTPUT_BYTES = 16 * 1024 * 1024;
+
+/** Returns whether the agent's tree may lack files of the clean tree, for example those that reveal the solution. */
+export const mayLackFiles = (environment: InstanceEnvironment | undefined): boolean =>
+  environment !== undefined &&
+  (environment.hidden.length > 0 || environment.setup.some(({ roles }) => !roles.includes('evaluation')));
+
+/**
+ * Returns the patch without the added files that the clean tree already has; the whole patch if it cannot be split. If the agent creates a
+ * file that only its own tree lacks, that file is not part of its work, and a patch that adds it would not apply to the clean tree. Throws
+ * RolloutFailure `evaluation_lost` when the files of the clean tree cannot be listed.
+ */
+export async function withoutRecreated(
+  container: Container,
+  patch: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const sections = sectionsOf(patch);
+  const added = sections.map(addedPath);
+  const paths = added.filter((path) => path !== null);
+  if (paths.length === 0) return patch;
+  const result = await container.exec(['/bin/bash', '-c', LIST], {
+    cwd: container.workdir,
+    stdin: Buffer.from(paths.map((path) => `${path}\0`).join('')),
+    timeoutMs: LIST_TIMEOUT_MS,
+    maxOutputBytes: LIST_OUTPUT_BYTES,
+    signal,
+  });
+  if (result.exitCode !== 0 || result.truncated)
+    throw new RolloutFailure('evaluation_lost', `listing new files of the clean tree: ${howItEnded(result)}`);
+  const existing = new Set(result.output.toString('utf8').split('\0'));
+  return sections.filter((_, at) => !added[at] || !existing.has(added[at])).join('');
+}
+
+const howItEnded = ({ timedOut, exitCode, truncated }: ExecResult): string =>
+  timedOut
+    ? `no answer in ${LIST_TIMEOUT_MS / 1000} s`
+    : truncated
+      ? 'too much output'
+      : `exit code ${exitCode}`;
+
+const sectionsOf = (patch: string): string[] => patch.split(/^(?=diff --git )/m);
+
+function addedPath(section: string): string | null {
+  try {
+    const [file, ...others] = readDiff(section);
+    return file && others.length === 0 && isNew(file) ? pathOf(file) : null;
+  } catch {
+    // A patch that this parser refuses may still apply.
+    return null;
+  }
 }

@@ -1,13 +1,17 @@
 /** Runs a plan once in a clean container: applies the patch, runs the script, and reads the files that the script left. */
 import { type EvaluationFacts, isNoPatch } from '@swefarm/grading';
-import type { Container, ContainerState, ExecResult, Removals, Runtime } from '@swefarm/sandbox';
 import {
+  type Container,
+  type ContainerState,
   describeStep,
   diskIsFull,
+  type ExecResult,
   hasFilledDisk,
   isCausedByCode,
   lossOr,
   occupiesDisk,
+  type Removals,
+  type Runtime,
   requireOwnKills,
   requireSteps,
   runSteps,
@@ -15,17 +19,13 @@ import {
   watchDisk,
 } from '@swefarm/sandbox';
 import { type Instance, type InstancePlan, poll, RolloutFailure } from '@swefarm/shared';
-import { applyPatch } from './apply.ts';
-import { EVAL_PATH, type Seal, sealScript, whatChanged } from './evidence.ts';
-import { filesLeft } from './filesleft.ts';
-import { mayLackFiles, withoutRecreated } from './recreated.ts';
+import { applyPatch, mayLackFiles, withoutRecreated } from './apply.ts';
+import { EVAL_PATH, filesLeft, type Seal, sealScript, TESTBED, whatChanged } from './evidence.ts';
 
 /** Exit codes of processes killed by SIGKILL (128 + 9) and SIGTERM (128 + 15). */
 const KILLED = 137;
 const TERMINATED = 143;
 const CONTAINER_END_MS = 2_000;
-/** Folder of the repository in the scripts of plans that do not come with the row. */
-const TESTBED = '/testbed';
 
 export type CleanRunDeps = {
   /** Opens a new container of the instance's image, set up for the evaluation. */
@@ -46,6 +46,9 @@ export type CleanRunDeps = {
   shortMemory: string | null;
   signal: AbortSignal;
 };
+
+/** A plan of an instance, and a patch to evaluate by the plan. */
+export type Work = { instance: Instance; plan: InstancePlan; patch: string };
 
 export type Ran = {
   facts: Omit<EvaluationFacts, 'log'>;
@@ -76,18 +79,13 @@ export const noRun = (
 });
 
 /** Throws RolloutFailure `evaluation_lost`, `setup_failed` or `node_memory`, and the errors of the runtime. */
-export async function runOnce(
-  instance: Instance,
-  plan: InstancePlan,
-  patch: string,
-  deps: CleanRunDeps,
-): Promise<Ran> {
+export async function runOnce(work: Work, deps: CleanRunDeps): Promise<Ran> {
   const began = performance.now();
   const container = await deps.container();
   try {
     const suspect = { ...deps, container, fresh: deps.bare ?? deps.container };
     using disk = watchDisk(deps.runtime, () => occupiesDisk(suspect));
-    const ran = await runIn(suspect, secondsSince(began), { instance, plan, patch }, deps);
+    const ran = await runIn(suspect, secondsSince(began), work, deps);
     // If the sandbox reached a limit of its own, the node's disk is not the cause of the failure.
     const full = !ran.facts.sandbox_killed && (await diskIsFull(deps.runtime));
     if (full) return { ...ran, disk: (await hasFilledDisk(suspect)) ? 'filled' : 'full' };
@@ -112,8 +110,6 @@ async function requireFed(
     throw new RolloutFailure('node_memory', `its tests were killed for memory: ${shortMemory}`);
 }
 
-type Work = { instance: Instance; plan: InstancePlan; patch: string };
-
 async function runIn(
   suspect: Suspect,
   startSeconds: number,
@@ -124,26 +120,21 @@ async function runIn(
   const { plan, instance } = given;
   const differs = deps.fromTree && mayLackFiles(instance.environment);
   const patch = differs ? await withoutRecreated(container, given.patch, deps.signal) : given.patch;
-  const work = { plan, instance, patch };
-  const script = await putFiles(container, work, deps.signal);
-  const seal = await sealScript(container, script);
+  const work = { ...given, patch };
+  const seal = await sealScript(container, await putFiles(container, work, deps.signal));
   await requireSteps(container, 'before', plan.before, deps.signal);
-  const ran = { facts: noRun(plan, deps), log: null, startSeconds, testsSeconds: 0 };
+  const ran: Omit<Ran, 'disk'> = { facts: noRun(plan, deps), log: null, startSeconds, testsSeconds: 0 };
   try {
-    await runPatched(container, work, { ran, script, seal }, deps);
+    await runPatched(container, work, ran, seal, deps);
   } catch (error) {
     if (!(await isCausedByCode(error, suspect))) throw await lossOr(error, container, 'evaluation_lost');
-    noteKill(ran);
+    ran.facts.sandbox_killed = true;
+    // If the container broke before the patch was applied, the patch is larger than the container's memory.
+    if (ran.facts.patch_state === 'none') ran.facts.patch_state = 'too_large';
+    else ran.log ??= Buffer.alloc(0);
     await requireFed(container, ran.facts, deps);
   }
   return ran;
-}
-
-/** If the container broke before the patch was applied, the patch is larger than the container's memory. */
-function noteKill(ran: Omit<Ran, 'disk'>): void {
-  ran.facts.sandbox_killed = true;
-  if (ran.facts.patch_state === 'none') ran.facts.patch_state = 'too_large';
-  else ran.log ??= Buffer.alloc(0);
 }
 
 /**
@@ -153,17 +144,19 @@ function noteKill(ran: Omit<Ran, 'disk'>): void {
 async function runPatched(
   container: Container,
   work: Work,
-  { ran, script, seal }: { ran: Omit<Ran, 'disk'>; script: { path: string }; seal: Seal },
+  ran: Omit<Ran, 'disk'>,
+  seal: Seal,
   deps: CleanRunDeps,
 ): Promise<void> {
   const { facts } = ran;
   const { plan } = work;
+  const { signal } = deps;
   const printed = await applyTo(facts, container, work, deps);
   if (printed !== null) {
     ran.log = Buffer.from(printed);
     return;
   }
-  const blocked = await runSteps(container, plan.after, deps.signal);
+  const blocked = await runSteps(container, plan.after, signal);
   if (blocked !== null) {
     requireRunning(await container.state());
     facts.blocked_by = describeStep('after', 'evaluation', blocked);
@@ -171,7 +164,15 @@ async function runPatched(
     return;
   }
   const from = performance.now();
-  const result = await runScript(container, work, script.path, deps).finally(() => {
+  const running = container.exec(['/bin/bash', seal.path], {
+    cwd: container.workdir,
+    timeoutMs: timeoutOf(plan, deps.timeoutSeconds) * 1000,
+    maxOutputBytes: deps.logLimit,
+    // `last` requires that no untrusted code has run before. Steps after the patch may have run code of the patch.
+    ...(plan.after.length === 0 ? { standing: 'last' as const } : {}),
+    signal,
+  });
+  const result = await running.finally(() => {
     ran.testsSeconds = secondsSince(from);
   });
   ran.log = result.output;
@@ -182,7 +183,7 @@ async function runPatched(
   await requireFed(container, facts, deps);
   if (result.exitCode === null) return;
   facts.files = await filesLeft(container, plan, deps);
-  Object.assign(facts, await whatChanged(container, seal, deps.signal));
+  Object.assign(facts, await whatChanged(container, seal, signal));
 }
 
 /** Returns null when the tests run next; else the output of the commands that failed to apply the patch. */
@@ -252,18 +253,3 @@ async function putFiles(
   );
   return { path, content };
 }
-
-const runScript = (
-  container: Container,
-  { plan }: Work,
-  path: string,
-  deps: CleanRunDeps,
-): Promise<ExecResult> =>
-  container.exec(['/bin/bash', path], {
-    cwd: container.workdir,
-    timeoutMs: timeoutOf(plan, deps.timeoutSeconds) * 1000,
-    maxOutputBytes: deps.logLimit,
-    // `last` requires that no untrusted code has run before. Steps after the patch may have run code of the patch.
-    ...(plan.after.length === 0 ? { standing: 'last' as const } : {}),
-    signal: deps.signal,
-  });

@@ -4,11 +4,10 @@
  */
 import { randomInt } from 'node:crypto';
 import { hasOutcomes, hidesFailures, makeTestsFail, showsFailures } from '@swefarm/grading';
-import type { Instance, InstancePlan, Report } from '@swefarm/shared';
+import type { Report } from '@swefarm/shared';
 import type { Threads } from '../threads/pool.ts';
 import type { TaskOutput } from '../threads/tasks.ts';
-import type { CleanRunDeps } from './cleanrun.ts';
-import { namesTaken } from './namestaken.ts';
+import type { CleanRunDeps, Work } from './cleanrun.ts';
 
 /** Default of `auditShare`. The audit finds forgeries that no pattern matches. */
 const AUDIT_SHARE = 0.01;
@@ -25,13 +24,11 @@ export type ConfirmDeps = Pick<CleanRunDeps, 'container' | 'removals' | 'signal'
    *
    * @throws RolloutFailure when the node, and not the code, is at fault
    */
-  again: (plan: InstancePlan, patch: string) => Promise<Report>;
+  again: (changed: Partial<Work>) => Promise<Report>;
 };
 
-export type Resolved = { instance: Instance; plan: InstancePlan; patch: string };
-
 /** Evaluates the patch again and adds the findings to `report.trust`. Throws the errors of `deps.again`. */
-export async function confirm(work: Resolved, report: Report, deps: ConfirmDeps): Promise<void> {
+export async function confirm(work: Work, report: Report, deps: ConfirmDeps): Promise<void> {
   const found = await inspect(work, deps);
   const proves = work.plan.verdict.rule !== 'fail_only' && !isContradicted(report);
   if (report.trust.level === 'clean' && proves && !(await isDrawn(found, deps))) return;
@@ -62,7 +59,7 @@ function note(report: Report, reason: string): void {
 type Found = TaskOutput<'inspect'>;
 
 /** A patch that takes too long to parse, or that ends the thread, counts as a patch with signs of forgery. */
-async function inspect({ instance, patch }: Resolved, { threads }: ConfirmDeps): Promise<Found> {
+async function inspect({ instance, patch }: Work, { threads }: ConfirmDeps): Promise<Found> {
   try {
     return await threads.run('inspect', { instance, patch }, { timeoutMs: INSPECT_MS });
   } catch {
@@ -93,33 +90,69 @@ async function isDrawn({ why, modules }: Found, deps: ConfirmDeps): Promise<bool
 
 /** Evaluates the patch without its suspicious files. `unknown`: the tests have outcomes neither with the patch nor with gold. */
 async function passesWithout(
-  { instance, plan }: Resolved,
+  { instance }: Work,
   rest: string,
   { again, goldTimeShare }: ConfirmDeps,
 ): Promise<'passes' | 'fails' | 'unknown'> {
-  const seen = await again(plan, rest);
+  const seen = await again({ patch: rest });
   if (seen.resolved) return seen.trust.level === 'forged' ? 'fails' : 'passes';
   if (hasOutcomes(seen) || goldTimeShare !== null || instance.patch === '') return 'fails';
-  return (await again(plan, instance.patch)).resolved ? 'fails' : 'unknown';
+  return (await again({ patch: instance.patch })).resolved ? 'fails' : 'unknown';
 }
 
 /** Makes counted tests fail. If the log shows the failures with gold but not with the patch, the patch hides them. */
 async function failOnPurpose(
-  { instance, plan, patch }: Resolved,
+  { instance, plan, patch }: Work,
   report: Report,
   change: 'opposites' | 'values',
   { again }: ConfirmDeps,
 ): Promise<void> {
   const changed = makeTestsFail(plan, instance, randomInt, change);
   if (!changed) return;
-  const seen = await again(changed.plan, patch);
+  const seen = await again({ plan: changed.plan, patch });
   if (showsFailures(seen, changed.ids)) return;
   const end = hasOutcomes(seen) ? 'are not seen to fail' : `come to no end (${seen.evaluation})`;
   if (instance.patch === '')
     return note(report, `tests made to fail ${end}, and the row has no gold to compare with`);
-  const gold = await again(changed.plan, instance.patch);
+  const gold = await again({ plan: changed.plan, patch: instance.patch });
   if (hidesFailures(seen, gold, changed.ids))
     return forged(report, `tests made to fail ${end} beside the patch, and do fail beside gold`);
   if (!hasOutcomes(seen))
     note(report, `tests made to fail ${end}, and beside gold they are not seen to fail either`);
+}
+
+const FIND_MS = 60_000;
+const FIND_BYTES = 1024 * 1024;
+/** Paths directly below a folder from which Python imports. */
+const IMPORTABLE = /\/(?:lib\/python[\d.]+|lib-dynload|(?:site|dist)-packages)\/[^/]+$/;
+/** Prints paths with the given names. Does not search inside packages, because only top-level modules can be replaced. */
+const FIND =
+  'find / -maxdepth 9 \\( -path /proc -o -path /sys -o -path /testbed \\) -prune -o -path "*-packages/*" \\( "$@" \\) -prune -print -o -path "*-packages/*" -prune -o -path "*/lib/python*" \\( "$@" \\) -print';
+
+/**
+ * Tests in a clean container whether new modules would replace modules of Python or installed modules with the same name. Returns true also
+ * when `find` fails. Throws the errors of a container start.
+ */
+async function namesTaken(
+  names: readonly string[],
+  { container: start, removals, signal }: ConfirmDeps,
+): Promise<boolean> {
+  const container = await start();
+  try {
+    const patterns = names.flatMap((name, index) => [
+      ...(index > 0 ? ['-o'] : []),
+      ...['-name', name, '-o', '-name', `${name}.py`, '-o', '-name', `${name}.*.so`],
+    ]);
+    const { output, exitCode } = await container.exec(['/bin/sh', '-c', FIND, 'sh', ...patterns], {
+      timeoutMs: FIND_MS,
+      maxOutputBytes: FIND_BYTES,
+      standing: 'clean',
+      signal,
+    });
+    const paths = output.toString('utf8').split('\n');
+    // find exits with 1 when it may not read a folder.
+    return exitCode === null || exitCode > 1 || paths.some((path) => IMPORTABLE.test(path));
+  } finally {
+    await removals.remove(container);
+  }
 }

@@ -2,30 +2,29 @@
  * Evaluates one patch in a clean container, without the agent's shell, container or files. By the rules of the plan, the verdict follows
  * from the log of the tests and the files that they left; exit codes come from the runtime.
  */
-import { gradeEvaluation, isNoPatch } from '@swefarm/grading';
-import { type Instance, type InstancePlan, type Report, RolloutFailure } from '@swefarm/shared';
+import { gradeEvaluation, isNoPatch, unreadReport } from '@swefarm/grading';
+import { type InstancePlan, type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { Threads } from '../threads/pool.ts';
-import { type CleanRunDeps, noRun, type Ran, runOnce } from './cleanrun.ts';
+import type { GradeInput } from '../threads/tasks.ts';
+import { type CleanRunDeps, noRun, type Ran, runOnce, type Work } from './cleanrun.ts';
 import { type ConfirmDeps, confirm } from './confirm.ts';
 import type { Control } from './control.ts';
 import type { EvaluationLock } from './evaluationlock.ts';
 import { type ProgramDeps, runProgram } from './program.ts';
-import { readReport } from './readreport.ts';
 
 /** Gold that needs less than this share of the time limit meets the limit under any load of the node. */
 const FAR_FROM_LIMIT = 0.2;
 /** Limit of the harness on a patch, in bytes; the harness does not try to apply a larger patch. */
 const MAX_PATCH_BYTES = 10 * 1024 * 1024;
+const PARSE_MS = 60_000;
 
 export type EvaluationDeps = CleanRunDeps &
-  Pick<ConfirmDeps, 'auditShare'> &
+  Pick<ConfirmDeps, 'auditShare' | 'goldTimeShare'> &
   Pick<ProgramDeps, 'startProgram'> & {
     threads: Threads;
     evaluationLock: EvaluationLock;
     /** Whether to evaluate an empty patch too: golden, noop and preflight need the status of each test on the untouched tree. */
     evaluateEmpty: boolean;
-    /** Share of the time limit that the gold patch is known to need; null: not known. */
-    goldTimeShare: number | null;
     /** Why the tests run: for a verdict, to confirm a verdict, or as evidence about other patches. */
     purpose: 'patch' | 'second' | 'control';
     count: (labels: Pick<EvaluationDeps, 'purpose'>) => void;
@@ -38,9 +37,7 @@ export type Evaluated = { report: Report; log: Buffer | null; startSeconds: numb
 
 /** Throws RolloutFailure `evaluation_lost`, `node_disk`, `parse_timeout` or `setup_failed`, and the errors of a container start. */
 export async function evaluate(
-  instance: Instance,
-  plan: InstancePlan,
-  patch: string | null,
+  { instance, plan, patch }: Omit<Work, 'patch'> & { patch: string | null },
   deps: EvaluationDeps,
 ): Promise<Evaluated> {
   const skipped = skipReason(patch, plan, deps.evaluateEmpty);
@@ -49,37 +46,33 @@ export async function evaluate(
     const report = gradeEvaluation(instance, plan, facts, patch ?? '');
     return { report, log: null, startSeconds: 0, testsSeconds: 0 };
   }
-  const evaluated = await runTests(instance, plan, patch ?? '', deps);
+  const work = { instance, plan, patch: patch ?? '' };
+  const evaluated = await runTests(work, deps);
   const { report } = evaluated;
   if (report.resolved && report.trust.level !== 'forged') {
-    const again = async (other: InstancePlan, tried: string): Promise<Report> =>
-      (await runTests(instance, other, tried, { ...deps, purpose: 'second', control: null })).report;
-    await confirm({ instance, plan, patch: patch ?? '' }, report, { ...deps, again });
+    const again = async (changed: Partial<Work>): Promise<Report> =>
+      (await runTests({ ...work, ...changed }, { ...deps, purpose: 'second', control: null })).report;
+    await confirm(work, report, { ...deps, again });
   }
   return evaluated;
 }
 
 /** Runs the tests and grades their log. Tests that time out may run once more, alone on the node. Throws the errors of {@link evaluate}. */
-export async function runTests(
-  instance: Instance,
-  plan: InstancePlan,
-  patch: string,
-  deps: EvaluationDeps,
-): Promise<Evaluated> {
+export async function runTests(work: Work, deps: EvaluationDeps): Promise<Evaluated> {
   deps.threads.expect();
   const run = () => {
     deps.count({ purpose: deps.purpose });
-    return runOnce(instance, plan, patch, deps);
+    return runOnce(work, deps);
   };
   let ran = await deps.evaluationLock.shared(run, deps.signal);
   if (ran.facts.timed_out && !(await isGoldFarFromLimit(deps)))
     ran = await deps.evaluationLock.alone(run, deps.signal);
-  let report = await grade(instance, plan, patch, ran, deps);
+  let report = await grade(work, ran, deps);
   if (ran.disk === 'full' && !report.resolved)
     throw new RolloutFailure('node_disk', 'the disk was full at the end of the tests');
   if (ran.disk === 'filled' && !report.resolved) {
     ran.facts.sandbox_killed = true;
-    report = await grade(instance, plan, patch, ran, deps);
+    report = await grade(work, ran, deps);
   }
   return { report, log: ran.log, startSeconds: ran.startSeconds, testsSeconds: ran.testsSeconds };
 }
@@ -101,17 +94,11 @@ function skipReason(
   return Buffer.byteLength(patch) > MAX_PATCH_BYTES ? 'too_large' : null;
 }
 
-async function grade(
-  instance: Instance,
-  plan: InstancePlan,
-  patch: string,
-  { facts, log }: Ran,
-  deps: EvaluationDeps,
-): Promise<Report> {
-  const { outcomes: source } = plan;
+async function grade(work: Work, { facts, log }: Ran, deps: EvaluationDeps): Promise<Report> {
+  const { outcomes: source } = work.plan;
   if (source.from === 'program' && facts.program === undefined && log !== null && haveTestsRun(facts))
     facts.program = await runProgram(source, { log, files: facts.files ?? {} }, deps);
-  return readReport({ instance, plan, patch, facts, log }, deps.threads);
+  return readReport({ ...work, facts, log }, deps.threads);
 }
 
 const haveTestsRun = (facts: Ran['facts']): boolean =>
@@ -119,3 +106,28 @@ const haveTestsRun = (facts: Ran['facts']): boolean =>
   !facts.timed_out &&
   !facts.sandbox_killed &&
   facts.blocked_by === undefined;
+
+/**
+ * Parses a log into a report, in a thread. The patch may have written the log, so an unreadable log gets a verdict and no error.
+ * Tries twice, the second time with twice the limit. If only an empty log is readable, the log is at fault. Throws RolloutFailure
+ * `parse_timeout` when even an empty log takes too long, because then the node is at fault.
+ */
+export async function readReport(
+  evaluation: GradeInput,
+  threads: Pick<Threads, 'run'>,
+  limitMs = PARSE_MS,
+): Promise<Report> {
+  for (const timeoutMs of [limitMs, 2 * limitMs]) {
+    const report = await threads.run('grade', evaluation, { timeoutMs }).catch(() => null);
+    if (report) return report;
+  }
+  const empty = { ...evaluation, log: Buffer.alloc(0) };
+  const reading = threads.run('grade', empty, { timeoutMs: PARSE_MS });
+  const bare = await reading.catch((error: unknown) => {
+    if (error instanceof SwefarmError && error.code === 'thread_timeout') return null;
+    throw error;
+  });
+  if (bare) return unreadReport(bare);
+  const why = `not even an empty test log could be read in ${PARSE_MS / 1000} s`;
+  throw new RolloutFailure('parse_timeout', why);
+}

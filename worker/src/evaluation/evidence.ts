@@ -1,16 +1,17 @@
 /**
- * Code that runs in the evaluation can change the tools that decide the verdict: pytest, python, bash, git's configuration, or the script
+ * Reads what an evaluation left. Code that runs in the evaluation can change the tools that decide the verdict: pytest, python, bash, git's configuration, or the script
  * that bash is still reading. After all processes of the container have ended, this module lists from outside which of these files differ
  * from the image; `trust` derives its findings from the list.
  */
 import { posix } from 'node:path';
 import { decidesOutcomes, type EvaluationFacts, isPathFile } from '@swefarm/grading';
 import type { Container, FileChanges } from '@swefarm/sandbox';
-import { errorMessage, SwefarmError } from '@swefarm/shared';
+import { errorMessage, type InstancePlan, RolloutFailure, SwefarmError } from '@swefarm/shared';
 
 /** Path of the eval script in the container. */
 export const EVAL_PATH = '/eval.sh';
-const TESTBED = '/testbed';
+/** Folder of the repository in scripts and lists of files. */
+export const TESTBED = '/testbed';
 const TIMEOUT_MS = 120_000;
 /** Maximum number of changed paths; no installation replaces more. */
 const MOST_PATHS = 1_000;
@@ -40,6 +41,33 @@ export async function sealScript(
   script: { path: string; content: Buffer },
 ): Promise<Seal> {
   return { ...script, stamp: (await container.fileStamp?.(script.path)) ?? null };
+}
+
+/**
+ * Returns the files of the plan that the script left, by path. A file over `logLimit` bytes counts as absent. Ends the container first, so
+ * that no process changes the files. Throws RolloutFailure `sandbox_lost` when a file cannot be read.
+ */
+export async function filesLeft(
+  container: Container,
+  { files, outcomes }: InstancePlan,
+  { logLimit, signal }: { logLimit: number; signal: AbortSignal },
+): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  const paths = new Set([...files, ...('file' in outcomes ? [outcomes.file] : [])]);
+  if (paths.size === 0) return found;
+  const remains = await container.end?.(signal);
+  for (const path of paths) {
+    const reading = remains
+      ? remains.getLinkedFile(path, logLimit, signal)
+      : container.getFile(path, logLimit, signal);
+    const content = await nullIfTooLarge(reading).catch((error: unknown) => {
+      signal.throwIfAborted();
+      if (error instanceof RolloutFailure) throw error;
+      throw new RolloutFailure('sandbox_lost', `reading ${path}: ${errorMessage(error)}`, { cause: error });
+    });
+    if (content) found[path] = content.toString('utf8');
+  }
+  return found;
 }
 
 /** Ends the container and lists the changed files; returns nothing if the container has no files of its own. */
@@ -141,28 +169,22 @@ async function startLines(
   workdir: string,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const content = await contentOf(remains, path, START_BYTES, signal);
+  const content = await nullIfTooLarge(remains.getFile(path, START_BYTES, signal));
   if (content === null) return [];
   const lines = content.toString('utf8').replace(/\n$/, '').split('\n');
   return [`${path}:`, ...lines.map((line) => `${path}:${moved(workdir, TESTBED)(line)}`)];
 }
 
-/** Returns null when the path is not a regular file or the file is too large. */
-async function contentOf(
-  remains: FileChanges,
-  path: string,
-  most: number,
-  signal: AbortSignal,
-): Promise<Buffer | null> {
-  return remains.getFile(path, most, signal).catch((error: unknown) => {
+/** Passes on null when the path is not a regular file. */
+const nullIfTooLarge = (reading: Promise<Buffer | null>): Promise<Buffer | null> =>
+  reading.catch((error: unknown) => {
     if (error instanceof SwefarmError && error.code === 'file_too_large') return null;
     throw error;
   });
-}
 
 /** Returns `path:line` for each line of a configuration file that matches {@link GIT_SETTING}. */
 async function gitSettings(remains: FileChanges, path: string, signal: AbortSignal): Promise<string[]> {
-  const content = await contentOf(remains, path, CONFIG_BYTES, signal);
+  const content = await nullIfTooLarge(remains.getFile(path, CONFIG_BYTES, signal));
   if (content === null) return [`${path}:what is there cannot be read`];
   const lines = content.toString('utf8').split('\n');
   return lines.filter((line) => GIT_SETTING.test(line)).map((line) => `${path}:${line.slice(0, 200)}`);
@@ -176,6 +198,6 @@ async function isUnchanged(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (seal.stamp !== null) return (await container.fileStamp?.(seal.path)) === seal.stamp;
-  const content = await contentOf(remains, seal.path, 2 * seal.content.length, signal);
+  const content = await nullIfTooLarge(remains.getFile(seal.path, 2 * seal.content.length, signal));
   return content?.equals(seal.content) ?? false;
 }

@@ -4,8 +4,14 @@
  */
 import { posix } from 'node:path';
 import type { ProgramEnd } from '@swefarm/grading';
-import type { Container, ExecResult, Limits, Removals, Runtime } from '@swefarm/sandbox';
-import { isCausedByCode } from '@swefarm/sandbox';
+import {
+  type Container,
+  type ExecResult,
+  isCausedByCode,
+  type Limits,
+  type Removals,
+  type Runtime,
+} from '@swefarm/sandbox';
 import { errorMessage, type ProgramSource, RolloutFailure, SwefarmError, sleepAtMost } from '@swefarm/shared';
 
 /** Limits of one program; the limits of the run apply too. */
@@ -79,14 +85,19 @@ async function runIn(container: Container, source: ProgramSource, signal: AbortS
   const seconds = Math.min(source.timeout, MOST_SECONDS);
   using disk = watchDiskUse(container, signal);
   const script = source.output === undefined ? WITHOUT_ERRORS : LIMITED;
-  const result = await execLimited(container, ['/bin/sh', '-c', script, 'sh', ...source.argv], {
+  const running = container.exec(['/bin/sh', '-c', script, 'sh', ...source.argv], {
     cwd: HOME,
     timeoutMs: seconds * 1000,
     maxOutputBytes: source.output === undefined ? OUTPUT_BYTES : MESSAGE_BYTES,
     signal: disk.signal,
   });
+  const result = await running.catch((error: unknown) => {
+    if (disk.signal.aborted) return null;
+    throw error;
+  });
   signal.throwIfAborted();
-  if (result === null) return { failed: `it wrote more than ${DISK_BYTES / 1024 ** 2} MiB` };
+  if (result === null || disk.signal.aborted)
+    return { failed: `it wrote more than ${DISK_BYTES / 1024 ** 2} MiB` };
   if (result.timedOut) return { failed: `it did not end in ${seconds} s` };
   if (result.exitCode !== 0) return { failed: await howItEnded(container, result) };
   if (source.output === undefined) {
@@ -94,20 +105,6 @@ async function runIn(container: Container, source: ProgramSource, signal: AbortS
     return { output: result.output.toString('utf8') };
   }
   return readOutput(container, source.output, signal);
-}
-
-async function execLimited(
-  container: Container,
-  argv: readonly string[],
-  options: Parameters<Container['exec']>[1],
-): Promise<ExecResult | null> {
-  try {
-    const result = await container.exec(argv, options);
-    return options.signal.aborted ? null : result;
-  } catch (error) {
-    if (options.signal.aborted) return null;
-    throw error;
-  }
 }
 
 /** Reads the output file from outside after every process of the container has ended, so that no process can change the file. */

@@ -3,7 +3,7 @@ import { bareFacts, bareInstance, printingScript } from '@swefarm/testkit';
 import { afterAll, expect, test } from 'vitest';
 import { startThreads, type Threads } from '../threads/pool.ts';
 import type { GradeInput } from '../threads/tasks.ts';
-import { readReport } from './readreport.ts';
+import { readReport } from './evaluate.ts';
 
 const threads = startThreads(1);
 afterAll(() => threads[Symbol.asyncDispose]());

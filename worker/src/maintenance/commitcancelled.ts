@@ -63,22 +63,17 @@ async function* cancelledParts(farm: Farm, runId: string): AsyncGenerator<string
   }
 }
 
-async function* stillOpenPart(
-  farm: Farm,
-  runId: string,
-  rolloutIds: readonly string[],
-): AsyncGenerator<string[]> {
-  if (rolloutIds.length > 0) yield await farm.groups.stillOpen(runId, rolloutIds);
+async function* stillOpenPart(farm: Farm, runId: string, ids: readonly string[]): AsyncGenerator<string[]> {
+  if (ids.length > 0) yield await farm.groups.stillOpen(runId, ids);
 }
-
-type Wait = { since: ReadonlyMap<string, number>; running: Map<string, number>; waitMs: number };
 
 async function commitPart(
   farm: Farm,
   run: RunRecord,
   ids: readonly string[],
-  { since, running, waitMs }: Wait,
+  wait: { since: ReadonlyMap<string, number>; running: Map<string, number>; waitMs: number },
 ): Promise<number> {
+  const { since, running, waitMs } = wait;
   const reasons = [...(await farm.cancel.isCancelled(ids))];
   if (reasons.length === 0) return 0;
   const living = await livingWorkers(farm);

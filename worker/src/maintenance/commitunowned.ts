@@ -1,13 +1,6 @@
 /** Commits results of rollouts that no worker is running: cancelled or given up. These results have no facts and no reward. */
-import {
-  type CancelReason,
-  type Failure,
-  type Farm,
-  type JournalEntry,
-  newId,
-  parseRolloutId,
-  type RunRecord,
-} from '@swefarm/shared';
+import { type Farm, type JournalEntry, newId, parseRolloutId, type RunRecord } from '@swefarm/shared';
+import type { Conclusion } from '../rollout/commitresult.ts';
 import { resultWithoutFacts } from '../rollout/result.ts';
 
 const COMMITTED_BY = { worker: 'keeper', node: 'keeper', runtime: 'none' };
@@ -22,30 +15,21 @@ export function workerOf(journal: readonly JournalEntry[], living: ReadonlySet<s
   return last && last.ended_at === null && living.has(last.worker) ? last.worker : null;
 }
 
-type UnownedEnd =
-  | { outcome: 'cancelled'; cancelReason: CancelReason }
-  | { outcome: 'failed'; failure: Failure };
-
 /** Commits the result and removes the job from the queue. Returns false if the rollout already had a result. */
 export async function commitUnowned(
   farm: Farm,
   run: RunRecord,
   rolloutId: string,
   journal: readonly JournalEntry[],
-  end: UnownedEnd,
+  end: Exclude<Conclusion, { outcome: 'judged' }>,
 ): Promise<boolean> {
-  const { instanceId, index } = parseRolloutId(rolloutId);
+  const { instanceId: instance_id, index: rollout_index } = parseRolloutId(rolloutId);
   const { outcome } = end;
+  // A new claim makes the commit of an attempt that still runs late.
+  const attempt = { attempt: journal.at(-1)?.attempt ?? 0, claim: newId() };
   const result = resultWithoutFacts(
     run,
-    {
-      rollout_id: rolloutId,
-      instance_id: instanceId,
-      rollout_index: index,
-      attempt: journal.at(-1)?.attempt ?? 0,
-      // A new claim makes the commit of an attempt that still runs late.
-      claim: newId(),
-    },
+    { rollout_id: rolloutId, instance_id, rollout_index, ...attempt },
     { ...COMMITTED_BY, finished_at: farm.clock.now() },
     outcome === 'failed'
       ? { outcome, reward_row: outcome, failure: end.failure }

@@ -1,6 +1,10 @@
 /** Returns the list of duties; each worker that takes over maintenance creates a new list. */
-import { cancelAbandonedCalls, cancelAbandonedSessions } from './cancelabandoned.ts';
-import { cancelExpiredRuns, cancelStaleRuns } from './cancelruns.ts';
+import {
+  cancelAbandonedCalls,
+  cancelAbandonedSessions,
+  cancelExpiredRuns,
+  cancelStaleRuns,
+} from './cancelruns.ts';
 import { commitCancelled } from './commitcancelled.ts';
 import { giveUpRollouts, reportDeadWorkers } from './deadworkers.ts';
 import type { Duty } from './duty.ts';

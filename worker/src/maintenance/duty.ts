@@ -25,6 +25,17 @@ export type Duty = {
   run(deps: DutyDeps, signal: AbortSignal): Promise<void>;
 };
 
+/** Creates a duty that visits the unfinished runs as {@link eachRun} does. */
+export const dutyOfRuns = (
+  name: string,
+  everyMs: number,
+  visit: (run: RunRecord, deps: DutyDeps, now: number, signal: AbortSignal) => Promise<void>,
+): Duty => ({
+  name,
+  everyMs,
+  run: (deps, signal) => eachRun(name, deps, signal, (run, now) => visit(run, deps, now, signal)),
+});
+
 /**
  * Calls `visit` for one unfinished run after the other until the signal aborts; `now` is the time of Redis. An error of one run is logged
  * and does not stop the others. Throws UnusableError when Redis is unavailable.

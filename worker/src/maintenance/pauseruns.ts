@@ -13,33 +13,26 @@ import {
   resumeRun,
 } from '@swefarm/shared';
 import { livingWorkers } from './commitunowned.ts';
-import { type Duty, eachRun } from './duty.ts';
+import { dutyOfRuns } from './duty.ts';
 
 const LEAST_FAILURES = 20;
 
-export const pauseFailingRuns: Duty = {
-  name: 'pause-failing-runs',
-  everyMs: 2_000,
-  async run(deps, signal) {
-    const { farm, log } = deps;
-    await eachRun(this.name, deps, signal, async (run, now) => {
-      const { run_id: id } = run;
-      if (run.infra_pause_share === null) return;
-      const pause = await farm.groups.paused(id);
-      if (pause && pause.reason !== null) {
-        if (pause.ends_at !== undefined && now >= pause.ends_at) await resumeRun(farm, id);
-        return;
-      }
-      const reason = await reasonToPause(farm, run, pause?.since ?? null);
-      if (reason === null) return;
-      if (await farm.groups.pause(id, reason, pause, run.open ? OPEN_PAUSE_MS : undefined))
-        log.error({ run: id, reason, ...(run.open ? { seconds: OPEN_PAUSE_MS / 1000 } : {}) }, PAUSED);
-    });
-  },
-};
-
-const PAUSED = 'run paused; go on with: swefarm resume RUN';
 const OPEN_PAUSE_MS = 300_000;
+
+export const pauseFailingRuns = dutyOfRuns('pause-failing-runs', 2_000, async (run, { farm, log }, now) => {
+  const { run_id: id, infra_pause_share: share } = run;
+  if (share === null) return;
+  const pause = await farm.groups.paused(id);
+  if (pause && pause.reason !== null) {
+    if (pause.ends_at !== undefined && now >= pause.ends_at) await resumeRun(farm, id);
+    return;
+  }
+  const reason = await reasonToPause(farm, run, share, pause?.since ?? null);
+  if (reason === null) return;
+  const fields = { run: id, reason, ...(run.open ? { seconds: OPEN_PAUSE_MS / 1000 } : {}) };
+  if (await farm.groups.pause(id, reason, pause, run.open ? OPEN_PAUSE_MS : undefined))
+    log.error(fields, 'run paused; go on with: swefarm resume RUN');
+});
 
 const LEAST_UNREAD = 20;
 /** Share of unreadable answers above which a run is paused; high, because a model in training may often miss the form of a call. */
@@ -56,10 +49,14 @@ type InWork = {
 const NOTHING: InWork = { rollouts: 0, answers: 0 };
 
 /** Returns in one line why the run must be paused, or null. `since`: the counts when the run was last resumed. */
-async function reasonToPause(farm: Farm, run: RunRecord, since: RunPause['since']): Promise<string | null> {
-  if (run.infra_pause_share === null) return null;
+async function reasonToPause(
+  farm: Farm,
+  run: RunRecord,
+  share: number,
+  since: RunPause['since'],
+): Promise<string | null> {
   const counts = await farm.results.counts(run.run_id);
-  const failures = run.open ? null : failuresOf(run.infra_pause_share, counts, since);
+  const failures = run.open ? null : failuresOf(share, counts, since);
   if (failures !== null) return failures;
   // The running rollouts are read only when the committed ones are evidence against the run.
   if (unreadCallsOf(counts, since, NOTHING) === null) return null;

@@ -3,7 +3,7 @@
  * or delays for hours. A duplicate job is harmless, because its claim finds the result.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
-import { type Duty, eachRun } from './duty.ts';
+import { type Duty, dutyOfRuns, eachRun } from './duty.ts';
 
 /** Delay above which a job is queued at once: longer delays come from a worker whose clock was ahead. */
 const FAR_MS = 3_600_000;
@@ -35,22 +35,14 @@ export const requeueLostJobs: Duty = {
   },
 };
 
-export const queueRefills: Duty = {
-  name: 'queue-refills',
-  everyMs: 1_000,
-  async run(deps, signal) {
-    const { farm, log } = deps;
-    await eachRun(this.name, deps, signal, async (run) => {
-      if (run.refills === 0) return;
-      const groups = await farm.results.groups(run.run_id);
-      const waiting = [...groups].filter(([, group]) => group.refilled > 0 && group.left > 0);
-      if (waiting.length === 0) return;
-      const instanceIds = waiting.map(([instanceId]) => instanceId);
-      let queued = 0;
-      for await (const ids of farm.groups.openParts(run.run_id, instanceIds))
-        queued += await queueAgain(farm, run, ids);
-      if (queued > 0)
-        log.info({ run: run.run_id, rollouts: queued }, 'queued rollouts in place of lost ones');
-    });
-  },
-};
+export const queueRefills = dutyOfRuns('queue-refills', 1_000, async (run, { farm, log }) => {
+  if (run.refills === 0) return;
+  const groups = await farm.results.groups(run.run_id);
+  const waiting = [...groups].filter(([, group]) => group.refilled > 0 && group.left > 0);
+  if (waiting.length === 0) return;
+  const instanceIds = waiting.map(([instanceId]) => instanceId);
+  let queued = 0;
+  for await (const ids of farm.groups.openParts(run.run_id, instanceIds))
+    queued += await queueAgain(farm, run, ids);
+  if (queued > 0) log.info({ run: run.run_id, rollouts: queued }, 'queued rollouts in place of lost ones');
+});

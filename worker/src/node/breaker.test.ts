@@ -1,6 +1,6 @@
 import { silentLog } from '@swefarm/shared';
 import { expect, test, vi } from 'vitest';
-import { isOfTheNode, NodeBreaker } from './breaker.ts';
+import { createBreaker, isOfTheNode } from './breaker.ts';
 
 const log = silentLog() as never;
 const of = (run: string) => ({ run, image: 'a/b', instance: 'i' });
@@ -13,7 +13,7 @@ test('3 node failures in a row and a failed check open the breaker; a passed che
     checks += 1;
     return Promise.resolve(healthy);
   };
-  const breaker = new NodeBreaker(log, check, () => now);
+  const breaker = createBreaker(log, check, () => now);
   breaker.failed('sandbox_start', 'no', of('a'));
   breaker.failed('sandbox_start', 'no', of('b'));
   breaker.succeeded();
@@ -45,7 +45,7 @@ test.each([
 ])('failures of %s open the breaker only when a trial sandbox fails too', async (_name, runs) => {
   let healthy = true;
   const checks: unknown[] = [];
-  const breaker = new NodeBreaker(log, (last) => {
+  const breaker = createBreaker(log, (last) => {
     checks.push(last);
     return Promise.resolve(healthy);
   });
@@ -68,7 +68,7 @@ test.each([
 
 test('a check that throws counts as failed', async () => {
   let now = 0;
-  const breaker = new NodeBreaker(
+  const breaker = createBreaker(
     log,
     () => Promise.reject(new Error('engine')),
     () => now,

@@ -1,8 +1,7 @@
 /** `swefarm-worker doctor`: checks on this node everything that a rollout needs. */
 import { readFile, statfs } from 'node:fs/promises';
 import { APIError, createEndpointClient } from '@swefarm/policy';
-import type { RuntimeCheck } from '@swefarm/sandbox';
-import { SCRATCH } from '@swefarm/sandbox';
+import { INTERNAL_SPEC, type Runtime, type RuntimeCheck, SCRATCH } from '@swefarm/sandbox';
 import {
   createLog,
   errorMessage,
@@ -12,8 +11,8 @@ import {
   RUNTIME_NAMES,
   type WorkerConfig,
 } from '@swefarm/shared';
-import { parserImageFindings } from './parserimage.ts';
-import { openRuntime } from './runtimes.ts';
+import { PROGRAM_LIMITS } from '../evaluation/program.ts';
+import { chooseRuntime, openRuntime } from './runtimes.ts';
 
 const LOW_DISK_BYTES = 20 * 1024 ** 3;
 const ENDPOINT_TIMEOUT_MS = 10_000;
@@ -49,11 +48,8 @@ async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promi
     usable ||= check.usable && runtime.isolates;
   }
   if (config.runtime === 'auto' && !usable) {
-    findings.push({
-      status: 'fail',
-      subject: 'runtime',
-      detail: 'no runtime that isolates its containers can be used here',
-    });
+    const detail = 'no runtime that isolates its containers can be used here';
+    findings.push({ status: 'fail', subject: 'runtime', detail });
   }
   return findings;
 }
@@ -85,9 +81,12 @@ async function diskFinding(config: WorkerConfig): Promise<Finding> {
     const stats = await statfs(config.scratch_dir);
     const free = stats.bavail * stats.bsize;
     const detail = `${(free / 1024 ** 3).toFixed(1)} GiB free at ${config.scratch_dir}`;
-    return free < LOW_DISK_BYTES
-      ? { status: 'warn', subject: 'disk', detail: `${detail}; SWE images are 1-5 GiB each` }
-      : { status: 'ok', subject: 'disk', detail };
+    const warning = {
+      status: 'warn',
+      subject: 'disk',
+      detail: `${detail}; SWE images are 1-5 GiB each`,
+    } as const;
+    return free < LOW_DISK_BYTES ? warning : { status: 'ok', subject: 'disk', detail };
   } catch (error) {
     return { status: 'fail', subject: 'disk', detail: errorMessage(error) };
   }
@@ -127,4 +126,45 @@ export async function kernelFindings(
     findings.push({ status: 'warn', subject: 'kernel', detail });
   }
   return findings;
+}
+
+const PARSER = 'parser_image';
+const PYTHON_MS = 60_000;
+const PACKAGE = 'multi_swe_bench';
+const SCRIPT = `import importlib.util as u; print("${PACKAGE}" if u.find_spec("${PACKAGE}") else "none")`;
+
+/**
+ * Checks parser_image: whether Python starts in the image, and whether the image can grade Multi-SWE. Returns problems as findings; throws
+ * only the signal's reason.
+ */
+export async function parserImageFindings(config: WorkerConfig, signal: AbortSignal): Promise<Finding[]> {
+  const { parser_image: name } = config;
+  if (name === null) {
+    const detail =
+      'not set: rows whose outcomes a program of the dataset reads (Multi-SWE, SWE-bench-Live) fail here';
+    return [{ status: 'ok', subject: PARSER, detail }];
+  }
+  try {
+    const log = createLog({ ...config, log_level: 'silent' });
+    const { runtime: chosen } = await chooseRuntime(config, log, signal);
+    await using runtime = chosen;
+    return [await checkImage(runtime, name, signal)];
+  } catch (error) {
+    signal.throwIfAborted();
+    return [{ status: 'fail', subject: PARSER, detail: `${name}: ${errorMessage(error)}` }];
+  }
+}
+
+async function checkImage(runtime: Runtime, name: string, signal: AbortSignal): Promise<Finding> {
+  const image = await runtime.ensureImage(name, signal);
+  await using container = await runtime.start({ ...INTERNAL_SPEC, image, limits: PROGRAM_LIMITS }, signal);
+  const options = { cwd: '/', timeoutMs: PYTHON_MS, maxOutputBytes: 1_000, signal };
+  const { exitCode, output } = await container.exec(['python3', '-c', SCRIPT], options);
+  const printed = output.toString('utf8').trim();
+  if (exitCode !== 0)
+    return { status: 'fail', subject: PARSER, detail: `${name}: python3 does not start: ${printed}` };
+  if (printed === PACKAGE)
+    return { status: 'ok', subject: PARSER, detail: `${name}: python3 and ${PACKAGE}` };
+  const detail = `${name}: python3; without the package multi-swe-bench, rows of Multi-SWE fail`;
+  return { status: 'warn', subject: PARSER, detail };
 }

@@ -16,17 +16,13 @@ export function splitGrace(seconds: number): Grace {
   return { finishMs: wholeMs - tidyMs, handBackMs: tidyMs * 0.9, wholeMs };
 }
 
-export type ManualDrain = {
-  /** Sets whether this node is drained. Setting the same value again has no effect. */
-  set(drained: boolean): void;
-  reason(): string | null;
-  [Symbol.dispose](): void;
-};
+export type ManualDrain = ReturnType<typeof createManualDrain>;
 
-export function createManualDrain(active: ActiveAttempts, graceMs: number, log: Logger): ManualDrain {
+export function createManualDrain(active: ActiveAttempts, graceMs: number, log: Logger) {
   let timer: NodeJS.Timeout | null = null;
   return {
-    set(drained) {
+    /** Sets whether this node is drained. Setting the same value again has no effect. */
+    set(drained: boolean): void {
       if (drained && timer === null) {
         log.info({ active: active.count, grace_ms: graceMs }, 'node drained by hand');
         timer = setTimeout(() => active.abortAll('drain'), graceMs);
@@ -38,8 +34,6 @@ export function createManualDrain(active: ActiveAttempts, graceMs: number, log: 
       }
     },
     reason: () => (timer === null ? null : 'drained by hand (undo: swefarm drain NODE --undo)'),
-    [Symbol.dispose]() {
-      if (timer !== null) clearTimeout(timer);
-    },
+    [Symbol.dispose]: () => clearTimeout(timer ?? undefined),
   };
 }

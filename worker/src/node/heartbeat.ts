@@ -7,9 +7,10 @@ import type { Pressure } from './pressure.ts';
 const BEAT_MS = 1_000;
 const SLOW_BEATS = 5;
 
-type HeartbeatDeps = {
+export type HeartbeatDeps = {
   node: Node;
   slots: number;
+  /** Published address of the metrics; null: the worker serves no metrics. */
   metricsAddress: string | null;
   pressure: Pressure;
   manualDrain: ManualDrain;
@@ -75,7 +76,7 @@ function recordOf(deps: HeartbeatDeps, started_at: number, paused: string | null
     metrics: deps.metricsAddress,
     paused: deps.stop.aborted ? 'draining' : paused,
     placed: node.router !== null,
-    parser_image: node.parserImage !== null,
+    parser_image: node.config.parser_image !== null,
     software_version: softwareVersion(),
     understands: UNDERSTOOD,
   };

@@ -3,9 +3,15 @@
  * the instances that need it; the output has a JSON line per image, in the order of completion.
  */
 import { join } from 'node:path';
-import type { ImageInspection, ImageLine, Runtime } from '@swefarm/sandbox';
-import { openConverter } from '@swefarm/sandbox';
-import { createSemaphore, errorMessage, UnusableError, UsageError, type WorkerConfig } from '@swefarm/shared';
+import { type ImageInspection, type ImageLine, openConverter, type Runtime } from '@swefarm/sandbox';
+import {
+  createLazy,
+  createSemaphore,
+  errorMessage,
+  UnusableError,
+  UsageError,
+  type WorkerConfig,
+} from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { chooseEngine, chooseRuntime } from './runtimes.ts';
 
@@ -40,86 +46,81 @@ export async function runImages(
   needed: readonly Needed[],
   command: ImagesCommand,
 ): Promise<boolean> {
-  const { signal, print } = command;
-  await using work = await openAction(action, command);
+  const { config, log, signal, print } = command;
+  await using stack = new AsyncDisposableStack();
+  if (action === 'convert') return await eachImage(needed, await openConversion(command, stack), command);
+  const { runtime } = await chooseRuntime(config, log, signal);
+  stack.use(runtime);
   if (action === 'prune') {
-    for (const line of await work.prune(new Set(needed.map(({ image }) => image)))) print(line);
+    const wanted = new Set(needed.map(({ image }) => image));
+    for (const line of await requireInspection(runtime).prune(wanted)) print(line);
     return true;
   }
+  const work: Work = async ({ image, instances }) => {
+    if (action !== 'pull')
+      return await requireInspection(runtime).look(image, action === 'verify', instances);
+    const ready = await runtime.ensureImage(image, signal, instances[0]);
+    return { image, status: ready.pulled ? 'pulled' : 'present', digest: ready.digest };
+  };
+  return await eachImage(needed, work, command);
+}
+
+type Work = (needed: Needed) => Promise<ImageLine>;
+
+async function eachImage(
+  needed: readonly Needed[],
+  work: Work,
+  { signal, print }: ImagesCommand,
+): Promise<boolean> {
   const slots = createSemaphore(IMAGES_AT_ONCE);
   let complete = true;
   let unusable: unknown = null;
-  await Promise.all(
-    needed.map((one) =>
-      slots.run(async () => {
-        const { image } = one;
-        const line = await work.one(one).catch((error: unknown): ImageLine => {
-          if (error instanceof UnusableError || error instanceof UsageError) unusable = error;
-          return { image, status: 'failed', error: oneLine(error) };
-        });
-        // An interrupted action has not failed. A problem that affects all images is thrown once.
-        if (signal.aborted || unusable !== null) return;
-        if (['absent', 'changed', 'failed'].includes(line.status)) complete = false;
-        print(line);
-      }),
-    ),
-  );
+  const one = async (wanted: Needed): Promise<void> => {
+    const { image } = wanted;
+    const line = await work(wanted).catch((error: unknown): ImageLine => {
+      if (error instanceof UnusableError || error instanceof UsageError) unusable = error;
+      return { image, status: 'failed', error: oneLine(error) };
+    });
+    // An interrupted action has not failed. A problem that affects all images is thrown once.
+    if (signal.aborted || unusable !== null) return;
+    if (['absent', 'changed', 'failed'].includes(line.status)) complete = false;
+    print(line);
+  };
+  await Promise.all(needed.map((wanted) => slots.run(() => one(wanted))));
   signal.throwIfAborted();
   if (unusable !== null) throw unusable;
   return complete;
 }
 
-type Action = AsyncDisposable & {
-  one(needed: Needed): Promise<ImageLine>;
-  prune(needed: ReadonlySet<string>): Promise<ImageLine[]>;
-};
-
-async function openAction(action: ImageAction, { config, log, signal }: ImagesCommand): Promise<Action> {
-  if (action === 'convert') return await openConversion(config, log, signal);
-  const { runtime } = await chooseRuntime(config, log, signal);
-  return {
-    async one({ image, instances }) {
-      if (action !== 'pull')
-        return await requireInspection(runtime).look(image, action === 'verify', instances);
-      const ready = await runtime.ensureImage(image, signal, instances[0]);
-      return { image, status: ready.pulled ? 'pulled' : 'present', digest: ready.digest };
-    },
-    prune: (images) => requireInspection(runtime).prune(images),
-    [Symbol.asyncDispose]: () => runtime[Symbol.asyncDispose](),
-  };
-}
-
 /** Opens a container engine only when an image has to come from one. */
-async function openConversion(config: WorkerConfig, log: Logger, signal: AbortSignal): Promise<Action> {
-  let engine: ReturnType<typeof chooseEngine> | null = null;
+async function openConversion(
+  { config, log, signal }: ImagesCommand,
+  stack: AsyncDisposableStack,
+): Promise<Work> {
+  const engine = createLazy(() => chooseEngine(config, log, signal));
+  stack.defer(async () => {
+    const opened = await engine.started()?.catch(() => null);
+    await opened?.runtime[Symbol.asyncDispose]();
+  });
   const converter = await openConverter({
     templates: config.apptainer_images,
     command: config.apptainer_command,
     folder: join(config.images_dir, 'converting'),
     atOnce: config.image_pulls,
     async ensure(image) {
-      engine ??= chooseEngine(config, log, signal);
-      const { runtime, socketPath } = await engine;
+      const { runtime, socketPath } = await engine.get();
       await runtime.ensureImage(image, signal);
       return socketPath;
     },
     signal,
   });
-  return {
-    one: ({ image }) => converter.convert(image),
-    prune: () => Promise.resolve([]),
-    async [Symbol.asyncDispose]() {
-      const opened = await engine?.catch(() => null);
-      await opened?.runtime[Symbol.asyncDispose]();
-    },
-  };
+  return ({ image }) => converter.convert(image);
 }
 
 function requireInspection(runtime: Runtime): ImageInspection {
   if (runtime.inspection) return runtime.inspection;
-  throw new UsageError(
-    `runtime ${runtime.name}: list, verify and prune are for docker, podman and apptainer; pull works everywhere`,
-  );
+  const why = 'list, verify and prune are for docker, podman and apptainer; pull works everywhere';
+  throw new UsageError(`runtime ${runtime.name}: ${why}`);
 }
 
 const oneLine = (error: unknown): string => errorMessage(error).replaceAll(/\s*\n\s*/g, ' ');

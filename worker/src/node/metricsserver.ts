@@ -3,26 +3,17 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostPort, reachableHost } from '@swefarm/shared';
-import type { Registry } from 'prom-client';
+import type { Node } from './node.ts';
 import type { Probes } from './probes.ts';
 
-export type MetricsServer = AsyncDisposable & { address: string };
-
-type MetricsServerOptions = {
-  host: string;
-  /** Port to listen on; 0: any free port. */
-  port: number;
-  /** Host of the published address; null: `host`, or an address of this machine if the server listens on all addresses. */
-  shownHost: string | null;
-  probes: Pick<Probes, 'whyNotReady' | 'whyNotAlive'>;
-  stop: AbortSignal;
-};
-
-/** Serves /metrics, /healthz (503 while draining), /readyz and /livez. */
+/** Serves /metrics, /healthz (503 while draining), /readyz and /livez. Returns null when the configuration has port 0. */
 export async function serveMetrics(
-  registry: Registry,
-  { host, port, shownHost, probes, stop }: MetricsServerOptions,
-): Promise<MetricsServer> {
+  { config, metrics, stop }: Node,
+  probes: Probes,
+): Promise<(AsyncDisposable & { address: string }) | null> {
+  const { metrics_port: port, metrics_host: host, metrics_address: shownHost } = config;
+  if (port === 0) return null;
+  const { registry } = metrics;
   const answers: Record<string, () => string | null | Promise<string | null>> = {
     '/healthz': () => (stop.aborted ? 'draining' : null),
     '/readyz': probes.whyNotReady,
@@ -44,7 +35,7 @@ export async function serveMetrics(
       .writeHead(problem === null ? 200 : 503, { 'content-type': 'text/plain' })
       .end(`${problem ?? 'ok'}\n`);
   });
-  await once(server.listen(port, host), 'listening');
+  await once(server.listen(port === 'auto' ? 0 : port, host), 'listening');
   const bound = server.address() as AddressInfo;
   return {
     address: hostPort(shownHost ?? reachableHost(host), bound.port),

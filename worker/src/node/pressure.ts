@@ -15,13 +15,7 @@ const LAG_STOP_MS = 1_000;
 /** Delay that an idle event loop shows, in milliseconds. */
 const RESOLUTION_MS = 20;
 
-export type Pressure = Disposable & {
-  /** Returns in one line why no work may be claimed; null: work may be claimed. */
-  reason(): Promise<string | null>;
-  /** Returns the 99th percentile of the event loop's delay in seconds, as the last call of {@link reason} measured it. */
-  lagSeconds(): number;
-  disk(): { freeBytes: number; sizeBytes: number };
-};
+export type Pressure = ReturnType<typeof watchPressure>;
 
 type PressureDeps = {
   artifacts: ArtifactStore;
@@ -30,7 +24,7 @@ type PressureDeps = {
   memoryReserveBytes: number;
 };
 
-export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: PressureDeps): Pressure {
+export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: PressureDeps) {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   delay.enable();
   let overBudget = false;
@@ -63,7 +57,8 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
     return lacksMemory ? `memory: ${available} bytes are available on the node` : null;
   };
   return {
-    async reason() {
+    /** Returns in one line why no work may be claimed; null: work may be claimed. */
+    async reason(): Promise<string | null> {
       const ms = Math.max(0, delay.percentile(99) / 1e6 - RESOLUTION_MS);
       lag = ms / 1000;
       delay.reset();
@@ -71,6 +66,7 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
       if (ms > LAG_STOP_MS) return `event loop: p99 delay ${Math.round(ms)} ms`;
       return (await memoryReason()) ?? (await budgetReason()) ?? full;
     },
+    /** Returns the 99th percentile of the event loop's delay in seconds, as the last call of `reason` measured it. */
     lagSeconds: () => lag,
     disk: () => disk,
     [Symbol.dispose]: () => void delay.disable(),

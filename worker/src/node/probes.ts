@@ -2,7 +2,6 @@
  * Answers probes: whether this worker can take a rollout now (`/readyz`), and whether it must be restarted (`/livez`). Both use the last
  * heartbeat and the last check of the runtime, so that a probe costs little.
  */
-
 import type { Runtime } from '@swefarm/sandbox';
 import { errorMessage, type Farm, type Log, waitAtMost } from '@swefarm/shared';
 
@@ -15,14 +14,7 @@ const CHECK_EVERY_MS = 30_000;
 const CHECK_AGAIN_MS = 5_000;
 const CHECK_MS = 30_000;
 
-export type Probes = {
-  /** Called after each heartbeat that Redis accepted. `paused` is why this worker claims nothing; null: it claims. */
-  beaten(paused: string | null): void;
-  /** Returns in one line why this worker can take no rollout; null: it can. Logs each change of readiness. */
-  whyNotReady(): string | null;
-  /** Returns in one line why this worker must be restarted; null: a restart would not help. */
-  whyNotAlive(): Promise<string | null>;
-};
+export type Probes = ReturnType<typeof createProbes>;
 
 type ProbesDeps = {
   runtime: Pick<Runtime, 'name' | 'check'>;
@@ -33,13 +25,7 @@ type ProbesDeps = {
 };
 
 /** The runtime counts as usable at first, because the worker checks it before it opens the server. */
-export function createProbes({
-  runtime,
-  farm,
-  log,
-  stop,
-  now = () => performance.now(),
-}: ProbesDeps): Probes {
+export function createProbes({ runtime, farm, log, stop, now = () => performance.now() }: ProbesDeps) {
   let beatAt = now();
   let beats = 0;
   let paused: string | null = null;
@@ -66,29 +52,27 @@ export function createProbes({
     isChecking = false;
   };
   return {
-    beaten(reason) {
+    /** Called after each heartbeat that Redis accepted. `reason` is why this worker claims nothing; null: it claims. */
+    beaten(reason: string | null): void {
       beatAt = now();
       beats += 1;
       paused = reason;
     },
-    whyNotReady() {
+    /** Returns in one line why this worker can take no rollout; null: it can. Logs each change of readiness. */
+    whyNotReady(): string | null {
       if (stop.aborted) return 'draining';
       if (beats === 0) return 'starting: Redis took no heartbeat yet';
       const reason = whyNotReady();
       logChange(reason);
       return reason;
     },
-    async whyNotAlive() {
+    /** Returns in one line why this worker must be restarted; null: a restart would not help. */
+    async whyNotAlive(): Promise<string | null> {
       const sinceBeat = now() - beatAt;
       if (stop.aborted || sinceBeat < BEAT_DEAD_MS) return null;
       // A restart does not help while Redis is unavailable.
-      const ping = farm.ping().then(
-        () => true,
-        () => false,
-      );
-      const answered = await waitAtMost(ping, PING_MS);
-      const isThere = answered.by === 'itself' && answered.value;
-      if (!isThere || now() - beatAt < BEAT_DEAD_MS) return null;
+      const ping = await waitAtMost(farm.ping(), PING_MS).catch(() => null);
+      if (ping?.by !== 'itself' || now() - beatAt < BEAT_DEAD_MS) return null;
       return `no heartbeat for ${Math.round(sinceBeat / 1000)} s, although Redis answers`;
     },
   };

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ranking } from './ranking.ts';
+import { ranking } from './routing.ts';
 
 const workers = Array.from({ length: 16 }, (_, at) => ({ worker: `w${at}`, node: `n${at}` }));
 const images = Array.from({ length: 4_000 }, (_, at) => `registry/image-${at}:latest`);

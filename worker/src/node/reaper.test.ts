@@ -4,8 +4,7 @@ import { once } from 'node:events';
 import type { OwnedContainer, Owner, Runtime } from '@swefarm/sandbox';
 import { processStarted, silentLog, type WorkerRecord } from '@swefarm/shared';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { identify } from './identity.ts';
-import { createWorkerLiveness, type ReaperDeps, reap, startReaper } from './reaper.ts';
+import { createWorkerLiveness, identify, type ReaperDeps, reap, startReaper } from './reaper.ts';
 
 const self = identify('farm', 'me', 'here');
 const HOUR = 3_600_000;

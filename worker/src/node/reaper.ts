@@ -2,11 +2,16 @@
  * Removes sandboxes on this host without a living owner: those of dead workers of this farm, and those of this worker without an attempt.
  * Never removes sandboxes of another living worker or of another farm.
  */
-
 import type { OwnedContainer, Owner, Runtime } from '@swefarm/sandbox';
-import { createSemaphore, errorMessage, type Farm, isProcessAlive, onAbort } from '@swefarm/shared';
+import {
+  createSemaphore,
+  errorMessage,
+  type Farm,
+  isProcessAlive,
+  onAbort,
+  ownStartMark,
+} from '@swefarm/shared';
 import type { Logger } from 'pino';
-import type { Identity } from './identity.ts';
 
 const SWEEP_MS = 60_000;
 const REMOVALS_AT_ONCE = 8;
@@ -16,13 +21,20 @@ const FORGOTTEN_MS = 2 * 60_000;
 /** Time without a registry entry after which a worker counts as dead: much longer than a worker needs to reconnect to Redis. */
 const MISSED_MS = 115_000;
 
+/** Identifies a worker process in labels of containers, in locks and in the registry. */
+export type Identity = { farm: string; worker: string; node: string; pid: number; pid_started: string };
+
+export const identify = (farm: string, worker: string, node: string): Identity => ({
+  ...{ farm, worker, node, pid: process.pid, pid_started: ownStartMark() },
+});
+
 export type ReaperDeps = {
   runtime: Runtime;
   self: Pick<Identity, 'farm' | 'worker' | 'pid' | 'pid_started'>;
   /** Lists the living workers, for owners whose processes this worker cannot see. */
   registry: Pick<Farm['registry'], 'list'>;
   /** Decides whether a worker that is not listed is dead; absent: it is dead. */
-  liveness?: WorkerLiveness;
+  liveness?: ReturnType<typeof createWorkerLiveness>;
   active: { list(): readonly { rollout_id: string; attempt: number }[] };
   log: Logger;
   /** Sandboxes of this worker that earlier sweeps found without an attempt. */
@@ -73,6 +85,7 @@ function unusedOf(mine: readonly OwnedContainer[], { self, active, unused = new 
   return unused;
 }
 
+/** Returns whether a sandbox of the same farm is of this process. */
 const isOwn = (owner: Owner, self: ReaperDeps['self']): boolean =>
   owner.worker === self.worker && owner.pid === self.pid && owner.pid_started === self.pid_started;
 
@@ -82,9 +95,8 @@ async function whyRemovable(one: OwnedContainer, unused: Unused, deps: ReaperDep
     const since = unused.get(id);
     if (since === undefined) return null;
     if (deps.ending) return 'removed a sandbox of this worker that was left';
-    return performance.now() - since < FORGOTTEN_MS
-      ? null
-      : 'removed a sandbox of this worker that had no attempt';
+    const isForgotten = performance.now() - since >= FORGOTTEN_MS;
+    return isForgotten ? 'removed a sandbox of this worker that had no attempt' : null;
   }
   const alive = isProcessAlive(owner) ?? (await isListed(owner.worker, deps));
   return alive ? null : 'removed the sandbox of a dead worker';
@@ -116,20 +128,15 @@ export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void,
   onAbort(signal, () => clearInterval(timer));
 }
 
-/** Decides whether workers are dead whose processes this worker cannot see. */
-type WorkerLiveness = {
-  /** @param listed workers in the registry at this moment */
-  isDead(worker: string, listed: ReadonlySet<string>, self: string): boolean;
-};
-
 /**
- * After an outage of Redis or the start of this worker, living workers may not be listed yet. So a worker is dead only when it has been
+ * Decides whether workers are dead whose processes this worker cannot see. After an outage of Redis or the start of this worker, living workers may not be listed yet. So a worker is dead only when it has been
  * missing for {@link MISSED_MS} while this worker was listed. `now`: monotonic milliseconds.
  */
-export function createWorkerLiveness(now: () => number = () => performance.now()): WorkerLiveness {
+export function createWorkerLiveness(now: () => number = () => performance.now()) {
   const since = new Map<string, number>();
   return {
-    isDead(worker, listed, self) {
+    /** @param listed workers in the registry at this moment */
+    isDead(worker: string, listed: ReadonlySet<string>, self: string): boolean {
       // The heartbeats of this worker did not reach Redis either.
       if (!listed.has(self)) since.clear();
       if (listed.has(worker)) since.delete(worker);

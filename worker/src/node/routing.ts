@@ -2,11 +2,8 @@
  * Routes a claimed rollout to a worker whose node has the image, while that worker has a free seat (a reserved slot), so that the nodes of
  * a farm pull each image about once. A job for another worker is forwarded with its lock, which costs no attempt.
  */
-
-import type { Runtime } from '@swefarm/sandbox';
-import type { Farm, RolloutJob, WorkerConfig } from '@swefarm/shared';
-import type { Identity } from './identity.ts';
-import { ranking } from './ranking.ts';
+import type { Farm, RolloutJob } from '@swefarm/shared';
+import type { Identity } from './reaper.ts';
 
 export type Route =
   | { action: 'run_here' }
@@ -16,14 +13,7 @@ export type Route =
 
 const RUN_HERE: Route = { action: 'run_here' };
 
-export type Router = {
-  /** Reserves a seat for the job on the worker that should run it; `anywhere`: on this worker, whatever the image. Throws Redis errors. */
-  route(job: RolloutJob, anywhere: boolean): Promise<Route>;
-  /** Frees the seat of a rollout that no longer runs on this worker. Never throws. */
-  leave(rolloutId: string): Promise<void>;
-  /** Frees seats whose job never arrived. Call this every few seconds with the rollouts that run on this worker. */
-  reconcileSeats(running: readonly string[]): Promise<void>;
-};
+export type Router = ReturnType<typeof createRouter>;
 
 /**
  * Number of workers that are tried for a seat, in order of preference. `home`: workers that have the image or, if there are none, the
@@ -35,15 +25,9 @@ const KNOWN_MS = 2_000;
 const KNOWN_MS_PER_WORKER = 20;
 const FULL_MS = 500;
 
-export function placesHere(
-  config: Pick<WorkerConfig, 'placement'>,
-  runtime: Pick<Runtime, 'placesByImage'>,
-): boolean {
-  return config.placement === 'auto' && runtime.placesByImage;
-}
+type Known = Pick<Identity, 'worker' | 'node'>;
 
-export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>, waitMs: number): Router {
-  type Known = Pick<Identity, 'worker' | 'node'>;
+export function createRouter(farm: Farm, self: Known, waitMs: number) {
   let known: Known[] = [];
   let until = 0;
   let reading: Promise<void> | null = null;
@@ -65,7 +49,8 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
   const alone = (): boolean => known.every(({ node }) => node === self.node);
 
   return {
-    async route(job, anywhere) {
+    /** Reserves a seat for the job on the worker that should run it; `anywhere`: on this worker, whatever the image. Throws Redis errors. */
+    async route(job: RolloutJob, anywhere: boolean): Promise<Route> {
       const rest = await others();
       // All known workers are on this node and share its images.
       if (alone()) return RUN_HERE;
@@ -81,12 +66,14 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
       if (anywhere) return RUN_HERE;
       return { action: 'retry_later', delayMs: where === 'home' ? Math.min(left, waitMs) : FULL_MS };
     },
-    async leave(rolloutId) {
+    /** Frees the seat of a rollout that no longer runs on this worker. Never throws. */
+    async leave(rolloutId: string): Promise<void> {
       unclaimed.delete(rolloutId);
       // If this call fails, `reconcileSeats` frees the seat later.
       if (!alone()) await farm.placement.leave(self.worker, rolloutId).catch(() => undefined);
     },
-    async reconcileSeats(running) {
+    /** Frees seats whose job never arrived. Call this every few seconds with the rollouts that run on this worker. */
+    async reconcileSeats(running: readonly string[]): Promise<void> {
       if (alone()) return;
       const here = new Set(running);
       const stale = [...unclaimed].filter((id) => !here.has(id));
@@ -95,4 +82,40 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
       unclaimed = new Set(taken.filter((id) => !here.has(id) && !gone.has(id)));
     },
   };
+}
+
+/**
+ * Returns the workers in the order in which they should run rollouts of `image`: by node, and within a node by worker, because the workers
+ * of a node share its images. Every worker that knows the same workers computes the same order. By rendezvous hashing, a node that joins or
+ * leaves moves only the images of that node.
+ */
+export function ranking<T extends { worker: string; node: string }>(
+  image: string,
+  workers: readonly T[],
+): T[] {
+  const imageHash = hash(image);
+  const weighted = workers.map((one) => ({
+    one,
+    node: mix(imageHash ^ hash(one.node)),
+    worker: mix(imageHash ^ hash(one.worker)),
+  }));
+  weighted.sort(
+    (a, b) =>
+      b.node - a.node || (a.one.node < b.one.node ? -1 : a.one.node > b.one.node ? 1 : b.worker - a.worker),
+  );
+  return weighted.map(({ one }) => one);
+}
+
+/** FNV-1a hash, 32 bits. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
+  return value >>> 0;
+}
+
+/** Finaliser of MurmurHash3. */
+function mix(value: number): number {
+  let bits = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
+  return (bits ^ (bits >>> 16)) >>> 0;
 }

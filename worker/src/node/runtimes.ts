@@ -1,17 +1,43 @@
 /** The list of runtimes, and the choice of one for this node: the configured runtime, or the first usable one. */
-
-import type { Runtime, RuntimeCheck, RuntimeEntry } from '@swefarm/sandbox';
-import { apptainer, diskIsFull, docker, host, podman, rootfs } from '@swefarm/sandbox';
-import { RUNTIME_NAMES, type RuntimeName, UnusableError, type WorkerConfig } from '@swefarm/shared';
+import {
+  apptainer,
+  diskIsFull,
+  docker,
+  host,
+  podman,
+  type Runtime,
+  type RuntimeCheck,
+  type RuntimeEntry,
+  rootfs,
+} from '@swefarm/sandbox';
+import {
+  errorMessage,
+  linearBackoff,
+  RUNTIME_NAMES,
+  type RuntimeName,
+  retry,
+  UnusableError,
+  type WorkerConfig,
+} from '@swefarm/shared';
 import type { Logger } from 'pino';
-import { RUNTIME_AWAY } from './waitforruntime.ts';
+
+/** Error code: no runtime is usable now, but one may be usable soon. */
+const RUNTIME_AWAY = 'runtime_away';
+
+/** Codes of errors that may pass, of the farm and of the operating system. */
+const PASSING: ReadonlySet<unknown> = new Set([
+  RUNTIME_AWAY,
+  'engine_unreachable',
+  'node_disk',
+  'ENOSPC',
+  'EDQUOT',
+]);
 
 const ENTRIES: Record<RuntimeName, RuntimeEntry> = { docker, podman, apptainer, rootfs, host };
 
 /** Opens a runtime by name, even if the runtime is not usable. */
-export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: Logger): Promise<Runtime> {
-  return await ENTRIES[name].open(config, log);
-}
+export const openRuntime = async (name: RuntimeName, config: WorkerConfig, log: Logger): Promise<Runtime> =>
+  ENTRIES[name].open(config, log);
 
 export type ChosenRuntime = { name: RuntimeName; runtime: Runtime; check: RuntimeCheck };
 
@@ -61,4 +87,34 @@ async function firstUsable(
     await runtime[Symbol.asyncDispose]();
   }
   throw new UnusableError(isAway ? RUNTIME_AWAY : 'runtime', `no usable runtime: ${problems.join('; ')}`);
+}
+
+/**
+ * Waits at the start of a worker for the container engine and for free disk. Retries errors that may pass, for at most `patienceSeconds`, and logs the
+ * wait once. Throws the last error.
+ */
+export async function waitForRuntime<T>(
+  call: () => Promise<T>,
+  { patienceSeconds, log, signal }: { patienceSeconds: number; log: Logger; signal: AbortSignal },
+): Promise<T> {
+  let waited = false;
+  const answer = await retry(call, {
+    pauseMs: linearBackoff(250, 2_000),
+    withinMs: patienceSeconds * 1000,
+    signal,
+    isPassing: mayPass,
+    onRetry(error) {
+      if (waited) return;
+      waited = true;
+      const fields = { patience_seconds: patienceSeconds, err: errorMessage(error) };
+      log.warn(fields, 'runtime not usable yet: waiting');
+    },
+  });
+  if (waited) log.info('runtime is usable');
+  return answer;
+}
+
+function mayPass(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return ('code' in error && PASSING.has(error.code)) || mayPass(error.cause);
 }

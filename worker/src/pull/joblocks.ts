@@ -8,21 +8,12 @@ import type { Node } from '../node/node.ts';
 /** Interval of renewals. A lock lasts several intervals; a renewal that waits for Redis succeeds as soon as Redis is back. */
 const RENEW_MS = 3_000;
 
-export type JobLocks = {
-  /** Starts to renew this lock of the job, instead of an earlier lock. */
-  take(job: string, token: string): void;
-  /** Returns whether the job is running on this worker and is not about to be moved. */
-  has(job: string): boolean;
-  /** Returns the lock with which to move the job; null: another worker has the job. The lock is renewed until {@link drop}. */
-  toMove(job: string): string | null;
-  drop(job: string, token: string): void;
-  end(): Promise<void>;
-};
+export type JobLocks = ReturnType<typeof startJobLocks>;
 
 type Lock = { token: string; state: 'valid' | 'lost' | 'moving' };
 
 /** Aborts attempts as `superseded` when another worker has claimed or committed their rollout. */
-export function startJobLocks({ farm, identity, active, metrics, log }: Node): JobLocks {
+export function startJobLocks({ farm, identity, active, metrics, log }: Node) {
   const locks = new Map<string, Lock>();
   const over = new AbortController();
 
@@ -54,9 +45,12 @@ export function startJobLocks({ farm, identity, active, metrics, log }: Node): J
   })();
 
   return {
-    take: (job, token) => void locks.set(job, { token, state: 'valid' }),
-    has: (job) => (locks.get(job)?.state ?? 'moving') !== 'moving',
-    toMove(job) {
+    /** Starts to renew this lock of the job, instead of an earlier lock. */
+    take: (job: string, token: string) => void locks.set(job, { token, state: 'valid' }),
+    /** Returns whether the job is running on this worker and is not about to be moved. */
+    has: (job: string): boolean => (locks.get(job)?.state ?? 'moving') !== 'moving',
+    /** Returns the lock with which to move the job; null: another worker has the job. The lock is renewed until `drop`. */
+    toMove(job: string): string | null {
       const lock = locks.get(job);
       if (!lock || lock.state === 'lost') {
         locks.delete(job);
@@ -65,10 +59,10 @@ export function startJobLocks({ farm, identity, active, metrics, log }: Node): J
       lock.state = 'moving';
       return lock.token;
     },
-    drop(job, token) {
+    drop(job: string, token: string): void {
       if (locks.get(job)?.token === token) locks.delete(job);
     },
-    async end() {
+    async end(): Promise<void> {
       over.abort();
       await renewing;
     },

@@ -1,22 +1,15 @@
 /** Runs claimed and forwarded jobs, together at most as many as this worker has seats (slots). */
-import { waitAtMost } from '@swefarm/shared';
+import { errorMessage, type Handed, sleepAtMost, waitAtMost } from '@swefarm/shared';
 import type { Grace } from '../node/drain.ts';
 import type { Node } from '../node/node.ts';
-import { receiveForwarded } from './forwarded.ts';
 import { startJobLocks } from './joblocks.ts';
 import { openQueue, type Queue } from './queue.ts';
-import { createJobReader } from './readjob.ts';
-import { runClaimed } from './runjob.ts';
+import { createJobReader, type JobDeps, runClaimed, runForwarded } from './runjob.ts';
 
-export type Pull = {
-  /** Stops or resumes claiming. Running rollouts continue. */
-  setPaused(paused: boolean): Promise<void>;
-  /** Stops claiming. Running rollouts may finish for `finishMs`, then they are handed back to the queue. Resolves when no rollout runs. */
-  drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void>;
-};
+const REDIS_AWAY_MS = 1_000;
 
 /** Starts to pull at once, up to `seats` rollouts in parallel. `prefix` is the prefix of the queue's keys in Redis. */
-export function startPull(node: Node, seats: number, prefix: string): Pull {
+export function startPull(node: Node, seats: number, prefix: string) {
   let paused = false;
   let draining = false;
   const locks = startJobLocks(node);
@@ -31,12 +24,14 @@ export function startPull(node: Node, seats: number, prefix: string): Pull {
     await locks.end();
   };
   return {
-    async setPaused(next) {
+    /** Stops or resumes claiming. Running rollouts continue. */
+    async setPaused(next: boolean): Promise<void> {
       paused = next;
       if (next) await queue.pause();
       else shareSeats();
     },
-    async drain(grace) {
+    /** Stops claiming. Running rollouts may finish for `finishMs`, then they are handed back to the queue. Resolves when no rollout runs. */
+    async drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void> {
       draining = true;
       await drainInTime(close(), grace, node, queue);
     },
@@ -58,4 +53,58 @@ async function drainInTime(
       await queue.close(true);
     }
   }
+}
+
+/**
+ * Receives jobs that other workers forward to this worker with their locks, if this worker has a router. BullMQ does not count these jobs,
+ * so `onChange` is called whenever the number of running ones has changed.
+ */
+function receiveForwarded(deps: JobDeps, queue: Queue, onChange: () => void) {
+  const { node } = deps;
+  const running = new Set<Promise<void>>();
+  const over = new AbortController();
+  const start = (handed: Handed): void => {
+    const run: Promise<void> = runHanded(handed, queue, deps)
+      .catch((error: unknown) =>
+        node.log.warn({ job: handed.job, err: errorMessage(error) }, 'forwarded job failed'),
+      )
+      .finally(() => {
+        running.delete(run);
+        onChange();
+      });
+    running.add(run);
+    onChange();
+  };
+  const receiving = node.router ? receive(node, start, over.signal) : Promise.resolve();
+  return {
+    count: () => running.size,
+    /** Stops receiving jobs and waits for running ones. */
+    async end(): Promise<void> {
+      over.abort();
+      // The call is not awaited, because Redis may be unavailable; without the call, the wait for a job ends within a second.
+      if (node.router) node.farm.placement.wake(node.identity.worker).catch(() => undefined);
+      await receiving;
+      await Promise.all(running);
+    },
+  };
+}
+
+async function receive(node: Node, start: (handed: Handed) => void, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      const handed = await node.farm.placement.receive(node.identity.worker);
+      if (handed) start(handed);
+    } catch (error) {
+      if (signal.aborted) return;
+      node.log.debug({ err: errorMessage(error) }, 'receiving forwarded jobs failed');
+      await sleepAtMost(REDIS_AWAY_MS, signal);
+    }
+  }
+}
+
+async function runHanded({ job: id, token }: Handed, queue: Queue, deps: JobDeps): Promise<void> {
+  const job = await queue.find(id);
+  if (job && (await queue.renewLock(job, token))) return runForwarded(job, token, deps);
+  // The lock expired before the job arrived, and another worker has the job.
+  await deps.node.router?.leave(id);
 }

@@ -5,23 +5,14 @@ import type { Node } from '../node/node.ts';
 
 export type { Job };
 
-export type Queue = {
-  /** Sets how many jobs are claimed in parallel; 0: none. */
-  setSeats(seats: number): void;
-  pause(): Promise<void>;
-  find(id: string): Promise<Job | undefined>;
-  /** Renews the lock. Returns false when the lock no longer exists. */
-  renewLock(job: Job, token: string): Promise<boolean>;
-  /** Stops claiming and waits for running jobs; with `force` it does not wait. */
-  close(force?: boolean): Promise<void>;
-};
+export type Queue = ReturnType<typeof openQueue>;
 
 /** Starts to claim at once. `handle` moves each job itself, so BullMQ must do nothing more with the job. */
 export function openQueue(
   { farm, log }: Pick<Node, 'farm' | 'log'>,
   { seats, prefix }: { seats: number; prefix: string },
   handle: (job: Job, token: string) => Promise<void>,
-): Queue {
+) {
   const [name] = QUEUES;
   const worker = new Worker(
     name,
@@ -44,14 +35,18 @@ export function openQueue(
     log.error({ job: job?.id, err: error }, 'job failed in the queue: a bug of the farm'),
   );
   return {
-    setSeats(free) {
+    /** Sets how many jobs are claimed in parallel; 0: none. */
+    setSeats(free: number): void {
       worker.concurrency = Math.max(1, free);
       const stops = free <= 0;
       if (stops !== worker.isPaused()) void (stops ? worker.pause(true) : worker.resume());
     },
-    pause: async () => void (await worker.pause(true)),
-    find: (id) => Job.fromId(worker, id),
-    renewLock: async (job, token) => (await job.extendLock(token, queueSettings.lockDuration)) === 1,
-    close: (force) => worker.close(force),
+    pause: () => worker.pause(true),
+    find: (id: string): Promise<Job | undefined> => Job.fromId(worker, id),
+    /** Returns false when the lock no longer exists. */
+    renewLock: async (job: Job, token: string) =>
+      (await job.extendLock(token, queueSettings.lockDuration)) === 1,
+    /** Stops claiming and waits for running jobs; with `force` it does not wait. */
+    close: (force?: boolean) => worker.close(force),
   };
 }

@@ -1,5 +1,5 @@
 /** Runs a job on this worker, forwards it to a worker whose node has its image, or retries it later. */
-import { errorMessage, type RolloutJob } from '@swefarm/shared';
+import { errorMessage, type Log, needsOf, problemOf, RolloutJob, UNDERSTOOD } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { Route } from '../node/routing.ts';
 import { attemptRollout } from '../rollout/attempt.ts';
@@ -7,7 +7,6 @@ import { type AfterAttempt, HAND_BACK } from '../rollout/context.ts';
 import type { JobLocks } from './joblocks.ts';
 import { isInWork, moveJob } from './movejob.ts';
 import type { Job } from './queue.ts';
-import type { JobReader } from './readjob.ts';
 
 const UNFORESEEN_DELAY_MS = 5_000;
 const UNREADABLE_DELAY_MS = 5_000;
@@ -17,10 +16,32 @@ const NOT_HERE_DELAY_MS = 1_000;
 export type JobDeps = {
   node: Node;
   locks: JobLocks;
-  reader: JobReader;
+  reader: ReturnType<typeof createJobReader>;
   /** Returns false while this worker is paused or drains. */
   mayStart: () => boolean;
 };
+
+export function createJobReader(log: Log) {
+  const logged = new Set<string>();
+  /** Logs that a rollout is left to another version, once for each run. */
+  const logNotOurs = (rolloutId: string, problem: string): void => {
+    const runId = rolloutId.slice(0, rolloutId.indexOf('.'));
+    if (!logged.has(runId))
+      log.warn({ rollout_id: rolloutId, problem }, 'rollout left to another version, at no cost');
+    logged.add(runId);
+  };
+  return {
+    /** Returns null when the job is damaged or needs a newer version. The job then waits for a worker of that version. */
+    read(job: Job): RolloutJob | null {
+      const needs = needsOf(job.data);
+      const read = RolloutJob.safeParse(job.data);
+      if (needs <= UNDERSTOOD && read.success) return read.data;
+      logNotOurs(job.id ?? '', read.success ? `it needs level ${needs}` : problemOf(read.error));
+      return null;
+    },
+    logNotOurs,
+  };
+}
 
 /** Handles a job that this worker claimed from the queue. */
 export async function runClaimed(job: Job, token: string, deps: JobDeps): Promise<void> {

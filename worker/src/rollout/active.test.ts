@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { abortOf } from './abort.ts';
-import { ActiveAttempts } from './active.ts';
+import { ActiveAttempts, abortOf } from './active.ts';
 
 test('an attempt is listed once claimed, can be aborted by id, and is removed at its end', async () => {
   const active = new ActiveAttempts();

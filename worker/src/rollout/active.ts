@@ -1,6 +1,29 @@
 /** The running attempts of this worker, and the only way to end them from outside. */
 import type { AttemptName, CancelReason, RunningAttempt } from '@swefarm/shared';
-import { type AbortKind, AttemptAborted } from './abort.ts';
+
+export type AbortKind =
+  | 'drain' // the worker ends, or must not wait: return the job to the queue at no cost to its budgets
+  | 'cancelled' // the run or the rollout was cancelled: commit a cancelled result
+  | 'superseded'; // another worker has claimed the rollout: write nothing more
+
+/** Reason of the AbortSignal of an attempt that was ended from outside. */
+export class AttemptAborted extends Error {
+  override readonly name = 'AttemptAborted';
+  readonly kind: AbortKind;
+  readonly cancelReason: CancelReason;
+  readonly why: string | null;
+
+  constructor(kind: AbortKind, cancelReason: CancelReason = 'cancelled', why: string | null = null) {
+    super(`attempt ended: ${kind === 'cancelled' ? cancelReason : kind}`);
+    this.kind = kind;
+    this.cancelReason = cancelReason;
+    this.why = why;
+  }
+}
+
+/** Returns the error that ended the attempt from outside; null: none did. */
+export const abortOf = (signal: AbortSignal): AttemptAborted | null =>
+  signal.aborted && signal.reason instanceof AttemptAborted ? signal.reason : null;
 
 type Running = { controller: AbortController; attempt: AttemptName | null };
 
@@ -41,16 +64,12 @@ export class ActiveAttempts {
     );
   }
 
-  abort(rolloutId: string, kind: AbortKind, reason?: CancelReason): void {
-    this.#running.get(rolloutId)?.controller.abort(new AttemptAborted(kind, reason));
-  }
-
-  /** Ends the attempt and returns its job to the queue at no cost, although this worker continues; the journal records why. */
-  handBack(rolloutId: string, why: string): void {
-    this.#running.get(rolloutId)?.controller.abort(new AttemptAborted('drain', undefined, why));
+  /** Ends the attempt; `why` is for the journal. */
+  abort(rolloutId: string, kind: AbortKind, reason?: CancelReason, why?: string): void {
+    this.#running.get(rolloutId)?.controller.abort(new AttemptAborted(kind, reason, why));
   }
 
   abortAll(kind: AbortKind): void {
-    for (const { controller } of this.#running.values()) controller.abort(new AttemptAborted(kind));
+    for (const id of this.ids()) this.abort(id, kind);
   }
 }

@@ -1,10 +1,8 @@
 /** Decides what follows an attempt that failed or was ended: commit, retry, return to the queue, or leave to another worker. */
-
 import { diskIsFull } from '@swefarm/sandbox';
 import {
   decide,
   errorMessage,
-  type Failure,
   type FailureClass,
   type FailureStage,
   type JournalEntry,
@@ -14,11 +12,11 @@ import {
   sleepAtMost,
   UnusableError,
 } from '@swefarm/shared';
-import { abortOf } from './abort.ts';
-import { commitAttempt } from './commitattempt.ts';
-import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded } from './context.ts';
-import { attemptEnd, endAttempt, handBack, putOff, storeWorkOfAttempt } from './endattempt.ts';
-import { emptyTrace } from './task.ts';
+import { abortOf } from './active.ts';
+import { storeResumableWork } from './artifact.ts';
+import { commitAttempt } from './commitresult.ts';
+import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded, Trace } from './context.ts';
+import { attemptEnd, endAttempt, handBack, putOff } from './endattempt.ts';
 
 /** Stages after whose failures the next attempt can evaluate the finished work of the agent. */
 const RESUMABLE_STAGES: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
@@ -44,11 +42,11 @@ export async function afterFailure(
   if (error instanceof UnusableError && refusedByRedis(error)) return putOff(context, error);
   const failure = await failureOf(error, context);
   // A batch scheduler signals every process of a job, including sandboxes. The resulting failures do not count against the rollout.
-  if (
-    (failure.stage !== 'instance' || failure.failureClass === BY_NODE) &&
-    (await isStopping(context.services.stop))
-  )
-    return handBack(context, running);
+  if (failure.stage !== 'instance' || failure.failureClass === BY_NODE) {
+    const { stop } = context.services;
+    await sleepAtMost(STOP_SIGNAL_DELAY_MS, stop);
+    if (stop.aborted) return handBack(context, running);
+  }
   reportToBreaker(context, failure);
   return retryOrGiveUp(context, failure);
 }
@@ -59,12 +57,6 @@ async function leaveToOther(context: AttemptContext): Promise<AfterAttempt> {
   await ended.catch(ignoreIfEnded(context));
   context.services.metrics.attempts.inc({ class: 'drained' });
   return DONE;
-}
-
-/** Returns whether this worker must end, or receives that signal within {@link STOP_SIGNAL_DELAY_MS}. */
-async function isStopping(stop: AbortSignal): Promise<boolean> {
-  await sleepAtMost(STOP_SIGNAL_DELAY_MS, stop);
-  return stop.aborted;
 }
 
 async function failureOf(error: unknown, { services, log }: AttemptContext): Promise<RolloutFailure> {
@@ -81,24 +73,22 @@ async function failureOf(error: unknown, { services, log }: AttemptContext): Pro
   return new RolloutFailure('bug', errorMessage(error), { cause: error });
 }
 
-function reportToBreaker({ claimed, services }: AttemptContext, failure: RolloutFailure): void {
-  if (!('value' in claimed.instance)) return;
-  const { run_id: run, instance_id: instance } = claimed.job;
-  const sample = { run, instance, image: claimed.instance.value.image };
+function reportToBreaker({ job, instance, services }: AttemptContext, failure: RolloutFailure): void {
+  if (!('value' in instance)) return;
+  const sample = { run: job.run_id, instance: job.instance_id, image: instance.value.image };
   services.breaker.failed(failure.failureClass, errorMessage(failure).slice(0, 200), sample);
 }
 
 async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): Promise<AfterAttempt> {
-  const { claimed, services, log, signal } = context;
+  const { attempt, claim, previous, services, log, signal } = context;
   const { stage, failureClass } = failure;
   const end = attemptEnd.failed(stage, failureClass, errorMessage(failure));
   const now = services.farm.clock.now();
-  const { attempt, claim, previous } = claimed;
   const entry: JournalEntry = { attempt, claim, ...services.identity, claimed_at: now, ended_at: now, end };
   const decision = decide([...previous, entry]);
   if (decision.action === 'run') {
     const stored =
-      RESUMABLE_STAGES.has(stage) || failureClass === BY_NODE ? await storeWorkOfAttempt(context) : {};
+      RESUMABLE_STAGES.has(stage) || failureClass === BY_NODE ? await storeResumableWork(context) : {};
     await endAttempt(context, { ...end, ...stored });
     services.metrics.attempts.inc({ class: failureClass });
     const again = { stage, failure: `${stage}/${failureClass}`, again_in_ms: decision.delayMs };
@@ -110,20 +100,9 @@ async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): 
     return await commitAttempt(context, { outcome: 'failed', failure: { ...decision.failure, message } });
   } catch (storeError) {
     if (storeError === abortOf(signal)) throw storeError;
-    return commitWithoutArtifact(context, decision.failure, storeError);
+    // A result without an artifact is better than no result.
+    log.warn({ err: errorMessage(storeError) }, 'artifact not stored: committing the failure without it');
+    Object.assign(context.trace, new Trace());
+    return commitAttempt(context, { outcome: 'failed', failure: decision.failure });
   }
-}
-
-/** Commits a failure without its artifact, because a result without an artifact is better than no result. */
-function commitWithoutArtifact(
-  context: AttemptContext,
-  failure: Failure,
-  storeError: unknown,
-): Promise<AfterAttempt> {
-  context.log.warn(
-    { err: errorMessage(storeError) },
-    'artifact not stored: committing the failure without it',
-  );
-  Object.assign(context.trace, emptyTrace());
-  return commitAttempt(context, { outcome: 'failed', failure });
 }

@@ -1,6 +1,4 @@
 /** Obtains the patch of a rollout: an agent works in a sandbox, or the patch is given. */
-
-import type { PreparedContainer, ReadyImage } from '@swefarm/sandbox';
 import {
   type DiskWatch,
   diskIsFull,
@@ -8,20 +6,27 @@ import {
   isCausedByCode,
   lossOr,
   occupiesDisk,
+  type PreparedContainer,
+  type ReadyImage,
   takePatch,
   watchDisk,
 } from '@swefarm/sandbox';
-import { RolloutFailure, type SandboxAgent } from '@swefarm/shared';
-import { givenPatch } from '../agent/givenpatch.ts';
+import {
+  type AgentName,
+  type GivenAgent,
+  type Instance,
+  isSandboxAgent,
+  RolloutFailure,
+  type SandboxAgent,
+} from '@swefarm/shared';
 import { type AgentSandbox, startSandbox } from './containers.ts';
+import type { AgentWork, ResumableWork, Task } from './context.ts';
 import { openMini } from './mini.ts';
 import type { OpenedAgent } from './openedagent.ts';
-import type { AttemptServices } from './services.ts';
 import { openExternal } from './session.ts';
 import type { Staleness } from './staleness.ts';
-import type { AgentWork, ResumableWork, Task } from './task.ts';
 
-type OpenAgent = (task: Task, services: AttemptServices, staleness: Staleness) => Promise<OpenedAgent>;
+type OpenAgent = (task: Task, staleness: Staleness) => Promise<OpenedAgent>;
 const OPEN: Record<SandboxAgent, OpenAgent> = { mini: openMini, external: openExternal };
 
 /** Image, evaluation container (`clean`) and staleness check of a rollout. */
@@ -31,27 +36,22 @@ export type Prepared = { image: ReadyImage; clean: PreparedContainer; staleness:
 export async function runAgent(
   name: SandboxAgent,
   task: Task,
-  services: AttemptServices,
   { image, clean, staleness }: Prepared,
 ): Promise<AgentWork> {
   const { run, clock } = task;
-  using agent = await OPEN[name](task, services, staleness);
-  await using sandbox = await clock.time('sandbox', () => startSandbox(task, services, image));
+  using agent = await OPEN[name](task, staleness);
+  await using sandbox = await clock.time('sandbox', () => startSandbox(task, image));
   if (run.evaluation.enabled) clean.begin();
 
   try {
-    return await workIn(sandbox, agent, task, services);
+    return await workIn(sandbox, agent, task);
   } catch (error) {
     throw await lossOr(error, sandbox.container, 'sandbox_lost');
   }
 }
 
-async function workIn(
-  sandbox: AgentSandbox,
-  agent: OpenedAgent,
-  { run, clock, signal, trace }: Task,
-  services: AttemptServices,
-): Promise<AgentWork> {
+async function workIn(sandbox: AgentSandbox, agent: OpenedAgent, task: Task): Promise<AgentWork> {
+  const { run, clock, signal, trace, services } = task;
   const agentClock = () => performance.now() / 1000 - agent.pausedSeconds();
   const from = agentClock();
   using disk = watchDisk(services.runtime, () => occupiesDisk(sandbox.suspect));
@@ -62,9 +62,8 @@ async function workIn(
   clock.set('model', end.model_seconds);
   clock.set('command', end.command_seconds);
 
-  if (end.sandbox_killed) return { ...took, patch: null, tooLarge: false };
   const killed = { ...took, end: { ...end, sandbox_killed: true }, patch: null, tooLarge: false };
-  if (await hasBrokenDisk(sandbox, disk)) return killed;
+  if (end.sandbox_killed || (await hasBrokenDisk(sandbox, disk))) return killed;
   if (run.agent.patch_source === 'submission' && end.submission !== null) {
     return { ...took, patch: end.submission, tooLarge: false };
   }
@@ -94,6 +93,28 @@ async function patchOf({ container, snapshot, suspect }: AgentSandbox, signal: A
     if (await isCausedByCode(error, suspect)) return null;
     throw error;
   }
+}
+
+/** The patches of agents without turns. */
+const GIVEN: Record<GivenAgent, (instance: Instance, patch: string | null) => string> = {
+  golden({ instance_id, patch }) {
+    if (patch.trim() === '')
+      throw new RolloutFailure('instance_invalid', `${instance_id}: the row withholds its gold patch`);
+    return patch;
+  },
+  noop: () => '',
+  patch({ instance_id }, patch) {
+    if (patch === null)
+      throw new RolloutFailure('instance_invalid', `${instance_id}: no patch came with the job`);
+    return patch;
+  },
+};
+
+/** Returns the patch of an agent without turns. Throws RolloutFailure `instance_invalid` when row or job has no patch for the agent. */
+export function givenPatch(name: AgentName, instance: Instance, patch: string | null): string {
+  if (isSandboxAgent(name))
+    throw new RolloutFailure('bug', `agent ${name} makes its own patch; none is given`);
+  return GIVEN[name](instance, patch);
 }
 
 export const givenWork = ({ run, instance, patch }: Task): AgentWork =>

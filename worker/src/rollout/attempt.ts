@@ -2,61 +2,44 @@
  * Handles one job: claims the rollout in the journal and runs it. Then commits the result, retries later, returns the job to the queue, or
  * leaves the rollout to another worker. BullMQ decides none of this.
  */
-import {
-  type CancelReason,
-  decide,
-  type JournalEntry,
-  onAbort,
-  RolloutFailure,
-  type RolloutJob,
-} from '@swefarm/shared';
-import { abortOf } from './abort.ts';
+import { decide, onAbort, RolloutFailure, type RolloutJob } from '@swefarm/shared';
+import { abortOf } from './active.ts';
 import { afterFailure } from './afterfailure.ts';
+import { resumeWork } from './artifact.ts';
 import { claimRollout } from './claim.ts';
-import { commitAttempt } from './commitattempt.ts';
+import { commitAttempt } from './commitresult.ts';
 import {
   type AfterAttempt,
   type AttemptContext,
+  type AttemptServices,
   type ClaimedRollout,
   DONE,
-  HAND_BACK,
+  type Task,
+  Trace,
   untilTakenOver,
 } from './context.ts';
 import { attemptEnd, endAttempt, handBack } from './endattempt.ts';
 import { startLive } from './live.ts';
-import { readRecords } from './records.ts';
-import { resumeWork } from './resume.ts';
-import type { AttemptServices } from './services.ts';
 import { startStageClock } from './stages.ts';
 import { isStale } from './staleness.ts';
-import { emptyTrace, type Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
 /** Time after a failure in which the node of the failure delays the job, so that another node claims it. */
 const OTHER_NODE_WAIT_MS = 10_000;
 const OTHER_NODE_DELAY_MS = 2_000;
-/** Delay of a job whose run or policy is paused. */
-const RUN_PAUSED_MS = 10_000;
-/** Delay while the worker of another attempt seems to be alive: two renewals by that worker (RENEW_MS of joblocks.ts) and a second. */
-const OTHER_ATTEMPT_MS = 7_000;
 
 export async function attemptRollout(
   job: RolloutJob,
   services: AttemptServices,
   signal: AbortSignal,
 ): Promise<AfterAttempt> {
-  const records = await readRecords(job, services, signal);
-  if ('next' in records) return records;
-  const claim = await claimRollout(job, records.run, services, signal);
-  if (claim === null) return HAND_BACK;
-  if (claim.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
-  if (claim.status === 'in_work') return { next: 'later', delayMs: OTHER_ATTEMPT_MS, passed: claim.claim };
-  if (claim.status !== 'claimed') return DONE;
-  const { attempt, claim: nonce, previous } = claim;
-  services.active.claimed(job.rollout_id, { attempt, claim: nonce });
-  const context = contextOf({ job, attempt, claim: nonce, previous, ...records }, services, signal);
+  const claimed = await claimRollout(job, services, signal);
+  if ('next' in claimed) return claimed;
+  const { attempt, claim } = claimed;
+  services.active.claimed(job.rollout_id, { attempt, claim });
+  const context = contextOf(claimed, services, signal);
   try {
-    return await attemptClaimed(context, claim.cancelled);
+    return await attemptClaimed(context);
   } catch (error) {
     // The attempt was ended from outside while Redis refused to record its end.
     const aborted = abortOf(signal);
@@ -70,10 +53,10 @@ export async function attemptRollout(
 function contextOf(claimed: ClaimedRollout, services: AttemptServices, signal: AbortSignal): AttemptContext {
   const { job, attempt } = claimed;
   const { run_id, instance_id, rollout_id } = job;
-  const { farm, identity, metrics, liveTurns } = services;
+  const { farm, identity, metrics, config } = services;
   const log = services.log.child({ run_id, instance_id, rollout_id, attempt });
   const live = startLive(
-    { live: farm.live, clock: farm.clock, ...identity, mostTurns: liveTurns, log },
+    { live: farm.live, clock: farm.clock, ...identity, mostTurns: config.live_turns, log },
     rollout_id,
     attempt,
   );
@@ -84,24 +67,20 @@ function contextOf(claimed: ClaimedRollout, services: AttemptServices, signal: A
       log.debug({ stage, seconds }, 'stage over');
     },
   });
-  return { claimed, services, clock, live, log, trace: emptyTrace(), signal };
+  return { ...claimed, services, clock, live, log, trace: new Trace(), signal };
 }
 
-async function attemptClaimed(
-  context: AttemptContext,
-  cancelled: CancelReason | null,
-): Promise<AfterAttempt> {
-  const { claimed, services, trace } = context;
-  const { previous, run } = claimed;
+async function attemptClaimed(context: AttemptContext): Promise<AfterAttempt> {
+  const { previous, cancelled, run, services, trace } = context;
   if (cancelled) return commitAttempt(context, { outcome: 'cancelled', cancelReason: cancelled });
   const decision = decide(previous);
   if (decision.action === 'give_up')
     return commitAttempt(context, { outcome: 'failed', failure: decision.failure });
-  if (await isBetterElsewhere(decision.avoidNodes, previous, services)) {
+  if (await isBetterElsewhere(decision.avoidNodes, context)) {
     await endAttempt(context, attemptEnd.drained('left to another node'));
     return { next: 'later', delayMs: OTHER_NODE_DELAY_MS, anywhere: true };
   }
-  const running = taskOf(context).then((task) => services.runRollout(task, services));
+  const running = taskOf(context).then(services.runRollout);
   try {
     const judged = await unlessDrained(running, context.signal);
     services.breaker.succeeded();
@@ -125,11 +104,9 @@ async function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promi
 }
 
 async function taskOf(context: AttemptContext): Promise<Task> {
-  const { claimed, services, clock, live, log, trace, signal } = context;
-  const { job, attempt, claim, run } = claimed;
-  if ('problem' in claimed.instance) throw new RolloutFailure('instance_invalid', claimed.instance.problem);
-  const { value: instance } = claimed.instance;
-  const { farm } = services;
+  const { job, run, instance } = context;
+  if ('problem' in instance) throw new RolloutFailure('instance_invalid', instance.problem);
+  const { farm } = context.services;
   const how = untilTakenOver(context);
   const { patch_ref } = job;
   const patch = patch_ref
@@ -137,15 +114,13 @@ async function taskOf(context: AttemptContext): Promise<Task> {
     : null;
   const keyRef = run.policy?.api_key_ref;
   const apiKey = keyRef ? await retryUntilAnswered('policy key', () => farm.secrets.get(keyRef), how) : null;
-  const resumable = await resumeWork(farm, claimed.previous, how);
-  return { job, attempt, claim, run, instance, patch, apiKey, resumable, clock, live, log, signal, trace };
+  return { ...context, instance: instance.value, patch, apiKey, resumable: await resumeWork(context) };
 }
 
 /** Returns true during {@link OTHER_NODE_WAIT_MS} after a failure that another node should retry, if there is another node. */
 async function isBetterElsewhere(
   avoidNodes: readonly string[],
-  previous: readonly JournalEntry[],
-  { farm, identity }: Pick<AttemptServices, 'farm' | 'identity'>,
+  { previous, services: { farm, identity } }: AttemptContext,
 ): Promise<boolean> {
   if (!avoidNodes.includes(identity.node)) return false;
   const failedAt = Math.max(

@@ -1,7 +1,7 @@
 import type { JournalEntry, Seconds, Trajectory } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { type Ended, summaryOf } from './attemptlog.ts';
-import { emptyTrace } from './task.ts';
+import { Trace } from './context.ts';
 
 const SECONDS = { total: 12.34 } as Seconds;
 const entry = (name: string | null): JournalEntry => ({
@@ -20,7 +20,7 @@ const ended = (change: Partial<Ended>): Ended => ({
   won: true,
   previous: [],
   seconds: SECONDS,
-  trace: { ...emptyTrace(), trajectory },
+  trace: { ...new Trace(), trajectory },
   ...change,
 });
 
@@ -41,7 +41,7 @@ test('the log line of a judged rollout has verdict, reward, turns, seconds and e
 
 test('the log line of a failed rollout has its cause, that of a late one says so', () => {
   const failure = { stage: 'image', class: 'image_pull', message: 'no such host', attempts: 3 } as const;
-  const failed = summaryOf({ outcome: 'failed', failure }, ended({ trace: emptyTrace() }));
+  const failed = summaryOf({ outcome: 'failed', failure }, ended({ trace: new Trace() }));
   expect(failed.sentence).toBe('failed; no such host; no turns; 12.3 s');
   expect(failed.fields).toMatchObject({ failure: 'image/image_pull', where: 'anywhere' });
   const late = summaryOf({ outcome: 'cancelled', cancelReason: 'stale' }, ended({ won: false }));

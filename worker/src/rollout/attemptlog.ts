@@ -1,15 +1,10 @@
-import { FAILURES, type JournalEntry, type Seconds } from '@swefarm/shared';
+import { FAILURES, type Seconds } from '@swefarm/shared';
 import { type Conclusion, failureIn } from './commitresult.ts';
+import type { AttemptContext } from './context.ts';
 import { tokensOf } from './result.ts';
-import type { Trace } from './task.ts';
 
-export type Ended = {
-  /** Whether this attempt committed the result; false: another attempt committed first. */
-  won: boolean;
-  trace: Trace;
-  previous: readonly JournalEntry[];
-  seconds: Seconds;
-};
+/** `won`: whether this attempt committed the result; false: another attempt committed first. */
+export type Ended = Pick<AttemptContext, 'trace' | 'previous'> & { won: boolean; seconds: Seconds };
 
 /** Returns fields for machines and a sentence for people. */
 export function summaryOf(

@@ -1,38 +1,86 @@
-/** Claims a rollout in the journal. The claim opens an attempt with a nonce, which every later write of the attempt needs. */
-import { asksPolicy, type Claim, type RolloutJob, type RunRecord } from '@swefarm/shared';
+/**
+ * Claims the rollout of a job in the journal. The claim opens an attempt with a nonce, which every later write of the attempt needs. The
+ * records of the job are read first, so that a job for another software version costs no attempt.
+ */
+import {
+  asksPolicy,
+  type Claim,
+  type Instance,
+  isDamagedInstance,
+  isNotOurs,
+  type Read,
+  type RolloutJob,
+  type RunRecord,
+} from '@swefarm/shared';
 import { isPausedTooLong } from '../agent/policy/pauselimit.ts';
-import { abortOf } from './abort.ts';
-import type { AttemptServices } from './services.ts';
-import { retryUntilAnswered } from './untilanswered.ts';
+import { abortOf } from './active.ts';
+import { type AfterAttempt, type AttemptServices, type ClaimedRollout, DONE, HAND_BACK } from './context.ts';
+import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
-type Services = Pick<AttemptServices, 'farm' | 'identity' | 'log' | 'policyPauseLimitMs'>;
+const NOT_OURS_MS = 5_000;
+/** Delay of a job whose run or policy is paused. */
+const RUN_PAUSED_MS = 10_000;
+/** Delay while the worker of another attempt seems to be alive: two renewals by that worker (RENEW_MS of joblocks.ts) and a second. */
+const OTHER_ATTEMPT_MS = 7_000;
 
-/** Returns null when the worker had to exit before Redis accepted the claim. */
+/** Returns the claimed rollout, or what to do with a job whose rollout this worker does not run now. */
 export async function claimRollout(
   job: RolloutJob,
-  run: RunRecord,
-  services: Services,
+  services: AttemptServices,
   signal: AbortSignal,
-): Promise<Claim | null> {
-  const { log, farm, identity } = services;
-  let over = job.passed ?? null;
-  // Only the claim of a worker that is known to be dead is taken over at once.
-  const claim = async (): Promise<Claim> => {
-    const onlyResumable = await waitsForPolicy(run, services);
-    const claimed = await farm.journal.claim(job.rollout_id, identity, { over, onlyResumable });
-    const { registry } = farm;
-    if (claimed.status !== 'in_work' || !registry.canJudgeDead() || (await registry.lives(claimed.worker)))
-      return claimed;
-    over = claimed.claim;
-    return await claim();
-  };
+): Promise<ClaimedRollout | AfterAttempt> {
+  const { farm, log } = services;
+  const how: AnswerWait = { log, signal, endedBy: ['drain'] };
   try {
-    return await retryUntilAnswered('claim', claim, { log, signal, endedBy: ['drain'] });
+    const read = () => Promise.all([farm.runs.get(job.run_id), instanceOf(job, farm)]);
+    const [run, instance] = await retryUntilAnswered('run record and instance', read, how);
+    if (!run || !instance) {
+      log.warn({ rollout_id: job.rollout_id }, 'job dropped: the records of its run are gone');
+      return DONE;
+    }
+    const claimed = await retryUntilAnswered('claim', claimer(job, run, services), how);
+    if (claimed.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
+    if (claimed.status === 'in_work')
+      return { next: 'later', delayMs: OTHER_ATTEMPT_MS, passed: claimed.claim };
+    if (claimed.status !== 'claimed') return DONE;
+    const { attempt, claim, previous, cancelled } = claimed;
+    return { job, attempt, claim, previous, cancelled, run, instance };
   } catch (error) {
-    if (error !== abortOf(signal)) throw error;
-    return null;
+    // The worker had to exit before Redis accepted the claim.
+    if (error === abortOf(signal)) return HAND_BACK;
+    if (!isNotOurs(error)) throw error;
+    return { next: 'later', delayMs: NOT_OURS_MS, notOurs: error.message };
   }
 }
 
-const waitsForPolicy = async ({ agent, policy }: RunRecord, { farm, policyPauseLimitMs }: Services) =>
-  asksPolicy(agent.type) && policy !== null && (await isPausedTooLong(policy, farm, policyPauseLimitMs));
+/** A damaged record is damaged for every worker, so its rollouts are claimed and committed as failed. */
+async function instanceOf(
+  job: RolloutJob,
+  { runs }: AttemptServices['farm'],
+): Promise<Read<Instance> | null> {
+  try {
+    const value = await runs.getInstance(job.run_id, job.instance_id);
+    return value && { value };
+  } catch (error) {
+    if (isDamagedInstance(error)) return { problem: error.message };
+    throw error;
+  }
+}
+
+/** Returns a function that claims. Only the claim of a worker that is known to be dead is taken over at once. */
+function claimer(job: RolloutJob, run: RunRecord, services: AttemptServices): () => Promise<Claim> {
+  const { journal, registry } = services.farm;
+  let over = job.passed ?? null;
+  return async () => {
+    for (;;) {
+      const onlyResumable = await waitsForPolicy(run, services);
+      const claimed = await journal.claim(job.rollout_id, services.identity, { over, onlyResumable });
+      if (claimed.status !== 'in_work' || !registry.canJudgeDead()) return claimed;
+      if (await registry.lives(claimed.worker)) return claimed;
+      over = claimed.claim;
+    }
+  };
+}
+
+const waitsForPolicy = async ({ agent, policy }: RunRecord, services: AttemptServices): Promise<boolean> =>
+  asksPolicy(agent.type) && policy !== null && (await isPausedTooLong(policy, services));

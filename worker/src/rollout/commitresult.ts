@@ -1,30 +1,19 @@
-/** Ends an attempt: writes the artifact, then commits the result. */
+/** Ends an attempt with a result: writes the artifact, commits the result, ends the attempt in the journal, and logs one line. */
+import { type CancelReason, type Failure, type Result, RolloutFailure } from '@swefarm/shared';
+import { dropResumableWork, storeArtifact } from './artifact.ts';
+import { summaryOf } from './attemptlog.ts';
 import {
-  type ArtifactContent,
-  type AttemptName,
-  type CancelReason,
-  createSemaphore,
-  encodeArtifact,
-  errorMessage,
-  type Failure,
-  type Result,
-  RolloutFailure,
-  type RolloutJob,
-  type RunRecord,
-  SwefarmError,
-  softwareVersion,
-} from '@swefarm/shared';
-import { countUnreadCalls } from '../agent/unreadcalls.ts';
-import { abortOf } from './abort.ts';
-import { resultWithoutFacts, tokensOf } from './result.ts';
-import type { AttemptServices } from './services.ts';
-import type { StageClock } from './stages.ts';
+  type AfterAttempt,
+  type AttemptContext,
+  DONE,
+  ignoreIfEnded,
+  type Judged,
+  untilTakenOver,
+} from './context.ts';
+import { attemptEnd, endAttempt } from './endattempt.ts';
+import { countUnreadCalls, resultWithoutFacts, tokensOf } from './result.ts';
 import { versionsOf } from './staleness.ts';
-import type { Judged, ResumableWork, Trace } from './task.ts';
-import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
-
-/** Maximum number of parallel encoders, so that many rollouts that end at once do not block the event loop. */
-const encoders = createSemaphore(2);
+import { retryUntilAnswered } from './untilanswered.ts';
 
 /** Maximum number of writes of an artifact: a Redis restored from a backup loses it once; a store that loses every write is faulty. */
 const MOST_STORES = 3;
@@ -34,120 +23,54 @@ export type Conclusion =
   | { outcome: 'failed'; failure: Failure }
   | { outcome: 'cancelled'; cancelReason: CancelReason };
 
-type AttemptConclusion = Conclusion &
-  AttemptName & {
-    job: RolloutJob;
-    run: RunRecord;
-    /** Family of the instance; undefined: the instance could not be read. */
-    family: string | undefined;
-    trace: Trace;
-    clock: StageClock;
-  };
-
 export const failureIn = (conclusion: Conclusion): Failure | null =>
   conclusion.outcome === 'failed' ? conclusion.failure : null;
 
-type Services = Pick<AttemptServices, 'farm' | 'identity' | 'log' | 'runtime'>;
-
 /**
- * Writes artifact and result. Returns true when the rollout has the result of this attempt; a late attempt removes its artifact.
- *
  * @throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed; the errors of
  * retryUntilAnswered()
  */
-export async function commitResult(
-  concluded: AttemptConclusion,
-  services: Services,
-  how: AnswerWait,
-): Promise<boolean> {
+export async function commitAttempt(context: AttemptContext, conclusion: Conclusion): Promise<AfterAttempt> {
+  const { services, clock, log, trace, previous } = context;
+  const failure = failureIn(conclusion);
+  const won = await commitResult(context, conclusion);
+  const end = failure
+    ? attemptEnd.failed(failure.stage, failure.class, failure.message)
+    : attemptEnd.done(won);
+  // The result is committed, even if the attempt is ended from outside before Redis accepts this journal entry.
+  await endAttempt(context, end).catch(ignoreIfEnded(context));
+  await dropResumableWork(context);
+  services.metrics.attempts.inc({ class: failure?.class ?? (won ? 'done' : 'late') });
+  const { fields, sentence } = summaryOf(conclusion, { won, trace, previous, seconds: clock.seconds() });
+  log.info(fields, sentence);
+  return DONE;
+}
+
+/** Returns true when the rollout has the result of this attempt; a late attempt removes its artifact. */
+async function commitResult(context: AttemptContext, conclusion: Conclusion): Promise<boolean> {
+  const { farm } = context.services;
+  const how = untilTakenOver(context);
   for (let stores = 1; stores <= MOST_STORES; stores++) {
-    const artifact = await storeArtifact({ ...concluded, failure: failureIn(concluded) }, services, how);
-    const result = resultOf(concluded, services, artifact);
-    const reply = await retryUntilAnswered('commit', () => services.farm.commit(concluded.run, result), how);
+    const artifact = await storeArtifact(context, { failure: failureIn(conclusion) }, how);
+    const result = resultOf(context, conclusion, artifact);
+    const reply = await retryUntilAnswered('commit', () => farm.commit(context.run, result), how);
     if (reply.status === 'committed') return true;
     if (reply.status === 'artifact_lost') continue;
     if (artifact)
-      await retryUntilAnswered(
-        'artifact of a late attempt',
-        () => services.farm.artifacts.remove(artifact),
-        how,
-      );
+      await retryUntilAnswered('artifact of a late attempt', () => farm.artifacts.remove(artifact), how);
     return false;
   }
-  throw new RolloutFailure(
-    'artifact_store',
-    `the artifact was missing from its store at the commit, ${MOST_STORES} times in a row`,
-  );
+  const why = `the artifact was missing from its store at the commit, ${MOST_STORES} times in a row`;
+  throw new RolloutFailure('artifact_store', why);
 }
 
-/** Stores the work that the next attempt only evaluates. Returns null when that fails; the agent then works again. */
-export async function storeResumableWork(
-  attempt: Omit<Stored, 'failure' | 'resumable'>,
-  { facts, seconds }: ResumableWork,
-  services: Services,
-  how: AnswerWait,
-): Promise<string | null> {
-  try {
-    const stored = { ...attempt, failure: null, resumable: { facts, seconds } };
-    return await storeArtifact(stored, services, how);
-  } catch (error) {
-    services.log.warn(
-      { rollout_id: attempt.job.rollout_id, err: errorMessage(error) },
-      'resumable work not stored: the agent works again',
-    );
-    return null;
-  }
-}
-
-type Stored = AttemptName & {
-  job: RolloutJob;
-  trace: Trace;
-  failure: Failure | null;
-  resumable?: ArtifactContent['kept'];
-};
-
-async function storeArtifact(stored: Stored, services: Services, how: AnswerWait): Promise<string | null> {
-  const { job, attempt, claim, trace, failure, resumable } = stored;
-  if (!trace.trajectory && trace.patch === null && !trace.report) return null;
-  const blob = await encoders.run(() =>
-    encodeArtifact({
-      format: 'swefarm-artifact-1',
-      rollout_id: job.rollout_id,
-      attempt,
-      claim,
-      software_version: softwareVersion(),
-      instance_id: job.instance_id,
-      trajectory: trace.trajectory,
-      patch: trace.patch,
-      report: trace.report,
-      test_log: trace.testLog,
-      eval_script: trace.evalScript,
-      failure_detail: failure ? `${failure.stage}/${failure.class}: ${failure.message}` : null,
-      ...(resumable ? { kept: resumable } : {}),
-    }),
-  );
-  try {
-    return await retryUntilAnswered(
-      'artifact',
-      // A drain does not stop this write; only the claim of another worker does.
-      () => services.farm.artifacts.put(job.rollout_id, { attempt, claim }, blob, whenSuperseded(how.signal)),
-      how,
-    );
-  } catch (cause) {
-    if (cause instanceof SwefarmError) throw new RolloutFailure('artifact_store', cause.message, { cause });
-    throw cause;
-  }
-}
-
-const whenSuperseded = (signal: AbortSignal | undefined): AbortSignal | undefined =>
-  signal && abortOf(signal)?.kind === 'superseded' ? signal : undefined;
-
-function resultOf(concluded: AttemptConclusion, services: Services, artifact: string | null): Result {
-  const { job, attempt, claim, run, family, outcome, trace, clock } = concluded;
+function resultOf(context: AttemptContext, conclusion: Conclusion, artifact: string | null): Result {
+  const { job, attempt, claim, run, instance, trace, clock, services } = context;
   const { trajectory } = trace;
   const { rollout_id, instance_id, rollout_index } = job;
+  const { outcome } = conclusion;
   const unread = trajectory && run.agent.action === 'tool' ? countUnreadCalls(trajectory) : undefined;
-  const judged = outcome === 'judged' ? concluded.judged : null;
+  const judged = outcome === 'judged' ? conclusion.judged : null;
   const { worker, node } = services.identity;
   const bare = resultWithoutFacts(
     run,
@@ -155,13 +78,13 @@ function resultOf(concluded: AttemptConclusion, services: Services, artifact: st
     { worker, node, runtime: services.runtime.name, finished_at: services.farm.clock.now() },
     {
       outcome,
-      reward_row: judged?.row ?? (outcome === 'cancelled' ? concluded.cancelReason : outcome),
-      failure: failureIn(concluded),
+      reward_row: judged?.row ?? (outcome === 'cancelled' ? conclusion.cancelReason : outcome),
+      failure: failureIn(conclusion),
     },
   );
   return {
     ...bare,
-    ...(family === undefined ? {} : { family }),
+    ...('value' in instance ? { family: instance.value.family } : {}),
     resolved: judged?.resolved ?? null,
     reward: judged?.reward ?? null,
     ...(judged?.reward_components ? { reward_components: judged.reward_components } : {}),

@@ -1,18 +1,18 @@
 /** Starts the containers of one attempt: for the agent and for the evaluation. */
-
-import type { Container, ContainerSpec, ReadyImage } from '@swefarm/sandbox';
 import {
+  type Container,
+  type ContainerSpec,
   isCausedByCode,
   type PreparedSandbox,
   prepareSandbox,
+  type ReadyImage,
   SandboxKilledError,
   type Shell,
   type Suspect,
   setUp,
 } from '@swefarm/sandbox';
 import { beyondCeiling, describeExcess, errorMessage, RolloutFailure } from '@swefarm/shared';
-import type { AttemptServices } from './services.ts';
-import type { Task } from './task.ts';
+import type { Task } from './context.ts';
 
 /** Container in which an agent works. `suspect` tests whether the agent's commands broke the container. */
 export type AgentSandbox = PreparedSandbox & { suspect: Suspect };
@@ -21,22 +21,18 @@ export type AgentSandbox = PreparedSandbox & { suspect: Suspect };
  * Starts a container with a snapshot of its tree and a shell. Unreachable git objects are removed while the model writes its first answer.
  * Disposing the sandbox does not wait for the removal of the container.
  */
-export async function startSandbox(
-  task: Task,
-  services: AttemptServices,
-  image: ReadyImage,
-): Promise<AgentSandbox> {
+export async function startSandbox(task: Task, image: ReadyImage): Promise<AgentSandbox> {
   const { run, signal, log } = task;
   const { environment } = task.instance;
-  const { runtime, cleanPlans, removals } = services;
-  const spec = containerSpec(task, services, image, 'agent');
+  const { runtime, cleanPlans, removals } = task.services;
+  const spec = containerSpec(task, image, 'agent');
   const activate = environment?.activate ?? run.sandbox.activate;
   const ready = await prepareSandbox({ spec, environment, activate }, { runtime, cleanPlans, log, signal });
   const { container, pruned } = ready;
   const suspect: Suspect = {
     container,
     runtime,
-    fresh: () => startBare(task, services, image),
+    fresh: () => startBare(task, image),
     diskBytes: run.sandbox.disk_bytes,
     signal,
   };
@@ -61,81 +57,74 @@ function agentShell(shell: Shell, pruned: Promise<void>, suspect: Suspect): Shel
 }
 
 /** Starts a container for the evaluation and runs the instance's setup. Throws RolloutFailure `setup_failed`, and errors of the runtime. */
-export async function startClean(
-  task: Task,
-  services: AttemptServices,
-  image: ReadyImage,
-): Promise<Container> {
+export async function startClean(task: Task, image: ReadyImage): Promise<Container> {
   await using stack = new AsyncDisposableStack();
-  const container: Container = stack.use(await startBare(task, services, image));
+  const container: Container = stack.use(await startBare(task, image));
   await setUp(container, task.instance.environment, task.signal);
   stack.move();
   return container;
 }
 
 /** Starts a container for the evaluation without setup. */
-export const startBare = (task: Task, services: AttemptServices, image: ReadyImage): Promise<Container> =>
-  services.runtime.start(containerSpec(task, services, image, 'evaluation'), task.signal);
+export const startBare = (task: Task, image: ReadyImage): Promise<Container> =>
+  task.services.runtime.start(containerSpec(task, image, 'evaluation'), task.signal);
 
-function containerSpec(
-  task: Task,
-  services: AttemptServices,
-  image: ReadyImage,
-  role: ContainerSpec['role'],
-): ContainerSpec {
-  const { run, instance, job, attempt } = task;
+function containerSpec(task: Task, image: ReadyImage, role: ContainerSpec['role']): ContainerSpec {
+  const { run, instance } = task;
   return {
     image,
     role,
-    owner: { ...services.owner, rollout_id: job.rollout_id, attempt },
+    owner: ownerOf(task),
     network: networkOf(task, role),
-    limits: limitsOf(task, services),
+    limits: limitsOf(task),
     workdir: instance.environment?.workdir ?? run.sandbox.workdir,
     env: { ...instance.environment?.env, ...(role === 'evaluation' ? run.evaluation.envelope : {}) },
   };
 }
 
+/** Returns the labels of the task's containers. */
+export const ownerOf = ({ services, job, attempt }: Task): ContainerSpec['owner'] => ({
+  ...services.owner,
+  rollout_id: job.rollout_id,
+  attempt,
+});
+
 /** Returns the limits of the run, raised to those of the instance's environment. Memory is raised at most to the memory of the node. */
-export function limitsOf(
-  { run: { sandbox }, instance: { environment } }: Task,
-  { ceilings, nodeMemoryBytes }: AttemptServices,
-): ContainerSpec['limits'] {
+export function limitsOf({ run, instance, services }: Task): ContainerSpec['limits'] {
+  const { sandbox } = run;
+  const { environment } = instance;
+  const { config, nodeMemoryBytes } = services;
   const memoryBytes = Math.min(environment?.memory_bytes ?? 0, nodeMemoryBytes);
   return {
     cpus: Math.max(sandbox.cpus, environment?.cpus ?? 0),
     memoryBytes: Math.max(sandbox.memory_bytes, memoryBytes),
     pids: sandbox.pids,
-    diskBytes: sandbox.disk_bytes ?? ceilings.max_disk_bytes,
+    diskBytes: sandbox.disk_bytes ?? config.max_disk_bytes,
   };
 }
 
 /** Returns by how much sandboxes on this node have less memory than the harness gives the instance; null: they have as much. */
-export function shortMemory(task: Task, services: AttemptServices): string | null {
+export function shortMemory(task: Task): string | null {
   const harness = task.instance.environment?.memory_bytes ?? 0;
-  const here = limitsOf(task, services).memoryBytes;
+  const here = limitsOf(task).memoryBytes;
   if (here >= harness) return null;
   const gib = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
-  const node = gib(services.nodeMemoryBytes);
+  const node = gib(task.services.nodeMemoryBytes);
   return `${gib(here)} here, ${gib(harness)} by its harness; node_memory_bytes is ${node}`;
 }
 
 /** Throws RolloutFailure `sandbox_refused` when the run requests more than a ceiling of this worker. */
-export function refuseExcess(
-  { run, instance }: Task,
-  { ceilings, identity, runtime }: AttemptServices,
-): void {
+export function refuseExcess({ run, instance, services }: Task): void {
+  const { config, identity, runtime } = services;
   // Without isolation, the setup steps of the instance would change this machine.
   if (!runtime.isolates && instance.environment)
     throw new RolloutFailure(
       'sandbox_refused',
       `${instance.instance_id} needs an environment of its own, which the dry run on ${runtime.name} does not provide`,
     );
-  const excess = beyondCeiling(run, ceilings, instance);
-  if (excess === null) return;
-  throw new RolloutFailure(
-    'sandbox_refused',
-    describeExcess(excess, `worker ${identity.worker} on ${identity.node}`),
-  );
+  const excess = beyondCeiling(run, config, instance);
+  const where = `worker ${identity.worker} on ${identity.node}`;
+  if (excess !== null) throw new RolloutFailure('sandbox_refused', describeExcess(excess, where));
 }
 
 export function networkOf({ run, instance }: Task, role: ContainerSpec['role']): ContainerSpec['network'] {

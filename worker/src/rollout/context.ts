@@ -1,10 +1,33 @@
-/** Data of one attempt from its claim to its end, and what happens to its job afterwards. */
-import type { Instance, JournalEntry, Log, Read, RolloutJob, RunRecord } from '@swefarm/shared';
-import { abortOf } from './abort.ts';
+/** Data of one attempt from its claim to its end, the services that it may use, and what happens to its job afterwards. */
+import type { RewardDecision } from '@swefarm/grading';
+import type { CleanPlans, Owner, Removals, Runtime } from '@swefarm/sandbox';
+import type {
+  ArtifactContent,
+  CancelReason,
+  FailureClass,
+  Farm,
+  Instance,
+  JournalEntry,
+  Log,
+  PolicyKey,
+  Read,
+  Report,
+  RewardFacts,
+  RolloutJob,
+  RunRecord,
+  Trajectory,
+  WorkerConfig,
+} from '@swefarm/shared';
+import type { AgentEnd } from '../agent/agent.ts';
+import type { Endpoints } from '../agent/policy/endpoints.ts';
+import type { PolicyWatch } from '../agent/policy/watch.ts';
+import type { EvaluationLock } from '../evaluation/evaluationlock.ts';
+import type { WorkerMetrics } from '../metrics/workermetrics.ts';
+import type { Threads } from '../threads/pool.ts';
+import { type ActiveAttempts, abortOf } from './active.ts';
 import type { LiveTrace } from './live.ts';
-import type { AttemptServices } from './services.ts';
+import type { PolicyPaces } from './policypaces.ts';
 import type { StageClock } from './stages.ts';
-import type { Trace } from './task.ts';
 import type { AnswerWait } from './untilanswered.ts';
 
 /** What the puller does with the job after the attempt. */
@@ -22,27 +45,97 @@ export const DONE: AfterAttempt = { next: 'done' };
 /** Returns a job to the queue whose attempt started nothing. */
 export const HAND_BACK: AfterAttempt = { next: 'hand_back', gone: Promise.resolve() };
 
+/** Run of a failed rollout, and the image for a trial sandbox. */
+export type FailedRollout = { run: string; image: string; instance: string };
+
+/** The services of a worker that an attempt may use. */
+export type AttemptServices = {
+  config: WorkerConfig;
+  identity: { worker: string; node: string };
+  /** Labels of this worker's containers, without rollout and attempt. */
+  owner: Omit<Owner, 'rollout_id' | 'attempt'>;
+  farm: Farm;
+  runtime: Runtime;
+  runRollout: (task: Task) => Promise<Judged>;
+  active: Pick<ActiveAttempts, 'abort' | 'claimed'>;
+  breaker: {
+    failed(failure: FailureClass, cause: string, sample: FailedRollout): void;
+    succeeded(): void;
+  };
+  endpoints: Endpoints;
+  policies: PolicyWatch;
+  policyPaces: PolicyPaces;
+  threads: Threads;
+  evaluationLock: EvaluationLock;
+  /** Stored evidence of control evaluations → when this worker stored it (ms of a monotonic clock). */
+  noted: Map<string, number>;
+  removals: Removals;
+  cleanPlans: CleanPlans;
+  stop: AbortSignal;
+  metrics: WorkerMetrics;
+  /** Bytes of memory that the node's sandboxes may use. */
+  nodeMemoryBytes: number;
+  log: Log;
+};
+
 export type ClaimedRollout = {
   job: RolloutJob;
   attempt: number;
   claim: string;
   previous: JournalEntry[];
+  /** Why the rollout is cancelled; null: the rollout is not cancelled. */
+  cancelled: CancelReason | null;
   run: RunRecord;
   instance: Read<Instance>;
 };
 
-export type AttemptContext = {
-  claimed: ClaimedRollout;
+export type AttemptContext = ClaimedRollout & {
   services: AttemptServices;
   clock: StageClock;
   live: LiveTrace;
   log: Log;
+  /** Filled while the attempt runs, so that the result of a failure has everything that is known so far. */
   trace: Trace;
   signal: AbortSignal;
 };
 
+export type Task = Omit<AttemptContext, 'instance'> & {
+  instance: Instance;
+  /** Patch given with the job; null unless the agent is `patch`. */
+  patch: string | null;
+  apiKey: PolicyKey | null;
+  resumable: ResumableWork | null;
+};
+
+export type AgentWork = {
+  end: AgentEnd | null;
+  patch: string | null;
+  tooLarge: boolean;
+  agentSeconds: number;
+  /** Pace of the policy, as in RewardFacts. */
+  policyPace: number | null;
+};
+
+/** Verdict of the reward table on the facts. */
+export type Judged = { facts: RewardFacts; row: string } & Pick<
+  RewardDecision,
+  'reward' | 'resolved' | 'reward_components'
+>;
+
+/** Work of an earlier attempt's agent that only needs an evaluation. */
+export type ResumableWork = NonNullable<ArtifactContent['kept']> & { trajectory: Trajectory; patch: string };
+
+export class Trace {
+  trajectory: Trajectory | null = null;
+  patch: string | null = null;
+  report: Report | null = null;
+  testLog: Buffer | null = null;
+  evalScript: string | null = null;
+  facts: RewardFacts | null = null;
+}
+
 /** Options for retries until another worker claims the rollout or this worker must exit. */
-export const untilTakenOver = ({ log, signal }: AttemptContext): AnswerWait => ({
+export const untilTakenOver = ({ log, signal }: Pick<AttemptContext, 'log' | 'signal'>): AnswerWait => ({
   log,
   signal,
   endedBy: ['superseded', 'drain'],

@@ -3,31 +3,23 @@ import { untouchedPatch } from '@swefarm/grading';
 import type { ReadyImage } from '@swefarm/sandbox';
 import { type ControlTree, errorMessage, type InstancePlan, isSandboxAgent } from '@swefarm/shared';
 import { timeoutOf } from '../evaluation/cleanrun.ts';
-import { type Control, conditionsOf, createControl, evidenceOf } from '../evaluation/control.ts';
+import { conditionsOf, createControl, evidenceOf } from '../evaluation/control.ts';
 import { type Evaluated, type EvaluationDeps, runTests } from '../evaluation/evaluate.ts';
 import { limitsOf, networkOf, startClean } from './containers.ts';
-import type { AttemptServices } from './services.ts';
-import type { Task } from './task.ts';
-import { retryUntilAnswered } from './untilanswered.ts';
+import type { AttemptServices, Task } from './context.ts';
+import { retryUntilAnswered, untilAborted } from './untilanswered.ts';
 
 /** Time in which a worker stores the same evidence only once, and maximum number of entries that it remembers. */
 const REPEAT_MS = 24 * 3_600_000;
 const REMEMBERED = 10_000;
 
-type AttemptControl = {
-  control: Control | null;
-  /** Stores for the whole farm what the evaluation of the attempt's patch showed. */
-  note(evaluated: Evaluated): Promise<void>;
-};
-
 export function attemptControl(
   task: Task,
-  services: AttemptServices,
   { plan, patch, image }: { plan: InstancePlan; patch: string | null; image: ReadyImage },
   evaluation: EvaluationDeps,
-): AttemptControl {
+) {
   const { run, instance, signal, log } = task;
-  const { farm, metrics, noted } = services;
+  const { farm, metrics, noted } = task.services;
   const timeoutSeconds = timeoutOf(plan, run.evaluation.timeout);
   const conditions = conditionsOf({
     instance,
@@ -35,29 +27,25 @@ export function attemptControl(
     imageDigest: image.digest,
     network: networkOf(task, 'evaluation'),
     timeoutSeconds,
-    limits: limitsOf(task, services),
+    limits: limitsOf(task),
     env: [run.sandbox.workdir, run.evaluation.envelope, run.evaluation.log_limit],
   });
   const controlDeps: EvaluationDeps = {
     ...evaluation,
-    container: () => startClean(task, services, image),
+    container: () => startClean(task, image),
     purpose: 'control',
     fromTree: false,
     goldTimeShare: null,
   };
   const tree = treeOf(task, patch, plan);
   const ask = <T>(call: () => Promise<T>): Promise<T> =>
-    retryUntilAnswered('control', call, {
-      log,
-      signal,
-      endedBy: ['drain', 'cancelled', 'superseded'],
-    });
+    retryUntilAnswered('control', call, untilAborted(task));
   const control = createControl(instance, plan, conditions, {
     controls: farm.controls,
     leases: farm.leases,
     holder: `${task.claim}-${task.attempt}`,
     ask,
-    run: (given) => runTests(instance, plan, given, controlDeps),
+    run: (given) => runTests({ instance, plan, patch: given }, controlDeps),
     count: (labels) => metrics.controlEvaluations.inc(labels),
     timeoutSeconds,
     log,
@@ -65,7 +53,8 @@ export function attemptControl(
   });
   return {
     control: tree === 'sibling' ? control : null,
-    async note({ report, testsSeconds }) {
+    /** Stores for the whole farm what the evaluation of the attempt's patch showed. */
+    async note({ report, testsSeconds }: Evaluated): Promise<void> {
       const seen = evidenceOf(report, tree, testsSeconds, timeoutSeconds);
       if (seen === null || !isNew(noted, `${conditions} ${tree} ${seen.starts}`)) return;
       await farm.controls.note(conditions, tree, seen).catch((error: unknown) => {

@@ -7,18 +7,16 @@ import {
   type UnusableError,
   withoutMiddle,
 } from '@swefarm/shared';
-import { abortOf } from './abort.ts';
-import { storeResumableWork } from './commitresult.ts';
+import { abortOf } from './active.ts';
+import { storeResumableWork } from './artifact.ts';
 import { type AfterAttempt, type AttemptContext, untilTakenOver } from './context.ts';
-import { resumableWork } from './resume.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
 const PUT_OFF_MS = 2_000;
 /** Maximum characters of a cause in the journal. */
 const CAUSE_LENGTH = 200;
 
-const causeOf = (text: string | null): string | null =>
-  text === null ? null : withoutMiddle(text, CAUSE_LENGTH);
+const causeOf = (text: string | null): string | null => text && withoutMiddle(text, CAUSE_LENGTH);
 
 export const attemptEnd = {
   /** End of an attempt whose rollout has a result; `isFirst`: this attempt committed it. */
@@ -41,12 +39,9 @@ export async function endAttempt(
   end: AttemptEnd,
   how = untilTakenOver(context),
 ): Promise<void> {
-  const { claimed, services } = context;
-  await retryUntilAnswered(
-    'end of attempt',
-    () => services.farm.journal.end(claimed.job.rollout_id, claimed.claim, end),
-    how,
-  );
+  const { job, claim, services } = context;
+  const write = () => services.farm.journal.end(job.rollout_id, claim, end);
+  await retryUntilAnswered('end of attempt', write, how);
 }
 
 /** Ends the attempt at no cost and returns its job to the queue. `running` is the rollout, which may still be removing its containers. */
@@ -62,21 +57,10 @@ export async function putOff(context: AttemptContext, refusal: UnusableError): P
   return { next: 'later', delayMs: PUT_OFF_MS };
 }
 
-/** Ends the attempt at no cost. Retries until Redis accepts the end or the worker exits. */
+/** Retries until Redis accepts the end or the worker exits. */
 async function endDrained(context: AttemptContext, cause: string | null): Promise<void> {
   context.services.metrics.attempts.inc({ class: 'drained' });
   const how = { log: context.log };
-  const stored = await storeWorkOfAttempt(context, how);
+  const stored = await storeResumableWork(context, how);
   await endAttempt(context, { ...attemptEnd.drained(cause), ...stored }, how);
-}
-
-/** Stores the work that the next attempt need not repeat, and returns the field of the journal entry that names this work. */
-export async function storeWorkOfAttempt(
-  context: AttemptContext,
-  how = untilTakenOver(context),
-): Promise<{ kept?: string }> {
-  const { claimed, services, trace, clock } = context;
-  const work = resumableWork(trace, clock);
-  const locator = work && (await storeResumableWork({ ...claimed, trace }, work, services, how));
-  return locator ? { kept: locator } : {};
 }

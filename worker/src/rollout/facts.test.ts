@@ -1,8 +1,8 @@
 import type { RewardFacts } from '@swefarm/shared';
 import { bareRun } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
+import type { Task } from './context.ts';
 import { judge } from './facts.ts';
-import type { Task } from './task.ts';
 
 const FACTS: RewardFacts = {
   ...{ exit_status: 'context_limit', patch_state: 'empty', patch_origin: 'tree', evaluation: 'not_run' },

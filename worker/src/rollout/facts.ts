@@ -1,7 +1,13 @@
 /** Collects the facts from which a reward is computed, and applies the reward table to them. */
 import { decideReward, isNoPatch } from '@swefarm/grading';
-import { asksPolicy, type InstancePlan, type RewardFacts, RolloutFailure } from '@swefarm/shared';
-import type { AgentWork, Judged, Task } from './task.ts';
+import {
+  asksPolicy,
+  type Instance,
+  type InstancePlan,
+  type RewardFacts,
+  RolloutFailure,
+} from '@swefarm/shared';
+import type { AgentWork, Judged, Task } from './context.ts';
 
 /** Returns the facts that are known before the evaluation. */
 export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'blank'>): RewardFacts {
@@ -27,6 +33,26 @@ export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'b
     gold_healthy: null,
     gold_time_share: null,
     ungraded: !task.run.evaluation.enabled,
+  };
+}
+
+/** Returns the registry's finding about gold that was measured with the same image, grader and network; nulls when no finding applies. */
+export function goldHealthOf(
+  instance: Pick<Instance, 'health'>,
+  here: Pick<InstancePlan, 'grader'> & {
+    imageDigest: string;
+    network: 'none' | 'egress';
+    timeoutSeconds: number;
+  },
+): Pick<RewardFacts, 'gold_healthy' | 'gold_time_share'> {
+  const known = instance.health?.find(
+    (one) =>
+      one.image_digest === here.imageDigest && one.grader === here.grader && one.network === here.network,
+  );
+  if (!known) return { gold_healthy: null, gold_time_share: null };
+  return {
+    gold_healthy: known.gold_resolves,
+    gold_time_share: known.gold_resolves ? known.gold_seconds / here.timeoutSeconds : null,
   };
 }
 

@@ -2,7 +2,6 @@
  * Publishes the turns of a running rollout to watchers. The rollout does not wait for the writes. Only one write runs at a time. A failed
  * write is not retried; the next write includes the changes of the meantime.
  */
-
 import { withNamedPictures } from '@swefarm/policy';
 import { type Clock, errorMessage, type Live, type LiveTurn, type Trajectory } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -17,15 +16,9 @@ type LiveDeps = {
   log: Logger;
 };
 
-export type LiveTrace = {
-  stage(name: string): void;
-  /** Publishes the new turns of the trajectory. */
-  turns(trajectory: Trajectory): void;
-  /** Removes the live turns. Nothing is sent afterwards. */
-  end(): Promise<void>;
-};
+export type LiveTrace = ReturnType<typeof startLive>;
 
-export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): LiveTrace {
+export function startLive(deps: LiveDeps, rolloutId: string, attempt: number) {
   const { live, clock, worker, node, mostTurns, log } = deps;
   const claimed_at = clock.now();
   let stage = 'starting';
@@ -66,15 +59,17 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
   };
   changed();
   return {
-    stage(name) {
+    stage(name: string): void {
       stage = name;
       changed();
     },
-    turns(next) {
+    /** Publishes the new turns of the trajectory. */
+    turns(next: Trajectory): void {
       trajectory = next;
       changed();
     },
-    async end() {
+    /** Removes the live turns. Nothing is sent afterwards. */
+    async end(): Promise<void> {
       if (over) return;
       over = true;
       await writing;

@@ -11,24 +11,19 @@ import { watchPauseLimit } from '../agent/policy/pauselimit.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
 import type { PolicyDeps } from '../agent/policy/turncontext.ts';
 import type { FollowedPolicy } from '../agent/policy/watch.ts';
+import type { Task } from './context.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
-import type { AttemptServices } from './services.ts';
 import type { Staleness } from './staleness.ts';
-import type { Task } from './task.ts';
 
 /** Throws RolloutFailure `instance_invalid` when the run names no policy or its pictures cannot be sent. */
-export async function openMini(
-  task: Task,
-  services: AttemptServices,
-  staleness: Staleness,
-): Promise<OpenedAgent> {
-  const { run, instance, signal } = task;
+export async function openMini(task: Task, staleness: Staleness): Promise<OpenedAgent> {
+  const { run, instance, signal, services } = task;
   if (!run.policy)
     throw new RolloutFailure('instance_invalid', 'the run names no policy endpoint for agent mini');
   requireShownPictures(run, run.policy, instance);
   using stack = new DisposableStack();
   const followed = stack.use(await services.policies.follow(run.policy));
-  const policy = stack.use(openPolicy(run.policy, policyDeps(task, services, followed)));
+  const policy = stack.use(openPolicy(run.policy, policyDeps(task, followed)));
   const notePace = (): void => {
     const throughput = policy.throughput();
     if (throughput) services.policyPaces.record(run.run_id, task.job.rollout_id, throughput);
@@ -45,7 +40,7 @@ export async function openMini(
           beforeTurn: () => staleness.check(),
           onTurn(trajectory) {
             notePace();
-            recordTurn(task, services, trajectory);
+            recordTurn(task, trajectory);
           },
         },
       ),
@@ -67,8 +62,8 @@ function requireShownPictures(run: RunRecord, policy: PolicyConfig, { pictures =
     throw new RolloutFailure('instance_invalid', `${why}; give --pictures drop to send the text alone`);
 }
 
-function policyDeps(task: Task, services: AttemptServices, followed: FollowedPolicy): PolicyDeps {
-  const { run, job, attempt, apiKey, log } = task;
+function policyDeps(task: Task, followed: FollowedPolicy): PolicyDeps {
+  const { run, job, attempt, apiKey, log, services } = task;
   return {
     apiKey,
     rolloutId: job.rollout_id,
@@ -77,14 +72,9 @@ function policyDeps(task: Task, services: AttemptServices, followed: FollowedPol
     followed,
     endpoints: services.endpoints,
     awaiting: () =>
-      watchPauseLimit({
-        followed,
-        clock: services.farm.clock,
-        limitMs: services.policyPauseLimitMs,
-        onOverdue(why) {
-          log.warn({ why }, 'rollout handed back: it waited too long for its policy');
-          services.active.handBack(job.rollout_id, why);
-        },
+      watchPauseLimit(followed, services, (why) => {
+        log.warn({ why }, 'rollout handed back: it waited too long for its policy');
+        services.active.abort(job.rollout_id, 'drain', undefined, why);
       }),
     log,
   };

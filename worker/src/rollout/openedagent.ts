@@ -2,8 +2,7 @@
 import type { Trajectory } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import type { AgentSandbox } from './containers.ts';
-import type { AttemptServices } from './services.ts';
-import type { Task } from './task.ts';
+import type { Task } from './context.ts';
 
 /** An agent that is ready to begin; disposing it releases its resources outside the sandbox. */
 export type OpenedAgent = Disposable & {
@@ -14,11 +13,8 @@ export type OpenedAgent = Disposable & {
   policyPace(): number | null;
 };
 
-export function recordTurn(
-  task: Task,
-  { metrics }: Pick<AttemptServices, 'metrics'>,
-  trajectory: Trajectory,
-): void {
+export function recordTurn(task: Task, trajectory: Trajectory): void {
+  const { metrics } = task.services;
   task.trace.trajectory = trajectory;
   task.live.turns(trajectory);
   const turn = trajectory.turns.at(-1);

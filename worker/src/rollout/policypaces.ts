@@ -1,27 +1,24 @@
 /** Speeds at which the policy answers the rollouts of a run. They distinguish a slow endpoint from a model that thinks for long. */
 
-export type PolicyPaces = {
-  record(runId: string, rolloutId: string, throughput: { tokens: number; seconds: number }): void;
-  /**
-   * Returns the rollout's tokens per second, as a share of the median of the run's other rollouts on this worker; 0 when it received no
-   * tokens, null when there are too few others to compare.
-   */
-  of(runId: string, rolloutId: string): number | null;
-};
+export type PolicyPaces = ReturnType<typeof createPolicyPaces>;
 
 const FEWEST_TO_COMPARE = 3;
 const MOST_ROLLOUTS = 256;
 const MOST_RUNS = 64;
 
-export function createPolicyPaces(): PolicyPaces {
+export function createPolicyPaces() {
   const runs = new Map<string, Map<string, number>>();
   return {
-    record(runId, rolloutId, { tokens, seconds }) {
+    record(runId: string, rolloutId: string, { tokens, seconds }: { tokens: number; seconds: number }): void {
       const rates = runs.get(runId) ?? new Map<string, number>();
       latest(runs, runId, rates, MOST_RUNS);
       latest(rates, rolloutId, seconds > 0 ? tokens / seconds : 0, MOST_ROLLOUTS);
     },
-    of(runId, rolloutId) {
+    /**
+     * Returns the rollout's tokens per second, as a share of the median of the run's other rollouts on this worker; 0 when it received no
+     * tokens, null when there are too few others to compare.
+     */
+    of(runId: string, rolloutId: string): number | null {
       const rates = runs.get(runId) ?? new Map<string, number>();
       const own = rates.get(rolloutId) ?? 0;
       if (own === 0) return 0;

@@ -1,6 +1,5 @@
 /** Builds the results of rollouts, with or without a worker that ran them. */
-
-import { parseUsage } from '@swefarm/policy';
+import { findUnreadCall, parseUsage } from '@swefarm/policy';
 import {
   type Failure,
   type Outcome,
@@ -8,6 +7,7 @@ import {
   type RunRecord,
   softwareVersion,
   type Trajectory,
+  type UnreadCalls,
 } from '@swefarm/shared';
 import { NO_SECONDS } from './stages.ts';
 
@@ -46,4 +46,18 @@ export function tokensOf(trajectory: Trajectory | null): Result['tokens'] {
     tokens.completion += usage?.completion_tokens ?? 0;
   }
   return tokens;
+}
+
+/**
+ * Returns the number of answers with a tool call that no parser could read, and the most frequent marker; undefined if every call was
+ * readable. Many of them show a wrong parser, not a weak model.
+ */
+export function countUnreadCalls({ messages, turns, token_mode: mode }: Trajectory): UnreadCalls | undefined {
+  const unread = turns.flatMap(({ message: index }) => {
+    const message = messages[index];
+    return (message && findUnreadCall(message, mode === 'token-in')) ?? [];
+  });
+  const markers = Map.groupBy(unread, ({ marker }) => marker);
+  const [most] = [...markers].sort(([, one], [, other]) => other.length - one.length);
+  return most && { answers: unread.length, marker: most[0] };
 }

@@ -8,36 +8,34 @@ import { type InstancePlan, isSandboxAgent, type RewardFacts } from '@swefarm/sh
 import { timeoutOf } from '../evaluation/cleanrun.ts';
 import { addControlFacts } from '../evaluation/control.ts';
 import { type EvaluationDeps, evaluate } from '../evaluation/evaluate.ts';
-import { goldHealthOf } from '../evaluation/goldhealth.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
 import { limitsOf, networkOf, refuseExcess, shortMemory, startBare, startClean } from './containers.ts';
+import type { AgentWork, Judged, Task } from './context.ts';
 import { attemptControl } from './control.ts';
-import { factsOf, judge } from './facts.ts';
+import { factsOf, goldHealthOf, judge } from './facts.ts';
 import { requireProgram, startProgram } from './program.ts';
-import type { AttemptServices } from './services.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
-import type { AgentWork, Judged, Task } from './task.ts';
 
 /** Throws RolloutFailure when infrastructure is at fault; `task.trace` then has everything that is known so far. */
-export async function runRollout(task: Task, services: AttemptServices): Promise<Judged> {
-  const { run, instance, clock, signal, trace } = task;
+export async function runRollout(task: Task): Promise<Judged> {
+  const { run, instance, clock, signal, trace, services } = task;
   const { runtime, metrics } = services;
-  refuseExcess(task, services);
+  refuseExcess(task);
   const plan = planEvaluation(instance, run.evaluation.grader);
-  requireProgram(plan, services);
+  requireProgram(plan, task);
   trace.evalScript = plan.script;
 
-  requirePossible(limitsOf(task, services), (await runtime.most?.()) ?? null);
-  const short = shortMemory(task, services);
+  requirePossible(limitsOf(task), (await runtime.most?.()) ?? null);
+  const short = shortMemory(task);
   if (short !== null) task.log.warn(`sandbox has less memory than the harness gives: ${short}`);
   const image = await clock.time('image', () =>
     runtime.ensureImage(instance.image, signal, instance.instance_id),
   );
   metrics.imagesReady.inc({ source: image.pulled ? 'pulled' : 'cached' });
-  await using clean = new PreparedContainer(() => startClean(task, services, image));
+  await using clean = new PreparedContainer(() => startClean(task, image));
 
-  using staleness = await followStaleness(task, services);
-  const work = await obtainWork(task, services, { image, clean, staleness });
+  using staleness = await followStaleness(task);
+  const work = await obtainWork(task, { image, clean, staleness });
   trace.patch = work.patch;
 
   const facts = task.resumable?.facts ?? factsOf(task, work, plan);
@@ -48,35 +46,34 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
   Object.assign(facts, goldHealthOf(instance, conditions));
   const evaluateEmpty = !isSandboxAgent(run.agent.type);
   if (needsEvaluation(facts, run.reward.overrides, { evaluateEmpty }))
-    await evaluateWork(task, services, plan, work.patch, facts, { clean, image, evaluateEmpty });
+    await evaluateWork(task, plan, facts, { clean, image, evaluateEmpty });
   // A dry run on `host` is evaluated, but gets a reward only if worker and run allow that.
-  if (!runtime.isolates && !(run.reward.host && services.hostRewards)) facts.ungraded = true;
+  if (!runtime.isolates && !(run.reward.host && services.config.host_rewards)) facts.ungraded = true;
   return judge(task, facts, plan);
 }
 
-async function obtainWork(task: Task, services: AttemptServices, prepared: Prepared): Promise<AgentWork> {
+async function obtainWork(task: Task, prepared: Prepared): Promise<AgentWork> {
   const { type: agent } = task.run.agent;
   if (task.resumable) {
     prepared.clean.begin();
     return resumedWork(task, task.resumable);
   }
-  return isSandboxAgent(agent) ? await runAgent(agent, task, services, prepared) : givenWork(task);
+  return isSandboxAgent(agent) ? await runAgent(agent, task, prepared) : givenWork(task);
 }
 
 async function evaluateWork(
   task: Task,
-  services: AttemptServices,
   plan: InstancePlan,
-  patch: string | null,
   facts: RewardFacts,
   { clean, image, evaluateEmpty }: Pick<Prepared, 'clean' | 'image'> & { evaluateEmpty: boolean },
 ): Promise<void> {
-  const { run, instance, clock, trace, signal } = task;
+  const { run, instance, clock, trace, signal, services } = task;
   const { threads, removals, evaluationLock, runtime } = services;
+  const { patch } = trace;
   const deps: EvaluationDeps = {
     container: () => clean.take(),
-    bare: () => startBare(task, services, image),
-    startProgram: (which) => startProgram(task, services, which === 'instance' ? image : null),
+    bare: () => startBare(task, image),
+    startProgram: (which) => startProgram(task, which === 'instance' ? image : null),
     threads,
     removals,
     evaluationLock,
@@ -91,12 +88,12 @@ async function evaluateWork(
     goldTimeShare: facts.gold_time_share,
     fromTree: facts.patch_origin === 'tree',
     diskBytes: run.sandbox.disk_bytes,
-    shortMemory: shortMemory(task, services),
+    shortMemory: shortMemory(task),
     signal,
   };
-  const { control, note } = attemptControl(task, services, { plan, patch, image }, deps);
+  const { control, note } = attemptControl(task, { plan, patch, image }, deps);
   await clock.time('evaluation', async () => {
-    const evaluated = await evaluate(instance, plan, patch, { ...deps, control });
+    const evaluated = await evaluate({ instance, plan, patch }, { ...deps, control });
     trace.report = evaluated.report;
     trace.testLog = evaluated.log;
     clock.set('evaluation_start', evaluated.startSeconds);
@@ -111,21 +108,21 @@ async function evaluateWork(
   });
 }
 
-async function followStaleness(
-  { run, job, trace }: Task,
-  { policies, active }: Pick<AttemptServices, 'policies' | 'active'>,
-): Promise<Staleness> {
+async function followStaleness({ run, job, trace, services }: Task): Promise<Staleness> {
+  const { policies, active } = services;
   const watched = run.max_staleness === null ? null : run.policy;
-  using stack = new DisposableStack();
-  const followed = watched && stack.use(await policies.follow(watched));
-  const staleness = stack.use(
-    watchStaleness({
-      most: watched && run.max_staleness,
-      trajectory: () => trace.trajectory,
-      policy: () => followed?.record() ?? null,
-      onStale: () => active.abort(job.rollout_id, 'cancelled', 'stale'),
-    }),
-  );
-  const owned = stack.move();
-  return { check: staleness.check, [Symbol.dispose]: () => owned.dispose() };
+  const followed = watched && (await policies.follow(watched));
+  const staleness = watchStaleness({
+    most: watched && run.max_staleness,
+    trajectory: () => trace.trajectory,
+    policy: () => followed?.record() ?? null,
+    onStale: () => active.abort(job.rollout_id, 'cancelled', 'stale'),
+  });
+  return {
+    check: staleness.check,
+    [Symbol.dispose]() {
+      staleness[Symbol.dispose]();
+      followed?.[Symbol.dispose]();
+    },
+  };
 }

@@ -2,31 +2,25 @@
 import { errorMessage, RolloutFailure, type SessionEnd, sleepAtMost } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import { type Driver, runExternalAgent } from '../agent/external.ts';
-import { abortOf } from './abort.ts';
+import { abortOf } from './active.ts';
+import type { Task } from './context.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
-import type { AttemptServices } from './services.ts';
-import type { Task } from './task.ts';
-import { retryUntilAnswered } from './untilanswered.ts';
+import { retryUntilAnswered, untilAborted } from './untilanswered.ts';
 
 const WATCH_MS = 1_000;
 /** If Redis needs this long to answer, no driver could renew its lease either. */
 const OUTAGE_MS = 2_000;
 
 /** Opens the agent `external`: an external driver sends the commands of the session that this attempt takes. */
-export async function openExternal(task: Task, services: AttemptServices): Promise<OpenedAgent> {
+export async function openExternal(task: Task): Promise<OpenedAgent> {
   const { run, instance, signal } = task;
-  await takeSession(task, services);
+  await takeSession(task);
   return {
     work: ({ container, shell }) =>
-      withSession(task, services, (driver) =>
+      withSession(task, (driver) =>
         runExternalAgent(
           { instance, config: run.agent, workdir: container.workdir },
-          {
-            shell,
-            driver,
-            signal,
-            onTurn: (trajectory) => recordTurn(task, services, trajectory),
-          },
+          { shell, driver, signal, onTurn: (trajectory) => recordTurn(task, trajectory) },
         ),
       ),
     pausedSeconds: () => 0,
@@ -41,16 +35,13 @@ export async function openExternal(task: Task, services: AttemptServices): Promi
  *
  * @throws RolloutFailure `session_lost` when no other attempt can continue the session
  */
-async function withSession(
-  task: Task,
-  services: AttemptServices,
-  work: (driver: Driver) => Promise<AgentEnd>,
-): Promise<AgentEnd> {
+async function withSession(task: Task, work: (driver: Driver) => Promise<AgentEnd>): Promise<AgentEnd> {
+  const { services } = task;
   const { sessions } = services.farm;
   const id = task.run.run_id;
   const untilAnswered = retrierOf(task);
   const over = new AbortController();
-  const watching = watchLease(task, services, over.signal);
+  const watching = watchLease(task, over.signal);
   let taken = 0;
   const driver: Driver = {
     async next(done, waitMs) {
@@ -78,30 +69,27 @@ async function withSession(
   }
 }
 
-async function takeSession(task: Task, services: AttemptServices): Promise<void> {
-  const { sessions } = services.farm;
+async function takeSession(task: Task): Promise<void> {
+  const { farm, identity, active } = task.services;
+  const { sessions } = farm;
   const id = task.run.run_id;
   const untilAnswered = retrierOf(task);
-  const taken = await untilAnswered(() => sessions.open(id, services.identity.worker, task.claim));
+  const taken = await untilAnswered(() => sessions.open(id, identity.worker, task.claim));
   if (taken === 'open') return;
   if (taken === 'lost') {
     await untilAnswered(() => sessions.end(id, 'failed'));
     throw new RolloutFailure('session_lost', `attempt ${task.attempt - 1} ended with the session's sandbox`);
   }
   await untilAnswered(() => sessions.end(id, 'lease'));
-  cancelAsLapsed(task, services);
-}
-
-const retrierOf =
-  ({ log, signal }: Task) =>
-  <T>(call: () => Promise<T>): Promise<T> =>
-    retryUntilAnswered('session', call, { log, signal, endedBy: ['superseded', 'drain', 'cancelled'] });
-
-function cancelAsLapsed(task: Task, services: AttemptServices): never {
-  services.active.abort(task.job.rollout_id, 'cancelled', 'lease');
+  active.abort(task.job.rollout_id, 'cancelled', 'lease');
   task.signal.throwIfAborted();
   throw new RolloutFailure('bug', 'the lease of the session has run out');
 }
+
+const retrierOf =
+  (task: Task) =>
+  <T>(call: () => Promise<T>): Promise<T> =>
+    retryUntilAnswered('session', call, untilAborted(task));
 
 /** Returns how an error ends the session; null: another attempt may start the session. */
 function endBy(task: Task, taken: number, error: unknown): SessionEnd | null {
@@ -111,15 +99,16 @@ function endBy(task: Task, taken: number, error: unknown): SessionEnd | null {
   return taken > 0 || !(error instanceof RolloutFailure) ? 'failed' : null;
 }
 
-async function watchLease(task: Task, services: AttemptServices, over: AbortSignal): Promise<void> {
+async function watchLease(task: Task, over: AbortSignal): Promise<void> {
+  const { farm, active } = task.services;
   const id = task.run.run_id;
   const until = AbortSignal.any([over, task.signal]);
   while (!until.aborted) {
     try {
       const requestedAt = performance.now();
-      const expired = await services.farm.sessions.isExpired(id, task.claim);
-      if (expired && performance.now() - requestedAt > OUTAGE_MS) await services.farm.sessions.renew([id]);
-      else if (expired && !until.aborted) services.active.abort(task.job.rollout_id, 'cancelled', 'lease');
+      const expired = await farm.sessions.isExpired(id, task.claim);
+      if (expired && performance.now() - requestedAt > OUTAGE_MS) await farm.sessions.renew([id]);
+      else if (expired && !until.aborted) active.abort(task.job.rollout_id, 'cancelled', 'lease');
     } catch (error) {
       task.log.debug({ err: errorMessage(error) }, 'lease of the session not read');
     }

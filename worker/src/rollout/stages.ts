@@ -15,48 +15,40 @@ export const NO_SECONDS: Seconds = {
 
 export type Stage = Exclude<keyof Seconds, 'total'>;
 
-export type StageClock = {
-  /** Measures one call. The time counts for the stage even if the call throws. */
-  time<T>(stage: Stage, work: () => Promise<T>): Promise<T>;
-  set(stage: Stage, seconds: number): void;
-  /** Sets the times of an earlier attempt up to its evaluation. Listeners are not called, because the earlier attempt called them. */
-  resume(spentBefore: Seconds): void;
-  seconds(): Seconds;
-};
+export type StageClock = ReturnType<typeof startStageClock>;
 
 type StageListeners = {
-  onEnter?: (stage: Stage) => void;
-  onStage?: (stage: Stage, seconds: number) => void;
+  onEnter: (stage: Stage) => void;
+  onStage: (stage: Stage, seconds: number) => void;
 };
 
 /** @param queuedSeconds time between submit and the claim of this attempt */
-export function startStageClock(
-  queuedSeconds: number,
-  { onEnter, onStage }: StageListeners = {},
-): StageClock {
+export function startStageClock(queuedSeconds: number, { onEnter, onStage }: StageListeners) {
   const started = performance.now();
   const spent = { ...NO_SECONDS, queued: queuedSeconds, evaluation_start: 0, tests: 0 };
   const round = (seconds: number): number => Math.round(seconds * 1000) / 1000;
   return {
-    async time(stage, work) {
-      onEnter?.(stage);
+    /** Measures one call. The time counts for the stage even if the call throws. */
+    async time<T>(stage: Stage, work: () => Promise<T>): Promise<T> {
+      onEnter(stage);
       const from = performance.now();
       try {
         return await work();
       } finally {
         const seconds = (performance.now() - from) / 1000;
         spent[stage] += seconds;
-        onStage?.(stage, seconds);
+        onStage(stage, seconds);
       }
     },
-    set(stage, seconds) {
+    set(stage: Stage, seconds: number): void {
       spent[stage] = seconds;
-      onStage?.(stage, seconds);
+      onStage(stage, seconds);
     },
-    resume({ sandbox, agent, model, command, patch }) {
+    /** Sets the times of an earlier attempt up to its evaluation. Listeners are not called, because the earlier attempt called them. */
+    resume({ sandbox, agent, model, command, patch }: Seconds): void {
       Object.assign(spent, { sandbox, agent, model, command, patch });
     },
-    seconds() {
+    seconds(): Seconds {
       const rounded = Object.fromEntries(
         Object.entries(spent).map(([k, v]) => [k, round(v)]),
       ) as typeof spent;

@@ -35,23 +35,19 @@ type StaleDeps = {
   onStale(): void;
 };
 
-export type Staleness = Disposable & {
-  /** Checks at once, in addition to the timer. Called before each turn. */
-  check(): void;
-};
+export type Staleness = ReturnType<typeof watchStaleness>;
 
 const EVERY_MS = 1_000;
 
-export function watchStaleness(deps: StaleDeps, everyMs: number = EVERY_MS): Staleness {
+export function watchStaleness(deps: StaleDeps, everyMs: number = EVERY_MS) {
+  /** Checks at once, in addition to the timer. Called before each turn. */
   const check = (): void => {
     if (tooOld(deps.most, deps.trajectory(), deps.policy())) deps.onStale();
   };
   const timer = deps.most === null ? null : setInterval(check, everyMs);
   return {
     check,
-    [Symbol.dispose]: () => {
-      if (timer) clearInterval(timer);
-    },
+    [Symbol.dispose]: () => clearInterval(timer ?? undefined),
   };
 }
 

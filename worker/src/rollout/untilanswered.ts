@@ -1,7 +1,7 @@
 /** Retries requests that Redis refuses, so that a failover or full memory costs time, but no finished work. */
 import { errorMessage, exponentialBackoff, refusedByRedis, sleep, sleepAtMost } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import { type AbortKind, abortOf } from './abort.ts';
+import { type AbortKind, abortOf } from './active.ts';
 
 const pauseMs = exponentialBackoff(100, 2_000);
 
@@ -11,6 +11,13 @@ export type AnswerWait = {
   /** Kinds of abort that stop the retries; absent: none. */
   endedBy?: readonly AbortKind[];
 };
+
+/** Options for retries until the attempt is ended from outside. */
+export const untilAborted = ({ log, signal }: Required<Pick<AnswerWait, 'log' | 'signal'>>): AnswerWait => ({
+  log,
+  signal,
+  endedBy: ['superseded', 'drain', 'cancelled'],
+});
 
 /**
  * Calls until Redis accepts; throws errors of other kinds at once. Logs the first refusal and the end of the wait.

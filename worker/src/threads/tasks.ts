@@ -1,6 +1,11 @@
 /** Tasks that run in a thread, because they parse text that the model's code wrote. */
-import type { EvaluationFacts } from '@swefarm/grading';
-import { gradeEvaluation, type Signs, signsOf, withoutTestHooks } from '@swefarm/grading';
+import {
+  type EvaluationFacts,
+  gradeEvaluation,
+  type Signs,
+  signsOf,
+  withoutTestHooks,
+} from '@swefarm/grading';
 import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 
 /** The log is passed as bytes and decoded in the thread, because decoding it would block the event loop. */

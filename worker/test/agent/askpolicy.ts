@@ -1,6 +1,5 @@
 /** Test tool: requests one turn of a policy with one endpoint of the test. */
 
-import { NO_LIMITS } from '@swefarm/policy';
 import {
   type Message,
   originsOf,
@@ -10,10 +9,8 @@ import {
   Secret,
 } from '@swefarm/shared';
 import type { PolicyReply } from '../../src/agent/agent.ts';
-import { NEVER_PAUSED } from '../../src/agent/pause.ts';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
-import { openPolicy } from '../../src/agent/policy/policy.ts';
 import type { Endpoint } from './endpoint.ts';
+import { policyAt } from './scripted.ts';
 
 export const never = new AbortController().signal;
 export const START: Message[] = [{ role: 'user', content: 'hi' }];
@@ -21,26 +18,14 @@ export const warnings: string[] = [];
 export const log = { warn: (_: Record<string, unknown>, message: string) => void warnings.push(message) };
 export const KEY = 'sk-very-secret';
 
-export const unfollowed = {
-  pause: NEVER_PAUSED,
-  record: () => null,
-  refresh: async () => undefined,
-  [Symbol.dispose]: () => undefined,
-};
 /** The operator's key, for the operator's endpoints. */
 export const keyFor = (...urls: string[]): PolicyKey => ({
   secret: new Secret(KEY),
   origins: originsOf(urls),
 });
 export const open = (url: string, config: Record<string, unknown> = {}, apiKey: PolicyKey | null = null) =>
-  openPolicy(PolicyConfig.parse({ urls: [url], model: 'm', version: 'v', patience: 20, ...config }), {
-    apiKey,
-    rolloutId: 'run.a__b-1.0',
-    attempt: 2,
-    limits: NO_LIMITS,
-    followed: unfollowed,
-    endpoints: openEndpoints(),
-    log,
+  policyAt(PolicyConfig.parse({ urls: [url], model: 'm', version: 'v', patience: 20, ...config }), {
+    ...{ apiKey, attempt: 2, log },
   });
 export const ask = (endpoint: Endpoint, config: Record<string, unknown> = {}, messages = START) =>
   open(endpoint.url, config).complete(messages, [], never);

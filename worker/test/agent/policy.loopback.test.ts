@@ -1,10 +1,9 @@
 /** The policy client against a server of its own: requests, answers and aborts. */
-import { closePolicyConnections, NO_LIMITS } from '@swefarm/policy';
+import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig, turnSeed } from '@swefarm/shared';
 import { afterAll, describe, expect, test } from 'vitest';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
-import { openPolicy } from '../../src/agent/policy/policy.ts';
-import { answered, ask, KEY, keyFor, log, never, open, START, unfollowed } from './askpolicy.ts';
+import { Endpoints } from '../../src/agent/policy/endpoints.ts';
+import { answered, ask, KEY, keyFor, never, open, START } from './askpolicy.ts';
 import {
   completion,
   completionWithTokens,
@@ -13,6 +12,7 @@ import {
   sendJson,
   startEndpoint,
 } from './endpoint.ts';
+import { policyAt } from './scripted.ts';
 
 afterAll(closePolicyConnections);
 
@@ -68,12 +68,9 @@ describe('a request', () => {
   });
   test('goes to one endpoint for an attempt, and attempts are spread', async () => {
     const config = PolicyConfig.parse({ urls: ['http://a/v1', 'http://b/v1', 'http://c/v1'], model: 'm' });
-    const endpoints = openEndpoints();
+    const endpoints = new Endpoints();
     const chosen = Array.from({ length: 30 }, (_, attempt) =>
-      openPolicy(config, {
-        ...{ apiKey: null, rolloutId: 'r.i.0', attempt, limits: NO_LIMITS },
-        ...{ followed: unfollowed, endpoints, log },
-      }),
+      policyAt(config, { rolloutId: 'r.i.0', attempt, endpoints }),
     );
     const bound = chosen.map(({ endpoint }) => endpoint);
     expect(chosen.map(({ endpoint }) => endpoint)).toEqual(bound);

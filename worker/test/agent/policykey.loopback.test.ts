@@ -1,11 +1,9 @@
 /** The operator's key and endpoints of a caller: the key is sent to its own origins only. */
-import { closePolicyConnections, NO_LIMITS } from '@swefarm/policy';
+import { closePolicyConnections } from '@swefarm/policy';
 import { originsOf, PolicyConfig, type PolicyRecord, RolloutFailure, Secret } from '@swefarm/shared';
 import { afterAll, expect, test } from 'vitest';
-import { NEVER_PAUSED } from '../../src/agent/pause.ts';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
-import { openPolicy } from '../../src/agent/policy/policy.ts';
 import { completion, type Endpoint, sendError, sendJson, startEndpoint } from './endpoint.ts';
+import { policyAt, unfollowed } from './scripted.ts';
 
 afterAll(closePolicyConnections);
 
@@ -26,18 +24,9 @@ function rollout(operator: Endpoint, urls: string[], config: Record<string, unkn
     patience: 0,
     ...config,
   });
-  const policy = openPolicy(parsed, {
+  const policy = policyAt(parsed, {
     apiKey: { secret: new Secret(KEY), origins: originsOf([operator.url]) },
-    rolloutId: 'run.a__b-1.0',
-    attempt: 1,
-    limits: NO_LIMITS,
-    followed: {
-      pause: NEVER_PAUSED,
-      record: () => record,
-      refresh: async () => undefined,
-      [Symbol.dispose]: () => undefined,
-    },
-    endpoints: openEndpoints(),
+    followed: { ...unfollowed, record: () => record },
     log: { warn: (_, message) => void warnings.push(message) },
   });
   const turn = () => policy.complete([{ role: 'user', content: 'hi' }], [], never);

@@ -5,7 +5,7 @@ import { AgentConfig, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
 import { type ScriptedPolicy, type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { runMiniAgent } from '../../src/agent/loop.ts';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
 import { watchPolicies } from '../../src/agent/policy/watch.ts';
 import { depsOf, echoShell, scriptedShell, scriptedTask } from './scripted.ts';
@@ -19,7 +19,7 @@ const POLL = { timeout: 55_000, interval: 10 };
 function openTrainer(intervalMs = 10) {
   const records = new Map<string, PolicyRecord>();
   let reads = 0;
-  const endpoints = openEndpoints();
+  const endpoints = new Endpoints();
   const watch = watchPolicies({
     farm: {
       policies: {

@@ -4,9 +4,18 @@ import { NO_LIMITS } from '@swefarm/policy';
 import type { CommandResult, RunOptions, Shell } from '@swefarm/sandbox';
 import { AgentConfig, Instance, type Message, type PolicyConfig } from '@swefarm/shared';
 import type { AgentDeps, AgentTask, ContextOverflow, Policy, PolicyReply } from '../../src/agent/agent.ts';
-import { NEVER_PAUSED } from '../../src/agent/pause.ts';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import type { Pause } from '../../src/agent/pause.ts';
+import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
+
+/** Pause of a policy that no trainer pauses. */
+const NEVER_PAUSED: Pause = { paused: false, seconds: () => 0, onChange: () => () => undefined };
+export const unfollowed = {
+  pause: NEVER_PAUSED,
+  record: () => null,
+  refresh: async () => undefined,
+  [Symbol.dispose]: () => undefined,
+};
 
 export const SENTINEL = 'COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT';
 
@@ -28,23 +37,14 @@ export const scriptedTask = (config: Record<string, unknown> = {}): AgentTask =>
 });
 
 /** The real client of one rollout, whose policy is never paused. */
-export const policyAt = (
-  config: PolicyConfig,
-  rolloutId = 'run.a__b-1.0',
-  more: Partial<Parameters<typeof openPolicy>[1]> = {},
-) =>
+export const policyAt = (config: PolicyConfig, more: Partial<Parameters<typeof openPolicy>[1]> = {}) =>
   openPolicy(config, {
     apiKey: null,
-    rolloutId,
+    rolloutId: 'run.a__b-1.0',
     attempt: 1,
     limits: NO_LIMITS,
-    followed: {
-      pause: NEVER_PAUSED,
-      record: () => null,
-      refresh: async () => undefined,
-      [Symbol.dispose]: () => undefined,
-    },
-    endpoints: openEndpoints(),
+    followed: unfollowed,
+    endpoints: new Endpoints(),
     log: { warn: () => undefined },
     ...more,
   });

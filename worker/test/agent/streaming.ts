@@ -6,7 +6,7 @@ import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testki
 import { expect, onTestFinished } from 'vitest';
 import type { AgentEnd } from '../../src/agent/agent.ts';
 import { runMiniAgent } from '../../src/agent/loop.ts';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { type Handler, sendJson, startEndpoint } from './endpoint.ts';
 import { depsOf, echoShell, policyAt, scriptedTask } from './scripted.ts';
 
@@ -28,13 +28,13 @@ export async function server(options: Partial<ScriptedPolicyOptions> = {}) {
 type Opening = { urls: string[]; config?: object; loads?: Map<string, number>; agent?: object };
 
 export function begin({ urls, config = {}, loads = new Map(), agent = {} }: Opening): Promise<AgentEnd> {
-  const endpoints = openEndpoints();
+  const endpoints = new Endpoints();
   endpoints.setOthers(loads);
   const parsed = PolicyConfig.parse({
     ...{ urls, model: 'm', token_mode: 'token-in', require_tokens: true, patience: 20 },
     ...config,
   });
-  const policy = policyAt(parsed, 'run.a__b-1.0', { endpoints });
+  const policy = policyAt(parsed, { endpoints });
   onTestFinished(() => policy[Symbol.dispose]());
   return runMiniAgent(scriptedTask(AgentConfig.parse(agent)), depsOf(policy, echoShell()));
 }

@@ -2,7 +2,7 @@
 import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig } from '@swefarm/shared';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { completion, type Handler, sendJson, sendText, startEndpoint } from './endpoint.ts';
 import { policyAt } from './scripted.ts';
 import {
@@ -55,10 +55,10 @@ describe('another endpoint takes over within the turn', () => {
     const good = await startEndpoint(sendJson(completion('ok')));
     onTestFinished(() => good[Symbol.asyncDispose]());
     const open = (urls: string[], loads: [string, number][] = []) => {
-      const endpoints = openEndpoints();
+      const endpoints = new Endpoints();
       endpoints.setOthers(new Map(loads));
       const config = PolicyConfig.parse({ urls, model: 'm', request_timeout: 2, patience: 60 });
-      return policyAt(config, 'r.i.0', { endpoints });
+      return policyAt(config, { rolloutId: 'r.i.0', endpoints });
     };
     using moving = open([silent.url, good.url], [[good.url, 5]]);
     expect(await moving.complete(START, [], never)).toMatchObject({ endpoint: good.url });
@@ -70,10 +70,10 @@ describe('another endpoint takes over within the turn', () => {
     const back = await startEndpoint(refused, refused, sendJson(completion('ok')));
     const gone = await startEndpoint(refused);
     for (const each of [back, gone]) onTestFinished(() => each[Symbol.asyncDispose]());
-    const endpoints = openEndpoints();
+    const endpoints = new Endpoints();
     endpoints.setOthers(new Map([[gone.url, 5]]));
     const config = PolicyConfig.parse({ urls: [back.url, gone.url], model: 'm', patience: 60 });
-    using policy = policyAt(config, 'r.i.0', { endpoints });
+    using policy = policyAt(config, { rolloutId: 'r.i.0', endpoints });
     expect(await policy.complete(START, [], never)).toMatchObject({ endpoint: back.url });
     expect(gone.requests.length).toBeGreaterThan(1);
   });
@@ -115,7 +115,7 @@ test('2,000 seconds of thinking without a long silence are an answer', async () 
   const config = PolicyConfig.parse({
     ...{ urls: [url], model: 'm', token_mode: 'token-in', version: 'v' },
   });
-  using policy = policyAt(config, 'r.i.0', { time: clock });
+  using policy = policyAt(config, { rolloutId: 'r.i.0', time: clock });
   const reply = await policy.complete(START, [], never);
   expect(reply).toMatchObject({ seconds: 2000, spans: [{ tokens: 100 }] });
   expect(policy.throughput()).toEqual({ tokens: 100, seconds: 2000 });

@@ -37,7 +37,6 @@ async function play(config: Record<string, unknown>, agent: Record<string, unkno
   const { max_sequence_tokens: sequenceBudget } = AgentConfig.parse(agent);
   const policy = policyAt(
     PolicyConfig.parse({ urls: [server.url], model: 'm', patience: 0, require_tokens: true, ...config }),
-    'run.a__b-1.0',
     { limits: { contextLimit: null, sequenceBudget } },
   );
   onTestFinished(() => policy[Symbol.dispose]());

@@ -16,11 +16,11 @@ export type Evaluator = Awaited<ReturnType<typeof openEvaluator>>;
 type Evaluated = Awaited<ReturnType<typeof evaluate>> & { starts: number };
 type Changes = Partial<
   Pick<
-    Parameters<typeof evaluate>[3],
+    Parameters<typeof evaluate>[1],
     'timeoutSeconds' | 'logLimit' | 'auditShare' | 'goldTimeShare' | 'fromTree'
   >
 > & {
-  plan?: Partial<Parameters<typeof evaluate>[1]>;
+  plan?: Partial<Parameters<typeof evaluate>[0]['plan']>;
   /** The first process of a container runs nothing. */
   byExec?: boolean;
 };
@@ -43,7 +43,8 @@ export async function openEvaluator(given?: Runtime) {
       const ready = await runtime.ensureImage(image, NEVER);
       const { plan, byExec = false, ...limits } = changes;
       let starts = 0;
-      const evaluated = await evaluate(row, { ...planEvaluation(row), ...plan }, patch, {
+      const work = { instance: row, plan: { ...planEvaluation(row), ...plan }, patch };
+      const evaluated = await evaluate(work, {
         container: async () => {
           starts++;
           const container = await runtime.start(spec(ready, { role: 'evaluation' }), NEVER);

@@ -12,7 +12,7 @@ import { importTree, minimalImage } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PROGRAM_LIMITS, runProgram } from '../../src/evaluation/program.ts';
-import { parserImageFindings } from '../../src/node/parserimage.ts';
+import { parserImageFindings } from '../../src/node/doctor.ts';
 
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const OUTPUT = '/outcomes.json';

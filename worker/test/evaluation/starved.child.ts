@@ -51,7 +51,9 @@ async function byTests(memoryBytes: number): Promise<string | null> {
     shortMemory: null,
     signal: NEVER,
   } satisfies CleanRunDeps;
-  return await outcomeOf(runOnce(row, plan, '', deps).then(({ facts }) => `exit ${facts.exit_code}`));
+  return await outcomeOf(
+    runOnce({ instance: row, plan, patch: '' }, deps).then(({ facts }) => `exit ${facts.exit_code}`),
+  );
 }
 
 const answer = {

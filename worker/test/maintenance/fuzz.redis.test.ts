@@ -4,7 +4,7 @@ import { AgentConfig, isNotOurs, loadConfig, newId, PolicyConfig, type RunRecord
 import { oddJson, oddTree, rawRedis } from '@swefarm/testkit';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { simulateWorker } from '../../src/simulated.ts';
+import { simulateWorker } from '../simulated.ts';
 import { openScene, redisUrl, startRun } from './farm.ts';
 
 const CASES = 60;

@@ -6,7 +6,7 @@ import { bareInstance, rawRedis, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { allDuties } from '../../src/maintenance/duties.ts';
 import { runMaintenance } from '../../src/maintenance/maintenance.ts';
-import { simulateWorker } from '../../src/simulated.ts';
+import { simulateWorker } from '../simulated.ts';
 import { BY, endBy, GROUP, openScene, redisUrl, type Scene, startRun } from './farm.ts';
 
 const open = new AbortController().signal;

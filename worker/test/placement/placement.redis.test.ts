@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AgentConfig, loadConfig, newId, openFarm, type RunRecord, type WorkerConfig } from '@swefarm/shared';
 import { bareInstance, bareRun, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { type SimulatedWorker, simulateWorker } from '../../src/simulated.ts';
+import { type SimulatedWorker, simulateWorker } from '../simulated.ts';
 
 type Ground = {
   config(worker: string): WorkerConfig;

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { openEndpoints } from './endpoints.ts';
+import { Endpoints } from './endpoints.ts';
 
 const URLS = ['http://a/v1', 'http://b/v1', 'http://c/v1'];
 
 test('rollouts spread evenly, and a released endpoint is bound first', () => {
-  const endpoints = openEndpoints();
+  const endpoints = new Endpoints();
   const bound = Array.from({ length: 9 }, (_, i) => endpoints.bind(URLS, `r${i}`));
   expect(endpoints.views().map(({ load }) => load)).toEqual([3, 3, 3]);
   const [first] = bound;
@@ -14,7 +14,7 @@ test('rollouts spread evenly, and a released endpoint is bound first', () => {
 });
 
 test('the rollouts of other workers count', () => {
-  const endpoints = openEndpoints();
+  const endpoints = new Endpoints();
   endpoints.setOthers(
     new Map([
       ['http://a/v1', 5],
@@ -27,7 +27,7 @@ test('the rollouts of other workers count', () => {
 
 test('an endpoint that fails is set aside, longer each time, until it answers', () => {
   let now = 0;
-  const endpoints = openEndpoints(() => now);
+  const endpoints = new Endpoints(() => now);
   const view = () => endpoints.views().find(({ url }) => url === 'http://a/v1');
   const both = ['http://a/v1', 'http://b/v1'];
   for (const aside of [1, 2, 4, 8, 16, 32, 60, 60]) {
@@ -47,7 +47,7 @@ test('an endpoint that fails is set aside, longer each time, until it answers', 
 
 test('if all are set aside, the one with the earliest retry is bound; without any, bind throws', () => {
   let now = 0;
-  const endpoints = openEndpoints(() => now);
+  const endpoints = new Endpoints(() => now);
   endpoints.failed('http://a/v1', 'x');
   now += 500;
   endpoints.failed('http://b/v1', 'x');

@@ -50,11 +50,8 @@ const WIRE_CLASSES = {
 
 export function faultOfAnswer(fault: AnswerError): PolicyFault | ContextOverflowError {
   if (fault.kind === 'no_room') {
-    return new ContextOverflowError(
-      fault.message,
-      undefined,
-      fault instanceof PromptTooLongError ? fault.of : undefined,
-    );
+    const of = fault instanceof PromptTooLongError ? fault.of : undefined;
+    return new ContextOverflowError(fault.message, undefined, of);
   }
   if (fault.kind === 'template')
     return new PolicyFault('policy_tokens', 'never', fault.message, { cause: fault.cause });
@@ -83,20 +80,13 @@ export function faultOfRequest(
 
 function faultOfStatus(status: number, error: APIError): PolicyFault | ContextOverflowError {
   const message = `HTTP ${shown(error)}`;
-  const fault = (failureClass: FailureClass, retry: RetryRule) =>
-    new PolicyFault(failureClass, retry, message, {
-      cause: error,
-      retryAfterSeconds: readRetryAfter(error.headers ?? null, Date.now()),
-      busy: status === 429,
-    });
+  const retryAfterSeconds = readRetryAfter(error.headers);
+  const fault = (failureClass: FailureClass, retry: RetryRule, what = message) =>
+    new PolicyFault(failureClass, retry, what, { cause: error, retryAfterSeconds, busy: status === 429 });
   if (status >= 300 && status < 400) {
-    const to = error.headers?.get('location') ?? 'nowhere';
-    return new PolicyFault(
-      'policy_bad_request',
-      'never',
-      `HTTP ${status}: redirects to ${to.slice(0, 200)}; name that endpoint itself`,
-      { cause: error },
-    );
+    const to = (error.headers?.get('location') ?? 'nowhere').slice(0, 200);
+    const why = `HTTP ${status}: redirects to ${to}; name that endpoint itself`;
+    return fault('policy_bad_request', 'never', why);
   }
   if (status === 401 || status === 403) return fault('policy_unauthorized', 'never');
   if (status === 404) return fault('policy_model_unknown', 'never');
@@ -110,23 +100,22 @@ function faultOfRefusal(message: string, error: APIError): PolicyFault | Context
   const overflow = parseOverflow(error.message, error.code);
   if (overflow) return new ContextOverflowError(message, overflow);
   const key = refusedSamplingKey(error.message);
-  const remedy = key === null ? pictureRemedy(error.message) : samplingKeyRemedy(key);
-  const why = remedy === null ? message : `${remedy}: ${message}`;
+  let why = message;
+  if (key !== null) why = `${samplingKeyRemedy(key)}: ${message}`;
+  else if (refusesPictures(error.message))
+    why = `the endpoint refuses pictures: ${PICTURES_REMEDY}: ${message}`;
   return new PolicyFault('policy_bad_request', 'never', why, { cause: error });
 }
 
-const pictureRemedy = (text: string): string | null =>
-  refusesPictures(text) ? `the endpoint refuses pictures: ${PICTURES_REMEDY}` : null;
-
 /** Reads a delay in seconds from `Retry-After` (seconds or date) or the older `retry-after-ms`; null when absent or unreadable. */
-function readRetryAfter(headers: { get(name: string): string | null } | null, nowMs: number): number | null {
+function readRetryAfter(headers: APIError['headers']): number | null {
   const milliseconds = Number.parseFloat(headers?.get('retry-after-ms') ?? '');
   if (Number.isFinite(milliseconds)) return Math.max(0, milliseconds / 1000);
   const text = headers?.get('retry-after')?.trim();
   if (!text) return null;
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text);
   const date = Date.parse(text);
-  return Number.isNaN(date) ? null : Math.max(0, (date - nowMs) / 1000);
+  return Number.isNaN(date) ? null : Math.max(0, (date - Date.now()) / 1000);
 }
 
 const shown = (error: unknown): string => errorMessage(error).slice(0, 250);

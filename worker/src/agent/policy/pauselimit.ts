@@ -1,71 +1,66 @@
 /** Detects that a policy is paused for too long, so that a dead trainer does not occupy slots and sandboxes. */
 import {
-  type Clock,
   DEFAULT_POLICY,
   type Farm,
   followsPolicy,
   type PolicyConfig,
   type PolicyRecord,
   refusedByRedis,
+  sleepAtMost,
+  type WorkerConfig,
 } from '@swefarm/shared';
 import type { FollowedPolicy } from './watch.ts';
 
-/** Returns why rollouts must not wait longer for this policy; null: they may wait. `now` and `record.changed_at` are times of Redis. */
-function overdue(record: PolicyRecord | null, now: number, limitMs: number): string | null {
-  if (record === null || record.state === 'serving' || now - record.changed_at <= limitMs) return null;
-  const seconds = Math.floor((now - record.changed_at) / 1000);
-  return `policy ${record.name} has been ${record.state} for ${seconds} s (policy_pause_limit_seconds)`;
-}
+type Services = { farm: Pick<Farm, 'policies' | 'clock'>; config: WorkerConfig };
 
-type PauseLimitDeps = {
-  followed: Pick<FollowedPolicy, 'record' | 'refresh'>;
-  clock: Clock;
-  limitMs: number;
-  onOverdue(why: string): void;
-};
+/** Returns why rollouts must not wait longer for this policy; null: they may wait. `now` and `record.changed_at` are times of Redis. */
+function overdue(record: PolicyRecord | null, now: number, { config }: Services): string | null {
+  if (record === null || record.state === 'serving') return null;
+  const seconds = (now - record.changed_at) / 1000;
+  if (seconds <= config.policy_pause_limit_seconds) return null;
+  const shown = Math.floor(seconds);
+  return `policy ${record.name} has been ${record.state} for ${shown} s (policy_pause_limit_seconds)`;
+}
 
 const EVERY_MS = 1_000;
 
 /** Checks once a second until it is disposed. Reads Redis again before `onOverdue`, because the policy may serve again after an outage. */
-export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLimitDeps): Disposable {
-  let over = false;
-  let checking = false;
+export function watchPauseLimit(
+  { record, refresh }: FollowedPolicy,
+  services: Services,
+  onOverdue: (why: string) => void,
+): Disposable {
+  const { clock } = services.farm;
+  const over = new AbortController();
   const check = async (): Promise<void> => {
-    if (checking || overdue(followed.record(), clock.now(), limitMs) === null) return;
-    checking = true;
-    try {
-      const now = await clock.ask();
-      await followed.refresh();
-      const why = overdue(followed.record(), now, limitMs);
-      if (why === null || over) return;
-      over = true;
-      onOverdue(why);
-    } catch {
-      // Redis is unavailable, and the last record may be outdated, so the next check decides.
-    } finally {
-      checking = false;
+    if (overdue(record(), clock.now(), services) === null) return;
+    const now = await clock.ask();
+    await refresh();
+    const why = overdue(record(), now, services);
+    if (why === null || over.signal.aborted) return;
+    over.abort();
+    onOverdue(why);
+  };
+  const watch = async (): Promise<void> => {
+    for (;;) {
+      await sleepAtMost(EVERY_MS, over.signal);
+      if (over.signal.aborted) return;
+      // While Redis is unavailable, the last record may be outdated, so the next check decides.
+      await check().catch(() => undefined);
     }
   };
-  const timer = setInterval(() => void check(), EVERY_MS);
-  return {
-    [Symbol.dispose]() {
-      over = true;
-      clearInterval(timer);
-    },
-  };
+  void watch();
+  return { [Symbol.dispose]: () => over.abort() };
 }
 
-/** Returns whether the policy of a rollout has been paused for longer than `limitMs`; false if the record cannot be read. */
-export async function isPausedTooLong(
-  config: PolicyConfig,
-  { policies, clock }: Pick<Farm, 'policies' | 'clock'>,
-  limitMs: number,
-): Promise<boolean> {
+/** Returns whether the policy of a rollout has been paused for longer than the configured limit; false if the record cannot be read. */
+export async function isPausedTooLong(config: PolicyConfig, services: Services): Promise<boolean> {
+  const { policies, clock } = services.farm;
   const read = policies.get([config.name ?? DEFAULT_POLICY]).catch((error: unknown) => {
     if (refusedByRedis(error)) throw error;
     return [];
   });
   const [record] = await read;
   if (!record || record.state === 'serving' || !followsPolicy(config, record)) return false;
-  return overdue(record, await clock.ask(), limitMs) !== null;
+  return overdue(record, await clock.ask(), services) !== null;
 }

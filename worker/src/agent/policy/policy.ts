@@ -1,16 +1,19 @@
 /** The policy client of a rollout: it returns one answer per call and classifies every fault. */
-
-import { expertModeOf, openTurnClient, type TurnClient } from '@swefarm/policy';
-import { effectiveSampling, type PolicyConfig } from '@swefarm/shared';
-import type { Policy } from '../agent.ts';
-import { REAL_TIME } from '../deadline.ts';
-import { bindEndpoint } from './binding.ts';
-import { detokenize } from './detokenize.ts';
-import { withoutUser } from './redact.ts';
-import { servedModel } from './servedmodels.ts';
-import { requestTurn } from './turn.ts';
-import { cachedClient, type PolicyDeps, type TurnContext } from './turncontext.ts';
-import { createVersions } from './versions.ts';
+import { ContextOverflowError, type EndpointClient, expertModeOf } from '@swefarm/policy';
+import {
+  effectiveSampling,
+  type PolicyConfig,
+  type PolicyKey,
+  RolloutFailure,
+  UsageError,
+} from '@swefarm/shared';
+import { z } from 'zod';
+import type { ContextOverflow, Policy, PolicyReply } from '../agent.ts';
+import { untilServing } from '../pause.ts';
+import { PolicyFault } from './fault.ts';
+import { redact, whyKeyWithheld, withoutUser } from './redact.ts';
+import { askUntilAnswered } from './requests.ts';
+import { openTurnContext, type PolicyDeps, type TurnContext, type TurnRequest } from './turncontext.ts';
 
 /**
  * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to release the binding. `complete` throws RolloutFailure
@@ -18,31 +21,8 @@ import { createVersions } from './versions.ts';
  * again. While the trainer updates the policy, it sends nothing and no clock runs.
  */
 export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
-  const { followed, endpoints, apiKey } = deps;
-  const binding = bindEndpoint(config, { followed, endpoints, key: `${deps.rolloutId} ${deps.attempt}` });
-  const received = { tokens: 0, seconds: 0 };
-  const modelLength = async () => (await servedModel(binding.url, config.model, apiKey)).length;
-  let turnClient: Promise<TurnClient> | null = null;
-  const context: TurnContext = {
-    config,
-    deps,
-    binding,
-    addThroughput(tokens, seconds) {
-      if (tokens === 0) return;
-      received.tokens += tokens;
-      received.seconds += seconds;
-    },
-    time: deps.time ?? REAL_TIME,
-    clientAt: cachedClient(deps),
-    versions: createVersions(config, deps),
-    turnClient() {
-      turnClient ??= openTurnClient(config, {
-        rolloutId: deps.rolloutId,
-        limits: { ...deps.limits, modelLength },
-      });
-      return turnClient;
-    },
-  };
+  const context = openTurnContext(config, deps);
+  const { binding, received } = context;
   return {
     get endpoint() {
       return withoutUser(binding.url);
@@ -52,7 +32,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     requireTokens: config.require_tokens,
     experts: expertModeOf(config),
     sampling: effectiveSampling(config),
-    pause: followed.pause,
+    pause: deps.followed.pause,
     throughput: () => ({ ...received }),
     async complete(messages, tools, signal) {
       using _awaiting = deps.awaiting?.();
@@ -61,4 +41,63 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     detokenize: (ids, signal) => detokenize(context.clientAt(binding.url), config.model, ids, signal),
     [Symbol.dispose]: () => binding[Symbol.dispose](),
   };
+}
+
+async function requestTurn(
+  context: TurnContext,
+  request: TurnRequest,
+): Promise<PolicyReply | ContextOverflow> {
+  const { binding, time } = context;
+  const { followed, endpoints, apiKey } = context.deps;
+  await untilServing(followed.pause, request.signal);
+  const clock = () => time.now() / 1000 - followed.pause.seconds();
+  const started = clock();
+  const seconds = () => clock() - started;
+  const versions = context.versions.openTurn();
+  let generated = (): number => 0;
+  try {
+    const client = await context.turnClient();
+    generated = () => client.generatedTokens();
+    const { reply, tokensBefore } = await askUntilAnswered(context, request, versions, client);
+    endpoints.answered(binding.url);
+    const { streamedTokens = 0, ...answer } = reply;
+    const { generation_token_ids: ids, usage } = answer;
+    context.addThroughput(ids?.length ?? usage?.completion_tokens ?? streamedTokens, seconds());
+    const made = await versions.finish(binding.url, ids && ids.length - tokensBefore);
+    return { ...answer, seconds: seconds(), endpoint: withoutUser(binding.url), ...made };
+  } catch (error) {
+    context.addThroughput(generated(), seconds());
+    if (!(error instanceof ContextOverflowError)) throw toFailure(error, binding.url, apiKey);
+    const message = redact(error.message, apiKey);
+    return { context_overflow: true, of: error.of, message, seconds: seconds() };
+  }
+}
+
+function toFailure(error: unknown, url: string, apiKey: PolicyKey | null): unknown {
+  if (error instanceof UsageError)
+    return new RolloutFailure('policy_bad_request', error.message, { cause: error });
+  if (!(error instanceof PolicyFault)) return error;
+  const withheld = error.failureClass === 'policy_unauthorized' && whyKeyWithheld(apiKey, url);
+  const why = `${error.message}${withheld ? `; ${withheld}` : ''}`;
+  return new RolloutFailure(error.failureClass, `${withoutUser(url)}: ${redact(why, apiKey)}`, {
+    cause: error.cause,
+  });
+}
+
+const DETOKENIZE_MS = 3_000;
+const Detokenized = z.object({ prompt: z.string() });
+
+/** Returns null when the endpoint provides no texts. */
+async function detokenize(
+  client: EndpointClient,
+  model: string,
+  ids: readonly number[],
+  signal: AbortSignal,
+): Promise<string[] | null> {
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(DETOKENIZE_MS)]);
+  const textOf = async (id: number): Promise<string> => {
+    const answer = await client.postWhole('detokenize', [JSON.stringify({ model, tokens: [id] })], limited);
+    return Detokenized.parse(JSON.parse(answer.toString('utf8'))).prompt;
+  };
+  return await Promise.all(ids.map(textOf)).catch(() => null);
 }

@@ -1,13 +1,13 @@
 /** Sends the requests of one turn, after faults also to other endpoints, until one answer is complete. */
-import { AnswerError, type Post, type TurnClient, type TurnReply, wantsStream } from '@swefarm/policy';
-import { sleep } from '@swefarm/shared';
-import { untilServing } from '../pause.ts';
-import { faultOfAnswer, PolicyFault, type RetryRule } from './fault.ts';
+import { AnswerError, type TurnClient, type TurnReply, wantsStream } from '@swefarm/policy';
+import { exponentialBackoff, sleep } from '@swefarm/shared';
+import { type Deadline, startDeadline } from '../deadline.ts';
+import { type Pause, untilServing } from '../pause.ts';
+import { FEW, faultOfAnswer, PolicyFault, type RetryRule } from './fault.ts';
 import { redact, withoutUser } from './redact.ts';
-import { openPatience, waitBefore } from './retry.ts';
-import { send } from './transport.ts';
+import { createPost } from './transport.ts';
 import type { TurnContext, TurnRequest } from './turncontext.ts';
-import type { AnnouncedVersion, TurnVersions } from './versions.ts';
+import type { TurnVersions } from './versions.ts';
 
 /** Number of faults in one turn after which the client leaves an endpoint; it leaves a silent endpoint after one. */
 const FAULTS_OF_ONE = 2;
@@ -19,13 +19,13 @@ const ENDPOINT_FAULTS: ReadonlySet<string> = new Set([
   'policy_silent',
 ]);
 
+const backoffMs = exponentialBackoff(250, 8_000);
+
 type RequestState = {
   readonly context: TurnContext;
   readonly request: TurnRequest;
   readonly versions: TurnVersions;
   readonly client: TurnClient;
-  /** The last announcement of the trainer when the last request was sent. */
-  announced: AnnouncedVersion;
   /** Number of tokens of the answer that existed before the last request. */
   tokensBefore: number;
   answering: boolean;
@@ -46,28 +46,19 @@ export async function askUntilAnswered(
   versions: TurnVersions,
   client: TurnClient,
 ): Promise<{ reply: TurnReply; tokensBefore: number }> {
-  const { config, deps, binding } = context;
-  const { followed, apiKey, log } = deps;
-  const state: RequestState = {
-    context,
-    request,
-    versions,
-    client,
-    announced: context.versions.announced(),
-    tokensBefore: 0,
-    answering: false,
-    progressed: false,
-    faults: 0,
-    left: new Map(),
-  };
-  using patience = openPatience(config.patience, followed.pause);
+  const { followed, apiKey, log } = context.deps;
+  const counts = { tokensBefore: 0, answering: false, progressed: false, faults: 0 };
+  const state: RequestState = { context, request, versions, client, ...counts, left: new Map() };
+  using patience = openPatience(context.config.patience, followed.pause);
   for (let tries = 1; ; ) {
     await untilServing(followed.pause, request.signal);
     try {
       return { reply: await askOnce(state), tokensBefore: state.tokensBefore };
     } catch (error) {
       if (!(error instanceof PolicyFault)) throw error;
-      if (await isByUpdate(state)) continue;
+      await followed.refresh();
+      // If a weight update interrupted the request, the retry does not count.
+      if (followed.pause.paused || versions.isOutdated()) continue;
       countFault(state, error);
       if (state.progressed) tries = 1;
       const left = patience.leftSeconds(state.progressed || state.answering);
@@ -78,7 +69,7 @@ export async function askUntilAnswered(
       const wait_seconds = waitBefore(error, tries, left);
       if (wait_seconds === null) throw error;
       log.warn(
-        { endpoint: withoutUser(binding.url), class: error.failureClass, tries, wait_seconds },
+        { endpoint: withoutUser(context.binding.url), class: error.failureClass, tries, wait_seconds },
         `policy request failed, retrying: ${redact(error.message, apiKey)}`,
       );
       tries++;
@@ -89,11 +80,31 @@ export async function askUntilAnswered(
   }
 }
 
-/** Returns whether a weight update interrupted the last request. The retry then does not count. */
-async function isByUpdate({ context, announced }: RequestState): Promise<boolean> {
-  const { followed } = context.deps;
-  await followed.refresh();
-  return followed.pause.paused || context.versions.announced().changed !== announced.changed;
+/**
+ * Counts the seconds of patience since the first fault after the last progress, without the pauses of the policy. An expired deadline
+ * cannot be restarted, so each series of faults has a new one.
+ */
+function openPatience(seconds: number, pause: Pause) {
+  let deadline: Deadline | null = null;
+  return {
+    leftSeconds(anew: boolean): number {
+      if (anew) deadline?.[Symbol.dispose]();
+      if (anew || deadline === null) deadline = startDeadline(seconds, pause, () => undefined);
+      return deadline.remainingSeconds();
+    },
+    [Symbol.dispose]: () => deadline?.[Symbol.dispose](),
+  };
+}
+
+/** Returns the seconds to wait before the next request; null: send no further request. */
+function waitBefore(fault: PolicyFault, tries: number, leftSeconds: number): number | null {
+  if (fault.retry === 'never' || leftSeconds <= 0) return null;
+  if (fault.retry === 'few' && tries >= FEW) return null;
+  if (fault.retryAfterSeconds !== null && fault.retryAfterSeconds > leftSeconds) return null;
+  // The random factor spreads the requests of the node's rollouts to a restarted endpoint.
+  const backoff = (backoffMs(tries) / 1000) * (0.5 + Math.random());
+  const wait = Math.max(fault.retryAfterSeconds ?? 0, backoff);
+  return Math.min(wait, leftSeconds);
 }
 
 function countFault(state: RequestState, fault: PolicyFault): void {
@@ -105,39 +116,34 @@ function countFault(state: RequestState, fault: PolicyFault): void {
 
 async function askOnce(state: RequestState): Promise<TurnReply> {
   const { context, request, versions, client } = state;
+  const { config, binding, deps, time } = context;
+  const { messages, tools, signal } = request;
   // A trainer may serve new weights at other endpoints.
-  context.binding.rebind();
-  state.announced = context.versions.announced();
-  versions.onRequest(state.announced);
+  binding.rebind();
+  versions.onRequest();
   state.answering = false;
   state.tokensBefore = client.storedTokens();
-  const post = createPost(state);
+  const post = createPost({
+    client: context.clientAt(binding.url),
+    silenceSeconds: config.request_timeout,
+    pause: deps.followed.pause,
+    time,
+    signal,
+    onHead(head) {
+      state.answering = true;
+      versions.onHead(head);
+    },
+  });
   try {
-    return await askStreamedOrWhole(context, client, () => client.ask(request.messages, request.tools, post));
+    return await askStreamedOrWhole(context, client, () => client.ask(messages, tools, post));
   } catch (error) {
     const received = client.storedTokens() - state.tokensBefore;
     state.progressed = received > 0;
     // This worker reads the policy's record once a second, so an update may be more recent than the record.
-    if (received > 0) await context.deps.followed.refresh();
+    if (received > 0) await deps.followed.refresh();
     versions.onBroken(received);
     throw error;
   }
-}
-
-function createPost(state: RequestState): Post {
-  const { config, deps, binding, time, clientAt } = state.context;
-  return (route, body, sink) =>
-    send(route, body, sink, {
-      client: clientAt(binding.url),
-      silenceSeconds: config.request_timeout,
-      pause: deps.followed.pause,
-      time,
-      signal: state.request.signal,
-      onHead(head) {
-        state.answering = true;
-        state.versions.onHead(head);
-      },
-    });
 }
 
 /** After an endpoint refuses to stream, all further requests of the client ask for whole answers. */

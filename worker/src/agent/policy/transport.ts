@@ -1,17 +1,11 @@
 /** Sends one request to a policy endpoint; the answer is whole or streamed. The timeout limits silence; an abort closes the socket. */
-import {
-  AnswerError,
-  type AnswerSink,
-  type BodyPiece,
-  type EndpointClient,
-  type Route,
-} from '@swefarm/policy';
+import { AnswerError, type AnswerSink, type EndpointClient, type Post } from '@swefarm/policy';
 import { onAbort } from '@swefarm/shared';
 import { startDeadline, type Time } from '../deadline.ts';
 import type { Pause } from '../pause.ts';
 import { faultOfRequest, PolicyFault } from './fault.ts';
 
-type SendOptions = {
+type PostOptions = {
   client: EndpointClient;
   /** Longest time without data: before the answer, and between the chunks of a streamed answer. */
   silenceSeconds: number;
@@ -27,15 +21,18 @@ const CLOSING_MS = 1_000;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Returns the bytes of the answer. The bytes of a stream go to `sink`, and the returned buffer is empty.
- *
- * @throws PolicyFault, ContextOverflowError, AnswerError of the sink, or the signal's reason when aborted
+ * The returned function returns the bytes of the answer; it throws PolicyFault, ContextOverflowError, AnswerError of the sink or for an
+ * answer over {@link MOST_BODY_BYTES}, or the signal's reason when aborted. The bytes of a stream go to its sink, and the returned buffer
+ * is empty.
  */
-export async function send(
-  route: Route,
-  body: BodyPiece[],
-  sink: AnswerSink | undefined,
-  { client, silenceSeconds, pause, time, signal, onHead }: SendOptions,
+export const createPost =
+  (options: PostOptions): Post =>
+  (route, body, sink) =>
+    send(options, route, body, sink);
+
+async function send(
+  { client, silenceSeconds, pause, time, signal, onHead }: PostOptions,
+  ...[route, body, sink]: Parameters<Post>
 ): Promise<Buffer> {
   signal.throwIfAborted();
   const controller = new AbortController();
@@ -48,7 +45,14 @@ export async function send(
   using silence = startDeadline(silenceSeconds, pause, onSilence, time);
   using closing = new DisposableStack();
   let phase: 'head' | 'body' = 'head';
-  const whole = collector();
+  const whole: Buffer[] = [];
+  let length = 0;
+  const takeWhole = (bytes: Buffer) => {
+    whole.push(bytes);
+    length += bytes.length;
+    if (length > MOST_BODY_BYTES)
+      throw new AnswerError('garbage', `the answer has over ${MOST_BODY_BYTES} bytes`);
+  };
   const ofStream = (streamed: AnswerSink) => (bytes: Buffer) => {
     const before = streamed.done;
     if (streamed.take(bytes)) silence.restart();
@@ -60,9 +64,9 @@ export async function send(
       const streamed = sink !== undefined && isStream(head.header('content-type'));
       if (route === 'chat' || route === 'completions')
         onHead({ version: head.header('x-policy-version'), streamed });
-      return streamed ? ofStream(sink) : whole.take;
+      return streamed ? ofStream(sink) : takeWhole;
     });
-    return whole.bytes();
+    return Buffer.concat(whole);
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof AnswerError) throw error;
@@ -79,18 +83,3 @@ export async function send(
 
 const isStream = (type: string | null): boolean =>
   type?.toLowerCase().startsWith('text/event-stream') ?? false;
-
-/** Collects an answer that is not a stream. `take` throws AnswerError `garbage` above {@link MOST_BODY_BYTES}. */
-function collector(): { take(bytes: Buffer): void; bytes(): Buffer } {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  return {
-    take(bytes) {
-      chunks.push(bytes);
-      length += bytes.length;
-      if (length > MOST_BODY_BYTES)
-        throw new AnswerError('garbage', `the answer has over ${MOST_BODY_BYTES} bytes`);
-    },
-    bytes: () => (chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
-  };
-}

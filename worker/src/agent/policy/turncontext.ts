@@ -1,16 +1,17 @@
 /** The parts of a policy client that all turns of one attempt share. */
+import { createEndpointClient, type EndpointClient, openTurnClient, type TokenLimits } from '@swefarm/policy';
 import {
-  createEndpointClient,
-  type EndpointClient,
-  type TokenLimits,
-  type TurnClient,
-} from '@swefarm/policy';
-import type { Message, PolicyConfig, PolicyKey, ToolDefinition } from '@swefarm/shared';
-import type { Time } from '../deadline.ts';
-import type { EndpointBinding } from './binding.ts';
+  createLazy,
+  type Message,
+  type PolicyConfig,
+  type PolicyKey,
+  type ToolDefinition,
+} from '@swefarm/shared';
+import { REAL_TIME, type Time } from '../deadline.ts';
 import type { Endpoints } from './endpoints.ts';
 import { whyKeyWithheld, withoutUser } from './redact.ts';
-import type { Versions } from './versions.ts';
+import { servedModel } from './servedmodels.ts';
+import { createVersions } from './versions.ts';
 import type { FollowedPolicy } from './watch.ts';
 
 export type PolicyDeps = {
@@ -28,31 +29,42 @@ export type PolicyDeps = {
   time?: Time;
 };
 
-export type TurnContext = {
-  config: PolicyConfig;
-  deps: PolicyDeps;
-  binding: EndpointBinding;
-  versions: Versions;
-  /** Adds tokens and the seconds they took. Calls with 0 tokens are ignored. */
-  addThroughput(tokens: number, seconds: number): void;
-  time: Time;
-  clientAt(url: string): EndpointClient;
-  turnClient(): Promise<TurnClient>;
-};
-
 export type TurnRequest = {
   messages: readonly Message[];
   tools: readonly ToolDefinition[];
   signal: AbortSignal;
 };
 
+export type TurnContext = ReturnType<typeof openTurnContext>;
+
+/** Throws RolloutFailure `policy_bad_request` when neither the run nor its policy names an endpoint. */
+export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
+  const { rolloutId, apiKey, limits, time = REAL_TIME } = deps;
+  const binding = bindEndpoint(config, deps);
+  const modelLength = async () => (await servedModel(binding.url, config.model, apiKey)).length;
+  const client = createLazy(() => openTurnClient(config, { rolloutId, limits: { ...limits, modelLength } }));
+  const received = { tokens: 0, seconds: 0 };
+  return {
+    config,
+    deps,
+    binding,
+    /** All tokens of the attempt so far and the seconds they took. */
+    received,
+    /** Calls with 0 tokens are ignored. */
+    addThroughput(tokens: number, seconds: number): void {
+      if (tokens === 0) return;
+      received.tokens += tokens;
+      received.seconds += seconds;
+    },
+    time,
+    clientAt: cachedClient(deps),
+    versions: createVersions(config, deps),
+    turnClient: client.get,
+  };
+}
+
 /** Returns a function that creates the client of an endpoint, and reuses it while the endpoint does not change. */
-export function cachedClient({
-  apiKey,
-  rolloutId,
-  attempt,
-  log,
-}: PolicyDeps): (url: string) => EndpointClient {
+function cachedClient({ apiKey, rolloutId, attempt, log }: PolicyDeps): (url: string) => EndpointClient {
   let cached: { url: string; client: EndpointClient } | null = null;
   return (url) => {
     if (cached?.url !== url) {
@@ -62,5 +74,36 @@ export function cachedClient({
       if (why) log.warn({ endpoint: withoutUser(url) }, why);
     }
     return cached.client;
+  };
+}
+
+/** Binds the rollout to one endpoint until the trainer withdraws it or it fails during a turn. */
+function bindEndpoint(config: PolicyConfig, { followed, endpoints, rolloutId, attempt }: PolicyDeps) {
+  const key = `${rolloutId} ${attempt}`;
+  const known = (): readonly string[] => {
+    const own = followed.record()?.endpoints ?? [];
+    return own.length > 0 ? own : config.urls;
+  };
+  let bound = endpoints.bind(known(), key);
+  const bindTo = (next: typeof bound): void => {
+    bound[Symbol.dispose]();
+    bound = next;
+  };
+  return {
+    get url() {
+      return bound.url;
+    },
+    /** Moves to another endpoint when the policy no longer names the bound one. */
+    rebind(): void {
+      if (!known().includes(bound.url)) bindTo(endpoints.bind(known(), key));
+    },
+    /** Moves to another endpoint that is neither set aside nor in `left`. Returns false when there is none. */
+    move(left: ReadonlySet<string>): boolean {
+      const others = known().filter((url) => url !== bound.url && !left.has(url));
+      const next = endpoints.bindInUse(others, key);
+      if (next) bindTo(next);
+      return next !== null;
+    },
+    [Symbol.dispose]: () => bound[Symbol.dispose](),
   };
 }

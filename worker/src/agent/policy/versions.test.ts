@@ -24,7 +24,7 @@ function scene(first: string) {
       changed_at++;
     },
     request() {
-      turn.onRequest(versions.announced());
+      turn.onRequest();
       turn.onHead({ version: null, streamed: true });
     },
   };

@@ -1,6 +1,6 @@
 import { type EndpointView, PolicyRecord } from '@swefarm/shared';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { openEndpoints } from './endpoints.ts';
+import { Endpoints } from './endpoints.ts';
 import { watchPolicies } from './watch.ts';
 
 const POLL = { timeout: 20_000, interval: 5 };
@@ -44,7 +44,7 @@ function farm() {
       broken = now;
     },
     worker(name: string) {
-      const endpoints = openEndpoints();
+      const endpoints = new Endpoints();
       const log = { warn: (_: object, message: string) => void warnings.push(message) };
       const watch = watchPolicies({ farm: parts, worker: name, endpoints, log, intervalMs: 5 });
       onTestFinished(() => watch[Symbol.dispose]());

@@ -21,11 +21,6 @@ export type FollowedPolicy = Disposable & {
   refresh(): Promise<void>;
 };
 
-export type PolicyWatch = Disposable & {
-  /** Follows the policy that the run names. Without a name, follows `default` if it shares an endpoint with the run or names none. */
-  follow(config: Pick<PolicyConfig, 'name' | 'urls'>): Promise<FollowedPolicy>;
-};
-
 type WatchDeps = {
   farm: Pick<Farm, 'policies'>;
   worker: string;
@@ -34,11 +29,10 @@ type WatchDeps = {
   intervalMs?: number;
 };
 
-type Follower = { name: string; onRecord(record: PolicyRecord | null): void };
+export type PolicyWatch = ReturnType<typeof watchPolicies>;
 
-export function watchPolicies(deps: WatchDeps): PolicyWatch {
-  const { farm, log } = deps;
-  const followers = new Set<Follower>();
+export function watchPolicies({ farm, worker, endpoints, log, intervalMs = 1000 }: WatchDeps) {
+  const followers = new Set<ReturnType<typeof followerOf>>();
   let away = false;
 
   const read = async (wanted?: string): Promise<void> => {
@@ -56,42 +50,44 @@ export function watchPolicies(deps: WatchDeps): PolicyWatch {
   };
   let busy = false;
   let reported = false;
+  /** Reports this worker's load on its endpoints and reads the loads of other workers. */
+  const exchangeLoads = async (): Promise<void> => {
+    const views = endpoints.views();
+    endpoints.setOthers(await farm.policies.report(worker, views));
+    reported = views.length > 0;
+  };
   const tick = async (): Promise<void> => {
     if (busy || (followers.size === 0 && !reported)) return;
     busy = true;
     await read();
-    if (!away) reported = await exchangeLoads(deps).catch(() => reported);
+    if (!away) await exchangeLoads().catch(() => undefined);
     busy = false;
   };
-  const timer = setInterval(() => void tick(), deps.intervalMs ?? 1000);
+  const timer = setInterval(() => void tick(), intervalMs);
   timer.unref();
 
   return {
-    async follow(config) {
-      const name = config.name ?? DEFAULT_POLICY;
-      const [followed, onRecord] = openFollowed((record) => followsPolicy(config, record));
-      const follower = { name, onRecord };
+    /** Follows the policy that the run names. Without a name, follows `default` if it shares an endpoint with the run or names none. */
+    async follow(config: Followable): Promise<FollowedPolicy> {
+      const follower = followerOf(config);
       followers.add(follower);
-      await read(name);
-      return {
-        ...followed,
-        refresh: () => read(name),
-        [Symbol.dispose]: () => void followers.delete(follower),
-      };
+      const refresh = () => read(follower.name);
+      await refresh();
+      return { ...follower, refresh, [Symbol.dispose]: () => void followers.delete(follower) };
     },
     [Symbol.dispose]: () => clearInterval(timer),
   };
 }
 
-function openFollowed(
-  applies: (record: PolicyRecord) => boolean,
-): [followed: Pick<FollowedPolicy, 'pause' | 'record'>, onRecord: Follower['onRecord']] {
+type Followable = Pick<PolicyConfig, 'name' | 'urls'>;
+
+function followerOf(config: Followable) {
   let record: PolicyRecord | null = null;
   let pausedAt: number | null = null;
   let pausedMs = 0;
   const listeners = new Set<() => void>();
   const onRecord = (latest: PolicyRecord | null) => {
-    record = latest && applies(latest) ? latest : null;
+    record = latest && followsPolicy(config, latest) ? latest : null;
     const paused = record !== null && record.state !== 'serving';
     if (paused === (pausedAt !== null)) return;
     if (pausedAt !== null) pausedMs += performance.now() - pausedAt;
@@ -108,12 +104,5 @@ function openFollowed(
       return () => void listeners.delete(listener);
     },
   };
-  return [{ pause, record: () => record }, onRecord];
-}
-
-/** Reports this worker's load on its endpoints and reads the loads of other workers. Returns whether there was load to report. */
-async function exchangeLoads({ farm, worker, endpoints }: WatchDeps): Promise<boolean> {
-  const views = endpoints.views();
-  endpoints.setOthers(await farm.policies.report(worker, views));
-  return views.length > 0;
+  return { name: config.name ?? DEFAULT_POLICY, pause, record: () => record, onRecord };
 }

@@ -27,7 +27,7 @@ async function play(
     patience: 5,
     ...change,
   });
-  using policy = policyAt(config, `run.a__b-1.${rollouts++}`, deps);
+  using policy = policyAt(config, { rolloutId: `run.a__b-1.${rollouts++}`, ...deps });
   const task = scriptedTask(AgentConfig.parse({ step_limit: TURNS, format_limit: 10_000, ...agent }));
   return await runMiniAgent(task, depsOf(policy, echoShell(), signal ? { signal } : {}));
 }

@@ -13,14 +13,13 @@ import {
   type Trajectory,
   type WorkerConfig,
 } from '@swefarm/shared';
-import { assembleWorker } from './assemble.ts';
-import { createWorkerMetrics } from './metrics/workermetrics.ts';
-import { createNode, type Node } from './node/node.ts';
-import type { Pressure } from './node/pressure.ts';
-import { factsOf } from './rollout/facts.ts';
-import type { AttemptServices } from './rollout/services.ts';
-import type { Judged, Task } from './rollout/task.ts';
-import type { Threads } from './threads/pool.ts';
+import { assembleWorker } from '../src/assemble.ts';
+import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
+import { createNode, type Node } from '../src/node/node.ts';
+import type { Pressure } from '../src/node/pressure.ts';
+import type { AttemptServices, Judged, Task } from '../src/rollout/context.ts';
+import { factsOf } from '../src/rollout/facts.ts';
+import type { Threads } from '../src/threads/pool.ts';
 
 type Simulation = {
   slots: number;
@@ -45,7 +44,7 @@ export async function simulateWorker(config: WorkerConfig, simulation: Simulatio
   const farm = await openFarm(config, 'worker');
   const stop = new AbortController();
   const node = createNode({
-    config,
+    config: { ...config, drain_grace_seconds: 1, exit_when_idle_seconds: 0 },
     farm,
     runtime: emptyRuntime,
     threads: noThreads,
@@ -58,11 +57,8 @@ export async function simulateWorker(config: WorkerConfig, simulation: Simulatio
   const worker = assembleWorker({
     node,
     slots: simulation.slots,
-    redisPrefix: config.redis_prefix,
     pressure: noPressure(node),
     metricsAddress: null,
-    manualGraceMs: 1000,
-    exitWhenIdleSeconds: 0,
   });
   const close = async (): Promise<void> => {
     node.policies[Symbol.dispose]();
@@ -92,16 +88,16 @@ function simulatedRollout({ pull, work }: Simulation): AttemptServices['runRollo
     images.set(image, ready);
     await ready;
   };
-  const run = async ({ job, run, signal, live }: Task, services: AttemptServices): Promise<void> => {
+  const run = async ({ job, run, signal, live, services }: Task): Promise<void> => {
     const given = { signal, turns: (trajectory: Trajectory) => live.turns(trajectory) };
     if (!run.policy) return await work(job, given);
     using _followed = await services.policies.follow(run.policy);
     using _bound = services.endpoints.bind(run.policy.urls, job.rollout_id);
     await work(job, given);
   };
-  return async (task, services): Promise<Judged> => {
+  return async (task): Promise<Judged> => {
     await task.clock.time('image', () => ensureImage(task.instance.image));
-    await task.clock.time('agent', () => run(task, services));
+    await task.clock.time('agent', () => run(task));
     const left = { end: null, patch: '', tooLarge: false, agentSeconds: 0, policyPace: null };
     return {
       facts: factsOf(task, left, { blank: 'tests_run' }),

@@ -1,7 +1,7 @@
 import type { Message, Trajectory, Turn } from '@swefarm/shared';
 import { madeTrajectory } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { countUnreadCalls } from './unreadcalls.ts';
+import { countUnreadCalls } from './result.ts';
 
 const KIMI = '<|tool_calls_section_begin|><|tool_call_begin|>bash';
 const call = { id: 'a', type: 'function' as const, function: { name: 'bash', arguments: '{}' } };

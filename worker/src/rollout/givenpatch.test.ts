@@ -1,6 +1,6 @@
 import { Instance } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { givenPatch } from './givenpatch.ts';
+import { givenPatch } from './agentstage.ts';
 
 const instance = (patch: string) =>
   Instance.parse({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { goldHealthOf } from './goldhealth.ts';
+import { goldHealthOf } from './facts.ts';
 
 const known = {
   image_digest: 'sha256:a',
