@@ -1,25 +1,17 @@
 /** Log parsers of each harness, by parser name. Rows of swebench 5.x write the names with the prefix `parse_log_`. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import specs from '../../data/specs.json' with { type: 'json' };
-import { bpmnJs, eslint, grommet, openlayers } from '../parsers/browsers.ts';
-import { googletest, jq, micropython, redis } from '../parsers/c.ts';
+import { BROWSERS } from '../parsers/browsers.ts';
 import { django } from '../parsers/django.ts';
-import { doctest } from '../parsers/doctest.ts';
-import { chartJs, marked, p5js, reactPdf } from '../parsers/failures.ts';
-import { gotest } from '../parsers/go.ts';
-import { ant, gradle, maven } from '../parsers/java.ts';
-import { immutableJs, jest, jestJson, tap, vitest } from '../parsers/jest.ts';
+import { reactPdf } from '../parsers/failures.ts';
 import { highlightJs, lighthouse, next, prismJs, quartoCli } from '../parsers/mocha.ts';
-import { phpunit } from '../parsers/php.ts';
 import { matplotlib, pytest, pytestOptions, pytestPydantic, pytestV2 } from '../parsers/pytest.ts';
 import type { Dialect, Reader } from '../parsers/reader.ts';
 import { REBENCH } from '../parsers/rebench.ts';
-import { cucumber, jekyll, minitest, rspec, rubyUnit } from '../parsers/ruby.ts';
-import { cargo } from '../parsers/rust.ts';
 import { seaborn } from '../parsers/seaborn.ts';
 import { SMITH } from '../parsers/smith/table.ts';
-import { calypso, karma } from '../parsers/suites.ts';
 import { pytestLive, pytestWholeNames, r2e, r2eNemo } from '../parsers/summary.ts';
+import { SWEBENCH } from '../parsers/swebench.ts';
 import { sympy } from '../parsers/sympy.ts';
 
 const PYTHON: Record<string, Reader> = {
@@ -32,46 +24,13 @@ const PYTHON: Record<string, Reader> = {
   sympy,
 };
 
-const OTHERS: Record<string, Reader> = {
-  ant,
-  calypso,
-  cargo,
-  chart_js: chartJs,
-  cucumber,
-  doctest,
-  googletest,
-  gotest,
-  gradle_custom: gradle,
-  immutable_js: immutableJs,
-  jekyll,
-  jest,
-  jest_json: jestJson,
-  jq,
-  karma,
-  marked,
-  maven,
-  micropython_test: micropython,
-  minitest,
-  p5js,
-  phpunit,
-  react_pdf: reactPdf,
-  redis,
-  rspec_transformed_json: rspec,
-  ruby_unit: rubyUnit,
-  tap,
-  vitest,
-};
-
 /** Parsers of SWE-bench Multimodal. Only swebench 5.0.2 has them. */
 const LATEST: Record<string, Reader> = {
-  bpmn_js: bpmnJs,
+  ...BROWSERS,
   carbon: reactPdf,
-  eslint,
-  grommet,
   highlightjs: highlightJs,
   lighthouse,
   next,
-  openlayers,
   prismjs: prismJs,
   quarto_cli: quartoCli,
 };
@@ -101,20 +60,20 @@ const WITH_ALIASES = new Set<Dialect>(['4.1.0', '5.0.2', 'swegym', 'swesmith']);
 const REPOSITORIES: Record<string, Reader> = Object.fromEntries(
   Object.entries(specs.swebench as Record<string, { log_parser: string }>).flatMap(
     ([repo, { log_parser }]) => {
-      const reader = { ...PYTHON, ...OTHERS }[log_parser];
+      const reader = { ...PYTHON, ...SWEBENCH }[log_parser];
       return reader ? [[repo, reader]] : [];
     },
   ),
 );
 
 const READERS: Record<Dialect, Record<string, Reader>> = {
-  '4.1.0': { ...PYTHON, ...OTHERS },
-  '5.0.2': { ...PYTHON, ...OTHERS, ...LATEST },
+  '4.1.0': { ...PYTHON, ...SWEBENCH },
+  '5.0.2': { ...PYTHON, ...SWEBENCH, ...LATEST },
   swegym: { ...PYTHON, pytest_pydantic: pytestPydantic },
   swesmith: { ...PYTHON, ...SMITH },
   'r2e-gym': { r2e, r2e_nemo: r2eNemo },
   'swe-rebench': { pytest, pytest_options: pytestOptions, pytest_v2: pytestV2, ...REPOSITORIES },
-  'swe-rebench-v2': { pytest, pytest_options: pytestOptions, pytest_v2: pytestV2, ...OTHERS, ...REBENCH },
+  'swe-rebench-v2': { pytest, pytest_options: pytestOptions, pytest_v2: pytestV2, ...SWEBENCH, ...REBENCH },
   'swe-lego': { pytest_rA: pytestWholeNames },
   'swe-bench-live': { pytest: pytestLive },
 };

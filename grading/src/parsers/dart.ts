@@ -1,7 +1,7 @@
 /** Reads Dart's reporters (JSON, melos, expanded) as SWE-rebench V2 does. */
-import { linesOf, S, SPACE, strip } from '../text/pythontext.ts';
-import { setUnlessFailed } from './ranks.ts';
-import { byStrippedLine, type Reader, statuses } from './reader.ts';
+import { py } from '../text/pattern.ts';
+import { linesOf, strip } from '../text/pythontext.ts';
+import { byStrippedLine, forms, type Reader, setUnlessFailed, statuses } from './reader.ts';
 
 const RESULTS: Record<string, string> = { success: 'PASSED', failure: 'FAILED', error: 'ERROR' };
 
@@ -44,10 +44,7 @@ function readEvent(event: Event, names: Map<unknown, string>, found: Map<string,
   }
 }
 
-const MELOS = new RegExp(
-  `^\\[[^\\]]+\\]:${S}+\\p{Nd}+:\\p{Nd}+${S}+\\+\\p{Nd}+:${S}+(/[^${SPACE}]*\\.dart:${S}.+)$`,
-  'u',
-);
+const MELOS = py`^\[[^\]]+\]:\s+\d+:\d+\s+\+\d+:\s+(/\S*\.dart:\s.+)$`;
 
 /** melos prints the name of a test when the test starts and when it passes. A test whose name appears once counts as an error. */
 export const dartMelos = byStrippedLine((line, found) => {
@@ -55,23 +52,14 @@ export const dartMelos = byStrippedLine((line, found) => {
   if (name !== undefined) found.set(name, found.has(name) ? 'PASSED' : 'ERROR');
 });
 
-const EXPANDED = new RegExp(
-  `^\\p{Nd}+:\\p{Nd}+${S}+\\+\\p{Nd}+(?:${S}+~\\p{Nd}+)?(?:${S}+-\\p{Nd}+)?:${S}+(.+)$`,
-  'u',
-);
-const FILE = new RegExp(`^(/[^${SPACE}]*\\.dart):${S}.`);
-const ENDED = ' [E]';
+const TIME = String.raw`^\d+:\d+\s+\+\d+(?:\s+~\d+)?(?:\s+-\d+)?:\s+`;
 
 /** Reads `00:01 +1 -1: /file.dart: name [E]`; `[E]` marks a failed test. */
-export const dartExpanded = byStrippedLine((line, found) => {
-  const text = EXPANDED.exec(line)?.[1];
-  if (text === undefined) return;
-  const failed = text.endsWith(ENDED);
-  const name = strip(failed ? text.slice(0, -ENDED.length) : text);
-  if (name.startsWith('loading /')) {
-    if (failed) found.set(strip(name.slice('loading '.length)), 'ERROR');
-  } else if (FILE.test(name)) {
-    if (failed) found.set(name, 'FAILED');
-    else setUnlessFailed(found, name, 'PASSED');
-  }
-});
+export const dartExpanded = forms(
+  [
+    [py`${TIME}loading (?<name>/.*) \[E\]$`, 'ERROR'],
+    [py`${TIME}(?<name>/\S*\.dart:\s.*\S)\s* \[E\]$`, 'FAILED'],
+    [py`${TIME}(?!.* \[E\]$)(?<name>/\S*\.dart:\s.+)`, 'PASSED'],
+  ],
+  { store: setUnlessFailed, rename: strip },
+);

@@ -1,7 +1,8 @@
 /** Reads logs that list only failures (Chart.js, marked, p5.js), and logs of react-pdf, which list test files. */
 import { withoutEscapes } from '../text/escapes.ts';
+import { py } from '../text/pattern.ts';
 import { indentOf, isSpace, linesOf, strip, stripEnd } from '../text/pythontext.ts';
-import { byLine, type Reader, statuses } from './reader.ts';
+import { byLine, type Reader, statuses, wholeLineForms } from './reader.ts';
 
 /** Reads `Chrome 99.0 (Linux) name FAILED`. The name includes the blank before FAILED. */
 export const chartJs: Reader = (log) => {
@@ -16,13 +17,14 @@ export const chartJs: Reader = (log) => {
   return found;
 };
 
+const DIGIT_OR_DOT = py`^[\d.]`;
 const isFlat = (char: string | undefined): boolean => isSpace(char) && char !== '\n' && char !== '\r';
 
 function chromeFailure(text: string, at: number): { name: string; end: number } | null {
   let next = at + 'Chrome'.length;
   if (!isSpace(text[next])) return null;
   const version = ++next;
-  while (/^[\p{Nd}.]$/u.test(text[next] ?? '')) next++;
+  while (DIGIT_OR_DOT.test(text[next] ?? '')) next++;
   if (next === version || !isFlat(text[next]) || text[next + 1] !== '(') return null;
   const inside = next + 2;
   const newline = text.indexOf('\n', inside);
@@ -35,10 +37,7 @@ function chromeFailure(text: string, at: number): { name: string; end: number } 
 }
 
 /** Reads `12) name` at the start of a line. */
-export const marked = byLine((line, found) => {
-  const match = /^\p{Nd}+\)/u.exec(line);
-  if (match && isSpace(line[match[0].length])) found.set(strip(line.slice(match[0].length + 1)), 'FAILED');
-});
+export const marked = wholeLineForms([[py`^\d+\)\s(?<name>.*)`, 'FAILED']], { rename: strip });
 
 /** Reads `PASS file (3.2 s)`. Removes the last time and all text after it; for SWE-rebench V2, only if the line ends in `)`. */
 export const reactPdf = byLine((line, found, { dialect }) => {
@@ -50,17 +49,20 @@ export const reactPdf = byLine((line, found, { dialect }) => {
   found.set(name, word === 'PASS' ? 'PASSED' : 'FAILED');
 });
 
+const TIMES = [py`^\([\d.]+ms\)`, py`^\([\d.]+\ss\)`, py`^\([\d.]+s\)`];
+
 /** Searches for `(12ms)`, then `(1.2 s)`, then `(1.2s)`. Cuts the text at the last match of the first form that occurs. */
 function withoutTime(text: string): string {
-  const times = [/^\([\p{Nd}.]+ms\)/u, /^\([\p{Nd}.]+[^\S\n]s\)/u, /^\([\p{Nd}.]+s\)/u];
   const openings: number[] = [];
   for (let at = text.indexOf('('); at >= 0; at = text.indexOf('(', at + 1)) openings.push(at);
-  for (const time of times) {
+  for (const time of TIMES) {
     const open = openings.findLast((at) => isSpace(text[at - 1]) && time.test(text.slice(at, at + 64)));
     if (open !== undefined) return text.slice(0, open - 1);
   }
   return text;
 }
+
+const NUMBERED = py`^\s*\d+\)`;
 
 /** Maximum number of characters that `withoutXml` copies for one log: the harness removes blocks in quadratic time. */
 const BUDGET = 200_000_000;
@@ -72,9 +74,9 @@ export const p5js: Reader = (log) => {
   let start = 0;
   let from = 0;
   for (const line of linesOf(text)) {
-    const number = start >= from ? /^\p{Nd}+\)/u.exec(line.slice(indentOf(line))) : null;
+    const number = start >= from ? NUMBERED.exec(line) : null;
     if (number) {
-      const at = start + indentOf(line) + number[0].length;
+      const at = start + number[0].length;
       const body = BODY.exec(text.slice(at, at + 2002))?.[1];
       if (body !== undefined) {
         from = at + body.length + 1;

@@ -1,48 +1,38 @@
 /** Reads tasty, HUnit and hspec as SWE-rebench V2 does. */
 import { withoutEscapes } from '../text/escapes.ts';
-import { indentOf, isSpace, linesOf, S, strip, stripEnd } from '../text/pythontext.ts';
+import { ending, py, withoutEnd } from '../text/pattern.ts';
+import { indentOf, linesOf, strip, stripEnd } from '../text/pythontext.ts';
 import { dropTime } from './endings.ts';
-import { byStrippedLine, type Reader, statuses } from './reader.ts';
+import { byStrippedLine, type Reader, STATUS, statuses } from './reader.ts';
 import { SuiteStack } from './suites.ts';
 
-const TASTY: Record<string, string> = {
-  OK: 'PASSED',
-  PASS: 'PASSED',
-  FAIL: 'FAILED',
-  ERROR: 'ERROR',
-  SKIP: 'SKIPPED',
-  PENDING: 'SKIPPED',
-};
-const TASTY_END = new RegExp(`:${S}+(OK|PASS|FAIL|ERROR|SKIP|PENDING)\\b`);
-const HUNIT = new RegExp(`^### (Failure|Error) in:${S}*([^]+)$`);
-const NUMBERED = new RegExp(`^\\p{Nd}+\\)${S}+([^]+)$`, 'u');
+const TASTY = py`^(?!Test suite)(.*?):\s+(OK|PASS|FAIL|ERROR|SKIP|PENDING)\b`;
+const HUNIT = py`^### (Failure|Error) in:\s*(.+)$`;
+const NUMBERED = py`^\d+\)\s+(.+)$`;
+const MARK_AT_END = py`^(.*)\[([✓✔✗✘])\]$`;
+const MARK = py`^([✓✗])\s(.+)$`;
 
 export const haskell = byStrippedLine((line, found) => {
-  const hit = readLine(line);
-  if (hit && hit.name !== '') found.set(hit.name, hit.status);
+  const [name, word] = readLine(line);
+  if (name !== '') found.set(name, STATUS[word] ?? '');
 }, withoutEscapes);
 
-function readLine(line: string): { name: string; status: string } | null {
-  const hunit = HUNIT.exec(line);
-  if (hunit) return { name: hunit[2] ?? '', status: hunit[1] === 'Error' ? 'ERROR' : 'FAILED' };
-  const tasty = line.startsWith('Test suite') ? null : TASTY_END.exec(line);
-  if (tasty) return { name: strip(line.slice(0, tasty.index)), status: TASTY[tasty[1] ?? ''] ?? '' };
-  for (const [mark, status] of [
-    ['✓', 'PASSED'],
-    ['✔', 'PASSED'],
-    ['✗', 'FAILED'],
-    ['✘', 'FAILED'],
-  ] as const) {
-    if (line.endsWith(`[${mark}]`)) return { name: strip(line.slice(0, -3)), status };
-    if ((mark === '✓' || mark === '✗') && line.startsWith(mark) && isSpace(line[1]))
-      return { name: strip(dropTime(line.slice(1))), status };
-  }
-  const name = NUMBERED.exec(line)?.[1];
-  return name === undefined ? null : { name, status: 'FAILED' };
+function readLine(line: string): [name: string, word: string] {
+  const [, failure, failed = ''] = HUNIT.exec(line) ?? [];
+  if (failure !== undefined) return [failed, failure];
+  const [, tasty = '', word] = TASTY.exec(line) ?? [];
+  if (word !== undefined) return [strip(tasty), word];
+  const [, before = '', end] = MARK_AT_END.exec(line) ?? [];
+  const [, start, after = ''] = MARK.exec(line) ?? [];
+  // A mark at the start counts if it precedes the mark at the end in the list of marks.
+  if (end !== undefined && !(start !== undefined && '✓✗'.indexOf(start) < '✓✔✗✘'.indexOf(end)))
+    return [strip(before), end];
+  if (start !== undefined) return [strip(dropTime(after)), start];
+  return [NUMBERED.exec(line)?.[1] ?? '', 'FAILED'];
 }
 
-const FAILED = new RegExp(`${S}+FAILED${S}+\\[\\p{Nd}+\\]$`, 'u');
-const PENDING = new RegExp(`${S}(?:PENDING|SKIPPED)\\b`, 'i');
+const FAILED_AT_END = ending`\s+FAILED\s+\[\d+\]`;
+const PENDING = new RegExp(py`\s(?:PENDING|SKIPPED)\b`, 'iu');
 
 /** Reads hspec's tree below `RUNNING...`. A line without deeper lines below is a test, named by the path of titles to that line. */
 export const hspec: Reader = (log) => {
@@ -83,16 +73,9 @@ export const hspec: Reader = (log) => {
 };
 
 function statusAtEnd(line: string): { name: string; status: string } {
-  const failed = tail(line, FAILED);
-  if (failed !== null) return { name: failed, status: 'FAILED' };
+  const name = withoutEnd(line, FAILED_AT_END);
+  if (name !== line) return { name, status: 'FAILED' };
   const pending = PENDING.exec(line);
   if (pending) return { name: stripEnd(line.slice(0, pending.index)), status: 'SKIPPED' };
   return { name: line, status: 'PASSED' };
-}
-
-/** Returns the text before the match of `pattern`. Searches only the last 64 characters, because hspec's endings are shorter. */
-function tail(line: string, pattern: RegExp): string | null {
-  const from = Math.max(line.length - 64, 0);
-  const match = pattern.exec(line.slice(from));
-  return match ? stripEnd(line.slice(0, from + match.index)) : null;
 }

@@ -1,7 +1,9 @@
 /** Reads Julia's table of test sets as SWE-rebench V2 does: the numbers in a row decide the status. */
+import { py } from '../text/pattern.ts';
 import { fields, indentOf, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
+const NUMBER = py`^\d+$`;
 /** Maximum indentation of a number in the column Pass. If the first number is indented deeper, it belongs to a later column. */
 const FAR = 10;
 
@@ -24,7 +26,7 @@ export const julia: Reader = (log) => {
 
 function statusOf(columns: string, header: string): string | null {
   const numbers = fields(columns, 64)
-    .filter((word) => /^\p{Nd}+$/u.test(word))
+    .filter((word) => NUMBER.test(word))
     .map(Number);
   const [first, second = 0, third = 0] = numbers;
   if (first === undefined) return null;

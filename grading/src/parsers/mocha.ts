@@ -1,30 +1,23 @@
 /** Reads the runners of highlight.js, Prism, Next, Lighthouse and quarto-cli as swebench 5.0.2 does. */
 
 import { withoutEscapes } from '../text/escapes.ts';
-import { before, indentOf, isSpace, linesOf, S, strip, stripStart } from '../text/pythontext.ts';
+import { py } from '../text/pattern.ts';
+import { before, indentOf, isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
 import { reactPdf } from './failures.ts';
 import { type Reader, statuses } from './reader.ts';
 import { SuiteStack } from './suites.ts';
 
-/** Returns the text before `12 passing`, the start of mocha's summary. */
-function beforeSummary(text: string): string {
-  for (let at = text.indexOf('passing'); at >= 0; at = text.indexOf('passing', at + 1)) {
-    let start = at - 1;
-    if (!isSpace(text[start])) continue;
-    while (isDigit(text[start - 1])) start--;
-    if (start < at - 1) return text.slice(0, start);
-  }
-  return text;
-}
-
-const isDigit = (char: string | undefined): boolean => char !== undefined && /^\p{Nd}$/u.test(char);
-const NUMBERED = /^\p{Nd}+\)/u;
+/** Matches the text before `12 passing`, the start of mocha's summary. */
+const BEFORE_SUMMARY = py`^[^]*?(?=(?<!\d)\d+\spassing)`;
+const NUMBERED = py`^\d+\)`;
 const withoutTimes = (name: string): string => strip(name.replace(/\(\p{Nd}+ms\)/gu, ''));
+
+const SUMMARY = py`\n[ \t]*\d+ passing`;
 
 /** The suite of a test is the last title above the test, at any depth. */
 export const highlightJs: Reader = (log) => {
   const found = statuses();
-  const summary = /\n[ \t]*\p{Nd}+ passing/u.exec(log);
+  const summary = SUMMARY.exec(log);
   let suite: string[] = [];
   for (const line of linesOf(summary ? log.slice(0, summary.index) : log)) {
     const test = strip(line);
@@ -92,7 +85,7 @@ function nextKarma(log: string): Map<string, string> {
 
 /** Removes each text from `AssertionError: #` to the next empty line. */
 function withoutAssertions(log: string): string {
-  const open = new RegExp(`AssertionError:${S}+#`, 'g');
+  const open = new RegExp(py`AssertionError:\s+#`, 'gu');
   const parts: string[] = [];
   let from = 0;
   for (let match = open.exec(log); match; match = open.exec(log)) {
@@ -107,8 +100,8 @@ function withoutAssertions(log: string): string {
 
 /** Pattern of the start of a line. */
 const LINE = '(?<![^\\n])';
-const CYPRESS_FAILED = new RegExp(`${LINE}${S}{4}\\p{Nd}+\\)${S}([^\\n]*)`, 'gu');
-const CYPRESS_PASSED = new RegExp(`${LINE}${S}{4}✓${S}([^\\n]*)\\(`, 'gu');
+const CYPRESS_FAILED = new RegExp(py`${LINE}\s{4}\d+\)\s([^\n]*)`, 'gu');
+const CYPRESS_PASSED = new RegExp(py`${LINE}\s{4}✓\s([^\n]*)\(`, 'gu');
 
 function nextCypress(log: string): Map<string, string> {
   const found = statuses();
@@ -142,9 +135,11 @@ function* cypressSuites(log: string): Generator<{ title: string; start: number; 
 }
 
 const CASES: [mark: RegExp, status: string][] = [
-  [new RegExp(`^✔${S}`), 'PASSED'],
-  [new RegExp(`^\\p{Nd}+\\)${S}`, 'u'), 'FAILED'],
+  [py`^✔\s`, 'PASSED'],
+  [py`^\d+\)\s`, 'FAILED'],
 ];
+/** Matches a name with a time: the last ` (12ms)` and all text after it are no part of the name. */
+const LAST_TIME = py`^(.*)\s\(\d{1,40}m{1,40}s\).*$`;
 const LIGHTHOUSE = './node_modules/.bin/mocha --reporter json';
 
 /** Versions 9.5, 10.0 and 10.2 print mocha's text, other versions from 3 on print jest's files, and older versions print mocha's JSON. */
@@ -169,43 +164,25 @@ function section(text: string, open: string, close: string): string {
   return to < 0 ? rest : rest.slice(0, to);
 }
 
-function* fullTitles(text: string): Generator<string> {
-  const lines = [...linesOf(text)];
-  // The harness's pattern includes the newline, so the last line does not count.
-  for (const line of lines.slice(0, -1)) {
-    if (!line.endsWith('",')) continue;
-    const open = /"fullTitle":[^\S\n]"/.exec(line);
-    if (open && open.index + open[0].length <= line.length - 2) {
-      yield line.slice(open.index + open[0].length, -2);
-    }
-  }
-}
+// The harness's pattern includes the newline, so the last line does not count.
+const FULL_TITLE = new RegExp(py`(?<![^\n])(?=.*",\n).*?"fullTitle":\s"(.*)",\n`, 'gu');
+const fullTitles = (text: string): string[] => [...text.matchAll(FULL_TITLE)].map(([, title = '']) => title);
 
 function lighthouseMocha(log: string): Map<string, string> {
   const found = statuses();
-  const runs = log.split(new RegExp(`running${S}\\p{Nd}+${S}test${S}files`, 'u'));
+  const runs = log.split(py`running\s\d+\stest\sfiles`);
   for (const run of runs.slice(1)) {
     const suites = new SuiteStack();
-    for (const line of linesOf(strip(beforeSummary(run)))) {
+    for (const line of linesOf(strip(BEFORE_SUMMARY.exec(run)?.[0] ?? run))) {
       const test = strip(line);
       const hit = CASES.find(([mark]) => mark.test(test));
       if (hit) {
-        const name = withoutLastTime(test.replace(hit[0], ''));
+        const name = test.replace(hit[0], '').replace(LAST_TIME, '$1');
         found.set([...suites.names(), name].join(' - '), hit[1]);
       } else if (indentOf(line) > 0) suites.open(line);
     }
   }
   return found;
-}
-
-/** Removes the last ` (12ms)` and all text after it. */
-function withoutLastTime(name: string): string {
-  for (let at = name.lastIndexOf('('); at > 0; at = name.lastIndexOf('(', at - 1)) {
-    if (isSpace(name[at - 1]) && /^\(\p{Nd}{1,40}m{1,40}s\)/u.test(name.slice(at, at + 90))) {
-      return name.slice(0, at - 1);
-    }
-  }
-  return name;
 }
 
 const QUARTO_TEMPORARY = [/\/tmp\/[\p{L}\p{N}_]+\.qmd/gu, /\/tmp\/[\p{L}\p{N}_]+\//gu];

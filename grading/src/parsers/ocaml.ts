@@ -1,39 +1,19 @@
-/** Reads OCaml's alcotest and dune, and two other formats, as SWE-rebench V2 does. */
-import { withoutEscapes } from '../text/escapes.ts';
-import { fields, S, SPACE, strip, strippedLines } from '../text/pythontext.ts';
-import { setWorst } from './ranks.ts';
-import { byStrippedLine, type Reader, statuses } from './reader.ts';
+/** Reads OCaml's alcotest and dune as SWE-rebench V2 does. */
+import { py } from '../text/pattern.ts';
+import { fields, strippedLines } from '../text/pythontext.ts';
+import { byStrippedLine, type Reader, STATUS, setWorst, statuses } from './reader.ts';
 
-const ALCOTEST = new RegExp(`^\\[([A-Z]+)\\]${S}+(.+)$`);
-const ALCOTEST_WORDS: Record<string, string> = {
-  OK: 'PASSED',
-  PASS: 'PASSED',
-  PASSED: 'PASSED',
-  FAIL: 'FAILED',
-  FAILED: 'FAILED',
-  SKIP: 'SKIPPED',
-  TODO: 'SKIPPED',
-};
+/** The first number with text on both sides divides suite and name. */
+const ALCOTEST = py`^\[(?:(OK|PASS|PASSED|FAIL|FAILED|SKIP|TODO)|[A-Z]+)\]\s+(\S(?:.*?\S)??)\s+(\d+)\s+(.+)$`;
 
-/** Reads `[OK]  suite  0  name` and stores `suite 0 name`. */
+/** Reads `[OK]  suite  0  name` and stores `suite 0 name`. An unknown word is an error. */
 export const alcotest = byStrippedLine((line, found) => {
   const match = ALCOTEST.exec(line);
-  const test = match && numbered(match[2] ?? '');
-  if (!match || !test) return;
-  const status = ALCOTEST_WORDS[match[1] ?? ''] ?? 'ERROR';
+  if (!match) return;
+  const test = match.slice(2).join(' ');
+  const status = STATUS[match[1] ?? 'ERROR'] ?? '';
   if (status !== 'PASSED' || !found.has(test)) found.set(test, status);
 });
-
-/** Returns suite, number and name, joined by blanks. The first number with text on both sides divides suite and name. */
-function numbered(text: string): string | null {
-  const words = new RegExp(`[^${SPACE}]+`, 'g');
-  for (const match of text.matchAll(words)) {
-    const name = strip(text.slice(match.index + match[0].length));
-    if (match.index > 0 && name !== '' && /^\p{Nd}+$/u.test(match[0]))
-      return `${strip(text.slice(0, match.index))} ${match[0]} ${name}`;
-  }
-  return null;
-}
 
 const RUNNING = /^Running\[(\p{Nd}+)\]:/u;
 const OUTPUT = /^Output\[(\p{Nd}+)\]:/u;
@@ -63,33 +43,3 @@ export const dune: Reader = (log) => {
   }
   return found;
 };
-
-const BRACKETS = new RegExp(`^\\[([\\p{L}\\p{N}_]+)\\]${S}+(.+)$`, 'u');
-
-function bracketStatus(word: string): string | null {
-  if (/^(?:OK|PASS|PASSED|SUCCESS)$/i.test(word)) return 'PASSED';
-  if (/^(?:SKIP\w*|TODO|PENDING|DISABLED)$/i.test(word)) return 'SKIPPED';
-  return /^(?:FAIL\w*|ERROR|EXCEPTION|CRASH|FATAL|KO|PANIC)$/i.test(word) ? 'FAILED' : null;
-}
-
-/** Reads `[OK] name`. Each run of blanks in a name becomes one blank. */
-export const brackets = byStrippedLine((line, found) => {
-  const match = BRACKETS.exec(line);
-  const status = match && bracketStatus(match[1] ?? '');
-  if (match && status !== null) setWorst(found, fields(match[2] ?? '').join(' '), status);
-});
-
-const PREFIX = new RegExp(`^(PASSED|FAILED|SKIPPED|ERROR)${S}+(.+)$`);
-const TWO_BLANKS = new RegExp(`${S}${S}`);
-
-/** Reads `PASSED name  anything`. Two blanks end the name. */
-export const statusFirst = byStrippedLine(
-  (line, found) => {
-    const match = PREFIX.exec(line);
-    if (!match) return;
-    const text = match[2] ?? '';
-    const end = text.search(TWO_BLANKS);
-    setWorst(found, end < 0 ? text : text.slice(0, end), match[1] ?? '');
-  },
-  (log) => withoutEscapes(log, ' '),
-);

@@ -1,10 +1,11 @@
 /** Reads pytest's short summary. Harnesses have five variants: plain, with options, v2, pydantic's and matplotlib's. */
+import { py } from '../text/pattern.ts';
 import { fields, isSpace, linesOf } from '../text/pythontext.ts';
 import { byLine, type Dialect, type Reader, statuses } from './reader.ts';
 
 const STATUS_WORDS = ['FAILED', 'PASSED', 'SKIPPED', 'ERROR', 'XFAIL'] as const;
 /** Count in `SKIPPED [3] path:line: reason`, a line that names no test. Only swebench 5.0.2 ignores the line. */
-const SKIP_COUNT = /^\[\p{Nd}+\]$/u;
+const SKIP_COUNT = py`^\[\d+\]$`;
 const COLOR = /\[\p{Nd}+m/gu;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what the harness deletes
 const CONTROL = /[\x01-\x1f]/g;

@@ -1,32 +1,21 @@
 /** Reads R's testthat and R CMD check as SWE-rebench V2 does. */
-import { linesOf, S, strip, strippedLines } from '../text/pythontext.ts';
-import { dropSuffix } from './endings.ts';
-import { type Reader, statuses } from './reader.ts';
+import { ending, py, withoutEnd } from '../text/pattern.ts';
+import { linesOf, strip } from '../text/pythontext.ts';
+import { byStrippedLine, type Reader, STATUS, statuses } from './reader.ts';
 
-const BRACKET_TIME = new RegExp(`^\\[${S}*[\\p{Nd}.]+${S}*m?s${S}*\\]$`, 'u');
+const TIME = ending`(?<=.)\s*\[\s*[\d.]+\s*m?s\s*\]`;
+const FILE = py`^([✔✖]) \|.*\|\s*([^|]*[^|\s])$`;
+const FAILURE = py`^(Error|Failure) \(.*?\):\s*(.+)$`;
 
 /** Reads testthat: `✔ | … | FILE` and `✖ | … | FILE`, then `Error (…): NAME` and `Failure (…): NAME` below `Failed tests`. */
-export const testthat: Reader = (log) => {
-  const found = statuses();
+export const testthat: Reader = (log, context) => {
   let failed = false;
-  for (const line of strippedLines(log)) {
+  return byStrippedLine((line, found) => {
     if (line.includes('Failed tests')) failed = true;
-    const bar = line.lastIndexOf('|');
-    const passed = line.startsWith('✔ |');
-    if ((passed || line.startsWith('✖ |')) && bar > 2) {
-      const name = withoutTime(strip(line.slice(bar + 1)));
-      if (name !== '') found.set(name, passed ? 'PASSED' : 'FAILED');
-    } else if (failed) {
-      const error = line.startsWith('Error (');
-      const close = error || line.startsWith('Failure (') ? line.indexOf('):') : -1;
-      const name = close < 0 ? '' : withoutTime(strip(line.slice(close + 2)));
-      if (name !== '') found.set(name, error ? 'ERROR' : 'FAILED');
-    }
-  }
-  return found;
+    const [, word, name = ''] = FILE.exec(line) ?? (failed ? FAILURE.exec(line) : null) ?? [];
+    if (word !== undefined) found.set(withoutEnd(name, TIME), STATUS[word] ?? '');
+  })(log, context);
 };
-
-const withoutTime = (name: string): string => dropSuffix(name, '[', BRACKET_TIME);
 
 const CHECK: Record<string, string> = {
   OK: 'PASSED',
@@ -37,8 +26,7 @@ const CHECK: Record<string, string> = {
   ERROR: 'ERROR',
   SKIPPED: 'SKIPPED',
 };
-const BEGIN = '* checking ';
-const DOTS = ' ...';
+const CHECKING = py`^\* checking (.+) \.\.\.(.*)$`;
 
 /** Reads `* checking NAME ... WORD`. If the word is missing, the next line that consists of a word in `CHECK` decides. */
 export const rCheck: Reader = (log) => {
@@ -52,10 +40,9 @@ export const rCheck: Reader = (log) => {
       open = null;
       continue;
     }
-    const dots = line.startsWith(BEGIN) ? line.lastIndexOf(DOTS) : -1;
-    if (dots <= BEGIN.length) continue;
-    const name = line.slice(BEGIN.length, dots);
-    const status = strip(line.slice(dots + DOTS.length));
+    const [, name, rest] = CHECKING.exec(line) ?? [];
+    if (name === undefined || rest === undefined) continue;
+    const status = strip(rest);
     if (status === '') open = name;
     else if (/^[\p{L}\p{N}_]+$/u.test(status)) found.set(name, CHECK[status] ?? 'PASSED');
   }

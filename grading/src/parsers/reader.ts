@@ -24,20 +24,83 @@ export type ReaderContext = {
  * A reader throws RangeError or SyntaxError where the harness raises an exception and writes no report.
  */
 export type Reader = (log: string, context: ReaderContext) => Map<string, string>;
+/** Readers by the name of the parser. */
+export type Readers = Readonly<Record<string, Reader>>;
 
 export const statuses = (): Map<string, string> => new Map();
 
 type ReadLine = (line: string, found: Map<string, string>, context: ReaderContext) => void;
 
-/** Returns a reader that parses each line separately. `clean` transforms the whole log first. */
+/** Returns a reader that parses each line separately. `clean` transforms each line first. */
 export const byLine =
-  (read: ReadLine, clean?: (log: string) => string): Reader =>
+  (read: ReadLine, clean?: (line: string) => string): Reader =>
   (log, context) => {
     const found = statuses();
-    for (const line of linesOf(clean ? clean(log) : log)) read(line, found, context);
+    for (const line of linesOf(log)) read(clean ? clean(line) : line, found, context);
     return found;
   };
 
 /** Returns a reader like {@link byLine}, but `read` gets each line without leading and trailing blanks. */
-export const byStrippedLine = (read: ReadLine, clean?: (log: string) => string): Reader =>
+export const byStrippedLine = (read: ReadLine, clean?: (line: string) => string): Reader =>
   byLine((line, found, context) => read(strip(line), found, context), clean);
+
+const WORDS = {
+  PASSED: 'PASSED, PASS, Passed, passed, pass, OK, ok, SUCCESS, Success, success, ✓, ✔, +, .',
+  FAILED:
+    'FAILED, FAIL, Failed, failed, Fail, fail, FAILURE, Failure, failure, not ok, err, ERR, Timeout, ✕, ✗, ✘, ✖, ❯, ×, ⨯, x, F, E',
+  SKIPPED:
+    'SKIPPED, SKIP, Skipped, skipped, Skip, skip, TODO, PENDING, IGNORED, ignore, CANCELED, ○, ◌, ◦, ⚪, ↓, ↩, -, S, O',
+  ERROR: 'ERROR, Error, error, ABORTED',
+};
+
+/** Status of each word and mark by which a runner reports an outcome. */
+export const STATUS: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(WORDS).flatMap(([status, words]) => words.split(', ').map((word) => [word, status])),
+);
+
+/** Pattern of lines about a test. Its group `name` is the test. Its group `word` or the second item gives the status. */
+type Form = RegExp | readonly [line: RegExp, status: string];
+
+type Store = (found: Map<string, string>, name: string, status: string) => void;
+
+type FormOptions = {
+  rename?: (name: string, about: { status: string; dialect: Dialect }) => string;
+  /** Default: the last line about a test counts. */
+  store?: Store;
+  clean?: (line: string) => string;
+};
+
+const byForms =
+  (lines: typeof byLine) =>
+  (forms: readonly Form[], { rename, store = setLast, clean }: FormOptions = {}): Reader =>
+    lines((line, found, { dialect }) => {
+      for (const form of forms) {
+        const [pattern, given] = form instanceof RegExp ? [form] : form;
+        const groups = pattern.exec(line)?.groups;
+        if (!groups) continue;
+        const { name = '', word = '' } = groups;
+        const status = given ?? STATUS[word] ?? word;
+        return store(found, rename ? rename(name, { status, dialect }) : name, status);
+      }
+    }, clean);
+
+/** Returns a reader that takes a test from each stripped line. The first form that matches a line counts. */
+export const forms = byForms(byStrippedLine);
+/** Returns a reader like {@link forms} of whole lines. */
+export const wholeLineForms = byForms(byLine);
+
+function setLast(found: Map<string, string>, name: string, status: string): void {
+  found.set(name, status);
+}
+
+/** Stores the status unless a pass would replace a failure. */
+export function setUnlessFailed(found: Map<string, string>, name: string, status: string): void {
+  if (status !== 'PASSED' || found.get(name) !== 'FAILED') found.set(name, status);
+}
+
+const RANK: Record<string, number> = { PASSED: 0, SKIPPED: 1, FAILED: 2, ERROR: 3 };
+
+export function setWorst(found: Map<string, string>, name: string, status: string): void {
+  const known = found.get(name);
+  if (known === undefined || (RANK[status] ?? 0) > (RANK[known] ?? 0)) found.set(name, status);
+}

@@ -1,7 +1,8 @@
 /** Reads pytest's short summary as R2E-Gym, NeMo Gym, verifiers (SWE-Lego) and SWE-bench-Live do. */
-import { before, fields, linesOf, S, strip } from '../text/pythontext.ts';
+import { py } from '../text/pattern.ts';
+import { before, linesOf, strip, stripEnd } from '../text/pythontext.ts';
 import { pytest } from './pytest.ts';
-import { byLine, byStrippedLine, type Reader, statuses } from './reader.ts';
+import { forms, type Reader, statuses } from './reader.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with one
 const COLOR = /\x1b\[[0-9;]*m|\r/g;
@@ -24,26 +25,16 @@ export const r2e: Reader = (log) => {
   return found;
 };
 
-const NEMO_WORDS = new Set(['PASSED', 'FAILED', 'ERROR', 'XFAIL', 'SKIPPED']);
-
 /** Reads the first two fields of a line, with ` - ` as a blank, as NeMo Gym (07d6b0d) does for R2E-Gym rows with lists of tests. */
-export const r2eNemo = byLine((line, found) => {
-  const [status, name] = fields(line.replaceAll(' - ', ' '), 2);
-  if (status !== undefined && name !== undefined && NEMO_WORDS.has(status)) found.set(name, status);
+export const r2eNemo = forms([py`^(?<word>PASSED|FAILED|ERROR|XFAIL|SKIPPED)\s+(?<name>\S+)`], {
+  clean: (line) => line.replaceAll(' - ', ' '),
 });
-
-const WORD = new RegExp(`^(PASSED|FAILED|ERROR|XFAIL|XPASS)${S}+`);
-const REASON = new RegExp(`${S}-${S}`);
 
 /** Reads whole names, up to a dash between blanks, as verifiers (a60a606) does for SWE-Lego. */
-export const pytestWholeNames = byStrippedLine((line, found) => {
-  const match = WORD.exec(line);
-  if (!match) return;
-  const rest = line.slice(match[0].length);
-  const reason = rest.slice(1).search(REASON);
-  const name = strip(reason < 0 ? rest : rest.slice(0, reason + 1));
-  if (name !== '') found.set(name, match[1] ?? '');
-});
+export const pytestWholeNames = forms(
+  [py`^(?<word>PASSED|FAILED|ERROR|XFAIL|XPASS)\s+(?<name>\S.*?)(?:\s-\s|$)`],
+  { rename: stripEnd },
+);
 
 const LIVE: Record<string, string> = { PASSED: 'pass', SKIPPED: 'skip' };
 

@@ -1,16 +1,14 @@
 /** Reads the console output of Maven and Kotlin, by class, as SWE-rebench V2 does. */
-import { S, SPACE, strip, strippedLines, stripStart } from '../text/pythontext.ts';
+import { py } from '../text/pattern.ts';
+import { strip, strippedLines, stripStart } from '../text/pythontext.ts';
 import { maven } from './java.ts';
 import { byStrippedLine, type Reader, statuses } from './reader.ts';
 import { junitText } from './xmllogs.ts';
 
 const W = '[\\p{L}\\p{N}_$]';
-const COUNTS = new RegExp(
-  `Tests run:${S}*(\\p{Nd}+),${S}*Failures:${S}*(\\p{Nd}+),${S}*Errors:${S}*(\\p{Nd}+),${S}*Skipped:${S}*(\\p{Nd}+)`,
-  'u',
-);
-const FAILED_METHOD = new RegExp(`^\\[ERROR\\]${S}+(${W}[\\p{L}\\p{N}_$.]*)`, 'u');
-const RUNNING = new RegExp(`^(?:\\[INFO\\]${S}+)?Running${S}+([^${SPACE}]+)`);
+const COUNTS = py`Tests run:\s*(\d+),\s*Failures:\s*(\d+),\s*Errors:\s*(\d+),\s*Skipped:\s*(\d+)`;
+const FAILED_METHOD = py`^\[ERROR\]\s+(${W}[\w$.]*)`;
+const RUNNING = py`^(?:\[INFO\]\s+)?Running\s+(\S+)`;
 
 function statusOf(line: string): string | null {
   const counts = COUNTS.exec(line);
@@ -54,7 +52,7 @@ function classIn(line: string): string | undefined {
   return name === '' ? undefined : name;
 }
 
-const MODULE_END = new RegExp(`${S}\\.\\.+${S}+(SUCCESS|FAILURE|SKIPPED)`);
+const MODULE_END = py`\s\.\.+\s+(SUCCESS|FAILURE|SKIPPED)`;
 const MODULES: Record<string, string> = { SUCCESS: 'PASSED', FAILURE: 'FAILED', SKIPPED: 'SKIPPED' };
 
 /** Reads the modules of the reactor's summary. The first line of counts is stored as `__suite__`. */
@@ -67,7 +65,7 @@ export const javaReactor = byStrippedLine((line, found) => {
   if (name !== '' && stripStart(rest) !== rest) found.set(name, MODULES[end?.[1] ?? ''] ?? '');
 });
 
-const KOTLIN_RUNNING = new RegExp(`^Running${S}+(.+)$`);
+const KOTLIN_RUNNING = py`^Running\s+(.+)$`;
 
 export const kotlin: Reader = (log) => {
   const found = statuses();

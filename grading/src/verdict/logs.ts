@@ -1,8 +1,8 @@
 /** Reads the outcome of each test from a log, or the reason why the harness reads none. Dialects read different parts of a log. */
 import type { Instance, OutcomeSource } from '@swefarm/shared';
 import { isDialect, readLog } from '../dialects/registry.ts';
+import { withoutTimes } from '../parsers/endings.ts';
 import type { Dialect } from '../parsers/reader.ts';
-import { withoutTimes } from '../parsers/rebenchnames.ts';
 import { BAD_CODES, END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/markers.ts';
 import { withoutEscapes } from '../text/escapes.ts';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';

@@ -1,11 +1,12 @@
-import { isSpace, linesOf, S, SPACE, strip } from '../../text/pythontext.ts';
+import { py } from '../../text/pattern.ts';
+import { isSpace, linesOf, strip } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
-const ERROR = new RegExp(`error(?:${S}+in)?${S}+"([^"]+)"`, 'giu');
+const ERROR = new RegExp(py`error(?:\s+in)?\s+"([^"]+)"`, 'giu');
 const ENTERING = /Entering test (?:case|suite) "([^"]+)"/g;
-const CASES = new RegExp(`(?<!\\p{Nd})(\\p{Nd}+)${S}+test cases?${S}+(?:out of \\p{Nd}+ )?passed`, 'u');
-const FAILURES = /\*\*\* (\p{Nd}+) failures? detected/u;
+const CASES = py`(?<!\d)(\d+)\s+test cases?\s+(?:out of \d+ )?passed`;
+const FAILURES = py`\*\*\* (\d+) failures? detected`;
 
 export const boostTest: Reader = (log) => {
   const found = statuses();
@@ -23,9 +24,9 @@ export const boostTest: Reader = (log) => {
   return found;
 };
 
-const LIT = new RegExp(`^${S}*FAIL:${S}+[^${SPACE}]+${S}+::${S}+`);
-const NUMBER = new RegExp(`\\(\\p{Nd}+${S}+of${S}+\\p{Nd}+\\)`, 'gu');
-const total = (words: string): RegExp => new RegExp(`${words}${S}*:${S}*(\\p{Nd}+)`, 'u');
+const LIT = py`^\s*FAIL:\s+\S+\s+::\s+`;
+const NUMBER = new RegExp(py`\(\d+\s+of\s+\d+\)`, 'gu');
+const total = (words: string): RegExp => py`${words}\s*:\s*(\d+)`;
 const PASSES = [total('Expected Passes'), total('Passed')];
 const FAILS = [total('Unexpected Failures'), total('Failed')];
 

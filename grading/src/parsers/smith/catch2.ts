@@ -1,5 +1,6 @@
 /** Reads Catch2: XML, or else lines, or else the counts of the summary. */
-import { S, strip } from '../../text/pythontext.ts';
+import { py } from '../../text/pattern.ts';
+import { strip } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { forward } from './forward.ts';
 import { addCounted, countIn } from './madeup.ts';
@@ -12,8 +13,8 @@ export const catch2: Reader = (log) => {
   return statuses();
 };
 
-const CASE = new RegExp(`<TestCase${S}+name="([^"]+)"`, 'g');
-const RESULT = new RegExp(`<OverallResult${S}+success="(true|false)"`, 'g');
+const CASE = new RegExp(py`<TestCase\s+name="([^"]+)"`, 'gu');
+const RESULT = new RegExp(py`<OverallResult\s+success="(true|false)"`, 'gu');
 
 function xmlCases(log: string): Map<string, string> {
   const found = statuses();
@@ -30,7 +31,7 @@ function xmlCases(log: string): Map<string, string> {
 }
 
 const DIVIDER = /[.:[\]]/g;
-const OUTCOME = new RegExp(`\\.\\.\\.${S}*(PASSED|FAILED)`, 'iuy');
+const OUTCOME = new RegExp(py`\.\.\.\s*(PASSED|FAILED)`, 'iuy');
 
 /** Reads `name ... PASSED`. A name begins at the first start of a line after the last dot, colon or bracket; it may have several lines. */
 function dottedLines(log: string): Map<string, string> {
@@ -51,10 +52,7 @@ function dottedLines(log: string): Map<string, string> {
   return found;
 }
 
-const COUNTS = new RegExp(
-  `test cases:${S}*(\\p{Nd}+)${S}*\\|${S}*(\\p{Nd}+)${S}*passed${S}*\\|${S}*(\\p{Nd}+)${S}*failed`,
-  'u',
-);
+const COUNTS = py`test cases:\s*(\d+)\s*\|\s*(\d+)\s*passed\s*\|\s*(\d+)\s*failed`;
 
 function caseCounts(log: string): Map<string, string> {
   const found = statuses();
@@ -64,8 +62,8 @@ function caseCounts(log: string): Map<string, string> {
   return found;
 }
 
-const ALL_PASSED = new RegExp(`All tests passed${S}*\\(`, 'g');
-const CASES = new RegExp(`(?<!\\p{Nd})(\\p{Nd}+)${S}+test cases?\\)`, 'gu');
+const ALL_PASSED = new RegExp(py`All tests passed\s*\(`, 'gu');
+const CASES = new RegExp(py`(?<!\d)(\d+)\s+test cases?\)`, 'gu');
 
 function allPassed(log: string): Map<string, string> {
   const found = statuses();

@@ -1,18 +1,16 @@
-import { linesOf, S } from '../../text/pythontext.ts';
+import { py } from '../../text/pattern.ts';
+import { linesOf } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
 const NAME = '[\\p{L}\\p{N}_\\-/.]+';
 /** Matches `3/9 Test #3: name ....   Passed`, but no status after stars (`***Failed`). */
-const LINE = new RegExp(
-  `(?<!\\p{Nd})\\p{Nd}+\\/\\p{Nd}+${S}+Test${S}+#\\p{Nd}+:${S}+(${NAME})${S}+\\.+${S}+(Passed|Failed)`,
-  'giu',
-);
+const LINE = new RegExp(py`(?<!\d)\d+\/\d+\s+Test\s+#\d+:\s+(${NAME})\s+\.+\s+(Passed|Failed)`, 'giu');
 const HEADING = 'The following tests FAILED:\n';
-const LISTED = new RegExp(`${S}+\\p{Nd}+${S}+-${S}+${NAME}[^\\n]*\\n?`, 'uy');
-const LISTED_NAME = new RegExp(`(?<!\\p{Nd})\\p{Nd}+${S}+-${S}+(${NAME})`, 'u');
+const LISTED = new RegExp(py`\s+\d+\s+-\s+${NAME}[^\n]*\n?`, 'uy');
+const LISTED_NAME = py`(?<!\d)\d+\s+-\s+(${NAME})`;
 const SUMMARY = new RegExp(
-  `(?<!\\p{Nd})\\p{Nd}+%${S}+tests${S}+passed,${S}+(\\p{Nd}+)${S}+tests${S}+failed${S}+out${S}+of${S}+(\\p{Nd}+)`,
+  py`(?<!\d)\d+%\s+tests\s+passed,\s+(\d+)\s+tests\s+failed\s+out\s+of\s+(\d+)`,
   'iu',
 );
 

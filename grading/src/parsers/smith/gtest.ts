@@ -1,20 +1,21 @@
-import { S, strippedLines } from '../../text/pythontext.ts';
+import { py } from '../../text/pattern.ts';
+import { strippedLines } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
 const NAME = '([\\p{L}\\p{N}_:/.]+)';
 const PATTERNS: [RegExp, string][] = [
-  [new RegExp(`^\\[${S}*(?:OK|PASSED)${S}*\\]${S}+${NAME}`, 'u'), 'PASSED'],
-  [new RegExp(`^\\[${S}*FAILED${S}*\\]${S}+${NAME}(?:${S}+\\(|$)`, 'u'), 'FAILED'],
-  [new RegExp(`^\\[${S}*(?:SKIPPED|DISABLED)${S}*\\]${S}+${NAME}`, 'u'), 'SKIPPED'],
+  [py`^\[\s*(?:OK|PASSED)\s*\]\s+${NAME}`, 'PASSED'],
+  [py`^\[\s*FAILED\s*\]\s+${NAME}(?:\s+\(|$)`, 'FAILED'],
+  [py`^\[\s*(?:SKIPPED|DISABLED)\s*\]\s+${NAME}`, 'SKIPPED'],
 ];
-const NUMBER = /^\p{Nd}+$/u;
-const COUNT = new RegExp(`(?<!\\p{Nd})\\p{Nd}+${S}+tests?[.,]`, 'u');
+const NUMBER = py`^\d+$`;
+const COUNT = py`(?<!\d)\d+\s+tests?[.,]`;
 /** Matches the summary of a run. */
-const ENDED = new RegExp(`\\[=+\\]${S}+\\p{Nd}+${S}+tests?${S}+from`, 'u');
+const ENDED = py`\[=+\]\s+\d+\s+tests?\s+from`;
 const TOTALS = [
-  [new RegExp(`\\[${S}*PASSED${S}*\\]${S}+(\\p{Nd}+)${S}+tests?`, 'u'), 'test_passed_', 'PASSED'],
-  [new RegExp(`\\[${S}*FAILED${S}*\\]${S}+(\\p{Nd}+)${S}+tests?`, 'u'), 'test_failed_', 'FAILED'],
+  [py`\[\s*PASSED\s*\]\s+(\d+)\s+tests?`, 'test_passed_', 'PASSED'],
+  [py`\[\s*FAILED\s*\]\s+(\d+)\s+tests?`, 'test_failed_', 'FAILED'],
 ] as const;
 
 export const gtest: Reader = (log) => {

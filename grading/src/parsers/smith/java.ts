@@ -1,14 +1,12 @@
 /** Reads Maven's surefire lines, and the JUnit XML files that a Gradle command prints after its tests. */
-import { isSpace, S, strip } from '../../text/pythontext.ts';
+import { py } from '../../text/pattern.ts';
+import { isSpace, strip } from '../../text/pythontext.ts';
 import { byStrippedLine, type Reader, statuses } from '../reader.ts';
 import { type Element, readXml } from '../xml.ts';
 
-const HEAD = new RegExp(`^\\[(?:INFO|ERROR)\\](${S}+)`);
-const ELAPSED = new RegExp(`--${S}+Time elapsed:${S}+[\\p{Nd}.]+${S}`, 'uy');
-const OLD = new RegExp(
-  `^([a-zA-Z0-9_]+)\\(([a-zA-Z0-9_.]+)\\)${S}+Time elapsed:${S}+[\\p{Nd}.]+${S}+sec`,
-  'u',
-);
+const HEAD = py`^\[(?:INFO|ERROR)\](\s+)`;
+const ELAPSED = new RegExp(py`--\s+Time elapsed:\s+[\d.]+\s`, 'uy');
+const OLD = py`^([a-zA-Z0-9_]+)\(([a-zA-Z0-9_.]+)\)\s+Time elapsed:\s+[\d.]+\s+sec`;
 
 /** Only `<<< FAILURE!` marks a failed test. A test that ends in an error counts as passed, as in the harness. */
 export const surefire = byStrippedLine((line, found) => {

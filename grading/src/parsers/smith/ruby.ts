@@ -1,5 +1,6 @@
 /** Reads RSpec's JSON. If the log has none, reads the lines of minitest and test-unit. */
-import { isSpace, S, SPACE, strip, strippedLines } from '../../text/pythontext.ts';
+import { py } from '../../text/pattern.ts';
+import { isSpace, strip, strippedLines } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';
 
 export const rubyTests: Reader = (log) => {
@@ -32,7 +33,7 @@ function fromJson(log: string): Map<string, string> {
 }
 
 const WORDS: Record<string, string> = { '.': 'PASSED', F: 'FAILED', E: 'ERROR' };
-const UNIT = new RegExp(`^([^${SPACE}]+):${S}+([.FE]):${S}+\\(`);
+const UNIT = py`^(\S+):\s+([.FE]):\s+\(`;
 
 function fromLines(log: string): Map<string, string> {
   const found = statuses();

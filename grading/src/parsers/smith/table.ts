@@ -1,80 +1,88 @@
 /** Log readers of SWE-smith by the names in its table of projects (`grading/data/swesmith.json`). */
-import { jq, redis } from '../c.ts';
-import { jest } from '../jest.ts';
-import type { Reader } from '../reader.ts';
+import { withoutEscapes } from '../../text/escapes.ts';
+import { py } from '../../text/pattern.ts';
+import { strip, stripEnd } from '../../text/pythontext.ts';
+import { dropParenTime } from '../endings.ts';
+import { forms, type Readers, wholeLineForms } from '../reader.ts';
+import { jest, jq, redis } from '../swebench.ts';
 import { boostTest, lit } from './boost.ts';
 import { cargoTest } from './cargo.ts';
 import { catch2 } from './catch2.ts';
-import { drizzleTurbo, jasmine, karma, missing, mochaOrSummary } from './counts.ts';
+import { COUNTS, mochaOrSummary } from './counts.ts';
 import { ctest } from './ctest.ts';
-import { goTest } from './go.ts';
 import { gtest } from './gtest.ts';
 import { gradleXml, surefire } from './java.ts';
-import {
-  asyncProfiler,
-  bun,
-  coost,
-  dotnet,
-  fastllm,
-  i2pd,
-  jakttest,
-  kakoune,
-  libsass,
-  platformio,
-  pycdc,
-  redisTcl,
-  tippecanoe,
-} from './lines.ts';
-import { markedJs, mocha, reactPdf, vitest } from './marks.ts';
-import { cppPytest, mypy, pytestSummary, pytestVerbose, pytestXdist, slugify, tornado } from './python.ts';
+import { LINES } from './lines.ts';
+import { PYTHON } from './python.ts';
 import { rubyTests } from './ruby.ts';
-import { aria2, phpunitTestdox, pugixml, ugrep } from './totals.ts';
+import { TOTALS } from './totals.ts';
 
-export const SMITH: Record<string, Reader> = {
-  'python-pytest-v': pytestVerbose,
-  'python-pytest-rA': pytestSummary,
-  'python-xdist-v': pytestXdist,
-  'python-slugify': slugify,
-  tornado,
-  mypy,
-  'go-test': goTest,
+/** Every line `- text` counts as a skipped test, and every numbered line counts as a failed test. */
+const mocha = forms([py`^(?<word>[✓✔✖-])\s(?<name>.+)`, [py`^\d+\)\s+(?<name>.+)`, 'FAILED']], {
+  rename: dropParenTime,
+});
+
+export const SMITH: Readers = {
+  ...PYTHON,
+  'go-test': forms([
+    py`^--- (?<word>PASS|FAIL): (?<name>\S+)`,
+    // Matches the line of a package too: `FAIL	example.org/pkg	0.01s`.
+    [py`^FAIL:?\s?(?<name>.+?)\s`, 'FAILED'],
+    py`^--- (?<word>SKIP): (?<name>\S+)`,
+  ]),
   'cargo-test': cargoTest,
   'maven-surefire': surefire,
   'gradle-junit-xml': gradleXml,
   jest,
   mocha,
-  vitest,
-  karma,
-  jasmine,
-  'mocha-or-summary': mochaOrSummary,
-  'drizzle-turbo': drizzleTurbo,
-  'react-pdf': reactPdf,
-  marked: markedJs,
-  'qunit-missing': missing,
+  // The first parenthesis, which begins a time or a count of tests, ends the name.
+  vitest: forms([py`^(?<word>[✓❯✗○])\s(?<name>[^(]*)`], { rename: strip }),
+  ...COUNTS,
+  'mocha-or-summary': mochaOrSummary(mocha),
+  // vitest in react-pdf's repository: `✓ name 12ms`. The time may be missing.
+  'react-pdf': wholeLineForms(
+    [
+      py`^\s*(?<word>✓)\s(?<name>.*)\s\d+ms`,
+      py`^\s*(?<word>✗)\s(?<name>.*)\s\d+ms`,
+      py`^\s*(?<word>✖)\s(?<name>.*)`,
+      py`^\s*(?<word>✓)\s(?<name>.*)`,
+    ],
+    { rename: strip },
+  ),
+  // Node's runner in marked's repository. A line without a time is no test.
+  marked: wholeLineForms([py`^\s*(?<word>[✖✔])\s(?<name>.*?)\s\([.\d]+ms\)`], { rename: strip }),
   ctest,
   gtest,
   catch2,
   'boost-test': boostTest,
   lit,
-  'cpp-pytest': cppPytest,
-  aria2,
-  ugrep,
-  'redis-tcl': redisTcl,
-  i2pd,
-  fastllm,
-  jakttest,
-  'async-profiler': asyncProfiler,
-  coost,
-  tippecanoe,
-  kakoune,
-  platformio,
-  libsass,
-  bun,
-  pugixml,
-  pycdc,
+  ...LINES,
+  ...TOTALS,
+  // pikiwidb: `[ok]: name (12 ms)`. The time is a part of the name.
+  'redis-tcl': forms([py`^\[(?<word>ok|err)\]:\s+(?<name>.+)`]),
+  // i2pd prints `Running test-gost` before each program. The first failure ends the command.
+  i2pd: forms([[py`^Running (?<name>test-\S+)`, 'PASSED']]),
+  fastllm: forms([[py`^test (?<name>\S+) finished!`, 'PASSED']]),
+  'async-profiler': forms([py`^(?<word>PASS|FAIL)\s+\[\d+/\d+\]\s+(?<name>\S+)`]),
+  // PlatformIO's table of environments
+  platformio: forms([py`^(?<name>\S+)\s+(?<word>SUCCESS|FAILED)\s+\d`]),
+  // Bun: `(pass) suite > name [0.12ms]`. If the line ends in `]`, the first `[` ends the name.
+  bun: forms([py`^\((?<word>pass|fail)\)\s+(?:(?=.*\]$)(?<name>.[^[]*)\[|(?<name>.+))`], {
+    rename: stripEnd,
+  }),
+  // pycdc: `*** name: PASS (3)`. An expected failure (XFAIL) counts as passed.
+  pycdc: forms(
+    [
+      [py`^\*\*\*\s+(?<name>\S+):\s+(?:PASS|XFAIL)\s`, 'PASSED'],
+      py`^\*\*\*\s+(?<name>\S+):\s+(?<word>FAIL)\s`,
+    ],
+    {
+      clean: withoutEscapes,
+    },
+  ),
   'c-make-check': jq,
   'c-valkey': redis,
-  'csharp-virtualclient': dotnet,
-  'phpunit-testdox': phpunitTestdox,
+  // VirtualClient (.NET): `Passed name [12 ms]`. A blank ends the name.
+  'csharp-virtualclient': forms([py`^(?<word>Passed|Failed|Skipped)\S*\s+(?<name>\S+)`]),
   ruby: rubyTests,
 };

@@ -1,15 +1,16 @@
 /** Reads runners that print totals or sections: aria2, ugrep, pugixml, phpunit. */
-import { isSpace, linesOf, S, SPACE, strip, stripEnd, stripStart } from '../../text/pythontext.ts';
-import { TESTDOX } from '../php.ts';
-import { type Reader, statuses } from '../reader.ts';
+import { py } from '../../text/pattern.ts';
+import { isSpace, linesOf, strip } from '../../text/pythontext.ts';
+import { type Reader, type Readers, STATUS, statuses } from '../reader.ts';
+import { TESTDOX } from '../swebench.ts';
 import { forward } from './forward.ts';
 import { addCounted, countIn } from './madeup.ts';
 
-const OK = /OK \((\p{Nd}+)\)/u;
-const RUN = new RegExp(`Tests run: (\\p{Nd}+),${S}+Failures: (\\p{Nd}+)`, 'u');
+const OK = py`OK \((\d+)\)`;
+const RUN = py`Tests run: (\d+),\s+Failures: (\d+)`;
 
 /** Reads CppUnit in aria2's repository. */
-export const aria2: Reader = (log) => {
+const aria2: Reader = (log) => {
   const found = statuses();
   addCounted(found, 'test_', 'PASSED', countIn(OK.exec(log), 1), 0);
   const failures = log.indexOf('FAILURES!!!');
@@ -22,7 +23,7 @@ export const aria2: Reader = (log) => {
 const ALL_PASSED = 'ALL TESTS PASSED';
 
 /** Reads ugrep, which prints sections `*** name ***`. The first N sections passed, where N counts `ALL TESTS PASSED` in the log. */
-export const ugrep: Reader = (log) => {
+const ugrep: Reader = (log) => {
   const found = statuses();
   const passed = log.split(ALL_PASSED).length - 1;
   let at = 0;
@@ -31,7 +32,7 @@ export const ugrep: Reader = (log) => {
   return found;
 };
 
-const SPACED = new RegExp(`${S}\\*\\*\\*`, 'g');
+const SPACED = new RegExp(py`\s\*\*\*`, 'gu');
 
 /** Yields each text between `*** ` and ` ***` in one line. */
 function* sections(log: string): Generator<string> {
@@ -50,12 +51,12 @@ function* sections(log: string): Generator<string> {
   }
 }
 
-const FAILED_TEST = new RegExp(`^Test ([^${SPACE}]+) failed:`);
-const OF_TOTAL = new RegExp(`^(?:FAILURE|Success):${S}*\\p{Nd}+${S}+out of${S}+(\\p{Nd}+)`, 'u');
-const TESTS_PASSED = new RegExp(`^Success:${S}*(\\p{Nd}+)${S}+tests?${S}+passed`, 'u');
+const FAILED_TEST = py`^Test (\S+) failed:`;
+const OF_TOTAL = py`^(?:FAILURE|Success):\s*\d+\s+out of\s+(\d+)`;
+const TESTS_PASSED = py`^Success:\s*(\d+)\s+tests?\s+passed`;
 
 /** Reads pugixml, which prints failed tests by name and passed tests as a number. */
-export const pugixml: Reader = (log) => {
+const pugixml: Reader = (log) => {
   const found = statuses();
   const failed = new Set<string>();
   for (const line of linesOf(log)) {
@@ -71,27 +72,21 @@ export const pugixml: Reader = (log) => {
   return found;
 };
 
+const CLASS = py`^(?=.*\)\s*$).+\((.+)\)\s*$`;
+
 /** Reads phpunit --testdox. A line `title (class)` gives the class of the tests below that line. */
-export const phpunitTestdox: Reader = (log) => {
+const phpunitTestdox: Reader = (log) => {
   const found = statuses();
-  let owner: string | null = null;
+  let owner: string | undefined;
   for (const line of linesOf(log)) {
-    const name = owner;
-    const title = inParentheses(stripEnd(line));
-    if (title !== null) {
-      owner = title;
-      continue;
-    }
-    const test = stripStart(line);
-    const status = TESTDOX[test[0] ?? ''];
-    const text = strip(test.slice(1));
-    if (status !== undefined && text !== '') found.set(name === null ? text : `${name}::${text}`, status);
+    const title = CLASS.exec(line)?.[1];
+    const { word, name = '' } = TESTDOX.exec(line)?.groups ?? {};
+    const text = strip(name);
+    if (title !== undefined) owner = title;
+    else if (word !== undefined && text !== '')
+      found.set(owner === undefined ? text : `${owner}::${text}`, STATUS[word] ?? '');
   }
   return found;
 };
 
-/** Returns `inside` for `name (inside)`, from the last `(` on; null for any other line. */
-function inParentheses(line: string): string | null {
-  const open = line.endsWith(')') ? line.lastIndexOf('(', line.length - 3) : -1;
-  return open < 1 ? null : line.slice(open + 1, -1);
-}
+export const TOTALS: Readers = { aria2, ugrep, pugixml, 'phpunit-testdox': phpunitTestdox };

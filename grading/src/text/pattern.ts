@@ -1,0 +1,28 @@
+/** Regular expressions in the syntax of Python's `re`, so that a reader can copy the pattern of the harness. */
+import { SPACE } from './pythontext.ts';
+
+const CLASSES: Record<string, string> = { '\\s': SPACE, '\\d': '\\p{Nd}', '\\w': '\\p{L}\\p{N}_' };
+
+/** Converts `\s`, `\S`, `\d`, `\w` and `.`, which Python and JavaScript match differently. */
+function converted(source: string): string {
+  let inClass = false;
+  return source.replace(/\\.|[.[\]]/g, (token) => {
+    if (token === '[' || token === ']') inClass = token === '[';
+    const members = CLASSES[token];
+    if (members !== undefined) return inClass ? members : `[${members}]`;
+    if (token === '\\S') return `[^${SPACE}]`;
+    return token === '.' && !inClass ? '[^\\n]' : token;
+  });
+}
+
+/** Compiles a pattern with the flag u: py`^\d+\) (?<name>.+)`. */
+export const py = (text: TemplateStringsArray, ...parts: string[]): RegExp =>
+  new RegExp(converted(String.raw(text, ...parts)), 'u');
+
+/** Compiles a pattern of the end of a text. It is matched backwards from the end, so also `\s*\d+s` takes linear time. */
+export const ending = (text: TemplateStringsArray, ...parts: string[]): RegExp =>
+  new RegExp(`$(?<=(${converted(String.raw(text, ...parts))}))`, 'u');
+
+/** Returns the text without the end that matches a pattern of {@link ending}. */
+export const withoutEnd = (text: string, end: RegExp): string =>
+  text.slice(0, text.length - (end.exec(text)?.[1]?.length ?? 0));
