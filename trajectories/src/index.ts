@@ -1,4 +1,4 @@
-export type { ExportFormat, ExportWriter } from './export/format.ts';
+export { type ExportFormat, type ExportWriter, NotExportable } from './export/format.ts';
 export { exportedRollout, type InstanceFields } from './export/rollout.ts';
 export { openImportStore } from './export/storeimported.ts';
 export { AggregateRequest, aggregate } from './formats/gym/aggregate.ts';

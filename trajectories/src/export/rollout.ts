@@ -75,3 +75,10 @@ export function exportedRollout(parts: RolloutParts): ExportedRollout {
 }
 
 export const modelName = ({ provenance }: ExportedRollout): string => provenance.model ?? 'unknown';
+
+/** Returns the patch as a prediction of the SWE-bench harness, SWE-agent and mini-swe-agent. */
+export const predictionOf = (rollout: ExportedRollout) => ({
+  instance_id: rollout.line.instance_id,
+  model_name_or_path: modelName(rollout),
+  model_patch: rollout.patch ?? '',
+});

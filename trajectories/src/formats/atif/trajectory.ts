@@ -4,7 +4,7 @@ import { jsonText, type Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import { conversationOf, type Step } from '../../export/conversation.ts';
 import { openFolderTree } from '../../export/foldertree.ts';
-import { type ExportFormat, type ExportRequest, NO_TRAJECTORY } from '../../export/format.ts';
+import { type ExportFormat, type ExportRequest, trajectoryOf } from '../../export/format.ts';
 import { floatsText, idsText } from '../../export/numbers.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 
@@ -15,22 +15,15 @@ export const atif: ExportFormat = {
   async open({ path }: ExportRequest) {
     const tree = await openFolderTree(path);
     return {
-      async write(rollout) {
-        const text = fileOf(rollout);
-        if (text === null) return NO_TRAJECTORY;
-        await tree.write(`${rollout.line.rollout_id}.trajectory.json`, text);
-        return null;
-      },
-      finish: () => tree.finish(),
-      [Symbol.asyncDispose]: () => tree[Symbol.asyncDispose](),
+      ...tree,
+      write: async (rollout) => tree.write(`${rollout.line.rollout_id}.trajectory.json`, fileOf(rollout)),
     };
   },
 };
 
 /** Returns the JSON of the file. Most of the text is token ids and log-probabilities, which numbers.ts writes faster. */
-function fileOf(rollout: ExportedRollout): string | null {
-  const trajectory = rollout.content?.trajectory;
-  if (!trajectory || trajectory.messages.length === 0) return null;
+function fileOf(rollout: ExportedRollout): string {
+  const trajectory = trajectoryOf(rollout);
   const { prompt, steps } = conversationOf(trajectory);
   const first = prompt.map((message, at) => jsonText({ step_id: at + 1, ...promptStep(message) }));
   const worked = steps.map((step, at) => stepText(step, first.length + at + 1));

@@ -1,6 +1,6 @@
 /** Writes OpenHands' evaluation lines: `output.jsonl`, or with `raw_completions`, the form on which SWE-Gym trains. */
 import { dataUrl, picturesOf } from '@swefarm/policy';
-import { jsonText, type Message } from '@swefarm/shared';
+import type { Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import {
   commandOf,
@@ -10,24 +10,23 @@ import {
   type Step,
   type StepCall,
 } from '../../export/conversation.ts';
-import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
-import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
+import { type ExportFormat, trajectoryOf } from '../../export/format.ts';
+import { openLineWriter } from '../../export/linewriter.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 
 export const openHands: ExportFormat = {
   description: "OpenHands' output.jsonl, or with completions (name it output.with_completions.jsonl.gz)",
   forms: ['output', 'completions'],
   shape: 'file',
-  open: (request) => openLineWriter(request, (rollout) => line(rollout, request.form === 'completions')),
+  open: (request) => openLineWriter(request, (rollout) => rowOf(rollout, request.form === 'completions')),
 };
 
-function line(rollout: ExportedRollout, completions: boolean): Rendered {
-  const { content, line: result, instance, patch, provenance } = rollout;
-  const trajectory = content?.trajectory;
-  if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
+function rowOf(rollout: ExportedRollout, completions: boolean) {
+  const { line: result, instance, patch, provenance } = rollout;
+  const trajectory = trajectoryOf(rollout);
   const { prompt, steps } = conversationOf(trajectory);
   const task = prompt.findLast(({ role }) => role === 'user')?.content ?? '';
-  const row = {
+  return {
     instance_id: result.instance_id,
     instruction: task,
     instance: instance ?? { instance_id: result.instance_id },
@@ -55,7 +54,6 @@ function line(rollout: ExportedRollout, completions: boolean): Rendered {
         }
       : {}),
   };
-  return { line: jsonText(row) };
 }
 
 function verdictOf({ line: { report, facts }, provenance }: ExportedRollout) {
