@@ -13,7 +13,6 @@ export { type Cause, unjudgedCause } from './formats/gym/unjudged.ts';
 export { readLines } from './formats/lines.ts';
 export { EXPORT_FORMATS, IMPORT_FORMATS } from './formats/registry.ts';
 export { RESULT_FORMATS } from './formats/results.ts';
-export { checkPredictions, mergePredictions } from './formats/swebench/check.ts';
 export {
   countStatuses,
   type EvaluationStatus,
@@ -22,9 +21,11 @@ export {
 } from './formats/swebench/evaluationstatus.ts';
 export { blankFiles, filesOf } from './formats/swebench/files.ts';
 export {
+  checkPredictions,
   GOLD,
   goldPredictions,
   isFolderName,
+  mergePredictions,
   type Prediction,
   readPredictions,
 } from './formats/swebench/predictions.ts';
