@@ -118,19 +118,10 @@ export function contentParts(message: Message): Exclude<WireMessage['content'], 
   return Array.isArray(content) ? content : [{ type: 'text', text: content ?? '' }];
 }
 
-export type PlainMessage = Pick<Message, 'role' | 'reasoning_content' | 'tool_calls' | 'tool_call_id'> &
-  Pick<WireMessage, 'content'>;
-
 /** Returns the fields of the Chat Completions API and the thought. Content with pictures is a list of parts. */
-export function plainMessage(message: Message): PlainMessage {
+export function plainMessage(message: Message) {
   const { role, reasoning_content, tool_calls, tool_call_id } = message;
-  return {
-    role,
-    content: wireMessage(message).content,
-    ...(reasoning_content === undefined ? {} : { reasoning_content }),
-    ...(tool_calls === undefined ? {} : { tool_calls }),
-    ...(tool_call_id === undefined ? {} : { tool_call_id }),
-  };
+  return { role, content: wireMessage(message).content, reasoning_content, tool_calls, tool_call_id };
 }
 
 /**

@@ -81,14 +81,14 @@ function nativeMessages({ prompt, steps }: Conversation, status: string, submiss
 }
 
 function answerOf(step: Step): MiniMessage {
-  const actions = step.ran.flatMap((call) => {
-    const command = commandOf(call) ?? (call.name === 'bash' ? call.raw : call.name);
-    return [{ command, ...(call.id === null ? {} : { tool_call_id: call.id }) }];
-  });
+  const actions = step.ran.map((call) => ({
+    command: commandOf(call) ?? (call.name === 'bash' ? call.raw : call.name),
+    tool_call_id: call.id ?? undefined,
+  }));
   return { ...plainMessage(step.message), extra: { actions, cost: 0, timestamp: 0, ...facts(step) } };
 }
 
-const facts = ({ turn }: Step) => (turn === null ? {} : { swefarm: carriedTurn(turn) });
+const facts = ({ turn }: Step) => ({ swefarm: turn === null ? undefined : carriedTurn(turn) });
 
 function observed(message: Message, { turn }: Step, at: number): MiniMessage {
   const { exit_code = null } = turn?.commands[at] ?? {};

@@ -108,7 +108,7 @@ const past = (message: Message, message_type: string) => ({
 /** Returns a message in SWE-agent's form, where an observation has the ids of its calls in a list. */
 const historic = (message: Message) => ({
   ...plainMessage(message),
-  ...(message.tool_call_id === undefined ? {} : { tool_call_ids: [message.tool_call_id] }),
+  tool_call_ids: message.tool_call_id === undefined ? undefined : [message.tool_call_id],
 });
 
 function statsOf(steps: readonly Step[], cost: number | undefined) {
