@@ -4,6 +4,7 @@ import type { PolicyConfig, RequestedSampling } from '@swefarm/shared';
 import { RolloutFailure } from '@swefarm/shared';
 import type { CompletionReply } from './endpoint/completion.ts';
 import type { PartialCompletion } from './endpoint/completionstream.ts';
+import { joinIds } from './tokens/ids.ts';
 
 /** Maximum number of stored parts. Later parts are discarded; a healthy engine interrupts no answer so often. */
 const MOST_PARTS = 64;
@@ -92,13 +93,6 @@ function turnPrompt(served: Int32Array | null, received: Int32Array): Int32Array
       'the prompt ids of a continued answer do not end with its received part',
     );
   return served.slice(0, from);
-}
-
-export function joinIds(first: Int32Array, second: Int32Array): Int32Array<ArrayBuffer> {
-  const both = new Int32Array(first.length + second.length);
-  both.set(first);
-  both.set(second, first.length);
-  return both;
 }
 
 function joinLogProbs(first: Float32Array, second: Float32Array): Float32Array<ArrayBuffer> {

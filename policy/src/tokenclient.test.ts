@@ -5,7 +5,7 @@ import { PolicyConfig } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import type { Post } from './endpoint/post.ts';
 import { openTurnClient } from './openturnclient.ts';
-import { NO_LIMITS } from './sequencelimit.ts';
+import { NO_LIMITS } from './turnsampling.ts';
 
 const END = '\u0001';
 const CONFIG = PolicyConfig.parse({ urls: [], model: 'm', token_mode: 'token-in', stream: 'off' });

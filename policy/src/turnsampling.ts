@@ -1,9 +1,23 @@
 /** Computes the sampling settings of one request: the seed, and `max_tokens`, bounded by the tokens that the context has left. */
 
-import type { Message, PolicyConfig, RequestedSampling } from '@swefarm/shared';
+import type { Message, PolicyConfig, RequestedSampling, TokenLimit } from '@swefarm/shared';
 import { effectiveSampling, turnSeed } from '@swefarm/shared';
-import { ContextOverflowError } from './endpoint/errors.ts';
-import { maxTokensAfter, sequenceLimit, type TokenLimits } from './sequencelimit.ts';
+import { ContextOverflowError, PromptTooLongError } from './endpoint/errors.ts';
+
+export type TokenLimits = {
+  /** The run's limit on tokens of prompt and answer; null: none. */
+  contextLimit: number | null;
+  /** The run's limit on tokens after the first prompt; null: none. */
+  sequenceBudget: number | null;
+  /** The server's limit on prompt and answer (`max_model_len`); null when the server does not report it. */
+  modelLength: () => Promise<number | null>;
+};
+
+export const NO_LIMITS: TokenLimits = {
+  contextLimit: null,
+  sequenceBudget: null,
+  modelLength: async () => null,
+};
 
 /** Limits of a turn, and the id of the rollout, from which seeds are derived. */
 export type TurnLimits = { rolloutId: string; limits: TokenLimits };
@@ -66,4 +80,36 @@ function smallerMaxTokens(
   // Only a chat request may omit `max_tokens`.
   if (left === null) return promptTokens === null ? null : undefined;
   return left >= 1 && left < most ? left : undefined;
+}
+
+type SequenceLimit = { tokens: number; of: TokenLimit };
+
+/** Returns the smallest limit on tokens of prompt and answer; null: no limit. `first`: number of tokens of the first prompt. */
+async function sequenceLimit(
+  { contextLimit, sequenceBudget, modelLength }: TokenLimits,
+  first: number,
+): Promise<SequenceLimit | null> {
+  const limits: [number | null, TokenLimit][] = [
+    [sequenceBudget === null ? null : first + sequenceBudget, 'max_sequence_tokens'],
+    [contextLimit, 'context_limit'],
+    [await modelLength(), 'endpoint'],
+  ];
+  const known = limits.flatMap(([tokens, of]) => (tokens === null ? [] : [{ tokens, of }]));
+  return known.reduce<SequenceLimit | null>(
+    (least, one) => (least && least.tokens <= one.tokens ? least : one),
+    null,
+  );
+}
+
+/** Returns `max_tokens` for a prompt of `prompt` tokens; null: no limit. Throws PromptTooLongError if no token is left. */
+function maxTokensAfter(prompt: number, limit: SequenceLimit | null, wanted: number | null): number | null {
+  if (limit === null) return wanted;
+  const { tokens, of } = limit;
+  if (prompt >= tokens) {
+    throw new PromptTooLongError(
+      `the prompt has ${prompt} tokens, and prompt and answer may have ${tokens} (${of})`,
+      of,
+    );
+  }
+  return Math.min(wanted ?? Number.POSITIVE_INFINITY, tokens - prompt);
 }

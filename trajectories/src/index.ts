@@ -1,19 +1,17 @@
-export type { ExportFormat, ExportWriter } from './export/format.ts';
+export { type ExportFormat, type ExportWriter, NotExportable } from './export/format.ts';
 export { exportedRollout, type InstanceFields } from './export/rollout.ts';
 export { openImportStore } from './export/storeimported.ts';
 export { AggregateRequest, aggregate } from './formats/gym/aggregate.ts';
 export { answerPieces, hasTrainedTurn, type Unjudged } from './formats/gym/answer.ts';
 export { type GymFlags, readGymConfig } from './formats/gym/config.ts';
-export { episodeFailure, episodePieces } from './formats/gym/episode.ts';
+export { episodeFailure, episodeName, episodePieces, GymRunRequest } from './formats/gym/episode.ts';
 export { globalConfig } from './formats/gym/globalconfig.ts';
-export { episodeName, GymRunRequest } from './formats/gym/request.ts';
 export { gymFiles } from './formats/gym/rollouts.ts';
 export { GymRow, instanceIdOf, instanceOf, policyOf } from './formats/gym/row.ts';
 export { type Cause, unjudgedCause } from './formats/gym/unjudged.ts';
 export { readLines } from './formats/lines.ts';
 export { EXPORT_FORMATS, IMPORT_FORMATS } from './formats/registry.ts';
 export { RESULT_FORMATS } from './formats/results.ts';
-export { checkPredictions, mergePredictions } from './formats/swebench/check.ts';
 export {
   countStatuses,
   type EvaluationStatus,
@@ -22,9 +20,11 @@ export {
 } from './formats/swebench/evaluationstatus.ts';
 export { blankFiles, filesOf } from './formats/swebench/files.ts';
 export {
+  checkPredictions,
   GOLD,
   goldPredictions,
   isFolderName,
+  mergePredictions,
   type Prediction,
   readPredictions,
 } from './formats/swebench/predictions.ts';

@@ -1,24 +1,17 @@
 /** Reads version and maximum sequence length of a model from the answer of an endpoint's /models. */
-import type { Model } from 'openai/resources/models';
 import { z } from 'zod';
 
-/** The SDK's model and the fields that vLLM and SGLang add. */
-export type ListedModel = Pick<Model, 'id'> & {
-  version?: string | null | undefined;
-  root?: string | null | undefined;
-  /** Id of the base model of an adapter. */
-  parent?: string | null | undefined;
-  max_model_len?: number | null | undefined;
-};
-
-const Listed: z.ZodType<ListedModel> = z.object({
+/** Id of a model, and the fields that vLLM and SGLang add. */
+const ListedModel = z.object({
   id: z.string(),
   version: z.string().nullish(),
   root: z.string().nullish(),
+  /** Id of the base model of an adapter. */
   parent: z.string().nullish(),
   max_model_len: z.number().int().positive().nullish().catch(null),
 });
-const Models = z.object({ data: z.array(Listed) });
+export type ListedModel = z.infer<typeof ListedModel>;
+const Models = z.object({ data: z.array(ListedModel) });
 
 export type ServedModel = {
   /** `version` of the model's entry, else its `root` (vLLM: the path of the weights); null when it has neither. */

@@ -3,7 +3,7 @@
  * Source: SGLang's documentation of the native /generate endpoint (return_logprob).
  */
 import { z } from 'zod';
-import { parseUsage, type Usage } from './usage.ts';
+import { parseUsage } from './usage.ts';
 
 const Meta = z.object({
   output_token_logprobs: z.array(z.tuple([z.number(), z.number()], z.unknown())).nullish(),
@@ -12,15 +12,8 @@ const Meta = z.object({
   completion_tokens: z.unknown().optional(),
 });
 
-export type SglangMeta = {
-  ids: number[] | null;
-  logProbs: number[] | null;
-  finishReason: string | null;
-  usage: Usage | null;
-};
-
 /** Returns the token fields; null if `value` is no `meta_info` of SGLang. */
-export function parseSglangMeta(value: unknown): SglangMeta | null {
+export function parseSglangMeta(value: unknown) {
   const read = Meta.safeParse(value);
   if (!read.success) return null;
   const { output_token_logprobs: entries, finish_reason: finish } = read.data;

@@ -8,7 +8,6 @@ import {
   type ExpertShape,
   type ExpertsFound,
   ID_BYTES,
-  isSameShape,
   type RoutedExperts,
 } from './experts.ts';
 
@@ -85,7 +84,7 @@ function requireUsable(before: ExpertLedger | null, found: RoutedExperts, positi
       rows < total - 1 ? ' (a server that leaves out the rows of a cached prefix cannot be used)' : '';
     throw unusable(position, `${rows} rows for ${total} tokens, expected one a token or one less${less}`);
   }
-  if (before && !isSameShape(before, found)) {
+  if (before && describeShape(before) !== describeShape(found)) {
     throw unusable(position, `${describeShape(found)}, and earlier turns had ${describeShape(before)}`);
   }
 }

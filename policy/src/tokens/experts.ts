@@ -32,34 +32,25 @@ export const ID_BYTES: Readonly<Record<ExpertType, number>> = {
 const PROMPT_KEY = Buffer.from('"prompt_routed_experts"');
 const KEY = Buffer.from('"routed_experts"');
 const [COLON, QUOTE, BACKSLASH, NULL] = [0x3a, 0x22, 0x5c, 0x6e];
+const NO_BASE64 = 'it is no text of base64';
 
 /**
  * Replaces the experts in the JSON of an answer with `null` and returns them; null if there are none. Matching the bytes of the key is
  * safe, because quotes inside JSON strings are escaped.
  */
 export function extractExperts(json: Buffer): { json: Buffer; experts: ExpertsFound | null } {
-  const prompt = findValue(json, PROMPT_KEY);
-  const whole = findValue(json, KEY);
-  if (prompt === null && whole === null) return { json, experts: null };
-  const cuts = [prompt, whole].filter((value) => value !== null && 'text' in value);
-  return { json: without(json, cuts), experts: read([prompt, whole].filter((value) => value !== null)) };
-}
-
-type Value = { start: number; end: number; text: Buffer } | { flaw: string };
-
-function read(values: readonly Value[]): ExpertsFound {
+  let rest = json;
   try {
-    return joined(
-      values.map((value) => {
-        if ('flaw' in value) throw new ExpertFormatError(value.flaw);
-        return readArray(value.text);
-      }),
-    );
+    const values = [PROMPT_KEY, KEY].flatMap((key) => findValue(json, key) ?? []);
+    rest = without(json, values);
+    return { json: rest, experts: joined(values.map(({ text }) => readArray(text))) };
   } catch (error) {
-    if (error instanceof ExpertFormatError) return { flaw: error.message };
+    if (error instanceof ExpertFormatError) return { json: rest, experts: { flaw: error.message } };
     throw error;
   }
 }
+
+type Value = { start: number; end: number; text: Buffer };
 
 function findValue(json: Buffer, key: Buffer): Value | null {
   for (let at = json.indexOf(key); at !== -1; at = json.indexOf(key, at + key.length)) {
@@ -67,33 +58,30 @@ function findValue(json: Buffer, key: Buffer): Value | null {
     if (json[colon] !== COLON) continue;
     const start = skipBlanks(json, colon + 1);
     if (json[start] === NULL) continue;
-    if (json[start] !== QUOTE) return { flaw: 'it is no text of base64' };
+    if (json[start] !== QUOTE) throw new ExpertFormatError(NO_BASE64);
     const end = json.indexOf(QUOTE, start + 1);
     const text = json.subarray(start + 1, end);
     // Base64 needs no escapes.
-    if (end === -1 || text.includes(BACKSLASH)) return { flaw: 'it is no text of base64' };
+    if (end === -1 || text.includes(BACKSLASH)) throw new ExpertFormatError(NO_BASE64);
     return { start, end: end + 1, text };
   }
   return null;
 }
 
-function without(json: Buffer, cuts: readonly Value[]): Buffer {
+function without(json: Buffer, values: readonly Value[]): Buffer {
   const parts: Buffer[] = [];
   let from = 0;
-  const spans = cuts.flatMap((cut) => ('text' in cut ? [cut] : [])).sort((a, b) => a.start - b.start);
-  for (const { start, end } of spans) {
+  for (const { start, end } of values.toSorted((a, b) => a.start - b.start)) {
     parts.push(json.subarray(from, start), Buffer.from('null'));
     from = end;
   }
   return parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(from)]);
 }
 
-/** Joins the rows of the prompt and the rows of the answer. */
-function joined(parts: readonly RoutedExperts[]): RoutedExperts {
-  const [first, second] = parts;
-  if (first === undefined) throw new ExpertFormatError('there is none');
-  if (second === undefined) return first;
-  if (!isSameShape(first, second)) {
+/** Joins the rows of the prompt and the rows of the answer; null if there are none. */
+function joined([first, second]: readonly RoutedExperts[]): RoutedExperts | null {
+  if (first === undefined || second === undefined) return first ?? null;
+  if (describeShape(first) !== describeShape(second)) {
     throw new ExpertFormatError(
       `the prompt's are ${describeShape(first)}, the answer's ${describeShape(second)}`,
     );
@@ -112,9 +100,6 @@ function joined(parts: readonly RoutedExperts[]): RoutedExperts {
     },
   };
 }
-
-export const isSameShape = (one: ExpertShape, other: ExpertShape): boolean =>
-  one.dtype === other.dtype && one.layers === other.layers && one.top_k === other.top_k;
 
 export const describeShape = ({ dtype, layers, top_k }: ExpertShape): string =>
   `${dtype} of ${layers} layers x ${top_k}`;
@@ -209,6 +194,6 @@ function decodeBytes(base64: Buffer, from: number, to: number): Int8Array {
     length += bytes.write(piece, length, 'base64');
   }
   const skipped = from - first * 3;
-  if (length < skipped + to - from) throw new ExpertFormatError('it is no text of base64');
+  if (length < skipped + to - from) throw new ExpertFormatError(NO_BASE64);
   return new Int8Array(bytes.buffer, bytes.byteOffset + skipped, to - from);
 }

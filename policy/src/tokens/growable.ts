@@ -1,4 +1,4 @@
-/** Typed arrays that double when full, so that appending a token has constant amortised cost. */
+/** Arrays and texts that grow, so that appending has constant amortised cost. */
 
 export type GrowableArray<T extends Int32Array | Float32Array> = {
   readonly length: number;
@@ -31,4 +31,35 @@ function growing<T extends Int32Array | Float32Array>(make: (length: number) => 
     },
     all: () => items.slice(0, length) as T,
   };
+}
+
+const FIRST_BYTES = 16 * 1024;
+
+/** UTF-8 text. Calls do not change the bytes that `bytes` returned earlier, because a request may still be sending them. */
+export class GrowableText {
+  #bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  #length = 0;
+
+  get bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  append(text: string): void {
+    const needed = this.#length + Buffer.byteLength(text);
+    if (needed > this.#bytes.length) this.#copy(Math.max(needed, Math.ceil(this.#bytes.length * 1.5)));
+    this.#length += this.#bytes.write(text, this.#length, 'utf8');
+  }
+
+  /** Removes all bytes after the first `length`. */
+  truncate(length: number): void {
+    if (length >= this.#length) return;
+    this.#length = length;
+    this.#copy(this.#bytes.length);
+  }
+
+  #copy(size: number): void {
+    const larger = Buffer.allocUnsafeSlow(size);
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+  }
 }

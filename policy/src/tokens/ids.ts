@@ -99,3 +99,10 @@ export function parseLogProbs(value: unknown): Float32Array | null {
   }
   return logProbs;
 }
+
+export function joinIds(first: Int32Array, second: Int32Array): Int32Array<ArrayBuffer> {
+  const both = new Int32Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
+}

@@ -7,6 +7,7 @@ import type { Turn, TurnTokens } from '@swefarm/shared';
 import { RolloutFailure } from '@swefarm/shared';
 import { type ExpertLedger, type ExpertMode, recordExperts } from './expertrows.ts';
 import type { ExpertsFound } from './experts.ts';
+import { joinIds } from './ids.ts';
 
 /** Thrown for a prompt that does not continue the earlier tokens. */
 export class TokenBreak extends RolloutFailure {
@@ -64,9 +65,12 @@ export function recordTokens(
     throw new RolloutFailure('policy_tokens', `turn ${turn}: ${flaw}`);
   if (!prompt || !generation || logProbs?.length !== generation.length) return null;
 
-  const prefix = commonPrefix(ledger, prompt);
-  if (prefix < ledger.length) {
-    if (required) throw breakOf(ledger, prompt, prefix, turn);
+  const { prefix, seen } = commonPrefix(ledger, prompt);
+  if (seen !== null) {
+    const got = prompt[prefix] ?? null;
+    const why = `token ${prefix} of ${ledger.length} was ${seen}, is ${got ?? 'the end of the prompt'}`;
+    if (required)
+      throw new TokenBreak(`turn ${turn}: the prompt does not continue what was seen: ${why}`, seen, got);
     ledger.contiguous = false;
     truncate(ledger, prefix);
   }
@@ -104,33 +108,16 @@ function flawOf({
   return null;
 }
 
-function commonPrefix(ledger: TokenLedger, prompt: Int32Array): number {
-  let at = 0;
-  for (const piece of ledger.pieces) {
-    for (let i = 0; i < piece.length; i++, at++) {
-      if (at >= prompt.length || piece[i] !== prompt[at]) return at;
+/** Returns the number of earlier tokens with which the prompt begins, and the next earlier token; null: the prompt has all of them. */
+function commonPrefix({ pieces }: TokenLedger, prompt: Int32Array): { prefix: number; seen: number | null } {
+  let prefix = 0;
+  for (const piece of pieces) {
+    for (let i = 0; i < piece.length; i++, prefix++) {
+      const seen = piece[i] as number;
+      if (prefix >= prompt.length || seen !== prompt[prefix]) return { prefix, seen };
     }
   }
-  return at;
-}
-
-function breakOf(ledger: TokenLedger, prompt: Int32Array, prefix: number, turn: number): TokenBreak {
-  const seen = tokenAt(ledger, prefix) ?? -1;
-  const got = prompt[prefix] ?? null;
-  return new TokenBreak(
-    `turn ${turn}: the prompt does not continue what was seen: token ${prefix} of ${ledger.length} was ${seen}, is ${got ?? 'the end of the prompt'}`,
-    seen,
-    got,
-  );
-}
-
-function tokenAt(ledger: TokenLedger, index: number): number | undefined {
-  let at = index;
-  for (const piece of ledger.pieces) {
-    if (at < piece.length) return piece[at];
-    at -= piece.length;
-  }
-  return undefined;
+  return { prefix, seen: null };
 }
 
 function truncate(ledger: TokenLedger, length: number): void {
@@ -153,12 +140,8 @@ export function* cumulative(
   let seen = new Int32Array(0);
   for (const turn of turns) {
     if (turn === null) continue;
-    const prompt = new Int32Array(turn.prefix_length + turn.prompt_suffix.length);
-    prompt.set(seen.subarray(0, turn.prefix_length));
-    prompt.set(turn.prompt_suffix, turn.prefix_length);
-    seen = new Int32Array(prompt.length + turn.generation.length);
-    seen.set(prompt);
-    seen.set(turn.generation, prompt.length);
+    const prompt = joinIds(seen.subarray(0, turn.prefix_length), turn.prompt_suffix);
+    seen = joinIds(prompt, turn.generation);
     yield { prompt, generation: turn.generation, logProbs: turn.log_probs };
   }
 }

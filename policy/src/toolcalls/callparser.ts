@@ -67,6 +67,37 @@ export function* between(
   }
 }
 
+/**
+ * Returns the texts between marks that follow each other from index `from` on, and the index after the last mark.
+ *
+ * @throws UnreadableCall with `problem` if a mark is missing
+ */
+export function fieldsAt(
+  text: string,
+  from: number,
+  marks: readonly string[],
+  problem: string,
+): { fields: string[]; end: number } {
+  const fields: string[] = [];
+  let end = from;
+  for (const mark of marks) {
+    const at = text.indexOf(mark, end);
+    if (at === -1) unreadable(problem);
+    fields.push(text.slice(end, at));
+    end = at + mark.length;
+  }
+  return { fields: fields.slice(1), end };
+}
+
+/** Yields the fields at each occurrence of the first mark. Throws the error of {@link fieldsAt}. */
+export function* fieldsIn(text: string, marks: readonly [string, ...string[]], problem: string) {
+  for (let from = text.indexOf(marks[0]); from !== -1; ) {
+    const { fields, end } = fieldsAt(text, from, marks, problem);
+    yield fields;
+    from = text.indexOf(marks[0], end);
+  }
+}
+
 /** Returns a name that servers accept. Throws UnreadableCall for any other value, such as prose after a marker. */
 export function requireName(value: unknown): string {
   const name = typeof value === 'string' ? value.trim() : '';

@@ -5,6 +5,8 @@
 import {
   between,
   type CallParser,
+  fieldsAt,
+  fieldsIn,
   marked,
   requireJson,
   requireName,
@@ -48,19 +50,17 @@ function readInvokes(block: string, tags: Tags): SampledCall[] {
   const close = `</${inner(tags)}invoke>`;
   const calls: SampledCall[] = [];
   for (let at = block.indexOf(open); at !== -1; at = block.indexOf(open, at)) {
-    const nameEnd = block.indexOf('"', at + open.length);
-    const head = nameEnd === -1 ? -1 : block.indexOf('>', nameEnd);
-    if (head === -1) unreadable(`${open} is not closed`);
-    const name = requireName(block.slice(at + open.length, nameEnd));
-    if (block[head - 1] === '/') {
-      calls.push({ name, arguments: '{}' });
-      at = head + 1;
-      continue;
+    const head = fieldsAt(block, at, [open, '"', '>'], `${open} is not closed`);
+    const [given, attributes = ''] = head.fields;
+    const name = requireName(given);
+    at = head.end;
+    if (attributes.endsWith('/')) calls.push({ name, arguments: '{}' });
+    else {
+      const end = block.indexOf(close, at);
+      if (end === -1) unreadable(`it is not closed by ${close}`);
+      calls.push({ name, arguments: readParameters(block.slice(at, end), tags) });
+      at = end + close.length;
     }
-    const end = block.indexOf(close, head);
-    if (end === -1) unreadable(`it is not closed by ${close}`);
-    calls.push({ name, arguments: readParameters(block.slice(head + 1, end), tags) });
-    at = end + close.length;
   }
   return calls;
 }
@@ -68,22 +68,16 @@ function readInvokes(block: string, tags: Tags): SampledCall[] {
 function readParameters(body: string, tags: Tags): string {
   const given = body.trim();
   if (given.startsWith('{')) return JSON.stringify(requireJson(given));
-  const open = `<${inner(tags)}parameter name="`;
   const close = `</${inner(tags)}parameter>`;
+  const marks = [`<${inner(tags)}parameter name="`, '"', '>', close] as const;
   const values: Record<string, unknown> = {};
-  for (let at = body.indexOf(open); at !== -1; at = body.indexOf(open, at)) {
-    const keyEnd = body.indexOf('"', at + open.length);
-    const head = keyEnd === -1 ? -1 : body.indexOf('>', keyEnd);
-    const end = head === -1 ? -1 : body.indexOf(close, head);
-    if (end === -1) unreadable(`a parameter is not closed by ${close}`);
-    const value = body.slice(head + 1, end);
-    const asJson = body.slice(keyEnd, head).includes('string="false"');
-    values[body.slice(at + open.length, keyEnd)] = asJson
-      ? requireJson(value)
-      : tags.asIs
-        ? value
-        : withoutBreaks(value);
-    at = end + close.length;
+  for (const [key = '', attributes, value = ''] of fieldsIn(
+    body,
+    marks,
+    `a parameter is not closed by ${close}`,
+  )) {
+    if (attributes?.includes('string="false"')) values[key] = requireJson(value);
+    else values[key] = tags.asIs ? value : withoutBreaks(value);
   }
   return JSON.stringify(values);
 }

@@ -6,6 +6,8 @@ import {
   between,
   type CallParser,
   callFromJson,
+  fieldsAt,
+  fieldsIn,
   marked,
   requireJson,
   requireName,
@@ -40,10 +42,9 @@ const PARAMETER_END = '</parameter>';
 const taggedCalls: ReadBlock = (inner) => {
   const calls: SampledCall[] = [];
   for (let at = inner.indexOf(FUNCTION); at !== -1; at = inner.indexOf(FUNCTION, at)) {
-    const nameEnd = inner.indexOf('>', at);
-    if (nameEnd === -1) unreadable(`${FUNCTION} is not closed by >`);
-    const name = requireName(inner.slice(at + FUNCTION.length, nameEnd));
-    const { args, end } = parametersAt(inner, nameEnd + 1);
+    const head = fieldsAt(inner, at, [FUNCTION, '>'], `${FUNCTION} is not closed by >`);
+    const name = requireName(head.fields[0]);
+    const { args, end } = parametersAt(inner, head.end);
     calls.push({ name, arguments: args });
     at = end;
   }
@@ -65,20 +66,16 @@ function parametersAt(inner: string, from: number): { args: string; end: number 
       if (end === -1) unreadable(`${FUNCTION} is not closed by ${FUNCTION_END}`);
       return { args: JSON.stringify(values), end: end + FUNCTION_END.length };
     }
-    const keyEnd = inner.indexOf('>', next);
-    const close = keyEnd === -1 ? -1 : inner.indexOf(PARAMETER_END, keyEnd);
-    if (close === -1) unreadable(`${PARAMETER} is not closed by ${PARAMETER_END}`);
-    values[inner.slice(next + PARAMETER.length, keyEnd).trim()] = withoutBreaks(
-      inner.slice(keyEnd + 1, close),
-    );
-    at = close + PARAMETER_END.length;
+    const marks = [PARAMETER, '>', PARAMETER_END];
+    const read = fieldsAt(inner, next, marks, `${PARAMETER} is not closed by ${PARAMETER_END}`);
+    const [key = '', value = ''] = read.fields;
+    values[key.trim()] = withoutBreaks(value);
+    at = read.end;
   }
 }
 
 const KEY = '<arg_key>';
-const KEY_END = '</arg_key>';
-const VALUE = '<arg_value>';
-const VALUE_END = '</arg_value>';
+const PAIR = [KEY, '</arg_key>', '<arg_value>', '</arg_value>'] as const;
 
 /** Reads NAME, followed by pairs of `<arg_key>` KEY `</arg_key>` and `<arg_value>` VALUE `</arg_value>`. */
 const pairedCall: ReadBlock = (inner) => {
@@ -87,16 +84,8 @@ const pairedCall: ReadBlock = (inner) => {
   if (name.includes('\n') || name.startsWith('{'))
     unreadable('it is neither JSON nor a name with <arg_key> pairs');
   const values: Record<string, string> = {};
-  for (let at = first; at !== -1; at = inner.indexOf(KEY, at)) {
-    const keyEnd = inner.indexOf(KEY_END, at);
-    const value = keyEnd === -1 ? -1 : inner.indexOf(VALUE, keyEnd);
-    const end = value === -1 ? -1 : inner.indexOf(VALUE_END, value);
-    if (end === -1) unreadable(`${KEY} has no closed <arg_value>`);
-    values[inner.slice(at + KEY.length, keyEnd).trim()] = withoutBreaks(
-      inner.slice(value + VALUE.length, end),
-    );
-    at = end + VALUE_END.length;
-  }
+  for (const [key = '', , value = ''] of fieldsIn(inner, PAIR, `${KEY} has no closed <arg_value>`))
+    values[key.trim()] = withoutBreaks(value);
   return [{ name, arguments: JSON.stringify(values) }];
 };
 

@@ -4,8 +4,8 @@ import type { Message, ToolDefinition } from '@swefarm/shared';
 import { PolicyConfig } from '@swefarm/shared';
 import fc from 'fast-check';
 import { openTurnClient } from '../../src/openturnclient.ts';
-import { NO_LIMITS } from '../../src/sequencelimit.ts';
 import { cumulative, openLedger, recordTokens } from '../../src/tokens/ledger.ts';
+import { NO_LIMITS } from '../../src/turnsampling.ts';
 import type { Family, Spoken } from './families.ts';
 import type { Render, Sample, SamplingServer } from './server.ts';
 

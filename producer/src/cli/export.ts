@@ -9,6 +9,7 @@ import {
   exportedRollout,
   fetchChosen,
   type InstanceFields,
+  NotExportable,
   openSource,
   type ResultSource,
   readInstanceFields,
@@ -122,14 +123,15 @@ async function writeChosen(work: Work, path: string): Promise<ExitCode> {
     if (signal.aborted) return EXIT.interrupted;
     const { line } = fetched;
     const instance = instances.get(line.instance_id) ?? null;
-    const reason =
-      'lost' in fetched
-        ? fetched.lost
-        : await writer.write(exportedRollout({ ...fetched, instance, exportedBy }));
-    if (reason === null) {
+    try {
+      if ('lost' in fetched) throw new NotExportable(fetched.lost);
+      await writer.write(exportedRollout({ ...fetched, instance, exportedBy }));
       written += 1;
       if (line.imported) imported += 1;
-    } else lost.set(reason, (lost.get(reason) ?? 0) + 1);
+    } catch (error) {
+      if (!(error instanceof NotExportable)) throw error;
+      lost.set(error.message, (lost.get(error.message) ?? 0) + 1);
+    }
   }
   if (written === 0) {
     throw new UsageError(`nothing was exported: ${described(lost)}`, { code: 'nothing_exported' });

@@ -19,24 +19,14 @@ export type CarriedRollout = Provenance & {
   trajectory?: Pick<Trajectory, 'endpoint' | 'sampling' | 'tools' | 'limit' | 'exit_status'>;
 };
 
-export function carriedFacts({ provenance, line }: ExportedRollout): CarriedRollout {
+export function carriedFacts({ provenance, line }: ExportedRollout) {
   const { family, seconds, finished_at, tokens, turns, runtime, facts } = line;
-  const known = family === undefined ? {} : { family };
-  return { ...provenance, line: { ...known, seconds, finished_at, tokens, turns, runtime, facts } };
+  return { ...provenance, line: { family, seconds, finished_at, tokens, turns, runtime, facts } };
 }
 
-export function carriedRollout(rollout: ExportedRollout): CarriedRollout {
+export function carriedRollout(rollout: ExportedRollout) {
   const { endpoint = null, sampling, tools, limit, exit_status = null } = rollout.content?.trajectory ?? {};
-  return {
-    ...carriedFacts(rollout),
-    trajectory: {
-      endpoint,
-      ...(sampling === undefined ? {} : { sampling }),
-      ...(tools === undefined ? {} : { tools }),
-      ...(limit === undefined ? {} : { limit }),
-      exit_status,
-    },
-  };
+  return { ...carriedFacts(rollout), trajectory: { endpoint, sampling, tools, limit, exit_status } };
 }
 
 /** Returns the facts that swefarm wrote into a file; null: another program wrote the file. */

@@ -1,4 +1,5 @@
 /** Divides a trajectory into a prompt and steps: thought, calls and observations, as in the formats of other agents. */
+import { asObject } from '@swefarm/datasets';
 import {
   contentWithoutThought,
   findFencedBlock,
@@ -7,6 +8,7 @@ import {
   wireMessage,
 } from '@swefarm/policy';
 import { jsonText, type Message, type Trajectory, type Turn } from '@swefarm/shared';
+import { NotExportable } from './format.ts';
 
 export type StepCall = {
   /** Id of the tool call; null in text conversations. */
@@ -62,7 +64,7 @@ function calledIn(message: Message, turn: Turn | null): Read {
   const ran: StepCall[] = [];
   for (const { id, function: called } of message.tool_calls ?? []) {
     const { name, arguments: raw } = called;
-    const call = { id, name, args: parsedObject(raw), raw };
+    const call = { id, name, args: asObject(raw), raw };
     calls.push(call);
     if (commandOf(call) !== null || name === 'bash') whole = commands-- > 0;
     else if (name === 'submit_solution') whole &&= turn === null || call.args !== null || raw.trim() === '';
@@ -90,17 +92,6 @@ function writtenIn(message: Message, turn: Turn | null, apart: boolean): Read {
   return { thought: thought.trim(), calls: ran, ran };
 }
 
-export function parsedObject(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return value !== null && typeof value === 'object' && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
-  } catch {
-    return null;
-  }
-}
-
 /** Returns the shell command of a call; null for a call of another tool. */
 export const commandOf = ({ args }: StepCall): string | null =>
   typeof args?.command === 'string' ? args.command : null;
@@ -115,10 +106,11 @@ export function isSubmit(call: StepCall): boolean {
 /** Matches the sentinels in the prompts of mini-swe-agent and swefarm. */
 const SENTINEL = /\b(?:COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT)\b/;
 
-export const SHOWS_PICTURES = 'its prompt shows pictures, which this format does not have';
-
-export const showsPictures = ({ messages }: Pick<Trajectory, 'messages'>): boolean =>
-  messages.some((message) => picturesOf(message).length > 0);
+/** Throws NotExportable if a message has pictures. */
+export function requireNoPictures({ messages }: Trajectory): void {
+  if (messages.every((message) => picturesOf(message).length === 0)) return;
+  throw new NotExportable('its prompt shows pictures, which this format does not have');
+}
 
 /** Returns the content of a message as a list of parts: first the text, then the pictures. */
 export function contentParts(message: Message): Exclude<WireMessage['content'], string | null> {
@@ -126,19 +118,10 @@ export function contentParts(message: Message): Exclude<WireMessage['content'], 
   return Array.isArray(content) ? content : [{ type: 'text', text: content ?? '' }];
 }
 
-export type PlainMessage = Pick<Message, 'role' | 'reasoning_content' | 'tool_calls' | 'tool_call_id'> &
-  Pick<WireMessage, 'content'>;
-
 /** Returns the fields of the Chat Completions API and the thought. Content with pictures is a list of parts. */
-export function plainMessage(message: Message): PlainMessage {
+export function plainMessage(message: Message) {
   const { role, reasoning_content, tool_calls, tool_call_id } = message;
-  return {
-    role,
-    content: wireMessage(message).content,
-    ...(reasoning_content === undefined ? {} : { reasoning_content }),
-    ...(tool_calls === undefined ? {} : { tool_calls }),
-    ...(tool_call_id === undefined ? {} : { tool_call_id }),
-  };
+  return { role, content: wireMessage(message).content, reasoning_content, tool_calls, tool_call_id };
 }
 
 /**
@@ -149,7 +132,7 @@ export function templateMessage(message: Message) {
   const { tool_calls, ...plain } = plainMessage(message);
   if (tool_calls === undefined) return plain;
   const calls = tool_calls.map(({ function: { name, arguments: raw }, ...call }) => {
-    const entries = Object.entries(parsedObject(raw) ?? { arguments: raw });
+    const entries = Object.entries(asObject(raw) ?? { arguments: raw });
     const values = entries.map(([key, value]) => [key, typeof value === 'string' ? value : jsonText(value)]);
     return { ...call, function: { name, arguments: Object.fromEntries(values) as Record<string, string> } };
   });

@@ -9,12 +9,10 @@ import { asideOf, requireNewPath } from './aside.ts';
 export interface FolderTree extends AsyncDisposable {
   /** Writes the file `name`, a path inside the folder. Throws UsageError for a path outside, UnusableError `output_unwritable`. */
   write(name: string, content: string | Uint8Array): Promise<void>;
-  /** Appends text to a file; `finish` writes the buffered text. Throws the errors of `write`. */
+  /** Appends text to a file. Throws the errors of `write`. */
   append(name: string, text: string): Promise<void>;
   finish(): Promise<void>;
 }
-
-const BLOCK_CHARS = 64 * 1024;
 
 /** Throws UsageError for a path outside the folder. Instance ids come from other programs and are parts of file names. */
 function requireInside(path: string, name: string): void {
@@ -34,34 +32,22 @@ export async function openFolderTree(path: string): Promise<FolderTree> {
     await rm(aside, { recursive: true, force: true });
     await mkdir(aside);
   });
-  const blocks = new Map<string, string>();
   // These calls are synchronous, because thousands of small files take several times as long through the thread pool.
-  const fileAt = (name: string): string => {
-    const file = join(aside, name);
-    const folder = dirname(file);
-    if (!made.has(folder)) mkdirSync(folder, { recursive: true });
-    made.add(folder);
-    return file;
+  const withFile = (name: string, action: (file: string) => void): Promise<void> => {
+    requireInside(path, name);
+    return writing(path, async () => {
+      const file = join(aside, name);
+      const folder = dirname(file);
+      if (!made.has(folder)) mkdirSync(folder, { recursive: true });
+      made.add(folder);
+      action(file);
+    });
   };
   return {
-    async write(name, content) {
-      requireInside(path, name);
-      await writing(path, async () => writeFileSync(fileAt(name), content));
-    },
-    async append(name, text) {
-      requireInside(path, name);
-      await writing(path, async () => {
-        const block = (blocks.get(name) ?? '') + text;
-        if (block.length < BLOCK_CHARS) blocks.set(name, block);
-        else {
-          blocks.delete(name);
-          appendFileSync(fileAt(name), block);
-        }
-      });
-    },
+    write: async (name, content) => withFile(name, (file) => writeFileSync(file, content)),
+    append: async (name, text) => withFile(name, (file) => appendFileSync(file, text)),
     finish: () =>
       writing(path, async () => {
-        for (const [name, block] of blocks) appendFileSync(fileAt(name), block);
         // The user may have created an empty folder at `path`.
         await rmdir(path).catch(() => undefined);
         await rename(aside, path);

@@ -1,4 +1,5 @@
 /** The interface of an export format. formats/registry.ts lists the formats. */
+import type { Trajectory } from '@swefarm/shared';
 import type { ExportedRollout } from './rollout.ts';
 
 export type ExportRequest = {
@@ -14,8 +15,8 @@ export type ExportRequest = {
 export interface ExportWriter extends AsyncDisposable {
   /** Ids of the rollouts that an earlier, interrupted export wrote. */
   readonly written?: ReadonlySet<string>;
-  /** Writes a rollout. Returns null, or the reason why the format cannot represent the rollout. */
-  write(rollout: ExportedRollout): Promise<string | null>;
+  /** Writes a rollout. Throws NotExportable if the format cannot represent the rollout. */
+  write(rollout: ExportedRollout): Promise<void>;
   /** Renames the output to its final path in one step. Without this call, complete shards remain for the next start. */
   finish(): Promise<void>;
 }
@@ -31,4 +32,17 @@ export type ExportFormat = {
   open(request: ExportRequest): Promise<ExportWriter>;
 };
 
-export const NO_TRAJECTORY = 'no trajectory is stored';
+/** Thrown for a rollout that a format cannot represent. The message is the reason, by which such rollouts are counted. */
+export class NotExportable extends Error {
+  override readonly name = 'NotExportable';
+}
+
+/** Returns the trajectory of a rollout. Throws NotExportable if there is none, or if its `part` is empty. */
+export function trajectoryOf(
+  { content }: ExportedRollout,
+  part: 'messages' | 'turns' | null = 'messages',
+): Trajectory {
+  const trajectory = content?.trajectory;
+  if (trajectory && (part === null || trajectory[part].length > 0)) return trajectory;
+  throw new NotExportable('no trajectory is stored');
+}

@@ -1,5 +1,5 @@
 /** Interface of import formats, and functions that several formats use. */
-import type { ExitStatus, Message, RewardFacts, Trajectory, Turn } from '@swefarm/shared';
+import type { ExitStatus, Message, RewardFacts, Trajectory } from '@swefarm/shared';
 import type { CarriedRollout, CarriedTurn } from './carried.ts';
 import { commandOf, conversationOf, type Step } from './conversation.ts';
 
@@ -71,73 +71,60 @@ function toolCallOf(raw: { id?: unknown; function?: { name?: unknown; arguments?
   };
 }
 
-/** Returns a turn for each answer: the turn that swefarm exported (`carried`, by the index of the answer), or one made from the message. */
-export function turnsOf(
-  messages: readonly Message[],
-  carried: (answer: number) => CarriedTurn | null,
-  codes: (step: Step, answer: number) => readonly (number | null)[] = observedCodes,
-): Turn[] {
-  return conversationOf({ messages: [...messages], turns: [] }).steps.map((step, answer) => {
-    const known = carried(answer);
-    if (known) return { ...known, message: step.at, tokens: null };
-    const exits = codes(step, answer);
-    return {
-      message: step.at,
-      finish_reason: null,
-      model_seconds: 0,
-      usage: null,
-      policy_version: { start: null, end: null },
-      tokens: null,
-      commands: step.calls.flatMap((call, at) => {
-        const command = commandOf(call);
-        if (command === null) return [];
-        const seen = step.observations[at]?.content ?? '';
-        const exit_code = exits[at] ?? null;
-        return [{ command, exit_code, seconds: 0, output_bytes: Buffer.byteLength(seen), note: null }];
-      }),
-    };
-  });
-}
-
-/** Reads the exit codes from observations in the form of the prompts of mini-swe-agent and swefarm. */
-const observedCodes = ({ observations }: Step): (number | null)[] =>
-  observations.map(({ content }) => {
-    const code = /<returncode>(-?\d+)<\/returncode>/.exec(content ?? '')?.[1];
-    return code === undefined ? null : Number(code);
-  });
-
-export type TrajectoryParts = {
-  messages: Message[];
-  turns: Turn[];
-  model: string | null;
+/** A rollout in the form of a chat. `trajectory` and `resolved` follow from the other fields. */
+type ImportedChat = Omit<ImportedRollout, 'trajectory' | 'resolved'> & {
+  messages: readonly Message[];
   exitStatus: ExitStatus | null;
   tools?: Trajectory['tools'];
-  carried: CarriedRollout | null;
+  /** Returns the value of the field `swefarm` of an answer, by the index of the answer. */
+  carriedTurn(answer: number): unknown;
 };
 
-export function importedTrajectory({
+/** Builds a rollout. An answer without a turn that swefarm exported gets a turn that is made from the message. */
+export function importedChat({
   messages,
-  turns,
-  model,
   exitStatus,
   tools,
-  carried,
-}: TrajectoryParts): Trajectory {
+  carriedTurn,
+  ...rest
+}: ImportedChat): ImportedRollout {
+  const { model, carried } = rest;
   const known = carried?.trajectory;
   const shown = known?.tools ?? tools;
-  return {
+  const { steps } = conversationOf({ messages: [...messages], turns: [] });
+  const trajectory: Trajectory = {
     format: 'swefarm-trajectory-1',
     token_mode: 'text',
     model,
     endpoint: known?.endpoint ?? null,
     ...(known?.sampling === undefined ? {} : { sampling: known.sampling }),
     ...(shown === undefined ? {} : { tools: shown }),
-    messages,
-    turns,
+    messages: [...messages],
+    turns: steps.map((step, answer) => {
+      const turn = (carriedTurn(answer) as CarriedTurn | undefined) ?? turnOf(step);
+      return { ...turn, message: step.at, tokens: null };
+    }),
     exit_status: known ? known.exit_status : exitStatus,
     ...(known?.limit === undefined ? {} : { limit: known.limit }),
   };
+  return { ...rest, trajectory, resolved: carried?.resolved ?? null };
 }
+
+/** Makes the turn of an answer. Exit codes are in observations in the form of the prompts of mini-swe-agent and swefarm. */
+const turnOf = ({ calls, observations }: Step): CarriedTurn => ({
+  finish_reason: null,
+  model_seconds: 0,
+  usage: null,
+  policy_version: { start: null, end: null },
+  commands: calls.flatMap((call, at) => {
+    const command = commandOf(call);
+    if (command === null) return [];
+    const seen = observations[at]?.content ?? '';
+    const code = /<returncode>(-?\d+)<\/returncode>/.exec(seen)?.[1];
+    const exit_code = code === undefined ? null : Number(code);
+    return [{ command, exit_code, seconds: 0, output_bytes: Buffer.byteLength(seen), note: null }];
+  }),
+});
 
 /** Returns the exit status whose name in another program is `word`; null if no status has that name. */
 export function exitStatusOf(word: unknown, words: Readonly<Record<ExitStatus, string>>): ExitStatus | null {

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readRows } from '@swefarm/datasets';
+import { isRow, readRows } from '@swefarm/datasets';
 import { errorMessage, UsageError } from '@swefarm/shared';
 import type { ImportedRollout, ImportProblem } from './importing.ts';
 
@@ -19,19 +19,15 @@ export async function* readTree(
   for await (const file of filesBelow(path, ending)) {
     found += 1;
     try {
-      yield await read(await jsonIn(file), file);
+      const value: unknown = JSON.parse(await readFile(file, 'utf8'));
+      if (!isRow(value)) throw new TypeError('no JSON object');
+      yield await read(value, file);
     } catch (error) {
       if (!(error instanceof TypeError) && !(error instanceof SyntaxError)) throw error;
       yield { where: file, problem: errorMessage(error) };
     }
   }
   if (found === 0) throw new UsageError(`${path}: has no file that ends in ${ending}`);
-}
-
-async function jsonIn(file: string): Promise<Json> {
-  const value: unknown = JSON.parse(await readFile(file, 'utf8'));
-  if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Json;
-  throw new TypeError('no JSON object');
 }
 
 async function* filesBelow(path: string, ending: string): AsyncGenerator<string> {
@@ -57,27 +53,28 @@ export function requireText(file: Json, name: string): string {
   throw new TypeError(`the field ${name} is missing`);
 }
 
-/** Returns the object in the field `name`; an empty object for another value. */
-export const objectIn = (file: Json, name: string): Json => {
-  const value = file[name];
-  return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Json) : {};
-};
+/** Returns the object at a path of fields; an empty object for another value. */
+export const objectIn = (file: Json, ...path: string[]): Json =>
+  path.reduce((inner, name) => (isRow(inner[name]) ? inner[name] : {}), file);
 
-/** Returns the list in the field `name`; null for another value. */
-export const listIn = (file: Json, name: string): Json[] | null => {
-  const value = file[name];
+/** Returns the list in the last field of the path; null for another value. */
+export function listIn(file: Json, ...path: string[]): Json[] | null {
+  const value = valueIn(file, path);
   return Array.isArray(value) ? (value as Json[]) : null;
-};
+}
 
-export const stringIn = (file: Json, name: string): string | null => {
-  const value = file[name];
+export function stringIn(file: Json, ...path: string[]): string | null {
+  const value = valueIn(file, path);
   return typeof value === 'string' ? value : null;
-};
+}
 
-export const numberIn = (file: Json, name: string): number | null => {
-  const value = file[name];
+export function numberIn(file: Json, ...path: string[]): number | null {
+  const value = valueIn(file, path);
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null;
-};
+}
+
+const valueIn = (file: Json, path: readonly string[]): unknown =>
+  objectIn(file, ...path.slice(0, -1))[path.at(-1) ?? ''];
 
 /** Reads the rows of a file: JSON Lines (also gzipped) or one JSON text. Throws the errors of {@link readTree}. */
 export async function* importLines(

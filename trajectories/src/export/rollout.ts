@@ -13,27 +13,7 @@ export type InstanceFields = {
 };
 
 /** Source of an exported rollout. Formats that allow extra fields store it as `swefarm`. */
-export type Provenance = {
-  instance_id: string;
-  run_id: string;
-  rollout_id: string;
-  /** Model of the policy; for an imported rollout, the model that the file names. */
-  model: string | null;
-  policy_version: string | null;
-  tag: string | null;
-  licence: string | null;
-  resolved: boolean | null;
-  /** Whether the rollout was resolved and rewarded; a forged verdict is not rewarded. Formats write this value as `resolved`. */
-  success: boolean | null;
-  reward: number | null;
-  exit_status: string | null;
-  trust: string | null;
-  /** Version of swefarm that made the rollout. `exported_by` is the version that exported the rollout. */
-  software_version: string | null;
-  exported_by: string;
-  /** Source of an imported rollout; null: the farm made the rollout. */
-  imported: OutputLine['imported'] | null;
-};
+export type Provenance = ReturnType<typeof provenanceOf>;
 
 export type ExportedRollout = {
   line: OutputLine;
@@ -53,25 +33,38 @@ export type RolloutParts = Omit<ExportedRollout, 'provenance' | 'patch'> & {
 };
 
 export function exportedRollout(parts: RolloutParts): ExportedRollout {
-  const { line, content, sample, instance, exportedBy } = parts;
-  const provenance: Provenance = {
-    instance_id: line.instance_id,
-    run_id: line.run_id,
-    rollout_id: line.rollout_id,
-    model: content?.trajectory?.model ?? line.imported?.model ?? parts.model,
-    policy_version: line.policy_version,
-    tag: line.tag ?? null,
-    licence: instance?.licence ?? line.imported?.licence ?? null,
-    resolved: line.resolved,
-    success: successOf(line),
-    reward: line.reward,
-    exit_status: line.exit_status,
-    trust: line.report?.trust.level ?? line.facts?.trust ?? null,
-    software_version: content?.software_version ?? null,
-    exported_by: exportedBy,
-    imported: line.imported ?? null,
-  };
-  return { line, content, sample, instance, provenance, patch: line.patch ?? content?.patch ?? null };
+  const { line, content, sample, instance } = parts;
+  const patch = line.patch ?? content?.patch ?? null;
+  return { line, content, sample, instance, provenance: provenanceOf(parts), patch };
 }
 
+const provenanceOf = ({ line, content, instance, model, exportedBy }: RolloutParts) => ({
+  instance_id: line.instance_id,
+  run_id: line.run_id,
+  rollout_id: line.rollout_id,
+  /** Model of the policy; for an imported rollout, the model that the file names. */
+  model: content?.trajectory?.model ?? line.imported?.model ?? model,
+  policy_version: line.policy_version,
+  tag: line.tag ?? null,
+  licence: instance?.licence ?? line.imported?.licence ?? null,
+  resolved: line.resolved,
+  /** Whether the rollout was resolved and rewarded; a forged verdict is not rewarded. Formats write this value as `resolved`. */
+  success: successOf(line),
+  reward: line.reward,
+  exit_status: line.exit_status,
+  trust: line.report?.trust.level ?? line.facts?.trust ?? null,
+  /** Version of swefarm that made the rollout. `exported_by` is the version that exported the rollout. */
+  software_version: content?.software_version ?? null,
+  exported_by: exportedBy,
+  /** Source of an imported rollout; null: the farm made the rollout. */
+  imported: line.imported ?? null,
+});
+
 export const modelName = ({ provenance }: ExportedRollout): string => provenance.model ?? 'unknown';
+
+/** Returns the patch as a prediction of the SWE-bench harness, SWE-agent and mini-swe-agent. */
+export const predictionOf = (rollout: ExportedRollout) => ({
+  instance_id: rollout.line.instance_id,
+  model_name_or_path: modelName(rollout),
+  model_patch: rollout.patch ?? '',
+});

@@ -1,37 +1,44 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
-import { openShards } from './shards.ts';
+import type { ExportWriter } from './format.ts';
+import type { ExportedRollout } from './rollout.ts';
+import { openShards, type ShardOptions } from './shards.ts';
 
 async function prepare() {
   const folder = temporaryFolder('shards');
   const path = join(folder, 'out');
-  const open = (fingerprint = 'a') => openShards({ path, form: 'f', samples: 1, fingerprint }, 'bin');
+  const open = (fingerprint = 'a') => openShards({ path, form: 'f', samples: 1, fingerprint }, TEXTS);
   return { folder, path, open };
 }
 
-async function addShard(shards: Awaited<ReturnType<typeof openShards>>, rollout: string): Promise<void> {
-  await writeFile(shards.next(), rollout);
-  await shards.add(1, [rollout]);
-}
+/** A shard ends after two bytes; `add` writes a part of one. */
+const TEXTS: ShardOptions<string> = {
+  ...{ ending: 'bin', groupBytes: 1, shardBytes: 2, facts: {} },
+  rowsOf: ({ patch }) => ({ rows: [patch ?? ''], bytes: patch?.length ?? 0 }),
+  create: (file) => ({ add: (rows) => appendFile(file, rows.join('')), end: () => Promise.resolve() }),
+};
+
+const write = (shards: ExportWriter, rollout_id: string, patch: string): Promise<void> =>
+  shards.write({ line: { rollout_id }, patch } as ExportedRollout);
 
 test('an export that was cut off goes on after its shards, also with a torn journal', async () => {
   const { folder, path, open } = await prepare();
   {
     await using shards = await open();
-    await addShard(shards, 'r.i.0');
-    await addShard(shards, 'r.i.1');
+    await write(shards, 'r.i.0', 'ab');
+    await write(shards, 'r.i.1', 'ab');
     // A third one is half there.
-    await writeFile(shards.next(), 'half');
+    await write(shards, 'r.i.2', 'a');
   }
   expect(await readdir(folder)).toEqual(['.out.part']);
   const journal = join(folder, '.out.part', 'shards.jsonl');
   await writeFile(journal, (await readFile(journal, 'utf8')).slice(0, -5));
   await using shards = await open();
-  expect([...shards.written]).toEqual(['r.i.0']);
-  await addShard(shards, 'r.i.1');
-  await shards.finish({});
+  expect([...(shards.written ?? [])]).toEqual(['r.i.0']);
+  await write(shards, 'r.i.1', 'ab');
+  await shards.finish();
   expect(await readdir(folder)).toEqual(['out']);
   expect((await readdir(path)).sort()).toEqual(['_manifest.json', 'shard-00000.bin', 'shard-00001.bin']);
   const manifest = JSON.parse(await readFile(join(path, '_manifest.json'), 'utf8'));
@@ -45,12 +52,12 @@ test('an export of other rollouts begins anew, and one without a whole shard lea
   const { folder, open } = await prepare();
   {
     await using shards = await open();
-    await addShard(shards, 'r.i.0');
+    await write(shards, 'r.i.0', 'ab');
   }
   {
     await using shards = await open('b');
-    expect(shards.written.size).toBe(0);
-    await writeFile(shards.next(), 'half');
+    expect(shards.written?.size).toBe(0);
+    await write(shards, 'r.i.2', 'a');
   }
   expect(await readdir(folder)).toEqual([]);
 });

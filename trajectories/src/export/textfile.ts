@@ -1,78 +1,61 @@
 /** Writes a text file under a temporary name and renames it when it is complete. A name that ends in .gz selects gzip. */
-import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
-import type { Writable } from 'node:stream';
-import { finished } from 'node:stream/promises';
-import { createGzip } from 'node:zlib';
-import { unwritable, writing } from '../output/appendfile.ts';
+import { open, rename, rm } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { writing } from '../output/appendfile.ts';
 import { asideOf, requireNewPath } from './aside.ts';
 
 export interface TextFile extends AsyncDisposable {
-  /** Resolves when the stream accepts more text. Throws UnusableError `output_unwritable`. */
+  /** Writes text, or UTF-8 bytes that the caller does not change. Throws UnusableError `output_unwritable`, also for earlier texts. */
   write(text: string | Uint8Array): Promise<void>;
   finish(): Promise<void>;
 }
 
+const compress = promisify(gzip);
 /** Higher levels hardly reduce the size of trajectories. */
 const GZIP_LEVEL = 3;
-const BLOCK_CHARS = 256 * 1024;
+/** Size of one write, and of one gzip member. */
+const BLOCK_BYTES = 1024 ** 2;
 
 /** Opens the file at `path`, or standard output for `-`. Throws the errors of {@link requireNewPath}. */
 export async function openTextFile(path: string): Promise<TextFile> {
   if (path === '-') return standardOutput();
   await requireNewPath(path);
   const aside = asideOf(path);
-  const file = createWriteStream(aside, { flush: true, highWaterMark: 1024 * 1024 });
-  const gzip = path.endsWith('.gz') ? createGzip({ level: GZIP_LEVEL }) : null;
-  const sink: Writable = gzip ?? file;
-  let failed: unknown = null;
-  const fail = (error: unknown): void => {
-    failed ??= error;
-    // Without this call, the gzip stream would wait forever for the file, which accepts nothing after an error.
-    gzip?.destroy();
-  };
-  const check = (): void => {
-    if (failed !== null) throw unwritable(path, failed);
-  };
-  file.on('error', fail);
-  gzip?.on('error', fail);
-  gzip?.pipe(file);
-  let block: string[] = [];
-  let characters = 0;
-  const put = async (content: string | Uint8Array): Promise<void> => {
-    check();
-    // The callback is called for errors too, and `check` throws them.
-    await new Promise<void>((resolve) => void sink.write(content, () => resolve()));
-    check();
-  };
+  const file = await writing(path, () => open(aside, 'w'));
+  let block: Uint8Array[] = [];
+  let size = 0;
+  let written = Promise.resolve();
+  /** Writes the block while the caller renders the next one. */
   const flush = async (): Promise<void> => {
-    const text = block.join('');
+    const bytes = Buffer.concat(block);
     block = [];
-    characters = 0;
-    if (text !== '') await put(text);
-    check();
+    size = 0;
+    await written;
+    written = writing(path, async () => {
+      await file.appendFile(path.endsWith('.gz') ? await compress(bytes, { level: GZIP_LEVEL }) : bytes);
+    });
+    // The next call awaits this promise; without this handler, its error would be an unhandled rejection.
+    written.catch(() => undefined);
   };
   return {
     async write(text) {
-      if (typeof text !== 'string') {
-        await flush();
-        return await put(text);
-      }
-      block.push(text);
-      characters += text.length;
-      if (characters >= BLOCK_CHARS) await flush();
+      const bytes = typeof text === 'string' ? Buffer.from(text) : text;
+      block.push(bytes);
+      size += bytes.length;
+      if (size >= BLOCK_BYTES) await flush();
     },
     async finish() {
       await flush();
-      sink.end();
-      await finished(file).catch(fail);
-      check();
-      await writing(path, () => rename(aside, path));
+      await written;
+      await writing(path, async () => {
+        await file.sync();
+        await rename(aside, path);
+      });
     },
     async [Symbol.asyncDispose]() {
-      gzip?.destroy();
-      file.destroy();
-      if (!file.closed) await finished(file).catch(() => undefined);
+      await written.catch(() => undefined);
+      await file.close();
       await rm(aside, { force: true });
     },
   };

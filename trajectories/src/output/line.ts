@@ -83,21 +83,7 @@ export function lineSummaryOf(line: OutputLine): LineSummary {
   return tally;
 }
 
-export type ReportSummary = Pick<
-  Report,
-  | 'patch_state'
-  | 'applied_with'
-  | 'evaluation'
-  | 'resolved'
-  | 'score'
-  | 'test_exit_code'
-  | 'grader'
-  | 'parser'
-  | 'trust'
-> & {
-  fail_to_pass: { success: number; failure: number } | null;
-  pass_to_pass: { success: number; failure: number } | null;
-};
+export type ReportSummary = ReturnType<typeof summariseReport>;
 
 export function outputLine(result: Result, parts: LineParts): OutputLine {
   return {
@@ -121,7 +107,7 @@ const pick = <R extends object, K extends keyof R>(record: R, keys: readonly K[]
     K
   >;
 
-export function summariseReport(report: Report): ReportSummary {
+export function summariseReport(report: Report) {
   const count = (category: 'FAIL_TO_PASS' | 'PASS_TO_PASS') => {
     const bucket = report.tests_status?.[category];
     return bucket ? { success: bucket.success.length, failure: bucket.failure.length } : null;

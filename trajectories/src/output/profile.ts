@@ -14,37 +14,11 @@ export type RolloutFact = Countable & {
 };
 
 /** Counts and rates. A rate with a zero denominator is null. */
-export type Counted = {
-  total: number;
-  judged: number;
-  /** Number of successes: resolved, rewarded and not forged. */
-  resolved: number;
-  /** Number resolved by the verdict of the harness, rewarded or not. */
-  resolved_officially: number;
-  /** Number judged by a score without a verdict; not part of accuracy and pass@k. */
-  scored: number;
-  accuracy: number | null;
-  mean_reward: number | null;
-  mean_turns: number | null;
-};
-
-export type Profile = Counted & {
-  /** Unbiased pass@k by k, over the groups with at least k verdicts. */
-  pass_at: Record<string, number>;
-  /** Mean accuracy of the groups; k is the number of verdicts in the largest group. */
-  pass_at_1_avg_of_k: { k: number; value: number } | null;
-  /** Share of all rollouts that were not cancelled; the same holds for `evaluation_error_rate`. */
-  patch_applied_rate: number | null;
-  evaluation_error_rate: number | null;
-  mean_turns_cancelled: number | null;
-  failures: Record<string, number>;
-  cancelled: Record<string, number>;
-  by_repository: Record<string, Counted>;
-  groups: { total: number; complete: number; size: number };
-};
+export type Counted = ReturnType<typeof countOf>;
+export type Profile = ReturnType<typeof profileOf>;
 
 /** Computes the profile. `groupSize` is the number of judged rollouts in a complete group; default: the size of the largest group. */
-export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Profile {
+export function profileOf(facts: readonly RolloutFact[], groupSize?: number) {
   const groups = [...Map.groupBy(facts, (fact) => fact.group).values()].map(tally);
   const size = groupSize ?? Math.max(0, ...groups.map((group) => group.total));
   const uncancelled = facts.filter((fact) => fact.cancelled === null);
@@ -54,6 +28,7 @@ export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Pr
   );
   return {
     ...countOf(facts),
+    /** Unbiased pass@k by k, over the groups with at least k verdicts. */
     pass_at: Object.fromEntries(
       Array.from({ length: most }, (_, index) => index + 1).flatMap((k): [string, number][] => {
         const enough = groups.filter((group) => withVerdict(group) >= k);
@@ -61,7 +36,9 @@ export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Pr
         return value === null ? [] : [[String(k), value]];
       }),
     ),
+    /** Mean accuracy of the groups; k is the number of verdicts in the largest group. */
     pass_at_1_avg_of_k: average === null ? null : { k: most, value: average },
+    /** Share of all rollouts that were not cancelled; the same holds for `evaluation_error_rate`. */
     patch_applied_rate: share(uncancelled, (fact) => fact.patch_applied),
     evaluation_error_rate: share(uncancelled, (fact) => fact.evaluation_error),
     mean_turns_cancelled: mean(facts.flatMap((fact) => (fact.cancelled === null ? [] : [fact.turns]))),
@@ -87,19 +64,11 @@ export function passAt(n: number, c: number, k: number): number {
   return 1 - none;
 }
 
-function countOf(facts: readonly RolloutFact[]): Counted {
+export function countOf(facts: readonly RolloutFact[]) {
   const sums = tally(facts);
-  const { resolve_rate, reward_mean, turns_mean } = meansOf(sums);
-  return {
-    total: sums.total,
-    judged: sums.judged,
-    resolved: sums.resolved,
-    resolved_officially: sums.resolved_officially,
-    scored: sums.scored,
-    accuracy: resolve_rate,
-    mean_reward: reward_mean,
-    mean_turns: turns_mean,
-  };
+  const { total, judged, resolved, resolved_officially, scored } = sums;
+  const { resolve_rate: accuracy, reward_mean: mean_reward, turns_mean: mean_turns } = meansOf(sums);
+  return { total, judged, resolved, resolved_officially, scored, accuracy, mean_reward, mean_turns };
 }
 
 const share = (facts: readonly RolloutFact[], has: (fact: RolloutFact) => boolean): number | null =>

@@ -2,68 +2,25 @@
  * Computes the parts of a report except the profile, with pure functions: intervals, best@k, costs, distributions, and the results by
  * family, repository, difficulty and set.
  */
-import { type Spread, spreadOf } from '@swefarm/datasets';
+import { spreadOf } from '@swefarm/datasets';
 import { successOf } from '@swefarm/shared';
-import { type Counted, profileOf } from '../output/profile.ts';
-import { countNames } from '../output/tally.ts';
+import { countOf } from '../output/profile.ts';
+import { countNames, mean } from '../output/tally.ts';
 import {
-  type Interval,
   interval,
   type Sample,
   type ScalingAtK,
   type ScalingOptions,
   scalingAt,
 } from '../scaling/statistics.ts';
-import { type Component, componentsOf } from './components.ts';
 import type { LineFact } from './facts.ts';
 
 export type Bin = { from: number; to: number; count: number };
+export type Cut = ReturnType<typeof cutOf>;
+export type Costs = NonNullable<ReturnType<typeof costsOf>>;
+export type Analysis = ReturnType<typeof analyse>;
 
-export type Cut = Counted & {
-  instances: number;
-  /** pass@k and best@k at the largest k for which the cut has an instance with k verdicts; null when there is none. */
-  largest: ScalingAtK | null;
-};
-
-export type Costs = {
-  /** Total cost in US dollars of the rollouts with a known cost. */
-  total: number;
-  rollouts: number;
-  per_rollout: number;
-  /** US dollars per success; null without a success. */
-  per_success: number | null;
-};
-
-export type Analysis = {
-  /** Mean over instances of the share of resolved rollouts, with a bootstrap interval. */
-  accuracy_interval: Interval | null;
-  scaling: ScalingAtK[];
-  /** Results by family; empty when no rollout has a known family. */
-  families: Record<string, Cut>;
-  repositories: Record<string, Cut>;
-  /** Results by the share of resolved rollouts of an instance, without instances that only a score grades. */
-  difficulty: Record<string, Cut>;
-  /** Results by set (`--set`); empty without sets. */
-  sets: Record<string, Cut>;
-  components: Record<string, Record<string, Component>>;
-  costs: Costs | null;
-  distributions: {
-    /** Number of rollouts of each repository, judged or not, in descending order. */
-    repositories: Record<string, number>;
-    exit_statuses: Record<string, number>;
-    /** Spreads over judged rollouts. The cost is over all rollouts with a known cost. */
-    spreads: { turns: Spread; tokens: Spread; cost: Spread };
-    turns: Bin[];
-    tokens: Bin[];
-    cost: Bin[];
-  };
-};
-
-export function analyse(
-  facts: readonly LineFact[],
-  ks: readonly number[],
-  options: ScalingOptions,
-): Analysis {
+export function analyse(facts: readonly LineFact[], ks: readonly number[], options: ScalingOptions) {
   const groups = samplesOf(facts);
   const sampled = [...groups.values()];
   const shares = sampled.map((own) => own.filter(({ resolved }) => resolved).length / own.length);
@@ -82,16 +39,22 @@ export function analyse(
   const scored = new Set(judged.flatMap(({ group, resolved }) => (resolved === null ? [group] : [])));
   const spent = facts.flatMap(({ cost }) => cost ?? []);
   return {
+    /** Mean over instances of the share of resolved rollouts, with a bootstrap interval. */
     accuracy_interval: shares.length === 0 ? null : interval(shares, options),
     scaling: ks.flatMap((k) => scalingAt(sampled, k, options) ?? []),
+    /** Results by family; empty when no rollout has a known family. */
     families: cuts(familyOf),
     repositories: cuts(({ repo }) => repo),
+    /** Results by the share of resolved rollouts of an instance, without instances that only a score grades. */
     difficulty: cuts(({ group }) => (scored.has(group) ? null : bandOf(groups.get(group)))),
+    /** Results by set (`--set`); empty without sets. */
     sets: cuts(({ tag }) => tag),
     components: componentsOf(facts, familyOf),
     costs: costsOf(facts),
     distributions: {
+      /** Number of rollouts of each repository, judged or not, in descending order. */
       repositories: countsOf(facts),
+      /** Spreads over judged rollouts. The cost is over all rollouts with a known cost. */
       spreads: {
         turns: spreadOf(judged.map(({ turns }) => turns)),
         tokens: spreadOf(judged.map(({ tokens }) => tokens)),
@@ -138,28 +101,57 @@ function bandOf(samples: readonly Sample[] | undefined): string | null {
   return share < 1 ? '4 over 75 %' : '5 always resolved';
 }
 
-function cutOf(facts: readonly LineFact[], ks: readonly number[], options: ScalingOptions): Cut {
-  const { total, judged, resolved, resolved_officially, scored, accuracy, mean_reward, mean_turns } =
-    profileOf(facts);
+function cutOf(facts: readonly LineFact[], ks: readonly number[], options: ScalingOptions) {
   const samples = [...samplesOf(facts).values()];
   return {
-    ...{ total, judged, resolved, resolved_officially, scored, accuracy, mean_reward, mean_turns },
+    ...countOf(facts),
     instances: new Set(facts.map(({ group }) => group)).size,
+    /** pass@k and best@k at the largest k for which the cut has an instance with k verdicts; null when there is none. */
     largest: ks.reduce<ScalingAtK | null>((found, k) => found ?? scalingAt(samples, k, options), null),
   };
 }
 
-function costsOf(facts: readonly LineFact[]): Costs | null {
+function costsOf(facts: readonly LineFact[]) {
   const priced = facts.filter((fact): fact is LineFact & { cost: number } => fact.cost !== null);
   if (priced.length === 0) return null;
   const total = priced.reduce((sum, { cost }) => sum + cost, 0);
   const successes = priced.filter((fact) => successOf(fact) === true).length;
   return {
+    /** Total cost in US dollars of the rollouts with a known cost. */
     total,
     rollouts: priced.length,
     per_rollout: total / priced.length,
+    /** US dollars per success; null without a success. */
     per_success: successes === 0 ? null : total / successes,
   };
+}
+
+/** Maximum number of parts of a family in a report. Graders choose the names, so only the most frequent ones are shown. */
+const MOST_NAMES = 50;
+
+/** Returns the parts by family and name, without families whose rewards have no parts. `familyOf` returns null for an unknown family. */
+function componentsOf(facts: readonly LineFact[], familyOf: (fact: LineFact) => string | null) {
+  const rated = facts.filter(({ components }) => Object.keys(components).length > 0);
+  const families = Map.groupBy(rated, (fact) => familyOf(fact) ?? 'unknown');
+  const inOrder = [...families].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(inOrder.map(([family, own]) => [family, componentsOfFamily(own)]));
+}
+
+function componentsOfFamily(facts: readonly LineFact[]) {
+  const values = Map.groupBy(
+    facts.flatMap(({ components }) => Object.entries(components)),
+    ([name]) => name,
+  );
+  const frequent = [...values]
+    .map(([name, own]) => [name, own.map(([, value]) => value)] as const)
+    .toSorted(([a, m], [b, n]) => n.length - m.length || (a < b ? -1 : 1))
+    .slice(0, MOST_NAMES);
+  return Object.fromEntries(
+    frequent.flatMap(([name, own]) => {
+      const spread = spreadOf(own);
+      return spread === null ? [] : [[name, { rollouts: own.length, mean: mean(own) ?? 0, spread }]];
+    }),
+  );
 }
 
 const BINS = 12;

@@ -1,24 +1,7 @@
-import type { Result } from '@swefarm/shared';
-import type { OutputLine } from '../output/line.ts';
+import type { LineSummary, OutputLine } from '../output/line.ts';
 import type { RolloutFact } from '../output/profile.ts';
 
-export type LineFacts = Pick<
-  Result,
-  | 'instance_id'
-  | 'family'
-  | 'rollout_id'
-  | 'outcome'
-  | 'resolved'
-  | 'reward'
-  | 'reward_components'
-  | 'reward_row'
-  | 'turns'
-  | 'failure'
-  | 'facts'
-  | 'tokens'
-  | 'exit_status'
-> &
-  Partial<Pick<OutputLine, 'report' | 'tag' | 'cost' | 'replaces'>>;
+export type LineFacts = LineSummary & Partial<Pick<OutputLine, 'report' | 'facts'>>;
 
 export type LineFact = RolloutFact & {
   rollout_id: string;

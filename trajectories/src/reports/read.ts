@@ -7,11 +7,11 @@ import {
   type Result,
   type RunRecord,
   type UnreadableResult,
-  UsageError,
 } from '@swefarm/shared';
 import { readLines } from '../formats/lines.ts';
 import { readOutputRun } from '../output/output.ts';
 import { type PriceFile, priceFor } from '../prices.ts';
+import { requireRun, resultsOf } from '../selection/source.ts';
 import { factOf, type LineFact } from './facts.ts';
 
 /** `record` null: the expected number of rollouts is unknown. `untilResolved`: an instance's rollouts ended at the first success. */
@@ -48,31 +48,20 @@ export async function countRun(
   runId: string,
   prices: PriceFile | null = null,
 ): Promise<CountedRollouts> {
-  const record = await farm.runs.get(runId);
-  if (!record) {
-    throw new UsageError(
-      `${runId}: neither a file nor a run at ${farm.address}; swefarm status lists all runs`,
-    );
-  }
+  const record = await requireRun(farm, runId);
   const price = priceFor(prices, record.policy);
   const instances = new Map<string, Pick<Instance, 'repo' | 'family'>>();
   const rollouts = new Map<string, LineFact>();
   const unreadable: UnreadableResult[] = [];
-  for (let cursor = '0'; ; ) {
-    const batch = await farm.results.read(runId, cursor);
-    unreadable.push(...batch.unreadable);
-    if (batch.results.length + batch.unreadable.length === 0)
-      return { rollouts, untilResolved: false, record, unreadable };
-    for (const { result } of batch.results) {
-      const { instance_id: id } = result;
-      if (!instances.has(id)) {
-        const instance = await farm.runs.getInstance(runId, id);
-        if (instance) instances.set(id, { repo: instance.repo, family: instance.family });
-      }
-      const { repo, family } = instances.get(id) ?? {};
-      const fact = factOf({ ...result, ...(family ? { family } : {}) }, repo);
-      rollouts.set(result.rollout_id, priced(fact, result.tokens, price));
+  for await (const result of resultsOf(farm, runId, unreadable)) {
+    const { instance_id: id } = result;
+    if (!instances.has(id)) {
+      const instance = await farm.runs.getInstance(runId, id);
+      if (instance) instances.set(id, { repo: instance.repo, family: instance.family });
     }
-    cursor = batch.last_id;
+    const { repo, family } = instances.get(id) ?? {};
+    const fact = factOf({ ...result, ...(family ? { family } : {}) }, repo);
+    rollouts.set(result.rollout_id, priced(fact, result.tokens, price));
   }
+  return { rollouts, untilResolved: false, record, unreadable };
 }

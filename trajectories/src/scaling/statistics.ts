@@ -28,30 +28,12 @@ const noneOf = (n: number, excluded: number, k: number): number => 1 - passAt(n,
 
 export type Interval = { value: number; low: number; high: number };
 
-export type ScalingOptions = {
-  resamples: number;
-  seed: number;
-};
+export type ScalingOptions = { resamples: number; seed: number };
 
-export type ScalingAtK = {
-  k: number;
-  /** Number of instances with at least k verdicts. */
-  instances: number;
-  pass: Interval;
-  /** best@k over the instances whose samples all have a score; null if no instance has. */
-  best: Interval | null;
-  /** pass@k minus best@k over the same instances, which is the possible gain from a perfect verifier. */
-  gap: Interval | null;
-  /** Number of instances that `best` omits because a sample lacks a score. */
-  unscored: number;
-};
+export type ScalingAtK = NonNullable<ReturnType<typeof scalingAt>>;
 
 /** Computes pass@k and best@k; null if no instance has k verdicts. */
-export function scalingAt(
-  groups: readonly (readonly Sample[])[],
-  k: number,
-  options: ScalingOptions,
-): ScalingAtK | null {
+export function scalingAt(groups: readonly (readonly Sample[])[], k: number, options: ScalingOptions) {
   const enough = groups.filter((group) => group.length >= k);
   if (enough.length === 0) return null;
   const pairs = enough.map((group) => ({
@@ -66,10 +48,14 @@ export function scalingAt(
   const gaps = ranked.map(({ pass, best }) => (Math.abs(pass - best) < 1e-9 ? 0 : pass - best));
   return {
     k,
+    /** Number of instances with at least k verdicts. */
     instances: enough.length,
     pass: interval(passes, options),
+    /** best@k over the instances whose samples all have a score; null if no instance has. */
     best: scores ? interval(bests, options) : null,
+    /** pass@k minus best@k over the same instances, which is the possible gain from a perfect verifier. */
     gap: scores ? interval(gaps, options) : null,
+    /** Number of instances that `best` omits because a sample lacks a score. */
     unscored: enough.length - ranked.length,
   };
 }

@@ -1,12 +1,11 @@
 /** Chooses the rollouts of an export in one pass over their lines. */
 import { createHash } from 'node:crypto';
-import { type ArtifactContent, successOf } from '@swefarm/shared';
+import { type ArtifactContent, successOf, type Trajectory } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 import { Replacements } from '../output/replacements.ts';
-import { type ExportFilters, rulesOf } from './filters.ts';
+import { dropReason, type ExportFilters } from './filters.ts';
 import { patchKey } from './patchkey.ts';
 import { partSizes, type Shares } from './recipe.ts';
-import { sequenceTokens } from './sequencetokens.ts';
 import type { ResultSource } from './source.ts';
 
 /** Orders in which an instance's rollouts are taken until `perInstance` is reached. */
@@ -44,7 +43,7 @@ export type Choice = {
   fingerprint: string;
 };
 
-type Drop = (reason: string) => void;
+type Drop = (reason: string, times?: number) => void;
 
 type Candidate = {
   id: string;
@@ -62,8 +61,9 @@ export async function chooseRollouts(
   options: ChoiceOptions,
 ): Promise<Choice> {
   const dropped = new Map<string, number>();
-  const drop: Drop = (reason) => void dropped.set(reason, (dropped.get(reason) ?? 0) + 1);
-  const rules = rulesOf(options.filters);
+  const drop: Drop = (reason, times = 1) => {
+    if (times > 0) dropped.set(reason, (dropped.get(reason) ?? 0) + times);
+  };
   const groups = new Map<string, Candidate[]>();
   const known = new Set<string>();
   const replacements = new Replacements();
@@ -73,8 +73,8 @@ export async function chooseRollouts(
     for await (const line of source.lines()) {
       seen += 1;
       replacements.note(line);
-      const rule = rules.find(({ drops }) => drops(line));
-      if (rule) drop(rule.reason);
+      const reason = dropReason(line, options.filters);
+      if (reason !== null) drop(reason);
       else if (known.has(line.rollout_id)) drop('read before');
       else {
         known.add(line.rollout_id);
@@ -88,11 +88,14 @@ export async function chooseRollouts(
   }
   const best = [...groups.values()].flatMap((group) => {
     const current = group.filter(({ id }) => !replacements.isOutdated(id));
-    for (let outdated = group.length - current.length; outdated > 0; outdated--) drop('run again');
+    drop('run again', group.length - current.length);
     return preferred(current, options, drop);
   });
-  const even = options.balance === true ? balanced(best, options.seed, drop) : best;
-  const taken = options.shares ? inShares(even, options.shares, options.seed, drop) : even;
+  const { balance, shares, seed } = options;
+  const even = balance ? inShares(best, ({ resolved }) => Number(resolved), [1, 1], seed) : best;
+  drop('beyond the balance', best.length - even.length);
+  const taken = shares ? inShares(even, ({ part }) => part, shares.shares, seed) : even;
+  drop('beyond their share', even.length - taken.length);
   const chosen = numbered(taken);
   const instances = new Set(taken.map(({ instance }) => instance));
   const samples = [...chosen.values()].reduce((most, sample) => Math.max(most, sample + 1), 0);
@@ -113,6 +116,16 @@ async function candidateOf(line: OutputLine, options: ChoiceOptions): Promise<Om
     turns: line.turns,
     patch,
   };
+}
+
+/** Returns the tokens of the last prompt and its answer, from the endpoint's usage or the stored ids; null if both are missing. */
+export function sequenceTokens(trajectory: Trajectory | null): number | null {
+  const last = trajectory?.turns.at(-1);
+  if (!last) return null;
+  if (last.usage) return last.usage.prompt_tokens + last.usage.completion_tokens;
+  if (!last.tokens) return null;
+  const { prefix_length, prompt_suffix, generation } = last.tokens;
+  return prefix_length + prompt_suffix.length + generation.length;
 }
 
 const COUNTED: ReadonlySet<Preference> = new Set(['most-tokens', 'shortest']);
@@ -155,33 +168,19 @@ function byHash(seed: number): (a: Candidate, b: Candidate) => number {
   return (a, b) => (of(a) < of(b) ? -1 : 1);
 }
 
-function balanced(candidates: readonly Candidate[], seed: number, drop: Drop): Candidate[] {
-  const sides = [true, false].map((side) => candidates.filter(({ resolved }) => resolved === side));
-  const least = Math.min(...sides.map(({ length }) => length));
-  return drawn(candidates, sides, [least, least], seed, () => drop('beyond the balance'));
-}
-
+/** Draws as many candidates as possible so that the sizes of the parts have these shares. Keeps the order of `candidates`. */
 function inShares(
   candidates: readonly Candidate[],
-  { shares }: Shares,
+  partOf: (candidate: Candidate) => number,
+  shares: readonly number[],
   seed: number,
-  drop: Drop,
 ): Candidate[] {
-  const parts = shares.map((_, own) => candidates.filter(({ part }) => part === own));
-  const counts = parts.map(({ length }) => length);
-  return drawn(candidates, parts, partSizes(counts, shares), seed, () => drop('beyond their share'));
-}
-
-/** Draws `sizes[i]` candidates of each part i and returns them in the order of `candidates`. */
-function drawn(
-  candidates: readonly Candidate[],
-  parts: readonly (readonly Candidate[])[],
-  sizes: readonly number[],
-  seed: number,
-  drop: () => void,
-): Candidate[] {
+  const parts = shares.map((_, part) => candidates.filter((candidate) => partOf(candidate) === part));
+  const sizes = partSizes(
+    parts.map(({ length }) => length),
+    shares,
+  );
   const taken = new Set(parts.flatMap((part, at) => part.toSorted(byHash(seed)).slice(0, sizes[at])));
-  for (let left = candidates.length - taken.size; left > 0; left--) drop();
   return candidates.filter((candidate) => taken.has(candidate));
 }
 

@@ -1,4 +1,4 @@
-/** Filters the output lines of an export. Dropped lines are counted by the reason of the rule that dropped them. */
+/** Filters the output lines of an export. */
 import { successOf } from '@swefarm/shared';
 import { type Split, splitOf } from '../formats/verl/rows.ts';
 import type { OutputLine } from '../output/line.ts';
@@ -19,56 +19,21 @@ export type ExportFilters = {
   maxTurns?: number | undefined;
 };
 
-type Rule = { reason: string; drops(line: OutputLine): boolean };
-
-export function rulesOf(filters: ExportFilters): Rule[] {
-  const rules: (Rule | false)[] = [
-    filters.runs !== undefined && {
-      reason: 'of another run',
-      drops: without(filters.runs, (line) => line.run_id),
-    },
-    filters.tags !== undefined && {
-      reason: 'of another tag',
-      drops: without(filters.tags, (line) => line.tag ?? ''),
-    },
-    filters.instances !== undefined && {
-      reason: 'of another instance',
-      drops: ({ instance_id }) => !filters.instances?.has(instance_id),
-    },
-    filters.split !== undefined && {
-      reason: 'of the other split',
-      drops: ({ instance_id }) => splitOf(instance_id, filters.split?.valShare ?? 0) !== filters.split?.side,
-    },
-    { reason: 'cancelled', drops: ({ outcome }) => outcome === 'cancelled' },
-    filters.withFailed !== true && {
-      reason: 'failed by infrastructure',
-      drops: ({ outcome }) => outcome === 'failed',
-    },
-    filters.onlyResolved === true && { reason: 'not resolved', drops: ({ resolved }) => resolved !== true },
-    filters.onlyResolved === true && {
-      reason: 'resolved without a reward',
-      drops: (line) => successOf(line) !== true,
-    },
-    filters.minReward !== undefined && {
-      reason: `without a reward of at least ${filters.minReward}`,
-      drops: ({ reward }) => reward === null || reward < (filters.minReward ?? 0),
-    },
-    filters.trustClean === true && { reason: 'trust not clean', drops: (line) => trustOf(line) !== 'clean' },
-    filters.exitStatuses !== undefined && {
-      reason: 'of another exit status',
-      drops: without(filters.exitStatuses, (line) => line.exit_status ?? 'none'),
-    },
-    filters.maxTurns !== undefined && {
-      reason: `over ${filters.maxTurns} turns`,
-      drops: ({ turns }) => turns > (filters.maxTurns ?? 0),
-    },
-  ];
-  return rules.filter((rule) => rule !== false);
+/** Returns why the filters drop a line, as a reason by which dropped lines are counted; null if they do not. */
+export function dropReason(line: OutputLine, filters: ExportFilters): string | null {
+  const { outcome, resolved, reward, report, facts } = line;
+  const { runs, tags, instances, split, onlyResolved, minReward, exitStatuses, maxTurns } = filters;
+  if (runs && !runs.includes(line.run_id)) return 'of another run';
+  if (tags && !tags.includes(line.tag ?? '')) return 'of another tag';
+  if (instances && !instances.has(line.instance_id)) return 'of another instance';
+  if (split && splitOf(line.instance_id, split.valShare) !== split.side) return 'of the other split';
+  if (outcome === 'cancelled') return 'cancelled';
+  if (outcome === 'failed' && !filters.withFailed) return 'failed by infrastructure';
+  if (onlyResolved && resolved !== true) return 'not resolved';
+  if (onlyResolved && successOf(line) !== true) return 'resolved without a reward';
+  if (minReward !== undefined && (reward === null || reward < minReward))
+    return `without a reward of at least ${minReward}`;
+  if (filters.trustClean && (report?.trust.level ?? facts?.trust) !== 'clean') return 'trust not clean';
+  if (exitStatuses && !exitStatuses.includes(line.exit_status ?? 'none')) return 'of another exit status';
+  return maxTurns !== undefined && line.turns > maxTurns ? `over ${maxTurns} turns` : null;
 }
-
-const without =
-  (wanted: readonly string[], of: (line: OutputLine) => string) =>
-  (line: OutputLine): boolean =>
-    !wanted.includes(of(line));
-
-const trustOf = ({ report, facts }: OutputLine): string | null => report?.trust.level ?? facts?.trust ?? null;

@@ -2,9 +2,9 @@
 import { withNamedPictures } from '@swefarm/policy';
 import { jsonText, type Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
-import { conversationOf, type Step } from '../../export/conversation.ts';
+import { conversationOf, type Step, type StepCall } from '../../export/conversation.ts';
 import { openFolderTree } from '../../export/foldertree.ts';
-import { type ExportFormat, type ExportRequest, NO_TRAJECTORY } from '../../export/format.ts';
+import { type ExportFormat, type ExportRequest, trajectoryOf } from '../../export/format.ts';
 import { floatsText, idsText } from '../../export/numbers.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 
@@ -15,22 +15,15 @@ export const atif: ExportFormat = {
   async open({ path }: ExportRequest) {
     const tree = await openFolderTree(path);
     return {
-      async write(rollout) {
-        const text = fileOf(rollout);
-        if (text === null) return NO_TRAJECTORY;
-        await tree.write(`${rollout.line.rollout_id}.trajectory.json`, text);
-        return null;
-      },
-      finish: () => tree.finish(),
-      [Symbol.asyncDispose]: () => tree[Symbol.asyncDispose](),
+      ...tree,
+      write: async (rollout) => tree.write(`${rollout.line.rollout_id}.trajectory.json`, fileOf(rollout)),
     };
   },
 };
 
 /** Returns the JSON of the file. Most of the text is token ids and log-probabilities, which numbers.ts writes faster. */
-function fileOf(rollout: ExportedRollout): string | null {
-  const trajectory = rollout.content?.trajectory;
-  if (!trajectory || trajectory.messages.length === 0) return null;
+function fileOf(rollout: ExportedRollout): string {
+  const trajectory = trajectoryOf(rollout);
   const { prompt, steps } = conversationOf(trajectory);
   const first = prompt.map((message, at) => jsonText({ step_id: at + 1, ...promptStep(message) }));
   const worked = steps.map((step, at) => stepText(step, first.length + at + 1));
@@ -41,12 +34,12 @@ function fileOf(rollout: ExportedRollout): string | null {
       name: 'swefarm',
       version: rollout.provenance.software_version ?? 'unknown',
       model_name: modelName(rollout),
-      ...(trajectory.tools === undefined ? {} : { tool_definitions: trajectory.tools }),
+      tool_definitions: trajectory.tools,
     },
     final_metrics: {
       total_prompt_tokens: rollout.line.tokens.prompt,
       total_completion_tokens: rollout.line.tokens.completion,
-      ...(rollout.line.cost === undefined ? {} : { total_cost_usd: rollout.line.cost }),
+      total_cost_usd: rollout.line.cost,
       total_steps: first.length + steps.length,
     },
     extra: { swefarm: carriedRollout(rollout), patch: rollout.patch },
@@ -75,28 +68,25 @@ function agentStep({ message, turn, calls, thought, observations }: Step) {
   return {
     source: 'agent',
     message: called.length > 0 ? thought : (message.content ?? ''),
-    ...(message.reasoning_content === undefined ? {} : { reasoning_content: message.reasoning_content }),
-    ...(called.length === 0
-      ? {}
-      : {
-          tool_calls: called.map(({ id, name, args, raw }) => ({
-            tool_call_id: id,
-            function_name: name,
-            arguments: args ?? {},
-            ...(args === null ? { extra: { arguments: raw } } : {}),
-          })),
-        }),
-    ...(observations.length === 0
-      ? {}
-      : { observation: { results: observations.map((one) => observed(one, ids)) } }),
-    ...(turn === null ? {} : { extra: { swefarm: carriedTurn(turn) } }),
+    reasoning_content: message.reasoning_content,
+    tool_calls: called.length === 0 ? undefined : called.map(toolCall),
+    observation:
+      observations.length === 0 ? undefined : { results: observations.map((one) => observed(one, ids)) },
+    extra: turn === null ? undefined : { swefarm: carriedTurn(turn) },
   };
 }
 
+const toolCall = ({ id, name, args, raw }: StepCall) => ({
+  tool_call_id: id,
+  function_name: name,
+  arguments: args ?? {},
+  extra: args === null ? { arguments: raw } : undefined,
+});
+
 const observed = ({ role, content, tool_call_id }: Message, ids: ReadonlySet<string | null>) => ({
-  ...(tool_call_id !== undefined && ids.has(tool_call_id) ? { source_call_id: tool_call_id } : {}),
+  source_call_id: tool_call_id !== undefined && ids.has(tool_call_id) ? tool_call_id : undefined,
   content: content ?? '',
-  ...(role === 'tool' ? {} : { extra: { role } }),
+  extra: role === 'tool' ? undefined : { role },
 });
 
 /** Returns the metrics of a turn without prompt ids, which would repeat the conversation in every step. */

@@ -15,13 +15,7 @@ export const AggregateRequest = z.looseObject({
 });
 type Row = z.infer<typeof AggregateRequest>['verify_responses'][number];
 
-export type AggregateAnswer = {
-  agent_metrics: Record<string, unknown>;
-  key_metrics: Record<string, unknown>;
-  group_level_metrics: Record<string, unknown>[];
-};
-
-export function aggregate(rows: readonly Row[]): AggregateAnswer {
+export function aggregate(rows: readonly Row[]) {
   const profile = profileOf(rows.map(factOf));
   const passes = Object.entries(profile.pass_at).map(([k, value]) => [`pass@${k}`, value]);
   const average = profile.pass_at_1_avg_of_k;

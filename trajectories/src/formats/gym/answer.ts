@@ -3,7 +3,7 @@
  * completely in memory.
  */
 import { officialReport } from '@swefarm/grading';
-import { picturesOf, withNamedPictures } from '@swefarm/policy';
+import { withNamedPictures } from '@swefarm/policy';
 import {
   type ArtifactContent,
   type EndpointProbe,
@@ -14,7 +14,7 @@ import {
   type Turn,
 } from '@swefarm/shared';
 import { openExpertTable } from './experts.ts';
-import { float, IdText, single } from './json.ts';
+import { float, JsonList, single } from './json.ts';
 import { type Conversation, conversationOf, toolItem } from './responseitems.ts';
 import type { GymRow } from './row.ts';
 import { trajectoryParts } from './trajectory.ts';
@@ -51,8 +51,9 @@ export const hasTrainedTurn = (content: ArtifactContent | null): boolean =>
 
 export function* answerPieces(answer: Answer): Generator<Piece> {
   const { row, result, content, unjudged } = answer;
-  const conversation = conversationOf(content?.trajectory?.messages ?? [], content?.trajectory?.turns ?? []);
-  const tools = (content?.trajectory?.tools ?? []).map(toolItem);
+  const { messages = [], turns = [], tools: offered = [] } = content?.trajectory ?? {};
+  const conversation = conversationOf(messages, turns);
+  const tools = offered.map(toolItem);
   const params = { ...row.responses_create_params, input: conversation.prompt, tools };
   yield `{"responses_create_params":${jsonText(params)},"response":{`;
   yield `${inner(responseHead(answer, tools))},"created_at":${float(result.finished_at / 1000)},"output":[`;
@@ -64,7 +65,14 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   if (unjudged) yield `,${inner(failureFields(unjudged))}`;
   if (answer.trajectory) {
     yield ',"ng_trajectory":';
-    yield* trajectoryPieces(answer, withNames(answer, conversation));
+    yield* trajectoryParts(named(content), {
+      taskId: result.instance_id,
+      rolloutId: correlationId(row),
+      status: unjudged ? 'failed' : 'completed',
+      seconds: result.seconds.agent,
+      finishedAt: result.finished_at,
+      resolved: successOf(result),
+    });
   }
   yield '}';
 }
@@ -89,22 +97,10 @@ function partPieces(parts: RewardComponents, reward: number): string {
   return `${adding},${numbers('score/')}`;
 }
 
-/** Replaces pictures by their names, because each turn of `ng_trajectory` repeats the prompt. */
-function withNames({ content }: Answer, conversation: Conversation): Conversation {
+/** Returns the conversation with names instead of pictures, because each turn of `ng_trajectory` repeats the prompt. */
+function named(content: Answer['content']): Conversation {
   const { messages = [], turns = [] } = content?.trajectory ?? {};
-  if (!messages.some((message) => picturesOf(message).length > 0)) return conversation;
   return conversationOf(messages.map(withNamedPictures), turns);
-}
-
-function* trajectoryPieces(answer: Answer, conversation: Conversation): Generator<Piece> {
-  yield* trajectoryParts(conversation, {
-    taskId: answer.result.instance_id,
-    rolloutId: correlationId(answer.row),
-    status: answer.unjudged ? 'failed' : 'completed',
-    seconds: answer.result.seconds.agent,
-    finishedAt: answer.result.finished_at,
-    resolved: successOf(answer.result),
-  });
 }
 
 /** Returns Gym's name of a rollout: the id from the caller, else `TASK-ROLLOUT` with the attempt (nemo_gym/rollout_correlation.py). */
@@ -142,7 +138,7 @@ function responseHead({ row, result, content }: Answer, tools: readonly unknown[
 }
 
 function* outputPieces(conversation: Conversation): Generator<Piece> {
-  const ids = new IdText();
+  const ids = new JsonList();
   const experts = openExpertTable();
   let first = true;
   for (const { turn, answer, observations } of conversation.calls) {
@@ -162,15 +158,18 @@ function* outputPieces(conversation: Conversation): Generator<Piece> {
   }
 }
 
-function* tokenPieces({ tokens }: Turn, ids: IdText): Generator<Piece> {
+function* tokenPieces({ tokens }: Turn, ids: JsonList): Generator<Piece> {
   if (!tokens || tokens.generation.length === 0 || tokens.generation.length !== tokens.log_probs.length)
     return;
-  ids.extend(tokens.prefix_length, tokens.prompt_suffix);
+  const { prefix_length, prompt_suffix, generation } = tokens;
+  const generated = generation.join(',');
+  ids.truncate(prefix_length);
+  ids.push(prompt_suffix.join(','), prompt_suffix.length);
   yield ',"prompt_token_ids":[';
-  yield ids.slice();
-  yield `],"generation_token_ids":[${tokens.generation.join(',')}]`;
+  yield ids.bytes;
+  yield `],"generation_token_ids":[${generated}]`;
   yield `,"generation_log_probs":[${Array.from(tokens.log_probs, single).join(',')}]`;
-  ids.extend(ids.count, tokens.generation);
+  ids.push(generated, generation.length);
 }
 
 function facts(answer: Answer) {

@@ -1,35 +1,32 @@
 /** Reads the file of `--gym-config`: converts settings of Gym's mini_swe_agent to the equivalent flags of swefarm. */
 import { readFileSync } from 'node:fs';
+import { isRow } from '@swefarm/datasets';
 import { nearest, parseYaml, UsageError } from '@swefarm/shared';
 
-export type GymFlags = Partial<{
-  concurrency: string;
-  runtime: string;
-  apptainerImages: string;
-  agent: string;
-  stepTimeout: string;
-  evalTimeout: string;
-  collapseLimit: string;
-  stepLimit: string;
-  skipIfExists: boolean;
-}>;
+export type GymFlags = { skipIfExists?: boolean } & Partial<
+  Record<'concurrency' | 'runtime' | 'apptainerImages' | 'agent' | 'stepTimeout' | 'evalTimeout', string>
+> &
+  Partial<Record<'collapseLimit' | 'stepLimit', string>>;
 
-type Kind = 'count' | 'seconds' | 'text' | 'truth' | readonly string[];
+/** Form of a value as JSON, and its description. */
+type Form = [json: RegExp, expected: string];
+const COUNT: Form = [/^"?\d+"?$/, 'a whole number'];
+const SECONDS: Form = [/^"?(?=.*[1-9])\d+(\.\d+)?"?$/, 'a number of seconds'];
+const TEXT: Form = [/^".+"$/, 'text'];
+const TRUTH: Form = [/^(true|false)$/, 'true or false'];
+const RUNTIME: Form = [/^"(docker|singularity)"$/, 'docker or singularity'];
 
 /** Keys of MiniSWEAgentConfig (responses_api_agents/mini_swe_agent/app.py) and the flags that replace each key. */
-const KEYS: Record<string, { kind: Kind; flags: (value: string) => GymFlags }> = {
-  concurrency: { kind: 'count', flags: (concurrency) => ({ concurrency }) },
-  env: {
-    kind: ['docker', 'singularity'],
-    flags: (env) => ({ runtime: env === 'singularity' ? 'apptainer' : env }),
-  },
-  cache_dir_template: { kind: 'text', flags: (apptainerImages) => ({ apptainerImages }) },
-  run_golden: { kind: 'truth', flags: (golden) => (golden === 'true' ? { agent: 'golden' } : {}) },
-  step_timeout: { kind: 'seconds', flags: (stepTimeout) => ({ stepTimeout }) },
-  eval_timeout: { kind: 'seconds', flags: (evalTimeout) => ({ evalTimeout }) },
-  skip_if_exists: { kind: 'truth', flags: (skip) => ({ skipIfExists: skip === 'true' }) },
-  collapse_limit: { kind: 'count', flags: (collapseLimit) => ({ collapseLimit }) },
-  step_limit: { kind: 'count', flags: (stepLimit) => ({ stepLimit }) },
+const KEYS: Record<string, { form: Form; flags: (value: string) => GymFlags }> = {
+  concurrency: { form: COUNT, flags: (concurrency) => ({ concurrency }) },
+  env: { form: RUNTIME, flags: (env) => ({ runtime: env === 'singularity' ? 'apptainer' : env }) },
+  cache_dir_template: { form: TEXT, flags: (apptainerImages) => ({ apptainerImages }) },
+  run_golden: { form: TRUTH, flags: (golden) => (golden === 'true' ? { agent: 'golden' } : {}) },
+  step_timeout: { form: SECONDS, flags: (stepTimeout) => ({ stepTimeout }) },
+  eval_timeout: { form: SECONDS, flags: (evalTimeout) => ({ evalTimeout }) },
+  skip_if_exists: { form: TRUTH, flags: (skip) => ({ skipIfExists: skip === 'true' }) },
+  collapse_limit: { form: COUNT, flags: (collapseLimit) => ({ collapseLimit }) },
+  step_limit: { form: COUNT, flags: (stepLimit) => ({ stepLimit }) },
 };
 
 /** Keys of an agent's entry that only Gym uses; swefarm ignores them. */
@@ -65,61 +62,30 @@ export function readGymConfig(path: string): GymFlags {
 
 /** Converts a parsed file: the keys alone, or Gym's configuration with one agent. Throws the errors of {@link readGymConfig}. */
 export function gymFlags(tree: unknown, where: string): GymFlags {
-  const given = asMapping(tree);
-  if (given === null) throw new UsageError(`${where}: expected a mapping of keys`);
-  const entry = agentEntry(given, where);
-  return Object.assign({}, ...Object.entries(entry ?? given).map(([key, value]) => read(key, value)));
+  if (!isRow(tree)) throw new UsageError(`${where}: expected a mapping of keys`);
+  // The form of Gym's configuration is `NAME: {responses_api_agents: {AGENT: {…}}}`.
+  const entries = Object.values(tree)
+    .flatMap((block) =>
+      isRow(block) && isRow(block.responses_api_agents) ? [block.responses_api_agents] : [],
+    )
+    .flatMap((agents) => Object.values(agents).filter(isRow));
+  if (entries.length > 1)
+    throw new UsageError(`${where}: ${entries.length} agents; leave one, or give its keys alone`);
+  const [entry] = entries;
+  return Object.assign({}, ...Object.entries(entry ?? tree).map(([key, value]) => read(key, value)));
 
   function read(key: string, value: unknown): GymFlags {
     const known = Object.hasOwn(KEYS, key) ? KEYS[key] : undefined;
-    if (known) return value === null ? {} : known.flags(checked(`${where}: ${key}`, value, known.kind));
-    if (entry !== null && GYMS_OWN.has(key)) return {};
+    if (known) {
+      if (value === null) return {};
+      const [form, expected] = known.form;
+      const found = JSON.stringify(value);
+      if (form.test(found)) return known.flags(String(value));
+      throw new UsageError(`${where}: ${key}: expected ${expected}, found ${found}`);
+    }
+    if (entry !== undefined && GYMS_OWN.has(key)) return {};
     const best = nearest(key, Object.keys(KEYS));
     const hint = best === null ? `known are ${Object.keys(KEYS).join(', ')}` : `did you mean "${best}"?`;
     throw new UsageError(`${where}: unknown key "${key}"; ${hint}`);
   }
 }
-
-/** Returns the only entry under `NAME: {responses_api_agents: {AGENT: {…}}}`; null when the file does not have that form. */
-function agentEntry(tree: Record<string, unknown>, where: string): Record<string, unknown> | null {
-  const blocks: Record<string, unknown>[] = Object.values(tree).flatMap((block) => {
-    const agents = asMapping(asMapping(block)?.responses_api_agents);
-    return agents === null
-      ? []
-      : Object.values(agents).flatMap((entry) => {
-          const keys = asMapping(entry);
-          return keys === null ? [] : [keys];
-        });
-  });
-  if (blocks.length > 1) {
-    throw new UsageError(`${where}: ${blocks.length} agents; leave one, or give its keys alone`);
-  }
-  return blocks[0] ?? null;
-}
-
-function checked(where: string, value: unknown, kind: Kind): string {
-  const text = String(value);
-  const [isValid, expected] = rule(kind, value, text);
-  if (!isValid) throw new UsageError(`${where}: expected ${expected}, found ${JSON.stringify(value)}`);
-  return text;
-}
-
-function rule(kind: Kind, value: unknown, text: string): [isValid: boolean, expected: string] {
-  switch (kind) {
-    case 'count':
-      return [/^\d+$/.test(text), 'a whole number'];
-    case 'seconds':
-      return [/^\d+(\.\d+)?$/.test(text) && Number(text) > 0, 'a number of seconds'];
-    case 'text':
-      return [typeof value === 'string' && value !== '', 'text'];
-    case 'truth':
-      return [typeof value === 'boolean', 'true or false'];
-    default:
-      return [kind.includes(text), kind.join(' or ')];
-  }
-}
-
-const asMapping = (value: unknown): Record<string, unknown> | null =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : null;

@@ -1,8 +1,77 @@
-/** Writes the answer to an episode request (nemo_gym/episode_types.py): the fields of the request, and either a result or a failure. */
+/**
+ * Parses the body of `/run`: a row, or an episode request of Gym 0.7.0 (nemo_gym/episode_types.py). The answer to an episode request has the
+ * fields of the request, and either a result or a failure.
+ */
 import { FAILURES, type FailureClass, jsonText } from '@swefarm/shared';
+import { z } from 'zod';
 import type { Piece } from './answer.ts';
-import type { Episode } from './request.ts';
+import { GymRow } from './row.ts';
 import type { Cause } from './unjudged.ts';
+
+const RolloutId = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'expected letters, digits, ".", "_" and "-"')
+  .regex(/(?<!-a[1-9][0-9]*)$/, 'expected no ending -aN, which is how an attempt is named')
+  .max(300);
+
+/** Schema from nemo_gym/episode_types.py and single_agent_turn_types.py, which also refuse unknown keys. */
+const EpisodeRequest = z.strictObject({
+  episode_id: z.strictObject({ rollout_id: RolloutId, attempt: z.number().int().min(0).default(0) }),
+  task: z.strictObject({
+    task_id: z.strictObject({ taskset: z.string().min(1), task_id: z.string().min(1) }),
+    task_input: z.looseObject({
+      responses_create_params: z.looseObject({}),
+      task_data: z.record(z.string(), z.unknown()).default({}),
+    }),
+  }),
+});
+
+/** Fields of an episode request that the answer repeats. */
+export type Episode = {
+  episode_id: { rollout_id: string; attempt: number };
+  task_id: { taskset: string; task_id: string };
+};
+
+export type GymRunRequest = {
+  row: GymRow;
+  /** The episode; null: the caller posted a row. */
+  episode: Episode | null;
+};
+
+/** Path of the row's fields in an episode request, for error messages. */
+const INPUT = ['task', 'task_input'];
+
+export const GymRunRequest = z.unknown().transform((body, context): GymRunRequest => {
+  const report = (error: z.ZodError, where: readonly string[] = []): never => {
+    for (const issue of error.issues) {
+      context.issues.push({ ...issue, path: [...where, ...issue.path], input: body } as never);
+    }
+    return z.NEVER;
+  };
+  if (!isEpisode(body)) {
+    const row = GymRow.safeParse(body);
+    return row.success ? { row: row.data, episode: null } : report(row.error);
+  }
+  const request = EpisodeRequest.safeParse(body);
+  if (!request.success) return report(request.error);
+  const { episode_id, task } = request.data;
+  const { responses_create_params, task_data, ...flat } = task.task_input;
+  const row = GymRow.safeParse({ ...task_data, ...flat, responses_create_params });
+  if (!row.success) return report(row.error, INPUT);
+  return { row: row.data, episode: { episode_id, task_id: task.task_id } };
+});
+
+/** Returns whether the body is an episode request. A row may have a field `episode_id` from its dataset, but only as a string. */
+const isEpisode = (body: unknown): boolean =>
+  body !== null &&
+  typeof body === 'object' &&
+  'episode_id' in body &&
+  body.episode_id !== null &&
+  typeof body.episode_id === 'object';
+
+/** Returns Gym's name of an attempt (EpisodeId.capture_key). */
+export const episodeName = ({ episode_id: { rollout_id, attempt } }: Episode): string =>
+  attempt === 0 ? rollout_id : `${rollout_id}-a${attempt}`;
 
 /** Maximum length of `failure_reason` in Gym. */
 const REASON_CHARACTERS = 2000;

@@ -1,6 +1,6 @@
 /** Exports stored rollouts as rows of NeMo Gym's collector, in the form that `collect --output-format gym` writes to X.jsonl. */
 import type { Result, Trajectory } from '@swefarm/shared';
-import { type ExportFormat, type ExportRequest, NO_TRAJECTORY } from '../../export/format.ts';
+import { type ExportFormat, type ExportRequest, trajectoryOf } from '../../export/format.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
 import { openTextFile } from '../../export/textfile.ts';
 import { rowPieces } from './answer.ts';
@@ -15,36 +15,34 @@ export const nemoGymRows: ExportFormat = {
     const file = await openTextFile(path);
     const tasks = new Map<string, number>();
     return {
+      ...file,
       async write(rollout) {
-        if (!rollout.content?.trajectory) return NO_TRAJECTORY;
         const { instance_id: id } = rollout.line;
         const task = tasks.get(id) ?? tasks.size;
-        tasks.set(id, task);
         for (const piece of piecesOf(rollout, task)) await file.write(piece);
-        return null;
+        tasks.set(id, task);
       },
-      finish: () => file.finish(),
-      [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
     };
   },
 };
 
 /** Returns why a judged row is masked, or null. NeMo RL asserts that each prompt continues all earlier tokens. */
-function untrainable(trajectory: Trajectory | null): { class: string; message: string } | null {
-  if (trajectory?.turns.some(({ tokens }) => tokens === null) ?? true)
+function untrainable({ turns, contiguous }: Trajectory): { class: string; message: string } | null {
+  if (turns.some(({ tokens }) => tokens === null))
     return { class: 'no_token_ids', message: 'a turn has no token ids' };
-  return trajectory?.contiguous === false
+  return contiguous === false
     ? { class: 'not_contiguous', message: 'a prompt does not continue the tokens before it' }
     : null;
 }
 
 function* piecesOf(rollout: ExportedRollout, task: number) {
   const { line, content, instance, provenance, sample } = rollout;
+  const trajectory = trajectoryOf(rollout, null);
   const { patch: _patch, report: _report, ...ours } = line;
   const indices = { _ng_task_index: task, _ng_rollout_index: sample };
   const head = { ...indices, agent_ref: AGENT_REF, swefarm: ours, provenance };
   const result: Result = { format: 'swefarm-result-1', ...line };
-  const cause = unjudgedCause(result) ?? untrainable(content?.trajectory ?? null);
+  const cause = unjudgedCause(result) ?? untrainable(trajectory);
   yield* rowPieces(head, {
     row: { ...indices, responses_create_params: { input: [], model: provenance.model } },
     result,

@@ -3,6 +3,7 @@
  * nemo_gym/rollout_observability.py). Each turn repeats the whole earlier conversation.
  */
 import { jsonText, type Turn } from '@swefarm/shared';
+import { JsonList } from './json.ts';
 import type { Conversation, ResponseItem } from './responseitems.ts';
 
 export type TrajectoryFacts = {
@@ -21,17 +22,20 @@ export function* trajectoryParts(
   facts: TrajectoryFacts,
 ): Generator<string | Buffer> {
   const { prompt, calls } = conversation;
-  const all = new ItemText();
+  const all = new JsonList();
+  const add = (items: readonly ResponseItem[]): void => {
+    for (const item of items) all.push(jsonText(item));
+  };
   const refs = calls.map((_, index) => ({ model_call_id: `m${index}` }));
   const head = { schema_version: '1.0', task_id: facts.taskId, rollout_id: facts.rolloutId, gaps: [] };
   yield `${jsonText(head).slice(0, -1)},"turns":[`;
-  all.add(prompt);
+  add(prompt);
   let steps = 0;
   for (const [index, { answer, observations }] of calls.entries()) {
     steps += answer.filter((item) => item.type === 'function_call').length;
     const last = index === calls.length - 1;
     yield `${index === 0 ? '' : ','}{"question":[`;
-    yield all.slice();
+    yield all.bytes;
     const turn = {
       answer,
       invocation_id: INVOCATION,
@@ -44,8 +48,8 @@ export function* trajectoryParts(
       ...(last && facts.resolved !== null ? { resolved: facts.resolved } : {}),
     };
     yield `],${jsonText(turn).slice(1)}`;
-    all.add(answer);
-    all.add(observations);
+    add(answer);
+    add(observations);
   }
   const invocation = {
     kind: 'agent_invocation',
@@ -55,7 +59,7 @@ export function* trajectoryParts(
     model_calls: refs,
   };
   yield `],"invocations":[${jsonText(invocation).slice(0, -1)},"conversation":[`;
-  yield all.slice();
+  yield all.bytes;
   yield ']}],"model_calls":[';
   for (const [index, call] of calls.entries()) {
     yield `${index === 0 ? '' : ','}${jsonText(modelCall(index, call.turn, call.answer))}`;
@@ -64,25 +68,16 @@ export function* trajectoryParts(
 }
 
 function modelCall(index: number, turn: Turn, answer: readonly ResponseItem[]) {
-  const prompt = turn.usage?.prompt_tokens;
-  const completion = turn.usage?.completion_tokens;
-  const counted = prompt !== undefined && completion !== undefined;
-  const usage = counted
-    ? { input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion }
-    : null;
-  const cut = turn.finish_reason === 'length';
+  const { prompt_tokens = 0, completion_tokens = 0 } = turn.usage ?? {};
+  const total_tokens = prompt_tokens + completion_tokens;
+  const usage = { input_tokens: prompt_tokens, output_tokens: completion_tokens, total_tokens };
+  const status = turn.finish_reason === 'length' ? 'incomplete' : 'completed';
   return {
     model_call_id: `m${index}`,
     duration_ms: Math.max(0, turn.model_seconds * 1000),
-    response: { status: cut ? 'incomplete' : 'completed', output: answer, usage },
-    response_metadata: {
-      status_code: 200,
-      finish_reason: turn.finish_reason,
-      response_status: cut ? 'incomplete' : 'completed',
-    },
-    token_stats: counted
-      ? { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion }
-      : {},
+    response: { status, output: answer, usage: turn.usage && usage },
+    response_metadata: { status_code: 200, finish_reason: turn.finish_reason, response_status: status },
+    token_stats: turn.usage ? { prompt_tokens, completion_tokens, total_tokens } : {},
   };
 }
 
@@ -98,27 +93,4 @@ function toolCalls({ turn, answer, observations }: Conversation['calls'][number]
       status: turn.commands[index]?.note === 'timed_out' ? 'timeout' : 'completed',
       output: observations.find((one) => one.call_id === item.call_id)?.output ?? null,
     }));
-}
-
-/** The conversation so far as the inside of a JSON array. Slices share memory with the buffer. */
-class ItemText {
-  #bytes = Buffer.allocUnsafe(16 * 1024);
-  #length = 0;
-
-  add(items: readonly ResponseItem[]): void {
-    for (const item of items) {
-      const text = `${this.#length === 0 ? '' : ','}${jsonText(item)}`;
-      const size = Buffer.byteLength(text);
-      if (this.#length + size > this.#bytes.length) {
-        const bytes = Buffer.allocUnsafe((this.#length + size) * 2);
-        this.#bytes.copy(bytes, 0, 0, this.#length);
-        this.#bytes = bytes;
-      }
-      this.#length += this.#bytes.write(text, this.#length);
-    }
-  }
-
-  slice(): Buffer {
-    return this.#bytes.subarray(0, this.#length);
-  }
 }

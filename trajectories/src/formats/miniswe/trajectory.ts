@@ -6,11 +6,10 @@ import {
   commandOf,
   conversationOf,
   plainMessage,
-  SHOWS_PICTURES,
+  requireNoPictures,
   type Step,
-  showsPictures,
 } from '../../export/conversation.ts';
-import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
+import { type ExportFormat, trajectoryOf } from '../../export/format.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 import { openTreeWriter, type TreeFiles } from '../../export/treewriter.ts';
 
@@ -18,8 +17,7 @@ export const miniSweAgent: ExportFormat = {
   description: 'trajectories of mini-swe-agent, as its inspector shows them',
   forms: ['1.1', '1'],
   shape: 'folder',
-  open: (request) =>
-    openTreeWriter(request, { render: (rollout) => files(rollout, request.form), statuses: true }),
+  open: (request) => openTreeWriter(request, (rollout) => files(rollout, request.form)),
 };
 
 export const MINI_EXIT: Readonly<Record<ExitStatus, string>> = {
@@ -31,10 +29,9 @@ export const MINI_EXIT: Readonly<Record<ExitStatus, string>> = {
 };
 
 function files(rollout: ExportedRollout, form: string): TreeFiles {
-  const trajectory = rollout.content?.trajectory;
-  if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
+  const trajectory = trajectoryOf(rollout);
   // Messages of version 1 contain only text.
-  if (form === '1' && showsPictures(trajectory)) return { skipped: SHOWS_PICTURES };
+  if (form === '1') requireNoPictures(trajectory);
   const conversation = conversationOf(trajectory);
   const status = trajectory.exit_status === null ? '' : MINI_EXIT[trajectory.exit_status];
   const submission = rollout.patch ?? '';
@@ -84,14 +81,14 @@ function nativeMessages({ prompt, steps }: Conversation, status: string, submiss
 }
 
 function answerOf(step: Step): MiniMessage {
-  const actions = step.ran.flatMap((call) => {
-    const command = commandOf(call) ?? (call.name === 'bash' ? call.raw : call.name);
-    return [{ command, ...(call.id === null ? {} : { tool_call_id: call.id }) }];
-  });
+  const actions = step.ran.map((call) => ({
+    command: commandOf(call) ?? (call.name === 'bash' ? call.raw : call.name),
+    tool_call_id: call.id ?? undefined,
+  }));
   return { ...plainMessage(step.message), extra: { actions, cost: 0, timestamp: 0, ...facts(step) } };
 }
 
-const facts = ({ turn }: Step) => (turn === null ? {} : { swefarm: carriedTurn(turn) });
+const facts = ({ turn }: Step) => ({ swefarm: turn === null ? undefined : carriedTurn(turn) });
 
 function observed(message: Message, { turn }: Step, at: number): MiniMessage {
   const { exit_code = null } = turn?.commands[at] ?? {};

@@ -1,13 +1,7 @@
 /** Reads OpenHands' evaluation lines: the completions of a line if it has them, otherwise its events. */
 import type { Message, ToolDefinition } from '@swefarm/shared';
-import { type CarriedTurn, carriedIn } from '../../export/carried.ts';
-import {
-  type ImportedRollout,
-  type ImportFormat,
-  importedTrajectory,
-  messageOf,
-  turnsOf,
-} from '../../export/importing.ts';
+import { carriedIn } from '../../export/carried.ts';
+import { type ImportedRollout, type ImportFormat, importedChat, messageOf } from '../../export/importing.ts';
 import { importLines, listIn, numberIn, objectIn, requireText, stringIn } from '../../export/importtree.ts';
 
 export const openHandsImport: ImportFormat = {
@@ -18,42 +12,28 @@ export const openHandsImport: ImportFormat = {
 type Json = Record<string, unknown>;
 
 function rolloutOf(row: Json, where: string): ImportedRollout {
-  const metadata = objectIn(row, 'metadata');
-  const test = objectIn(row, 'test_result');
-  const carried = carriedIn(objectIn(metadata, 'details').swefarm);
-  const model = stringIn(objectIn(metadata, 'llm_config'), 'model');
-  const completions = objectIn(row, 'raw_completions');
+  const carried = carriedIn(objectIn(row, 'metadata', 'details').swefarm);
   const events = (listIn(row, 'history') ?? []).flat() as Json[];
-  const raw = listIn(completions, 'messages');
-  const messages = raw ? raw.map(messageOf) : messagesOf(events);
+  const messages = listIn(row, 'raw_completions', 'messages')?.map(messageOf) ?? messagesOf(events);
   const answers = events.filter(isAnswer);
-  const turn = (answer: number) => (answers[answer]?.swefarm as CarriedTurn | undefined) ?? null;
-  const report = objectIn(test, 'report');
-  const tools = (listIn(completions, 'tools') ?? []) as unknown as ToolDefinition[];
-  return {
+  const report = objectIn(row, 'test_result', 'report');
+  const tools = (listIn(row, 'raw_completions', 'tools') ?? []) as unknown as ToolDefinition[];
+  const rollout = importedChat({
     where,
+    messages,
     instance_id: requireText(row, 'instance_id'),
-    model,
-    patch: stringIn(test, 'git_patch'),
-    trajectory:
-      messages.length === 0
-        ? null
-        : importedTrajectory({
-            messages,
-            turns: turnsOf(messages, turn),
-            model,
-            exitStatus: events.some(({ action }) => action === 'finish') ? 'submitted' : null,
-            ...(tools.length === 0 ? {} : { tools }),
-            carried,
-          }),
-    resolved:
-      typeof report.resolved === 'boolean' && report.resolved !== carried?.success
-        ? report.resolved
-        : (carried?.resolved ?? null),
-    ...(typeof report.resolved === 'boolean' ? { states: statesOf(report) } : {}),
-    cost: numberIn(objectIn(row, 'metrics'), 'accumulated_cost'),
+    model: stringIn(row, 'metadata', 'llm_config', 'model'),
+    patch: stringIn(row, 'test_result', 'git_patch'),
+    exitStatus: events.some(({ action }) => action === 'finish') ? 'submitted' : null,
+    ...(tools.length === 0 ? {} : { tools }),
+    cost: numberIn(row, 'metrics', 'accumulated_cost'),
     carried,
-  };
+    carriedTurn: (answer) => answers[answer]?.swefarm,
+  });
+  if (messages.length === 0) rollout.trajectory = null;
+  if (typeof report.resolved !== 'boolean') return rollout;
+  const resolved = report.resolved === carried?.success ? carried.resolved : report.resolved;
+  return { ...rollout, resolved, states: statesOf(report) };
 }
 
 const statesOf = (report: Json): NonNullable<ImportedRollout['states']> => ({
@@ -80,7 +60,7 @@ function messagesOf(events: readonly Json[]): Message[] {
   for (const event of events) {
     const args = objectIn(event, 'args');
     if (isAnswer(event)) {
-      const response = objectIn(objectIn(event, 'tool_call_metadata'), 'model_response');
+      const response = objectIn(event, 'tool_call_metadata', 'model_response');
       const [choice = {}] = listIn(response, 'choices') ?? [];
       // One answer may have several events, one for each action.
       const id = stringIn(response, 'id');
@@ -107,7 +87,6 @@ function actionAnswer(event: Json, args: Json): Message {
 function observed(event: Json): Message {
   const content = stringIn(event, 'content') ?? '';
   const id =
-    stringIn(objectIn(event, 'extras'), 'tool_call_id') ??
-    stringIn(objectIn(event, 'tool_call_metadata'), 'tool_call_id');
+    stringIn(event, 'extras', 'tool_call_id') ?? stringIn(event, 'tool_call_metadata', 'tool_call_id');
   return id === null || id === '' ? { role: 'user', content } : { role: 'tool', content, tool_call_id: id };
 }

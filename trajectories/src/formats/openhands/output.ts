@@ -1,6 +1,6 @@
 /** Writes OpenHands' evaluation lines: `output.jsonl`, or with `raw_completions`, the form on which SWE-Gym trains. */
 import { dataUrl, picturesOf } from '@swefarm/policy';
-import { jsonText, type Message } from '@swefarm/shared';
+import type { Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import {
   commandOf,
@@ -10,30 +10,29 @@ import {
   type Step,
   type StepCall,
 } from '../../export/conversation.ts';
-import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
-import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
+import { type ExportFormat, trajectoryOf } from '../../export/format.ts';
+import { openLineWriter } from '../../export/linewriter.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 
 export const openHands: ExportFormat = {
   description: "OpenHands' output.jsonl, or with completions (name it output.with_completions.jsonl.gz)",
   forms: ['output', 'completions'],
   shape: 'file',
-  open: (request) => openLineWriter(request, (rollout) => line(rollout, request.form === 'completions')),
+  open: (request) => openLineWriter(request, (rollout) => rowOf(rollout, request.form === 'completions')),
 };
 
-function line(rollout: ExportedRollout, completions: boolean): Rendered {
-  const { content, line: result, instance, patch, provenance } = rollout;
-  const trajectory = content?.trajectory;
-  if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
+function rowOf(rollout: ExportedRollout, completions: boolean) {
+  const { line: result, instance, patch, provenance } = rollout;
+  const trajectory = trajectoryOf(rollout);
   const { prompt, steps } = conversationOf(trajectory);
   const task = prompt.findLast(({ role }) => role === 'user')?.content ?? '';
-  const row = {
+  return {
     instance_id: result.instance_id,
     instruction: task,
     instance: instance ?? { instance_id: result.instance_id },
     test_result: {
       git_patch: patch ?? '',
-      ...(result.resolved === null ? {} : { report: verdictOf(rollout) }),
+      report: result.resolved === null ? undefined : verdictOf(rollout),
     },
     metadata: {
       agent_class: 'swefarm',
@@ -49,13 +48,10 @@ function line(rollout: ExportedRollout, completions: boolean): Rendered {
     history: [...prompt.map((message, id) => promptEvent(id, message)), ...eventsOf(steps, prompt.length)],
     metrics: { accumulated_cost: result.cost ?? 0 },
     error: result.failure?.message ?? null,
-    ...(completions
-      ? {
-          raw_completions: { messages: trajectory.messages.map(plainMessage), tools: trajectory.tools ?? [] },
-        }
-      : {}),
+    raw_completions: completions
+      ? { messages: trajectory.messages.map(plainMessage), tools: trajectory.tools ?? [] }
+      : undefined,
   };
-  return { line: jsonText(row) };
 }
 
 function verdictOf({ line: { report, facts }, provenance }: ExportedRollout) {
@@ -69,25 +65,26 @@ function verdictOf({ line: { report, facts }, provenance }: ExportedRollout) {
   };
 }
 
-const promptEvent = (id: number, message: Message) => ({
-  id,
-  source: message.role === 'system' ? 'agent' : 'user',
-  action: message.role === 'system' ? 'system' : 'message',
-  args: { content: message.content ?? '', ...imagesOf(message) },
-});
-
-function imagesOf(message: Message) {
-  const pictures = picturesOf(message);
-  return pictures.length === 0 ? {} : { image_urls: pictures.map(dataUrl) };
+function promptEvent(id: number, message: Message) {
+  const urls = picturesOf(message).map(dataUrl);
+  return {
+    id,
+    source: message.role === 'system' ? 'agent' : 'user',
+    action: message.role === 'system' ? 'system' : 'message',
+    args: { content: message.content ?? '', image_urls: urls.length === 0 ? undefined : urls },
+  };
 }
 
 /** Returns an action event for each step, then its observations. A step that submits becomes the action `finish`. */
 function eventsOf(steps: readonly Step[], first: number): Record<string, unknown>[] {
   let id = first;
   return steps.flatMap((step) => {
-    const extra = step.turn ? { swefarm: carriedTurn(step.turn) } : {};
-    const { message } = step;
-    const answer = { id: id++, source: 'agent', ...actionOf(step), message: message.content ?? '', ...extra };
+    const { message, turn } = step;
+    const answer = {
+      ...{ id: id++, source: 'agent', ...actionOf(step), message: message.content ?? '' },
+      swefarm: turn ? carriedTurn(turn) : undefined,
+      tool_call_metadata: metadataOf(step),
+    };
     const observations = step.observations.map((observation, at) => ({
       id: id++,
       source: 'agent',
@@ -96,11 +93,11 @@ function eventsOf(steps: readonly Step[], first: number): Record<string, unknown
       cause: answer.id,
       extras: {
         command: commandAt(step, at),
-        ...(observation.tool_call_id === undefined ? {} : { tool_call_id: observation.tool_call_id }),
-        metadata: { exit_code: step.turn?.commands[at]?.exit_code ?? -1 },
+        tool_call_id: observation.tool_call_id,
+        metadata: { exit_code: turn?.commands[at]?.exit_code ?? -1 },
       },
     }));
-    return [{ ...answer, tool_call_metadata: metadataOf(step) }, ...observations];
+    return [answer, ...observations];
   });
 }
 

@@ -9,15 +9,15 @@ import {
   plainMessage,
   type Step,
 } from '../../export/conversation.ts';
-import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
-import { type ExportedRollout, modelName } from '../../export/rollout.ts';
-import { openTreeWriter, prediction, type TreeFiles } from '../../export/treewriter.ts';
+import { type ExportFormat, trajectoryOf } from '../../export/format.ts';
+import { type ExportedRollout, modelName, predictionOf } from '../../export/rollout.ts';
+import { openTreeWriter, type TreeFiles } from '../../export/treewriter.ts';
 
 export const sweAgent: ExportFormat = {
   description: 'trajectories of SWE-agent: .traj, .pred, .patch and preds.json',
   forms: ['tree'],
   shape: 'folder',
-  open: (request) => openTreeWriter(request, { render: files, statuses: true }),
+  open: (request) => openTreeWriter(request, files),
 };
 
 export const SWE_AGENT_EXIT: Readonly<Record<ExitStatus, string>> = {
@@ -31,8 +31,7 @@ export const SWE_AGENT_EXIT: Readonly<Record<ExitStatus, string>> = {
 const AGENT = 'main';
 
 function files(rollout: ExportedRollout): TreeFiles {
-  const trajectory = rollout.content?.trajectory;
-  if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
+  const trajectory = trajectoryOf(rollout);
   const { prompt, steps } = conversationOf(trajectory);
   const earlier = steps.slice(0, -1).flatMap((step) => [answered(step), ...step.observations.map(inParts)]);
   const status = trajectory.exit_status === null ? null : SWE_AGENT_EXIT[trajectory.exit_status];
@@ -62,7 +61,7 @@ function files(rollout: ExportedRollout): TreeFiles {
   return {
     files: {
       [`${id}.traj`]: jsonText(traj, 1),
-      [`${id}.pred`]: jsonText(prediction(rollout)),
+      [`${id}.pred`]: jsonText(predictionOf(rollout)),
       [`${id}.patch`]: submission,
     },
     status,
@@ -109,7 +108,7 @@ const past = (message: Message, message_type: string) => ({
 /** Returns a message in SWE-agent's form, where an observation has the ids of its calls in a list. */
 const historic = (message: Message) => ({
   ...plainMessage(message),
-  ...(message.tool_call_id === undefined ? {} : { tool_call_ids: [message.tool_call_id] }),
+  tool_call_ids: message.tool_call_id === undefined ? undefined : [message.tool_call_id],
 });
 
 function statsOf(steps: readonly Step[], cost: number | undefined) {

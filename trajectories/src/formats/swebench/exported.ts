@@ -3,42 +3,32 @@ import { jsonText } from '@swefarm/shared';
 import { carriedFacts } from '../../export/carried.ts';
 import type { ExportFormat, ExportRequest, ExportWriter } from '../../export/format.ts';
 import { openLineWriter } from '../../export/linewriter.ts';
-import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+import { type ExportedRollout, predictionOf } from '../../export/rollout.ts';
 import { openTextFile } from '../../export/textfile.ts';
-
-export const predictionOf = (rollout: ExportedRollout) => ({
-  instance_id: rollout.line.instance_id,
-  model_name_or_path: modelName(rollout),
-  model_patch: rollout.patch ?? '',
-});
 
 export const predictionLines: ExportFormat = {
   description: 'predictions for the SWE-bench harness, sb-cli and swefarm eval',
   forms: ['jsonl', 'json'],
   shape: 'file',
   oneEach: true,
-  open: (request) => (request.form === 'json' ? openObject(request) : openLineWriter(request, line)),
+  open: (request) => (request.form === 'json' ? openObject(request) : openLineWriter(request, rowOf)),
 };
 
-const line = (rollout: ExportedRollout) => ({
-  line: jsonText({ ...predictionOf(rollout), swefarm: carriedFacts(rollout) }),
-});
+const rowOf = (rollout: ExportedRollout) => ({ ...predictionOf(rollout), swefarm: carriedFacts(rollout) });
 
 /** Writes one object that maps instance ids to predictions, like preds.json of SWE-agent and mini-swe-agent. */
 async function openObject({ path }: ExportRequest): Promise<ExportWriter> {
   const file = await openTextFile(path);
   let before = '{';
   return {
+    ...file,
     async write(rollout) {
-      const prediction = { ...predictionOf(rollout), swefarm: carriedFacts(rollout) };
-      await file.write(`${before}\n${jsonText(prediction.instance_id)}: ${jsonText(prediction)}`);
+      await file.write(`${before}\n${jsonText(rollout.line.instance_id)}: ${jsonText(rowOf(rollout))}`);
       before = ',';
-      return null;
     },
     async finish() {
       await file.write('\n}\n');
       await file.finish();
     },
-    [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
   };
 }

@@ -6,9 +6,8 @@ import { beforeEach, expect, test } from 'vitest';
 import { aFailure, aReport, aResult } from '../../../test/result.ts';
 import { evaluationStatusOf } from './evaluationstatus.ts';
 import { blankFiles, filesOf } from './files.ts';
-import { pythonJson } from './pythonjson.ts';
 import { writeRunReport } from './runreport.ts';
-import { instanceFolder, readReport, roundName, writeFolder } from './tree.ts';
+import { instanceFolder, pythonJson, readReport, roundName, writeFolder } from './tree.ts';
 
 let logs = '';
 beforeEach(async () => {

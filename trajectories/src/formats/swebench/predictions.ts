@@ -1,6 +1,7 @@
-/** Reads predictions of the SWE-bench harness: JSON (list, or object by id) or JSON Lines. Bad predictions are skipped and reported. */
-import { describeValue, type RawRow, type RowProblem, readRows } from '@swefarm/datasets';
-import type { Instance } from '@swefarm/shared';
+/** Reads, checks and merges predictions of the SWE-bench harness: JSON (list, or object by id) or JSON Lines. */
+import { describeProblems, describeValue, type RowProblem, readRows } from '@swefarm/datasets';
+import { type Instance, jsonText, UsageError } from '@swefarm/shared';
+import { openTextFile } from '../../export/textfile.ts';
 
 export type Prediction = {
   instance_id: string;
@@ -8,8 +9,6 @@ export type Prediction = {
   /** The diff. Null and the empty string are never evaluated. */
   model_patch: string | null;
 };
-
-export type Predictions = { predictions: Prediction[]; problems: RowProblem[] };
 
 export const GOLD = 'gold';
 
@@ -20,8 +19,50 @@ export const goldPredictions = (instances: readonly Instance[]): Prediction[] =>
     model_patch: patch,
   }));
 
+type Rule = [field: keyof Prediction, isValid: (value: unknown) => boolean, expected: string, remedy: string];
+
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
+const isPatch = (value: unknown): boolean => value === null || typeof value === 'string';
+
+/** Yields the predictions that follow the rules. Adds a problem for each other row. */
+async function* predictionsIn(
+  path: string,
+  rules: readonly Rule[],
+  problems: RowProblem[],
+  signal?: AbortSignal,
+): AsyncGenerator<{ where: string; prediction: Prediction }> {
+  for await (const row of readRows(path, signal)) {
+    if ('problem' in row) problems.push(row.problem);
+    else {
+      const { where, value } = row;
+      const [field, , expected, remedy] = rules.find(([name, isValid]) => !isValid(value[name])) ?? [];
+      if (!field || !expected || !remedy) yield { where, prediction: value as Prediction };
+      else problems.push({ where, field, expected, found: describeValue(value[field]), remedy });
+    }
+  }
+}
+
+const idProblem = (where: string, expected: string, found: string, remedy: string): RowProblem => ({
+  ...{ where, field: 'instance_id', expected, found, remedy },
+});
+
+const unknownId = (where: string, id: string): RowProblem =>
+  idProblem(where, 'an id that the dataset has', id, 'remove it, or name the dataset it is for');
+
+const GRADABLE: readonly Rule[] = [
+  ['instance_id', isText, 'the id of an instance', 'add it'],
+  [
+    'model_name_or_path',
+    (model) => typeof model === 'string' && isFolderName(folderOf(model)),
+    'a name that can be a folder',
+    'name what made the patch',
+  ],
+  ['model_patch', isPatch, 'a diff, or null for none', 'write the patch as one string'],
+];
+
 /**
- * Reads predictions in file order, at most one for each instance. `known` contains the ids of all rows of the dataset.
+ * Reads predictions in file order, at most one for each instance. Bad predictions are skipped and reported. `known` contains the ids of all
+ * rows of the dataset.
  *
  * @throws UsageError when the file as a whole cannot be read
  */
@@ -29,60 +70,88 @@ export async function readPredictions(
   path: string,
   known: ReadonlySet<string>,
   signal?: AbortSignal,
-): Promise<Predictions> {
+): Promise<{ predictions: Prediction[]; problems: RowProblem[] }> {
   const predictions: Prediction[] = [];
   const problems: RowProblem[] = [];
   const seen = new Map<string, string>();
-  for await (const row of readRows(path, signal)) {
-    const read = readPrediction(row, known, seen);
-    if ('problem' in read) problems.push(read.problem);
-    else {
-      predictions.push(read.prediction);
-      seen.set(read.prediction.instance_id, row.where);
+  for await (const { where, prediction } of predictionsIn(path, GRADABLE, problems, signal)) {
+    const { instance_id: id, model_name_or_path, model_patch } = prediction;
+    const earlier = seen.get(id);
+    if (!known.has(id)) problems.push(unknownId(where, id));
+    else if (earlier !== undefined) {
+      const found = `${id}, which ${earlier} has too`;
+      problems.push(idProblem(where, 'an id that no other prediction has', found, `${earlier} is graded`));
+    } else {
+      predictions.push({ instance_id: id, model_name_or_path, model_patch });
+      seen.set(id, where);
     }
   }
   return { predictions, problems };
 }
 
-function readPrediction(
-  row: RawRow,
-  known: ReadonlySet<string>,
-  seen: ReadonlyMap<string, string>,
-): { prediction: Prediction } | { problem: RowProblem } {
-  if ('problem' in row) return row;
-  const { where, value } = row;
-  const bad = (field: string, expected: string, found: string, remedy: string) => ({
-    problem: { where, field, expected, found, remedy },
-  });
-  const { instance_id: id, model_name_or_path: model, model_patch: patch } = value;
-  if (typeof id !== 'string' || id === '') {
-    return bad('instance_id', 'the id of an instance', describeValue(id), 'add it');
+const SUBMITTABLE: readonly Rule[] = [
+  ['instance_id', isText, 'text', 'add it'],
+  ['model_name_or_path', isText, 'text', 'add it'],
+  ['model_patch', isPatch, 'a diff', 'write it as one text'],
+];
+
+/**
+ * Checks a file of predictions: sb-cli 0.1 refuses several models, repeated instances and missing fields. `known`: the ids of the allowed
+ * instances; null: any id.
+ * @throws UsageError when the file cannot be read
+ */
+export async function checkPredictions(
+  path: string,
+  known: ReadonlySet<string> | null,
+): Promise<{ predictions: number; models: string[]; empty: number; problems: RowProblem[] }> {
+  const problems: RowProblem[] = [];
+  const seen = new Map<string, string>();
+  const models = new Set<string>();
+  let empty = 0;
+  for await (const { where, prediction } of predictionsIn(path, SUBMITTABLE, problems)) {
+    const { instance_id: id, model_name_or_path: model, model_patch: patch } = prediction;
+    const earlier = seen.get(id);
+    if (earlier !== undefined)
+      problems.push(idProblem(where, `an id that differs from ${earlier}`, id, 'remove one of the two'));
+    if (known && !known.has(id)) problems.push(unknownId(where, id));
+    seen.set(id, earlier ?? where);
+    models.add(model);
+    if (patch === null || patch.trim() === '') empty += 1;
   }
-  if (!known.has(id)) {
-    return bad('instance_id', 'an id that the dataset has', id, 'remove it, or name the dataset it is for');
+  if (models.size > 1) {
+    problems.push({
+      ...{ where: 'the file', field: 'model_name_or_path', expected: 'one model' },
+      found: [...models].sort().join(', '),
+      remedy: 'submit a file for each model',
+    });
   }
-  const earlier = seen.get(id);
-  if (earlier !== undefined) {
-    const found = `${id}, which ${earlier} has too`;
-    return bad('instance_id', 'an id that no other prediction has', found, `${earlier} is graded`);
+  return { predictions: seen.size, models: [...models], empty, problems };
+}
+
+/**
+ * Writes the first prediction of each instance. `again` is the number of repeated predictions, which are omitted.
+ *
+ * @throws UsageError with all bad rows of a file, or for an output that exists
+ */
+export async function mergePredictions(
+  paths: readonly string[],
+  out: string,
+): Promise<{ written: number; again: number }> {
+  const seen = new Set<string>();
+  let again = 0;
+  await using file = await openTextFile(out);
+  for (const path of paths) {
+    const problems: RowProblem[] = [];
+    for await (const { prediction } of predictionsIn(path, SUBMITTABLE, problems)) {
+      if (seen.has(prediction.instance_id)) again += 1;
+      else await file.write(`${jsonText(prediction)}\n`);
+      seen.add(prediction.instance_id);
+    }
+    if (problems.length > 0) throw new UsageError(describeProblems(path, problems, 'nothing was written'));
   }
-  if (typeof model !== 'string' || !isFolderName(folderOf(model))) {
-    return bad(
-      'model_name_or_path',
-      'a name that can be a folder',
-      describeValue(model),
-      'name what made the patch',
-    );
-  }
-  if (patch !== null && typeof patch !== 'string') {
-    return bad(
-      'model_patch',
-      'a diff, or null for none',
-      describeValue(patch),
-      'write the patch as one string',
-    );
-  }
-  return { prediction: { instance_id: id, model_name_or_path: model, model_patch: patch } };
+  if (seen.size === 0) throw new UsageError('no prediction was found; nothing was written');
+  await file.finish();
+  return { written: seen.size, again };
 }
 
 /** Returns the name of the harness's folder for a model. */

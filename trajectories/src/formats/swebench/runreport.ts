@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { guessInfra, isSmith, type RunEntry, runReport, smithRunReport } from '@swefarm/grading';
 import { inFolder, readIfThere } from '../../output/appendfile.ts';
 import { folderOf, type Prediction } from './predictions.ts';
-import { pythonJson } from './pythonjson.ts';
-import { FILES, instanceFolder, readReport } from './tree.ts';
+import { FILES, instanceFolder, pythonJson, readReport } from './tree.ts';
 
 export type RunReportRequest = {
   logs: string;

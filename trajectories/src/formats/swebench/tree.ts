@@ -2,10 +2,16 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isSmith } from '@swefarm/grading';
-import { replaceFile } from '@swefarm/shared';
+import { jsonText, replaceFile } from '@swefarm/shared';
 import { readIfThere, writing } from '../../output/appendfile.ts';
 import { folderOf, type Prediction } from './predictions.ts';
-import { pythonJson } from './pythonjson.ts';
+
+/**
+ * Writes JSON as Python's `json.dumps(value, indent=4)` does: all characters outside printable ASCII are escaped. Line feeds are not
+ * escaped here, because `jsonText` escapes those inside strings.
+ */
+export const pythonJson = (value: unknown): string =>
+  jsonText(value, 4).replace(/[^\n -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** Folder of all runs in the SWE-bench harness, relative to the working directory. */
 export const LOGS = join('logs', 'run_evaluation');

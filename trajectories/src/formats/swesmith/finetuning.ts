@@ -4,13 +4,12 @@ import {
   commandOf,
   conversationOf,
   isSubmit,
-  SHOWS_PICTURES,
+  requireNoPictures,
   type Step,
   type StepCall,
-  showsPictures,
 } from '../../export/conversation.ts';
-import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
-import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
+import { type ExportFormat, trajectoryOf } from '../../export/format.ts';
+import { openLineWriter } from '../../export/linewriter.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 
 export const swesmithFinetuning: ExportFormat = {
@@ -19,7 +18,7 @@ export const swesmithFinetuning: ExportFormat = {
   shape: 'file',
   open: (request) => {
     const form = FORMS[request.form as keyof typeof FORMS];
-    return openLineWriter(request, (rollout) => line(rollout, form));
+    return openLineWriter(request, (rollout) => rowOf(rollout, form));
   },
 };
 
@@ -64,14 +63,13 @@ function taskOf(text: string): string {
   return end < 0 ? text : `${text.slice(0, end + ISSUE_END.length)}\n\n${RULES}`;
 }
 
-function line(rollout: ExportedRollout, form: Form): Rendered {
-  const { content, provenance, patch } = rollout;
-  const trajectory = content?.trajectory;
-  if (!trajectory || trajectory.turns.length === 0) return { skipped: NO_TRAJECTORY };
-  if (showsPictures(trajectory)) return { skipped: SHOWS_PICTURES };
+function rowOf(rollout: ExportedRollout, form: Form) {
+  const { provenance, patch } = rollout;
+  const trajectory = trajectoryOf(rollout, 'turns');
+  requireNoPictures(trajectory);
   const { prompt, steps } = conversationOf(trajectory);
   const task = prompt.filter(({ role }) => role !== 'system').map(({ content: text }) => text ?? '');
-  const row = {
+  return {
     messages: [
       { role: 'system', content: form.system },
       { role: 'user', content: taskOf(task.join('\n\n')) },
@@ -88,7 +86,6 @@ function line(rollout: ExportedRollout, form: Form): Rendered {
     patch,
     swefarm: provenance,
   };
-  return { line: jsonText(row) };
 }
 
 /** Joins thought and calls as SWE-smith does: a blank line before the calls, and no blank line between calls. */

@@ -1,17 +1,11 @@
 /** Writes recorded token ids, loss masks and log-probabilities as parquet or safetensors. No text is tokenised. */
-import { open } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { jsonText } from '@swefarm/shared';
-import { SHOWS_PICTURES, showsPictures } from '../../export/conversation.ts';
-import {
-  type ExportFormat,
-  type ExportRequest,
-  type ExportWriter,
-  NO_TRAJECTORY,
-} from '../../export/format.ts';
+import { requireNoPictures } from '../../export/conversation.ts';
+import { type ExportFormat, NotExportable, trajectoryOf } from '../../export/format.ts';
 import { openParquetShards } from '../../export/parquetshards.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
 import { openShards } from '../../export/shards.ts';
-import { writing } from '../../output/appendfile.ts';
 import { type LabelledSequence, safetensorsPieces } from './safetensors.ts';
 import { sequencesOf } from './sequences.ts';
 
@@ -21,7 +15,17 @@ export const tokenShards: ExportFormat = {
   shape: 'folder',
   open: (request) =>
     request.form === 'safetensors'
-      ? openSafetensors(request)
+      ? openShards(request, {
+          ending: 'safetensors',
+          rowsOf: labelled,
+          groupBytes: SHARD_BYTES,
+          shardBytes: SHARD_BYTES,
+          facts: { tensors: ['offsets', 'input_ids', 'log_probs', 'loss_mask'] },
+          create: (path) => ({
+            add: (rows) => writeFile(path, safetensorsPieces(rows), { flush: true }),
+            end: () => Promise.resolve(),
+          }),
+        })
       : openParquetShards(request, {
           columns: COLUMNS,
           rowsOf: parquetRows,
@@ -64,74 +68,37 @@ const STORED = {
 const TOKEN_BYTES = 13;
 /** Bytes of a row group; small, because the encoder needs several numbers in memory for each token. */
 const GROUP_BYTES = 1024 ** 2;
-const SHARD_TOKENS = 8 * 1024 ** 2;
+/** Bytes of a safetensors file, which is written at once. */
+const SHARD_BYTES = 8 * 1024 ** 2 * TOKEN_BYTES;
 
-function labelled(rollout: ExportedRollout): LabelledSequence[] | { skipped: string } {
-  const trajectory = rollout.content?.trajectory;
-  if (!trajectory) return { skipped: NO_TRAJECTORY };
+function labelled(rollout: ExportedRollout): { rows: LabelledSequence[]; bytes: number } {
+  const trajectory = trajectoryOf(rollout, null);
   // Ids of pictures cannot be trained on, because the model server replaces them by embeddings.
-  if (showsPictures(trajectory)) return { skipped: SHOWS_PICTURES };
+  requireNoPictures(trajectory);
   const sequences = sequencesOf(trajectory);
   const from = rollout.line.imported?.format;
   if (sequences.length === 0) {
     const why =
       from === undefined ? 'ordinary runs store none, see --require-tokens' : `imported from ${from}`;
-    return { skipped: `without token ids: ${why}` };
+    throw new NotExportable(`without token ids: ${why}`);
   }
   const { imported: _imported, success: resolved, ...origin } = rollout.provenance;
-  const label = { ...origin, resolved };
-  return sequences.map((sequence, segment) => ({
+  const rows = sequences.map((sequence, segment) => ({
     ...sequence,
-    label: { ...label, policy_versions: sequence.names, segment },
+    label: { ...origin, resolved, policy_versions: sequence.names, segment },
   }));
+  return { rows, bytes: sequences.reduce((sum, { ids }) => sum + ids.length, 0) * TOKEN_BYTES };
 }
 
 function parquetRows(rollout: ExportedRollout) {
-  const found = labelled(rollout);
-  if ('skipped' in found) return found;
-  const rows = found.map(({ ids, mask, logProbs, versions, label }) => ({
+  const { rows, bytes } = labelled(rollout);
+  const columns = rows.map(({ ids, mask, logProbs, versions, names, label }) => ({
     ...label,
     input_ids: ids,
     loss_mask: mask,
     log_probs: logProbs,
     version_index: versions,
-    policy_versions: jsonText(label.policy_versions),
+    policy_versions: jsonText(names),
   }));
-  return { rows, bytes: found.reduce((sum, { ids }) => sum + ids.length, 0) * TOKEN_BYTES };
-}
-
-async function openSafetensors(request: ExportRequest): Promise<ExportWriter> {
-  const shards = await openShards(request, 'safetensors');
-  let rows: LabelledSequence[] = [];
-  let rollouts: string[] = [];
-  let tokens = 0;
-  const endShard = async (): Promise<void> => {
-    if (rollouts.length === 0) return;
-    await writing(request.path, async () => {
-      await using file = await open(shards.next(), 'w');
-      for (const piece of safetensorsPieces(rows)) await file.appendFile(piece);
-      await file.datasync();
-    });
-    await shards.add(rows.length, rollouts);
-    rows = [];
-    rollouts = [];
-    tokens = 0;
-  };
-  return {
-    written: shards.written,
-    async write(rollout) {
-      const found = labelled(rollout);
-      if ('skipped' in found) return found.skipped;
-      rows.push(...found);
-      rollouts.push(rollout.line.rollout_id);
-      tokens += found.reduce((sum, { ids }) => sum + ids.length, 0);
-      if (tokens >= SHARD_TOKENS) await endShard();
-      return null;
-    },
-    async finish() {
-      await endShard();
-      await shards.finish({ tensors: ['offsets', 'input_ids', 'log_probs', 'loss_mask'] });
-    },
-    [Symbol.asyncDispose]: () => shards[Symbol.asyncDispose](),
-  };
+  return { rows: columns, bytes };
 }

@@ -2,9 +2,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Instance, UsageError } from '@swefarm/shared';
-import { verlParquet } from './parquet.ts';
+import { parquetWriteBuffer } from 'hyparquet-writer';
+import { type Shape, schemaOf, storedAs } from '../../export/parquetschema.ts';
 import type { PromptStyle } from './prompts.ts';
-import { agentNameOf, type Split, splitOf, verlRow } from './rows.ts';
+import { agentNameOf, type Split, splitOf, type VerlRow, verlRow } from './rows.ts';
 
 const SPLITS: readonly Split[] = ['train', 'val'];
 
@@ -32,7 +33,7 @@ export async function writeVerlDataset(
     const own = rows.filter((row) => row.extra_info.split === split);
     try {
       await mkdir(folder, { recursive: true });
-      await writeFile(path, await verlParquet(own));
+      await writeFile(path, verlParquet(own));
     } catch (error) {
       throw new UsageError(`${path}: cannot be written: ${(error as Error).message}`, { cause: error });
     }
@@ -50,4 +51,39 @@ function requireRows(rows: readonly { extra_info: { split: string } }[], valShar
   throw new UsageError(
     `${empty}.parquet would have no row: of ${rows.length} instances none falls to it with --val-share ${valShare}; choose a ${side} share, or ${empty === 'val' ? 0 : 1} for a dataset without ${empty}`,
   );
+}
+
+const KWARGS: Shape = { create_kwargs: { instance_id: 'text', instance: 'text' } };
+const COLUMNS = {
+  data_source: 'text',
+  prompt: [{ role: 'text', content: 'text' }],
+  ability: 'text',
+  reward_model: { style: 'text', ground_truth: 'text' },
+  agent_name: 'text',
+  extra_info: {
+    split: 'text',
+    index: 'integer',
+    instance_id: 'text',
+    repo: 'text',
+    base_commit: 'text',
+    tests: { FAIL_TO_PASS: ['text'], PASS_TO_PASS: ['text'] },
+    prompt_style: 'text',
+    need_tools_kwargs: 'boolean',
+    tools_kwargs: { bash: KWARGS, submit_solution: KWARGS },
+  },
+} as const satisfies Record<keyof VerlRow, Shape>;
+
+/** Encodes rows of verl's dataset as a parquet file. Either all rows have a gold patch, or none has. */
+export function verlParquet(rows: readonly VerlRow[]): Buffer {
+  const gold = rows.some((row) => row.extra_info.patch !== undefined);
+  const shape: Record<string, Shape> = {
+    ...COLUMNS,
+    extra_info: { ...COLUMNS.extra_info, ...(gold ? { patch: 'text' as const } : {}) },
+  };
+  const columnData = Object.entries(shape).map(([name, of]) => ({
+    name,
+    data: rows.map((row) => storedAs(of, row[name as keyof VerlRow])),
+  }));
+  // Statistics would repeat whole prompts, and no reader uses them.
+  return Buffer.from(parquetWriteBuffer({ columnData, schema: schemaOf(shape), statistics: false }));
 }

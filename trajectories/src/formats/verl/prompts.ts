@@ -7,7 +7,7 @@ import type { Instance } from '@swefarm/shared';
 export const PROMPT_STYLES = ['tools', 'style-2', 'style-3'] as const;
 export type PromptStyle = (typeof PROMPT_STYLES)[number];
 
-export type ChatTurn = { role: 'system' | 'user'; content: string };
+type ChatTurn = { role: 'system' | 'user'; content: string };
 
 const TOOLS_SYSTEM =
   'You are an experienced software engineer. You work on one repository through a Linux shell: call the tool `bash` with ' +
@@ -44,19 +44,14 @@ const ASK =
   'Solve it with one unified diff that `git apply` takes at the root of the repository, between <patch> and </patch>.';
 
 export function promptOf(instance: Instance, style: PromptStyle): ChatTurn[] {
-  const [system, user] = {
-    tools: () => [TOOLS_SYSTEM, toolsTask(instance)],
-    'style-2': () => [
-      PATCH_SYSTEM,
-      `${issueOf(instance)}\n\n${ASK} Such a patch looks like this:\n\n${EXAMPLE}`,
-    ],
-    'style-3': () => [
-      PATCH_SYSTEM,
-      `${issueOf(instance)}\n\nA patch looks like this:\n\n${EXAMPLE}\n\n${ASK}`,
-    ],
-  }[style]() as [string, string];
+  const issue = issueOf(instance);
+  const user = {
+    tools: toolsTask(instance),
+    'style-2': `${issue}\n\n${ASK} Such a patch looks like this:\n\n${EXAMPLE}`,
+    'style-3': `${issue}\n\nA patch looks like this:\n\n${EXAMPLE}\n\n${ASK}`,
+  }[style];
   return [
-    { role: 'system', content: system },
+    { role: 'system', content: style === 'tools' ? TOOLS_SYSTEM : PATCH_SYSTEM },
     { role: 'user', content: user },
   ];
 }

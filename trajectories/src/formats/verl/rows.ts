@@ -1,7 +1,7 @@
 /** Converts an instance to a row of verl's dataset, for verl's RLHFDataset, ToolAgentLoop and reward manager. */
 import { createHash } from 'node:crypto';
 import type { Instance } from '@swefarm/shared';
-import { type ChatTurn, type PromptStyle, promptOf } from './prompts.ts';
+import { type PromptStyle, promptOf } from './prompts.ts';
 
 export type VerlOptions = {
   style: PromptStyle;
@@ -10,27 +10,7 @@ export type VerlOptions = {
   agentName: string;
 };
 
-type ToolKwargs = { create_kwargs: { instance_id: string; instance: string } };
-
-export type VerlRow = {
-  data_source: string;
-  prompt: ChatTurn[];
-  ability: string;
-  reward_model: { style: string; ground_truth: string };
-  agent_name: string;
-  extra_info: {
-    split: string;
-    index: number;
-    instance_id: string;
-    repo: string;
-    base_commit: string;
-    tests: { FAIL_TO_PASS: string[]; PASS_TO_PASS: string[] };
-    prompt_style: string;
-    need_tools_kwargs: boolean;
-    tools_kwargs: { bash: ToolKwargs; submit_solution: ToolKwargs };
-    patch?: string;
-  };
-};
+export type VerlRow = ReturnType<typeof verlRow>;
 
 export type Split = 'train' | 'val';
 
@@ -38,11 +18,11 @@ export type Split = 'train' | 'val';
 export const agentNameOf = (style: PromptStyle): string =>
   style === 'tools' ? 'tool_agent' : 'single_turn_agent';
 
-export function verlRow(instance: Instance, split: Split, options: VerlOptions): VerlRow {
+export function verlRow(instance: Instance, split: Split, options: VerlOptions) {
   const { instance_id, repo, base_commit, FAIL_TO_PASS, PASS_TO_PASS } = instance;
   const { health: _health, pictures: _pictures, ...plain } = instance;
   const carried = JSON.stringify({ ...plain, patch: options.gold ? instance.patch : '' });
-  const kwargs: ToolKwargs = { create_kwargs: { instance_id, instance: carried } };
+  const kwargs = { create_kwargs: { instance_id, instance: carried } };
   return {
     data_source: 'swefarm',
     prompt: promptOf(instance, options.style),

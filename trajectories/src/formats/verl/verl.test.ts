@@ -4,8 +4,7 @@ import { type Instance, Instance as InstanceSchema } from '@swefarm/shared';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { parquetReadObjects } from 'hyparquet';
 import { expect, test } from 'vitest';
-import { writeVerlDataset } from './dataset.ts';
-import { verlParquet } from './parquet.ts';
+import { verlParquet, writeVerlDataset } from './dataset.ts';
 import { PROMPT_STYLES, promptOf } from './prompts.ts';
 import { agentNameOf, splitOf, stableIndex, verlRow } from './rows.ts';
 
@@ -27,7 +26,7 @@ const row = (id: string, gold = false) =>
 
 test.each([2, 0])('%i rows come back from the file as they were, nested as they were', async (count) => {
   const rows = ['a__b-1', 'a__b-2'].slice(0, count).map((id) => row(id));
-  const file = await verlParquet(rows);
+  const file = verlParquet(rows);
   const bytes = file.buffer.slice(file.byteOffset, file.byteOffset + file.byteLength) as ArrayBuffer;
   const read = await parquetReadObjects({ file: bytes });
   const plain = JSON.parse(JSON.stringify(read, (_, v) => (typeof v === 'bigint' ? Number(v) : v)));
