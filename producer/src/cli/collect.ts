@@ -4,10 +4,10 @@ import { type Farm, type Instance, UsageError } from '@swefarm/shared';
 import { markOf, outputRunOf, readPrice } from './collection.ts';
 import { command, flag, text, whole } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
-import { follow } from './follow.ts';
 import { FARM, producerConfig } from './options.ts';
 import { checkOutputFormat, OUTPUT, openRunOutput, readResumedRun, requireSameRun } from './outputs.ts';
 import { reportRunEnd } from './runend.ts';
+import { follow } from './session.ts';
 import { listenForStop } from './stop.ts';
 import { printStatus } from './terminal.ts';
 

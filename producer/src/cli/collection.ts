@@ -20,8 +20,8 @@ import type {
 import { lineSummaryOf, priceFor, readLines } from '@swefarm/trajectories';
 import { type Budget, Feeder, longestFirst, rolloutsAgain } from '../collection/feeder.ts';
 import { flag, group, list, number, parsed, text, type Values, whole } from './declare.ts';
-import type { OpenRun } from './follow.ts';
 import type { ConfigValues } from './options.ts';
+import type { OpenRun } from './session.ts';
 import { printStatus } from './terminal.ts';
 
 /** Default maximum of rollouts queued or running at once under a budget. These rollouts can exceed the budget. */
@@ -113,7 +113,7 @@ export const queuesAsNeeded = (o: Partial<CollectionValues>): boolean =>
 
 /** Decides which rollouts are queued at the start and after each result. Throws UsageError for files that cannot be read. */
 export async function openCollection(
-  { farm, config, record, output }: Omit<OpenRun, 'copyArtifactsTo'>,
+  { farm, config, record, output }: Pick<OpenRun, 'farm' | 'config' | 'record' | 'output'>,
   given: readonly Instance[],
   o: CollectionValues,
   again: Again | null,

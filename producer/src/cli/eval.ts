@@ -18,7 +18,7 @@ import {
 } from './evaloutput.ts';
 import { type Evaluation, type EvaluationEnd, type EvaluationEnds, writeReports } from './evalreport.ts';
 import type { ExitCode } from './exit.ts';
-import { openHome } from './home.ts';
+import { openHome } from './farm.ts';
 import { datasetOf, producerConfig } from './options.ts';
 import { runSession } from './session.ts';
 import { listenForEvaluations, type Stop } from './stop.ts';
@@ -120,18 +120,16 @@ async function evaluateOpen(
     await writeEvaluation(o, work, runId, home.stateDir);
     output = stack.use(await openEvalOutput(o, work));
   }
-  const session = { ...home, output, record, instances, stop, patches: patchesOf(work) };
-  const { complete } = await runSession(
-    { ...session, copyArtifactsTo: o.copyArtifacts },
-    {
-      rollouts: new Set(items.keys()),
-      workers: localWorkers({ ...o, concurrency: o.maxWorkers }, home),
-      onResult: async (result, content) => {
-        const item = items.get(result.rollout_id);
-        if (item) ended.set(item, await writeEvaluated(evaluation, item, result, content));
-      },
+  const { complete } = await runSession({
+    ...{ ...home, output, record, instances, stop, patches: patchesOf(work) },
+    copyArtifactsTo: o.copyArtifacts,
+    rollouts: new Set(items.keys()),
+    workers: localWorkers({ ...o, concurrency: o.maxWorkers }, home),
+    onResult: async (result, content) => {
+      const item = items.get(result.rollout_id);
+      if (item) ended.set(item, await writeEvaluated(evaluation, item, result, content));
     },
-  );
+  });
   return complete;
 }
 

@@ -17,7 +17,7 @@ import { type EvaluationRun, hashPatches } from '../eval/evaluationrun.ts';
 import { mergeEvaluation } from '../eval/lostevaluations.ts';
 import type { EvalValues } from './evalinput.ts';
 import type { EvaluationEnd } from './evalreport.ts';
-import { openOutput } from './follow.ts';
+import { openOutput } from './outputs.ts';
 
 export type StoredEvaluation = OutputRun & { evaluation: OutputEvaluation };
 

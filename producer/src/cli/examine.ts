@@ -7,7 +7,7 @@ import { type ArtifactContent, parseRolloutId, type Result } from '@swefarm/shar
 import { streamOutput } from '@swefarm/trajectories';
 import { planGrading } from '../eval/gradingplans.ts';
 import { group, text, type Values } from './declare.ts';
-import { openHome } from './home.ts';
+import { openHome } from './farm.ts';
 import { DATASET, FARM, GRADING, producerConfig, WORKER_COMMAND, WORKER_RUNTIME } from './options.ts';
 import { runSession } from './session.ts';
 import type { Stop } from './stop.ts';
@@ -71,8 +71,8 @@ export async function examine(
     rounds.set(instanceId, own);
   };
   const rollouts = new Set(rolloutIds(record, instances));
-  const session = { ...home, output, record, instances, patches, stop };
-  const { complete } = await runSession(session, {
+  const { complete } = await runSession({
+    ...{ ...home, output, record, instances, patches, stop },
     ...{ rollouts, onResult, workers: localWorkers(o, home) },
     // Untouched trees should not resolve, so a number of resolved rollouts would mislead.
     words: { resolved: false, turns: false },
