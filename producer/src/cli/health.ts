@@ -1,7 +1,7 @@
 /** `swefarm health`: evaluates the gold patch and the untouched tree of each instance and records the findings. */
-import { appendFindings, type HealthFinding, registryPath, withEgress } from '@swefarm/runs';
+import { appendFindings, registryPath, withEgress } from '@swefarm/runs';
 import { brokenBecause, type Instance } from '@swefarm/shared';
-import { renderTable } from '@swefarm/trajectories';
+import { left, right, tableOf } from '../view/tableof.ts';
 import { command, defaulted, flag, whole } from './declare.ts';
 import { EXAMINATION, type ExaminationValues, type Examined, examine } from './examine.ts';
 import { EXIT, type ExitCode } from './exit.ts';
@@ -58,14 +58,17 @@ async function printFindings(
   { findings, unjudged }: Pick<Examined, 'findings' | 'unjudged'>,
   registry: string,
 ): Promise<void> {
-  const healthOf = (id: string, finding: HealthFinding | undefined): string =>
-    finding ? (brokenBecause(finding) ?? 'healthy') : `no verdict: ${unjudged.get(id)?.reason ?? 'cut off'}`;
-  const rows = instances.map(({ instance_id }) => {
-    const finding = findings.get(instance_id);
-    return [instance_id, finding ? finding.gold_seconds.toFixed(1) : '-', healthOf(instance_id, finding)];
-  });
-  const columns = [{ name: 'instance' }, { name: 'gold s', align: 'right' as const }, { name: 'health' }];
-  if (process.stdout.isTTY) await print(renderTable(columns, rows));
+  const table = (): string =>
+    tableOf(instances, [
+      left('instance', ({ instance_id }) => instance_id),
+      right('gold s', ({ instance_id }) => findings.get(instance_id)?.gold_seconds.toFixed(1) ?? '-'),
+      left('health', ({ instance_id }) => {
+        const finding = findings.get(instance_id);
+        if (!finding) return `no verdict: ${unjudged.get(instance_id)?.reason ?? 'cut off'}`;
+        return brokenBecause(finding) ?? 'healthy';
+      }),
+    ]);
+  if (process.stdout.isTTY) await print(table());
   else for (const finding of findings.values()) await print(JSON.stringify(finding));
   for (const { instance_id, flaky } of findings.values()) {
     for (const name of flaky) printStatus(`flaky: ${instance_id}: ${name}`);
