@@ -113,10 +113,16 @@ redis://{{ .Values.redis.address | default (printf "%s-redis.%s.svc" (include "s
 {{- end }}
 {{- end }}
 
-{{/* A secret that is made once and kept: (list . NAME KEY). */}}
-{{- define "swefarm.kept" -}}
-{{- $root := index . 0 }}{{ $found := lookup "v1" "Secret" $root.Release.Namespace (index . 1) -}}
-{{- if and $found (hasKey ($found.data | default dict) (index . 2)) }}{{ index $found.data (index . 2) }}{{ else }}{{ randAlphaNum 40 | b64enc }}{{ end -}}
+{{/* A secret that is made once and kept: (list . "redis" KEY). */}}
+{{- define "swefarm.kept" }}
+{{- $root := index . 0 }}{{ $key := index . 2 }}
+{{- $found := lookup "v1" "Secret" $root.Release.Namespace (printf "%s-%s" (include "swefarm.name" $root) (index . 1)) }}
+apiVersion: v1
+kind: Secret
+metadata: {{- include "swefarm.metadata" . | nindent 2 }}
+data:
+  {{ $key }}: {{ if and $found (hasKey ($found.data | default dict) $key) }}{{ index $found.data $key }}{{ else }}{{ randAlphaNum 40 | b64enc }}{{ end }}
+---
 {{- end }}
 
 {{/* Seconds in which rollouts of a pod that ends may finish or be handed back. */}}
