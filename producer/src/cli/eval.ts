@@ -17,7 +17,6 @@ import {
   writeEvaluation,
 } from './evaloutput.ts';
 import { type Evaluation, type EvaluationEnd, type EvaluationEnds, writeReports } from './evalreport.ts';
-import type { ExitCode } from './exit.ts';
 import { openHome } from './farm.ts';
 import { datasetOf, producerConfig } from './options.ts';
 import { runSession } from './session.ts';
@@ -28,44 +27,42 @@ import { localWorkers } from './workers.ts';
 export const evaluate = command({
   options: EVALUATION,
   example: 'swefarm eval --dataset rows.jsonl --predictions preds.jsonl --run-id mine',
-  run: (o) => runEval(o),
+  async run(o) {
+    const stop = listenForEvaluations();
+    const begun = await readStoredEvaluation(o);
+    const now = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '');
+    const runId = o.runId ?? begun?.evaluation.run_id ?? `eval-${now}`;
+    if (!isFolderName(runId)) throw new UsageError(`--run-id ${runId}: expected a name that can be a folder`);
+    const config = producerConfig(o);
+    if (!o.localWorker && config.redis_url === null) {
+      throw new UsageError('--no-local-worker needs the --redis-url of a farm whose workers do the work');
+    }
+    const dataset = await datasetOf(o, stop.draining);
+    const given = await readEvalInput(o, dataset, stop.draining);
+    if (given.problems.length > 0) {
+      printStatus(`swefarm: ${describeProblems(given.name, given.problems, 'the others are graded')}`);
+    }
+    if (!given.rounds[0]?.length) throw new UsageError(`${given.name}: no prediction is left to grade`);
+    const chosen = new Set(dataset.instances.map((instance) => instance.instance_id));
+    const rounds = given.rounds.map((round) => round.filter(({ instance_id }) => chosen.has(instance_id)));
+    const describe = (instances: Dataset['instances']) =>
+      recordOf(o, { ...dataset, instances }, given.rounds.length);
+    const { evaluation } = describe(dataset.instances);
+    const plans = planGrading(dataset.instances, evaluation.grader);
+    const items = await listEvalTasks({ logs: o.logsDir, runId, plans }, rounds, given.oldLines);
+    const work = planEvaluationRun(items, dataset.instances, describe, begun?.evaluation ?? null);
+    const all = { o, runId, dataset, given, plans, items, work, timeoutSeconds: evaluation.timeout };
+    await announce(all);
+    const ended: EvaluationEnds = new Map();
+    try {
+      const complete = await evaluateOpen(all, begun, stop, ended);
+      return await writeReports(all, ended, complete);
+    } catch (error) {
+      await writeReports(all, ended, false);
+      throw error;
+    }
+  },
 });
-
-async function runEval(o: EvalValues): Promise<ExitCode> {
-  const stop = listenForEvaluations();
-  const begun = await readStoredEvaluation(o);
-  const now = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '');
-  const runId = o.runId ?? begun?.evaluation.run_id ?? `eval-${now}`;
-  if (!isFolderName(runId)) throw new UsageError(`--run-id ${runId}: expected a name that can be a folder`);
-  const config = producerConfig(o);
-  if (!o.localWorker && config.redis_url === null) {
-    throw new UsageError('--no-local-worker needs the --redis-url of a farm whose workers do the work');
-  }
-  const dataset = await datasetOf(o, stop.draining);
-  const given = await readEvalInput(o, dataset, stop.draining);
-  if (given.problems.length > 0) {
-    printStatus(`swefarm: ${describeProblems(given.name, given.problems, 'the others are graded')}`);
-  }
-  if (!given.rounds[0]?.length) throw new UsageError(`${given.name}: no prediction is left to grade`);
-  const chosen = new Set(dataset.instances.map((instance) => instance.instance_id));
-  const rounds = given.rounds.map((round) => round.filter(({ instance_id }) => chosen.has(instance_id)));
-  const describe = (instances: Dataset['instances']) =>
-    recordOf(o, { ...dataset, instances }, given.rounds.length);
-  const { evaluation } = describe(dataset.instances);
-  const plans = planGrading(dataset.instances, evaluation.grader);
-  const items = await listEvalTasks({ logs: o.logsDir, runId, plans }, rounds, given.oldLines);
-  const work = planEvaluationRun(items, dataset.instances, describe, begun?.evaluation ?? null);
-  const all = { o, runId, dataset, given, plans, items, work, timeoutSeconds: evaluation.timeout };
-  await announce(all);
-  const ended: EvaluationEnds = new Map();
-  try {
-    const complete = await evaluateOpen(all, begun, stop, ended);
-    return await writeReports(all, ended, complete);
-  } catch (error) {
-    await writeReports(all, ended, false);
-    throw error;
-  }
-}
 
 async function announce({ items, runId }: Evaluation): Promise<void> {
   const count = (state: EvalTask['state']): number => items.filter((item) => item.state === state).length;

@@ -20,9 +20,7 @@ export type Examined = {
   complete: boolean;
 };
 
-export type Unjudged = { reason: string; message: string };
-
-export type Rounds = { gold: number; noop: number };
+type Unjudged = { reason: string; message: string };
 
 export const EXAMINATION = {
   '--timeout <seconds>': text('longest time of the tests (default: 1800)'),
@@ -42,7 +40,7 @@ export type ExaminationValues = Values<typeof EXAMINATION>;
 export async function examine(
   dataset: Dataset,
   o: ExaminationValues,
-  times: Rounds,
+  times: { gold: number; noop: number },
   stop: Stop,
 ): Promise<Examined> {
   const { instances } = dataset;
@@ -53,11 +51,8 @@ export async function examine(
   const plans = planGrading(instances, record.evaluation.grader);
   const patches = new Map(
     instances.map(({ instance_id, patch }) => {
-      const untouched = untouchedPatch(plans.of(instance_id) ?? null);
-      return [
-        instance_id,
-        [...Array<string>(times.gold).fill(patch), ...Array<string>(times.noop).fill(untouched)],
-      ];
+      const own = Array<string>(times.gold + times.noop).fill(untouchedPatch(plans.of(instance_id)));
+      return [instance_id, own.fill(patch, 0, times.gold)];
     }),
   );
   const rounds = new Map<string, EvaluationRound[]>();
@@ -82,17 +77,12 @@ export async function examine(
   for (const instance of instances) {
     const own = rounds.get(instance.instance_id) ?? [];
     const network = instance.needs_egress ? 'egress' : record.sandbox.eval_network;
-    const existing = (from: number, to?: number) =>
-      own.slice(from, to).filter((round) => round !== undefined);
-    const finding = healthFinding(
-      instance,
-      network,
-      existing(0, times.gold),
-      existing(times.gold),
-      new Date(),
-    );
+    // Rounds without a result are holes in the array.
+    const gold = own.slice(0, times.gold).filter((round) => round !== undefined);
+    const noop = own.slice(times.gold).filter((round) => round !== undefined);
+    const finding = healthFinding(instance, network, gold, noop, new Date());
     if (finding) findings.set(instance.instance_id, finding);
-    else unjudged.set(instance.instance_id, unjudgedBecause(existing(0, times.gold)));
+    else unjudged.set(instance.instance_id, unjudgedBecause(gold));
   }
   return { findings, unjudged, complete };
 }

@@ -77,7 +77,42 @@ export const exportRollouts = command({
   },
   options: exporting,
   example: 'swefarm export results.jsonl --format sft-messages --only-resolved --out train.jsonl',
-  run: (o, { results }) => runExport(results, o),
+  async run(o, { results }) {
+    const format = formatOf(o);
+    const path = o.out;
+    const stop = listenForStop();
+    await using late = lazyFarm(() => producerConfig(o));
+    const read = (line: OutputLine) => artifactOfLine(line, late.farm);
+    const options = {
+      farm: late.farm,
+      onWarning: (text: string) => printStatus(`swefarm: not read: ${text}`),
+    };
+    const { names, shares } = await partsOf(results, o.recipe);
+    const sources = await Promise.all(names.map((name) => openSource(name, options)));
+    const chosen = await chooseRollouts(sources, {
+      filters: choiceFilters(o),
+      perInstance: o.perInstance,
+      prefer: o.prefer,
+      seed: o.seed,
+      dedup: o.dedupPatches,
+      maxTokens: o.maxTokens,
+      balance: o.balance,
+      shares,
+      read,
+    });
+    requireSome(chosen, sources, format, o.format);
+    const instances =
+      o.dataset === undefined ? new Map() : await readInstanceFields(o.dataset, chosen.instances);
+    const request = {
+      path,
+      form: formOf(format, o),
+      samples: chosen.samples,
+      fingerprint: chosen.fingerprint,
+    };
+    await using writer = await format.open(request);
+    const work = { writer, sources, choice: chosen, instances, read, signal: stop.draining };
+    return await writeChosen(work, path);
+  },
 });
 
 function formatHelp(): string {
@@ -86,40 +121,6 @@ function formatHelp(): string {
       `${name}: ${description}${forms.length > 1 ? ` (${forms.join(', ')})` : ''}`,
   );
   return shown.join('; ');
-}
-
-async function runExport(results: readonly string[], o: ExportValues): Promise<ExitCode> {
-  const format = formatOf(o);
-  const path = o.out;
-  const stop = listenForStop();
-  await using late = lazyFarm(() => producerConfig(o));
-  const read = (line: OutputLine) => artifactOfLine(line, late.farm);
-  const options = { farm: late.farm, onWarning: (text: string) => printStatus(`swefarm: not read: ${text}`) };
-  const { names, shares } = await partsOf(results, o.recipe);
-  const sources = await Promise.all(names.map((name) => openSource(name, options)));
-  const chosen = await chooseRollouts(sources, {
-    filters: choiceFilters(o),
-    perInstance: o.perInstance,
-    prefer: o.prefer,
-    seed: o.seed,
-    dedup: o.dedupPatches,
-    maxTokens: o.maxTokens,
-    balance: o.balance,
-    shares,
-    read,
-  });
-  requireSome(chosen, sources, format, o.format);
-  const instances =
-    o.dataset === undefined ? new Map() : await readInstanceFields(o.dataset, chosen.instances);
-  const request = {
-    path,
-    form: formOf(format, o),
-    samples: chosen.samples,
-    fingerprint: chosen.fingerprint,
-  };
-  await using writer = await format.open(request);
-  const work = { writer, sources, choice: chosen, instances, read, signal: stop.draining };
-  return await writeChosen(work, path);
 }
 
 /** Returns the names of the sources, and the shares of a recipe. Throws UsageError unless exactly one of the two is given. */

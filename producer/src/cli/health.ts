@@ -3,8 +3,8 @@ import { appendFindings, registryPath, withEgress } from '@swefarm/runs';
 import { brokenBecause, type Instance } from '@swefarm/shared';
 import { left, right, tableOf } from '../view/tableof.ts';
 import { command, defaulted, flag, whole } from './declare.ts';
-import { EXAMINATION, type ExaminationValues, type Examined, examine } from './examine.ts';
-import { EXIT, type ExitCode } from './exit.ts';
+import { EXAMINATION, type Examined, examine } from './examine.ts';
+import { EXIT } from './exit.ts';
 import { datasetOf, producerConfig } from './options.ts';
 import { listenForEvaluations } from './stop.ts';
 import { print, printStatus } from './terminal.ts';
@@ -16,41 +16,39 @@ export const health = command({
     ...EXAMINATION,
   },
   example: 'swefarm health --dataset rows.jsonl --n-times 3',
-  run: (o) => runHealth(o),
-});
+  async run(o) {
+    const stop = listenForEvaluations();
+    const registry = registryPath(o.health, producerConfig(o).state_dir);
+    const dataset = await datasetOf(o, stop.draining);
+    const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
+    const without = dataset.instances.length - instances.length;
+    if (without > 0) printStatus(`swefarm: ${without} rows have no gold patch and cannot be examined`);
+    if (instances.length === 0) return EXIT.someNotJudged;
 
-type HealthValues = ExaminationValues & { nTimes: number; tryEgress: boolean };
-
-async function runHealth(o: HealthValues): Promise<ExitCode> {
-  const stop = listenForEvaluations();
-  const registry = registryPath(o.health, producerConfig(o).state_dir);
-  const dataset = await datasetOf(o, stop.draining);
-  const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
-  const without = dataset.instances.length - instances.length;
-  if (without > 0) printStatus(`swefarm: ${without} rows have no gold patch and cannot be examined`);
-  if (instances.length === 0) return EXIT.someNotJudged;
-
-  const gold = Math.max(1, o.nTimes);
-  const first = await examine({ ...dataset, instances }, o, { gold, noop: 1 }, stop);
-  const findings = first.findings;
-  if (o.tryEgress && first.complete) {
-    const failing = instances.filter(({ instance_id }) => findings.get(instance_id)?.gold_resolves === false);
-    const again = await examine(
-      { ...dataset, instances: failing },
-      { ...o, run: { ...o.run, evalNetwork: 'egress' } },
-      { gold: 1, noop: 1 },
-      stop,
-    );
-    await appendFindings(registry, [...again.findings.values()]);
-    for (const [id, finding] of findings) {
-      findings.set(id, withEgress(finding, again.findings.get(id) ?? null));
+    const gold = Math.max(1, o.nTimes);
+    const first = await examine({ ...dataset, instances }, o, { gold, noop: 1 }, stop);
+    const findings = first.findings;
+    if (o.tryEgress && first.complete) {
+      const failing = instances.filter(
+        ({ instance_id }) => findings.get(instance_id)?.gold_resolves === false,
+      );
+      const again = await examine(
+        { ...dataset, instances: failing },
+        { ...o, run: { ...o.run, evalNetwork: 'egress' } },
+        { gold: 1, noop: 1 },
+        stop,
+      );
+      await appendFindings(registry, [...again.findings.values()]);
+      for (const [id, finding] of findings) {
+        findings.set(id, withEgress(finding, again.findings.get(id) ?? null));
+      }
     }
-  }
-  await appendFindings(registry, [...findings.values()]);
-  await printFindings(instances, first, registry);
-  if (!first.complete) return EXIT.interrupted;
-  return findings.size < instances.length ? EXIT.someNotJudged : EXIT.allJudged;
-}
+    await appendFindings(registry, [...findings.values()]);
+    await printFindings(instances, first, registry);
+    if (!first.complete) return EXIT.interrupted;
+    return findings.size < instances.length ? EXIT.someNotJudged : EXIT.allJudged;
+  },
+});
 
 /** Prints a table on a terminal, and JSON lines elsewhere. */
 async function printFindings(
