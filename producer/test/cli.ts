@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
 
 export const BIN = fileURLToPath(new URL('../bin/swefarm.mjs', import.meta.url));
 const FAKE = fileURLToPath(new URL('./fakeworker.ts', import.meta.url));
@@ -42,14 +43,20 @@ export const run = (args: readonly string[], env: Record<string, string> = {}): 
 
 export type Line = { rollout_id: string; outcome: string; reward: number | null; [key: string]: unknown };
 
-export async function linesOf(path: string): Promise<Line[]> {
-  const text = await readFile(path, 'utf8');
-  return text
-    .trimEnd()
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Line);
-}
+export const jsonLines = (text: string): Line[] =>
+  text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Line]));
+
+export const linesOf = async (path: string): Promise<Line[]> => jsonLines(await readFile(path, 'utf8'));
+
+/** A process that ended with `code`, after it wrote `text` to standard error. */
+export const exited = (code: number, text: string | RegExp) => ({
+  code,
+  stderr: typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text),
+});
+
+/** The words of a command line. A value between them is one word, a list of values as many. */
+export const words = (line: TemplateStringsArray, ...values: (string | readonly string[])[]): string[] =>
+  line.flatMap((text, at) => [...text.split(/\s+/).filter(Boolean), ...[values[at] ?? []].flat()]);
 
 /** Command lines of the processes that were told of this folder, in their arguments or their environment. */
 export async function processesOf(folder: string): Promise<string[]> {

@@ -1,38 +1,27 @@
 /** Collections by `swefarm rollout`: its own process, its own Redis, a worker by its command. */
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { lines, row } from '@swefarm/datasets/test/rows.ts';
-import { redisUrl, testConfig, testFarm, testFolder } from '@swefarm/runs/test/farm.ts';
+import { lines } from '@swefarm/datasets/test/rows.ts';
+import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
-import { expect, onTestFinished, test } from 'vitest';
-import { fakeWorker, linesOf, run } from './cli.ts';
+import { expect, test } from 'vitest';
+import { exited, fakeWorker, jsonLines, linesOf, run, words } from './cli.ts';
+import { farmOptions, farmWithWorker, flaskId, flaskRows } from './scene.ts';
 
 async function prepare() {
-  const folder = await testFolder();
-  const dataset = join(folder, 'rows.jsonl');
-  const output = join(folder, 'out.jsonl');
-  await writeFile(dataset, lines(...[0, 1].map((at) => row({ instance_id: `pallets__flask-${at}` }))));
-  const prices = join(folder, 'prices.yaml');
+  const scene = await flaskRows(2);
+  const { dataset, output, state, at } = scene;
+  const prices = at('prices.yaml');
   await writeFile(prices, 'm: {prompt: 1000000, completion: 0}\n');
-  const args = (mode: string, ...more: string[]) => [
-    ...['rollout', '--dataset', dataset, '--output', output, '--state-dir', join(folder, 'state')],
-    ...[
-      '--policy-url',
-      'http://127.0.0.1:9/v1',
-      '--no-probe',
-      '--model',
-      'm',
-      '--worker-command',
-      fakeWorker(mode),
-      ...more,
-    ],
-  ];
+  const asked = words`--policy-url http://127.0.0.1:9/v1 --no-probe --model m`;
+  const common = words`--dataset ${dataset} --state-dir ${state} ${asked}`;
+  const args = (mode: string, ...more: string[]) =>
+    words`rollout ${common} --output ${output} --worker-command ${fakeWorker(mode)} ${more}`;
+  const submitting = (...more: string[]) => words`submit ${common} --output ${output} ${more}`;
   const rolloutsOf = async (path = output) =>
     (await linesOf(path)).map(({ rollout_id: id }) => id.split('.').slice(1).join('.')).toSorted();
-  return { folder, output, prices, args, rolloutsOf };
+  return { ...scene, common, prices, args, submitting, rolloutsOf };
 }
 
 test('rollouts of an instance run until enough are resolved, and no further', async () => {
@@ -53,19 +42,19 @@ test('rollouts of an instance run until enough are resolved, and no further', as
 });
 
 test('sets are runs of their own, with their tag in lines and file names; a second call resumes them', async () => {
-  const { folder, args, prices } = await prepare();
+  const { at, args, prices } = await prepare();
   const sets = ['--set', 't05:temperature=0.5,n=1', '--set', 't10:temperature=1,n=2', '--prices', prices];
   const ran = await run(args('ok', ...sets));
   expect(ran.code).toBe(0);
-  const half = await linesOf(join(folder, 'out.t05.jsonl'));
-  const whole = await linesOf(join(folder, 'out.t10.jsonl'));
+  const half = await linesOf(at('out.t05.jsonl'));
+  const whole = await linesOf(at('out.t10.jsonl'));
   expect([half.length, whole.length]).toEqual([2, 4]);
   expect(new Set(half.map(({ tag }) => tag))).toEqual(new Set(['t05']));
   for (const { tokens, cost } of half) expect(cost).toBe((tokens as { prompt: number }).prompt);
   expect((await run(args('ok', ...sets))).code).toBe(2);
   expect(await run(args('ok', ...sets, '--resume'))).toMatchObject({ code: 0 });
-  expect(await linesOf(join(folder, 'out.t05.jsonl'))).toEqual(half);
-  expect(existsSync(join(folder, 'out.jsonl'))).toBe(false);
+  expect(await linesOf(at('out.t05.jsonl'))).toEqual(half);
+  expect(existsSync(at('out.jsonl'))).toBe(false);
 });
 
 test('a budget ends the queueing; --resume with a larger one goes on', async () => {
@@ -81,14 +70,11 @@ test('a budget ends the queueing; --resume with a larger one goes on', async () 
 });
 
 test('only the failures of an output run again, and a report counts each rollout once', async () => {
-  const { folder, output, args, rolloutsOf } = await prepare();
+  const { at, output, args, rolloutsOf } = await prepare();
   expect((await run(args('fail', '--group-size', '2'))).code).toBe(10);
-  const mended = join(folder, 'again.jsonl');
+  const mended = at('again.jsonl');
   const wrong = await run([...args('ok'), '--again', output, '--only-failures', 'bug', '--output', mended]);
-  expect(wrong).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/its failures are policy_unreachable/),
-  });
+  expect(wrong).toMatchObject(exited(2, /its failures are policy_unreachable/));
   const ran = await run([
     ...args('ok'),
     ...['--again', output, '--only-failures', 'policy_unreachable', '--output', mended],
@@ -111,101 +97,60 @@ test('options that contradict one another are refused before anything runs', asy
     [['--until-resolved', '1', '--oversample', '2'], /do not go with a budget/],
     [['--set', 'a:nonsense=1'], /is no setting of a run/],
   ] as const) {
-    expect(await run(args('ok', ...more))).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
+    expect(await run(args('ok', ...more))).toMatchObject(exited(2, message));
   }
 });
 
-/** A farm with a worker that runs until the test ends. */
-function farmWith(mode: string): string[] {
-  const farm = ['--redis-url', redisUrl(), '--redis-prefix', `t${newId()}`];
-  const [program = '', ...fake] = fakeWorker(mode).split(' ');
-  const worker = spawn(program, [...fake, 'run', ...farm], { stdio: 'ignore' });
-  onTestFinished(() => void worker.kill('SIGTERM'));
-  return farm;
-}
-
-/** The same options for `submit`, without those of a local worker. */
-const submitting = (args: string[]): string[] => {
-  const [, ...rest] = args;
-  const at = rest.indexOf('--worker-command');
-  return ['submit', ...rest.toSpliced(at, 2)];
-};
-
 test('submit with an output collects as rollout does, on the workers of a farm: sets, until resolved, budgets, resumed', async () => {
-  const { folder, output, prices, args, rolloutsOf } = await prepare();
-  const farm = farmWith('fail');
+  const { at, output, prices, submitting, rolloutsOf } = await prepare();
+  const farm = farmWithWorker('fail');
   const until = ['--until-resolved', '1', '--max-rollouts', '5', '--prices', prices];
-  const ran = await run(submitting(args('', ...farm, ...until)));
+  const ran = await run(submitting(...farm, ...until));
   expect(await rolloutsOf()).toEqual(
     [0, 1].flatMap((at) => [0, 1, 2].map((index) => `pallets__flask-${at}.${index}`)),
   );
-  expect(ran).toMatchObject({
-    code: 10,
-    stderr: expect.stringMatching(/4 of 6 rollouts judged, 2 resolved/),
-  });
+  expect(ran).toMatchObject(exited(10, /4 of 6 rollouts judged, 2 resolved/));
   for (const line of await linesOf(output)) expect(line.cost).toEqual(expect.any(Number));
   const [{ run_id: id } = { run_id: '' }] = await linesOf(output);
   const other = await run(['collect', String(id), '--output', output, '--resume', ...farm]);
-  expect(other).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/only the same command with --resume/),
-  });
+  expect(other).toMatchObject(exited(2, /only the same command with --resume/));
 
-  const sets = ['--set', 'one:n=1', '--set', 'two:n=2', '--output', join(folder, 'sets.jsonl')];
-  expect(await run(submitting(args('', ...farm, ...sets)))).toMatchObject({ code: 10 });
-  const two = await linesOf(join(folder, 'sets.two.jsonl'));
+  const sets = ['--set', 'one:n=1', '--set', 'two:n=2', '--output', at('sets.jsonl')];
+  expect(await run(submitting(...farm, ...sets))).toMatchObject({ code: 10 });
+  const two = await linesOf(at('sets.two.jsonl'));
   expect(two.map(({ tag }) => tag)).toEqual(Array(4).fill('two'));
-  expect(await run(submitting(args('', ...farm, ...sets, '--resume')))).toMatchObject({ code: 10 });
-  expect(await linesOf(join(folder, 'sets.two.jsonl'))).toEqual(two);
+  expect(await run(submitting(...farm, ...sets, '--resume'))).toMatchObject({ code: 10 });
+  expect(await linesOf(at('sets.two.jsonl'))).toEqual(two);
 });
 
 test('submit without an output queues sets in the wanted order, and refuses by name what would need a watcher', async () => {
-  const { folder, args, prices } = await prepare();
+  const { at, common, prices } = await prepare();
   const prefix = `t${newId()}`;
-  const farm = ['--redis-url', redisUrl(), '--redis-prefix', prefix];
-  const bare = submitting(args('', ...farm));
-  const quiet = bare.toSpliced(bare.indexOf('--output'), 2);
+  const farm = farmOptions(prefix);
+  const quiet = words`submit ${common} ${farm}`;
   for (const option of [
     ['--until-resolved', '1'],
     ['--budget-tokens', '5'],
   ]) {
-    expect(await run([...quiet, ...option])).toMatchObject({
-      code: 2,
-      stderr: expect.stringMatching(
-        new RegExp(`${option[0]}: needs a command that reads.*add --output FILE`),
-      ),
-    });
+    expect(await run([...quiet, ...option])).toMatchObject(
+      exited(2, new RegExp(`${option[0]}: needs a command that reads.*add --output FILE`)),
+    );
   }
-  const history = join(folder, 'history.jsonl');
-  const slow = {
-    outcome: 'judged',
-    rollout_id: 'h.pallets__flask-1.0',
-    instance_id: 'pallets__flask-1',
-    seconds: { total: 9 },
-  };
-  const fast = {
-    outcome: 'judged',
-    rollout_id: 'h.pallets__flask-0.0',
-    instance_id: 'pallets__flask-0',
-    seconds: { total: 1 },
-  };
-  await writeFile(history, lines(fast, slow));
-  const ran = await run([
-    ...quiet,
-    '--set',
-    'a:n=1',
-    '--set',
-    'b:n=2',
-    '--longest-first',
-    history,
-    '--prices',
-    prices,
-  ]);
+  const history = at('history.jsonl');
+  const ended = (index: number, total: number) => ({
+    ...{
+      outcome: 'judged',
+      rollout_id: `h.${flaskId(index)}.0`,
+      instance_id: flaskId(index),
+      seconds: { total },
+    },
+  });
+  await writeFile(history, lines(ended(0, 1), ended(1, 9)));
+  const ran = await run(
+    words`${quiet} --set a:n=1 --set b:n=2 --longest-first ${history} --prices ${prices}`,
+  );
   expect(ran).toMatchObject({ code: 0 });
-  const runs = ran.stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+  const runs = jsonLines(ran.stdout);
   expect(runs).toMatchObject([
     { tag: 'a', rollouts: 2, queued: 2 },
     { tag: 'b', rollouts: 4, queued: 4 },
@@ -213,13 +158,13 @@ test('submit without an output queues sets in the wanted order, and refuses by n
   const there = await testFarm(testConfig(redisUrl(), prefix));
   const queue = there.queue();
   const waiting = (await queue.getJobs(['prioritized', 'waiting'], 0, -1, true)).map(({ id }) => String(id));
-  const [, second] = runs;
-  expect(waiting.filter((id) => id.includes(second.run_id)).map((id) => id.slice(-'1.0'.length))).toEqual([
+  const second = String(runs[1]?.run_id);
+  expect(waiting.filter((id) => id.includes(second)).map((id) => id.slice(-'1.0'.length))).toEqual([
     ...['1.0', '1.1', '0.0', '0.1'],
   ]);
   // The price went with the run: whoever reports it needs no file.
-  const record = await there.runs.get(second.run_id);
-  if (record) await commitRollout(there, record, `${second.run_id}.pallets__flask-0.0`);
-  const report = JSON.parse((await run(['report', second.run_id, ...farm, '--json'])).stdout);
+  const record = await there.runs.get(second);
+  if (record) await commitRollout(there, record, `${second}.pallets__flask-0.0`);
+  const report = JSON.parse((await run(['report', second, ...farm, '--json'])).stdout);
   expect(report.costs).toMatchObject({ rollouts: 1, per_success: expect.any(Number) });
 });

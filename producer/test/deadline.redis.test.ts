@@ -1,30 +1,24 @@
 /** Deadlines from a machine whose clock is a day off, either way: what is meant is a time of the farm, which is Redis's. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { lines, row } from '@swefarm/datasets/test/rows.ts';
-import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
-import { loadConfig, newId, openFarm } from '@swefarm/shared';
+import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
+import { newId } from '@swefarm/shared';
 import { shiftedClock } from '@swefarm/testkit';
-import { expect, onTestFinished, test } from 'vitest';
-import { fakeWorker, type Ran, start } from './cli.ts';
+import { expect, test } from 'vitest';
+import { fakeWorker, type Ran, start, words } from './cli.ts';
+import { farmOptions, flaskRows } from './scene.ts';
 
 const HALF_AN_HOUR = 30 * 60_000;
 
 async function prepare(offset: string) {
-  const folder = await testFolder();
-  const dataset = join(folder, 'rows.jsonl');
-  await writeFile(dataset, lines(row()));
-  const flags = { redis_url: redisUrl(), redis_prefix: newId() };
-  const farm = await openFarm(loadConfig('producer', { env: {}, flags }), 'producer');
-  onTestFinished(() => farm[Symbol.asyncDispose]());
-  const common = ['--dataset', dataset, '--agent', 'noop', '--state-dir', folder];
-  const at = ['--redis-url', flags.redis_url, '--redis-prefix', flags.redis_prefix];
+  const { folder, dataset, output } = await flaskRows(1);
+  const prefix = newId();
+  const farm = await testFarm(testConfig(redisUrl(), prefix));
+  const common = words`--dataset ${dataset} --agent noop --state-dir ${folder} ${farmOptions(prefix)}`;
   const env = await shiftedClock(offset);
   return {
     farm,
-    output: join(folder, 'out.jsonl'),
+    output,
     run: (command: string, ...more: string[]): Promise<Ran> =>
-      start([command, ...common, ...at, ...more], env).ended,
+      start([command, ...common, ...more], env).ended,
     /** Milliseconds that the farm gives its only run from now. */
     left: async (): Promise<number> => {
       const [run] = await farm.runs.list();

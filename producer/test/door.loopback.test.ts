@@ -1,6 +1,6 @@
 /** What a newcomer types first: the version, a dataset by its name on a hub, a report of a file that is not there. */
 import { expect, test } from 'vitest';
-import { run } from './cli.ts';
+import { exited, run } from './cli.ts';
 
 test('--version prints the version of the software', async () => {
   expect(await run(['--version'])).toMatchObject({
@@ -12,17 +12,13 @@ test('--version prints the version of the software', async () => {
 
 test("a hub's name as --dataset tells the command that fetches it", async () => {
   const ran = await run(['rollout', '--dataset', 'princeton-nlp/SWE-bench_Verified', '--agent', 'noop']);
-  expect(ran).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('"npx swefarm dataset fetch princeton-nlp/SWE-bench_Verified"'),
-  });
+  expect(ran).toMatchObject(exited(2, '"npx swefarm dataset fetch princeton-nlp/SWE-bench_Verified"'));
   const file = await run(['rollout', '--dataset', 'folder/rows.jsonl', '--agent', 'noop']);
   expect(file.stderr).toContain('folder/rows.jsonl: no such file; check the path');
 });
 
 test('a report of a file that does not exist says so', async () => {
-  expect(await run(['report', 'nofile.jsonl'])).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('nofile.jsonl: no such file; for a run of a farm add its --redis-url'),
-  });
+  expect(await run(['report', 'nofile.jsonl'])).toMatchObject(
+    exited(2, 'nofile.jsonl: no such file; for a run of a farm add its --redis-url'),
+  );
 });

@@ -2,49 +2,38 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { lines, row } from '@swefarm/datasets/test/rows.ts';
-import { testFolder } from '@swefarm/runs/test/farm.ts';
+import { lines } from '@swefarm/datasets/test/rows.ts';
 import { bareFacts, until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { fakeWorker, linesOf, processesOf, run, start } from './cli.ts';
+import { fakeWorker, linesOf, processesOf, run, start, words } from './cli.ts';
+import { flaskId, flaskRows, twoLines } from './scene.ts';
 
 const COUNT = 6;
-const idOf = (at: number): string => `pallets__flask-${at}`;
 
 async function prepare() {
-  const folder = await testFolder();
-  const [dataset, output, predictions] = ['rows.jsonl', 'out.jsonl', 'predictions.jsonl'].map((name) =>
-    join(folder, name),
-  ) as [string, string, string];
-  const ids = Array.from({ length: COUNT }, (_, at) => idOf(at));
-  await writeFile(dataset, lines(...ids.map((instance_id) => row({ instance_id }))));
+  const { folder, at, ids, dataset, output, state } = await flaskRows(COUNT);
+  const predictions = at('predictions.jsonl');
   const predict = (patch: string) =>
     writeFile(
       predictions,
       lines(...ids.map((instance_id) => ({ instance_id, model_name_or_path: 'm', model_patch: patch }))),
     );
   await predict('a patch');
-  const args = (mode: string, ...more: string[]) => [
-    ...['eval', '--dataset', dataset, '--predictions', predictions, '--output', output],
-    ...['--state-dir', join(folder, 'state'), '--logs-dir', join(folder, 'logs'), '--report-dir', folder],
-    ...['--worker-command', fakeWorker(mode), ...more],
-  ];
+  const common = words`eval --dataset ${dataset} --state-dir ${state} --logs-dir ${at('logs')} --report-dir ${folder}`;
+  const args = (mode: string, ...more: string[]) =>
+    words`${common} --predictions ${predictions} --output ${output} --worker-command ${fakeWorker(mode)} ${more}`;
   const reports = async (runId: string) => {
     const own = join(folder, 'logs', runId, 'm');
     const found = existsSync(own) ? await readdir(own) : [];
     return found.filter((id) => existsSync(join(own, id, 'report.json')));
   };
-  return { folder, output, predict, args, reports };
+  return { folder, at, output, predict, common, args, reports };
 }
-
-/** Lines that are there once two are. */
-const twoLines = (output: string) =>
-  until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
 
 async function whole(output: string): Promise<void> {
   const found = await linesOf(output);
   expect(found.map((line) => line.instance_id).sort()).toEqual(
-    Array.from({ length: COUNT }, (_, at) => idOf(at)),
+    Array.from({ length: COUNT }, (_, at) => flaskId(at)),
   );
   expect(new Set(found.map((line) => line.run_id)).size).toBe(1);
 }
@@ -104,14 +93,14 @@ test('what was begun is not mixed with anything else', async () => {
   await predict('another patch');
   await refused(/begun with other predictions/);
   await predict('a patch');
-  await refused(/begun with other predictions/, '--ids', idOf(0));
+  await refused(/begun with other predictions/, '--ids', flaskId(0));
   await rm(`${output}.run.json`);
   await refused(/exists already; choose another --output/);
   await whole(output);
 });
 
 test('mended lines are gone on with too', async () => {
-  const { folder, output, args } = await prepare();
+  const { folder, at, output, common, args } = await prepare();
   expect((await run(args('ok', '--run-id', 'first'))).code).toBe(0);
   const lost = (await linesOf(output)).map((line) => ({
     ...line,
@@ -119,14 +108,10 @@ test('mended lines are gone on with too', async () => {
     failure: { stage: 'evaluation', class: 'evaluation_lost', message: 'gone', attempts: 3 },
     facts: bareFacts({ evaluation: 'not_run', resolved: null }),
   }));
-  const [broken, mended] = [join(folder, 'broken.jsonl'), join(folder, 'mended.jsonl')];
+  const [broken, mended] = [at('broken.jsonl'), at('mended.jsonl')];
   await writeFile(broken, lines(...lost));
   const mend = (mode: string) =>
-    args(mode)
-      .map((word, at, all) =>
-        all[at - 1] === '--output' ? mended : all[at - 1] === '--predictions' ? broken : word,
-      )
-      .map((word) => (word === '--predictions' ? '--from' : word));
+    words`${common} --from ${broken} --output ${mended} --worker-command ${fakeWorker(mode)}`;
   const running = start(mend('slow'));
   await twoLines(mended);
   running.child.kill('SIGKILL');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
-import { linesOf, run } from './cli.ts';
+import { exited, linesOf, run, words } from './cli.ts';
 import { aPatch, storeRollouts, toolTrajectory } from './stored.ts';
 
 const failure = { stage: 'policy', class: 'policy_unreachable', message: 'refused', attempts: 5 } as const;
@@ -36,10 +36,7 @@ test('each line carries the messages, and where they come from', async () => {
     `${JSON.stringify({ instance_id: 'a__b-2', repo: 'a/b', license_name: 'MIT' })}\n`,
   );
   const ran = await go('--dataset', dataset, '--instances', 'a__b-2', '--form', 'text');
-  expect(ran).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining('6 read, 1 exported of 1 instances'),
-  });
+  expect(ran).toMatchObject(exited(0, '6 read, 1 exported of 1 instances'));
   const [line] = await linesOf(out);
   expect(line).toMatchObject({
     messages: toolTrajectory().messages,
@@ -115,10 +112,7 @@ test('--balance takes as many resolved rollouts as others; --split puts no insta
 test('an empty choice is an error that says why, and writes nothing', async () => {
   const { out, folder, go } = await prepare();
   const ran = await go('--min-reward', '2');
-  expect(ran).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/no rollout is chosen \(.*4 without a reward/),
-  });
+  expect(ran).toMatchObject(exited(2, /no rollout is chosen \(.*4 without a reward/));
   expect((await readdir(folder)).filter((name) => name.includes('out.jsonl'))).toEqual([]);
   await expect(readFile(out)).rejects.toThrow();
 });
@@ -143,7 +137,7 @@ test('a rollout that was run again is left out and counted, whichever file is na
   ]) {
     await rm(out);
     const ran = await run(['export', ...files, '--format', 'sft-messages', '--out', out, '--only-resolved']);
-    expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('1 run again') });
+    expect(ran).toMatchObject(exited(0, '1 run again'));
     expect((await ids()).sort()).toEqual(['r1.a__b-1.1', 'r1.a__b-2.3', 'r2.a__b-1.0']);
     // A report counts by the same rule.
     const report = JSON.parse((await run(['report', ...files, '--json'])).stdout);
@@ -186,7 +180,7 @@ test('artifacts and lines of several versions in one store: what this version re
 test('a file that exists is not replaced', async () => {
   const { out, go } = await prepare();
   await writeFile(out, 'mine');
-  expect(await go()).toMatchObject({ code: 2, stderr: expect.stringContaining('exists already') });
+  expect(await go()).toMatchObject(exited(2, 'exists already'));
   expect(await readFile(out, 'utf8')).toBe('mine');
 });
 
@@ -203,14 +197,11 @@ test('a results file that is cut off, or is something else, is an error with its
   const { folder, results, go } = await prepare();
   const size = (await readFile(results)).length;
   await truncate(results, size - 20);
-  expect(await go()).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/line 6: expected a whole JSON object/),
-  });
+  expect(await go()).toMatchObject(exited(2, /line 6: expected a whole JSON object/));
   const other = join(folder, 'other.jsonl');
   await writeFile(other, '{"a": 1}\n');
   const ran = await run(['export', other, '--format', 'preds', '--out', join(folder, 'p')]);
-  expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('line 1 is no line of an output') });
+  expect(ran).toMatchObject(exited(2, 'line 1 is no line of an output'));
 });
 
 test('a results file may be gzipped, for exports and reports alike; one that is cut off is an error', async () => {
@@ -218,21 +209,14 @@ test('a results file may be gzipped, for exports and reports alike; one that is 
   const packed = join(folder, 'packed.jsonl.gz');
   const bytes = gzipSync(await readFile(results));
   await writeFile(packed, bytes);
-  const taken = [
-    'export',
-    packed,
-    '--format',
-    'verifier',
-    '--out',
-    join(folder, 'verifier.jsonl'),
-    '--only-resolved',
-  ];
-  expect(await run(taken)).toMatchObject({ code: 0, stderr: expect.stringContaining('3 exported') });
+  const out = join(folder, 'verifier.jsonl');
+  const taken = words`export ${packed} --format verifier --out ${out} --only-resolved`;
+  expect(await run(taken)).toMatchObject(exited(0, '3 exported'));
   expect(JSON.parse((await run(['report', packed, '--json'])).stdout)).toMatchObject({ total: 6, judged: 4 });
   await writeFile(packed, bytes.subarray(0, bytes.length - 30));
   const cut = [...taken.slice(0, 5), join(folder, 'cut.jsonl')];
   for (const args of [cut, ['report', packed]]) {
-    expect(await run(args)).toMatchObject({ code: 2, stderr: expect.stringContaining('cut off or damaged') });
+    expect(await run(args)).toMatchObject(exited(2, 'cut off or damaged'));
   }
   expect(existsSync(join(folder, 'cut.jsonl'))).toBe(false);
 });
@@ -244,17 +228,9 @@ test('a disk that is full is told, and leaves nothing', async () => {
   // Every write to this device fails as on a full disk; the name beside it is made a link to it.
   const { symlink } = await import('node:fs/promises');
   await symlink('/dev/full', join(folder, '.full.jsonl.part'));
-  const ran = await run([
-    'export',
-    results,
-    '--format',
-    'preds',
-    '--per-instance',
-    '1',
-    '--out',
-    join(folder, 'full.jsonl'),
-  ]);
-  expect(ran).toMatchObject({ code: 12, stderr: expect.stringContaining('the disk is full') });
+  const full = join(folder, 'full.jsonl');
+  const ran = await run(words`export ${results} --format preds --per-instance 1 --out ${full}`);
+  expect(ran).toMatchObject(exited(12, 'the disk is full'));
   expect((await readdir(folder)).filter((name) => name.includes('full'))).toEqual([]);
 });
 
@@ -262,10 +238,7 @@ test('predictions: one for an instance, as lines and as an object', async () => 
   const { folder, results } = await prepare();
   const preds = (name: string, ...more: string[]) =>
     run(['export', results, '--format', 'preds', '--out', join(folder, name), ...more]);
-  expect(await preds('p.jsonl')).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('add --per-instance 1'),
-  });
+  expect(await preds('p.jsonl')).toMatchObject(exited(2, 'add --per-instance 1'));
   expect((await preds('p.jsonl', '--per-instance', '1')).code).toBe(0);
   expect(await linesOf(join(folder, 'p.jsonl'))).toMatchObject([
     { instance_id: 'a__b-1', model_name_or_path: 'scripted-7b', model_patch: aPatch('2') },
@@ -299,16 +272,15 @@ test('predictions of several files become one, and the check of sb-cli is made',
   );
   const merged = join(folder, 'merged.jsonl');
   const one = await run(['preds', 'merge', ...files.slice(0, 2), '--out', merged]);
-  expect(one).toMatchObject({ code: 0, stderr: expect.stringContaining('3 predictions') });
+  expect(one).toMatchObject(exited(0, '3 predictions'));
   expect(await linesOf(merged)).toMatchObject([
     { instance_id: 'a__b-0', model_patch: aPatch('0') },
     { instance_id: 'a__b-1' },
     { instance_id: 'a__b-2', model_patch: aPatch('1') },
   ]);
-  expect(await run(['preds', 'check', merged])).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining('3 predictions of m1, 0 empty; sb-cli can submit it'),
-  });
+  expect(await run(['preds', 'check', merged])).toMatchObject(
+    exited(0, '3 predictions of m1, 0 empty; sb-cli can submit it'),
+  );
   const mixed = join(folder, 'mixed.jsonl');
   await run(['preds', 'merge', ...files, '--out', mixed]);
   await writeFile(

@@ -1,17 +1,11 @@
 /** `swefarm export` of a run that lies in Redis, by its id. */
 import { join } from 'node:path';
 import { submit } from '@swefarm/runs';
-import {
-  instances,
-  redisUrl,
-  testConfig,
-  testFarm,
-  testFolder,
-  testRecord,
-} from '@swefarm/runs/test/farm.ts';
+import { instances, testConfig, testFarm, testFolder, testRecord } from '@swefarm/runs/test/farm.ts';
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, test } from 'vitest';
-import { linesOf, run } from './cli.ts';
+import { exited, linesOf, run, words } from './cli.ts';
+import { farmVariables } from './scene.ts';
 
 test('a run is exported by its id with patches and messages of its artifacts; what is gone is counted, an unknown id is an error', async () => {
   const config = testConfig();
@@ -22,15 +16,12 @@ test('a run is exported by its id with patches and messages of its artifacts; wh
   const ids = [...rollouts].sort();
   for (const id of ids) await commitRollout(farm, record, id);
   const folder = await testFolder();
-  const env = { SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: config.redis_prefix };
+  const env = farmVariables(config);
   const go = (name: string, ...more: string[]) =>
     run(['export', record.run_id, '--out', join(folder, name), ...more], env);
 
   const preds = await go('preds.jsonl', '--format', 'preds', '--per-instance', '1');
-  expect(preds).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining('4 read, 2 exported of 2 instances'),
-  });
+  expect(preds).toMatchObject(exited(0, '4 read, 2 exported of 2 instances'));
   const first = [ids[0], ids[2]].map((id) => `patch of ${id}`);
   const found = await linesOf(join(folder, 'preds.jsonl'));
   for (const patch of found.map(({ model_patch }) => model_patch)) {
@@ -41,19 +32,13 @@ test('a run is exported by its id with patches and messages of its artifacts; wh
   const result = await farm.results.get(ids[3] ?? '');
   await farm.artifacts.remove(result?.artifact ?? '');
   const lines = await go('sft.jsonl', '--format', 'sft-messages');
-  expect(lines).toMatchObject({
-    code: 10,
-    stderr: expect.stringContaining('not exported: 1 whose artifact is gone'),
-  });
+  expect(lines).toMatchObject(exited(10, 'not exported: 1 whose artifact is gone'));
   expect(await linesOf(join(folder, 'sft.jsonl'))).toHaveLength(3);
   expect((await linesOf(join(folder, 'sft.jsonl')))[0]).toMatchObject({
     messages: [{ role: 'user', content: 'Fix it.\u001b[31m' }],
     swefarm: { run_id: record.run_id },
   });
 
-  const unknown = await run(
-    ['export', 'nosuchrun', '--format', 'preds', '--out', join(folder, 'x.jsonl')],
-    env,
-  );
-  expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('neither a file nor a run') });
+  const unknown = await run(words`export nosuchrun --format preds --out ${join(folder, 'x.jsonl')}`, env);
+  expect(unknown).toMatchObject(exited(2, 'neither a file nor a run'));
 });

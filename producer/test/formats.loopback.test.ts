@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { madeTrajectory } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { linesOf, run } from './cli.ts';
+import { exited, linesOf, run } from './cli.ts';
 import { aPatch, storeRollouts, toolTrajectory } from './stored.ts';
 
 async function exported(format: string, form: string, out: string) {
@@ -245,10 +245,7 @@ test('tokens: parquet and safetensors with a manifest; what has no ids is counte
   for (const form of ['parquet', 'safetensors']) {
     const path = join(folder, form);
     const ran = await run(['export', results, '--format', 'tokens', '--form', form, '--out', path]);
-    expect(ran).toMatchObject({
-      code: 10,
-      stderr: expect.stringMatching(/1 without token ids: .*--require-tokens/),
-    });
+    expect(ran).toMatchObject(exited(10, /1 without token ids: .*--require-tokens/));
     const manifest = await json(join(path, '_manifest.json'));
     expect(manifest.shards).toEqual([{ file: `shard-00000.${form}`, rows: 1, rollouts: 1 }]);
     expect((await readdir(path)).sort()).toEqual(['_manifest.json', `shard-00000.${form}`]);
@@ -291,7 +288,7 @@ test('verifier: success is 1 or 0, and what has no verdict is counted', async ()
   ]);
   const path = join(folder, 'v.jsonl');
   const ran = await run(['export', results, '--format', 'verifier', '--out', path]);
-  expect(ran).toMatchObject({ code: 10, stderr: expect.stringContaining('1 without a verdict') });
+  expect(ran).toMatchObject(exited(10, '1 without a verdict'));
   expect((await linesOf(path)).map(({ instance_id, success }) => [instance_id, success])).toEqual([
     ['a__b-1', 1],
     ['a__b-2', 0],

@@ -1,16 +1,15 @@
 /** What callers and people may ask of a run: each is refused by the name of what is wrong with it, or runs, and nothing ends by it. */
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { row as datasetRow, lines } from '@swefarm/datasets/test/rows.ts';
 import { testGateway } from '@swefarm/gateway/test/gateway.ts';
 import { post, row } from '@swefarm/gateway/test/gym.ts';
-import { redisUrl, testConfig, testFarm, testFolder } from '@swefarm/runs/test/farm.ts';
+import { testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { newId, PolicyConfig, RunRecord } from '@swefarm/shared';
 import { bareRun, oddJson, oddTree, rawRedis } from '@swefarm/testkit';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
-import { run } from './cli.ts';
+import { exited, run, words } from './cli.ts';
+import { farmVariables, flaskRows } from './scene.ts';
 
 const CASES = 50;
 const CLI_CASES = 3;
@@ -79,24 +78,15 @@ test(`odd run configurations on the command line (SWEFARM_TEST_SEED=${seed})`, {
 }, async () => {
   const config = testConfig(undefined, `t${newId()}`);
   const farm = await testFarm(config);
-  const folder = await testFolder();
-  await writeFile(join(folder, 'rows.jsonl'), lines(datasetRow()));
+  const { at, dataset } = await flaskRows(1);
   const submit = async (name: string, tree: object, ...flags: string[]) => {
-    await writeFile(join(folder, name), stringify(tree));
-    const args = [
-      'submit',
-      '--no-probe',
-      '--dataset',
-      join(folder, 'rows.jsonl'),
-      '--run-config',
-      join(folder, name),
-      ...flags,
-    ];
-    return await run(args, { SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: config.redis_prefix });
+    await writeFile(at(name), stringify(tree));
+    const args = words`submit --no-probe --dataset ${dataset} --run-config ${at(name)} ${flags}`;
+    return await run(args, farmVariables(config));
   };
-  const cases = fc.sample(changes, { seed, numRuns: CLI_CASES }).map(async (one, at) => {
+  const cases = fc.sample(changes, { seed, numRuns: CLI_CASES }).map(async (one, index) => {
     const { tree, description } = oddTree(settings(), one);
-    const { code, stderr } = await submit(`${at}.yaml`, tree);
+    const { code, stderr } = await submit(`${index}.yaml`, tree);
     expect([0, 2], `${description}: ${stderr}`).toContain(code);
     expect(stderr, description).not.toMatch(/\n\s+at /);
     return code === 0 ? 1 : 0;
@@ -104,8 +94,8 @@ test(`odd run configurations on the command line (SWEFARM_TEST_SEED=${seed})`, {
   const made = (await Promise.all(cases)).reduce((sum: number, one) => sum + one, 0);
   expect((await farm.runs.list()).length).toBe(made);
   const typo = await submit('plain.yaml', { agent: { type: 'noop' } }, '--oversample', '200000000');
-  expect(typo).toMatchObject({ code: 2, stderr: expect.stringContaining('--oversample (oversample)') });
+  expect(typo).toMatchObject(exited(2, '--oversample (oversample)'));
   const nan = await submit('nan.yaml', { agent: { type: 'noop' }, ttl: Number.NaN });
-  expect(nan).toMatchObject({ code: 2, stderr: expect.stringMatching(/\(ttl\): /) });
+  expect(nan).toMatchObject(exited(2, /\(ttl\): /));
   expect((await farm.runs.list()).length).toBe(made);
 });

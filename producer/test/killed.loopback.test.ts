@@ -10,7 +10,7 @@ import { madeTrajectory } from '@swefarm/testkit';
 import { outputLine } from '@swefarm/trajectories';
 import { aResult } from '@swefarm/trajectories/test/result.ts';
 import { expect, test } from 'vitest';
-import { BIN, linesOf, run, start } from './cli.ts';
+import { BIN, exited, linesOf, run, start } from './cli.ts';
 import { aPatch, contentOf } from './stored.ts';
 
 const execute = promisify(execFile);
@@ -108,7 +108,7 @@ test('an import that is killed, also between its artifacts and its lines, is don
   expect(artifacts.every((name) => name.endsWith('.json.gz'))).toBe(true);
   // A folder of artifacts that is somebody's own is left alone.
   await rm(lines);
-  expect(await run(args)).toMatchObject({ code: 2, stderr: expect.stringContaining('exists already') });
+  expect(await run(args)).toMatchObject(exited(2, 'exists already'));
   expect(await readdir(`${lines}.artifacts`)).toHaveLength(ROLLOUTS);
 });
 

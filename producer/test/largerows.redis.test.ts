@@ -5,7 +5,8 @@ import { bearer, testGateway } from '@swefarm/gateway/test/gateway.ts';
 import { POLICY, post } from '@swefarm/gateway/test/gym.ts';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
-import { run } from './cli.ts';
+import { run, words } from './cli.ts';
+import { farmVariables } from './scene.ts';
 
 const MIB = 1024 ** 2;
 /** No row of a known dataset is so long: the longest that is at hand has 30 kB, and R2E-Gym's hold both texts of each changed file. */
@@ -95,10 +96,8 @@ test('the command takes the same rows from a file', async () => {
   const { farm, config } = await testGateway();
   const dataset = join(await testFolder(), 'large.jsonl');
   await writeFile(dataset, `${JSON.stringify(largeRow())}\n${JSON.stringify(largeStored())}\n`);
-  const { code, stdout, stderr } = await run([
-    ...['submit', '--dataset', dataset, '--agent', 'noop', '--redis-prefix', config.redis_prefix],
-    ...['--redis-url', process.env.SWEFARM_TEST_REDIS_URL ?? ''],
-  ]);
+  const submit = words`submit --dataset ${dataset} --agent noop`;
+  const { code, stdout, stderr } = await run(submit, farmVariables(config));
   expect(code, stderr).toBe(0);
   const { run_id } = JSON.parse(stdout) as { run_id: string };
   expect((await farm.runs.instanceIds(run_id)).toSorted()).toEqual(IDS.toSorted());

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
 import { until } from '@swefarm/testkit';
 import { test as base, expect, onTestFinished } from 'vitest';
+import { words } from './cli.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const COPIED = ['gateway', 'producer'];
@@ -64,15 +65,7 @@ function serve(checkout: string, args: readonly string[]): Served {
 const showWeb = (checkout: string): Served =>
   serve(checkout, ['show', '--web', join(checkout, 'empty.jsonl')]);
 const gateway = (checkout: string): Served =>
-  serve(checkout, [
-    'serve',
-    '--port',
-    '0',
-    '--redis-url',
-    redisUrl(),
-    '--state-dir',
-    join(checkout, 'state'),
-  ]);
+  serve(checkout, words`serve --port 0 --redis-url ${redisUrl()} --state-dir ${join(checkout, 'state')}`);
 
 async function started(served: Served): Promise<string> {
   await until(() => served.origin() !== '' || served.code() !== null);

@@ -10,7 +10,7 @@ import type { Instance, Trajectory } from '@swefarm/shared';
 import { bareInstance, startScriptedPolicy } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import { linesOf, run } from './cli.ts';
+import { linesOf, run, words } from './cli.ts';
 import { storeRollouts, toolTrajectory } from './stored.ts';
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n one', 'latin1');
@@ -27,11 +27,6 @@ async function listening(
   });
   await new Promise((done) => server.once('listening', done));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-async function testFolder(): Promise<string> {
-  const folder = temporaryFolder('pictures');
-  return folder;
 }
 
 const showing = (...addresses: string[]): Instance =>
@@ -55,7 +50,7 @@ test('pictures are fetched once, under names of their own, and what is no pictur
     else if (request.url === '/huge.png') response.end(Buffer.concat([PNG, Buffer.alloc(10 * 1000 ** 2)]));
     else response.writeHead(404).end();
   });
-  const folder = join(await testFolder(), 'new');
+  const folder = join(temporaryFolder('pictures'), 'new');
   const good = [`${server}/moved`, `${server}/busy.gif`];
   const bad = ['/drawing.svg', '/huge.png', '/gone.png'].map((path) => server + path);
   const instances = [showing(...good, ...bad), showing(...good, 'file:///etc/passwd'), bareInstance()];
@@ -99,39 +94,22 @@ test('an endpoint that nobody serves is not said to refuse pictures', async () =
 });
 
 const rowOf = (address: string) => ({
-  ...{
-    instance_id: 'a__b-1',
-    repo: 'a/b',
-    base_commit: 'c',
-    image: 'a/b:1',
-    problem_statement: 'See below.',
-  },
-  ...{ FAIL_TO_PASS: ['t'], PASS_TO_PASS: [], test_cmd: 'true' },
+  ...{ instance_id: 'a__b-1', repo: 'a/b', base_commit: 'c', image: 'a/b:1' },
+  ...{ problem_statement: 'See below.', FAIL_TO_PASS: ['t'], PASS_TO_PASS: [], test_cmd: 'true' },
   image_assets: JSON.stringify({ problem_statement: [address], patch: [], test_patch: [] }),
 });
 
 test('a run with pictures is refused before anything starts, with what to do, until it says what it wants', async () => {
   const server = await listening((_request, response) => void response.end(PNG));
-  const folder = await testFolder();
+  const folder = temporaryFolder('pictures');
   const dataset = join(folder, 'rows.jsonl');
   await writeFile(dataset, `${JSON.stringify(rowOf(`${server}/a.png`))}\n`);
   const pictures = join(folder, 'pictures');
   // Nobody listens there: a run that is refused asks neither Redis nor a policy.
   const submit = (...more: string[]) =>
-    run([
-      ...[
-        'submit',
-        '--dataset',
-        dataset,
-        '--redis-url',
-        'redis://127.0.0.1:1',
-        '--redis-patience-seconds',
-        '0',
-        '--model',
-        'm',
-      ],
-      ...['--policy-url', 'http://127.0.0.1:1/v1', ...more],
-    ]);
+    run(words`
+      submit --dataset ${dataset} --redis-url redis://127.0.0.1:1 --redis-patience-seconds 0
+      --model m --policy-url http://127.0.0.1:1/v1 ${more}`);
   const bare = await submit();
   expect(bare.code).toBe(2);
   expect(bare.stderr).toMatch(
@@ -169,7 +147,7 @@ const PARTS = [
 ];
 
 test('exports carry pictures as parts, or say that they leave a rollout out', async () => {
-  const folder = await testFolder();
+  const folder = temporaryFolder('pictures');
   const results = await storeRollouts(folder, [{ trajectory: seeing() }]);
   const exported = async (format: string, out: string, ...more: string[]) => {
     const path = join(folder, out);

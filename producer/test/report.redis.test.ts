@@ -1,31 +1,22 @@
 /** Reports and Gym's files, as a step's command line leaves them. */
 
-import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { readFile, truncate, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { readDataset } from '@swefarm/datasets';
-import { lines, row } from '@swefarm/datasets/test/rows.ts';
-import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
-import { newId } from '@swefarm/shared';
-import { until } from '@swefarm/testkit';
 import { GymRow, gymFiles, instanceOf } from '@swefarm/trajectories';
-import { expect, onTestFinished, test } from 'vitest';
-import { fakeWorker, linesOf, run, start } from './cli.ts';
+import { expect, test } from 'vitest';
+import { exited, fakeWorker, linesOf, run, start, words } from './cli.ts';
+import { farmOptions, farmWithWorker, flaskRows, twoLines } from './scene.ts';
 
 async function prepare() {
-  const folder = await testFolder();
-  const dataset = join(folder, 'rows.jsonl');
-  await writeFile(dataset, lines(...[0, 1, 2].map((at) => row({ instance_id: `pallets__flask-${at}` }))));
-  const output = join(folder, 'X.jsonl');
-  const gymConfig = join(folder, 'gym.yaml');
+  const scene = await flaskRows(3);
+  const { dataset, state, at } = scene;
+  const output = at('X.jsonl');
+  const gymConfig = at('gym.yaml');
   await writeFile(gymConfig, 'skip_if_exists: true\nstep_limit: 20\nconcurrency: 2\nenv: docker\n');
-  const args = (mode: string, ...more: string[]) => [
-    ...['rollout', '--dataset', dataset, '--output', output, '--state-dir', join(folder, 'state')],
-    ...['--agent', 'noop', '--group-size', '2', '--worker-command', fakeWorker(mode)],
-    ...more,
-  ];
-  return { folder, dataset, output, gymConfig, files: gymFiles(output), args };
+  const common = words`rollout --dataset ${dataset} --output ${output} --state-dir ${state}`;
+  const args = (mode: string, ...more: string[]) =>
+    words`${common} --agent noop --group-size 2 --worker-command ${fakeWorker(mode)} ${more}`;
+  return { ...scene, output, gymConfig, files: gymFiles(output), args };
 }
 
 const keys = (rows: Record<string, unknown>[]) =>
@@ -78,15 +69,12 @@ test("Gym's files: verdicts and failures apart, inputs that read back, a profile
 test('a killed collection goes on where siblings are missing, whoever asks: --resume or skip_if_exists', async () => {
   const { output, gymConfig, files, args } = await prepare();
   const running = start(args('slow', '--output-format', 'gym', '--gym-config', gymConfig));
-  await until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
+  await twoLines(output);
   running.child.kill('SIGKILL');
   await running.ended;
   await truncate(output, (await readFile(output)).length - 7);
   const other = await run(args('ok', '--gym-config', gymConfig));
-  expect(other).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/--output-format gym; give the same again/),
-  });
+  expect(other).toMatchObject(exited(2, /--output-format gym; give the same again/));
   const resumed = await run(args('ok', '--output-format', 'gym', '--gym-config', gymConfig));
   expect(resumed).toMatchObject({ code: 0 });
   const rows = await linesOf(output);
@@ -101,19 +89,12 @@ test('a killed collection goes on where siblings are missing, whoever asks: --re
 });
 
 test("a step from a shell: submit with --output on a farm's own workers; shards and runs are reported alike", async () => {
-  const { folder, dataset, output, files } = await prepare();
-  const farm = ['--redis-url', redisUrl(), '--redis-prefix', `t${newId()}`];
-  const [program = '', ...fake] = fakeWorker('ok').split(' ');
-  const worker = spawn(program, [...fake, 'run', ...farm], { stdio: 'ignore' });
-  onTestFinished(() => void worker.kill('SIGTERM'));
-  const step = (...more: string[]) => [
-    ...['submit', '--dataset', dataset, '--group-size', '2', '--kind', 'training'],
-    ...['--policy-url', 'http://127.0.0.1:1/v1', '--model', 'm', '--policy-version', '7', '--no-probe'],
-    ...['--temperature', '0.8', '--top-p', '0.9', '--max-tokens', '64', '--deadline', '30m'],
-    ...['--min-group', '1', '--oversample', '1', '--refills', '2', '--max-staleness', '1', ...farm],
-    ...more,
-  ];
-  const ran = await run(step('--output', output, '--output-format', 'gym'));
+  const { at, dataset, output, files } = await prepare();
+  const farm = farmWithWorker('ok');
+  const ran = await run(words`
+    submit --dataset ${dataset} --group-size 2 --kind training ${farm} --output ${output} --output-format gym
+    --policy-url http://127.0.0.1:1/v1 --model m --policy-version 7 --no-probe --deadline 30m --min-group 1
+    --temperature 0.8 --top-p 0.9 --max-tokens 64 --oversample 1 --refills 2 --max-staleness 1`);
   expect(ran).toMatchObject({ stdout: '', code: 0 });
   const rows = [...(await linesOf(output)), ...(await linesOf(files.failures))];
   expect(keys(rows)).toEqual([0, 1, 2].flatMap((task) => [0, 1, 2].map((index) => `${task}/${index}`)));
@@ -121,7 +102,7 @@ test("a step from a shell: submit with --output on a farm's own workers; shards 
   expect((await linesOf(files.inputs))[0]).toMatchObject({
     responses_create_params: { model: 'm', temperature: 0.8, top_p: 0.9, max_output_tokens: 64 },
   });
-  const plain = join(folder, 'plain.jsonl');
+  const plain = at('plain.jsonl');
   const { run_id = '' } = (rows[0]?.swefarm ?? {}) as { run_id?: string };
   expect((await run(['collect', run_id, '--output', plain, ...farm])).code).toBe(0);
   const reports = await Promise.all(
@@ -133,10 +114,10 @@ test("a step from a shell: submit with --output on a farm's own workers; shards 
 });
 
 test('what is neither a file nor a run is refused, and so is Gym to a pipe', async () => {
-  const farm = ['--redis-url', redisUrl(), '--redis-prefix', `t${newId()}`];
+  const farm = farmOptions();
   const nothing = await run(['report', 'nothing', ...farm]);
-  expect(nothing).toMatchObject({ code: 2, stderr: expect.stringMatching(/neither a file nor a run/) });
+  expect(nothing).toMatchObject(exited(2, /neither a file nor a run/));
   const { args } = await prepare();
   const piped = await run([...args('ok', '--output-format', 'gym'), '--output', '-']);
-  expect(piped).toMatchObject({ code: 2, stderr: expect.stringMatching(/add --output FILE\.jsonl/) });
+  expect(piped).toMatchObject(exited(2, /add --output FILE\.jsonl/));
 });

@@ -1,33 +1,22 @@
 /** `swefarm` as people run it: its own process, its own Redis, a worker by its command. */
 import { existsSync } from 'node:fs';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { lines, row } from '@swefarm/datasets/test/rows.ts';
-import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
-import { newId } from '@swefarm/shared';
+import { readdir, readFile } from 'node:fs/promises';
 import { startRedis, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { fakeWorker, linesOf, processesOf, run, start } from './cli.ts';
+import { fakeWorker, jsonLines, linesOf, processesOf, run, start, words } from './cli.ts';
+import { farmOptions, flaskRows, twoLines } from './scene.ts';
 
 async function prepare(rows = 3) {
-  const folder = await testFolder();
-  const dataset = join(folder, 'rows.jsonl');
-  const output = join(folder, 'out.jsonl');
-  await writeFile(
-    dataset,
-    lines(...Array.from({ length: rows }, (_, at) => row({ instance_id: `pallets__flask-${at}` }))),
-  );
-  const args = (mode: string, ...more: string[]) => [
-    'rollout',
-    ...['--dataset', dataset, '--output', output, '--state-dir', join(folder, 'state')],
-    ...['--agent', 'noop', '--group-size', '2', '--worker-command', fakeWorker(mode)],
-    ...more,
-  ];
-  return { folder, dataset, output, args };
+  const scene = await flaskRows(rows);
+  const { dataset, output, state } = scene;
+  const common = words`--dataset ${dataset} --agent noop --state-dir ${state}`;
+  const args = (mode: string, ...more: string[]) =>
+    words`rollout ${common} --output ${output} --group-size 2 --worker-command ${fakeWorker(mode)} ${more}`;
+  return { ...scene, common, args };
 }
 
 test('a whole run: lines, table, artifacts, nothing left running', async () => {
-  const { folder, output, args } = await prepare();
+  const { at, output, args } = await prepare();
   const ran = await run(args('ok'));
   expect(ran).toMatchObject({ code: 0, stdout: '' });
   expect(ran.stderr).toMatch(/pallets__flask-2\s+1\/2\s+0\.50/);
@@ -37,8 +26,8 @@ test('a whole run: lines, table, artifacts, nothing left running', async () => {
   expect(await readFile(output, 'utf8')).toMatch(/"reward":1\.0,[^\n]*\n/);
   expect(found[0]?.artifact).toMatch(/^file:\/\/\/.*state\/runs\/.*\.json\.gz$/);
 
-  const [runId = ''] = await readdir(join(folder, 'state', 'runs'));
-  expect(existsSync(join(folder, 'state', 'runs', runId, 'redis', 'server.json'))).toBe(false);
+  const [runId = ''] = await readdir(at('state/runs'));
+  expect(existsSync(at(`state/runs/${runId}/redis/server.json`))).toBe(false);
 
   const shown = await run(['show', `${output}#pallets__flask-1.0`, '--turns']);
   expect(shown.code).toBe(0);
@@ -65,18 +54,10 @@ test('failures: exit codes 10 and 11, and a group that is large enough', async (
 });
 
 test('results to a pipe are JSON lines and nothing else', async () => {
-  const { folder, dataset } = await prepare(1);
-  const ran = await run([
-    ...['rollout', '--dataset', dataset, '--agent', 'noop', '--state-dir', join(folder, 'state')],
-    ...['--worker-command', fakeWorker('ok')],
-  ]);
+  const { common } = await prepare(1);
+  const ran = await run(['rollout', ...common, '--worker-command', fakeWorker('ok')]);
   expect(ran.code).toBe(0);
-  expect(
-    ran.stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line).outcome),
-  ).toEqual(['judged']);
+  expect(jsonLines(ran.stdout)).toMatchObject([{ outcome: 'judged' }]);
 });
 
 test('a worker that cannot start ends the run with its last word', async () => {
@@ -108,15 +89,9 @@ test.each([
 ])(
   'a %s that cannot be reached ends the run within seconds, with the remedy',
   async (runtime, env, told) => {
-    const { folder, dataset, output } = await prepare(1);
+    const { common, output } = await prepare(1);
     const started = Date.now();
-    const ran = await run(
-      [
-        ...['rollout', '--dataset', dataset, '--output', output, '--agent', 'noop', '--runtime', runtime],
-        ...['--state-dir', join(folder, 'state')],
-      ],
-      env,
-    );
+    const ran = await run(words`rollout ${common} --output ${output} --runtime ${runtime}`, env);
     expect(ran.code).toBe(12);
     expect(ran.stderr).toMatch(told);
     expect(ran.stderr).not.toContain('starting it again');
@@ -137,7 +112,7 @@ test('a worker that dies is started again', async () => {
 test('Ctrl-C drains and says how to go on; --resume finishes the same run', async () => {
   const { output, args } = await prepare(6);
   const running = start(args('slow'));
-  await until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
+  await twoLines(output);
   running.child.kill('SIGINT');
   const ran = await running.ended;
   expect(ran.code).toBe(130);
@@ -156,7 +131,7 @@ test('Ctrl-C drains and says how to go on; --resume finishes the same run', asyn
 test('kill -9 of the producer: nothing of it lives on, and --resume finishes from what its Redis had written', async () => {
   const { folder, output, args } = await prepare(6);
   const running = start(args('slow'));
-  await until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
+  await twoLines(output);
   running.child.kill('SIGKILL');
   await running.ended;
   // Neither its worker nor its Redis lives on without it.
@@ -169,11 +144,11 @@ test('kill -9 of the producer: nothing of it lives on, and --resume finishes fro
 });
 
 test('its Redis is killed and stays away: a clear end, and --resume finishes', async () => {
-  const { folder, output, args } = await prepare(6);
+  const { at, output, args } = await prepare(6);
   const running = start(args('slow', '--redis-patience-seconds', '2'));
-  await until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
-  const [runId = ''] = await readdir(join(folder, 'state', 'runs'));
-  const mark = await readFile(join(folder, 'state', 'runs', runId, 'redis', 'server.json'), 'utf8');
+  await twoLines(output);
+  const [runId = ''] = await readdir(at('state/runs'));
+  const mark = await readFile(at(`state/runs/${runId}/redis/server.json`), 'utf8');
   process.kill(JSON.parse(mark).pid, 'SIGKILL');
   const ran = await running.ended;
   expect(ran.code).toBe(12);
@@ -195,26 +170,15 @@ test('--resume with other settings is refused with a diff', async () => {
 });
 
 test('submit, collect and status by hand against a Redis', async () => {
-  const { folder, dataset, output } = await prepare(2);
-  const farm = ['--redis-url', redisUrl(), '--redis-prefix', `t${newId()}`];
-  const submitted = await run([
-    'submit',
-    '--dataset',
-    dataset,
-    '--agent',
-    'noop',
-    '--group-size',
-    '2',
-    ...farm,
-  ]);
+  const { at, dataset, output } = await prepare(2);
+  const farm = farmOptions();
+  const submit = words`submit --dataset ${dataset} --agent noop --group-size 2 ${farm}`;
+  const submitted = await run(submit);
   expect(submitted.code).toBe(0);
   const { run_id, rollouts, queued } = JSON.parse(submitted.stdout);
   expect([rollouts, queued]).toEqual([4, 4]);
 
-  const again = await run([
-    ...['submit', '--dataset', dataset, '--agent', 'noop', '--group-size', '2', '--resume', run_id],
-    ...farm,
-  ]);
+  const again = await run([...submit, '--resume', run_id]);
   expect(JSON.parse(again.stdout)).toMatchObject({ run_id, rollouts: 4 });
   const status = JSON.parse((await run(['status', ...farm])).stdout);
   expect(status).toMatchObject({
@@ -226,19 +190,13 @@ test('submit, collect and status by hand against a Redis', async () => {
   const [program = '', ...fake] = fakeWorker('ok').split(' ');
   const { spawn } = await import('node:child_process');
   const worker = spawn(program, [...fake, 'run', ...farm], { stdio: 'ignore' });
-  const collected = await run([
-    'collect',
-    run_id,
-    '--output',
-    output,
-    '--copy-artifacts',
-    join(folder, 'art'),
-    ...farm,
-  ]);
+  const collected = await run(
+    words`collect ${run_id} --output ${output} --copy-artifacts ${at('art')} ${farm}`,
+  );
   worker.kill('SIGTERM');
   expect(collected.code).toBe(0);
   expect(await linesOf(output)).toHaveLength(4);
-  expect(await readdir(join(folder, 'art'))).toHaveLength(4);
+  expect(await readdir(at('art'))).toHaveLength(4);
   const shown = await run(['show', `${run_id}.pallets__flask-0.0`, '--full', ...farm]);
   expect(shown.stdout).toMatch(/judged, resolved, reward 1\.0/);
   const doctor = await run(['doctor', ...farm]);
@@ -266,18 +224,9 @@ test('the commands of a step wait for a Redis that comes up a little later, and 
 });
 
 test('the doctor names what is down and what to do', async () => {
-  const ran = await run([
-    'doctor',
-    '--redis-url',
-    'redis://127.0.0.1:1',
-    '--policy-url',
-    'http://127.0.0.1:1/v1',
-  ]);
+  const ran = await run(words`doctor --redis-url redis://127.0.0.1:1 --policy-url http://127.0.0.1:1/v1`);
   expect(ran.code).toBe(12);
-  const findings = ran.stdout
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+  const findings = jsonLines(ran.stdout);
   expect(findings.map((one) => [one.status, one.subject])).toEqual([
     ['fail', 'redis'],
     ['fail', 'policy endpoint'],

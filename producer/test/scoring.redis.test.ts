@@ -2,11 +2,10 @@
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
-import { lines, row } from '@swefarm/datasets/test/rows.ts';
-import { testFolder } from '@swefarm/runs/test/farm.ts';
+import { lines } from '@swefarm/datasets/test/rows.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import { fakeWorker, linesOf, run } from './cli.ts';
+import { exited, fakeWorker, linesOf, run, words } from './cli.ts';
+import { flaskRows } from './scene.ts';
 
 type Asked = { path: string; body: Record<string, unknown>; token: string | undefined };
 
@@ -43,43 +42,27 @@ async function openVerifier(yes: (asked: Asked, number: number) => number | null
 }
 
 async function collected() {
-  const folder = await testFolder();
-  const dataset = join(folder, 'rows.jsonl');
-  const output = join(folder, 'out.jsonl');
-  await writeFile(dataset, lines(...[0, 1].map((at) => row({ instance_id: `pallets__flask-${at}` }))));
-  const ran = await run([
-    ...['rollout', '--dataset', dataset, '--output', output, '--state-dir', join(folder, 'state')],
-    ...['--agent', 'noop', '--group-size', '2', '--worker-command', fakeWorker('ok')],
-  ]);
+  const { at, dataset, output, state } = await flaskRows(2);
+  const ran = await run(words`
+    rollout --dataset ${dataset} --output ${output} --state-dir ${state}
+    --agent noop --group-size 2 --worker-command ${fakeWorker('ok')}`);
   expect(ran.code).toBe(0);
-  return { folder, output, scores: join(folder, 'out.scores.jsonl') };
+  return { at, output, scores: at('out.scores.jsonl') };
 }
-const scoring = (output: string, url: string, ...more: string[]) => [
-  ...['score', output, '--verifier-url', url, ...more],
-];
+const scoring = (output: string, url: string, ...more: string[]) =>
+  words`score ${output} --verifier-url ${url} ${more}`;
 
 test('every rollout is asked about once; a verifier that stumbles, and a scoring that is cut off, are continued', async () => {
   const { output, scores } = await collected();
   const verifier = await openVerifier((_asked, number) =>
     number === 0 ? 'busy' : number === 2 ? 'refuse' : 0.75,
   );
-  const args = scoring(
-    output,
-    `${verifier.url}/v1/`,
-    '--model',
-    'judge',
-    '--concurrency',
-    '1',
-    '--api-key-env',
-    'KEY',
-  );
+  const args = words`
+    score ${output} --verifier-url ${`${verifier.url}/v1/`} --model judge --concurrency 1 --api-key-env KEY`;
   const first = await run(args, { KEY: 'sk-x' });
-  expect(first).toMatchObject({
-    code: 10,
-    stderr: expect.stringMatching(
-      /3 rollouts scored by chat judge.*1 without a score: it answers 400: no room/s,
-    ),
-  });
+  expect(first).toMatchObject(
+    exited(10, /3 rollouts scored by chat judge.*1 without a score: it answers 400: no room/s),
+  );
   const [question] = verifier.asked;
   expect(question).toMatchObject({
     token: 'Bearer sk-x',
@@ -88,29 +71,23 @@ test('every rollout is asked about once; a verifier that stumbles, and a scoring
   expect(JSON.stringify(question?.body.messages)).toMatch(/Fix it\..*YES or NO/s);
   await appendFile(scores, '{"rollout_id":"torn');
   const before = verifier.asked.length;
-  expect(await run(args, { KEY: 'sk-x' })).toMatchObject({
-    code: 0,
-    stderr: expect.stringMatching(/1 rollouts scored.*3 had a score/s),
-  });
+  expect(await run(args, { KEY: 'sk-x' })).toMatchObject(exited(0, /1 rollouts scored.*3 had a score/s));
   expect(verifier.asked.length - before).toBe(1);
   const found = await linesOf(scores);
   expect(new Set(found.map(({ rollout_id: id }) => id)).size).toBe(4);
   for (const { score } of found) expect(score).toBeCloseTo(0.75);
   const other = await run(scoring(output, `${verifier.url}/v1`, '--model', 'another'));
-  expect(other).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/has scores of chat judge, not of chat another/),
-  });
+  expect(other).toMatchObject(exited(2, /has scores of chat judge, not of chat another/));
 });
 
 test('all forms of a verifier; one that says neither yes nor no gives no score', async () => {
-  const { folder, output } = await collected();
+  const { at, output } = await collected();
   const verifier = await openVerifier(() => 0.25);
   for (const [form, url] of [
     ['completions', '/v1'],
     ['http', '/rate'],
   ] as const) {
-    const file = join(folder, `${form}.jsonl`);
+    const file = at(`${form}.jsonl`);
     const more = ['--verifier-form', form, '--model', 'm', '--output', file];
     expect(await run(scoring(output, verifier.url + url, ...more))).toMatchObject({ code: 0 });
     for (const { score } of await linesOf(file)) expect(score).toBeCloseTo(0.25);
@@ -120,17 +97,12 @@ test('all forms of a verifier; one that says neither yes nor no gives no score',
     rollout_id: expect.any(String),
   });
   const mute = await openVerifier(() => null);
-  const ran = await run(
-    scoring(output, `${mute.url}/v1`, '--model', 'm', '--output', join(folder, 'mute.jsonl')),
-  );
-  expect(ran).toMatchObject({
-    code: 12,
-    stderr: expect.stringMatching(/4 without a score: neither yes nor no.*"Perhaps"/s),
-  });
+  const ran = await run(scoring(output, `${mute.url}/v1`, '--model', 'm', '--output', at('mute.jsonl')));
+  expect(ran).toMatchObject(exited(12, /4 without a score: neither yes nor no.*"Perhaps"/s));
 });
 
 test('the best of two is chosen, and the report tells pass@k, best@k and the gap as counted by hand, on paper and as a page', async () => {
-  const { folder, output, scores } = await collected();
+  const { at, output, scores } = await collected();
   // Index 0 resolves. The verifier likes it at the first instance, and its sibling at the second.
   const found = await linesOf(output);
   const scoreOf = (id: string): number => (id.endsWith('flask-0.0') || id.endsWith('flask-1.1') ? 0.9 : 0.1);
@@ -141,7 +113,7 @@ test('the best of two is chosen, and the report tells pass@k, best@k and the gap
     verifier: 'v',
   });
   await writeFile(scores, lines(...found.map(line)));
-  const best = join(folder, 'best.jsonl');
+  const best = at('best.jsonl');
   expect(await run(['select', output, '--output', best])).toMatchObject({ code: 0 });
   expect(
     (await linesOf(best))
@@ -159,7 +131,7 @@ test('the best of two is chosen, and the report tells pass@k, best@k and the gap
   ]);
   const markdown = await run(['report', output, '--scores', scores, '--format', 'markdown']);
   expect(markdown.stdout).toMatch(/\| 2 \| 2 \| 100\.0 % \(100\.0–100\.0\) \| 50\.0 %/);
-  const page = join(folder, 'report.html');
+  const page = at('report.html');
   expect((await run(['report', output, '--scores', scores, '--format', 'html', '--output', page])).code).toBe(
     0,
   );
@@ -167,8 +139,7 @@ test('the best of two is chosen, and the report tells pass@k, best@k and the gap
   expect(html).toMatch(/<svg/);
   expect(html).not.toMatch(/(?:src|href)="?http|<script|@import|url\(/);
   await writeFile(scores, lines(...found.slice(1).map(line)));
-  expect(await run(['select', output, '--output', join(folder, 'part.jsonl')])).toMatchObject({
-    code: 10,
-    stderr: expect.stringMatching(/1 judged rollouts have no score: .*part\.jsonl/),
-  });
+  expect(await run(['select', output, '--output', at('part.jsonl')])).toMatchObject(
+    exited(10, /1 judged rollouts have no score: .*part\.jsonl/),
+  );
 });

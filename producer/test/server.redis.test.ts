@@ -8,7 +8,7 @@ import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { run, start } from './cli.ts';
+import { exited, run, start } from './cli.ts';
 
 test('a probe needs no token, all else does; refusals are JSON and name the field', async () => {
   const { url } = await testGateway();
@@ -94,7 +94,7 @@ test('`swefarm serve` prints its address, keeps a made token to itself and ends 
   const { url, port } = JSON.parse(output) as { url: string; port: number };
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   const taken = await run(['serve', '--port', String(port), '--redis-url', redisUrl(), '--state-dir', state]);
-  expect(taken).toMatchObject({ code: 2, stderr: expect.stringContaining('is taken') });
+  expect(taken).toMatchObject(exited(2, 'is taken'));
   serve.child.kill('SIGTERM');
   expect((await serve.ended).code).toBe(0);
 });

@@ -5,14 +5,7 @@ import { FarmSource } from '@swefarm/gateway';
 import { bearer, testGateway } from '@swefarm/gateway/test/gateway.ts';
 import { post, row } from '@swefarm/gateway/test/gym.ts';
 import { submit } from '@swefarm/runs';
-import {
-  instances,
-  redisUrl,
-  testConfig,
-  testFarm,
-  testFolder,
-  testRecord,
-} from '@swefarm/runs/test/farm.ts';
+import { instances, testConfig, testFarm, testFolder, testRecord } from '@swefarm/runs/test/farm.ts';
 import { type Farm, parseRolloutId } from '@swefarm/shared';
 import { plantResult, rawRedis, until } from '@swefarm/testkit';
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
@@ -20,6 +13,7 @@ import { aResult } from '@swefarm/trajectories/test/result.ts';
 import { expect, test } from 'vitest';
 import { watchFarm } from '../src/view/watching.ts';
 import { linesOf, run } from './cli.ts';
+import { farmVariables } from './scene.ts';
 
 const whole = (rollout_id: string) => {
   const { runId, instanceId, index } = parseRolloutId(rollout_id);
@@ -48,7 +42,7 @@ async function spoiledRun(config = testConfig()) {
     await plantResult(send, config.redis_prefix, id, odd(id));
   }
   await commitRollout(farm, record, rollouts[5] ?? '');
-  const env = { SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: config.redis_prefix };
+  const env = farmVariables(config);
   return { farm, record, rollouts, env };
 }
 

@@ -4,10 +4,10 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { lines, row } from '@swefarm/datasets/test/rows.ts';
-import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
-import { newId } from '@swefarm/shared';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
-import { run } from './cli.ts';
+import { exited, run, words } from './cli.ts';
+import { farmOptions, flaskRows } from './scene.ts';
 
 const whole = lines(row());
 
@@ -57,17 +57,9 @@ test.each<[string, string | Buffer | null, string[], number, RegExp]>([
   const output = join(folder, 'out.jsonl');
   if (content !== null) await writeFile(dataset, content);
   const agent = args.includes('--agent') ? [] : ['--agent', 'noop'];
-  const ran = await run([
-    'rollout',
-    '--dataset',
-    dataset,
-    '--output',
-    output,
-    '--state-dir',
-    folder,
-    ...agent,
-    ...args,
-  ]);
+  const ran = await run(
+    words`rollout --dataset ${dataset} --output ${output} --state-dir ${folder} ${agent} ${args}`,
+  );
   expect(ran.stderr).toMatch(message);
   expect(ran.code).toBe(code);
   expect(ran.stderr).not.toMatch(/\n\s+at /);
@@ -77,52 +69,24 @@ test.each<[string, string | Buffer | null, string[], number, RegExp]>([
 });
 
 test('an output that exists is refused, one that cannot be written too', async () => {
-  const folder = await testFolder();
-  await writeFile(join(folder, 'rows.jsonl'), whole);
-  await writeFile(join(folder, 'out.jsonl'), 'precious\n');
-  await mkdir(join(folder, 'dir'));
-  const base = [
-    'rollout',
-    '--dataset',
-    join(folder, 'rows.jsonl'),
-    '--agent',
-    'noop',
-    '--state-dir',
-    folder,
-    '--output',
-  ];
-  const refused = await run([...base, join(folder, 'out.jsonl')]);
-  expect(refused).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/out\.jsonl: exists already; pass --resume/),
-  });
-  const foreign = await run([...base, join(folder, 'out.jsonl'), '--resume']);
-  expect(foreign).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/exists already|is no line of an output/),
-  });
+  const { folder, at, dataset, output } = await flaskRows(1);
+  await writeFile(output, 'precious\n');
+  await mkdir(at('dir'));
+  const base = words`rollout --dataset ${dataset} --agent noop --state-dir ${folder} --output`;
+  const refused = await run([...base, output]);
+  expect(refused).toMatchObject(exited(2, /out\.jsonl: exists already; pass --resume/));
+  const foreign = await run([...base, output, '--resume']);
+  expect(foreign).toMatchObject(exited(2, /exists already|is no line of an output/));
   expect(await run([...base, '-', '--resume'])).toMatchObject({ code: 2 });
-  expect(await run([...base, join(folder, 'dir')])).toMatchObject({ code: 2 });
+  expect(await run([...base, at('dir')])).toMatchObject({ code: 2 });
 });
 
 test('ids that nobody has are usage errors', async () => {
-  const farm = ['--redis-url', redisUrl(), '--redis-prefix', `t${newId()}`];
-  expect(await run(['collect', 'nope', ...farm])).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/run nope: not at/),
-  });
-  expect(await run(['show', 'nope', ...farm])).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/is not a rollout id/),
-  });
-  expect(await run(['show', 'a.b.1', ...farm])).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/has no result/),
-  });
+  const farm = farmOptions();
+  expect(await run(['collect', 'nope', ...farm])).toMatchObject(exited(2, /run nope: not at/));
+  expect(await run(['show', 'nope', ...farm])).toMatchObject(exited(2, /is not a rollout id/));
+  expect(await run(['show', 'a.b.1', ...farm])).toMatchObject(exited(2, /has no result/));
   expect(await run(['status', 'nope', ...farm])).toMatchObject({ code: 2 });
   expect(await run(['cancel', 'nope', ...farm])).toMatchObject({ code: 2 });
-  expect(await run(['status'])).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/no Redis configured/),
-  });
+  expect(await run(['status'])).toMatchObject(exited(2, /no Redis configured/));
 });

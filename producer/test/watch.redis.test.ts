@@ -1,8 +1,9 @@
-import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
+import { testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { madeLiveTurn, madeTrajectory, makeRun, until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { watchFarm } from '../src/view/watching.ts';
 import { run, start } from './cli.ts';
+import { farmVariables } from './scene.ts';
 
 const HOSTILE = '\u001b]0;owned\u0007\u001b[2J';
 
@@ -10,7 +11,7 @@ async function farmWith(options: Parameters<typeof makeRun>[1]) {
   const config = testConfig();
   const farm = await testFarm(config);
   const made = await makeRun(farm, options);
-  const env = { SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: config.redis_prefix };
+  const env = farmVariables(config);
   return { farm, made, env };
 }
 

@@ -39,14 +39,30 @@ function readValue(pair: Pair<Node, Node>, above: readonly string[], map: YAMLMa
     .join(' ')
     .trim();
   if (description === '') throw new Error(`values.yaml: ${path} has no comment that describes it`);
-  const schema = Object.assign({}, ...pieces.map((piece) => parse(piece.slice(1)))) as Record<
-    string,
-    unknown
-  >;
+  const given = pair.value?.toJSON() as unknown;
+  const read = pieces.map((piece) => parse(piece.slice(1)) as Record<string, unknown>);
+  const schema: Record<string, unknown> = Object.assign({}, usualSchema(key, given), ...read);
   const isGroup = isMap(pair.value) && pair.value.items.length > 0 && !('additionalProperties' in schema);
   return {
     ...{ path, description, schema },
-    default: pair.value?.toJSON() as unknown,
+    default: given,
     values: isGroup ? valuesOf(pair.value as YAMLMap, [...above, key]) : null,
   };
+}
+
+/** Schemas of values that several parts have. Kubernetes or docs/configuration.md defines their form, except that of ports. */
+const BY_NAME: Readonly<Record<string, Record<string, unknown>>> = {
+  ...{ resources: { additionalProperties: true }, affinity: { additionalProperties: true } },
+  ...{ config: { additionalProperties: true } },
+  ...{ tolerations: { items: { type: 'object' } }, env: { items: { type: 'object' } } },
+  ...{ port: { minimum: 1024, maximum: 65_535 }, metricsPort: { minimum: 1024, maximum: 65_535 } },
+};
+
+/** Schema of a value without a piece of its own: lists and empty maps have texts, and numbers are not negative. */
+function usualSchema(key: string, given: unknown): Record<string, unknown> {
+  if (BY_NAME[key]) return BY_NAME[key];
+  if (Array.isArray(given)) return { items: { type: 'string' } };
+  if (Number.isInteger(given)) return { minimum: 0 };
+  const isEmpty = typeof given === 'object' && given !== null && Object.keys(given).length === 0;
+  return isEmpty ? { additionalProperties: { type: 'string' } } : {};
 }

@@ -53,7 +53,7 @@
     procMount: Unmasked
     seccompProfile: { type: Unconfined }
     {{- with .Values.runtime.appArmor }}
-    appArmorProfile: {{- include "swefarm.appArmor" . | nindent 6 }}
+    appArmorProfile: {{- include "swefarm.profile" . | nindent 6 }}
     {{- end }}
   resources: {{- toYaml .Values.runtime.podman.resources | nindent 4 }}
   volumeMounts:

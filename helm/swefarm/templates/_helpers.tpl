@@ -10,6 +10,16 @@ app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
+{{- define "swefarm.match" -}}
+matchLabels: {{- include "swefarm.selector" . | nindent 2 }}
+{{- end }}
+
+{{/* Name and labels of a resource of one part: (list . "worker"). */}}
+{{- define "swefarm.metadata" -}}
+name: {{ include "swefarm.name" (index . 0) }}-{{ index . 1 }}
+labels: {{- include "swefarm.labels" . | nindent 2 }}
+{{- end }}
+
 {{- define "swefarm.labels" -}}
 {{ include "swefarm.selector" . }}
 app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
@@ -103,10 +113,16 @@ redis://{{ .Values.redis.address | default (printf "%s-redis.%s.svc" (include "s
 {{- end }}
 {{- end }}
 
-{{/* A secret that is made once and kept: (list . NAME KEY). */}}
-{{- define "swefarm.kept" -}}
-{{- $root := index . 0 }}{{ $found := lookup "v1" "Secret" $root.Release.Namespace (index . 1) -}}
-{{- if and $found (hasKey ($found.data | default dict) (index . 2)) }}{{ index $found.data (index . 2) }}{{ else }}{{ randAlphaNum 40 | b64enc }}{{ end -}}
+{{/* A secret that is made once and kept: (list . "redis" KEY). */}}
+{{- define "swefarm.kept" }}
+{{- $root := index . 0 }}{{ $key := index . 2 }}
+{{- $found := lookup "v1" "Secret" $root.Release.Namespace (printf "%s-%s" (include "swefarm.name" $root) (index . 1)) }}
+apiVersion: v1
+kind: Secret
+metadata: {{- include "swefarm.metadata" . | nindent 2 }}
+data:
+  {{ $key }}: {{ if and $found (hasKey ($found.data | default dict) $key) }}{{ index $found.data $key }}{{ else }}{{ randAlphaNum 40 | b64enc }}{{ end }}
+---
 {{- end }}
 
 {{/* Seconds in which rollouts of a pod that ends may finish or be handed back. */}}
@@ -117,4 +133,59 @@ redis://{{ .Values.redis.address | default (printf "%s-redis.%s.svc" (include "s
 {{/* What runs in a worker's pod beside the worker, and what limits its rollouts. */}}
 {{- define "swefarm.rolloutResources" -}}
 {{- if eq .Values.runtime.mode "podman" }}{{ toJson .Values.runtime.podman.resources }}{{ else if eq .Values.runtime.mode "docker" }}{{ toJson .Values.runtime.docker.resources }}{{ else }}{{ toJson .Values.worker.resources }}{{ end -}}
+{{- end }}
+
+{{/* Beginning of the specification of a pod: (dict "root" . "account" "worker" "own" VALUES "sandboxes" true). */}}
+{{- define "swefarm.podStart" }}
+{{- $runtime := .root.Values.runtime }}
+      serviceAccountName: {{ include "swefarm.name" .root }}-{{ .account }}
+      automountServiceAccountToken: false
+      enableServiceLinks: false
+      {{- include "swefarm.pullSecrets" .root | nindent 6 }}
+      {{- if and .sandboxes (has $runtime.mode (list "rootfs-userns" "podman")) }}
+      hostUsers: false
+      {{- end }}
+      {{- if .own.hostNetwork }}
+      hostNetwork: true
+      dnsPolicy: ClusterFirstWithHostNet
+      {{- end }}
+      {{- if and .sandboxes $runtime.className }}
+      runtimeClassName: {{ $runtime.className }}
+      {{- end }}
+      {{- with .own.priorityClassName }}
+      priorityClassName: {{ . }}
+      {{- end }}
+{{- end }}
+
+{{/* Nodes for a pod, from the values of its part. */}}
+{{- define "swefarm.placement" }}
+{{- range $key := list "nodeSelector" "tolerations" "affinity" }}
+{{- with index $ $key }}
+      {{ $key }}: {{- toYaml . | nindent 8 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Distributes the pods of a part over nodes: (list . "worker"). */}}
+{{- define "swefarm.spread" }}
+      topologySpreadConstraints:
+        - maxSkew: 1
+          topologyKey: kubernetes.io/hostname
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector: {{- include "swefarm.match" . | nindent 12 }}
+{{- end }}
+
+{{/* Number of pods that a voluntary disruption may end at once: (list . "worker" NUMBER). */}}
+{{- define "swefarm.budget" }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {{- include "swefarm.metadata" . | nindent 2 }}
+spec:
+  maxUnavailable: {{ index . 2 }}
+  {{- if eq (index . 1) "worker" }}
+  # A pod that is not ready does no work that a disruption could end.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  {{- end }}
+  selector: {{- include "swefarm.match" . | nindent 4 }}
 {{- end }}

@@ -10,9 +10,9 @@ runAsUser: 0
 capabilities:
   drop: [ALL]
   add: [SYS_ADMIN, NET_ADMIN, SYS_CHROOT, AUDIT_READ, CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, NET_BIND_SERVICE, SETFCAP, SETGID, SETPCAP, SETUID]
-seccompProfile: {{- include "swefarm.seccomp" . | nindent 2 }}
+seccompProfile: {{- include "swefarm.profile" .Values.runtime.seccomp | nindent 2 }}
 {{- with .Values.runtime.appArmor }}
-appArmorProfile: {{- include "swefarm.appArmor" . | nindent 2 }}
+appArmorProfile: {{- include "swefarm.profile" . | nindent 2 }}
 {{- end }}
 {{- if eq $mode "rootfs-userns" }}
 procMount: Unmasked
@@ -62,16 +62,8 @@ runAsUser: 0
 {{- end }}
 {{- end }}
 
-{{- define "swefarm.seccomp" -}}
-{{- if eq .Values.runtime.seccomp "Unconfined" -}}
-type: Unconfined
-{{- else -}}
-type: Localhost
-localhostProfile: {{ .Values.runtime.seccomp }}
-{{- end }}
-{{- end }}
-
-{{- define "swefarm.appArmor" -}}
+{{/* A profile of seccomp or AppArmor. */}}
+{{- define "swefarm.profile" -}}
 {{- if eq . "Unconfined" -}}
 type: Unconfined
 {{- else -}}

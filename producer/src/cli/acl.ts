@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { aclUser, replaceFile, UsageError } from '@swefarm/shared';
 import { command, flag, required, text } from './declare.ts';
-import { type ConfigValues, producerConfig } from './options.ts';
+import { producerConfig } from './options.ts';
 import { printStatus } from './terminal.ts';
 
 export const acl = command({
@@ -18,48 +18,44 @@ export const acl = command({
     '--force': flag('replace files that exist, with new passwords'),
   },
   example: 'swefarm acl --output acl/',
-  run: ({ config, redisPrefix, output, force }) =>
-    writeUsers({ config, redisPrefix }, resolve(output), force),
+  async run({ config, redisPrefix, output, force }) {
+    const folder = resolve(output);
+    const { redis_prefix: prefix } = producerConfig({ farm: { config, redisPrefix } });
+    const farm = prefix.replace(/[{}]/g, '');
+    const roles = ['worker', 'producer'] as const;
+    const passwords = { worker: fresh(), producer: fresh(), admin: fresh() };
+    const files = {
+      'users.acl': [
+        // Without this line Redis accepts clients that send no password.
+        'user default off',
+        // Operators use this account: Redis refuses ACL LOAD, which applies new passwords, to the other users.
+        `user ${farm}-admin on ${hashed(passwords.admin)} ~* &* +@all`,
+        ...roles.map((role) => aclUser(`${farm}-${role}`, hashed(passwords[role]), role, prefix)),
+      ],
+      ...Object.fromEntries(
+        roles.map((role) => [
+          `${role}.env`,
+          [
+            `SWEFARM_REDIS_USERNAME=${farm}-${role}`,
+            `SWEFARM_REDIS_PASSWORD=${passwords[role]}`,
+            `SWEFARM_REDIS_PREFIX=${farm}`,
+          ],
+        ]),
+      ),
+      'admin.env': [`REDISCLI_AUTH=${passwords.admin}`],
+    };
+    const there = Object.keys(files).filter((name) => existsSync(join(folder, name)));
+    if (there.length > 0 && !force) {
+      throw new UsageError(
+        `${folder} already has ${there.join(', ')}: --force replaces them with new passwords`,
+      );
+    }
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    for (const [name, lines] of Object.entries(files))
+      await replaceFile(join(folder, name), `${lines.join('\n')}\n`, { mode: 0o600 });
+    printStatus(nextSteps(folder, farm));
+  },
 });
-
-async function writeUsers(given: ConfigValues, folder: string, force: boolean): Promise<void> {
-  const { redis_prefix: prefix } = producerConfig({ farm: given });
-  const farm = prefix.replace(/[{}]/g, '');
-  const roles = ['worker', 'producer'] as const;
-  const passwords = { worker: fresh(), producer: fresh(), admin: fresh() };
-  const files = {
-    'users.acl': [
-      // Without this line Redis accepts clients that send no password.
-      'user default off',
-      // Operators use this account: Redis refuses ACL LOAD, which applies new passwords, to the other users.
-      `user ${farm}-admin on ${hashed(passwords.admin)} ~* &* +@all`,
-      ...roles.map((role) => aclUser(`${farm}-${role}`, hashed(passwords[role]), role, prefix)),
-    ],
-    ...Object.fromEntries(
-      roles.map((role) => [
-        `${role}.env`,
-        [
-          `SWEFARM_REDIS_USERNAME=${farm}-${role}`,
-          `SWEFARM_REDIS_PASSWORD=${passwords[role]}`,
-          `SWEFARM_REDIS_PREFIX=${farm}`,
-        ],
-      ]),
-    ),
-    'admin.env': [`REDISCLI_AUTH=${passwords.admin}`],
-  };
-  const there = Object.keys(files).filter((name) => existsSync(join(folder, name)));
-  if (there.length > 0 && !force) {
-    throw new UsageError(
-      `${folder} already has ${there.join(', ')}: --force replaces them with new passwords`,
-    );
-  }
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  for (const [name, lines] of Object.entries(files)) await writePrivate(join(folder, name), lines);
-  printStatus(nextSteps(folder, farm));
-}
-
-const writePrivate = (file: string, lines: readonly string[]): Promise<void> =>
-  replaceFile(file, `${lines.join('\n')}\n`, { mode: 0o600 });
 
 const fresh = (): string => randomBytes(24).toString('hex');
 

@@ -1,13 +1,13 @@
 /** `swefarm collect`: writes the results of a submitted run into a file or a pipe until the run is done. */
 import { rolloutIds } from '@swefarm/runs';
-import { type Farm, type Instance, UsageError } from '@swefarm/shared';
+import { UsageError } from '@swefarm/shared';
 import { markOf, outputRunOf, readPrice } from './collection.ts';
 import { command, flag, text, whole } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
-import { follow } from './follow.ts';
 import { FARM, producerConfig } from './options.ts';
 import { checkOutputFormat, OUTPUT, openRunOutput, readResumedRun, requireSameRun } from './outputs.ts';
 import { reportRunEnd } from './runend.ts';
+import { follow } from './session.ts';
 import { listenForStop } from './stop.ts';
 import { printStatus } from './terminal.ts';
 
@@ -43,9 +43,10 @@ export const collect = command({
     const tag = o.tag ?? stored?.tag;
     const instanceIds = await farm.runs.instanceIds(runId);
     const mark = markOf(tag, readPrice(o, config, record), null);
-    await using output = await openRunOutput(path, outputRunOf(record, null, rows, { tag }), () =>
-      instancesOf(farm, runId, instanceIds),
-    );
+    await using output = await openRunOutput(path, outputRunOf(record, null, rows, { tag }), async () => {
+      const found = await Array.fromAsync(instanceIds, (id) => farm.runs.getInstance(runId, id));
+      return found.filter((instance) => instance !== null);
+    });
     const named = instanceIds.map((instance_id) => ({ instance_id }));
     const rollouts = new Set(rolloutIds(record, named));
     const { complete, unreadable } = await follow({
@@ -60,12 +61,3 @@ export const collect = command({
     });
   },
 });
-
-async function instancesOf(farm: Farm, runId: string, ids: readonly string[]): Promise<Instance[]> {
-  const found: Instance[] = [];
-  for (const id of ids) {
-    const instance = await farm.runs.getInstance(runId, id);
-    if (instance) found.push(instance);
-  }
-  return found;
-}

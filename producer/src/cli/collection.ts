@@ -10,18 +10,12 @@ import {
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
-import type {
-  CollectionMark,
-  CollectOptions,
-  OutputFormat,
-  OutputRun,
-  PriceFile,
-} from '@swefarm/trajectories';
+import type { CollectionMark, OutputFormat, OutputRun, PriceFile } from '@swefarm/trajectories';
 import { lineSummaryOf, priceFor, readLines } from '@swefarm/trajectories';
 import { type Budget, Feeder, longestFirst, rolloutsAgain } from '../collection/feeder.ts';
 import { flag, group, list, number, parsed, text, type Values, whole } from './declare.ts';
-import type { OpenRun } from './follow.ts';
 import type { ConfigValues } from './options.ts';
+import type { OpenRun } from './session.ts';
 import { printStatus } from './terminal.ts';
 
 /** Default maximum of rollouts queued or running at once under a budget. These rollouts can exceed the budget. */
@@ -53,7 +47,7 @@ export const COLLECTION = group('Collection:', {
 /** `tag`: name of the set (`--set`) that the command runs. */
 export type CollectionValues = Values<typeof COLLECTION> & { farm: ConfigValues; tag?: string | undefined };
 
-export type Collection = Pick<CollectOptions, 'feed' | 'mark' | 'onLine'> & {
+export type Collection = Pick<OpenRun, 'feed' | 'mark' | 'onLine'> & {
   /** Instances in the order in which they are queued. */
   instances: readonly Instance[];
   /** Ids of the rollouts that are queued at the start. */
@@ -113,7 +107,7 @@ export const queuesAsNeeded = (o: Partial<CollectionValues>): boolean =>
 
 /** Decides which rollouts are queued at the start and after each result. Throws UsageError for files that cannot be read. */
 export async function openCollection(
-  { farm, config, record, output }: Omit<OpenRun, 'copyArtifactsTo'>,
+  { farm, config, record, output }: Pick<OpenRun, 'farm' | 'config' | 'record' | 'output'>,
   given: readonly Instance[],
   o: CollectionValues,
   again: Again | null,
@@ -121,10 +115,9 @@ export async function openCollection(
   const price = readPrice(o, config, record);
   const instances = await orderOf(o, given);
   warnOfMissing(again, o.again, instances);
-  const mark = markOf(o.tag, price, again);
-  if (!queuesAsNeeded(o)) {
-    return { instances, rollouts: new Set(rolloutIds(record, instances)), mark, queued: () => undefined };
-  }
+  const start = { instances, mark: markOf(o.tag, price, again) };
+  if (!queuesAsNeeded(o))
+    return { ...start, rollouts: new Set(rolloutIds(record, instances)), queued: () => undefined };
   const budget = budgetOf(o);
   const limited = Object.values(budget).some((most) => most !== null);
   const feeder = new Feeder(
@@ -143,9 +136,8 @@ export async function openCollection(
   const rollouts = new Set(feeder.next());
   let queued = output.lines.size + rollouts.size;
   return {
-    instances,
+    ...start,
     rollouts,
-    mark,
     async feed() {
       const ids = feeder.next();
       if (ids.length > 0) await queueMore(farm, record, ids);

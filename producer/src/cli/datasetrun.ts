@@ -6,7 +6,7 @@ import { parseSets, taggedPath } from '../collection/sets.ts';
 import { type Again, type CollectionValues, openCollection, outputRunOf, readAgain } from './collection.ts';
 import { requireFitEndpoints } from './endpointcheck.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import type { Home } from './home.ts';
+import type { Home } from './farm.ts';
 import { producerConfig } from './options.ts';
 import { checkOutputFormat, openRunOutput, readResumedRun } from './outputs.ts';
 import { type PreparedRun, type PrepareValues, storeApiKey } from './prepare.ts';
@@ -122,18 +122,9 @@ export async function runDataset(
       queued: collection.queued(),
       outputLines: outputLines(output),
     });
-  const session = {
-    farm,
-    config,
-    record,
-    instances,
-    patches,
-    output,
-    stop,
-    copyArtifactsTo: o.copyArtifacts,
-  };
   try {
-    return end(await runSession(session, { ...collection, workers }));
+    const shared = { farm, config, record, patches, output, stop, workers };
+    return end(await runSession({ ...shared, ...collection, copyArtifactsTo: o.copyArtifacts }));
   } catch (error) {
     end({ complete: false, unreadable: [] });
     throw error;

@@ -6,8 +6,8 @@ import { appendFindings, registryPath } from '@swefarm/runs';
 import { brokenBecause, UsageError } from '@swefarm/shared';
 import { countNames, inFolder, replaceRecord } from '@swefarm/trajectories';
 import { command, defaulted, required, text, whole } from './declare.ts';
-import { EXAMINATION, type ExaminationValues, type Examined, examine } from './examine.ts';
-import { EXIT, type ExitCode } from './exit.ts';
+import { EXAMINATION, type Examined, examine } from './examine.ts';
+import { EXIT } from './exit.ts';
 import { datasetOf, producerConfig, rowOptions } from './options.ts';
 import { listenForEvaluations } from './stop.ts';
 import { printStatus } from './terminal.ts';
@@ -24,59 +24,50 @@ export const verify = command({
     ...EXAMINATION,
   },
   example: 'swefarm dataset verify --dataset rows.jsonl --output clean.jsonl',
-  run: (o) => verifyRows({ ...o, skipUngradable: true }),
+  async run(given) {
+    const o = { ...given, skipUngradable: true };
+    const { output, times, dataset: path } = o;
+    if (output === '-' || times < 1) {
+      throw new UsageError('--output names a file for the clean rows, and --times is at least 1');
+    }
+    formOf(output);
+    const stop = listenForEvaluations();
+    const dataset = await datasetOf(o, stop.draining);
+    const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
+    const judged = await examine({ ...dataset, instances }, o, { gold: times, noop: times }, stop);
+    await appendFindings(registryPath(o.health, producerConfig(o).state_dir), [...judged.findings.values()]);
+    if (!judged.complete) {
+      printStatus('swefarm: not all were evaluated: nothing is written');
+      return EXIT.interrupted;
+    }
+    const examined = new Set(instances.map(({ instance_id: id }) => id));
+    const evaluated = new Map(dataset.instances.map((instance) => [instance.instance_id, instance]));
+    const findingOf = (row: VerbatimRow): Finding | null => {
+      const read = readRow(row, rowOptions(o));
+      if ('problem' in read) return out(idOf(row), `it cannot be evaluated: ${read.problem}`);
+      const { instance } = read;
+      const known = evaluated.get(instance.instance_id);
+      if (!known) return null;
+      if (!isDeepStrictEqual(known, instance))
+        throw changed(path, `${row.where} is not the row that was evaluated`);
+      return examined.has(instance.instance_id)
+        ? verdictOf(instance.instance_id, judged, times)
+        : out(instance.instance_id, 'it withholds its gold patch');
+    };
+    const some = instances.some(({ instance_id: id }) => verdictOf(id, judged, times).clean);
+    const found = await writeClean(path, output, some, findingOf);
+    const missing = evaluated.size - found.filter(({ instance_id: id }) => evaluated.has(id)).length;
+    if (missing > 0) throw changed(path, `${missing} evaluated rows are missing`);
+    const lines = found.map((one) => JSON.stringify(one)).join('\n');
+    const findingsFile = o.findings ?? `${output.replace(/\.(jsonl?|parquet)(\.gz)?$/, '')}.findings.jsonl`;
+    await inFolder(findingsFile, () => replaceRecord(findingsFile, lines));
+    const clean = found.filter((one) => one.clean).length;
+    printFindings(found, clean, output, findingsFile);
+    return clean === found.length ? EXIT.allJudged : EXIT.someNotJudged;
+  },
 });
 
-type VerifyValues = ExaminationValues & { times: number; output: string; findings: string | undefined };
-
 type Finding = { instance_id: string; clean: boolean; why: string | null; flaky: string[]; times: number };
-
-async function verifyRows(o: VerifyValues): Promise<ExitCode> {
-  const { output, times, dataset: path } = o;
-  if (output === '-' || times < 1) {
-    throw new UsageError('--output names a file for the clean rows, and --times is at least 1');
-  }
-  formOf(output);
-  const stop = listenForEvaluations();
-  const dataset = await datasetOf(o, stop.draining);
-  const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
-  const { findings, unjudged, complete } = await examine(
-    { ...dataset, instances },
-    o,
-    { gold: times, noop: times },
-    stop,
-  );
-  await appendFindings(registryPath(o.health, producerConfig(o).state_dir), [...findings.values()]);
-  if (!complete) {
-    printStatus('swefarm: not all were evaluated: nothing is written');
-    return EXIT.interrupted;
-  }
-  const judged = { findings, unjudged };
-  const examined = new Set(instances.map(({ instance_id: id }) => id));
-  const evaluated = new Map(dataset.instances.map((instance) => [instance.instance_id, instance]));
-  const findingOf = (row: VerbatimRow): Finding | null => {
-    const read = readRow(row, rowOptions(o));
-    if ('problem' in read) return out(idOf(row), `it cannot be evaluated: ${read.problem}`);
-    const { instance } = read;
-    const known = evaluated.get(instance.instance_id);
-    if (!known) return null;
-    if (!isDeepStrictEqual(known, instance))
-      throw changed(path, `${row.where} is not the row that was evaluated`);
-    return examined.has(instance.instance_id)
-      ? verdictOf(instance.instance_id, judged, times)
-      : out(instance.instance_id, 'it withholds its gold patch');
-  };
-  const some = instances.some(({ instance_id: id }) => verdictOf(id, judged, times).clean);
-  const found = await writeClean(path, output, some, findingOf);
-  const missing = evaluated.size - found.filter(({ instance_id: id }) => evaluated.has(id)).length;
-  if (missing > 0) throw changed(path, `${missing} evaluated rows are missing`);
-  const lines = found.map((one) => JSON.stringify(one)).join('\n');
-  const findingsFile = o.findings ?? `${output.replace(/\.(jsonl?|parquet)(\.gz)?$/, '')}.findings.jsonl`;
-  await inFolder(findingsFile, () => replaceRecord(findingsFile, lines));
-  const clean = found.filter((one) => one.clean).length;
-  printFindings(found, clean, output, findingsFile);
-  return clean === found.length ? EXIT.allJudged : EXIT.someNotJudged;
-}
 
 /** Returns the error for a file that changed during the evaluations, which take hours. */
 const changed = (path: string, how: string): UsageError =>
@@ -105,7 +96,7 @@ async function writeClean(
   return found;
 }
 
-type Judgements = Pick<Examined, 'findings' | 'unjudged'>;
+const NOT_EVALUATED = { reason: 'not evaluated', message: 'it was not evaluated' };
 
 const out = (instance_id: string, why: string): Finding => ({
   instance_id,
@@ -115,13 +106,10 @@ const out = (instance_id: string, why: string): Finding => ({
   times: 0,
 });
 
-function verdictOf(id: string, { findings, unjudged }: Judgements, times: number): Finding {
+function verdictOf(id: string, { findings, unjudged }: Examined, times: number): Finding {
   const finding = findings.get(id);
   if (!finding) {
-    const { reason, message } = unjudged.get(id) ?? {
-      reason: 'not evaluated',
-      message: 'it was not evaluated',
-    };
+    const { reason, message } = unjudged.get(id) ?? NOT_EVALUATED;
     return out(id, `no evaluation came to a verdict: ${reason} (${message})`);
   }
   const why =

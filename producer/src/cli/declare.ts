@@ -79,21 +79,20 @@ export const number = (
   });
 export const share = (help: string): Setting<number | undefined> =>
   number(help, 'a share between 0 and 1', (value) => value >= 0 && value <= 1);
-export const whole = (help: string): Setting<number | undefined> => parsed(help, wholeNumber);
+export const whole = (help: string): Setting<number | undefined> =>
+  parsed(help, (text) => {
+    if (/^\d+$/.test(text)) return Number(text);
+    throw new InvalidArgumentError('expected a whole number.');
+  });
 export const choice = <const Choice extends string>(
   help: string,
   choices: readonly Choice[],
 ): Setting<Choice | undefined> => ({ help, form: 'value', choices });
 
 type Known<Value> = Setting<Exclude<Value, undefined>>;
-export const required = <Value>({ value: _, ...setting }: Setting<Value>): Known<Value> => ({
-  ...setting,
-  mandatory: true,
-});
-export const defaulted = <Value>(
-  { value: _, ...setting }: Setting<Value>,
-  fallback: Exclude<Value, undefined>,
-): Known<Value> => ({ ...setting, fallback });
+export const required = <Value>(setting: Setting<Value>) => ({ ...setting, mandatory: true }) as Known<Value>;
+export const defaulted = <Value>(setting: Setting<Value>, fallback: Exclude<Value, undefined>) =>
+  ({ ...setting, fallback }) as Known<Value>;
 
 /** Returns the same options, which the help shows under `heading`. */
 export const group = <Declared extends Readonly<Record<string, Setting<unknown>>>>(
@@ -104,20 +103,13 @@ export const group = <Declared extends Readonly<Record<string, Setting<unknown>>
     Object.entries(options).map(([flags, setting]) => [flags, { ...setting, group: heading }]),
   ) as Declared;
 
-function wholeNumber(value: string): number {
-  if (!/^\d+$/.test(value)) throw new InvalidArgumentError('expected a whole number.');
-  return Number(value);
-}
-
-const gather = (value: string, earlier: string[] | undefined): string[] => [...(earlier ?? []), value];
-
 export function optionOf(flags: string, setting: Omit<Setting<unknown>, 'value'>): Option {
   const { help, form, read, choices, fallback, mandatory, group } = setting;
   const option = new Option(flags, help);
   if (group !== undefined) option.helpGroup(group);
   if (choices) option.choices(choices);
   if (read) option.argParser(read);
-  if (form === 'list') option.argParser(gather);
+  if (form === 'list') option.argParser((one, earlier?: string[]) => [...(earlier ?? []), one]);
   if (fallback !== undefined) option.default(fallback);
   return option.makeOptionMandatory(mandatory === true);
 }

@@ -4,6 +4,7 @@ import {
   asksPolicy,
   effectiveSampling,
   type Farm,
+  type Finding,
   type Instance,
   type PolicyConfig,
   type PolicyKey,
@@ -52,9 +53,7 @@ async function requireReachable(
     urls.map(async (url) => ({ url, ...(await probeReachable(url, { model, apiKey, signal })) })),
   );
   signal.throwIfAborted();
-  const lines = tried
-    .filter(({ status }) => status !== 'ok')
-    .map(({ url, detail, remedy }) => `${url}: ${detail}\n    → ${remedy}`);
+  const lines = tried.filter(({ status }) => status !== 'ok').map((one) => described(one.url, one));
   if (lines.length > 0 && tried.every(({ status }) => status === 'fail'))
     throw new UnusableError(
       'policy_endpoint',
@@ -72,12 +71,12 @@ async function requirePictures(
 ): Promise<void> {
   const options = { sampling: effectiveSampling(policy), apiKey, signal };
   for (const url of urls) {
-    const { status, detail, remedy } = await probePictures(url, policy.model, options);
-    if (status === 'warn') printStatus(`swefarm: ${url}, pictures: ${detail}\n    → ${remedy}`);
-    if (status !== 'fail') continue;
+    const found = await probePictures(url, policy.model, options);
+    if (found.status === 'warn') printStatus(`swefarm: ${described(`${url}, pictures`, found)}`);
+    if (found.status !== 'fail') continue;
     throw new UnusableError(
       'policy_pictures',
-      `the instances of this run show pictures:\n  ${url}: ${detail}\n    → ${remedy}`,
+      `the instances of this run show pictures:\n  ${described(url, found)}`,
     );
   }
 }
@@ -100,15 +99,11 @@ async function requireTrainable(
     sequenceBudget: agent.max_sequence_tokens,
     problem: longest(trial.instances),
   };
-  const findings = await probeEndpoints(urls, options);
-  for (const { url, found } of findings)
-    for (const { status, subject, detail, remedy } of found)
-      if (status === 'warn') printStatus(`swefarm: ${url}, ${subject}: ${detail}\n    → ${remedy}`);
-  const lines = findings.flatMap(({ url, found }) =>
-    found
-      .filter(({ status }) => status === 'fail')
-      .map(({ subject, detail, remedy }) => `  ${url}, ${subject}: ${detail}\n    → ${remedy}`),
+  const all = (await probeEndpoints(urls, options)).flatMap(({ url, found }) =>
+    found.map((one) => ({ status: one.status, text: described(`${url}, ${one.subject}`, one) })),
   );
+  for (const { status, text } of all) if (status === 'warn') printStatus(`swefarm: ${text}`);
+  const lines = all.flatMap(({ status, text }) => (status === 'fail' ? `  ${text}` : []));
   if (lines.length === 0) return;
   throw new UnusableError(
     'policy_tokens',
@@ -117,6 +112,9 @@ async function requireTrainable(
     ),
   );
 }
+
+const described = (where: string, { detail, remedy }: Pick<Finding, 'detail' | 'remedy'>): string =>
+  `${where}: ${detail}\n    → ${remedy}`;
 
 const longest = (instances: readonly Instance[]): string =>
   instances.reduce(

@@ -2,25 +2,22 @@
 import type { Dataset } from '@swefarm/datasets';
 import { describeProblems } from '@swefarm/datasets';
 import { newRunRecord } from '@swefarm/runs';
-import {
-  type ArtifactContent,
-  parseRolloutId,
-  type Result,
-  type RunRecord,
-  UsageError,
-} from '@swefarm/shared';
+import { type ArtifactContent, type Result, type RunRecord, UsageError } from '@swefarm/shared';
 import { blankFiles, evaluationStatusOf, filesOf, isFolderName, writeFolder } from '@swefarm/trajectories';
 import { changedPatches, type EvalTask, listEvalTasks } from '../eval/evaltasks.ts';
 import { patchesOf, planEvaluationRun } from '../eval/evaluationrun.ts';
 import { planGrading } from '../eval/gradingplans.ts';
-import type { EvaluationEnd } from '../eval/statustable.ts';
 import { command } from './declare.ts';
-import { readEvalInput } from './evalinput.ts';
-import { EVALUATION, type EvalValues } from './evaloptions.ts';
-import { openEvalOutput, readStatuses, readStoredEvaluation, writeEvaluation } from './evaloutput.ts';
-import { type Evaluation, writeReports } from './evalreport.ts';
-import type { ExitCode } from './exit.ts';
-import { openHome } from './home.ts';
+import { EVALUATION, type EvalValues, readEvalInput } from './evalinput.ts';
+import {
+  openEvalOutput,
+  readStatuses,
+  readStoredEvaluation,
+  type StoredEvaluation,
+  writeEvaluation,
+} from './evaloutput.ts';
+import { type Evaluation, type EvaluationEnd, type EvaluationEnds, writeReports } from './evalreport.ts';
+import { openHome } from './farm.ts';
 import { datasetOf, producerConfig } from './options.ts';
 import { runSession } from './session.ts';
 import { listenForEvaluations, type Stop } from './stop.ts';
@@ -30,49 +27,42 @@ import { localWorkers } from './workers.ts';
 export const evaluate = command({
   options: EVALUATION,
   example: 'swefarm eval --dataset rows.jsonl --predictions preds.jsonl --run-id mine',
-  run: (o) => runEval(o),
+  async run(o) {
+    const stop = listenForEvaluations();
+    const begun = await readStoredEvaluation(o);
+    const now = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '');
+    const runId = o.runId ?? begun?.evaluation.run_id ?? `eval-${now}`;
+    if (!isFolderName(runId)) throw new UsageError(`--run-id ${runId}: expected a name that can be a folder`);
+    const config = producerConfig(o);
+    if (!o.localWorker && config.redis_url === null) {
+      throw new UsageError('--no-local-worker needs the --redis-url of a farm whose workers do the work');
+    }
+    const dataset = await datasetOf(o, stop.draining);
+    const given = await readEvalInput(o, dataset, stop.draining);
+    if (given.problems.length > 0) {
+      printStatus(`swefarm: ${describeProblems(given.name, given.problems, 'the others are graded')}`);
+    }
+    if (!given.rounds[0]?.length) throw new UsageError(`${given.name}: no prediction is left to grade`);
+    const chosen = new Set(dataset.instances.map((instance) => instance.instance_id));
+    const rounds = given.rounds.map((round) => round.filter(({ instance_id }) => chosen.has(instance_id)));
+    const describe = (instances: Dataset['instances']) =>
+      recordOf(o, { ...dataset, instances }, given.rounds.length);
+    const { evaluation } = describe(dataset.instances);
+    const plans = planGrading(dataset.instances, evaluation.grader);
+    const items = await listEvalTasks({ logs: o.logsDir, runId, plans }, rounds, given.oldLines);
+    const work = planEvaluationRun(items, dataset.instances, describe, begun?.evaluation ?? null);
+    const all = { o, runId, dataset, given, plans, items, work, timeoutSeconds: evaluation.timeout };
+    await announce(all);
+    const ended: EvaluationEnds = new Map();
+    try {
+      const complete = await evaluateOpen(all, begun, stop, ended);
+      return await writeReports(all, ended, complete);
+    } catch (error) {
+      await writeReports(all, ended, false);
+      throw error;
+    }
+  },
 });
-
-async function runEval(o: EvalValues): Promise<ExitCode> {
-  const stop = listenForEvaluations();
-  const begun = await readStoredEvaluation(o);
-  const now = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '');
-  const runId = o.runId ?? begun?.evaluation.run_id ?? `eval-${now}`;
-  if (!isFolderName(runId)) throw new UsageError(`--run-id ${runId}: expected a name that can be a folder`);
-  const config = producerConfig(o);
-  if (!o.localWorker && config.redis_url === null) {
-    throw new UsageError('--no-local-worker needs the --redis-url of a farm whose workers do the work');
-  }
-  const dataset = await datasetOf(o, stop.draining);
-  const given = await readEvalInput(o, dataset, stop.draining);
-  if (given.problems.length > 0) {
-    printStatus(`swefarm: ${describeProblems(given.name, given.problems, 'the others are graded')}`);
-  }
-  if (given.predictions.length === 0) throw new UsageError(`${given.name}: no prediction is left to grade`);
-  const logs = o.logsDir;
-  const chosen = new Set(dataset.instances.map((instance) => instance.instance_id));
-  const rounds = given.rounds.map((round) => round.filter(({ instance_id }) => chosen.has(instance_id)));
-  const record = recordOf(o, dataset, given.rounds.length);
-  const plans = planGrading(dataset.instances, record.evaluation.grader);
-  const items = await listEvalTasks({ logs, runId, rounds, plan: plans.of, grader: plans.grader });
-  const work = planEvaluationRun({
-    items,
-    instances: dataset.instances,
-    describe: (instances) => recordOf(o, { ...dataset, instances: [...instances] }, given.rounds.length),
-    begun: begun?.evaluation ?? null,
-  });
-  const timeoutSeconds = record.evaluation.timeout;
-  const evaluation = { o, config, logs, runId, dataset, given, plans, items, begun, work, timeoutSeconds };
-  await announce(evaluation);
-  const ended = new Map<EvalTask, EvaluationEnd>();
-  try {
-    const complete = await evaluateOpen(evaluation, stop, ended);
-    return await writeReports(evaluation, ended, complete);
-  } catch (error) {
-    await writeReports(evaluation, ended, false);
-    throw error;
-  }
-}
 
 async function announce({ items, runId }: Evaluation): Promise<void> {
   const count = (state: EvalTask['state']): number => items.filter((item) => item.state === state).length;
@@ -98,85 +88,70 @@ function recordOf(
   return newRunRecord({ dataset, flags: { ...given, evalTimeout: o.timeout } }, false);
 }
 
-/** Evaluates the open tasks. Returns false when a signal ended the evaluation early. */
+/** Evaluates the open tasks. Returns false when a signal ended the evaluation early. `begun`: record of an earlier start. */
 async function evaluateOpen(
   evaluation: Evaluation,
+  begun: StoredEvaluation | null,
   stop: Stop,
-  ended: Map<EvalTask, EvaluationEnd>,
+  ended: EvaluationEnds,
 ): Promise<boolean> {
-  const { begun, work, given, o, config, runId } = evaluation;
+  const { work, o, runId } = evaluation;
   await finishWithoutContainer(evaluation, ended);
   if (!work) return true;
   const { record, instances, items } = work;
-  const lineOf = (id: string) => {
-    const item = items.get(id);
-    return item && given.lineOf(item.prediction);
-  };
   await using stack = new AsyncDisposableStack();
-  let output = begun && stack.use(await openEvalOutput(o, work, lineOf));
+  let output = begun && stack.use(await openEvalOutput(o, work));
   if (output) {
     printStatus(`swefarm: resuming: ${output.name} has ${output.lines.size} of ${items.size} lines`);
-    const ends = await readStatuses(o, work, lineOf);
+    const ends = await readStatuses(o, work);
     for (const [id, item] of items) {
-      const { prediction, round, state } = item;
       const found = ends.get(id);
       // An earlier start wrote the report but no line, so the task is evaluated again.
       if (!found) ended.delete(item);
-      else if (state === 'open') ended.set(item, { instance_id: prediction.instance_id, round, ...found });
+      else if (item.state === 'open') ended.set(item, found);
     }
     if (ends.size === items.size) return true;
   }
-  const home = await openHome(config, record, begun, stack, stop.draining);
+  const home = await openHome(producerConfig(o), record, begun, stack, stop.draining);
   if (!output) {
     await writeEvaluation(o, work, runId, home.stateDir);
-    output = stack.use(await openEvalOutput(o, work, lineOf));
+    output = stack.use(await openEvalOutput(o, work));
   }
-  const session = { ...home, output, record, instances, stop, patches: patchesOf(work) };
-  const { complete } = await runSession(
-    { ...session, copyArtifactsTo: o.copyArtifacts },
-    {
-      rollouts: new Set(items.keys()),
-      workers: localWorkers({ ...o, concurrency: o.maxWorkers }, home),
-      onResult: async (result, content) => {
-        const item = items.get(result.rollout_id);
-        if (item) ended.set(item, await writeEvaluated(evaluation, item, result, content));
-      },
+  const { complete } = await runSession({
+    ...{ ...home, output, record, instances, stop, patches: patchesOf(work) },
+    copyArtifactsTo: o.copyArtifacts,
+    rollouts: new Set(items.keys()),
+    workers: localWorkers({ ...o, concurrency: o.maxWorkers }, home),
+    onResult: async (result, content) => {
+      const item = items.get(result.rollout_id);
+      if (item) ended.set(item, await writeEvaluated(evaluation, item, result, content));
     },
-  );
+  });
   return complete;
 }
 
-/** Ends the tasks that need no evaluation: empty and blank patches, and tasks that an earlier start evaluated. */
-async function finishWithoutContainer(
-  { items, plans }: Evaluation,
-  ended: Map<EvalTask, EvaluationEnd>,
-): Promise<void> {
+/** Statuses of the tasks that need no evaluation. */
+const WITHOUT_CONTAINER = { empty: 'empty_patch', blank: 'patch_not_applied', done: 'earlier' } as const;
+
+async function finishWithoutContainer({ items, plans }: Evaluation, ended: EvaluationEnds): Promise<void> {
   for (const item of items) {
-    const { prediction, round, folder, state } = item;
-    const { instance_id } = prediction;
-    const note = (end: string): unknown => ended.set(item, { instance_id, round, end, message: null });
-    if (state === 'empty') note('empty_patch');
-    if (state === 'done') note('earlier');
-    if (state !== 'blank') continue;
-    await writeFolder(folder, blankFiles(prediction, plans.of(instance_id)));
-    note('patch_not_applied');
+    const { prediction, folder, state } = item;
+    if (state === 'open') continue;
+    if (state === 'blank')
+      await writeFolder(folder, blankFiles(prediction, plans.of(prediction.instance_id)));
+    ended.set(item, { end: WITHOUT_CONTAINER[state], message: null });
   }
 }
 
 async function writeEvaluated(
   { plans, timeoutSeconds }: Evaluation,
-  { prediction, round, folder }: EvalTask,
+  { prediction, folder }: EvalTask,
   result: Result,
   content: ArtifactContent | null,
 ): Promise<EvaluationEnd> {
   const plan = plans.of(prediction.instance_id);
   const limit = Math.min(plan?.timeout ?? timeoutSeconds, timeoutSeconds);
   await writeFolder(folder, filesOf({ result, content, prediction, folder, plan, timeoutSeconds: limit }));
-  const { instanceId: instance_id } = parseRolloutId(result.rollout_id);
-  return {
-    instance_id,
-    round,
-    end: evaluationStatusOf(result, content?.report ?? null),
-    message: result.failure?.message ?? null,
-  };
+  const end = evaluationStatusOf(result, content?.report ?? null);
+  return { end, message: result.failure?.message ?? null };
 }

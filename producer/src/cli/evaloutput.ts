@@ -1,8 +1,8 @@
 /** Reads and writes the result lines of `eval --output`. */
 import { UsageError } from '@swefarm/shared';
-import type { LineSummary, OutputLine } from '@swefarm/trajectories';
+import type { LineSummary } from '@swefarm/trajectories';
 import {
-  type EvaluationStatus,
+  createOutput,
   evaluationStatusOf,
   type Output,
   type OutputEvaluation,
@@ -14,14 +14,12 @@ import {
   writeOutputRun,
 } from '@swefarm/trajectories';
 import { type EvaluationRun, hashPatches } from '../eval/evaluationrun.ts';
-import { mergeEvaluation, reevaluationOutput } from '../eval/lostevaluations.ts';
-import type { EvalValues } from './evaloptions.ts';
-import { openOutput } from './follow.ts';
+import { mergeEvaluation } from '../eval/lostevaluations.ts';
+import type { EvalValues } from './evalinput.ts';
+import type { EvaluationEnd } from './evalreport.ts';
+import { openOutput } from './outputs.ts';
 
 export type StoredEvaluation = OutputRun & { evaluation: OutputEvaluation };
-
-/** Returns the old line of a rollout, which is written with the new verdict; undefined without `--from`. */
-type LineOf = (rolloutId: string) => OutputLine | undefined;
 
 const fileOf = ({ output }: EvalValues): string | null =>
   output === undefined || output === '-' ? null : output;
@@ -72,35 +70,42 @@ export async function writeEvaluation(
   });
 }
 
-export async function openEvalOutput(o: EvalValues, work: EvaluationRun, lineOf: LineOf): Promise<Output> {
+/** Opens the output. With `--from`, the output writes the old line with the new verdict in place of each new line. */
+export async function openEvalOutput(o: EvalValues, { record, items }: EvaluationRun): Promise<Output> {
   if (o.output === undefined) return streamOutput(() => Promise.resolve());
-  const path = o.output;
-  if (o.from === undefined) return await openOutput(path, work.record.run_id);
+  if (o.from === undefined) return await openOutput(o.output, record.run_id);
   const old = await readOutputRun(o.from);
-  const overrides = { ...old?.record.reward.overrides, ...work.record.reward.overrides };
+  const overrides = { ...old?.record.reward.overrides, ...record.reward.overrides };
   // Null: the lines may belong to several old runs.
-  const output = await openOutput(path, null);
-  const known = new Map<string, LineSummary>();
-  for (const id of work.items.keys()) {
-    const tally = output.lines.get(lineOf(id)?.rollout_id ?? '');
-    if (tally) known.set(id, tally);
+  const inner = await openOutput(o.output, null);
+  const lines = new Map<string, LineSummary>();
+  for (const [id, { oldLine }] of items) {
+    const written = oldLine && inner.lines.get(oldLine.rollout_id);
+    if (written) lines.set(id, written);
   }
-  return reevaluationOutput(output, known, (fresh) => {
-    const line = lineOf(fresh.rollout_id);
-    return line ? mergeEvaluation(line, fresh, overrides) : fresh;
+  return createOutput({
+    name: inner.name,
+    lines,
+    write(fresh) {
+      const merged = fresh.map((line) => {
+        const oldLine = items.get(line.rollout_id)?.oldLine;
+        return oldLine ? mergeEvaluation(oldLine, line, overrides) : line;
+      });
+      return inner.append(merged, inner.cursor);
+    },
+    close: async () => await inner[Symbol.asyncDispose](),
   });
 }
 
 /** Returns the statuses of the rollouts that have a line in the output, by rollout id. */
 export async function readStatuses(
   o: EvalValues,
-  work: EvaluationRun,
-  lineOf: LineOf,
-): Promise<Map<string, { end: EvaluationStatus; message: string | null }>> {
-  const ends = new Map<string, { end: EvaluationStatus; message: string | null }>();
+  { items }: EvaluationRun,
+): Promise<Map<string, EvaluationEnd>> {
+  const ends = new Map<string, EvaluationEnd>();
   const path = fileOf(o);
   if (path === null) return ends;
-  const ids = new Map([...work.items.keys()].map((id) => [lineOf(id)?.rollout_id ?? id, id]));
+  const ids = new Map([...items].map(([id, { oldLine }]) => [oldLine?.rollout_id ?? id, id]));
   for await (const line of readLines(path)) {
     const id = ids.get(line.rollout_id);
     if (id !== undefined)

@@ -7,7 +7,7 @@ import { type ArtifactContent, parseRolloutId, type Result } from '@swefarm/shar
 import { streamOutput } from '@swefarm/trajectories';
 import { planGrading } from '../eval/gradingplans.ts';
 import { group, text, type Values } from './declare.ts';
-import { openHome } from './home.ts';
+import { openHome } from './farm.ts';
 import { DATASET, FARM, GRADING, producerConfig, WORKER_COMMAND, WORKER_RUNTIME } from './options.ts';
 import { runSession } from './session.ts';
 import type { Stop } from './stop.ts';
@@ -20,9 +20,7 @@ export type Examined = {
   complete: boolean;
 };
 
-export type Unjudged = { reason: string; message: string };
-
-export type Rounds = { gold: number; noop: number };
+type Unjudged = { reason: string; message: string };
 
 export const EXAMINATION = {
   '--timeout <seconds>': text('longest time of the tests (default: 1800)'),
@@ -42,7 +40,7 @@ export type ExaminationValues = Values<typeof EXAMINATION>;
 export async function examine(
   dataset: Dataset,
   o: ExaminationValues,
-  times: Rounds,
+  times: { gold: number; noop: number },
   stop: Stop,
 ): Promise<Examined> {
   const { instances } = dataset;
@@ -53,11 +51,8 @@ export async function examine(
   const plans = planGrading(instances, record.evaluation.grader);
   const patches = new Map(
     instances.map(({ instance_id, patch }) => {
-      const untouched = untouchedPatch(plans.of(instance_id) ?? null);
-      return [
-        instance_id,
-        [...Array<string>(times.gold).fill(patch), ...Array<string>(times.noop).fill(untouched)],
-      ];
+      const own = Array<string>(times.gold + times.noop).fill(untouchedPatch(plans.of(instance_id)));
+      return [instance_id, own.fill(patch, 0, times.gold)];
     }),
   );
   const rounds = new Map<string, EvaluationRound[]>();
@@ -71,8 +66,8 @@ export async function examine(
     rounds.set(instanceId, own);
   };
   const rollouts = new Set(rolloutIds(record, instances));
-  const session = { ...home, output, record, instances, patches, stop };
-  const { complete } = await runSession(session, {
+  const { complete } = await runSession({
+    ...{ ...home, output, record, instances, patches, stop },
     ...{ rollouts, onResult, workers: localWorkers(o, home) },
     // Untouched trees should not resolve, so a number of resolved rollouts would mislead.
     words: { resolved: false, turns: false },
@@ -82,17 +77,12 @@ export async function examine(
   for (const instance of instances) {
     const own = rounds.get(instance.instance_id) ?? [];
     const network = instance.needs_egress ? 'egress' : record.sandbox.eval_network;
-    const existing = (from: number, to?: number) =>
-      own.slice(from, to).filter((round) => round !== undefined);
-    const finding = healthFinding(
-      instance,
-      network,
-      existing(0, times.gold),
-      existing(times.gold),
-      new Date(),
-    );
+    // Rounds without a result are holes in the array.
+    const gold = own.slice(0, times.gold).filter((round) => round !== undefined);
+    const noop = own.slice(times.gold).filter((round) => round !== undefined);
+    const finding = healthFinding(instance, network, gold, noop, new Date());
     if (finding) findings.set(instance.instance_id, finding);
-    else unjudged.set(instance.instance_id, unjudgedBecause(existing(0, times.gold)));
+    else unjudged.set(instance.instance_id, unjudgedBecause(gold));
   }
   return { findings, unjudged, complete };
 }

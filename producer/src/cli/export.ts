@@ -1,6 +1,6 @@
 /** `swefarm export`: writes chosen rollouts in an export format (trajectories/src/formats/registry.ts). */
-import { type ArtifactContent, softwareVersion, UsageError } from '@swefarm/shared';
-import type { ExportFormat, ExportWriter, OutputLine } from '@swefarm/trajectories';
+import { type ArtifactContent, ExitStatus, softwareVersion, UsageError } from '@swefarm/shared';
+import type { ExportFilters, ExportFormat, ExportWriter, OutputLine } from '@swefarm/trajectories';
 import {
   artifactOfLine,
   type Choice,
@@ -11,18 +11,55 @@ import {
   type InstanceFields,
   NotExportable,
   openSource,
+  PREFERENCES,
   type ResultSource,
   readInstanceFields,
   readRecipe,
   type Shares,
 } from '@swefarm/trajectories';
-import { CHOICE, choiceFilters } from './choiceoptions.ts';
-import { choice, command, required, text, type Values } from './declare.ts';
+import {
+  choice,
+  command,
+  defaulted,
+  flag,
+  group,
+  list,
+  number,
+  required,
+  share,
+  text,
+  type Values,
+  whole,
+} from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { lazyFarm } from './farm.ts';
-import { FARM, producerConfig } from './options.ts';
+import { expandIds, FARM, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { printStatus } from './terminal.ts';
+
+const CHOICE = group('Which rollouts:', {
+  '--only-resolved': flag('only resolved rollouts'),
+  '--min-reward <reward>': number('only rollouts with at least this reward', 'a number', Number.isFinite),
+  '--trust <level>': choice('clean: only verdicts without a finding against them', ['clean']),
+  '--with-failed': flag('also rollouts that infrastructure failed'),
+  '--tag <tag>': list('only rollouts of this set (repeatable)'),
+  '--run <id>': list('only rollouts of this run (repeatable)'),
+  '--instances <ids>': list('only these instances: a,b,c, or @FILE with one id per line (repeatable)'),
+  '--exit-status <status>': list('only rollouts that ended so (repeatable)'),
+  '--most-turns <n>': whole('only rollouts with at most n turns'),
+  '--max-tokens <n>': whole('only conversations of at most n tokens'),
+  '--dedup-patches': flag('near-identical patches of an instance once'),
+  '--per-instance <n>': number(
+    'at most n rollouts of each instance',
+    '1 or more',
+    (value) => Number.isInteger(value) && value >= 1,
+  ),
+  '--prefer <which>': defaulted(choice('which rollouts of an instance go first', PREFERENCES), 'first'),
+  '--seed <n>': defaulted(whole('of --prefer random and --balance'), 0),
+  '--balance': flag('as many resolved rollouts as others'),
+  '--split <side>': choice('one side of a division by instance', ['train', 'val']),
+  '--val-share <share>': defaulted(share('share of instances, chosen by their ids, on the side val'), 0.05),
+});
 
 const exporting = {
   '--format <format>': required(choice(formatHelp(), Object.keys(EXPORT_FORMATS))),
@@ -41,7 +78,42 @@ export const exportRollouts = command({
   },
   options: exporting,
   example: 'swefarm export results.jsonl --format sft-messages --only-resolved --out train.jsonl',
-  run: (o, { results }) => runExport(results, o),
+  async run(o, { results }) {
+    const format = formatOf(o);
+    const path = o.out;
+    const stop = listenForStop();
+    await using late = lazyFarm(() => producerConfig(o));
+    const read = (line: OutputLine) => artifactOfLine(line, late.farm);
+    const options = {
+      farm: late.farm,
+      onWarning: (text: string) => printStatus(`swefarm: not read: ${text}`),
+    };
+    const { names, shares } = await partsOf(results, o.recipe);
+    const sources = await Promise.all(names.map((name) => openSource(name, options)));
+    const chosen = await chooseRollouts(sources, {
+      filters: choiceFilters(o),
+      perInstance: o.perInstance,
+      prefer: o.prefer,
+      seed: o.seed,
+      dedup: o.dedupPatches,
+      maxTokens: o.maxTokens,
+      balance: o.balance,
+      shares,
+      read,
+    });
+    requireSome(chosen, sources, format, o.format);
+    const instances =
+      o.dataset === undefined ? new Map() : await readInstanceFields(o.dataset, chosen.instances);
+    const request = {
+      path,
+      form: formOf(format, o),
+      samples: chosen.samples,
+      fingerprint: chosen.fingerprint,
+    };
+    await using writer = await format.open(request);
+    const work = { writer, sources, choice: chosen, instances, read, signal: stop.draining };
+    return await writeChosen(work, path);
+  },
 });
 
 function formatHelp(): string {
@@ -50,40 +122,6 @@ function formatHelp(): string {
       `${name}: ${description}${forms.length > 1 ? ` (${forms.join(', ')})` : ''}`,
   );
   return shown.join('; ');
-}
-
-async function runExport(results: readonly string[], o: ExportValues): Promise<ExitCode> {
-  const format = formatOf(o);
-  const path = o.out;
-  const stop = listenForStop();
-  await using late = lazyFarm(() => producerConfig(o));
-  const read = (line: OutputLine) => artifactOfLine(line, late.farm);
-  const options = { farm: late.farm, onWarning: (text: string) => printStatus(`swefarm: not read: ${text}`) };
-  const { names, shares } = await partsOf(results, o.recipe);
-  const sources = await Promise.all(names.map((name) => openSource(name, options)));
-  const chosen = await chooseRollouts(sources, {
-    filters: choiceFilters(o),
-    perInstance: o.perInstance,
-    prefer: o.prefer,
-    seed: o.seed,
-    dedup: o.dedupPatches,
-    maxTokens: o.maxTokens,
-    balance: o.balance,
-    shares,
-    read,
-  });
-  requireSome(chosen, sources, format, o.format);
-  const instances =
-    o.dataset === undefined ? new Map() : await readInstanceFields(o.dataset, chosen.instances);
-  const request = {
-    path,
-    form: formOf(format, o),
-    samples: chosen.samples,
-    fingerprint: chosen.fingerprint,
-  };
-  await using writer = await format.open(request);
-  const work = { writer, sources, choice: chosen, instances, read, signal: stop.draining };
-  return await writeChosen(work, path);
 }
 
 /** Returns the names of the sources, and the shares of a recipe. Throws UsageError unless exactly one of the two is given. */
@@ -194,4 +232,25 @@ function formOf({ forms }: ExportFormat, o: ExportValues): string {
   const form = o.form ?? forms[0] ?? '';
   if (forms.includes(form)) return form;
   throw new UsageError(`--form ${form}: no form of --format ${o.format}, which has ${forms.join(', ')}`);
+}
+
+/** Throws UsageError for an unknown exit status. */
+function choiceFilters(o: Values<typeof CHOICE>): ExportFilters {
+  for (const status of o.exitStatus ?? []) {
+    if (!ExitStatus.options.some((known) => known === status)) {
+      throw new UsageError(`--exit-status ${status}: expected one of ${ExitStatus.options.join(', ')}`);
+    }
+  }
+  return {
+    onlyResolved: o.onlyResolved,
+    minReward: o.minReward,
+    trustClean: o.trust === 'clean',
+    withFailed: o.withFailed,
+    tags: o.tag,
+    runs: o.run,
+    instances: o.instances && new Set(o.instances.flatMap((ids) => expandIds(ids, '--instances'))),
+    exitStatuses: o.exitStatus,
+    maxTurns: o.mostTurns,
+    split: o.split === undefined ? undefined : { side: o.split, valShare: o.valShare },
+  };
 }

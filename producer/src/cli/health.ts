@@ -1,10 +1,10 @@
 /** `swefarm health`: evaluates the gold patch and the untouched tree of each instance and records the findings. */
-import { appendFindings, type HealthFinding, registryPath, withEgress } from '@swefarm/runs';
+import { appendFindings, registryPath, withEgress } from '@swefarm/runs';
 import { brokenBecause, type Instance } from '@swefarm/shared';
-import { renderTable } from '@swefarm/trajectories';
+import { left, right, tableOf } from '../view/tableof.ts';
 import { command, defaulted, flag, whole } from './declare.ts';
-import { EXAMINATION, type ExaminationValues, type Examined, examine } from './examine.ts';
-import { EXIT, type ExitCode } from './exit.ts';
+import { EXAMINATION, type Examined, examine } from './examine.ts';
+import { EXIT } from './exit.ts';
 import { datasetOf, producerConfig } from './options.ts';
 import { listenForEvaluations } from './stop.ts';
 import { print, printStatus } from './terminal.ts';
@@ -16,41 +16,39 @@ export const health = command({
     ...EXAMINATION,
   },
   example: 'swefarm health --dataset rows.jsonl --n-times 3',
-  run: (o) => runHealth(o),
-});
+  async run(o) {
+    const stop = listenForEvaluations();
+    const registry = registryPath(o.health, producerConfig(o).state_dir);
+    const dataset = await datasetOf(o, stop.draining);
+    const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
+    const without = dataset.instances.length - instances.length;
+    if (without > 0) printStatus(`swefarm: ${without} rows have no gold patch and cannot be examined`);
+    if (instances.length === 0) return EXIT.someNotJudged;
 
-type HealthValues = ExaminationValues & { nTimes: number; tryEgress: boolean };
-
-async function runHealth(o: HealthValues): Promise<ExitCode> {
-  const stop = listenForEvaluations();
-  const registry = registryPath(o.health, producerConfig(o).state_dir);
-  const dataset = await datasetOf(o, stop.draining);
-  const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
-  const without = dataset.instances.length - instances.length;
-  if (without > 0) printStatus(`swefarm: ${without} rows have no gold patch and cannot be examined`);
-  if (instances.length === 0) return EXIT.someNotJudged;
-
-  const gold = Math.max(1, o.nTimes);
-  const first = await examine({ ...dataset, instances }, o, { gold, noop: 1 }, stop);
-  const findings = first.findings;
-  if (o.tryEgress && first.complete) {
-    const failing = instances.filter(({ instance_id }) => findings.get(instance_id)?.gold_resolves === false);
-    const again = await examine(
-      { ...dataset, instances: failing },
-      { ...o, run: { ...o.run, evalNetwork: 'egress' } },
-      { gold: 1, noop: 1 },
-      stop,
-    );
-    await appendFindings(registry, [...again.findings.values()]);
-    for (const [id, finding] of findings) {
-      findings.set(id, withEgress(finding, again.findings.get(id) ?? null));
+    const gold = Math.max(1, o.nTimes);
+    const first = await examine({ ...dataset, instances }, o, { gold, noop: 1 }, stop);
+    const findings = first.findings;
+    if (o.tryEgress && first.complete) {
+      const failing = instances.filter(
+        ({ instance_id }) => findings.get(instance_id)?.gold_resolves === false,
+      );
+      const again = await examine(
+        { ...dataset, instances: failing },
+        { ...o, run: { ...o.run, evalNetwork: 'egress' } },
+        { gold: 1, noop: 1 },
+        stop,
+      );
+      await appendFindings(registry, [...again.findings.values()]);
+      for (const [id, finding] of findings) {
+        findings.set(id, withEgress(finding, again.findings.get(id) ?? null));
+      }
     }
-  }
-  await appendFindings(registry, [...findings.values()]);
-  await printFindings(instances, first, registry);
-  if (!first.complete) return EXIT.interrupted;
-  return findings.size < instances.length ? EXIT.someNotJudged : EXIT.allJudged;
-}
+    await appendFindings(registry, [...findings.values()]);
+    await printFindings(instances, first, registry);
+    if (!first.complete) return EXIT.interrupted;
+    return findings.size < instances.length ? EXIT.someNotJudged : EXIT.allJudged;
+  },
+});
 
 /** Prints a table on a terminal, and JSON lines elsewhere. */
 async function printFindings(
@@ -58,14 +56,17 @@ async function printFindings(
   { findings, unjudged }: Pick<Examined, 'findings' | 'unjudged'>,
   registry: string,
 ): Promise<void> {
-  const healthOf = (id: string, finding: HealthFinding | undefined): string =>
-    finding ? (brokenBecause(finding) ?? 'healthy') : `no verdict: ${unjudged.get(id)?.reason ?? 'cut off'}`;
-  const rows = instances.map(({ instance_id }) => {
-    const finding = findings.get(instance_id);
-    return [instance_id, finding ? finding.gold_seconds.toFixed(1) : '-', healthOf(instance_id, finding)];
-  });
-  const columns = [{ name: 'instance' }, { name: 'gold s', align: 'right' as const }, { name: 'health' }];
-  if (process.stdout.isTTY) await print(renderTable(columns, rows));
+  const table = (): string =>
+    tableOf(instances, [
+      left('instance', ({ instance_id }) => instance_id),
+      right('gold s', ({ instance_id }) => findings.get(instance_id)?.gold_seconds.toFixed(1) ?? '-'),
+      left('health', ({ instance_id }) => {
+        const finding = findings.get(instance_id);
+        if (!finding) return `no verdict: ${unjudged.get(instance_id)?.reason ?? 'cut off'}`;
+        return brokenBecause(finding) ?? 'healthy';
+      }),
+    ]);
+  if (process.stdout.isTTY) await print(table());
   else for (const finding of findings.values()) await print(JSON.stringify(finding));
   for (const { instance_id, flaky } of findings.values()) {
     for (const name of flaky) printStatus(`flaky: ${instance_id}: ${name}`);

@@ -63,18 +63,15 @@ async function runImages(
   config: readonly string[],
   json: boolean,
 ): Promise<number> {
-  const needed = new Map<string, string[]>();
-  for (const { image, instance_id } of instances)
-    needed.set(image, [...(needed.get(image) ?? []), instance_id]);
+  const needed = Map.groupBy(instances, ({ image }) => image);
   const lines: Line[] = [];
   const code = await callWorker(['images', action, ...config], needed, async (text) => {
     const line = Line.parse(JSON.parse(text));
     lines.push(line);
     if (json) await print(JSON.stringify(line));
     else if (action === 'pull' || action === 'convert') {
-      printStatus(
-        `${lines.length}/${needed.size} ${line.status} ${line.image}${line.error ? `: ${line.error}` : ''}`,
-      );
+      const error = line.error ? `: ${line.error}` : '';
+      printStatus(`${lines.length}/${needed.size} ${line.status} ${line.image}${error}`);
     }
   });
   if (code !== 0 && code !== EXIT.someNotJudged) return code;
@@ -87,7 +84,10 @@ function tableOf(lines: readonly Line[]): string {
     bytes === undefined ? '' : `${Math.round(bytes / 1e6)} MB`;
   const rows = lines
     .toSorted((a, b) => (a.image < b.image ? -1 : 1))
-    .map((line) => [line.image, line.status, mega(line.bytes), detailOf(line)]);
+    .map(({ image, status, bytes, error, path, digest = '' }) => [
+      ...[image, status, mega(bytes)],
+      error ?? path ?? digest.slice(0, 'sha256:'.length + 12),
+    ]);
   const bytes = lines.reduce((sum, line) => sum + (line.bytes ?? 0), 0);
   return renderTable(
     [{ name: 'IMAGE' }, { name: 'STATUS' }, { name: 'SIZE', align: 'right' }, { name: 'DETAIL' }],
@@ -98,14 +98,10 @@ function tableOf(lines: readonly Line[]): string {
   );
 }
 
-/** Returns the error, else the path, else the start of the digest. */
-const detailOf = ({ error, path, digest = '' }: Line): string =>
-  error ?? path ?? digest.slice(0, 'sha256:'.length + 12);
-
 /** Runs `swefarm-worker` with its log on standard error. Returns the exit code. Throws UnusableError. */
 async function callWorker(
   args: readonly string[],
-  needed: ReadonlyMap<string, readonly string[]>,
+  needed: ReadonlyMap<string, readonly Instance[]>,
   onLine: (text: string) => Promise<void>,
 ): Promise<number> {
   const child = spawn(process.execPath, [WORKER, ...args], {
@@ -121,7 +117,7 @@ async function callWorker(
   // This process outlives the worker, so that the worker can remove the files of an interrupted conversion.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
   child.stdin.on('error', () => undefined);
-  const lines = [...needed].map(([image, instances]) => [image, ...instances].join('\t'));
+  const lines = [...needed].map(([image, own]) => [image, ...own.map((one) => one.instance_id)].join('\t'));
   child.stdin.end(`${lines.join('\n')}\n`);
   for await (const line of createInterface({ input: child.stdout })) if (line !== '') await onLine(line);
   return await ended;

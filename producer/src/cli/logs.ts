@@ -3,8 +3,8 @@ import { type Farm, type LiveTurn, openFarm, parseRolloutId, sleepAtMost, UsageE
 import { plainJson } from '@swefarm/trajectories';
 import { describeLiveTurn, describeTurns } from '../view/transcript.ts';
 import { command, flag } from './declare.ts';
-import { EXIT, type ExitCode } from './exit.ts';
-import { FARM, type FarmValues, producerConfig } from './options.ts';
+import { EXIT } from './exit.ts';
+import { FARM, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, printStatus, styled, widthOf } from './terminal.ts';
 
@@ -19,48 +19,44 @@ export const logs = command({
     ...FARM,
   },
   example: 'swefarm logs ROLLOUT --follow',
-  run: (o, { rollout }) => showTurns(rollout, o),
-});
-
-type LogValues = FarmValues & { follow: boolean; full: boolean; json: boolean };
-
-async function showTurns(rolloutId: string, o: LogValues): Promise<ExitCode> {
-  const { runId, instanceId } = parseRolloutId(rolloutId);
-  const stop = listenForStop();
-  await using farm = await openFarm(producerConfig(o), 'producer', { signal: stop.draining });
-  if (!(await farm.runs.getInstance(runId, instanceId))) {
-    throw new UsageError(`rollout ${rolloutId}: not at ${farm.address}; swefarm status lists all runs`);
-  }
-  const options = {
-    width: widthOf(process.stdout),
-    full: o.full,
-    heading: (text: string) => styled('bold', text, process.stdout),
-  };
-  const show = (turn: LiveTurn): Promise<void> =>
-    print(o.json ? JSON.stringify(turn) : describeLiveTurn(turn, options));
-  let after = '0';
-  let shown = 0;
-  let lastState = '';
-  for (;;) {
-    const result = await farm.results.get(rolloutId);
-    const { turns, last_id } = await farm.live.turns(rolloutId, after);
-    after = last_id;
-    for (const turn of turns) await show(turn);
-    shown += turns.length;
-    if (result && shown === 0) await print(await storedTurns(farm, result.artifact, o.json, options));
-    if (result) {
-      printStatus(
-        `swefarm: ${rolloutId} ${result.outcome}; swefarm show ${rolloutId} has patch, report and timings`,
-      );
-      return EXIT.allJudged;
+  async run(o, { rollout: rolloutId }) {
+    const { runId, instanceId } = parseRolloutId(rolloutId);
+    const stop = listenForStop();
+    await using farm = await openFarm(producerConfig(o), 'producer', { signal: stop.draining });
+    if (!(await farm.runs.getInstance(runId, instanceId))) {
+      throw new UsageError(`rollout ${rolloutId}: not at ${farm.address}; swefarm status lists all runs`);
     }
-    const state = await stateOf(farm, rolloutId);
-    if (state !== lastState) printStatus(`swefarm: ${state}`);
-    lastState = state;
-    if (!o.follow || stop.draining.aborted) return EXIT.allJudged;
-    await sleepAtMost(LOOK_MS, stop.draining);
-  }
-}
+    const options = {
+      width: widthOf(process.stdout),
+      full: o.full,
+      heading: (text: string) => styled('bold', text, process.stdout),
+    };
+    const show = (turn: LiveTurn): Promise<void> =>
+      print(o.json ? JSON.stringify(turn) : describeLiveTurn(turn, options));
+    let after = '0';
+    let shown = 0;
+    let lastState = '';
+    for (;;) {
+      const result = await farm.results.get(rolloutId);
+      const { turns, last_id } = await farm.live.turns(rolloutId, after);
+      after = last_id;
+      for (const turn of turns) await show(turn);
+      shown += turns.length;
+      if (result && shown === 0) await print(await storedTurns(farm, result.artifact, o.json, options));
+      if (result) {
+        printStatus(
+          `swefarm: ${rolloutId} ${result.outcome}; swefarm show ${rolloutId} has patch, report and timings`,
+        );
+        return EXIT.allJudged;
+      }
+      const state = await stateOf(farm, rolloutId);
+      if (state !== lastState) printStatus(`swefarm: ${state}`);
+      lastState = state;
+      if (!o.follow || stop.draining.aborted) return EXIT.allJudged;
+      await sleepAtMost(LOOK_MS, stop.draining);
+    }
+  },
+});
 
 type Options = Parameters<typeof describeTurns>[1];
 

@@ -1,16 +1,20 @@
 /** Options of outputs, and the checks of existing outputs. */
-import { type Instance, type RunRecord, UsageError } from '@swefarm/shared';
+import { type Instance, type RunRecord, successOf, UsageError } from '@swefarm/shared';
 import {
   type Output,
   OutputFormat,
+  type OutputLine,
   type OutputRun,
+  openOutputFile,
   RESULT_FORMATS,
   readOutputRun,
+  renderReward,
   requireNewOutput,
+  streamOutput,
   writeOutputRun,
 } from '@swefarm/trajectories';
 import { choice, defaulted, group, text } from './declare.ts';
-import { openOutput } from './follow.ts';
+import { styled, writeTo } from './terminal.ts';
 
 const FORMATS = {
   '--output-format <format>': defaulted(
@@ -77,4 +81,31 @@ export async function openRunOutput(
   if (path === '-') return await openOutput(path, run.record.run_id);
   await writeOutputRun(path, run);
   return await RESULT_FORMATS[run.rows].open(path, run.record, instances);
+}
+
+/** Opens an output file. For `-`, prints JSON lines into a pipe, or a readable line for each rollout on a terminal. */
+export async function openOutput(path: string, runId: string | null): Promise<Output> {
+  if (path !== '-') return await openOutputFile(path, runId);
+  if (!process.stdout.isTTY) return streamOutput((text) => writeTo(process.stdout, text));
+  return streamOutput(async (text) => {
+    for (const line of text.trimEnd().split('\n')) {
+      await writeTo(process.stdout, `\r\u001b[2K${humanLine(JSON.parse(line) as OutputLine)}\n`);
+    }
+  });
+}
+
+function humanLine(line: OutputLine): string {
+  const paint = (style: 'green' | 'red' | 'yellow', text: string) => styled(style, text, process.stdout);
+  const mark =
+    line.outcome === 'judged'
+      ? line.resolved === null && line.reward !== null
+        ? paint('green', '• scored    ')
+        : successOf(line)
+          ? paint('green', '✓ resolved  ')
+          : paint('red', line.resolved ? '✗ unrewarded' : '✗ unresolved')
+      : paint('yellow', `! ${line.outcome.padEnd(10)}`);
+  const end = line.failure
+    ? `${line.failure.stage}/${line.failure.class}: ${line.failure.message}`
+    : `reward ${renderReward(line.reward)}, ${line.turns} turns, ${line.exit_status ?? 'done'}`;
+  return `${mark} ${line.instance_id} #${line.rollout_index}  ${end}, ${line.seconds.total.toFixed(1)} s`;
 }

@@ -10,7 +10,8 @@ import {
   PolicyState,
   UsageError,
 } from '@swefarm/shared';
-import { renderTable, terminalSafe } from '@swefarm/trajectories';
+import { terminalSafe } from '@swefarm/trajectories';
+import { left, tableOf } from '../view/tableof.ts';
 import { choice, command, commands, defaulted, flag, list, text } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
 import { FARM, producerConfig } from './options.ts';
@@ -93,16 +94,16 @@ const line = ({ name, state, version, endpoints, changed_at }: PolicyRecord): st
 function describe(shown: readonly Shown[]): string {
   if (shown.length === 0) return 'no trainer has registered a policy (swefarm policy set)';
   return shown
-    .map((one) => {
-      if (one.seen.length === 0) return `${line(one)}\n  no worker uses it now`;
-      const columns = ['endpoint', 'worker', 'rollouts', 'state'].map((title) => ({ name: title }));
-      const rows = one.seen.map(({ url, worker, load, aside_seconds: aside, reason }) => [
-        terminalSafe(url),
-        worker,
-        String(load),
-        aside > 0 ? `set aside for ${aside.toFixed(0)} s: ${terminalSafe(reason ?? '')}` : 'in use',
-      ]);
-      return `${line(one)}\n${renderTable(columns, rows)}`;
-    })
+    .map((one) => `${line(one)}\n${one.seen.length === 0 ? '  no worker uses it now' : endpointTable(one)}`)
     .join('\n\n');
 }
+
+const endpointTable = ({ seen }: Shown): string =>
+  tableOf(seen, [
+    left('endpoint', ({ url }) => terminalSafe(url)),
+    left('worker', ({ worker }) => worker),
+    left('rollouts', ({ load }) => String(load)),
+    left('state', ({ aside_seconds: aside, reason }) =>
+      aside > 0 ? `set aside for ${aside.toFixed(0)} s: ${terminalSafe(reason ?? '')}` : 'in use',
+    ),
+  ]);

@@ -5,6 +5,7 @@ import { readDataset } from '@swefarm/datasets';
 import { type GraderChoice, officialReport, type RewardOverrides } from '@swefarm/grading';
 import {
   type ArtifactContent,
+  EvaluationConfig,
   encodeArtifact,
   errorMessage,
   type Instance,
@@ -24,28 +25,24 @@ import {
   writeOutputRun,
   writing,
 } from '@swefarm/trajectories';
-import { describeChange, verdictOf } from '../regrade/changes.ts';
+import { describeChange } from '../regrade/changes.ts';
 import { type RewardRules, regradeLog, rewardLineAgain } from '../regrade/regrade.ts';
-import { isFolder, logOfArtifact, outputLines, type TreeFolder, treeFolders } from '../regrade/sources.ts';
+import { isFolder, logOfArtifact, outputLines, treeFolders } from '../regrade/sources.ts';
 import { choice, command, list, text, type Values } from './declare.ts';
-import { EXIT, type ExitCode } from './exit.ts';
+import { EXIT } from './exit.ts';
 import { lazyFarm } from './farm.ts';
 import { FARM, producerConfig, ROWS, rowOptions } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { printStatus } from './terminal.ts';
 
-const GRADERS = [
-  'auto',
-  'swebench-4.1.0',
-  'swebench-5.0.2',
-  'swegym',
-] as const satisfies readonly GraderChoice[];
-
 const regrading = {
   '--dataset <file>': text('dataset of the run; without it results are only rewarded, not graded'),
   '--output <file>': text('file for the new lines (default: beside the source)'),
   '--copy-artifacts <dir>': text('write artifacts with the new reports into this folder'),
-  '--grader <name>': choice('whose rules decide (default: as before)', GRADERS),
+  '--grader <name>': choice(
+    'whose rules decide (default: as before)',
+    EvaluationConfig.shape.grader.unwrap().options,
+  ),
   '--reward-override <row=choice>': list(
     'zero, grade or none for a row of the reward table (repeatable; default: as the run was submitted)',
   ),
@@ -58,10 +55,29 @@ export const regrade = command({
   arguments: { '<source>': "an output file of rollout or eval, or a folder of the harness's logs" },
   options: regrading,
   example: 'swefarm regrade results.jsonl --dataset rows.jsonl --output regraded.jsonl',
-  run: (o, { source }) => runRegrade(source, o),
+  async run(o, { source }) {
+    const { draining: signal } = listenForStop();
+    const tree = await isFolder(source);
+    if (o.dataset === undefined && (tree || o.grader !== undefined)) {
+      throw new UsageError('grading logs again needs the rows: add --dataset FILE');
+    }
+    const path = o.output ?? `${resolve(source)}.regraded.jsonl`;
+    await requireNewOutput(path);
+    const instances = await readInstances(o, signal);
+    const tally = { seen: 0, graded: 0, changed: 0, problems: 0 };
+    const grader = o.grader ?? null;
+    await using file = await writing(path, () => open(path, 'w'));
+    const write = (text: string): Promise<void> => writing(path, () => file.appendFile(text));
+    const work = { source, o, instances, grader, tally, write, signal };
+    await (tree ? regradeTree(work) : regradeOutput(work, path));
+    const { seen, graded, changed, problems } = tally;
+    const lost = problems > 0 ? `, ${problems} could not be` : '';
+    printStatus(`${seen} read, ${graded} graded again, ${changed} changed${lost}`);
+    printStatus(`results: ${path}`);
+    if (signal.aborted) return EXIT.interrupted;
+    return problems > 0 ? EXIT.someNotJudged : EXIT.allJudged;
+  },
 });
-
-type RegradeCounts = { seen: number; graded: number; changed: number; problems: number };
 
 type Work = {
   source: string;
@@ -70,32 +86,9 @@ type Work = {
   /** Grader to use; null: the earlier grader of each result. */
   grader: GraderChoice | null;
   write: (text: string) => Promise<void>;
-  tally: RegradeCounts;
+  tally: { seen: number; graded: number; changed: number; problems: number };
   signal: AbortSignal;
 };
-
-async function runRegrade(source: string, o: RegradeValues): Promise<ExitCode> {
-  const { draining: signal } = listenForStop();
-  const tree = await isFolder(source);
-  if (o.dataset === undefined && (tree || o.grader !== undefined)) {
-    throw new UsageError('grading logs again needs the rows: add --dataset FILE');
-  }
-  const path = o.output ?? `${resolve(source)}.regraded.jsonl`;
-  await requireNewOutput(path);
-  const instances = await readInstances(o, signal);
-  const tally = { seen: 0, graded: 0, changed: 0, problems: 0 };
-  const grader = o.grader ?? null;
-  await using file = await writing(path, () => open(path, 'w'));
-  const write = (text: string): Promise<void> => writing(path, () => file.appendFile(text));
-  const work = { source, o, instances, grader, tally, write, signal };
-  await (tree ? regradeTree(work) : regradeOutput(work, path));
-  const { seen, graded, changed, problems } = tally;
-  const lost = problems > 0 ? `, ${problems} could not be` : '';
-  printStatus(`${seen} read, ${graded} graded again, ${changed} changed${lost}`);
-  printStatus(`results: ${path}`);
-  if (signal.aborted) return EXIT.interrupted;
-  return problems > 0 ? EXIT.someNotJudged : EXIT.allJudged;
-}
 
 async function readInstances(o: RegradeValues, signal: AbortSignal): Promise<Map<string, Instance> | null> {
   if (o.dataset === undefined) return null;
@@ -118,10 +111,7 @@ async function regradeOutput(work: Work, path: string): Promise<void> {
     const name = `${line.instance_id}.${line.rollout_index}`;
     const fresh = await trying(work, name, () => regradeLine(line, work, rules, read));
     await work.write(`${encodeLine(fresh ?? line)}\n`);
-    const change = fresh && describeChange(name, verdictOf(line), verdictOf(fresh));
-    if (!change) continue;
-    tally.changed += 1;
-    printStatus(change);
+    if (fresh) noteChange(work, describeChange(name, line, fresh));
   }
 }
 
@@ -173,14 +163,19 @@ async function regradeTree(work: Work): Promise<void> {
     if (work.signal.aborted) return;
     tally.seen += 1;
     const name = `${folder.model}/${folder.instance_id}`;
-    const report = await trying(work, name, async () => regradeFolder(folder, work));
+    const { instance_id, model, resolved, stored } = folder;
+    const report = await trying(work, name, async () => {
+      const instance = work.instances?.get(instance_id);
+      if (!instance) throw new UsageError('the dataset has no such instance');
+      if (!stored) throw new UsageError('the folder has no log');
+      return regradeLog(instance, work.grader ?? 'auto', stored, null);
+    });
     if (!report) continue;
     tally.graded += 1;
-    const { instance_id, model, resolved } = folder;
     const official = officialReport(report, {
-      log: folder.stored?.log ?? null,
+      log: stored?.log ?? null,
       model,
-      timeoutSeconds: folder.stored?.facts.timeout_seconds ?? 0,
+      timeoutSeconds: stored?.facts.timeout_seconds ?? 0,
     });
     // If the harness writes no report.json for the log, there is no verdict.
     const now = official === null ? null : report.resolved;
@@ -193,19 +188,15 @@ async function regradeTree(work: Work): Promise<void> {
       official,
     };
     await work.write(`${JSON.stringify(line)}\n`);
-    const before = { outcome: 'judged', resolved, reward: null, row: null, report: null };
-    const change = describeChange(name, before, { ...before, resolved: now });
-    if (!change) continue;
-    tally.changed += 1;
-    printStatus(change);
+    const before = { outcome: 'judged' as const, resolved, reward: null, reward_row: null, report: null };
+    noteChange(work, describeChange(name, before, { ...before, resolved: now }));
   }
 }
 
-function regradeFolder({ instance_id, stored }: TreeFolder, { instances, grader }: Work): Report {
-  const instance = instances?.get(instance_id);
-  if (!instance) throw new UsageError('the dataset has no such instance');
-  if (!stored) throw new UsageError('the folder has no log');
-  return regradeLog(instance, grader ?? 'auto', stored, null);
+function noteChange({ tally }: Work, change: string | null): void {
+  if (change === null) return;
+  tally.changed += 1;
+  printStatus(change);
 }
 
 function givenOverrides(given: readonly string[] | undefined): RewardOverrides | null {

@@ -19,7 +19,6 @@ import {
   distributionTables,
   type FullReport,
   inFolder,
-  type Profile,
   type ProfileReport,
   profileOf,
   Replacements,
@@ -89,11 +88,10 @@ function render(report: FullReport, ks: readonly number[], names: readonly strin
   }
 }
 
-const renderFigures = ({ title, columns, rows }: Table): string =>
-  `${title}\n${renderTable(
-    columns.map((name, at) => ({ name, ...(at === 0 ? {} : { align: 'right' as const }) })),
-    rows,
-  )}`;
+function renderFigures({ title, columns, rows }: Table): string {
+  const aligned = columns.map((name, at) => ({ name, align: at === 0 ? 'left' : 'right' }) as const);
+  return `${title}\n${renderTable(aligned, rows)}`;
+}
 
 type ReportValues = FarmValues & {
   k: number[] | undefined;
@@ -136,7 +134,9 @@ async function reportOf(
   const [first] = runs;
   // The group size is unknown for several runs: shards may have rollouts of the same instance.
   const size = known && runs.length === 1 ? first?.group_size : undefined;
-  const profile = untilResolved ? withoutEstimates(profileOf(facts, size)) : profileOf(facts, size);
+  // Groups that end at a success bias pass@k and the mean accuracy of groups upwards.
+  const biased = untilResolved ? { pass_at: {}, pass_at_1_avg_of_k: null } : {};
+  const profile = { ...profileOf(facts, size), ...biased };
   // Groups without a result also count.
   const total = size === undefined ? 0 : (first?.dataset.instances ?? 0);
   const groups = { ...profile.groups, total: Math.max(total, profile.groups.total) };
@@ -147,13 +147,6 @@ async function reportOf(
   if (untilResolved) analysis.accuracy_interval = null;
   return { report: { expected, ...profile, groups, analysis }, ks };
 }
-
-/** Removes pass@k and the mean accuracy of groups: groups that end at a success bias both upwards. */
-const withoutEstimates = (profile: Profile): Profile => ({
-  ...profile,
-  pass_at: {},
-  pass_at_1_avg_of_k: null,
-});
 
 async function fromFarm(runId: string, o: FarmValues, prices: PriceFile | null) {
   const config = producerConfig(o);

@@ -70,6 +70,16 @@ async function scoreOutput(path: string, verifier: Verifier, o: ScoreValues): Pr
   const counts = { scored: 0, known: 0, empty: 0 };
   const slots = createSemaphore(Math.max(1, o.concurrency));
   const running = new Set<Promise<void>>();
+  const scoreLine = async (line: OutputLine): Promise<void> => {
+    try {
+      await scoreOne(line, verifier, file, late.farm, stop.draining);
+      counts.scored += 1;
+    } catch (error) {
+      // Without the rollout id, equal failures are counted together.
+      const reason = errorMessage(error).replaceAll(line.rollout_id, 'ROLLOUT');
+      if (!stop.draining.aborted) failures.push(reason);
+    }
+  };
   for await (const line of readLines(path)) {
     if (stop.draining.aborted) break;
     if (line.outcome !== 'judged') counts.empty += 1;
@@ -77,17 +87,10 @@ async function scoreOutput(path: string, verifier: Verifier, o: ScoreValues): Pr
     else {
       const release = await slots.acquire();
       if (stop.draining.aborted) break;
-      const work = scoreOne(line, verifier, file, late.farm, stop.draining)
-        .then(() => {
-          counts.scored += 1;
-        })
-        .catch((error: unknown) => {
-          if (!stop.draining.aborted) failures.push(failureOf(line, error));
-        })
-        .finally(() => {
-          release();
-          running.delete(work);
-        });
+      const work = scoreLine(line).finally(() => {
+        release();
+        running.delete(work);
+      });
       running.add(work);
     }
   }
@@ -124,10 +127,6 @@ async function scoreOne(
   );
   await file.append({ rollout_id, instance_id, score: given, verifier: verifier.name });
 }
-
-/** Returns the message without the rollout id, so that equal failures are counted together. */
-const failureOf = (line: OutputLine, error: unknown): string =>
-  errorMessage(error).replaceAll(line.rollout_id, 'ROLLOUT');
 
 function readPrompt(path: string): string {
   let text: string;

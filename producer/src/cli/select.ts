@@ -11,7 +11,7 @@ import {
   scoresPath,
 } from '@swefarm/trajectories';
 import { command, required, text, texts } from './declare.ts';
-import { EXIT, type ExitCode } from './exit.ts';
+import { EXIT } from './exit.ts';
 import { printStatus } from './terminal.ts';
 
 export const select = command({
@@ -21,7 +21,37 @@ export const select = command({
     '--output <file>': required(text('file for the chosen lines, each with its score')),
   },
   example: 'swefarm select results.jsonl --output best.jsonl',
-  run: (o, { outputs }) => selectBest(outputs, o.output, o.scores),
+  async run({ output: target, scores: files }, { outputs }) {
+    await requireNewOutput(target);
+    const scores = await scoresOf(files ?? outputs.map(scoresPath));
+    const best = new Map<string, Best>();
+    const instances = new Set<string>();
+    let missing = 0;
+    for (const path of outputs) {
+      for await (const line of readLines(path)) {
+        instances.add(line.instance_id);
+        if (line.outcome !== 'judged') continue;
+        const score = scores.get(line.rollout_id)?.score;
+        const known = best.get(line.instance_id);
+        if (score === undefined) missing += 1;
+        else if (!known || isBefore({ rollout: line.rollout_id, score }, known))
+          best.set(line.instance_id, { rollout: line.rollout_id, score });
+      }
+    }
+    const chosen = new Map([...best.values()].map(({ rollout, score }) => [rollout, score]));
+    const lines: string[] = [];
+    for (const path of outputs) {
+      for await (const line of readLines(path)) {
+        const score = chosen.get(line.rollout_id);
+        if (score !== undefined) lines.push(`${encodeLine({ ...line, verifier_score: score })}\n`);
+      }
+    }
+    await replaceFile(resolve(target), lines);
+    printStatus(
+      `${lines.length} of ${instances.size} instances have a best rollout; ${missing} judged rollouts have no score: ${resolve(target)}`,
+    );
+    return missing === 0 && lines.length === instances.size ? EXIT.allJudged : EXIT.someNotJudged;
+  },
 });
 
 /** Returns the scores of all files by rollout id. Throws UsageError. */
@@ -36,39 +66,3 @@ type Best = { rollout: string; score: number };
 const isBefore = (one: Best, other: Best): boolean =>
   one.score === other.score ? drawOf(one) < drawOf(other) : one.score > other.score;
 const drawOf = ({ rollout }: Best): string => createHash('sha256').update(rollout).digest('hex');
-
-async function selectBest(
-  outputs: readonly string[],
-  target: string,
-  files: readonly string[] = outputs.map(scoresPath),
-): Promise<ExitCode> {
-  await requireNewOutput(target);
-  const scores = await scoresOf(files);
-  const best = new Map<string, Best>();
-  const instances = new Set<string>();
-  let missing = 0;
-  for (const path of outputs) {
-    for await (const line of readLines(path)) {
-      instances.add(line.instance_id);
-      if (line.outcome !== 'judged') continue;
-      const score = scores.get(line.rollout_id)?.score;
-      const known = best.get(line.instance_id);
-      if (score === undefined) missing += 1;
-      else if (!known || isBefore({ rollout: line.rollout_id, score }, known))
-        best.set(line.instance_id, { rollout: line.rollout_id, score });
-    }
-  }
-  const chosen = new Map([...best.values()].map(({ rollout, score }) => [rollout, score]));
-  const lines: string[] = [];
-  for (const path of outputs) {
-    for await (const line of readLines(path)) {
-      const score = chosen.get(line.rollout_id);
-      if (score !== undefined) lines.push(`${encodeLine({ ...line, verifier_score: score })}\n`);
-    }
-  }
-  await replaceFile(resolve(target), lines);
-  printStatus(
-    `${lines.length} of ${instances.size} instances have a best rollout; ${missing} judged rollouts have no score: ${resolve(target)}`,
-  );
-  return missing === 0 && lines.length === instances.size ? EXIT.allJudged : EXIT.someNotJudged;
-}

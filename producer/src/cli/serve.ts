@@ -65,16 +65,8 @@ async function serveUntil(stop: Stop, o: Values<typeof SERVE>, config: ProducerC
   for (const warning of farm.warnings) log.warn(warning);
   const tokenFile = callers.length === 0 ? join(config.state_dir, 'gateway.token') : null;
   if (tokenFile !== null) callers.push(...(await generatedCaller(config, tokenFile)));
-  const deps = {
-    farm,
-    config,
-    log,
-    signal: stop.draining,
-    settings,
-    instances,
-    health,
-    rows: rowOptions(o),
-  };
+  const given = { settings, instances, health, rows: rowOptions(o) };
+  const deps = { farm, config, log, signal: stop.draining, ...given };
   await using gateway = await startGateway(deps, { callers }).catch((error: unknown) => {
     throw addressError(error, config);
   });
@@ -94,16 +86,15 @@ async function generatedCaller(config: ProducerConfig, path: string) {
   return readCallers({ ...config, gateway_token: new Secret(token) });
 }
 
-function addressError(error: unknown, config: ProducerConfig): unknown {
-  const { code } = error as NodeJS.ErrnoException;
-  const reason =
-    code === 'EADDRINUSE'
-      ? 'is taken; choose another --port'
-      : code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND'
-        ? 'is no address of this machine; choose another --host'
-        : code === 'EACCES'
-          ? 'may not be used by this user; choose a --port over 1023'
-          : null;
-  if (reason === null) return error;
-  return new UsageError(`${config.gateway_host}:${config.gateway_port} ${reason}`, { cause: error });
+const ADDRESS_PROBLEMS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'is taken; choose another --port',
+  EADDRNOTAVAIL: 'is no address of this machine; choose another --host',
+  ENOTFOUND: 'is no address of this machine; choose another --host',
+  EACCES: 'may not be used by this user; choose a --port over 1023',
+};
+
+function addressError(error: unknown, { gateway_host, gateway_port }: ProducerConfig): unknown {
+  const problem = ADDRESS_PROBLEMS[(error as NodeJS.ErrnoException).code ?? ''];
+  if (problem === undefined) return error;
+  return new UsageError(`${gateway_host}:${gateway_port} ${problem}`, { cause: error });
 }

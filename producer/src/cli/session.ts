@@ -1,26 +1,38 @@
-/** Queues the missing rollouts of a run and collects the results. */
+/** Queues the missing rollouts of a run, collects the results and shows the progress. */
 import { rolloutIds, submit, workerWarnings } from '@swefarm/runs';
-import { asksPolicy, type Instance, onAbort } from '@swefarm/shared';
-import type { Collected } from '@swefarm/trajectories';
-import type { Progress } from '../view/progress.ts';
-import { type Follow, follow, type OpenRun } from './follow.ts';
+import {
+  asksPolicy,
+  type Farm,
+  type Instance,
+  onAbort,
+  type ProducerConfig,
+  type RunRecord,
+} from '@swefarm/shared';
+import { type Collected, type CollectOptions, collect } from '@swefarm/trajectories';
+import { type Progress, type ProgressWords, startProgress } from '../view/progress.ts';
 import type { Stop } from './stop.ts';
 import { printStatus } from './terminal.ts';
 import type { LocalWorkers } from './workers.ts';
 
+/** A run whose record is final and whose output is open. `rollouts`: ids that the output must have at the end. */
+export type OpenRun = Omit<CollectOptions, 'runId' | 'growing' | 'patienceMs' | 'onWarning'> & {
+  farm: Farm;
+  config: ProducerConfig;
+  record: RunRecord;
+  words?: ProgressWords | undefined;
+};
+
+/** Other rollouts of the run than `rollouts` are not queued. */
 export type Session = OpenRun & {
   instances: readonly Instance[];
   patches?: ReadonlyMap<string, readonly string[]> | undefined;
-  stop: Stop;
-};
-
-/** `rollouts`: ids that the output must have at the end; other rollouts of the run are not queued. */
-export type Work = Pick<Follow, 'rollouts' | 'onResult' | 'feed' | 'mark' | 'onLine' | 'words'> & {
   workers: LocalWorkers;
+  stop: Stop;
 };
 
 /** Time limit for a worker to remove its containers after an error. */
 const REMOVAL_MS = 10_000;
+const WATCH_MS = 2_000;
 
 /** Prints a warning for each ability that the run needs and no worker has. */
 export async function warnOfWorkers(
@@ -32,17 +44,17 @@ export async function warnOfWorkers(
 }
 
 /** Starts workers, queues the missing rollouts and collects results until all exist or a signal arrives. Throws if no worker can run. */
-export async function runSession(session: Session, work: Work): Promise<Collected> {
+export async function runSession(session: Session): Promise<Collected> {
   const { farm, output, record, instances, patches, stop } = session;
-  const open = new Set([...work.rollouts].filter((id) => !output.lines.has(id)));
-  if (open.size === 0 && !work.feed) return { complete: true, unreadable: [] };
-  await warnOfWorkers(session, work.workers);
+  const open = new Set([...session.rollouts].filter((id) => !output.lines.has(id)));
+  if (open.size === 0 && !session.feed) return { complete: true, unreadable: [] };
+  await warnOfWorkers(session, session.workers);
   const done = new Set(rolloutIds(record, instances).filter((id) => !open.has(id)));
   let progress: Progress | null = null;
   const onNote = (note: string): void =>
     progress ? progress.printLine(`swefarm: ${note}`) : printStatus(`swefarm: ${note}`);
   // Workers load their code while the rollouts are queued.
-  const workers = await work.workers.start({ onNote, results: () => output.lines.size });
+  const workers = await session.workers.start({ onNote, results: () => output.lines.size });
   stop.onForced(() => {
     for (const worker of workers) worker.kill();
   });
@@ -57,18 +69,15 @@ export async function runSession(session: Session, work: Work): Promise<Collecte
   let broken = true;
   try {
     await submit(farm, { record, instances, done, ...(patches ? { patches } : {}) }, stop.draining);
-    const collected = await follow({
+    const hasTurns = asksPolicy(record.agent.type) || record.agent.type === 'external';
+    const followed = {
+      words: { resolved: true, turns: hasTurns },
       ...session,
-      ...work,
-      words: work.words ?? {
-        resolved: true,
-        turns: asksPolicy(record.agent.type) || record.agent.type === 'external',
-      },
       // Without local workers, a signal ends collecting at once: the other workers of the farm do not stop with this command.
       signal: workers.length > 0 ? ended.signal : stop.draining,
-      onProgress: (shown) => {
-        progress = shown;
-      },
+    };
+    const collected = await follow(followed, (shown) => {
+      progress = shown;
     });
     progress = null;
     if (!collected.complete && !stop.draining.aborted) {
@@ -81,5 +90,47 @@ export async function runSession(session: Session, work: Work): Promise<Collecte
     progress = null;
     // After an error a worker cannot commit results, so it gets time only to remove its containers.
     await drainWorkers(broken ? REMOVAL_MS : undefined);
+  }
+}
+
+/** Collects the results and shows the progress; `onProgress` receives the display. Throws the errors of {@link collect}. */
+export async function follow(
+  run: OpenRun,
+  onProgress: (progress: Progress) => void = () => undefined,
+): Promise<Collected> {
+  const progress = startProgress(run.rollouts.size, run.output.lines.values(), process.stderr, run.words);
+  onProgress(progress);
+  const watch = setInterval(() => void watchFarm(run, progress), WATCH_MS);
+  try {
+    return await collect(run.farm, {
+      ...run,
+      runId: run.record.run_id,
+      // With refills, the farm may queue more rollouts in place of failed ones.
+      growing: run.record.refills > 0,
+      patienceMs: run.config.redis_patience_seconds * 1000,
+      onLine: (line) => {
+        run.onLine?.(line);
+        progress.add(line);
+      },
+      onWarning: (text) => progress.printLine(`swefarm: ${text}`),
+    });
+  } finally {
+    clearInterval(watch);
+    progress.stop();
+  }
+}
+
+async function watchFarm({ farm, record }: OpenRun, progress: Progress): Promise<void> {
+  try {
+    const [workers, pause] = await Promise.all([farm.registry.list(), farm.groups.paused(record.run_id)]);
+    const running = workers.reduce((sum, worker) => sum + worker.active, 0);
+    const paused = pause?.reason
+      ? `${pause.reason}; swefarm resume ${record.run_id}`
+      : workers.find((worker) => worker.paused !== null)?.paused;
+    const note = workers.length === 0 ? 'no worker alive' : paused ? `paused: ${paused}` : null;
+    progress.note(running, note);
+  } catch {
+    // collect() waits up to `patienceMs` for Redis and then throws.
+    progress.note(null, 'Redis does not answer');
   }
 }

@@ -1,6 +1,5 @@
 /** `swefarm show`: prints a rollout turn by turn, with the report and the time of each stage. */
 import { ensurePage, readFileSource, servePage } from '@swefarm/gateway';
-import type { RewardComponents } from '@swefarm/shared';
 import {
   type ArtifactContent,
   createLog,
@@ -106,18 +105,16 @@ function describe(found: Found, { turns, full }: { turns: boolean; full: boolean
   return turns ? body : [facts(found.facts), body].join('\n');
 }
 
-const partsOf = (parts: RewardComponents): string =>
-  Object.entries(parts)
-    .map(([name, value]) => `${name} ${renderReward(value)}`)
-    .join(', ');
-
 function facts(of: Result | OutputLine): string {
   const reward = of.reward === null ? 'no reward' : `reward ${renderReward(of.reward)}`;
   const seconds = Object.entries(of.seconds).map(([stage, spent]) => `${stage} ${(spent ?? 0).toFixed(1)}`);
   const verdict = of.resolved === null ? '' : of.resolved ? ', resolved' : ', not resolved';
+  const parts = Object.entries(of.reward_components ?? {}).map(
+    ([name, value]) => `${name} ${renderReward(value)}`,
+  );
   return [
     `${of.rollout_id}: ${of.outcome}${verdict}, ${reward} (row ${of.reward_row}, table ${of.reward_table})`,
-    ...(of.reward_components ? [`made of ${partsOf(of.reward_components)}`] : []),
+    ...(of.reward_components ? [`made of ${parts.join(', ')}`] : []),
     ...(of.failure
       ? [
           `failed: ${of.failure.stage}/${of.failure.class} after ${of.failure.attempts} attempts: ${terminalSafe(of.failure.message)}`,

@@ -3,8 +3,8 @@ import { openFarm, sleepAtMost, UnusableError } from '@swefarm/shared';
 import { plainLine, renderScreen } from '../view/screen.ts';
 import { watchFarm } from '../view/watching.ts';
 import { command, flag, whole } from './declare.ts';
-import { EXIT, type ExitCode } from './exit.ts';
-import { FARM, type FarmValues, producerConfig } from './options.ts';
+import { EXIT } from './exit.ts';
+import { FARM, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, styled, widthOf, writeTo } from './terminal.ts';
 
@@ -27,40 +27,36 @@ export const watch = command({
     ...FARM,
   },
   example: 'swefarm watch --every 5',
-  run: (o, { run }) => watchAgain(run, o),
+  async run(o, { run: runId }) {
+    const stop = listenForStop();
+    const screen = process.stdout.isTTY === true && !o.json && !o.once;
+    const seconds = o.every ?? (screen ? SCREEN_SECONDS : LINES_SECONDS);
+    await using farm = await openFarm(producerConfig(o), 'producer', { signal: stop.draining });
+    const readFarm = watchFarm(farm, runId);
+    const show = async (): Promise<void> => {
+      const now = await readFarm();
+      if (o.json) return print(JSON.stringify(now));
+      const size = { width: widthOf(process.stdout), height: (process.stdout.rows ?? 50) - 1 };
+      const paint = (style: Parameters<typeof styled>[0], shown: string) =>
+        styled(style, shown, process.stdout);
+      if (screen) return draw(renderScreen(now, { ...size, paint }));
+      return print(o.once ? renderScreen(now, { ...size, height: 1000, paint }) : plainLine(now));
+    };
+    if (screen) await enterScreen();
+    do {
+      try {
+        await show();
+      } catch (error) {
+        // A restart of Redis must not end the command.
+        if (!screen || !(error instanceof UnusableError)) throw error;
+        await draw(`swefarm: ${error.message}\ntrying again`);
+      }
+      if (o.once) break;
+      await sleepAtMost(Math.max(1, seconds) * 1000, stop.draining);
+    } while (!stop.draining.aborted);
+    return EXIT.allJudged;
+  },
 });
-
-type WatchValues = FarmValues & { every: number | undefined; once: boolean; json: boolean };
-
-async function watchAgain(runId: string | undefined, o: WatchValues): Promise<ExitCode> {
-  const stop = listenForStop();
-  const screen = process.stdout.isTTY === true && !o.json && !o.once;
-  const seconds = o.every ?? (screen ? SCREEN_SECONDS : LINES_SECONDS);
-  await using farm = await openFarm(producerConfig(o), 'producer', { signal: stop.draining });
-  const readFarm = watchFarm(farm, runId);
-  const show = async (): Promise<void> => {
-    const now = await readFarm();
-    if (o.json) return print(JSON.stringify(now));
-    const size = { width: widthOf(process.stdout), height: (process.stdout.rows ?? 50) - 1 };
-    const paint = (style: Parameters<typeof styled>[0], shown: string) =>
-      styled(style, shown, process.stdout);
-    if (screen) return draw(renderScreen(now, { ...size, paint }));
-    return print(o.once ? renderScreen(now, { ...size, height: 1000, paint }) : plainLine(now));
-  };
-  if (screen) await enterScreen();
-  do {
-    try {
-      await show();
-    } catch (error) {
-      // A restart of Redis must not end the command.
-      if (!screen || !(error instanceof UnusableError)) throw error;
-      await draw(`swefarm: ${error.message}\ntrying again`);
-    }
-    if (o.once) break;
-    await sleepAtMost(Math.max(1, seconds) * 1000, stop.draining);
-  } while (!stop.draining.aborted);
-  return EXIT.allJudged;
-}
 
 async function enterScreen(): Promise<void> {
   await writeTo(process.stdout, ENTER);

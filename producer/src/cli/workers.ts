@@ -4,7 +4,7 @@ import { localAbility } from '@swefarm/runs';
 import { configOptions, inheritedEnvironment, loadConfig, ownFolder } from '@swefarm/shared';
 import { Option } from 'commander';
 import { type LocalWorker, type LocalWorkerOptions, startLocalWorker } from '../local/worker.ts';
-import type { Home } from './home.ts';
+import type { Home } from './farm.ts';
 import type { ConfigValues } from './options.ts';
 
 export type WorkerValues = {

@@ -2,11 +2,14 @@
 import { join } from 'node:path';
 import { isNoPatch } from '@swefarm/grading';
 import type { InstancePlan } from '@swefarm/shared';
-import type { Prediction } from '@swefarm/trajectories';
+import type { OutputLine, Prediction } from '@swefarm/trajectories';
 import { FILES, instanceFolder, readIfThere, readReport, roundName } from '@swefarm/trajectories';
+import type { GradingPlans } from './gradingplans.ts';
 
 export type EvalTask = {
   prediction: Prediction;
+  /** Line of an earlier output, which receives the new verdict; undefined without `--from`. */
+  oldLine?: OutputLine | undefined;
   round: number;
   folder: string;
   state:
@@ -19,24 +22,18 @@ export type EvalTask = {
     | 'done';
 };
 
-export type EvalTasksRequest = {
-  logs: string;
-  runId: string;
-  /** Predictions of each round, only for the chosen rows. */
-  rounds: readonly (readonly Prediction[])[];
-  plan: (instanceId: string) => InstancePlan | null;
-  /** Grader whose folder structure is used. */
-  grader: string;
-};
-
-export async function listEvalTasks(request: EvalTasksRequest): Promise<EvalTask[]> {
-  const { logs, runId, rounds, plan, grader } = request;
+/** Lists the tasks of all rounds. `rounds`: predictions for the chosen rows. The grader of `plans` decides the structure of the folders. */
+export async function listEvalTasks(
+  { logs, runId, plans }: { logs: string; runId: string; plans: GradingPlans },
+  rounds: readonly (readonly Prediction[])[],
+  oldLines: ReadonlyMap<Prediction, OutputLine>,
+): Promise<EvalTask[]> {
   const items: EvalTask[] = [];
   for (const [round, predictions] of rounds.entries()) {
     for (const prediction of predictions) {
-      const folder = instanceFolder(logs, roundName(runId, round), prediction, grader);
-      const state = await stateOf(prediction, folder, plan(prediction.instance_id));
-      items.push({ prediction, round, folder, state });
+      const folder = instanceFolder(logs, roundName(runId, round), prediction, plans.grader);
+      const state = await stateOf(prediction, folder, plans.of(prediction.instance_id));
+      items.push({ prediction, oldLine: oldLines.get(prediction), round, folder, state });
     }
   }
   return items;

@@ -12,22 +12,19 @@ export type EvaluationRun = {
   items: ReadonlyMap<string, EvalTask>;
 };
 
-export type EvaluationRunRequest = {
-  items: readonly EvalTask[];
-  instances: readonly Instance[];
-  /** Returns the record of a new run with these instances. */
-  describe(instances: readonly Instance[]): RunRecord;
-  /** Evaluation that an earlier start began; null for a new evaluation. */
-  begun: OutputEvaluation | null;
-};
-
 /**
  * Returns null when no task is open and no run was begun.
  *
+ * @param describe returns the record of a new run with these instances
+ * @param begun evaluation that an earlier start began; null for a new evaluation
  * @throws UsageError when the predictions or settings differ from those of the earlier start
  */
-export function planEvaluationRun(request: EvaluationRunRequest): EvaluationRun | null {
-  const { items, instances, describe, begun } = request;
+export function planEvaluationRun(
+  items: readonly EvalTask[],
+  instances: readonly Instance[],
+  describe: (instances: Instance[]) => RunRecord,
+  begun: OutputEvaluation | null,
+): EvaluationRun | null {
   const rows = (chosen: Iterable<EvalTask>): Instance[] => {
     const ids = new Set([...chosen].map(({ prediction }) => prediction.instance_id));
     return instances.filter(({ instance_id }) => ids.has(instance_id));

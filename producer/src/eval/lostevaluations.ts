@@ -4,14 +4,13 @@ import type { RowProblem } from '@swefarm/datasets';
 import { parseJsonLines } from '@swefarm/datasets';
 import type { RewardOverrides } from '@swefarm/grading';
 import { type RewardFacts, UsageError } from '@swefarm/shared';
-import type { LineSummary, Output, OutputLine, Prediction } from '@swefarm/trajectories';
-import { createOutput, rewardFields, withoutReward } from '@swefarm/trajectories';
+import type { OutputLine, Prediction } from '@swefarm/trajectories';
+import { rewardFields, withoutReward } from '@swefarm/trajectories';
 
-export type LostEvaluation = {
+export type LostEvaluations = {
   /** Predictions by round. A round has at most one prediction for each instance. */
   rounds: Prediction[][];
-  /** Returns the old line of a prediction. */
-  lineOf(prediction: Prediction): OutputLine | undefined;
+  oldLines: ReadonlyMap<Prediction, OutputLine>;
   problems: RowProblem[];
 };
 
@@ -24,9 +23,9 @@ export async function readLostEvaluations(
   path: string,
   model: string,
   known: ReadonlySet<string>,
-): Promise<LostEvaluation> {
+): Promise<LostEvaluations> {
   const rounds: Prediction[][] = [];
-  const lines = new Map<Prediction, OutputLine>();
+  const oldLines = new Map<Prediction, OutputLine>();
   const problems: RowProblem[] = [];
   const times = new Map<string, number>();
   for await (const row of parseJsonLines(readable(path))) {
@@ -51,7 +50,7 @@ export async function readLostEvaluations(
     times.set(instance_id, round + 1);
     const name = line.imported?.model ?? model;
     const prediction = { instance_id, model_name_or_path: name, model_patch: line.patch };
-    lines.set(prediction, line);
+    oldLines.set(prediction, line);
     rounds[round] ??= [];
     rounds[round].push(prediction);
   }
@@ -61,17 +60,15 @@ export async function readLostEvaluations(
       { code: 'nothing_lost' },
     );
   }
-  return { rounds, lineOf: (prediction) => lines.get(prediction), problems };
+  return { rounds, oldLines, problems };
 }
 
 /** Returns whether a line has a patch whose evaluation failed, or an imported patch that was never evaluated. */
-const isLost = (line: Partial<OutputLine>): boolean =>
-  ((line.outcome === 'failed' && line.failure?.stage !== 'policy') || isUngradedImport(line)) &&
-  typeof line.patch === 'string' &&
-  line.patch !== '';
-
-const isUngradedImport = (line: Partial<OutputLine>): boolean =>
-  line.imported !== undefined && line.outcome === 'judged' && !line.report;
+const isLost = ({ outcome, failure, imported, report, patch }: Partial<OutputLine>): boolean =>
+  ((outcome === 'failed' && failure?.stage !== 'policy') ||
+    (outcome === 'judged' && imported !== undefined && !report)) &&
+  typeof patch === 'string' &&
+  patch !== '';
 
 function readable(path: string) {
   return createReadStream(path).on('error', (error: NodeJS.ErrnoException) => {
@@ -105,16 +102,3 @@ export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: R
     evaluated_by: { rollout_id: fresh.rollout_id, artifact: fresh.artifact },
   };
 }
-
-/** Returns an output that writes the old line in place of each new line. `known`: rollouts of the new run that are already written. */
-export const reevaluationOutput = (
-  inner: Output,
-  known: ReadonlyMap<string, LineSummary>,
-  merge: (fresh: OutputLine) => OutputLine,
-): Output =>
-  createOutput({
-    name: inner.name,
-    lines: new Map(known),
-    write: (fresh) => inner.append(fresh.map(merge), inner.cursor),
-    close: async () => await inner[Symbol.asyncDispose](),
-  });

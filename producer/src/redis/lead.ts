@@ -20,11 +20,10 @@ import {
   UnusableError,
   writeAddress,
 } from '@swefarm/shared';
-import { type Lock, takeLead } from './lock.ts';
+import { type Lock, type LockOptions, takeLead } from './lock.ts';
 
-export type LeadOptions = {
-  /** Folder on the shared file system for lock, copies and address. */
-  dir: string;
+/** `dir`: folder on the shared file system for lock, copies and address. */
+export type LeadOptions = Omit<LockOptions, 'onWait'> & {
   /** Folder on a local disk for the data; removed at the end if the last state was copied. */
   localDir: string;
   /** Address at which other nodes reach this node. */
@@ -32,17 +31,11 @@ export type LeadOptions = {
   /** Port of Redis; 0: any free port. */
   port: number;
   prefix: string;
-  node: string;
-  job: string | null;
-  standby: boolean;
   copySeconds: number;
   binary: string | null;
   binDir: string;
   onReady: (lead: { epoch: number; host: string; port: number; address: string; restored: boolean }) => void;
   note: (text: string) => void;
-  signal: AbortSignal;
-  /** For tests; see LockOptions. */
-  staleMs?: number;
 };
 
 const BEAT_MS = 2_000;
@@ -57,7 +50,7 @@ export async function lead(options: LeadOptions): Promise<void> {
   const pulse = startPulse(lock);
   let isCopied = false;
   try {
-    isCopied = await serve(options, lock, pulse.check);
+    isCopied = await serve(options, lock, pulse.lost);
   } catch (error) {
     // After the loss of the lead, only the data of the next leader are valid, so the local data can be removed.
     isCopied = error instanceof UnusableError && error.code === 'redis_fenced';
@@ -71,8 +64,8 @@ export async function lead(options: LeadOptions): Promise<void> {
   }
 }
 
-/** Runs Redis until `signal` aborts. Returns whether the last state was copied. @param check throws after the lead is lost */
-async function serve(options: LeadOptions, lock: Lock, check: () => void): Promise<boolean> {
+/** Runs Redis until `signal` aborts. Returns whether the last state was copied. Throws the reason of `lost` after the lead is lost. */
+async function serve(options: LeadOptions, lock: Lock, lost: AbortSignal): Promise<boolean> {
   const { dir, localDir, host, node, job, note, signal } = options;
   const copies = join(dir, 'copies');
   const port = await choosePort(host, options.port);
@@ -90,14 +83,14 @@ async function serve(options: LeadOptions, lock: Lock, check: () => void): Promi
   const address = join(dir, 'address.json');
   let server = await launchRedis(launch);
   try {
-    check();
+    lost.throwIfAborted();
     const location = { host, port, node, job, epoch: lock.epoch };
     await writeAddress(address, { format: 'swefarm-redis-1', username: USER, password, ...location });
     options.onReady({ epoch: lock.epoch, host, port, address, restored });
     const copier = createCopier(() => server, localDir, copies, lock, options);
     while (!signal.aborted) {
       await sleepAtMost(CHECK_MS, signal);
-      check();
+      lost.throwIfAborted();
       if (!server.alive()) {
         // A batch scheduler or the system may have killed Redis, whose data are on disk.
         if (!signal.aborted) note('Redis ended; starting it again from its append-only file');
@@ -106,7 +99,7 @@ async function serve(options: LeadOptions, lock: Lock, check: () => void): Promi
       copier.copyWhenDue();
     }
     const isCopied = await copier.copyLast();
-    check();
+    lost.throwIfAborted();
     await server.stop();
     await removeAddress(address, lock.epoch);
     return isCopied;
@@ -116,22 +109,18 @@ async function serve(options: LeadOptions, lock: Lock, check: () => void): Promi
   }
 }
 
-/** Renews the lead in the background. `check` throws after the lead is lost. */
-function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
+/** Renews the lead in the background. `lost` aborts with the error after the lead is lost. */
+function startPulse(lock: Lock): AsyncDisposable & { lost: AbortSignal } {
   const over = new AbortController();
-  let lost: unknown = null;
+  const lost = new AbortController();
   const beating = (async () => {
-    while (!over.signal.aborted && lost === null) {
-      await lock.beat().catch((error: unknown) => {
-        lost = error;
-      });
+    while (!over.signal.aborted && !lost.signal.aborted) {
+      await lock.beat().catch((error: unknown) => lost.abort(error));
       await sleepAtMost(BEAT_MS, over.signal);
     }
   })();
   return {
-    check() {
-      if (lost !== null) throw lost;
-    },
+    lost: lost.signal,
     async [Symbol.asyncDispose]() {
       over.abort();
       await beating;

@@ -111,15 +111,9 @@ async function claim(
   options: LockOptions,
   staleMs: number,
 ): Promise<Lock | null> {
-  const lead: Lead = {
-    epoch,
-    node: options.node,
-    job: options.job,
-    pid: process.pid,
-    process: processName(process.pid),
-    beat: 0,
-    released: false,
-  };
+  const { node, job } = options;
+  const { pid } = process;
+  const lead: Lead = { epoch, node, job, pid, process: processName(pid), beat: 0, released: false };
   try {
     await writeFile(fileOf(folder, epoch), JSON.stringify(lead), { flag: 'wx', mode: 0o600 });
   } catch (error) {
@@ -151,11 +145,8 @@ async function claim(
 const fileOf = (folder: string, epoch: number): string => join(folder, `epoch-${epoch}.json`);
 
 async function epochsIn(folder: string): Promise<number[]> {
-  const names = await readdir(folder);
-  return names
-    .flatMap((name) => /^epoch-(\d+)\.json$/.exec(name)?.[1] ?? [])
-    .map(Number)
-    .sort((a, b) => a - b);
+  const numbers = (await readdir(folder)).flatMap((name) => /^epoch-(\d+)\.json$/.exec(name)?.[1] ?? []);
+  return numbers.map(Number).sort((a, b) => a - b);
 }
 
 async function readLead(folder: string, epoch: number): Promise<Lead | null> {

@@ -2,21 +2,10 @@
 import type { OutputLine, ReportSummary } from '@swefarm/trajectories';
 import { renderReward } from '@swefarm/trajectories';
 
-export type GradeVerdict = {
-  outcome: string;
-  resolved: boolean | null;
-  reward: number | null;
-  row: string | null;
+export type GradeVerdict = Pick<OutputLine, 'outcome' | 'resolved' | 'reward'> & {
+  reward_row: string | null;
   report: Pick<ReportSummary, 'fail_to_pass' | 'pass_to_pass' | 'evaluation' | 'trust'> | null;
 };
-
-export const verdictOf = (line: OutputLine): GradeVerdict => ({
-  outcome: line.outcome,
-  resolved: line.resolved,
-  reward: line.reward,
-  row: line.reward_row,
-  report: line.report,
-});
 
 /** Returns a line with the changes; null: nothing changed. */
 export function describeChange(name: string, before: GradeVerdict, after: GradeVerdict): string | null {
@@ -43,7 +32,7 @@ function renderVerdict({ outcome, resolved }: GradeVerdict): string {
   return resolved === null ? 'no verdict' : resolved ? 'resolved' : 'unresolved';
 }
 
-const rewardOf = ({ reward, row }: GradeVerdict): string =>
+const rewardOf = ({ reward, reward_row: row }: GradeVerdict): string =>
   `${renderReward(reward)}${row === null ? '' : ` (${row})`}`;
 
 const countOf = (bucket: { success: number; failure: number } | null): string =>

@@ -6,7 +6,7 @@ import { outputLine } from '@swefarm/trajectories';
 import { aFailure, aLine, aResult } from '@swefarm/trajectories/test/result.ts';
 import { expect, test } from 'vitest';
 import { mergeEvaluation } from '../eval/lostevaluations.ts';
-import { describeChange, verdictOf } from './changes.ts';
+import { describeChange } from './changes.ts';
 import { regradeLog, rewardLineAgain } from './regrade.ts';
 
 const facts = (over: Partial<RewardFacts> = {}): RewardFacts => bareFacts({ policy_share: 0.1, ...over });
@@ -27,9 +27,7 @@ test('an override decides about what the table would have graded', () => {
   const line = aLine({ facts: facts({ exit_status: 'turn_limit' }), exit_status: 'turn_limit' });
   const fresh = rewardLineAgain(line, null, { was: {}, now: { on_limit: 'zero' } });
   expect(fresh).toMatchObject({ outcome: 'judged', reward: 0, reward_row: 'turn_limit', resolved: true });
-  expect(describeChange('x', verdictOf(line), verdictOf(fresh as OutputLine))).toBe(
-    'x: reward 1.0 (resolved) → 0.0 (turn_limit)',
-  );
+  expect(describeChange('x', line, fresh as OutputLine)).toBe('x: reward 1.0 (resolved) → 0.0 (turn_limit)');
 });
 
 test('a failure of the table can be rewarded, one of infrastructure cannot', () => {
@@ -88,7 +86,7 @@ test('a score is rewarded again from its facts, and its parts go when another ro
   expect(zero).toMatchObject({ reward: 0, reward_row: 'turn_limit', resolved: false });
   expect(zero).not.toHaveProperty('reward_components');
   expect(rewardLineAgain(zero, null, none)).toMatchObject({ reward: 0.75, reward_components: parts });
-  expect(describeChange('x', verdictOf(line), verdictOf(zero))).toBe(
+  expect(describeChange('x', line, zero)).toBe(
     'x: no verdict → unresolved, reward 0.75 (scored) → 0.0 (turn_limit)',
   );
 });

@@ -7,13 +7,7 @@ import {
   type RewardOverrides,
   withReport,
 } from '@swefarm/grading';
-import {
-  type Instance,
-  type InstancePlan,
-  type Report,
-  type RewardFacts,
-  SwefarmError,
-} from '@swefarm/shared';
+import { type Instance, type Report, type RewardFacts, SwefarmError } from '@swefarm/shared';
 import { type OutputLine, rewardFields, summariseReport, withoutReward } from '@swefarm/trajectories';
 import type { StoredLog } from './sources.ts';
 
@@ -30,20 +24,16 @@ export function regradeLog(
   before: Report | null,
 ): Report {
   const plan = planEvaluation(instance, grader);
-  if (!isLogEnough(plan)) return storedReport(instance, plan, before);
+  const { outcomes } = plan;
+  // Result files and exit codes of tests are not stored.
+  if (outcomes.from !== 'log' && !(outcomes.from === 'exit_code' && outcomes.pattern !== undefined)) {
+    if (before) return before;
+    const why = `its outcomes come from "${outcomes.from}", which is not stored with its log: run the evaluation again`;
+    throw new SwefarmError('instance_invalid', `${instance.instance_id}: ${why}`);
+  }
   const notApplied = facts.patch_state === 'not_applied' && !facts.ran_unapplied;
   const report = gradeEvaluation(instance, plan, { ...facts, log: notApplied ? null : log }, patch);
   return before ? { ...report, trust: worseTrust(before.trust, report.trust) } : report;
-}
-
-/** Returns whether the log has the outcomes of the tests. Result files and exit codes of tests are not stored. */
-const isLogEnough = ({ outcomes }: InstancePlan): boolean =>
-  outcomes.from === 'log' || (outcomes.from === 'exit_code' && outcomes.pattern !== undefined);
-
-function storedReport({ instance_id }: Instance, { outcomes }: InstancePlan, before: Report | null): Report {
-  if (before) return before;
-  const why = `its outcomes come from "${outcomes.from}", which is not stored with its log: run the evaluation again`;
-  throw new SwefarmError('instance_invalid', `${instance_id}: ${why}`);
 }
 
 const LEVELS = ['clean', 'suspicious', 'forged'] as const;
@@ -70,7 +60,10 @@ export function rewardLineAgain(
 ): OutputLine | null {
   if (line.outcome === 'cancelled') return line;
   if (!line.facts) return line.outcome === 'failed' ? line : null;
-  if (line.outcome === 'failed' && !failedByTable(line, line.facts, rules.was)) return line;
+  if (line.outcome === 'failed') {
+    const { row, failure } = decideReward(line.facts, rules.was);
+    if (row === 'not_evaluated' || failure?.class !== line.failure?.class) return line;
+  }
   const facts: RewardFacts = report ? withReport(line.facts, report) : line.facts;
   const fresh = rewardFields(facts, rules.now, line.failure?.attempts ?? 1);
   // For the same failure, the stored message of the worker is more detailed.
@@ -83,9 +76,4 @@ export function rewardLineAgain(
     report: report ? summariseReport(report) : line.report,
     reward_table: `${REWARD_TABLE.name}:${REWARD_TABLE.hash}`,
   };
-}
-
-function failedByTable(line: OutputLine, facts: RewardFacts, overrides: RewardOverrides): boolean {
-  const decision = decideReward(facts, overrides);
-  return decision.row !== 'not_evaluated' && decision.failure?.class === line.failure?.class;
 }

@@ -1,6 +1,7 @@
 import { describeUnreadableRun } from '@swefarm/shared';
-import { type Column, middle, renderTable, terminalSafe, withVerdict } from '@swefarm/trajectories';
+import { middle, terminalSafe, withVerdict } from '@swefarm/trajectories';
 import { duration } from './progress.ts';
+import { type ColumnOf, left, right, tableOf } from './tableof.ts';
 import type { FarmView, WatchedRun } from './watching.ts';
 
 export type ScreenOptions = {
@@ -11,6 +12,7 @@ export type ScreenOptions = {
 
 /** Width in characters below which the tables have fewer columns. */
 const WIDE = 120;
+const ONLY_WIDE = ['kind', 'model', '', 'running', 'reward'];
 const BAR = 16;
 
 /** Renders at most `height` lines of at most `width` characters. */
@@ -34,8 +36,7 @@ function heading(
   const waiting = (queue.prioritized ?? 0) + (queue.waiting ?? 0);
   const slots = workers.reduce((sum, worker) => sum + worker.slots, 0);
   const active = workers.reduce((sum, worker) => sum + worker.active, 0);
-  const names = Object.entries(stages).sort(([, a], [, b]) => b - a);
-  const busy = names.map(([stage, count]) => `${stage} ${count}`).join(', ');
+  const busy = listed(stages);
   const delayed = queue.delayed ? `, ${queue.delayed} wait for another attempt` : '';
   return [
     `${paint('bold', 'swefarm')} ${redis}  ${new Date(at).toISOString().slice(11, 19)} UTC`,
@@ -49,33 +50,27 @@ function heading(
 
 function runTable(runs: readonly WatchedRun[], { width, paint }: ScreenOptions): string {
   if (runs.length === 0) return 'no runs: swefarm submit or swefarm rollout makes one';
-  const wide = width >= WIDE;
-  const right = (name: string): Column => ({ name, align: 'right' });
-  const columns: Column[] = [
-    { name: 'run' },
-    ...(wide ? [{ name: 'kind' }, { name: 'model' }, { name: '' }] : []),
-    right('done'),
-    right('groups'),
-    right('resolved'),
-    right('failed'),
-    right('turns'),
-    right('/min'),
-    right('left'),
-    ...(wide ? [right('running'), right('reward')] : []),
+  const columns: ColumnOf<WatchedRun>[] = [
+    left('run', (run) => run.run_id),
+    left('kind', (run) => run.kind),
+    left('model', (run) => middle(terminalSafe(run.model ?? run.agent), 24)),
+    left('', bar),
+    right('done', (run) => `${run.committed}/${run.rollouts}`),
+    right('groups', (run) => `${run.groups_done}/${run.groups}`),
+    right('resolved', (run) =>
+      withVerdict(run) > 0 ? `${((100 * run.resolved) / withVerdict(run)).toFixed(1)} %` : '–',
+    ),
+    right('failed', (run) => (run.failed > 0 ? paint('red', String(run.failed)) : '0')),
+    right('turns', (run) => run.turns_mean?.toFixed(1) ?? '–'),
+    right('/min', ({ per_minute: rate }) => rate?.toFixed(rate < 10 ? 1 : 0) ?? '–'),
+    right('left', timeLeft),
+    right('running', (run) => String(run.running)),
+    right('reward', (run) => run.reward_mean?.toFixed(2) ?? '–'),
   ];
-  const rows = runs.map((run) => [
-    run.run_id,
-    ...(wide ? [run.kind, middle(terminalSafe(run.model ?? run.agent), 24), bar(run)] : []),
-    `${run.committed}/${run.rollouts}`,
-    `${run.groups_done}/${run.groups}`,
-    withVerdict(run) > 0 ? `${((100 * run.resolved) / withVerdict(run)).toFixed(1)} %` : '–',
-    run.failed > 0 ? paint('red', String(run.failed)) : '0',
-    run.turns_mean?.toFixed(1) ?? '–',
-    run.per_minute === null ? '–' : run.per_minute.toFixed(run.per_minute < 10 ? 1 : 0),
-    timeLeft(run),
-    ...(wide ? [String(run.running), run.reward_mean?.toFixed(2) ?? '–'] : []),
-  ]);
-  return renderTable(columns, rows);
+  return tableOf(
+    runs,
+    columns.filter(({ name }) => width >= WIDE || !ONLY_WIDE.includes(name)),
+  );
 }
 
 /** Renders the shares of resolved, unresolved, failed and open rollouts of a run as a bar. */
@@ -97,27 +92,25 @@ function timeLeft(run: WatchedRun): string {
 const MOST_WORKERS = 10;
 
 function workerTable({ workers, seconds }: FarmView, { paint }: ScreenOptions): string {
-  const stages = Object.entries(seconds)
-    .filter(([, mean]) => mean >= 0.05)
-    .sort(([, a], [, b]) => b - a)
-    .map(([stage, mean]) => `${stage} ${mean.toFixed(1)}`);
+  const stages = byCount(seconds).flatMap(([stage, mean]) =>
+    mean >= 0.05 ? `${stage} ${mean.toFixed(1)}` : [],
+  );
   const times = stages.length > 0 ? `mean seconds: ${stages.join(', ')}` : 'nothing was judged yet';
   if (workers.length === 0)
     return `${paint('yellow', 'no worker is alive: nothing runs, and deadlines do not fire')}\n${times}`;
   const sorted = workers.toSorted((a, b) => Number(b.paused !== null) - Number(a.paused !== null));
-  const rows = sorted
-    .slice(0, MOST_WORKERS)
-    .map((one) => [
-      one.worker,
-      one.node,
-      one.runtime,
-      `${one.active}/${one.slots}`,
-      duration((Date.now() - one.started_at) / 1000),
-      one.paused === null ? 'claiming' : paint('yellow', `paused: ${terminalSafe(one.paused)}`),
-    ]);
+  const table = tableOf(sorted.slice(0, MOST_WORKERS), [
+    left('worker', (one) => one.worker),
+    left('node', (one) => one.node),
+    left('runtime', (one) => one.runtime),
+    left('busy', (one) => `${one.active}/${one.slots}`),
+    left('up', (one) => duration((Date.now() - one.started_at) / 1000)),
+    left('state', ({ paused }) =>
+      paused === null ? 'claiming' : paint('yellow', `paused: ${terminalSafe(paused)}`),
+    ),
+  ]);
   const more = workers.length - MOST_WORKERS;
-  const columns: Column[] = ['worker', 'node', 'runtime', 'busy', 'up', 'state'].map((name) => ({ name }));
-  return [renderTable(columns, rows), ...(more > 0 ? [`… and ${more} more workers`] : []), times].join('\n');
+  return [table, ...(more > 0 ? [`… and ${more} more workers`] : []), times].join('\n');
 }
 
 function failureLines(now: FarmView, { width, paint }: ScreenOptions, most: number): string {
@@ -136,15 +129,19 @@ function failureLines(now: FarmView, { width, paint }: ScreenOptions, most: numb
 
 /** Counts failures by class, most frequent first. */
 function causesOf(runs: readonly WatchedRun[]): string {
-  const sums = new Map<string, number>();
-  for (const { failures } of runs) {
-    for (const [cause, times] of Object.entries(failures)) sums.set(cause, (sums.get(cause) ?? 0) + times);
-  }
-  return [...sums]
-    .sort(([, a], [, b]) => b - a)
-    .map(([cause, times]) => `${cause} ${times}`)
-    .join(', ');
+  const sums: Record<string, number> = {};
+  for (const [cause, times] of runs.flatMap(({ failures }) => Object.entries(failures)))
+    sums[cause] = (sums[cause] ?? 0) + times;
+  return listed(sums);
 }
+
+/** Sorts by count, highest first. */
+const byCount = (counts: Record<string, number>) => Object.entries(counts).sort(([, a], [, b]) => b - a);
+
+const listed = (counts: Record<string, number>): string =>
+  byCount(counts)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ');
 
 const oneLine = (text: string): string => terminalSafe(text).replaceAll('\n', ' ');
 

@@ -1,9 +1,42 @@
-/** `swefarm cancel`: cancels runs, groups, rollouts or the runs of a policy version. */
-import { type Farm, parseRolloutId, UsageError } from '@swefarm/shared';
-import { command, text } from './declare.ts';
+/** `swefarm pause`, `resume`, `cancel` and `drain`: commands that change what a farm runs. */
+import { type Farm, parseRolloutId, resumeRun, UsageError } from '@swefarm/shared';
+import { command, flag, text } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
-import { FARM, producerConfig } from './options.ts';
+import { FARM, type FarmValues, producerConfig } from './options.ts';
 import { printStatus } from './terminal.ts';
+
+const RUN = { '<run>': 'id of the run' };
+
+export const pause = command({
+  arguments: RUN,
+  options: FARM,
+  example: 'swefarm pause RUN',
+  run: (o, { run }) =>
+    withRun(o, run, async (farm) => {
+      await farm.groups.pause(run, 'paused by hand');
+      printStatus(`run ${run} is paused; resume it with: swefarm resume ${run}`);
+    }),
+});
+
+export const resume = command({
+  arguments: RUN,
+  options: FARM,
+  example: 'swefarm resume RUN',
+  run: (o, { run }) =>
+    withRun(o, run, async (farm) => {
+      const paused = await farm.groups.paused(run);
+      if (!paused || paused.reason === null) throw new UsageError(`run ${run} is not paused`);
+      await resumeRun(farm, run);
+      printStatus(`run ${run} is resumed; it was paused because: ${paused.reason}`);
+    }),
+});
+
+async function withRun(o: FarmValues, run: string, act: (farm: Farm) => Promise<void>): Promise<void> {
+  await using farm = await openFarmPatiently(producerConfig(o));
+  if (!(await farm.runs.exists(run)))
+    throw new UsageError(`run ${run}: not at ${farm.address}; swefarm status lists all runs`);
+  await act(farm);
+}
 
 export const cancel = command({
   arguments: { '[ids...]': 'run or rollout ids' },
@@ -60,3 +93,24 @@ async function cancelVersion(farm: Farm, version: string): Promise<string[]> {
   for (const runId of stale) await farm.cancel.cancelRun(runId, 'stale');
   return stale;
 }
+
+export const drain = command({
+  arguments: { '<node>': 'name of the node, as swefarm status shows it' },
+  options: { '--undo': flag('let the node claim again'), ...FARM },
+  example: 'swefarm drain node7',
+  async run(o, { node }) {
+    await using farm = await openFarmPatiently(producerConfig(o));
+    const known = (await farm.registry.list()).filter((worker) => worker.node === node);
+    if (known.length === 0 && !(await farm.nodes.drained()).has(node)) {
+      throw new UsageError(`node ${node}: no worker is alive there; swefarm status lists nodes`);
+    }
+    if (o.undo) await farm.nodes.undrain(node);
+    else await farm.nodes.drain(node);
+    const running = known.reduce((sum, worker) => sum + worker.active, 0);
+    printStatus(
+      o.undo
+        ? `${node} claims rollouts again`
+        : `${node} claims nothing more; ${running} rollouts run there (--undo lets it claim again)`,
+    );
+  },
+});

@@ -1,0 +1,46 @@
+/** A dataset in a folder, and farms of their own for commands. */
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { lines, row } from '@swefarm/datasets/test/rows.ts';
+import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
+import { newId, type ProducerConfig } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
+import { onTestFinished } from 'vitest';
+import { fakeWorker, linesOf } from './cli.ts';
+
+export const flaskId = (at: number): string => `pallets__flask-${at}`;
+
+/** A folder with `rows.jsonl`, which has `count` rows. `at`: a path in the folder. */
+export async function flaskRows(count: number) {
+  const folder = await testFolder();
+  const at = (name: string): string => join(folder, name);
+  const ids = Array.from({ length: count }, (_, index) => flaskId(index));
+  const paths = { dataset: at('rows.jsonl'), output: at('out.jsonl'), state: at('state') };
+  await writeFile(paths.dataset, lines(...ids.map((instance_id) => row({ instance_id }))));
+  return { folder, at, ids, ...paths };
+}
+
+/** Options that name a farm of their own in the Redis of the tests. */
+export const farmOptions = (prefix = `t${newId()}`): string[] => [
+  ...['--redis-url', redisUrl(), '--redis-prefix', prefix],
+];
+
+/** The same as variables, for the farm of a configuration. */
+export const farmVariables = ({ redis_prefix }: ProducerConfig) => ({
+  ...{ SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: redis_prefix },
+});
+
+/** Options of a farm with a fake worker that runs until the test ends. */
+export function farmWithWorker(mode: string): string[] {
+  const farm = farmOptions();
+  const [program = '', ...fake] = fakeWorker(mode).split(' ');
+  const worker = spawn(program, [...fake, 'run', ...farm], { stdio: 'ignore' });
+  onTestFinished(() => void worker.kill('SIGTERM'));
+  return farm;
+}
+
+/** Waits until the output has two lines. */
+export const twoLines = (output: string): Promise<unknown> =>
+  until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
