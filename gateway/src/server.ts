@@ -1,14 +1,14 @@
 /** The gateway's HTTP server. Thousands of connections may wait for hours. */
 import type { AddressInfo } from 'node:net';
 import { readPrices } from '@swefarm/trajectories';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyReply } from 'fastify';
+import { type App, createApp } from './access/app.ts';
 import { authenticate } from './access/authentication.ts';
 import { type Caller, readCallers } from './access/callers.ts';
 import type { GatewayDeps, Routes } from './access/deps.ts';
 import { warnOfIdleKeys } from './access/policykeys.ts';
 import { createQuota, limitRequests } from './access/quota.ts';
 import { refusalOf } from './access/refusal.ts';
-import { createApp } from './app.ts';
 import { checkOpenSettings } from './calls/opensettings.ts';
 import { gymRoutes } from './routes/gym.ts';
 import { monitoringRoutes } from './routes/monitoring.ts';
@@ -83,11 +83,7 @@ export async function startGateway(
 }
 
 /** Registers all routes behind authentication and quotas. Throws the UsageErrors of {@link startGateway}. */
-export async function registerRoutes(
-  app: FastifyInstance,
-  deps: GatewayDeps,
-  callers: readonly Caller[],
-): Promise<void> {
+export async function registerRoutes(app: App, deps: GatewayDeps, callers: readonly Caller[]): Promise<void> {
   const settings = deps.settings ?? {};
   checkOpenSettings(settings, callers);
   warnOfIdleKeys(callers, settings, deps.log);

@@ -8,7 +8,7 @@ import { madeLiveTurn, madeTrajectory, plantResult, rawRedis, startRedis } from 
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { aReport } from '@swefarm/trajectories/test/result.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import { createApp } from '../src/app.ts';
+import { createApp } from '../src/access/app.ts';
 import { registerRoutes } from '../src/server.ts';
 import { type Contract, createContract, fetchDocument, operationsOf } from './contract.ts';
 import { testGateway } from './gateway.ts';

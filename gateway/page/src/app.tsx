@@ -5,10 +5,9 @@ import { access, forgetToken, hasToken, takeKeyFromAddress, Unauthorized } from 
 import { Compare } from './compare.tsx';
 import { LOADING } from './load.ts';
 import { Login } from './login.tsx';
-import { nameOf, runOf } from './names.ts';
 import { Notice } from './notice.tsx';
 import { Rollout } from './rollout.tsx';
-import { type Route, toRollout, toRun, toRuns, toTrends, useRoute } from './route.ts';
+import { nameOf, type Route, toRollout, toRun, toRuns, toTrends, useRoute } from './route.ts';
 import { Run } from './run.tsx';
 import { Runs } from './runs.tsx';
 
@@ -34,25 +33,30 @@ export function App() {
 function Frame({ onLeave }: { onLeave: () => void }) {
   const { route, query } = useRoute();
   const main = useRef<HTMLElement>(null);
+  const trail = crumbs(route);
   const address = JSON.stringify(route);
   const first = useRef(true);
   // A new view scrolls to its start and gets the focus, for screen readers.
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a change of the route moves the focus
   useEffect(() => {
-    document.title = titleOf(route);
-    if (!first.current) main.current?.focus({ preventScroll: true });
-    if (!first.current) scrollTo(0, 0);
+    document.title = Array.from(trail, ([name]) => name)
+      .reverse()
+      .join(' · ');
+    if (!first.current) {
+      main.current?.focus({ preventScroll: true });
+      scrollTo(0, 0);
+    }
     first.current = false;
   }, [address]);
   return (
     <>
-      <button type="button" className="skip" onClick={() => main.current?.focus()}>
+      <button type="button" className="visually-hidden" onClick={() => main.current?.focus()}>
         Skip to content
       </button>
       <header className="top">
         <nav aria-label="Where you are">
           <ol>
-            {crumbs(route).map(([name, to]) => (
+            {trail.map(([name, to]) => (
               <li key={to}>
                 <a href={to}>{name}</a>
               </li>
@@ -75,7 +79,7 @@ function Frame({ onLeave }: { onLeave: () => void }) {
       <main id="main" ref={main} tabIndex={-1}>
         {/* Each run or rollout has its own cache, which is freed when the user leaves the view. */}
         <SWRConfig
-          key={crumbs(route).join()}
+          key={trail.join()}
           value={{ ...LOADING, onError: (error) => error instanceof Unauthorized && onLeave() }}
         >
           <Suspense fallback={<Notice error={null} />}>
@@ -87,36 +91,18 @@ function Frame({ onLeave }: { onLeave: () => void }) {
   );
 }
 
-function View({ route, query }: { route: Route; query: URLSearchParams }) {
-  if (route.view === 'run') return <Run id={route.run} tab={route.tab} query={query} />;
-  if (route.view === 'rollout') return <Rollout id={route.rollout} />;
-  if (route.view === 'compare') return <Compare ids={route.rollouts} />;
-  if (route.view === 'trends') return <Trends query={query} />;
-  return <Runs />;
+function View({ route: { view, run, rollouts, tab }, query }: { route: Route; query: URLSearchParams }) {
+  const [one = '', other = ''] = rollouts;
+  if (view === 'run') return <Run id={run} tab={tab} query={query} />;
+  if (view === 'rollout') return <Rollout id={one} />;
+  if (view === 'compare') return <Compare ids={[one, other]} />;
+  return view === 'trends' ? <Trends query={query} /> : <Runs />;
 }
 
-function crumbs(route: Route): [string, string][] {
+function crumbs({ view, run, rollouts }: Route): [string, string][] {
   const all: [string, string][] = [['swefarm', toRuns]];
-  if (route.view === 'trends') all.push(['Trends', toTrends()]);
-  if (route.view === 'run') all.push([route.run, toRun(route.run)]);
-  if (route.view === 'rollout') {
-    all.push(
-      [runOf(route.rollout), toRun(runOf(route.rollout))],
-      [nameOf(route.rollout), toRollout(route.rollout)],
-    );
-  }
-  if (route.view === 'compare') {
-    const [one, other] = route.rollouts;
-    all.push(
-      [runOf(one), toRun(runOf(one))],
-      [nameOf(one), toRollout(one)],
-      [nameOf(other), toRollout(other)],
-    );
-  }
+  if (view === 'trends') all.push(['Trends', toTrends()]);
+  if (run !== '') all.push([run, toRun(run)]);
+  for (const id of rollouts) all.push([nameOf(id), toRollout(id)]);
   return all;
-}
-
-function titleOf(route: Route): string {
-  const [, ...rest] = crumbs(route).map(([name]) => name);
-  return [...rest.reverse(), 'swefarm'].join(' · ');
 }

@@ -27,8 +27,8 @@ type ChartProps = {
   unit: string;
   across: string;
   series: readonly ChartSeries[];
-  /** Upper end of the vertical axis; null: fitted to the points. */
-  most: number | null;
+  /** Upper end of the vertical axis; undefined: fitted to the points. */
+  most?: number | undefined;
   figure: (value: number) => string;
   tick: (x: number) => string;
   /** The range of the horizontal axis; null: all points. */
@@ -49,7 +49,7 @@ export function Chart(props: ChartProps) {
     <figure className="chart">
       <figcaption>{props.title}</figcaption>
       {empty ? (
-        <p className="empty">Nothing to show: no rollout has this figure yet.</p>
+        <p className="notice dim">Nothing to show: no rollout has this figure yet.</p>
       ) : (
         <Plot {...props} />
       )}
@@ -86,13 +86,7 @@ function Plot({ title, unit, across, series, most, figure, tick, zoom, setZoom }
         width={62}
         domain={[0, most ?? 'auto']}
         tickFormatter={figure}
-        label={{
-          value: unit,
-          angle: -90,
-          position: 'insideLeft',
-          textAnchor: 'middle',
-          className: 'axis',
-        }}
+        label={{ value: unit, angle: -90, position: 'insideLeft', textAnchor: 'middle', className: 'axis' }}
       />
       <Tooltip
         isAnimationActive={false}

@@ -11,7 +11,7 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
   const state = stateOf(result, live !== null);
   return (
     <section aria-label="Outcome">
-      <p className="facts">
+      <p>
         <Mark state={state} />
         {result && (
           <>
@@ -35,7 +35,7 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
           ` ${words(live.stage)} · ${turns} turns · attempt ${live.attempt} on ${live.node}`}
       </p>
       {trajectory && (
-        <p className="facts dim">
+        <p className="dim">
           {trajectory.model ? `model ${terminalSafe(trajectory.model)} · ` : ''}token mode{' '}
           {trajectory.token_mode ?? 'none'}
           {trajectory.contiguous !== undefined &&

@@ -1,6 +1,6 @@
 /** Shows text of a model or a container, with visible control characters and a folded middle. */
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { integer } from './format.ts';
 
 type Props = { text: string; lines?: number; className?: string };
@@ -38,5 +38,16 @@ export function Fold({ text, lines = 16, className = '' }: Props) {
       </button>
       {rest.length > 0 && <pre className={`${className} below`}>{rest.join('\n')}</pre>}
     </>
+  );
+}
+
+/** Details that are drawn only while they are open, because the content loads data. */
+export function OnDemand({ summary, children }: { summary: string; children: ReactNode }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{summary}</summary>
+      {open && children}
+    </details>
   );
 }

@@ -15,30 +15,20 @@ export function duration(seconds: number): string {
   return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')} min`;
 }
 
-/** Renders 1,234 as `1.2k` and 12,345 as `12k`. */
-export function short(value: number): string {
-  if (value < 1_000) return String(value);
-  if (value < 1_000_000) return `${(value / 1_000).toFixed(value < 10_000 ? 1 : 0)}k`;
-  return `${(value / 1_000_000).toFixed(1)}M`;
-}
+/** Renders 1,234 as `1.23K` and 12,345 as `12.3K`. */
+export const short = (value: number): string =>
+  value.toLocaleString('en-US', { notation: 'compact', maximumSignificantDigits: 3 });
 
-export const bytes = (value: number): string =>
-  value < 1024
-    ? `${value} B`
-    : value < 1024 ** 2
-      ? `${(value / 1024).toFixed(1)} KiB`
-      : `${(value / 1024 ** 2).toFixed(1)} MiB`;
-
-export const moment = (at: number | string): string => {
-  const date = new Date(at);
-  const two = (value: number): string => String(value).padStart(2, '0');
-  return `${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
+export const bytes = (value: number): string => {
+  const power = value < 1024 ? 0 : value < 1024 ** 2 ? 1 : 2;
+  return `${decimal(value / 1024 ** power, Math.min(power, 1))} ${['B', 'KiB', 'MiB'][power]}`;
 };
+
+/** Renders a local time as `01-31 23:59`. */
+export const moment = (at: number | string): string => new Date(at).toLocaleString('sv').slice(5, 16);
 
 export const words = (name: string): string => name.replaceAll('_', ' ');
 
 /** Returns `django/django` for `django__django-123`, as SWE-bench names instances. */
-export function repoOf(instanceId: string): string {
-  const stem = instanceId.replace(/[-.][^-.]*$/, '');
-  return stem.replace('__', '/');
-}
+export const repoOf = (instanceId: string): string =>
+  instanceId.replace(/[-.][^-.]*$/, '').replace('__', '/');

@@ -2,63 +2,33 @@
 import { type Tally, tally } from '@swefarm/trajectories/tally';
 import { useMemo } from 'react';
 import { decimal } from './format.ts';
-import { type Cell, useGrid } from './grid.ts';
+import { Grid, type Position } from './grid.tsx';
 import { toRollout } from './route.ts';
 import { type Row, SIGNS } from './rows.ts';
 
 type Group = { instance: string; rows: Row[]; sums: Tally };
 
-const ROW_PX = 26;
-
 export function Groups({ rows }: { rows: readonly Row[] }) {
   const groups = useMemo(() => groupsOf(rows), [rows]);
-  const columns = (row: number): number => groups[row]?.rows.length ?? 0;
-  const { cell, setCell, onKeyDown, scroller, virtual } = useGrid({ rows: groups.length, columns }, ROW_PX);
-  if (groups.length === 0) return <p className="empty">Nothing passes the filter.</p>;
   return (
-    <div className="list groups" ref={scroller}>
-      <div
-        role="grid"
-        aria-label="Groups"
-        aria-rowcount={groups.length}
-        onKeyDown={onKeyDown}
-        style={{ height: virtual.getTotalSize() }}
-        tabIndex={-1}
-      >
-        {virtual.getVirtualItems().map(({ index, start }) => {
-          const group = groups[index];
-          return (
-            group && (
-              <Line
-                key={group.instance}
-                group={group}
-                at={index}
-                top={start}
-                focus={cell}
-                onFocus={setCell}
-              />
-            )
-          );
-        })}
-      </div>
-    </div>
+    <Grid
+      label="Groups"
+      className="groups"
+      rows={groups}
+      rowPx={26}
+      cellsOf={(group) => group.rows.length}
+      keyOf={({ instance }) => instance}
+      line={(group, position) => <Line group={group} {...position} />}
+    />
   );
 }
 
-type LineProps = {
-  group: Group;
-  at: number;
-  top: number;
-  focus: Cell;
-  onFocus: (cell: Cell) => void;
-};
-
-function Line({ group, at, top, focus, onFocus }: LineProps) {
+function Line({ group, at, top, focus, onFocus }: { group: Group } & Position) {
   const { judged, resolved, scored, turns_sum } = group.sums;
   const mixed = resolved > 0 && resolved < judged - scored;
   return (
     <div role="row" className="line" aria-rowindex={at + 1} style={{ transform: `translateY(${top}px)` }}>
-      <span role="rowheader" className="mono cut" title={group.instance} tabIndex={-1}>
+      <span role="rowheader" className="mono cut" title={group.instance}>
         {group.instance}
       </span>
       <span className="cells" role="presentation">
@@ -67,8 +37,8 @@ function Line({ group, at, top, focus, onFocus }: LineProps) {
             <a
               href={toRollout(row.id)}
               data-cell={`${at}.${column}`}
-              tabIndex={focus.row === at && focus.column === column ? 0 : -1}
-              onFocus={() => onFocus({ row: at, column })}
+              tabIndex={focus === column ? 0 : -1}
+              onFocus={() => onFocus(column)}
               className={`square ${row.state}`}
               aria-label={`${row.instance} ${row.index}: ${describe(row)}`}
               title={`#${row.index}: ${describe(row)}`}
@@ -78,11 +48,11 @@ function Line({ group, at, top, focus, onFocus }: LineProps) {
           </span>
         ))}
       </span>
-      <span role="gridcell" className="right" tabIndex={-1}>
-        <b className={mixed ? 'mixed' : ''}>{resolved}</b>
+      <span role="gridcell" className="right">
+        <b>{mixed ? <abbr title="both outcomes">{resolved}</abbr> : resolved}</b>
         <span className="dim"> / {judged - scored}</span>
       </span>
-      <span role="gridcell" className="right dim" tabIndex={-1}>
+      <span role="gridcell" className="right dim">
         {judged > 0 ? `${decimal(turns_sum / judged)} turns` : ''}
       </span>
     </div>
@@ -97,11 +67,12 @@ function describe({ state, result, live }: Row): string {
   return `${state}, ${reward}, ${result.turns} turns${result.forged ? ', forged' : ''}`;
 }
 
-function groupsOf(rows: readonly Row[]): Group[] {
-  const groups = Map.groupBy(rows, (row) => row.instance);
-  return [...groups].map(([instance, own]) => ({
-    instance,
-    rows: own,
-    sums: tally(own.flatMap(({ result }) => result ?? [])),
-  }));
-}
+const groupsOf = (rows: readonly Row[]): Group[] =>
+  Map.groupBy(rows, (row) => row.instance)
+    .entries()
+    .map(([instance, own]) => ({
+      instance,
+      rows: own,
+      sums: tally(own.flatMap(({ result }) => result ?? [])),
+    }))
+    .toArray();

@@ -25,6 +25,7 @@ export function Login({ onDone }: { onDone: () => void }) {
         <input
           id="token"
           type="password"
+          size={40}
           autoComplete="current-password"
           required
           value={token}

@@ -1,11 +1,10 @@
 /** View of one rollout: facts, times of stages, turns, patch and tests. The view reloads while the rollout runs. */
 import type { LiveTurn } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
-import { useMemo, useState } from 'react';
 import type { PageDetail, PageLive } from '../../src/page/data.ts';
 import { get, rolloutPath } from './api.ts';
 import { Facts } from './facts.tsx';
-import { Fold } from './fold.tsx';
+import { Fold, OnDemand } from './fold.tsx';
 import { bytes, integer, words } from './format.ts';
 import { useLoaded } from './load.ts';
 import { Notice } from './notice.tsx';
@@ -35,9 +34,9 @@ const againMs = ({ detail, cursor }: Known): number => (detail.result ? 0 : curs
 export function Rollout({ id }: { id: string }) {
   const path = rolloutPath(id);
   const { value, error } = useLoaded<Known>(path, againMs, (known) => update(path, known));
-  const shown = useMemo(() => (value ? shownOf(value) : null), [value]);
-  if (!value || !shown) return <Notice error={error} />;
-  const { detail } = value;
+  if (!value) return <Notice error={error} />;
+  const { detail, turns } = value;
+  const shown = detail.trajectory ? shownTurns(detail.trajectory) : shownLive(turns);
   return (
     <>
       <Notice error={error} quiet />
@@ -48,10 +47,10 @@ export function Rollout({ id }: { id: string }) {
       <Facts detail={detail} turns={shown.turns.length} />
       {detail.result && <Timing seconds={detail.result.seconds} />}
       {detail.missing && <p className="notice bad">{terminalSafe(detail.missing)}</p>}
-      <nav aria-label="Parts" className="tabs">
-        {PARTS.map(([part, title]) => (
-          <a key={part} href={`#${part}`} onClick={(event) => jump(event, part)}>
-            {title}
+      <nav aria-label="Parts" className="tabs flow">
+        {['Turns', 'Patch', 'Tests'].map((part) => (
+          <a key={part} href={`#${part.toLowerCase()}`} onClick={jump}>
+            {part}
           </a>
         ))}
       </nav>
@@ -61,28 +60,19 @@ export function Rollout({ id }: { id: string }) {
   );
 }
 
-const PARTS = [
-  ['turns', 'Turns'],
-  ['patch', 'Patch'],
-  ['tests', 'Tests'],
-] as const;
-
-/** Scrolls to the element `id` and moves the focus there, without a change of the address. */
-function jump(event: React.MouseEvent, id: string): void {
+/** Scrolls to the target of a link and moves the focus there, without a change of the address. */
+function jump(event: React.MouseEvent<HTMLAnchorElement>): void {
   event.preventDefault();
-  const target = document.getElementById(id);
+  const target = document.getElementById(event.currentTarget.hash.slice(1));
   target?.scrollIntoView({ block: 'start' });
   target?.focus({ preventScroll: true });
 }
-
-const shownOf = ({ detail, turns }: Known): Shown =>
-  detail.trajectory ? shownTurns(detail.trajectory) : shownLive(turns);
 
 function Siblings({ id, siblings }: { id: string; siblings: readonly number[] }) {
   if (siblings.length < 2) return null;
   const stem = id.slice(0, id.lastIndexOf('.') + 1);
   return (
-    <nav aria-label="Siblings" className="siblings">
+    <nav aria-label="Siblings" className="flow">
       <span className="dim">siblings</span>
       {siblings.map((index) => {
         const other = `${stem}${index}`;
@@ -93,7 +83,7 @@ function Siblings({ id, siblings }: { id: string; siblings: readonly number[] })
         ) : (
           <span key={index}>
             <a href={toRollout(other)}>#{index}</a>{' '}
-            <a className="versus" href={toCompare(id, other)} aria-label={`compare with ${index}`}>
+            <a className="dim" href={toCompare(id, other)} aria-label={`compare with ${index}`}>
               ⇄
             </a>
           </span>
@@ -105,42 +95,37 @@ function Siblings({ id, siblings }: { id: string; siblings: readonly number[] })
 
 function Turns({ id, shown, detail }: { id: string; shown: Shown; detail: PageDetail }) {
   const running = detail.result === null;
-  const given = shown.given.length > 0 ? shown.given : null;
+  const problem = { role: 'the problem', content: detail.problem };
+  const given = shown.given.length > 0 ? shown.given : detail.problem ? [problem] : [];
   return (
-    <section id="turns" aria-labelledby="turns-title" tabIndex={-1} className="reading">
-      <h2 id="turns-title">
+    <section id="turns" aria-label="Turns" tabIndex={-1}>
+      <h2>
         Turns <span className="dim">{integer(shown.turns.length)}</span>
       </h2>
       <div className="columns">
         <ol className="index" aria-label="Turns">
           {shown.turns.map(({ index, turn }) => (
             <li key={index}>
-              <a href={`#turn-${index + 1}`} onClick={(event) => jump(event, `turn-${index + 1}`)}>
+              <a href={`#turn-${index + 1}`} className="cut" onClick={jump}>
                 <b>{index + 1}</b> {terminalSafe(turn.commands[0]?.command.split('\n')[0] ?? 'says')}
               </a>
             </li>
           ))}
         </ol>
-        <div className="turns">
-          {!given && detail.problem && (
-            <details>
-              <summary>the problem</summary>
-              <Fold text={detail.problem} lines={60} className="prose" />
-            </details>
-          )}
-          {given?.map((message, at) => (
+        <div>
+          {given.map(({ role, content }, at) => (
             <details key={at}>
               <summary>
-                {message.role} <span className="dim">{integer(message.content?.length ?? 0)} characters</span>
+                {role} <span className="dim">{integer(content?.length ?? 0)} characters</span>
               </summary>
-              <Fold text={message.content ?? ''} lines={80} className="prose" />
+              <Fold text={content ?? ''} lines={80} className="prose" />
             </details>
           ))}
           {shown.turns.map((one) => (
             <Turn key={one.index} rollout={id} shown={one} />
           ))}
           {shown.turns.length === 0 && (
-            <p className="empty">{running ? 'No turn yet.' : 'No turn was taken.'}</p>
+            <p className="notice dim">{running ? 'No turn yet.' : 'No turn was taken.'}</p>
           )}
           {running && (
             <p className="notice" role="status">
@@ -150,8 +135,8 @@ function Turns({ id, shown, detail }: { id: string; shown: Shown; detail: PageDe
             </p>
           )}
           {detail.failure_detail && (
-            <div className="failure">
-              <h3>Why it failed</h3>
+            <div className="notice">
+              <h3 className="bad">Why it failed</h3>
               <Fold text={detail.failure_detail} lines={40} />
             </div>
           )}
@@ -165,8 +150,8 @@ function Judgement({ id, detail }: { id: string; detail: PageDetail }) {
   const state = stateOf(detail.result, false);
   return (
     <>
-      <section id="patch" aria-labelledby="patch-title" tabIndex={-1}>
-        <h2 id="patch-title">Patch</h2>
+      <section id="patch" aria-label="Patch" tabIndex={-1}>
+        <h2>Patch</h2>
         <Patches
           left={{
             name: `Taken (${state})`,
@@ -181,22 +166,20 @@ function Judgement({ id, detail }: { id: string; detail: PageDetail }) {
           </p>
         )}
       </section>
-      <section id="tests" aria-labelledby="tests-title" tabIndex={-1}>
-        <h2 id="tests-title">Tests</h2>
-        {detail.report ? <Tests report={detail.report} /> : <p className="empty">There is no report.</p>}
-        {detail.log_size !== null && <Log id={id} size={detail.log_size} />}
+      <section id="tests" aria-label="Tests" tabIndex={-1}>
+        <h2>Tests</h2>
+        {detail.report ? <Tests report={detail.report} /> : <p className="notice dim">There is no report.</p>}
+        {detail.log_size !== null && (
+          <OnDemand summary={`test log, ${bytes(detail.log_size)}`}>
+            <Log id={id} />
+          </OnDemand>
+        )}
       </section>
     </>
   );
 }
 
-function Log({ id, size }: { id: string; size: number }) {
-  const [open, setOpen] = useState(false);
-  const { value, error } = useLoaded<{ log: string | null }>(open ? `${rolloutPath(id)}/log` : null);
-  return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>test log, {bytes(size)}</summary>
-      {open && (value ? <Fold text={value.log ?? ''} lines={120} /> : <Notice error={error} />)}
-    </details>
-  );
+function Log({ id }: { id: string }) {
+  const { value, error } = useLoaded<{ log: string | null }>(`${rolloutPath(id)}/log`);
+  return value ? <Fold text={value.log ?? ''} lines={120} /> : <Notice error={error} />;
 }

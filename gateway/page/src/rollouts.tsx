@@ -1,89 +1,75 @@
 /** Rollouts as a sortable list that draws only visible rows. The user can compare two rollouts. */
-import { type KeyboardEvent, useMemo, useState } from 'react';
+import { type KeyboardEvent, type ReactNode, useMemo, useState } from 'react';
 import { decimal, duration, moment, short, words } from './format.ts';
-import { useGrid } from './grid.ts';
+import { Grid, type Position } from './grid.tsx';
 import { Mark } from './mark.tsx';
 import { toCompare, toRollout } from './route.ts';
 import { type Row, STATES } from './rows.ts';
 
-type Column = { name: string; right?: boolean; of: (row: Row) => number | string };
+/** `of`: the value by which rows are sorted. The cell shows the value by `show`, or `cell`. */
+type Column = {
+  name: string;
+  right?: boolean;
+  of: (row: Row) => number | string | null | undefined;
+  show?: (value: number) => string;
+  cell?: (row: Row) => ReactNode;
+};
 
 const COLUMNS: readonly Column[] = [
-  { name: 'Outcome', of: (row) => STATES.indexOf(row.state) },
-  { name: 'Instance', of: (row) => row.instance },
+  { name: 'Outcome', of: (row) => STATES.indexOf(row.state), cell: (row) => <Mark state={row.state} /> },
+  { name: 'Instance', of: (row) => row.instance, cell: (row) => <Name row={row} /> },
   { name: '#', right: true, of: (row) => row.index },
-  { name: 'Reward', right: true, of: (row) => row.result?.reward ?? -1 },
-  { name: 'Turns', right: true, of: (row) => row.result?.turns ?? row.live?.turns ?? -1 },
-  { name: 'Tokens', right: true, of: (row) => row.result?.tokens ?? -1 },
-  { name: 'Time', right: true, of: (row) => row.result?.seconds ?? -1 },
-  { name: 'Exit or failure', of: (row) => row.result?.failure ?? row.result?.exit ?? row.live?.stage ?? '' },
+  { name: 'Reward', right: true, of: (row) => row.result?.reward, show: decimal },
+  { name: 'Turns', right: true, of: (row) => row.result?.turns ?? row.live?.turns },
+  { name: 'Tokens', right: true, of: (row) => row.result?.tokens, show: short },
+  { name: 'Time', right: true, of: secondsOf, show: duration },
+  { name: 'Exit or failure', of: endOf, cell: (row) => <End row={row} /> },
   { name: 'Node', of: (row) => row.result?.node ?? row.live?.node ?? '' },
-  { name: 'Att.', right: true, of: (row) => row.result?.attempt ?? row.live?.attempt ?? 0 },
-  { name: 'Ended', right: true, of: (row) => row.result?.finished_at ?? 0 },
+  { name: 'Att.', right: true, of: (row) => row.result?.attempt ?? row.live?.attempt },
+  { name: 'Ended', right: true, of: (row) => row.result?.finished_at, show: moment },
 ];
 
-const ROW_PX = 24;
+function secondsOf({ result, live }: Row): number | undefined {
+  return live ? (Date.now() - live.claimed_at) / 1000 : result?.seconds;
+}
+
+function endOf({ result, live }: Row): string {
+  return result?.failure ?? result?.exit ?? live?.stage ?? '';
+}
+
+function cellOf({ of, show, cell }: Column, row: Row): ReactNode {
+  if (cell) return cell(row);
+  const value = of(row);
+  return show && typeof value === 'number' ? show(value) : value;
+}
+
+type Order = { column: Column; down: boolean } | null;
 
 export function Rollouts({ rows }: { rows: readonly Row[] }) {
   const [order, setOrder] = useState<Order>(null);
-  const [chosen, choose] = useChosen();
+  // The two rollouts that were marked last.
+  const [chosen, setChosen] = useState<readonly string[]>([]);
   const sorted = useMemo(() => (order ? sort(rows, order.column, order.down) : rows), [rows, order]);
-  const { virtual, ...grid } = useGrid({ rows: sorted.length, columns: () => 1 }, ROW_PX);
-  const onKeyDown = (event: KeyboardEvent): void => {
-    const row = sorted[grid.cell.row];
-    if (row && event.key === ' ') {
-      event.preventDefault();
-      choose(row.id);
-    } else if (row && event.key === 'Enter' && isRow(event.target)) location.hash = toRollout(row.id);
-    else grid.onKeyDown(event);
-  };
+  const choose = ({ id }: Row): void =>
+    setChosen((now) => (now.includes(id) ? now.filter((one) => one !== id) : [...now, id].slice(-2)));
   return (
     <>
       <CompareHint chosen={chosen} />
-      <div className="list rollouts" ref={grid.scroller}>
-        <div
-          role="grid"
-          aria-label="Rollouts"
-          aria-rowcount={sorted.length + 1}
-          aria-multiselectable="true"
-          onKeyDown={onKeyDown}
-          tabIndex={-1}
-        >
-          <Head order={order} setOrder={setOrder} />
-          <div role="rowgroup" className="body" style={{ height: virtual.getTotalSize() }}>
-            {virtual.getVirtualItems().map(({ index, start }) => {
-              const row = sorted[index];
-              return (
-                row && (
-                  <Line
-                    key={row.id}
-                    row={row}
-                    at={index}
-                    top={start}
-                    focused={grid.cell.row === index}
-                    chosen={chosen.includes(row.id)}
-                    onFocus={() => grid.setCell({ row: index, column: 0 })}
-                    onChoose={() => choose(row.id)}
-                  />
-                )
-              );
-            })}
-          </div>
-        </div>
-      </div>
-      {sorted.length === 0 && <p className="empty">Nothing passes the filter.</p>}
+      <Grid
+        label="Rollouts"
+        className="rollouts"
+        rows={sorted}
+        rowPx={24}
+        multiple
+        head={<Head order={order} setOrder={setOrder} />}
+        cellsOf={() => 1}
+        keyOf={({ id }) => id}
+        line={(row, position) => (
+          <Line row={row} {...position} chosen={chosen.includes(row.id)} onChoose={() => choose(row)} />
+        )}
+      />
     </>
   );
-}
-
-const isRow = (target: EventTarget): boolean => target instanceof HTMLElement && target.role === 'row';
-
-/** Returns the two rollouts that were marked last, and a function that marks or unmarks a rollout. */
-function useChosen(): [readonly string[], (id: string) => void] {
-  const [chosen, setChosen] = useState<readonly string[]>([]);
-  const choose = (id: string): void =>
-    setChosen((now) => (now.includes(id) ? now.filter((one) => one !== id) : [...now, id].slice(-2)));
-  return [chosen, choose];
 }
 
 function CompareHint({ chosen }: { chosen: readonly string[] }) {
@@ -101,8 +87,6 @@ function CompareHint({ chosen }: { chosen: readonly string[] }) {
   );
 }
 
-type Order = { column: Column; down: boolean } | null;
-
 function Head({ order, setOrder }: { order: Order; setOrder: (order: Order) => void }) {
   return (
     <div role="row" className="line head" aria-rowindex={1}>
@@ -117,7 +101,6 @@ function Head({ order, setOrder }: { order: Order; setOrder: (order: Order) => v
             key={column.name}
             aria-sort={sorted}
             className={column.right ? 'right' : ''}
-            tabIndex={-1}
           >
             <button type="button" onClick={() => setOrder(next(order, column))}>
               {column.name}
@@ -136,45 +119,28 @@ function next(order: Order, column: Column): Order {
   return order.down === first ? { column, down: !first } : null;
 }
 
-type LineProps = {
-  row: Row;
-  at: number;
-  top: number;
-  focused: boolean;
-  chosen: boolean;
-  onFocus: () => void;
-  onChoose: () => void;
-};
+type LineProps = Position & { row: Row; chosen: boolean; onChoose: () => void };
 
-function Line({ row, at, top, focused, chosen, onFocus, onChoose }: LineProps) {
-  const { result, live } = row;
-  const cells = [
-    <Mark key="state" state={row.state} />,
-    <a key="name" href={toRollout(row.id)} tabIndex={-1} className="mono cut" title={row.instance}>
-      {row.instance}
-    </a>,
-    row.index,
-    decimal(result?.reward ?? null),
-    result?.turns ?? live?.turns ?? '',
-    result ? short(result.tokens) : '',
-    result ? duration(result.seconds) : live ? duration((Date.now() - live.claimed_at) / 1000) : '',
-    <End key="end" row={row} />,
-    result?.node ?? live?.node ?? '',
-    result?.attempt ?? live?.attempt ?? '',
-    result ? moment(result.finished_at) : '',
-  ];
+function Line({ row, at, top, focus, onFocus, chosen, onChoose }: LineProps) {
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key === 'Enter' && event.target === event.currentTarget) location.hash = toRollout(row.id);
+    if (event.key !== ' ') return;
+    event.preventDefault();
+    onChoose();
+  };
   return (
     <div
       role="row"
       className={`line${chosen ? ' chosen' : ''}`}
       aria-rowindex={at + 2}
       aria-selected={chosen}
-      tabIndex={focused ? 0 : -1}
+      tabIndex={focus === null ? -1 : 0}
       data-cell={`${at}.0`}
-      onFocus={onFocus}
+      onFocus={() => onFocus(0)}
+      onKeyDown={onKeyDown}
       style={{ transform: `translateY(${top}px)` }}
     >
-      <span role="gridcell" tabIndex={-1}>
+      <span role="gridcell">
         <input
           type="checkbox"
           tabIndex={-1}
@@ -183,14 +149,20 @@ function Line({ row, at, top, focused, chosen, onFocus, onChoose }: LineProps) {
           aria-label={`mark ${row.instance} ${row.index}`}
         />
       </span>
-      {COLUMNS.map(({ name, right }, column) => (
-        <span role="gridcell" key={name} className={right ? 'right cut' : 'cut'} tabIndex={-1}>
-          {cells[column]}
+      {COLUMNS.map((column) => (
+        <span role="gridcell" key={column.name} className={column.right ? 'right cut' : 'cut'}>
+          {cellOf(column, row)}
         </span>
       ))}
     </div>
   );
 }
+
+const Name = ({ row: { id, instance } }: { row: Row }) => (
+  <a href={toRollout(id)} tabIndex={-1} className="mono" title={instance}>
+    {instance}
+  </a>
+);
 
 function End({ row: { result, live } }: { row: Row }) {
   if (live) return <span className="dim">{words(live.stage)}</span>;
@@ -213,7 +185,7 @@ function End({ row: { result, live } }: { row: Row }) {
 function sort(rows: readonly Row[], { of }: Column, down: boolean): Row[] {
   const sign = down ? -1 : 1;
   return rows.toSorted((a, b) => {
-    const [one, other] = [of(a), of(b)];
+    const [one, other] = [of(a) ?? -1, of(b) ?? -1];
     return one === other ? 0 : one < other ? -sign : sign;
   });
 }

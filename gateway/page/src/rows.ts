@@ -76,36 +76,39 @@ export function stateOf(
   return successOf(result) ? 'resolved' : 'unresolved';
 }
 
-export type Filter = {
-  states: ReadonlySet<State>;
-  repo: string;
-  exit: string;
-  failure: string;
-  text: string;
-};
+/** Parts of a row for which the user can choose one value. */
+export const CHOICES = [
+  { name: 'repo', label: 'repository', of: (row: Row) => row.repo },
+  { name: 'exit', label: 'exit status', of: (row: Row) => row.result?.exit ?? '' },
+  { name: 'failure', label: 'failure', of: (row: Row) => row.result?.failure ?? '' },
+];
+export type Choice = (typeof CHOICES)[number];
+
+/** Conditions of a filter by their names in the address. */
+export type Filter = ReadonlyMap<string, (row: Row) => boolean>;
+
+export const statesOf = (query: URLSearchParams): Set<string> =>
+  new Set(
+    query
+      .get('state')
+      ?.split(',')
+      .filter((name) => name in SIGNS),
+  );
 
 export function filterOf(query: URLSearchParams): Filter {
-  const states = (query.get('state') ?? '').split(',').filter((name) => STATES.includes(name as State));
-  const of = (name: string): string => query.get(name) ?? '';
-  return {
-    states: new Set(states as State[]),
-    repo: of('repo'),
-    exit: of('exit'),
-    failure: of('failure'),
-    text: of('text'),
-  };
+  const filter = new Map<string, (row: Row) => boolean>();
+  const states = statesOf(query);
+  if (states.size > 0) filter.set('state', ({ state }) => states.has(state));
+  for (const { name, of } of CHOICES) {
+    const value = query.get(name);
+    if (value) filter.set(name, (row) => of(row) === value);
+  }
+  const text = query.get('text')?.toLowerCase() ?? '';
+  const textOf = ({ id, result }: Row): string => `${id}\n${result?.reason ?? ''}`.toLowerCase();
+  if (text !== '') filter.set('text', (row) => textOf(row).includes(text));
+  return filter;
 }
 
 /** @param but condition to ignore, so that the page can count the rows for each value of this condition */
-export function passes(row: Row, filter: Filter, but: keyof Filter | null = null): boolean {
-  const text = filter.text.toLowerCase();
-  return (
-    (but === 'states' || filter.states.size === 0 || filter.states.has(row.state)) &&
-    (but === 'repo' || filter.repo === '' || row.repo === filter.repo) &&
-    (but === 'exit' || filter.exit === '' || row.result?.exit === filter.exit) &&
-    (but === 'failure' || filter.failure === '' || row.result?.failure === filter.failure) &&
-    (text === '' ||
-      row.id.toLowerCase().includes(text) ||
-      (row.result?.reason ?? '').toLowerCase().includes(text))
-  );
-}
+export const passes = (row: Row, filter: Filter, but?: string): boolean =>
+  filter.entries().every(([name, isMet]) => name === but || isMet(row));

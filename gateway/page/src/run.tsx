@@ -43,7 +43,7 @@ export function Run({ id, tab, query }: Props) {
         shown={shown.length}
         to={(next) => toRun(id, tab, next)}
       />
-      <nav aria-label="Form of the list" className="tabs">
+      <nav aria-label="Form of the list" className="tabs flow">
         <a href={toRun(id, 'groups', query)} aria-current={tab === 'groups' ? 'page' : undefined}>
           Groups
         </a>
@@ -76,18 +76,22 @@ function Summary({ value: { run }, rows }: { value: RunRows; rows: readonly Row[
   ];
   return (
     <section aria-label="Summary">
-      <p className="facts">
+      <p>
         {run.kind} · agent {run.agent || 'unknown'}
         {run.model ? ` · ${run.model}` : ''} · {integer(run.instances)} instances × {run.group_size}
       </p>
       <Progress run={run} />
-      <dl className="figures">
+      <dl className="figures flow">
         {facts.map(([name, figure, note]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd>
               {figure}
-              {note && <small title={note}>{note}</small>}
+              {note && (
+                <small className="cut" title={note}>
+                  {note}
+                </small>
+              )}
             </dd>
           </div>
         ))}

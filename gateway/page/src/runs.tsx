@@ -18,7 +18,7 @@ export function Runs() {
     <>
       <Notice error={error} quiet />
       <h1>Runs</h1>
-      <p className="facts">
+      <p>
         <span className="mono">{value.name}</span>
         {queue && (
           <>
@@ -37,13 +37,13 @@ export function Runs() {
           <Table columns={RUN_COLUMNS} rows={runs} keyOf={(run) => run.run_id} />
         </>
       ) : (
-        <p className="empty">No runs yet. swefarm submit makes one.</p>
+        <p className="notice dim">No runs yet. swefarm submit makes one.</p>
       )}
       {value.kind === 'farm' && (
         <section aria-labelledby="workers">
           <h2 id="workers">Workers</h2>
           {workers.length === 0 ? (
-            <p className="empty bad">No worker is alive: nothing runs.</p>
+            <p className="notice bad">No worker is alive: nothing runs.</p>
           ) : (
             <Table columns={WORKER_COLUMNS} rows={workers} keyOf={(one) => one.worker} />
           )}

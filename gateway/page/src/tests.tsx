@@ -14,14 +14,14 @@ export function Tests({ report }: { report: Report }) {
     report.resolved === null ? 'nothing to judge' : report.resolved ? 'resolved' : 'not resolved';
   return (
     <>
-      <p className="facts">
+      <p>
         <b>{verdict}</b> by {report.grader} · patch {words(report.patch_state)} · tests{' '}
         {words(report.evaluation)}
         {report.test_exit_code !== null && ` (exit ${report.test_exit_code})`} · trust{' '}
         <b className={trust.level === 'clean' ? '' : 'bad'}>{trust.level}</b>
         {trust.reasons.length > 0 && `: ${terminalSafe(trust.reasons.join('; '))}`}
       </p>
-      {report.tests_status === null && <p className="empty">No test was judged.</p>}
+      {report.tests_status === null && <p className="notice dim">No test was judged.</p>}
       {CATEGORIES.map((category) => (
         <Category key={category} category={category} report={report} />
       ))}
@@ -52,8 +52,8 @@ function Category({ category, report }: { category: (typeof CATEGORIES)[number];
       </thead>
       <tbody>
         {shown.map(({ name, good }) => (
-          <tr key={name} className={good ? 'good' : 'failed'}>
-            <td>
+          <tr key={name}>
+            <td className={`state ${good ? 'resolved' : 'failed'}`}>
               <span aria-hidden="true">{good ? '✓' : '✗'}</span> {report.status_map?.[name] ?? 'missing'}
             </td>
             <td className="mono">{terminalSafe(name)}</td>

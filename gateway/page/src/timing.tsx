@@ -24,7 +24,7 @@ export function Timing({ seconds }: { seconds: Seconds }) {
   const sum = shown.reduce((all, [, spent]) => all + spent, 0);
   return (
     <div className="timing">
-      <div className="stages" aria-hidden="true">
+      <div className="progress" aria-hidden="true">
         {shown.map(([name, spent, background]) => (
           <i
             key={name}
@@ -33,11 +33,10 @@ export function Timing({ seconds }: { seconds: Seconds }) {
           />
         ))}
       </div>
-      <ul>
+      <ul className="flow dim">
         {shown.map(([name, spent, background]) => (
           <li key={name}>
-            <i style={{ background }} aria-hidden="true" />
-            {name} <b>{duration(spent)}</b>
+            <i style={{ background }} aria-hidden="true" /> {name} <b>{duration(spent)}</b>
           </li>
         ))}
       </ul>

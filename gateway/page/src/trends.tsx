@@ -5,57 +5,45 @@ import { Chart, type ChartSeries, LOOKS, type Range } from './chart.tsx';
 import { decimal, duration, integer, moment, short } from './format.ts';
 import { useLoaded } from './load.ts';
 import { Notice } from './notice.tsx';
-import { replaceHash, toRun, toTrends } from './route.ts';
+import { replaceHash, toRun, toTrends, withValue } from './route.ts';
 import { Table } from './table.tsx';
 
 const AGAIN_MS = 10_000;
 
 type Series = PageTrends['series'][number];
 type Point = Series['all'];
-type By = 'version' | 'time';
-type Choice = { runs: readonly string[] | null; each: boolean; by: By | null };
+const BY = ['version', 'time'] as const;
+type By = (typeof BY)[number];
 
-const choiceOf = (query: URLSearchParams): Choice => {
-  const [runs, by] = [query.get('runs'), query.get('by')];
-  return {
-    runs: runs ? runs.split(',') : null,
-    each: query.get('each') === 'true',
-    by: by === 'version' || by === 'time' ? by : null,
-  };
-};
-
-function choose({ runs, each, by }: Choice): void {
-  const query = new URLSearchParams();
-  if (runs && runs.length > 0) query.set('runs', runs.join(','));
-  if (each) query.set('each', 'true');
-  if (by) query.set('by', by);
-  replaceHash(toTrends(query));
-}
+/** Changes one choice of the user, which the address stores. */
+const choose = (query: URLSearchParams, name: string, value: string): void =>
+  replaceHash(toTrends(withValue(query, name, value)));
 
 export function Trends({ query }: { query: URLSearchParams }) {
-  const choice = choiceOf(query);
+  const chosen = query.get('runs')?.split(',') ?? null;
+  const each = query.get('each') === 'true';
   // The number of lines is limited, because each line needs a distinct colour and dash pattern.
-  const requested = choice.each && choice.runs ? choice.runs.slice(0, LOOKS.length) : choice.runs;
+  const requested = each ? chosen?.slice(0, LOOKS.length) : chosen;
   const runs = requested ? `&runs=${requested.map(encodeURIComponent).join(',')}` : '';
-  const { value, error } = useLoaded<PageTrends>(`trends?each=${choice.each}${runs}`, () => AGAIN_MS);
+  const { value, error } = useLoaded<PageTrends>(`trends?each=${each}${runs}`, () => AGAIN_MS);
   if (!value) return <Notice error={error} />;
-  const series = choice.each ? value.series.slice(-LOOKS.length) : value.series;
-  const several = series.some(({ versions }) => versions.length > 1);
-  const by = choice.by ?? (several ? 'version' : 'time');
+  const series = each ? value.series.slice(-LOOKS.length) : value.series;
+  const usual = series.some(({ versions }) => versions.length > 1) ? 'version' : 'time';
+  const by = BY.find((one) => one === query.get('by')) ?? usual;
   return (
     <>
       <Notice error={error} quiet />
       <h1>Trends</h1>
-      <Controls choice={{ ...choice, by }} runs={value.runs} />
+      <Controls {...{ query, chosen, each, by }} runs={value.runs} />
       {series.every(({ all }) => all.rollouts === 0) ? (
-        <p className="empty">
+        <p className="notice dim">
           {value.runs.length === 0
             ? 'No runs yet. swefarm submit makes one.'
             : 'No rollout of these runs has ended yet.'}
         </p>
       ) : (
         <>
-          <Charts key={`${query}`} series={series} by={by} each={choice.each} />
+          <Charts key={`${query}`} series={series} by={by} each={each} />
           <SideBySide series={series} />
         </>
       )}
@@ -63,36 +51,39 @@ export function Trends({ query }: { query: URLSearchParams }) {
   );
 }
 
-function Controls({ choice, runs }: { choice: Choice; runs: PageTrends['runs'] }) {
-  const { runs: chosen, each, by } = choice;
+type ControlsProps = {
+  query: URLSearchParams;
+  chosen: readonly string[] | null;
+  each: boolean;
+  by: By;
+  runs: PageTrends['runs'];
+};
+
+function Controls({ query, chosen, each, by, runs }: ControlsProps) {
   const toggle = (id: string): void => {
     const now = chosen ?? [];
-    choose({ ...choice, runs: now.includes(id) ? now.filter((one) => one !== id) : [...now, id] });
+    const next = now.includes(id) ? now.filter((one) => one !== id) : [...now, id];
+    choose(query, 'runs', next.join(','));
   };
   return (
     <>
       <p className="filters">
         <label>
           Over{' '}
-          <select value={by ?? ''} onChange={(event) => choose({ ...choice, by: event.target.value as By })}>
+          <select value={by} onChange={(event) => choose(query, 'by', event.target.value)}>
             <option value="version">policy versions</option>
             <option value="time">time</option>
           </select>
         </label>
-        <button
-          type="button"
-          className="chip"
-          aria-pressed={each}
-          onClick={() => choose({ ...choice, each: !each })}
-        >
+        <button type="button" aria-pressed={each} onClick={() => choose(query, 'each', each ? '' : 'true')}>
           A line for each run
         </button>
-        <output>
+        <output className="dim">
           {chosen === null ? `the newest of ${runs.length} runs` : `${chosen.length} chosen runs`}
           {each ? `, at most ${LOOKS.length} lines` : ', as one'}
         </output>
         {chosen !== null && (
-          <button type="button" className="quiet" onClick={() => choose({ ...choice, runs: null })}>
+          <button type="button" className="quiet" onClick={() => choose(query, 'runs', '')}>
             The newest runs
           </button>
         )}
@@ -100,15 +91,11 @@ function Controls({ choice, runs }: { choice: Choice; runs: PageTrends['runs'] }
       <details className="choice">
         <summary>Choose runs</summary>
         <ul>
-          {runs.map(({ run_id, created_at, model }) => (
-            <li key={run_id}>
+          {runs.map(({ run_id: id, created_at, model }) => (
+            <li key={id}>
               <label>
-                <input
-                  type="checkbox"
-                  checked={chosen?.includes(run_id) ?? false}
-                  onChange={() => toggle(run_id)}
-                />{' '}
-                <span className="mono">{run_id}</span>{' '}
+                <input type="checkbox" checked={chosen?.includes(id) ?? false} onChange={() => toggle(id)} />{' '}
+                <span className="mono">{id}</span>{' '}
                 <span className="dim">
                   {moment(created_at)} {model}
                 </span>
@@ -125,7 +112,7 @@ type Figure = {
   title: string;
   unit: string;
   of: (point: Point) => number | null;
-  most: number | null;
+  most?: number;
   figure: (value: number) => string;
 };
 
@@ -135,16 +122,10 @@ const tenths = (value: number): string => String(Number(value.toFixed(1)));
 const rounded = (value: number): string => short(Math.round(value));
 const FIGURES: readonly Figure[] = [
   { title: 'Resolve rate', unit: '% of judged', of: (one) => one.resolve_rate, most: 1, figure: share },
-  { title: 'Mean reward', unit: 'reward', of: (one) => one.reward_mean, most: null, figure: hundredths },
-  { title: 'Mean turns', unit: 'turns of judged', of: (one) => one.turns_mean, most: null, figure: tenths },
-  {
-    title: 'Mean tokens',
-    unit: 'tokens of judged',
-    of: (one) => one.tokens_mean,
-    most: null,
-    figure: rounded,
-  },
-  { title: 'Failures', unit: '% of rollouts', of: (one) => one.failure_rate, most: null, figure: share },
+  { title: 'Mean reward', unit: 'reward', of: (one) => one.reward_mean, figure: hundredths },
+  { title: 'Mean turns', unit: 'turns of judged', of: (one) => one.turns_mean, figure: tenths },
+  { title: 'Mean tokens', unit: 'tokens of judged', of: (one) => one.tokens_mean, figure: rounded },
+  { title: 'Failures', unit: '% of rollouts', of: (one) => one.failure_rate, figure: share },
 ];
 
 const nameOf = ({ run_id }: Series): string => run_id ?? 'all chosen runs';

@@ -1,10 +1,12 @@
-/** One turn: reasoning, answer, commands and observations. */
+/** One turn: reasoning, answer, commands, observations and token ids. */
 import type { CommandRecord, Message } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
-import { useState } from 'react';
-import { Fold } from './fold.tsx';
-import { bytes, duration, integer, words } from './format.ts';
-import { Tokens } from './tokens.tsx';
+import type { PageTokens } from '../../src/page/data.ts';
+import { rolloutPath } from './api.ts';
+import { Fold, OnDemand } from './fold.tsx';
+import { bytes, decimal, duration, integer, words } from './format.ts';
+import { useLoaded } from './load.ts';
+import { Notice } from './notice.tsx';
 import type { ShownTurn } from './turns.ts';
 
 type Props = { rollout: string; shown: ShownTurn; narrow?: boolean; differs?: boolean };
@@ -40,7 +42,11 @@ export function Turn({ rollout, shown, narrow = false, differs = false }: Props)
           <Fold text={message.content ?? ''} />
         </div>
       ))}
-      {count !== null && <OnDemand rollout={rollout} turn={index} count={count} />}
+      {count !== null && (
+        <OnDemand summary={`${integer(count)} token ids and log-probabilities`}>
+          <Tokens rollout={rollout} turn={index} />
+        </OnDemand>
+      )}
     </article>
   );
 }
@@ -98,12 +104,44 @@ function Command({ command, seen }: { command: CommandRecord; seen: Message | nu
   );
 }
 
-function OnDemand({ rollout, turn, count }: { rollout: string; turn: number; count: number }) {
-  const [open, setOpen] = useState(false);
+/** Maximum number of tokens on the page; a turn may have tens of thousands. */
+const MOST = 4_000;
+/** Log-probabilities below which a token gets a stronger mark. */
+const MARKS = [-0.1, -1, -3];
+
+/** Shows token ids and log-probabilities of one turn. Unlikely tokens are marked. */
+function Tokens({ rollout, turn }: { rollout: string; turn: number }) {
+  const path = `${rolloutPath(rollout)}/turns/${turn}/tokens`;
+  const { value, error } = useLoaded<{ tokens: PageTokens | null }>(path);
+  if (!value?.tokens) return <Notice error={error} />;
+  const { generation, log_probs, prompt, prefix_length } = value.tokens;
+  const sum = log_probs.reduce((all, one) => all + one, 0);
   return (
-    <details className="ondemand" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{integer(count)} token ids and log-probabilities</summary>
-      {open && <Tokens rollout={rollout} turn={turn} />}
-    </details>
+    <div className="tokens">
+      <p className="dim">
+        Prompt: {integer(prefix_length)} tokens of earlier turns, then {integer(prompt.length)} new.
+        Generated: {integer(generation.length)}, log-probability {decimal(sum, 2)} in all
+        {log_probs.length > 0 && `, ${decimal(sum / log_probs.length, 3)} a token`}.
+      </p>
+      <ol className="flow mono" aria-label="Generated tokens">
+        {generation.slice(0, MOST).map((token, at) => {
+          const probability = log_probs[at];
+          const level = MARKS.filter((bound) => (probability ?? 0) < bound).length;
+          return (
+            <li
+              key={at}
+              style={{ background: `color-mix(in srgb, var(--series-1) ${14 * level}%, transparent)` }}
+            >
+              {token} <small className="dim">{probability?.toFixed(2)}</small>
+            </li>
+          );
+        })}
+      </ol>
+      {generation.length > MOST && <p className="dim">… and {integer(generation.length - MOST)} more</p>}
+      <details>
+        <summary>{integer(prompt.length)} new ids of the prompt</summary>
+        <pre>{prompt.slice(0, MOST * 4).join(' ')}</pre>
+      </details>
+    </div>
   );
 }

@@ -42,7 +42,7 @@ export function shownLive(all: readonly LiveTurn[]): Shown {
 }
 
 /** Returns the first turn at which two rollouts differ, from 0; null if one is a prefix of the other. */
-export function parting(one: readonly ShownTurn[], other: readonly ShownTurn[]): number | null {
+export function parting(one: readonly ShownTurn[] = [], other: readonly ShownTurn[] = []): number | null {
   for (let at = 0; at < Math.min(one.length, other.length); at++) {
     if (commandsOf(one[at]) !== commandsOf(other[at])) return at;
   }

@@ -4,7 +4,7 @@ import type { RowOptions } from '@swefarm/datasets';
 import type { HealthRegistry, SettingsTree } from '@swefarm/runs';
 import type { Farm, Instance, Log, ProducerConfig } from '@swefarm/shared';
 import type { Prices } from '@swefarm/trajectories';
-import type { FastifyInstance } from 'fastify';
+import type { App } from './app.ts';
 import type { Caller } from './callers.ts';
 import type { Quota } from './quota.ts';
 
@@ -28,7 +28,7 @@ export type RouteDeps = GatewayDeps & {
   prices: Prices | null;
 };
 
-export type Routes = (app: FastifyInstance, deps: RouteDeps) => Promise<void> | void;
+export type Routes = (app: App, deps: RouteDeps) => Promise<void> | void;
 
 declare module 'fastify' {
   interface FastifyContextConfig {

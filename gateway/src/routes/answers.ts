@@ -1,4 +1,5 @@
-/** Response schemas of refusals. */
+/** Schemas of documented routes, and of their refusals. */
+import type { z } from 'zod';
 import { RefusalBody } from '../access/refusal.ts';
 
 const REASONS = {
@@ -18,23 +19,28 @@ const REASONS = {
 } as const;
 
 type Status = keyof typeof REASONS;
+type RequestSchemas = { params?: z.ZodType; querystring?: z.ZodType; body?: z.ZodType; security?: [] };
 
-/** Status codes of refusals on all routes. */
-const ALWAYS = [401, 429, 500, 503] as const;
 /** Status codes of refusals on routes with a body. */
 export const OF_BODY = [400, 413, 415] as const;
 
-type RefusalResponse = {
-  description: string;
-  content: { 'application/json': { schema: typeof RefusalBody } };
-};
+/** Response schemas of refusals, including those of all routes. */
+export const refusals = (...statuses: Status[]) =>
+  Object.fromEntries(
+    ([...statuses, 401, 429, 500, 503] as const).map((status) => [
+      status,
+      { description: REASONS[status], content: { 'application/json': { schema: RefusalBody } } },
+    ]),
+  );
 
-export function refusals<S extends Status = never>(
-  ...statuses: S[]
-): Record<S | (typeof ALWAYS)[number], RefusalResponse> {
-  const responses = [...statuses, ...ALWAYS].map((status) => [
-    status,
-    { description: REASONS[status], content: { 'application/json': { schema: RefusalBody } } },
-  ]);
-  return Object.fromEntries(responses);
+/** Options of a route that answers 200, or refuses bad requests and those with `statuses`. */
+export function documented<Answer extends z.ZodType, Request extends RequestSchemas>(
+  summary: string,
+  answer: Answer,
+  request: Request,
+  ...statuses: Status[]
+) {
+  const bad = request.body ? OF_BODY : (request.params ?? request.querystring) ? [OF_BODY[0]] : [];
+  const response: { 200: Answer } = { 200: answer, ...refusals(...bad, ...statuses) };
+  return { schema: { ...request, summary, response } };
 }

@@ -1,7 +1,7 @@
 /** Routes of NeMo Gym's agent and environment server. An answer to `/run` may take hours. */
 import { AggregateRequest, aggregate, GymRunRequest, globalConfig } from '@swefarm/trajectories';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { FastifyRequest } from 'fastify';
+import type { App } from '../access/app.ts';
 import { tokenOf } from '../access/authentication.ts';
 import type { RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
@@ -11,31 +11,21 @@ import { OF_BODY, refusals } from './answers.ts';
 /** Default name of the entry in Gym's configuration. */
 const ENTRY = 'swe_farm';
 
-export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
-  const typed = app.withTypeProvider<ZodTypeProvider>();
+export function gymRoutes(app: App, deps: RouteDeps): void {
   const callDeps = createCallDeps(app, deps);
   app.get('/', async () => ({ status: 'ok', agent: ENTRY }));
   app.get('/global_config_dict_yaml', async (request) => {
     const names = request.callers.map((caller) => caller.entry ?? ENTRY);
     return globalConfig([...new Set(names)], addressFor(request));
   });
-  typed.post('/aggregate_metrics', { schema: { body: AggregateRequest } }, async (request) =>
+  app.post('/aggregate_metrics', { schema: { body: AggregateRequest } }, async (request) =>
     aggregate(request.body.verify_responses),
   );
-  app.post(
-    '/v1/responses',
-    {
-      schema: {
-        tags: ['gateway'],
-        summary: 'Not served: rows are posted to /run',
-        response: refusals(...OF_BODY, 501),
-      },
-    },
-    async () => {
-      throw new Refusal(501, 'not_implemented', 'this agent runs whole rollouts: post the row to /run');
-    },
-  );
-  typed.post('/run', { schema: { body: GymRunRequest } }, (request, reply) =>
+  const schema = { summary: 'Not served: rows are posted to /run', response: refusals(...OF_BODY, 501) };
+  app.post('/v1/responses', { schema }, async () => {
+    throw new Refusal(501, 'not_implemented', 'this agent runs whole rollouts: post the row to /run');
+  });
+  app.post('/run', { schema: { body: GymRunRequest } }, (request, reply) =>
     serveCall(callDeps, request, reply),
   );
 }

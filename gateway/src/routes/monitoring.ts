@@ -17,15 +17,15 @@ import {
   vitalFamilies,
   waitAtMost,
 } from '@swefarm/shared';
-import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { App } from '../access/app.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import { startFileSd, targetGroups } from './scrapetargets.ts';
 
 /** Timeout of Redis, shorter than the scrape timeout of Prometheus (10 s), so that the gateway can answer without metrics of the farm. */
 const REDIS_MS = 5_000;
 
-export async function monitoringRoutes(app: FastifyInstance, deps: GatewayDeps): Promise<void> {
+export async function monitoringRoutes(app: App, deps: GatewayDeps): Promise<void> {
   const { farm, config, log } = deps;
   app.get('/healthz', { config: { public: true } }, async () => {
     // If Redis fails, `ping` throws and the gateway answers 503.

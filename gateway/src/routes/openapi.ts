@@ -1,16 +1,12 @@
 /** `GET /v1/openapi.json`: the OpenAPI document, generated from the schemas of the routes. */
 import swagger from '@fastify/swagger';
 import { Message, Report, Result, softwareVersion } from '@swefarm/shared';
-import type { FastifyInstance } from 'fastify';
-import {
-  createJsonSchemaTransform,
-  createJsonSchemaTransformObject,
-  type ZodTypeProvider,
-} from 'fastify-type-provider-zod';
+import { createJsonSchemaTransform, createJsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { App } from '../access/app.ts';
 import { RefusalBody } from '../access/refusal.ts';
 import { ArtifactBody, TrajectoryBody } from '../page/artifactschemas.ts';
-import { refusals } from './answers.ts';
+import { documented } from './answers.ts';
 
 /** Schemas that the document names under `components`. */
 const NAMED = {
@@ -50,7 +46,7 @@ const zodToJsonConfig = {
 type OverrideContext = { zodSchema: z.core.$ZodTypes; jsonSchema: z.core.JSONSchema.BaseSchema };
 
 /** Registers the OpenAPI document. The document contains the routes under `/v1/` that are added to `app` afterwards. */
-export async function registerOpenapi(app: FastifyInstance): Promise<void> {
+export async function registerOpenapi(app: App): Promise<void> {
   const transform = createJsonSchemaTransform({ zodToJsonConfig });
   const transformObject = createJsonSchemaTransformObject({ zodToJsonConfig });
   await app.register(swagger, {
@@ -66,11 +62,17 @@ export async function registerOpenapi(app: FastifyInstance): Promise<void> {
       },
       security: [{ bearer: [] }, { basic: [] }],
     },
-    transform: (route) =>
-      route.url.startsWith('/v1/') ? transform(route) : { schema: { hide: true }, url: route.url },
+    transform: ({ schema, url, ...route }) =>
+      url.startsWith('/v1/')
+        ? transform({ schema: { ...schema, tags: [tagOf(url)] }, url, ...route })
+        : { schema: { hide: true }, url },
     transformObject: (document) => withoutUnused(transformObject(document)),
   });
 }
+
+/** Returns the tag with the name of the first part below `/v1/`, otherwise `gateway`. */
+const tagOf = (url: string): string =>
+  TAGS.find(({ name }) => url.startsWith(`/v1/${name}`))?.name ?? 'gateway';
 
 /** Removes unused schemas: each named schema is generated in two forms, for requests and for answers. */
 function withoutUnused<Document extends object>(document: Document): Document {
@@ -82,16 +84,11 @@ function withoutUnused<Document extends object>(document: Document): Document {
   return document;
 }
 
-export function openapiRoutes(app: FastifyInstance): void {
-  app.withTypeProvider<ZodTypeProvider>().get(
+export function openapiRoutes(app: App): void {
+  const document = z.looseObject({ openapi: z.string() });
+  app.get(
     '/v1/openapi.json',
-    {
-      schema: {
-        tags: ['gateway'],
-        summary: 'This document',
-        response: { 200: z.looseObject({ openapi: z.string() }), ...refusals() },
-      },
-    },
+    documented('This document', document, {}),
     async () => app.swagger() as { openapi: string },
   );
 }

@@ -3,62 +3,40 @@
  * `PUT /v1/policies/NAME` for other policies. Workers read the state each second.
  */
 import { DEFAULT_POLICY, type Farm, PolicyChange, PolicyName, PolicyRecord } from '@swefarm/shared';
-import type { FastifyInstance } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { App } from '../access/app.ts';
 import { requirePolicyAllowed } from '../access/callers.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
-import { OF_BODY, refusals } from './answers.ts';
+import { documented, refusals } from './answers.ts';
 
 const PolicyParams = z.object({ name: PolicyName });
-const tags = ['policies'];
 
-export function policyRoutes(app: FastifyInstance, { farm }: GatewayDeps): void {
-  const typed = app.withTypeProvider<ZodTypeProvider>();
-  typed.get('/policy', () => requirePolicy(farm, DEFAULT_POLICY));
-  typed.put('/policy', { schema: { body: PolicyChange } }, async (request) => {
+export function policyRoutes(app: App, { farm }: GatewayDeps): void {
+  app.get('/policy', () => requirePolicy(farm, DEFAULT_POLICY));
+  app.put('/policy', { schema: { body: PolicyChange } }, async (request) => {
     requirePolicyAllowed(request, DEFAULT_POLICY);
     return await farm.policies.set(DEFAULT_POLICY, request.body);
   });
-  typed.get(
-    '/v1/policies',
-    { schema: { tags, summary: 'List policies', response: { 200: z.array(PolicyRecord), ...refusals() } } },
-    () => farm.policies.list(),
-  );
-  typed.get(
+  app.get('/v1/policies', documented('List policies', z.array(PolicyRecord), {}), () => farm.policies.list());
+  app.get(
     '/v1/policies/:name',
-    {
-      schema: {
-        tags,
-        summary: 'What a trainer serves',
-        params: PolicyParams,
-        response: { 200: PolicyRecord, ...refusals(400, 404) },
-      },
-    },
+    documented('What a trainer serves', PolicyRecord, { params: PolicyParams }, 404),
     ({ params }) => requirePolicy(farm, params.name),
   );
-  typed.put(
+  const change = { params: PolicyParams, body: PolicyChange };
+  app.put(
     '/v1/policies/:name',
-    {
-      schema: {
-        tags,
-        summary: 'Set version, endpoints or state; other fields stay',
-        params: PolicyParams,
-        body: PolicyChange,
-        response: { 200: PolicyRecord, ...refusals(...OF_BODY, 403) },
-      },
-    },
+    documented('Set version, endpoints or state; other fields stay', PolicyRecord, change, 403),
     async (request) => {
       requirePolicyAllowed(request, request.params.name);
       return await farm.policies.set(request.params.name, request.body);
     },
   );
-  typed.delete(
+  app.delete(
     '/v1/policies/:name',
     {
       schema: {
-        tags,
         summary: 'Remove a policy; runs that follow it continue with their own endpoints',
         params: PolicyParams,
         response: { 204: z.undefined().meta({ description: 'It is removed.' }), ...refusals(400, 403) },

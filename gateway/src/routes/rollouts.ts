@@ -1,58 +1,38 @@
 /** Routes of one rollout: state, result, trajectory and artifact. */
-import { type ArtifactContent, parseRolloutId } from '@swefarm/shared';
+import { type ArtifactContent, JournalEntry, parseRolloutId, Result } from '@swefarm/shared';
 import { plainJson } from '@swefarm/trajectories';
-import type { FastifyInstance } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import type { z } from 'zod';
+import { z } from 'zod';
+import type { App } from '../access/app.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import { ArtifactBody, TrajectoryBody } from '../page/artifactschemas.ts';
-import { refusals } from './answers.ts';
+import { documented } from './answers.ts';
 import { requireRun } from './runs.ts';
-import { RolloutParams, RolloutState } from './runschemas.ts';
 
-const tags = ['rollouts'];
+export const RolloutParams = z.object({ rollout: z.string() });
 
-export function rolloutRoutes(app: FastifyInstance, deps: GatewayDeps): void {
-  const typed = app.withTypeProvider<ZodTypeProvider>();
-  typed.get(
+const RolloutState = z.union([
+  z.object({ status: z.literal('done'), result: Result }),
+  z.object({ status: z.enum(['waiting', 'running']), attempts: z.array(JournalEntry) }),
+]);
+
+export function rolloutRoutes(app: App, deps: GatewayDeps): void {
+  const params = RolloutParams;
+  app.get(
     '/v1/rollouts/:rollout',
-    {
-      schema: {
-        tags,
-        summary: 'State of a rollout, with its attempts or its result',
-        params: RolloutParams,
-        response: { 200: RolloutState, ...refusals(400, 404) },
-      },
-    },
-    ({ params }) => describeRollout(deps, params.rollout),
+    documented('State of a rollout, with its attempts or its result', RolloutState, { params }, 404),
+    (request) => describeRollout(deps, request.params.rollout),
   );
-  typed.get(
+  const trajectory = TrajectoryBody.nullable();
+  app.get(
     '/v1/rollouts/:rollout/trajectory',
-    {
-      schema: {
-        tags,
-        summary: 'The conversation of a finished rollout, with token ids',
-        params: RolloutParams,
-        response: { 200: TrajectoryBody.nullable(), ...refusals(400, 404) },
-      },
-    },
-    async ({ params }) => {
-      const { trajectory } = await readArtifact(deps, params.rollout);
-      return asJson<z.infer<typeof TrajectoryBody> | null>(trajectory);
-    },
+    documented('The conversation of a finished rollout, with token ids', trajectory, { params }, 404),
+    async (request) => asJson((await readArtifact(deps, request.params.rollout)).trajectory),
   );
-  typed.get(
+  app.get(
     '/v1/rollouts/:rollout/artifact',
-    {
-      schema: {
-        tags,
-        summary: 'Trajectory, patch, report and test log of a finished rollout',
-        params: RolloutParams,
-        response: { 200: ArtifactBody, ...refusals(400, 404) },
-      },
-    },
-    async ({ params }) => asJson<z.infer<typeof ArtifactBody>>(await readArtifact(deps, params.rollout)),
+    documented('Trajectory, patch, report and test log of a finished rollout', ArtifactBody, { params }, 404),
+    async (request) => asJson(await readArtifact(deps, request.params.rollout)),
   );
 }
 

@@ -11,11 +11,22 @@ import {
   submit,
   withShownPictures,
 } from '@swefarm/runs';
-import { newId, parseRolloutId, type RunRecord, startedRollouts, UsageError } from '@swefarm/shared';
+import {
+  GroupCount,
+  newId,
+  parseRolloutId,
+  Result,
+  RunCounts,
+  RunRecord,
+  startedRollouts,
+  UnreadableResult,
+  UnreadableRun,
+  UsageError,
+} from '@swefarm/shared';
 import { findPrice, NO_PRICE, withPrice } from '@swefarm/trajectories';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import type { z } from 'zod';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { App } from '../access/app.ts';
 import { type Caller, findCaller } from '../access/callers.ts';
 import {
   requireInstanceAllowed,
@@ -28,36 +39,79 @@ import {
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { keyFor, storeKey } from '../access/policykeys.ts';
 import { Refusal, settingsRefusal } from '../access/refusal.ts';
-import { OF_BODY, refusals } from './answers.ts';
+import { documented } from './answers.ts';
 import { readInstances } from './runrows.ts';
-import {
-  Cancelled,
-  ResultList,
-  ResultsQuery,
-  RunCancellation,
-  RunDetail,
-  RunList,
-  RunParams,
-  RunSubmission,
-  SubmittedRun,
-} from './runschemas.ts';
 
-type Submission = z.infer<typeof RunSubmission>;
-const tags = ['runs'];
+const RunSubmission = z.strictObject({
+  instances: z
+    .array(z.union([z.string(), z.looseObject({})], 'expected a row, or an id of the dataset of serve'))
+    .min(1)
+    .meta({ description: 'rows as in a dataset file, or ids of the dataset that serve was started with' }),
+  group_size: z.number().int().positive().default(1),
+  run: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .meta({ description: "keys of a run's record, as in a --run-config file" }),
+});
 
-export function runRoutes(app: FastifyInstance, deps: RouteDeps): void {
+const RunParams = z.object({ run: z.string().regex(/^[a-z0-9]+$/, 'expected a run id') });
+
+const ResultsQuery = z.object({
+  after: z
+    .string()
+    .regex(/^\d+(-\d+)?$/, 'expected the last_id of an earlier answer')
+    .default('0')
+    .meta({ description: 'last_id of the previous answer; 0: from the start' }),
+  wait_seconds: z.coerce.number().min(0).max(3600).default(0),
+  count: z.coerce.number().int().min(1).max(1000).default(200),
+});
+
+const RunCancellation = z
+  .strictObject({ rollouts: z.array(z.string()).min(1).optional() })
+  .nullish()
+  .meta({ description: 'rollouts to cancel; default: all of the run' });
+
+const SubmittedRun = z.object({
+  run_id: z.string(),
+  rollouts: z.number().int(),
+  queued: z.number().int().meta({ description: 'rollouts that this request queued' }),
+});
+
+const { created_at, kind, open, group_size, dataset } = RunRecord.shape;
+const RunSummary = z.object({ run_id: z.string(), created_at, kind, open, group_size, dataset });
+
+const RunList = z.object({
+  runs: z.array(RunSummary),
+  unreadable: z.array(UnreadableRun).meta({ description: 'runs with unreadable records' }),
+});
+
+const RunDetail = RunSummary.extend({
+  left: z.number().int().meta({ description: 'uncommitted rollouts' }),
+  counts: RunCounts,
+  groups: z.record(z.string(), GroupCount).meta({ description: 'by instance id' }),
+});
+
+const ResultList = z.object({
+  results: z.array(Result),
+  unreadable: z.array(UnreadableResult).meta({ description: 'unreadable results, which are skipped' }),
+  last_id: z.string().meta({ description: 'the next `after`' }),
+});
+
+const Cancelled = z.object({
+  cancelled: z.union([z.string(), z.array(z.string())]).meta({ description: 'the run, or the rollouts' }),
+});
+
+export function runRoutes(app: App, deps: RouteDeps): void {
   const { farm } = deps;
-  const typed = app.withTypeProvider<ZodTypeProvider>();
-  typed.post(
+  const submission = documented('Submit a run', SubmittedRun, { body: RunSubmission }, 403, 404, 409, 422);
+  app.post(
     '/v1/runs',
     {
       schema: {
-        tags,
-        summary: 'Submit a run',
+        ...submission.schema,
         description:
           'With the header `idempotency-key` the same key is the same run (200); other settings under it are refused with 409.',
-        body: RunSubmission,
-        response: { 200: SubmittedRun, 201: SubmittedRun, ...refusals(...OF_BODY, 403, 404, 409, 422) },
+        response: { ...submission.schema.response, 201: SubmittedRun },
       },
     },
     async (request, reply) => {
@@ -65,60 +119,29 @@ export function runRoutes(app: FastifyInstance, deps: RouteDeps): void {
       return await reply.code(isNew ? 201 : 200).send(submitted);
     },
   );
-  typed.get(
-    '/v1/runs',
-    { schema: { tags, summary: 'List runs', response: { 200: RunList, ...refusals() } } },
-    async () => {
-      const [runs, unreadable] = await Promise.all([farm.runs.list(), farm.runs.unreadable()]);
-      return { runs: runs.map(summaryOf), unreadable };
-    },
-  );
-  oneRunRoutes(app, deps);
-}
-
-function oneRunRoutes(app: FastifyInstance, deps: GatewayDeps): void {
-  const typed = app.withTypeProvider<ZodTypeProvider>();
-  typed.get(
+  app.get('/v1/runs', documented('List runs', RunList, {}), async () => {
+    const [runs, unreadable] = await Promise.all([farm.runs.list(), farm.runs.unreadable()]);
+    return { runs: runs.map(summaryOf), unreadable };
+  });
+  app.get(
     '/v1/runs/:run',
-    {
-      schema: {
-        tags,
-        summary: 'Counts, groups and what is left of a run',
-        params: RunParams,
-        response: { 200: RunDetail, ...refusals(400, 404) },
-      },
-    },
+    documented('Counts, groups and what is left of a run', RunDetail, { params: RunParams }, 404),
     ({ params }) => describeRun(deps, params.run),
   );
-  typed.get(
+  app.get(
     '/v1/runs/:run/results',
-    {
-      schema: {
-        tags,
-        summary: 'Results as they finish',
-        params: RunParams,
-        querystring: ResultsQuery,
-        response: { 200: ResultList, ...refusals(400, 404) },
-      },
-    },
+    documented('Results as they finish', ResultList, { params: RunParams, querystring: ResultsQuery }, 404),
     (request, reply) => readResults(deps, request.params.run, request.query, reply),
   );
-  typed.post(
+  const cancellation = { params: RunParams, body: RunCancellation };
+  app.post(
     '/v1/runs/:run/cancel',
-    {
-      schema: {
-        tags,
-        summary: 'Cancel a run, or some of its rollouts',
-        params: RunParams,
-        body: RunCancellation,
-        response: { 200: Cancelled, ...refusals(...OF_BODY, 404) },
-      },
-    },
+    documented('Cancel a run, or some of its rollouts', Cancelled, cancellation, 404),
     ({ params, body }) => cancelRun(deps, params.run, body?.rollouts),
   );
 }
 
-async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Submission }) {
+async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: z.infer<typeof RunSubmission> }) {
   const { farm, config, signal, quota } = deps;
   const caller = findCaller(request);
   const { instances: given, run } = request.body;

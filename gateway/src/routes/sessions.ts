@@ -2,132 +2,106 @@
  * Routes of sessions: a trainer's agent loop opens a session, sends commands one at a time, and submits. All requests are idempotent.
  * Commands and heartbeats renew the lease of the session. When the lease expires, the sandbox of the session is removed.
  */
-import { type Farm, type PostedCommand, SessionState } from '@swefarm/shared';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import type { z } from 'zod';
+import { type Farm, type PostedCommand, SessionAnswer, SessionEnd, SessionState } from '@swefarm/shared';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { App } from '../access/app.ts';
 import { findCaller } from '../access/callers.ts';
 import { requireInstanceAllowed, requireWithinCeilings } from '../access/ceilings.ts';
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import { describeSession, openSession, SessionRequest, sessionIdOf } from '../sessions/open.ts';
-import { awaitVerdict } from '../sessions/result.ts';
-import { OF_BODY, refusals } from './answers.ts';
-import {
-  AliveSessions,
-  CommandReply,
-  CommandRequest,
-  HeartbeatRequest,
-  OpenedSession,
-  SessionAlive,
-  SessionParams,
-  SessionWithVerdict,
-  SubmitReply,
-  SubmitRequest,
-} from './sessionschemas.ts';
+import { awaitVerdict, SessionVerdict } from '../sessions/result.ts';
+import { documented } from './answers.ts';
 
-const tags = ['sessions'];
+const SessionParams = z.object({ id: z.string().regex(/^[a-z][0-9a-z]{3,40}$/) });
 
-export function sessionRoutes(app: FastifyInstance, deps: RouteDeps): void {
+const WaitSeconds = z.number().min(0).max(600).default(60).meta({
+  description:
+    'how long the call waits before it answers that there is nothing yet; the caller then repeats it',
+});
+
+const CommandRequest = z.strictObject({
+  seq: z.number().int().positive().meta({ description: 'counted by the caller from 1, without gaps' }),
+  command: z.string().max(1_000_000),
+  timeout_s: z.number().positive().optional(),
+  wait_s: WaitSeconds,
+});
+
+const SubmitRequest = z.strictObject({ wait_s: WaitSeconds }).prefault({});
+
+const HeartbeatRequest = z.strictObject({ session_ids: z.array(z.string()).max(10_000) });
+
+const OpenedSession = SessionState.extend({
+  limits: z.object({ step_timeout: z.number(), step_limit: z.number(), time_limit: z.number() }),
+});
+
+const SessionWithVerdict = SessionState.extend({ result: SessionVerdict.nullable() });
+
+const CommandReply = z.union([
+  SessionAnswer.extend({ state: z.literal('answered') }),
+  z.object({ state: z.literal('waiting'), seq: z.number().int() }),
+  z.object({ state: z.literal('ended'), end: SessionEnd.nullable(), result: SessionVerdict.nullable() }),
+]);
+
+const SubmitReply = z.union([
+  z.object({ state: z.literal('ended'), result: SessionVerdict }),
+  z.object({ state: z.literal('grading') }),
+]);
+
+const AliveSessions = z.object({ alive: z.array(z.string()) });
+const SessionAlive = z.object({ alive: z.boolean() });
+
+export function sessionRoutes(app: App, deps: RouteDeps): void {
   const { farm } = deps;
-  const typed = app.withTypeProvider<ZodTypeProvider>();
-  typed.post(
+  const params = SessionParams;
+  app.post(
     '/v1/sessions',
-    {
-      schema: {
-        tags,
-        summary: 'Open a session; the same request_id is the same session',
-        body: SessionRequest,
-        response: { 200: OpenedSession, ...refusals(...OF_BODY, 404, 409, 422) },
-      },
-    },
+    documented(
+      'Open a session; the same request_id is the same session',
+      OpenedSession,
+      { body: SessionRequest },
+      ...([404, 409, 422] as const),
+    ),
     (request) => open(deps, request),
   );
-  typed.get(
+  app.get(
     '/v1/sessions/:id',
-    {
-      schema: {
-        tags,
-        summary: 'State of a session, and its result when there is one',
-        params: SessionParams,
-        response: { 200: SessionWithVerdict, ...refusals(400, 404) },
-      },
-    },
-    async ({ params }) => {
-      const state = await requireSession(farm, params.id);
+    documented('State of a session, and its result when there is one', SessionWithVerdict, { params }, 404),
+    async (request) => {
+      const state = await requireSession(farm, request.params.id);
       return { ...state, result: await awaitVerdict(farm, state.rollout_id, 0, deps.signal) };
     },
   );
-  typed.delete(
-    '/v1/sessions/:id',
-    {
-      schema: {
-        tags,
-        summary: 'Cancel a session',
-        params: SessionParams,
-        response: { 200: SessionState, ...refusals(400, 404) },
-      },
-    },
-    ({ params }) => cancel(farm, params.id),
+  app.delete('/v1/sessions/:id', documented('Cancel a session', SessionState, { params }, 404), (request) =>
+    cancel(farm, request.params.id),
   );
-  commandRoutes(app, deps);
-  heartbeatRoutes(app, deps);
-}
-
-function commandRoutes(app: FastifyInstance, deps: GatewayDeps): void {
-  const typed = app.withTypeProvider<ZodTypeProvider>();
-  typed.post(
+  app.post(
     '/v1/sessions/:id/commands',
-    {
-      schema: {
-        tags,
-        summary: 'Give a command and wait for its answer',
-        params: SessionParams,
-        body: CommandRequest,
-        response: { 200: CommandReply, ...refusals(...OF_BODY, 404, 409, 410) },
-      },
-    },
-    ({ params, body }, reply) => runCommand(deps, params.id, body, reply),
+    documented(
+      'Give a command and wait for its answer',
+      CommandReply,
+      { params, body: CommandRequest },
+      404,
+      409,
+      410,
+    ),
+    (request, reply) => runCommand(deps, request.params.id, request.body, reply),
   );
-  typed.post(
+  const submission = { params, body: SubmitRequest };
+  app.post(
     '/v1/sessions/:id/submit',
-    {
-      schema: {
-        tags,
-        summary: 'Submit the tree as the solution and wait for the result',
-        params: SessionParams,
-        body: SubmitRequest,
-        response: { 200: SubmitReply, ...refusals(...OF_BODY, 404) },
-      },
-    },
-    ({ params, body }, reply) => submit(deps, params.id, body.wait_s, reply),
+    documented('Submit the tree as the solution and wait for the result', SubmitReply, submission, 404),
+    (request, reply) => submit(deps, request.params.id, request.body.wait_s, reply),
   );
-}
-
-function heartbeatRoutes(app: FastifyInstance, { farm }: GatewayDeps): void {
-  const typed = app.withTypeProvider<ZodTypeProvider>();
-  typed.post(
+  app.post(
     '/v1/sessions/heartbeat',
-    {
-      schema: {
-        tags,
-        summary: 'Renew the leases of many sessions',
-        body: HeartbeatRequest,
-        response: { 200: AliveSessions, ...refusals(...OF_BODY) },
-      },
-    },
+    documented('Renew the leases of many sessions', AliveSessions, { body: HeartbeatRequest }),
     async ({ body }) => ({ alive: await farm.sessions.renew(body.session_ids) }),
   );
-  typed.post(
+  app.post(
     '/v1/sessions/:id/heartbeat',
-    {
-      schema: {
-        tags,
-        summary: 'Renew the lease of a session',
-        params: SessionParams,
-        response: { 200: SessionAlive, ...refusals(...OF_BODY) },
-      },
-    },
+    documented('Renew the lease of a session', SessionAlive, { params }, 413, 415),
     async ({ params: { id } }) => ({ alive: (await farm.sessions.renew([id])).length === 1 }),
   );
 }
