@@ -1,7 +1,7 @@
 /** Small instances of our own making in the exact form of dataset families: trees as their images are laid out, and rows. */
-import { execFileSync } from 'node:child_process';
-import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { commitTree, headOf, writeTree } from '../repository.ts';
 
 const BUG = 'def add(a, b):\n    return a - b\n';
 const FIXED = 'def add(a, b):\n    return a + b\n';
@@ -35,31 +35,17 @@ type Repository = { base: string; fix: string; patch: string; testPatch: string 
 /** A repository at the bug, whose later history holds the fix and its test, as the images of most families have it. */
 async function repository(path: string): Promise<Repository> {
   const files = { 'calc.py': BUG, 'run.py': RUNNER, 'tests/test_calc.py': TESTS };
-  await write(path, files);
-  const git = (...args: string[]): string =>
-    execFileSync('git', ['-C', path, '-c', 'user.name=n', '-c', 'user.email=e@x', ...args], {
-      encoding: 'utf8',
-    });
-  git('init', '-q', '-b', 'main');
-  git('add', '.');
-  git('commit', '-qm', 'start');
-  const base = git('rev-parse', 'HEAD').trim();
-  await write(path, { 'calc.py': FIXED, 'tests/test_calc.py': TESTS + NEW_TEST });
-  const [patch, testPatch] = [git('diff', '--', 'calc.py'), git('diff', '--', 'tests')];
-  git('commit', '-qam', 'THE FIX');
-  const fix = git('rev-parse', 'HEAD').trim();
-  git('branch', 'future');
-  git('tag', 'v99');
-  git('reset', '-q', '--hard', base);
+  await writeTree(path, files);
+  const git = commitTree(path);
+  const base = headOf(git);
+  await writeTree(path, { 'calc.py': FIXED, 'tests/test_calc.py': TESTS + NEW_TEST });
+  const [patch, testPatch] = [git`diff -- calc.py`, git`diff -- tests`];
+  git`commit -qam ${'THE FIX'}`;
+  const fix = headOf(git);
+  git`branch future`;
+  git`tag v99`;
+  git`reset -q --hard ${base}`;
   return { base, fix, patch, testPatch };
-}
-
-async function write(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
-  for (const [path, text] of Object.entries(files)) {
-    await mkdir(dirname(join(folder, path)), { recursive: true });
-    await writeFile(join(folder, path), text);
-    if (path.endsWith('.sh')) await chmod(join(folder, path), 0o755);
-  }
 }
 
 export type FamilyInstance = {
@@ -88,7 +74,7 @@ const r2e: Maker = async (tree, image) => {
   const made = await repository(join(tree, 'testbed'));
   await mkdir(join(tree, 'testbed/.venv/bin'), { recursive: true });
   await symlink('/usr/bin/python3', join(tree, 'testbed/.venv/bin/python'));
-  await write(tree, {
+  await writeTree(tree, {
     'r2e_tests/test_1.py': `from calc import add\n${NEW_TEST}\n\ndef test_known():\n    assert False\n`,
     'testbed/run_tests.sh':
       'echo "=== short test summary info ==="\n.venv/bin/python run.py r2e_tests/test_1.py\n',
@@ -141,7 +127,7 @@ const r2eOfNemo: Maker = async (tree, image) => {
   const made = await r2e(tree, image);
   const { commit_hash, docker_image } = made.row;
   const id = `acme__calc-${made.fix}`;
-  await write(tree, {
+  await writeTree(tree, {
     'r2e_tests/test_1.py': `from calc import add\n${NEW_TEST}\n\ndef test_zero():\n    assert add(0, 0) == 0\n\n\ndef test_unlisted():\n    assert False\n`,
   });
   const instance_dict = JSON.stringify({
@@ -231,7 +217,7 @@ const AS_GO = `python3 run.py tests/test_calc.py |
 const multi: Maker = async (tree, image) => {
   // Of a project that upstream's package has a parser for.
   const made = await repository(join(tree, 'home/cli'));
-  await write(tree, {
+  await writeTree(tree, {
     'home/fix.patch': made.patch,
     'home/test.patch': made.testPatch,
     'home/run.sh': `cd /home/cli\n${AS_GO}`,
