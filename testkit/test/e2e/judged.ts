@@ -1,6 +1,6 @@
 /** What a dataset comes to with one agent that needs no model: `swefarm rollout`, two at a time, and the lines it wrote. */
-import { readFile } from 'node:fs/promises';
-import { type Account, runCommand } from '../../src/launchers/commands.ts';
+import { type Account, runCommand, words } from '../../src/launchers/commands.ts';
+import { readLines } from '../../src/lines.ts';
 
 type JudgedLine = {
   instance_id: string;
@@ -17,12 +17,9 @@ export async function judgedLines(
   as?: Account,
 ): Promise<JudgedLine[]> {
   const { dataset, runtime, output } = on;
-  const args = [
-    ...['rollout', '--dataset', dataset, '--agent', agent, '--runtime', runtime],
-    ...['--concurrency', '2', '--output', output],
-  ];
+  const args = words`rollout --dataset ${dataset} --agent ${agent} --runtime ${runtime} --concurrency 2
+    --output ${output}`;
   const ended = await runCommand('swefarm', args, env, as);
   if (ended.code !== 0) throw new Error(ended.stderr);
-  const lines = (await readFile(output, 'utf8')).split('\n').filter(Boolean);
-  return lines.map((line) => JSON.parse(line));
+  return await readLines(output);
 }

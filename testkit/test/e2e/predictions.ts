@@ -1,0 +1,12 @@
+/** Patches that solve nothing, and predictions that give one patch to many instances. */
+
+/** Has nothing to do with any bug. */
+export const NEW_FILE =
+  'diff --git a/x.txt b/x.txt\nnew file mode 100644\n--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+x\n';
+
+/** A patch of lines that the file does not have. */
+export const misfit = (file: string): string =>
+  `diff --git a/${file} b/${file}\n--- a/${file}\n+++ b/${file}\n@@ -1 +1 @@\n-not there\n+x\n`;
+
+export const predictionsOf = (ids: readonly string[], model_patch: string | null) =>
+  ids.map((instance_id) => ({ instance_id, model_name_or_path: 'm', model_patch }));
