@@ -39,7 +39,7 @@ async function farmOf(turns: number) {
   const dataset = await writeRow(scene.folder);
   const submit = (...flags: readonly string[]): Promise<string> =>
     scene.submit`--dataset ${dataset} --no-eval --activate true --model m --policy-url ${policy.url} ${flags}`;
-  const collect = async (run: string) => (await scene.collect<Record<string, unknown>>(run)).lines;
+  const collect = async (run: string) => (await scene.collect(run)).lines;
   const farm = await openFarm(
     loadConfig('producer', { env: {}, flags: { redisUrl: redis.url } }),
     'producer',

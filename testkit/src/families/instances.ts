@@ -7,27 +7,30 @@ const BUG = 'def add(a, b):\n    return a - b\n';
 const FIXED = 'def add(a, b):\n    return a + b\n';
 const TESTS = 'from calc import add\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n';
 const NEW_TEST = '\n\ndef test_add():\n    assert add(1, 2) == 3\n';
-/** A runner that prints as pytest does with -rA, for the host has no pytest. */
-const RUNNER = `import importlib.util
-import sys
+/** Stands for pytest, which the host lacks: prints a line for each test, as `pytest -rA` does or as `pytest --verbose`. */
+export const RUNNER = `#!/usr/bin/env python3
+import importlib.util, os, sys
 
 sys.path.insert(0, ".")
-counts = {"failed": 0, "passed": 0}
-for path in sys.argv[1:]:
+verbose = "--verbose" in sys.argv
+words = []
+print("============================= test session starts ==============================")
+named = [one for one in sys.argv[1:] if one.endswith(".py")]
+for path in named or [f"tests/{name}" for name in sorted(os.listdir("tests")) if name.startswith("test_")]:
     spec = importlib.util.spec_from_file_location("tests", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for name in sorted(dir(module)):
-        if not name.startswith("test_"):
-            continue
+    for name in sorted(one for one in dir(module) if one.startswith("test_")):
         try:
             getattr(module, name)()
-            counts["passed"] += 1
-            print(f"PASSED {path}::{name}")
+            word = "PASSED"
         except AssertionError:
-            counts["failed"] += 1
-            print(f"FAILED {path}::{name} - AssertionError")
-print("=" * 9, ", ".join(f"{n} {what}" for what, n in counts.items() if n), "in 0.01s", "=" * 9)
+            word = "FAILED"
+        words.append(word)
+        print(f"{path}::{name} {word}" if verbose else f"{word} {path}::{name}")
+counts = [(words.count(word), word.lower()) for word in ("FAILED", "PASSED") if word in words]
+print(f"========================= {', '.join(f'{n} {word}' for n, word in counts)} in 0.01s =========================")
+sys.exit(1 if "FAILED" in words else 0)
 `;
 
 type Repository = { base: string; fix: string; patch: string; testPatch: string };

@@ -14,7 +14,7 @@ import { readLines, writeLines } from '../../src/lines.ts';
 import type { FaultRuleInput } from '../../src/policy/faults.ts';
 import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
-import { openScene } from './scene.ts';
+import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 const run = promisify(execFile);
@@ -25,12 +25,6 @@ const SCRIPT = { model: 'scripted', ...conversation(running('echo hi')) };
 let outputs = 0;
 const nextOutput = (): string => join(scene.folder, `out-${++outputs}.jsonl`);
 
-type Line = {
-  outcome: string;
-  reward: number | null;
-  resolved: boolean | null;
-  failure: { stage: string; class: string; message: string } | null;
-};
 const lines = (path: string): Promise<Line[]> => readLines(path);
 
 // The faults come while rollouts run: what a check before the run says of them has its own tests.

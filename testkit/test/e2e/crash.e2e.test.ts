@@ -8,21 +8,10 @@ import { startRedis } from '../../src/launchers/redis.ts';
 import { readLines } from '../../src/lines.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { containersOf } from './leftovers.ts';
-import { openScene } from './scene.ts';
+import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID, twentyTurns, withoutInstall } from './scripts.ts';
 
 const ROLLOUTS = 64;
-type Line = {
-  rollout_id: string;
-  rollout_index: number;
-  outcome: string;
-  resolved: boolean;
-  reward: number;
-  attempt: number;
-  turns: number;
-  worker: string;
-};
-
 const lines = (path: string): Promise<Line[]> => readLines<Line>(path).catch(() => []);
 
 test.each(['docker', 'rootfs'] as const)(

@@ -9,18 +9,10 @@ import { buildExamples } from '../../src/examples/build.ts';
 import type { ExampleRow } from '../../src/examples/row.ts';
 import { words } from '../../src/launchers/commands.ts';
 import { readLines, writeLines } from '../../src/lines.ts';
-import { openScene } from './scene.ts';
+import { type Line, openScene } from './scene.ts';
 
 const IDS = ['r1chardj0n3s__parse-1.20.2', 'pallets__markupsafe-3.0.2', 'sdispater__tomlkit-0.11.5'] as const;
 const [PARSE, MARKUPSAFE, TOMLKIT] = IDS;
-
-type Line = {
-  instance_id: string;
-  outcome: string;
-  resolved: boolean | null;
-  reward: number | null;
-  report: { trust: unknown } | null;
-};
 
 const scene = openScene();
 const { folder } = scene;
@@ -193,7 +185,7 @@ test('an evaluation that infrastructure lost is made up for from the saved patch
   const first = join(folder, 'first.jsonl');
   const made = await evaluate('first', 'gold', words`--ids ${PARSE} --output ${first}`);
   expect(made.code, made.stderr).toBe(0);
-  const [good] = await readLines<Record<string, unknown> & { facts: Record<string, unknown> }>(first);
+  const [good] = await readLines<Line>(first);
   const lost = {
     ...good,
     ...{ outcome: 'failed', resolved: null, reward: null, reward_row: 'failed', report: null, turns: 5 },

@@ -7,10 +7,8 @@ import { writeLines } from '../../src/lines.ts';
 import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { EXAMPLE_FAMILIES, type ExampleInstance, makeExampleInstances } from './exampleinstances.ts';
-import { NEW_FILE, predictionsOf } from './predictions.ts';
+import { NEW_FILE, predictionsOf, quote } from './predictions.ts';
 import { openScene } from './scene.ts';
-
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** An agent without scruples: everything that git holds, everything on the disk where answers may lie, and what names the instance. */
 const lookFor = ([

@@ -14,7 +14,7 @@ import { judgedLines } from './judged.ts';
 export const apptainerPresent = (): boolean => spawnSync('apptainer', ['--version']).status === 0;
 
 /** Verdicts by agent, in the order of the dataset. */
-export type Verdicts = Record<'golden' | 'noop', boolean[]>;
+export type Verdicts = Record<'golden' | 'noop', (boolean | null)[]>;
 
 /** As engines and `{instance_id}` name them. */
 const imageOf = (id: string): string => `swefarm/example.${id}:latest`;
@@ -40,7 +40,7 @@ async function verdicts(
     SWEFARM_STATE_DIR: join(folder, 'state'),
     SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
   };
-  const of = async (agent: 'golden' | 'noop'): Promise<boolean[]> => {
+  const of = async (agent: 'golden' | 'noop') => {
     const on = { dataset, runtime, output: join(folder, `${agent}.jsonl`) };
     const lines = await judgedLines(agent, on, { ...paths, ...env }, root ? undefined : SLURM_USER);
     // Gold's verdict is worth its reward, too.

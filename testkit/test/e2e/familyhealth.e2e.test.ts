@@ -8,7 +8,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { FAMILY_NAMES, type FamilyInstance, makeFamilyInstances } from '../../src/families/instances.ts';
 import { parseLines, readLines, writeLines } from '../../src/lines.ts';
 import { NEW_FILE } from './predictions.ts';
-import { openScene } from './scene.ts';
+import { type Finding, openScene } from './scene.ts';
 
 /** Its parsers are a package of others, which a tools image must hold. */
 const SOUND = FAMILY_NAMES.filter((name) => name !== 'multi-swe');
@@ -53,15 +53,6 @@ function unsound(): Record<string, unknown>[] {
     },
   ];
 }
-
-type Finding = {
-  instance_id: string;
-  grader: string;
-  times: number;
-  gold_resolves: boolean;
-  noop_resolves: boolean | null;
-  flaky: string[];
-};
 
 test('health tells sound instances of each family from the broken, the flaky and those that cannot be set up', async () => {
   const rows = [...SOUND.map((name) => instances.get(name)?.row), ...unsound()];

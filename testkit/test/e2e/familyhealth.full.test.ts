@@ -11,10 +11,9 @@ import { smithParse } from '../../src/families/smith.ts';
 import { parseLines, writeLines } from '../../src/lines.ts';
 import { makeExampleInstances } from './exampleinstances.ts';
 import { NEW_FILE } from './predictions.ts';
-import { openScene } from './scene.ts';
+import { type Finding, openScene } from './scene.ts';
 
 type Row = Record<string, unknown>;
-type Finding = { instance_id: string; grader: string; gold_resolves: boolean; noop_resolves: boolean | null };
 
 const scene = openScene();
 const { folder } = scene;

@@ -11,11 +11,9 @@ import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { type FamilyImages, openFamilyImages } from './familyimages.ts';
 import { misfit, NEW_FILE, predictionsOf } from './predictions.ts';
-import { openScene } from './scene.ts';
+import { type Line, openScene } from './scene.ts';
 
 const GRADED = FAMILY_NAMES.filter((name) => name !== 'multi-swe');
-
-type Line = { instance_id: string; outcome: string; resolved: boolean; reward: number; evaluation?: unknown };
 
 /** All that lies where images of these families keep code and answers, and all that git holds. */
 const LOOK = `cd / && grep -rlsE 'a [+] b|assert add.1, 2' /testbed /calc /app /home /root /r2e_tests /workspace /tmp

@@ -12,7 +12,7 @@ import { minimalImage } from '../../src/images/minimal.ts';
 import { readLines, writeLines } from '../../src/lines.ts';
 import { commitTree, headOf, writeTree } from '../../src/repository.ts';
 import { temporaryFolder } from '../temporaryfolder.ts';
-import { openScene } from './scene.ts';
+import { type Line, openScene } from './scene.ts';
 
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const TAG = 'swefarm-test/graders:1';
@@ -108,17 +108,6 @@ function rowOf([id, { script, outcomes, rule, files = [], tests }]: [string, Cas
     },
   };
 }
-
-type Line = {
-  instance_id: string;
-  outcome: string;
-  reward: number | null;
-  resolved: boolean | null;
-  reward_row: string;
-  reward_components?: Record<string, number>;
-  failure: { stage: string; class: string; message: string } | null;
-  seconds: { total: number };
-};
 
 /** @returns the lines by the names of the cases, and the exit code of the command */
 async function rollout(

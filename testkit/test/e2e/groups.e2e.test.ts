@@ -18,8 +18,6 @@ const scripted = (...variants: TurnInput[][]): { script: ScriptInput } => ({
   script: conversation(...variants),
 });
 
-type Line = { rollout_index: number; outcome: string; reward_row: string };
-
 test('groups, deadlines and refills end as asked; a drained node hands over, a cancelled group frees everything', async () => {
   await using redis = await startRedis();
   const scene = openScene({
@@ -32,7 +30,7 @@ test('groups, deadlines and refills end as asked; a drained node hands over, a c
   const submit = (policyUrl: string, ...flags: string[]): Promise<string> =>
     scene.submit`--dataset ${built.files.rootfs} --agent mini --policy-url ${policyUrl} --model scripted ${flags}`;
   const collect = async (run: string) => {
-    const { code, stderr, lines } = await scene.collect<Line>(run);
+    const { code, stderr, lines } = await scene.collect(run);
     const ends = lines.map((one) => [one.rollout_index, `${one.outcome} ${one.reward_row}`]);
     return { code, lines, rows: Object.fromEntries(ends), output: stderr };
   };

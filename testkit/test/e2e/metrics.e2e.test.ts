@@ -6,7 +6,6 @@
 import { execFile } from 'node:child_process';
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { promisify } from 'node:util';
@@ -16,9 +15,10 @@ import { gatewayUrl, type Started } from '../../src/launchers/commands.ts';
 import { type Prometheus, startAlertmanager, startPrometheus } from '../../src/launchers/prometheus.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
 import { readLines } from '../../src/lines.ts';
+import { listen } from '../../src/listen.ts';
 import { conversation, loadScript, type ScriptInput } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
-import { openScene } from './scene.ts';
+import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 const run = promisify(execFile);
@@ -74,10 +74,8 @@ async function startWebhook() {
     notices.push(...((await json(request)) as Notice).alerts);
     response.end();
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/`,
+    url: `http://127.0.0.1:${await listen(server)}/`,
     notices,
     [Symbol.dispose]: () => {
       server.closeAllConnections();
@@ -161,7 +159,7 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
     await alpha.exit;
 
     expect(await collect.exit).toBe(10);
-    const results = await readLines<{ attempt: number }>(output);
+    const results = await readLines<Line>(output);
     const again = results.reduce((sum, { attempt }) => sum + attempt - 1, 0);
     expect(again).toBeGreaterThan(0);
 

@@ -6,16 +6,8 @@ import { startRedis, startScriptedPolicy } from '@swefarm/testkit';
 import { expect } from 'vitest';
 import { readLines, writeLines } from '../../src/lines.ts';
 import { type DEEDS, deedsOf, type MixedInstance, rewardOf, scriptOf } from './mixedrows.ts';
-import type { Scene } from './scene.ts';
+import type { Line, Scene } from './scene.ts';
 
-type Line = {
-  instance_id: string;
-  rollout_index: number;
-  outcome: string;
-  reward: number | null;
-  failure: { class: string } | null;
-  family?: string;
-};
 type Cut = { total: number; judged: number; mean_reward: number | null; instances: number };
 
 /** What the report must say of each family. */

@@ -1,4 +1,4 @@
-/** Patches that solve nothing, and predictions that give one patch to many instances. */
+/** Patches that solve nothing, predictions that give one patch to many instances, and what is looked for in a patch. */
 
 /** Has nothing to do with any bug. */
 export const NEW_FILE =
@@ -10,3 +10,17 @@ export const misfit = (file: string): string =>
 
 export const predictionsOf = (ids: readonly string[], model_patch: string | null) =>
   ids.map((instance_id) => ({ instance_id, model_name_or_path: 'm', model_patch }));
+
+/** The longest of the lines that a patch adds or removes. */
+export function longestLine(patch: string, sign: '-' | '+'): string {
+  const lines = patch
+    .split('\n')
+    .filter((line) => line.startsWith(sign) && !line.startsWith(sign.repeat(3)))
+    .map((line) => line.slice(1).trim());
+  const [longest] = lines.sort((a, b) => b.length - a.length);
+  if (!longest) throw new Error(`the patch has no line with ${sign}`);
+  return longest;
+}
+
+/** The text as one word of a shell. */
+export const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,6 +1,6 @@
 /** What tests of the farm as processes share: a folder of their own, and the farm's commands, which leave their state in it. */
 import { join } from 'node:path';
-import type { Trajectory } from '@swefarm/shared';
+import type { InstanceHealth, Report, Result, Trajectory } from '@swefarm/shared';
 import { expect } from 'vitest';
 import {
   type Finished,
@@ -14,28 +14,28 @@ import { temporaryFolder } from '../temporaryfolder.ts';
 import { endlessKeys, processesOf, scratchOf } from './leftovers.ts';
 
 /** A command line as a template. */
-type Line = Parameters<typeof words>;
+type Words = Parameters<typeof words>;
 
 export type Scene = {
   folder: string;
   env: Record<string, string>;
   /** Runs `swefarm` to its end. */
-  swefarm(...line: Line): Promise<Finished>;
+  swefarm(...line: Words): Promise<Finished>;
   /** Runs `swefarm` to its end, which must be a good one, and returns its standard output. */
-  done(...line: Line): Promise<string>;
+  done(...line: Words): Promise<string>;
   /** Submits a run, and returns its id. */
-  submit(...line: Line): Promise<string>;
+  submit(...line: Words): Promise<string>;
   /** Collects a run, and returns its lines too. */
-  collect<T>(run: string): Promise<Finished & { lines: T[] }>;
+  collect(run: string): Promise<Finished & { lines: Line[] }>;
   /**
    * Runs `swefarm rollout`, which must end with this code, and returns the lines by instance and index.
    * @param name of the file `NAME.jsonl` in the folder
    */
-  rollouts<T extends RolloutLine>(name: string, flags: readonly string[], code?: number): Promise<T[]>;
+  rollouts(name: string, flags: readonly string[], code?: number): Promise<Line[]>;
   /** Starts `swefarm`. */
-  start(...line: Line): Started;
+  start(...line: Words): Started;
   /** Starts a worker, and waits until it is ready. */
-  worker(...line: Line): Promise<Started>;
+  worker(...line: Words): Promise<Started>;
   /** What is known of one rollout of an output file. @param rollout `FILE#INSTANCE.INDEX` */
   show(rollout: string): Promise<Shown>;
   /** All that the agent of a rollout was told and has seen, in one text. */
@@ -44,7 +44,11 @@ export type Scene = {
   expectNothingLeft(): Promise<void>;
 };
 
-type RolloutLine = { instance_id: string; rollout_index: number };
+/** A rollout in an output file. */
+export type Line = Result & { report: Report | null };
+
+/** What `swefarm health` prints of an instance. */
+export type Finding = InstanceHealth & { instance_id: string };
 
 type Bucket = { success: string[]; failure: string[] };
 
@@ -81,13 +85,13 @@ export function openScene(more: Record<string, string> = {}): Scene {
       const ended = await swefarm`collect ${run} --output ${output}`;
       return { ...ended, lines: await readLines(output) };
     },
-    async rollouts<T extends RolloutLine>(name: string, flags: readonly string[], code = 0): Promise<T[]> {
+    async rollouts(name, flags, code = 0) {
       const output = join(folder, `${name}.jsonl`);
       const ended = await swefarm`rollout ${flags} --output ${output}`;
       expect(ended.code, ended.stderr).toBe(code);
-      const position = ({ instance_id, rollout_index }: T): string =>
+      const position = ({ instance_id, rollout_index }: Line): string =>
         `${instance_id} ${String(rollout_index).padStart(4, '0')}`;
-      return (await readLines<T>(output)).sort((a, b) => (position(a) < position(b) ? -1 : 1));
+      return (await readLines<Line>(output)).sort((a, b) => (position(a) < position(b) ? -1 : 1));
     },
     start: (...line) => startCommand('swefarm', words(...line), env),
     async worker(...line) {

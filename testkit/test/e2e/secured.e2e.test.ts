@@ -5,7 +5,6 @@
 import { execFile } from 'node:child_process';
 import { mkdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { parseEnv, promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -14,6 +13,7 @@ import { makeCertificates } from '../../src/launchers/certificates.ts';
 import { gatewayUrl, runCommand, startCommand, words } from '../../src/launchers/commands.ts';
 import { startSecuredRedis } from '../../src/launchers/securedredis.ts';
 import { readLines } from '../../src/lines.ts';
+import { listen } from '../../src/listen.ts';
 import { conversation } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { callerOf, openScene } from './scene.ts';
@@ -51,9 +51,8 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
     shownThere.push(request.headers.authorization);
     response.writeHead(401).end();
   });
-  await new Promise<void>((resolve) => attacker.listen(0, '127.0.0.1', resolve));
+  const attackerUrl = `http://127.0.0.1:${await listen(attacker)}/v1`;
   stack.defer(() => void attacker.close());
-  const attackerUrl = `http://127.0.0.1:${(attacker.address() as AddressInfo).port}/v1`;
   // One logs in by variables, the other by the URL.
   const login = `${producer?.SWEFARM_REDIS_USERNAME}:${producer?.SWEFARM_REDIS_PASSWORD}@`;
   Object.assign(env, common, {

@@ -13,22 +13,12 @@ import { readLines, writeLines } from '../../src/lines.ts';
 import type { ScriptInput } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { processesOf } from './leftovers.ts';
-import { openScene } from './scene.ts';
+import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const run = promisify(execFile);
 const PATIENCE_MS = 240_000;
-
-export type FarmLine = {
-  rollout_id: string;
-  rollout_index: number;
-  outcome: string;
-  resolved: boolean;
-  attempt: number;
-  worker: string;
-  failure: unknown;
-};
 
 export interface SlurmFarm extends AsyncDisposable {
   readonly cluster: SlurmCluster;
@@ -41,7 +31,7 @@ export interface SlurmFarm extends AsyncDisposable {
   log(job: string): Promise<string>;
   /** Submits so many rollouts and starts to collect them. @param options more flags of the submit */
   start(rollouts: number, options?: readonly string[]): Promise<Started>;
-  results(): Promise<FarmLine[]>;
+  results(): Promise<Line[]>;
   /** Waits for a condition; throws with `what` and the jobs' logs after four minutes. */
   until(what: string, condition: () => Promise<boolean>): Promise<void>;
   /** What the gateway answers about its health, or null when its address is not there. */
@@ -110,7 +100,7 @@ export async function startSlurmFarm(
         --policy-url ${policy.url} --model scripted --require-tokens ${options}`;
       return scene.start`collect ${run} --output ${output}`;
     },
-    results: () => readLines<FarmLine>(output).catch(() => []),
+    results: () => readLines<Line>(output).catch(() => []),
     async until(what, condition) {
       const end = Date.now() + PATIENCE_MS;
       while (!(await condition())) {
@@ -168,7 +158,7 @@ const logs = async (home: string): Promise<string> =>
   (await run('bash', ['-c', `tail -n 30 "$1"/*.log | cut -c1-400`, 'sh', home])).stdout;
 
 /** Each rollout is there once, as its index says: even ones resolve. Answers what is wrong. */
-export function wrongResults(lines: readonly FarmLine[], rollouts: number): string[] {
+export function wrongResults(lines: readonly Line[], rollouts: number): string[] {
   const ids = new Set(lines.map((line) => line.rollout_id));
   const count =
     ids.size === rollouts && lines.length === rollouts ? [] : [`${lines.length} lines, ${ids.size} ids`];

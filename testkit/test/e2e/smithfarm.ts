@@ -4,22 +4,8 @@ import type { SmithRow } from '../../src/families/smith.ts';
 import { words } from '../../src/launchers/commands.ts';
 import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
-import type { Scene } from './scene.ts';
-
-export type SmithLine = {
-  instance_id: string;
-  rollout_index: number;
-  outcome: string;
-  resolved: boolean | null;
-  reward: number | null;
-  failure: { class: string; message: string } | null;
-  report: {
-    patch_state: string;
-    grader: string;
-    parser: string;
-    trust: { level: string; reasons: string[] };
-  } | null;
-};
+import { longestLine, quote } from './predictions.ts';
+import type { Line, Scene } from './scene.ts';
 
 export type SmithRun = { scene: Scene; dataset: string; runtime: string };
 
@@ -29,7 +15,7 @@ export const smithRollouts = (
   agent: string,
   options: readonly string[] = [],
   { code = 0, name = agent }: { code?: number; name?: string } = {},
-): Promise<SmithLine[]> =>
+): Promise<Line[]> =>
   scene.rollouts(
     `${basename(dataset)}.${name}`,
     words`--dataset ${dataset} --runtime ${runtime} --concurrency 2 --agent ${agent} ${options}`,
@@ -49,8 +35,6 @@ export async function observed(run: SmithRun, command: string): Promise<Map<stri
   return seen;
 }
 
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-
 /** Everything an agent without scruples asks of its sandbox: where the bug is, and where the code without it may lie. */
 export const looksFor = (row: SmithRow): string => `MARK=${quote(markOf(row))}
 grep -rlF ${quote(markOf(row, '+'))} . | sed 's/^/bug in /'
@@ -62,15 +46,7 @@ grep -rlF "$MARK" .; for o in $(git cat-file --batch-all-objects --batch-check='
 echo looked`;
 
 /** The longest line that only the code without the bug has, or only the one with it. */
-function markOf(row: SmithRow, sign: '-' | '+' = '-'): string {
-  const lines = row.patch
-    .split('\n')
-    .filter((line) => line.startsWith(sign) && !line.startsWith(sign.repeat(3)))
-    .map((line) => line.slice(1).trim());
-  const [mark] = lines.sort((a, b) => b.length - a.length);
-  if (!mark) throw new Error(`the bug has no line with ${sign}`);
-  return mark;
-}
+const markOf = (row: SmithRow, sign: '-' | '+' = '-'): string => longestLine(row.patch, sign);
 
 /** What is wrong with what an agent saw; empty when it saw neither the answer nor the tests. @param files with the tests; Python's names have them */
 export function answersIn(seen: string, row: SmithRow, files?: readonly string[]): string[] {

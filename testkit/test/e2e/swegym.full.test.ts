@@ -8,7 +8,7 @@ import { buildExamples } from '../../src/examples/build.ts';
 import { words } from '../../src/launchers/commands.ts';
 import { writeLines } from '../../src/lines.ts';
 import { misfit, predictionsOf } from './predictions.ts';
-import { openScene } from './scene.ts';
+import { type Line, openScene } from './scene.ts';
 
 /** Versions as the rows of SWE-Gym have them, and the parser that the fork has for the repository. */
 const GIVEN: Readonly<Record<string, { version: string; parser: string }>> = {
@@ -18,14 +18,6 @@ const GIVEN: Readonly<Record<string, { version: string; parser: string }>> = {
   'python__mypy-1.7.1': { version: '1.7', parser: 'pytest' },
 };
 const IDS = Object.keys(GIVEN);
-
-type Line = {
-  instance_id: string;
-  rollout_index: number;
-  outcome: string;
-  resolved: boolean | null;
-  report: { grader: string; parser: string; patch_state: string; evaluation: string } | null;
-};
 
 const scene = openScene();
 const dataset = join(scene.folder, 'swegym.jsonl');

@@ -9,19 +9,10 @@ import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { type Attack, attacks } from './attacks.ts';
 import { predictionsOf } from './predictions.ts';
-import { openScene, type Shown } from './scene.ts';
+import { type Line, openScene, type Shown } from './scene.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 type Row = { instance_id: string; image: string; FAIL_TO_PASS: string[]; PASS_TO_PASS: string[] };
-type Line = {
-  instance_id: string;
-  rollout_index: number;
-  resolved: boolean;
-  reward: number;
-  outcome: string;
-  report: { trust: { level: string; reasons: string[] } } | null;
-};
-
 const scene = openScene();
 const { folder } = scene;
 let row: Row;

@@ -1,6 +1,7 @@
 /** Small instances in the forms of SWE-Gym, SWE-bench and SWE-smith for the documented workflows, and what a scripted model does with them. */
 import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RUNNER } from '../../src/families/instances.ts';
 import type { ScriptInput, TurnInput } from '../../src/policy/script.ts';
 import { commitTree, type Git, headOf, writeTree } from '../../src/repository.ts';
 
@@ -10,32 +11,6 @@ const TESTS =
   'from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n';
 const FAIL_TO_PASS = ['tests/test_calc.py::test_add'];
 const PASS_TO_PASS = ['tests/test_calc.py::test_zero'];
-
-/** Stands for pytest, which the host lacks: prints a line for each test, as `pytest -rA` does or as `pytest --verbose`. */
-const RUNNER = `#!/usr/bin/env python3
-import importlib.util, os, sys
-
-sys.path.insert(0, ".")
-verbose = "--verbose" in sys.argv
-words = []
-print("============================= test session starts ==============================")
-named = [one for one in sys.argv[1:] if one.endswith(".py")]
-for path in named or [f"tests/{name}" for name in sorted(os.listdir("tests")) if name.startswith("test_")]:
-    spec = importlib.util.spec_from_file_location("tests", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for name in sorted(one for one in dir(module) if one.startswith("test_")):
-        try:
-            getattr(module, name)()
-            word = "PASSED"
-        except AssertionError:
-            word = "FAILED"
-        words.append(word)
-        print(f"{path}::{name} {word}" if verbose else f"{word} {path}::{name}")
-counts = [(words.count(word), word.lower()) for word in ("FAILED", "PASSED") if word in words]
-print(f"========================= {', '.join(f'{n} {word}' for n, word in counts)} in 0.01s =========================")
-sys.exit(1 if "FAILED" in words else 0)
-`;
 
 /** A tree above the host's own system, with what activates an environment as the images of these families have it. */
 async function imageTree(folder: string, calc: string): Promise<{ testbed: string; git: Git }> {

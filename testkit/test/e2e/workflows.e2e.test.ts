@@ -2,12 +2,12 @@
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, symlink } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readLines, writeLines } from '../../src/lines.ts';
+import { listen } from '../../src/listen.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { openScene } from './scene.ts';
 import { gymRow, script, smithRow } from './workflowinstances.ts';
@@ -93,13 +93,12 @@ async function openVerifier(): Promise<string> {
       { token: 'NO', logprob: Math.log(1 - yes) },
     ];
     response.end(JSON.stringify({ choices: [{ logprobs: { content: [{ top_logprobs: top }] } }] }));
-  }).listen(0, '127.0.0.1');
-  await new Promise((done) => server.once('listening', done));
+  });
   stack.defer(() => {
     server.closeAllConnections();
     server.close();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  return `http://127.0.0.1:${await listen(server)}/v1`;
 }
 
 /** Runs the commands of a section; each must end well. Answers what they said. */
