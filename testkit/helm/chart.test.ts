@@ -2,41 +2,27 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { generatedFiles } from './files.ts';
 import { breachesOf } from './policy.ts';
 import { CHART, NO_TOOLS, refusal, rendered, resourcesOf, setNames, setPath, toolsOf } from './render.ts';
-import { readValues } from './values.ts';
 
-const bin = toolsOf('helm', 'schemas');
+const bin = toolsOf('helm', 'schemas') ?? '';
+beforeEach(({ skip }) => skip(bin === '', NO_TOOLS));
+
 /** Kinds of other projects: their schemas are not in Kubernetes. */
 const FOREIGN = 'ScaledObject,PodMonitor,PrometheusRule,HTTPRoute';
 
-const SCHEMAS = join(dirname(bin ?? ''), 'schemas');
+const SCHEMAS = join(dirname(bin), 'schemas');
 
 /** What kubeconform says of manifests for one version of Kubernetes. */
 function conformity(input: string, version: string): { status: number | null; stdout: string } {
   const forms = join(SCHEMAS, version, '{{.ResourceKind}}{{.KindSuffix}}.json');
   const args = ['-strict', '-summary', '-skip', FOREIGN, '-schema-location', forms, '-'];
-  return spawnSync(join(bin ?? '', 'kubeconform'), args, { input, encoding: 'utf8' });
+  return spawnSync(join(bin, 'kubeconform'), args, { input, encoding: 'utf8' });
 }
 
-test.each([...generatedFiles()])(
-  'helm/%s is what the values and the dashboards say (npm run helm)',
-  (path, text) => {
-    expect(readFileSync(join(CHART, '..', path), 'utf8')).toBe(text);
-  },
-);
-
-test('a value without a description is an error that names it', () => {
-  expect(() => readValues('# One.\na:\n  # Two.\n  b: 1\n  c: 2\n')).toThrow(
-    'a.c has no comment that describes it',
-  );
-});
-
-test('helm lint finds nothing', ({ skip }) => {
-  if (bin === null) return skip(NO_TOOLS);
+test('helm lint finds nothing', () => {
   const { status, stdout } = spawnSync(join(bin, 'helm'), ['lint', '--strict', CHART], { encoding: 'utf8' });
   expect(status, stdout).toBe(0);
 });
@@ -46,8 +32,7 @@ const needsUsersOfPods = (set: string): boolean => ['podman', 'userns'].includes
 const hasUsersOfPods = (version: string): boolean => Number(version.split('.')[1]) >= 33;
 
 describe.each(setNames())('values %s', (name) => {
-  test('are rendered as checked in (vitest -u writes it anew)', async ({ skip }) => {
-    if (bin === null) return skip(NO_TOOLS);
+  test('are rendered as checked in (vitest -u writes it anew)', async () => {
     // The rules are those of `dashboards/`, held above.
     const whole = rendered(bin, [setPath(name)]).replace(
       /(kind: PrometheusRule\n.*?\n {2}groups:).*?\n---/s,
@@ -56,8 +41,7 @@ describe.each(setNames())('values %s', (name) => {
     await expect(whole).toMatchFileSnapshot(join(import.meta.dirname, 'snapshots', `${name}.yaml`));
   });
 
-  test('are valid for three versions of Kubernetes, no field unknown', ({ skip }) => {
-    if (bin === null) return skip(NO_TOOLS);
+  test('are valid for three versions of Kubernetes, no field unknown', () => {
     const versions = readdirSync(SCHEMAS);
     expect(versions).toHaveLength(3);
     for (const version of versions.filter((one) => hasUsersOfPods(one) || !needsUsersOfPods(name))) {
@@ -68,8 +52,7 @@ describe.each(setNames())('values %s', (name) => {
     }
   });
 
-  test('ask for every privilege that a pod has', ({ skip }) => {
-    if (bin === null) return skip(NO_TOOLS);
+  test('ask for every privilege that a pod has', () => {
     const values = parse(readFileSync(setPath(name), 'utf8')) ?? {};
     const { redis, worker, gateway, runtime } = values;
     const allowed = {
@@ -83,18 +66,13 @@ describe.each(setNames())('values %s', (name) => {
   });
 });
 
-test.for(['nemo-rl', 'verl'])(
-  'the job of %s beside the farm has no field that is unknown',
-  (name, { skip }) => {
-    if (bin === null) return skip(NO_TOOLS);
-    const input = readFileSync(join(CHART, '../examples', `${name}.yaml`), 'utf8');
-    const { status, stdout } = conformity(input, 'v1.33.13');
-    expect(status, stdout).toBe(0);
-  },
-);
+test.for(['nemo-rl', 'verl'])('the job of %s beside the farm has no field that is unknown', (name) => {
+  const input = readFileSync(join(CHART, '../examples', `${name}.yaml`), 'utf8');
+  const { status, stdout } = conformity(input, 'v1.33.13');
+  expect(status, stdout).toBe(0);
+});
 
-test('the policy finds what it looks for', ({ skip }) => {
-  if (bin === null) return skip(NO_TOOLS);
+test('the policy finds what it looks for', () => {
   const nothing = { mode: 'none', hostPath: false, hostNetwork: false };
   const breaches = (name: string): string =>
     breachesOf(resourcesOf(rendered(bin, [setPath(name)])), nothing).join('\n');
@@ -111,8 +89,7 @@ test.for([
   ['redis={"external":{"url":"redis://user:password@host"}}', /redis.*external.*url/s],
   ['gateway={"port":80}', /gateway.*port/s],
   ['worker={"terminationGracePeriodSeconds":5}', /worker.*terminationGracePeriodSeconds/s],
-] as const)('a value that is wrong is refused with its path: %s', ([setting, path], { skip }) => {
-  if (bin === null) return skip(NO_TOOLS);
+] as const)('a value that is wrong is refused with its path: %s', ([setting, path]) => {
   expect(refusal(bin, setting)).toMatch(path);
 });
 
@@ -135,28 +112,18 @@ test.for([
     ['gateway={"callersSecret":"callers"}', 'monitoring={"podMonitor":true}'],
     /monitoring.tokenSecret: needed with gateway.callersSecret/,
   ],
-] as const)(
-  'values that do not fit together are refused with what to do: %s',
-  ([settings, why], { skip }) => {
-    if (bin === null) return skip(NO_TOOLS);
-    expect(refusal(bin, ...settings)).toMatch(why);
-  },
-);
+] as const)('values that do not fit together are refused with what to do: %s', ([settings, why]) => {
+  expect(refusal(bin, ...settings)).toMatch(why);
+});
 
-test('a version of Kubernetes that could drop the users of a pod in silence is refused with what to do', ({
-  skip,
-}) => {
-  if (bin === null) return skip(NO_TOOLS);
+test('a version of Kubernetes that could drop the users of a pod in silence is refused with what to do', () => {
   const install = (set: string) => () => rendered(bin, [setPath(set)], ['--kube-version', 'v1.32.9']);
   expect(install('userns')).toThrow(/rootfs-userns needs Kubernetes 1.33/);
   expect(install('podman')).toThrow(/take another mode/);
   expect(install('default')).not.toThrow();
 });
 
-test('a DaemonSet has no PodDisruptionBudget, which would refuse every eviction; a Deployment has one', ({
-  skip,
-}) => {
-  if (bin === null) return skip(NO_TOOLS);
+test('a DaemonSet has no PodDisruptionBudget, which would refuse every eviction; a Deployment has one', () => {
   const budgets = (set: string) =>
     resourcesOf(rendered(bin, [setPath(set)]))
       .filter(({ kind }) => kind === 'PodDisruptionBudget')

@@ -1,19 +1,20 @@
 /** Who reaches whom by the chart's NetworkPolicies, read as Kubernetes defines them. */
-import { expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { passes } from './reach.ts';
 import { NO_TOOLS, type Resource, rendered, resourcesOf, setPath, toolsOf } from './render.ts';
 
-const bin = toolsOf('helm');
+const bin = toolsOf('helm') ?? '';
+beforeEach(({ skip }) => skip(bin === '', NO_TOOLS));
+
 const part = (component: string, instance = 'farm') => ({
   'app.kubernetes.io/name': 'swefarm',
   'app.kubernetes.io/instance': instance,
   'app.kubernetes.io/component': component,
 });
-const resources = (...sets: string[]): Resource[] => resourcesOf(rendered(bin ?? '', sets.map(setPath)));
+const resources = (...sets: string[]): Resource[] => resourcesOf(rendered(bin, sets.map(setPath)));
 const STRANGER = { pod: { app: 'notebook' }, namespace: { 'kubernetes.io/metadata.name': 'other' } };
 
-test('only workers and gateway of the release reach its Redis; Redis itself reaches nothing', ({ skip }) => {
-  if (bin === null) return skip(NO_TOOLS);
+test('only workers and gateway of the release reach its Redis; Redis itself reaches nothing', () => {
   const all = resources('default');
   const reaches = (pod: Record<string, string>) => passes(all, 'Ingress', part('redis'), { pod }, 6379);
   expect(['worker', 'gateway', 'prepull'].map((one) => reaches(part(one)))).toEqual([true, true, false]);
@@ -23,10 +24,7 @@ test('only workers and gateway of the release reach its Redis; Redis itself reac
   expect(passes(all, 'Egress', part('redis'), { address: '203.0.113.7' }, 443)).toBe(false);
 });
 
-test('a worker, and so a sandbox with a network, reaches names, Redis and the world, and not the metadata service', ({
-  skip,
-}) => {
-  if (bin === null) return skip(NO_TOOLS);
+test('a worker, and so a sandbox with a network, reaches names, Redis and the world, and not the metadata service', () => {
   const all = resources('default');
   const reaches = (address: string, port: number, protocol?: string) =>
     passes(all, 'Egress', part('worker'), { address }, port, protocol);
@@ -40,10 +38,7 @@ test('a worker, and so a sandbox with a network, reaches names, Redis and the wo
   expect(toPod(part('redis'), 6379)).toBe(true);
 });
 
-test('given the addresses that workers may reach, they reach no others; callers may be limited too', ({
-  skip,
-}) => {
-  if (bin === null) return skip(NO_TOOLS);
+test('given the addresses that workers may reach, they reach no others; callers may be limited too', () => {
   const all = resources('external');
   const reaches = (address: string) => passes(all, 'Egress', part('worker'), { address }, 443);
   expect(['10.30.4.1', '10.20.0.9', '203.0.113.7'].map(reaches)).toEqual([true, true, false]);
@@ -59,10 +54,7 @@ test('given the addresses that workers may reach, they reach no others; callers 
   expect(['training', 'monitoring', 'other'].map(calls)).toEqual([true, true, false]);
 });
 
-test('what fetches images reaches names and registries, not the metadata service, and nobody reaches it', ({
-  skip,
-}) => {
-  if (bin === null) return skip(NO_TOOLS);
+test('what fetches images reaches names and registries, not the metadata service, and nobody reaches it', () => {
   const all = resources('everything');
   const reaches = (address: string) => passes(all, 'Egress', part('prepull'), { address }, 443);
   expect(['203.0.113.7', '169.254.169.254'].map(reaches)).toEqual([true, false]);
@@ -70,10 +62,7 @@ test('what fetches images reaches names and registries, not the metadata service
   expect(passes(all, 'Ingress', part('prepull'), STRANGER, 9400)).toBe(false);
 });
 
-test('callers from outside the cluster reach a gateway whose Service is for them, and others only as said', ({
-  skip,
-}) => {
-  if (bin === null) return skip(NO_TOOLS);
+test('callers from outside the cluster reach a gateway whose Service is for them, and others only as said', () => {
   const outside = { address: '198.51.100.4' };
   const reaches = (...more: string[]) => {
     const set = ['--kube-version', 'v1.33.0', ...more.flatMap((one) => ['--set-json', one])];
@@ -86,8 +75,7 @@ test('callers from outside the cluster reach a gateway whose Service is for them
   expect(reaches(from)).toEqual([true, false]);
 });
 
-test('blocked addresses stay blocked where all others are given as those that may be reached', ({ skip }) => {
-  if (bin === null) return skip(NO_TOOLS);
+test('blocked addresses stay blocked where all others are given as those that may be reached', () => {
   const open = 'networkPolicy.egressCidrs=["0.0.0.0/0","10.0.0.0/8"]';
   const all = resourcesOf(
     rendered(bin, [setPath('default')], ['--kube-version', 'v1.33.0', '--set-json', open]),

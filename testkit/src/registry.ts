@@ -1,7 +1,7 @@
 /** A registry on the loopback that implements the few calls of OCI distribution that an engine needs to pull, with faults. */
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from './listen.ts';
 
 export type RegistryFault = 'limited' | 'cut';
 export type TestRegistry = AsyncDisposable & {
@@ -66,9 +66,8 @@ export async function startRegistry(login: string | null = null): Promise<TestRe
     }
     answer(200, blob, { 'content-type': 'application/octet-stream' });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    address: `127.0.0.1:${await listen(server)}`,
     get manifests() {
       return manifests;
     },

@@ -13,10 +13,8 @@ const report = (severity: string): string =>
 
 test('high and critical fail and are named; moderate is only counted', () => {
   for (const severity of ['high', 'critical']) {
-    const { status, stdout } = spawnSync(process.execPath, [AUDIT], {
-      input: report(severity),
-      encoding: 'utf8',
-    });
+    const input = report(severity);
+    const { status, stdout } = spawnSync(process.execPath, [AUDIT], { input, encoding: 'utf8' });
     expect(status).toBe(1);
     expect(stdout).toContain(`${severity}: left <2 Bad https://a/1\n`);
   }
@@ -26,8 +24,7 @@ test('high and critical fail and are named; moderate is only counted', () => {
 
 test('no answer fails nothing and is said aloud', () => {
   for (const input of ['', 'npm error audit endpoint', '{"message":"405 Method Not Allowed","error":{}}']) {
-    expect(execFileSync(process.execPath, [AUDIT], { input, encoding: 'utf8' })).toMatch(
-      /^AUDIT NOT ANSWERED/,
-    );
+    const output = execFileSync(process.execPath, [AUDIT], { input, encoding: 'utf8' });
+    expect(output).toMatch(/^AUDIT NOT ANSWERED/);
   }
 });

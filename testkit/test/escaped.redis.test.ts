@@ -1,13 +1,12 @@
 /** Errors that no handler caught, in real processes: what they belong to ends, the farm does not. And a job beyond a worker's ceilings. */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { loadConfig, openFarm } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
-import { runCommand, type Started, startCommand } from '../src/launchers/commands.ts';
+import { gatewayUrl, type Started, startCommand, words } from '../src/launchers/commands.ts';
 import { startRedis } from '../src/launchers/redis.ts';
+import { conversation } from '../src/policy/script.ts';
 import { startScriptedPolicy } from '../src/policy/server.ts';
 import { writeRow } from './e2e/hostrow.ts';
-import { temporaryFolder } from './temporaryfolder.ts';
+import { openScene } from './e2e/scene.ts';
 
 /** A fault of ours, let in from outside: one signal loses a promise, the other throws where nobody catches. */
 const FAULTS = `
@@ -19,52 +18,34 @@ const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(FAULTS)
 const POLL = { timeout: 120_000, interval: 200 };
 
 async function farmOf(turns: number) {
-  const folder = temporaryFolder('escaped');
   const redis = await startRedis();
   onTestFinished(() => redis[Symbol.asyncDispose]());
   const policy = await startScriptedPolicy({
-    script: { conversations: [{ variants: [[{ command: 'pwd', repeat: turns }, { submit: true }]] }] },
+    script: conversation([{ command: 'pwd', repeat: turns }, { submit: true }]),
     delay: { fixed_ms: 250 },
   });
   onTestFinished(() => policy[Symbol.asyncDispose]());
-  const env = {
+  const scene = openScene({
     SWEFARM_REDIS_URL: redis.url,
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
     SWEFARM_RUNTIME: 'host',
     SWEFARM_DRAIN_GRACE_SECONDS: '3',
-  };
-  const start = (
-    name: 'swefarm' | 'swefarm-worker',
-    args: string[],
-    more: Record<string, string>,
-  ): Started => {
-    const started = startCommand(name, args, { ...env, ...more });
+  });
+  const start = (line: readonly string[], more: Record<string, string>): Started => {
+    const [name, ...args] = line as ['swefarm' | 'swefarm-worker', ...string[]];
+    const started = startCommand(name, args, { ...scene.env, ...more });
     onTestFinished(() => started.kill('SIGKILL'));
     return started;
   };
-  const dataset = await writeRow(folder);
-  const submit = async (...flags: string[]): Promise<string> => {
-    const args = ['submit', '--dataset', dataset, '--no-eval', '--activate', 'true', '--model', 'm'];
-    const ran = await runCommand('swefarm', [...args, '--policy-url', policy.url, ...flags], env);
-    expect(ran.code, ran.stderr).toBe(0);
-    return JSON.parse(ran.stdout).run_id;
-  };
-  const collect = async (run: string): Promise<Record<string, unknown>[]> => {
-    const output = join(folder, `${run}.jsonl`);
-    await runCommand('swefarm', ['collect', run, '--output', output], env);
-    const text = await readFile(output, 'utf8');
-    return text
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line));
-  };
+  const dataset = await writeRow(scene.folder);
+  const submit = (...flags: readonly string[]): Promise<string> =>
+    scene.submit`--dataset ${dataset} --no-eval --activate true --model m --policy-url ${policy.url} ${flags}`;
+  const collect = async (run: string) => (await scene.collect(run)).lines;
   const farm = await openFarm(
     loadConfig('producer', { env: {}, flags: { redisUrl: redis.url } }),
     'producer',
   );
   onTestFinished(() => farm[Symbol.asyncDispose]());
-  return { env, policy, start, submit, collect, farm };
+  return { policy, start, submit, collect, farm };
 }
 
 test('a worker outlives a lost promise, hands back what it has after an exception and ends with 70', async () => {
@@ -75,7 +56,7 @@ test('a worker outlives a lost promise, hands back what it has after an exceptio
     SWEFARM_MAX_CPUS: '2',
     SWEFARM_MAX_NETWORK: 'none',
   };
-  const first = start('swefarm-worker', ['run'], faulty);
+  const first = start(words`swefarm-worker run`, faulty);
   await first.until(/"msg":"ready"/);
   // Beyond a ceiling of this worker it is the run's fault, and never a reward.
   for (const [flags, output] of [
@@ -107,20 +88,16 @@ test('a worker outlives a lost promise, hands back what it has after an exceptio
   expect(output).toContain('thrown at nobody');
   const [id = ''] = await farm.groups.open(run);
   expect(await farm.journal.read(id)).toMatchObject([{ end: { class: 'drained' } }]);
-  const second = start('swefarm-worker', ['run'], {});
+  const second = start(words`swefarm-worker run`, {});
   expect(await collect(run)).toMatchObject([{ outcome: 'judged', attempt: 2 }]);
-  second.kill('SIGTERM');
-  expect(await second.exit).toBe(0);
+  expect(await second.stop()).toBe(0);
 });
 
 test('a gateway outlives a lost promise, and ends with 70 after an exception', async () => {
   const { start } = await farmOf(1);
-  const serving = start('swefarm', ['serve', '--port', '0'], {
-    NODE_OPTIONS,
-    SWEFARM_GATEWAY_TOKEN: 'token-of-this',
-  });
-  await serving.until(/"port":\d+/);
-  const { url } = JSON.parse(serving.stdout().split('\n')[0] ?? '{}') as { url: string };
+  const token = { SWEFARM_GATEWAY_TOKEN: 'token-of-this' };
+  const serving = start(words`swefarm serve --port 0`, { NODE_OPTIONS, ...token });
+  const url = await gatewayUrl(serving);
   serving.kill('SIGUSR2');
   await serving.until(/a promise that was lost/);
   const headers = { authorization: 'Bearer token-of-this' };

@@ -3,9 +3,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type BuiltExamples, buildExamples } from '../src/examples/build.ts';
+import { type BuiltExample, type BuiltExamples, buildExamples } from '../src/examples/build.ts';
 import type { ExampleRow } from '../src/examples/row.ts';
 import { judge, readStatuses, type Statuses, testStatuses } from '../src/examples/verify.ts';
+import { parseLines } from '../src/lines.ts';
 import { loadScript } from '../src/policy/script.ts';
 import { temporaryFolder } from './temporaryfolder.ts';
 
@@ -23,6 +24,11 @@ beforeAll(async () => {
   built = await buildExamples({ for: 'both', out });
 });
 
+const exampleOf = (id: string): BuiltExample => {
+  const example = built.examples.find(({ recipe }) => recipe.instance_id === id);
+  if (!example) throw new Error(`${id} was not built`);
+  return example;
+};
 const rowOf = (id: string): ExampleRow => {
   const row = built.rows.find((one) => one.instance_id === id);
   if (!row) throw new Error(`${id} was not built`);
@@ -53,6 +59,13 @@ function inContainer(row: ExampleRow, scripts: readonly string[]): Statuses {
   }
 }
 
+/** What is wrong with an example in its own tree. */
+async function problemsOf(example: BuiltExample): Promise<string[]> {
+  const { signal } = new AbortController();
+  const before = await testStatuses(example, false, signal);
+  return judge(example.recipe, before, await testStatuses(example, true, signal)).problems;
+}
+
 const resolved = (row: ExampleRow, statuses: Statuses): boolean =>
   [...row.FAIL_TO_PASS, ...row.PASS_TO_PASS].every((id) => statuses[id] === 'PASSED');
 
@@ -64,10 +77,7 @@ test('every shipped example is built, a second build takes under 2 s', async () 
   expect(performance.now() - started).toBeLessThan(2000);
   expect(again.rows).toEqual(built.rows);
   const names = (path: string | null) =>
-    readFileSync(path ?? '', 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => (JSON.parse(line) as ExampleRow).image);
+    parseLines<ExampleRow>(readFileSync(path ?? '', 'utf8')).map(({ image }) => image);
   expect(names(again.files.docker)).toEqual(IDS.map((id) => `swefarm/example.${id}:latest`));
   for (const name of names(again.files.rootfs)) expect(name).toMatch(/^dir:\//);
 });
@@ -76,48 +86,40 @@ describe.each(IDS)('%s', (id) => {
   test('in Docker: FAIL_TO_PASS fail before gold, all pass after', () => {
     const row = rowOf(id);
     const gold = `git apply - <<'END_OF_PATCH'\n${row.patch}END_OF_PATCH`;
-    const example = built.examples.find(({ recipe }) => recipe.instance_id === id);
-    if (!example) throw new Error(`${id} was not built`);
-    const verdict = judge(example.recipe, inContainer(row, []), inContainer(row, [gold]));
+    const verdict = judge(exampleOf(id).recipe, inContainer(row, []), inContainer(row, [gold]));
     expect(verdict.problems).toEqual([]);
     expect(verdict.FAIL_TO_PASS).toEqual(row.FAIL_TO_PASS);
     expect(verdict.PASS_TO_PASS).toEqual(row.PASS_TO_PASS);
   });
 
   test('in its own tree: the same', async () => {
-    const { signal } = new AbortController();
-    const example = built.examples.find(({ recipe }) => recipe.instance_id === id);
-    if (!example) throw new Error(`${id} was not built`);
-    const before = await testStatuses(example, false, signal);
-    const after = await testStatuses(example, true, signal);
-    expect(judge(example.recipe, before, after).problems).toEqual([]);
+    expect(await problemsOf(exampleOf(id))).toEqual([]);
   });
 
   test('the scripted policy: variants 0 and 4 resolve, 1 does not', () => {
     const row = rowOf(id);
     const script = loadScript(join(EXAMPLES, 'policy/examples.yaml'));
     const conversation = script.conversations.find(({ match }) => row.problem_statement.includes(match));
-    const outcome = (variant: number) =>
-      resolved(
+    const outcome = (variant: number) => {
+      const turns = conversation?.variants[variant] ?? [];
+      return resolved(
         row,
         inContainer(
           row,
-          (conversation?.variants[variant] ?? []).flatMap((turn) => turn.command ?? []),
+          turns.flatMap((turn) => turn.command ?? []),
         ),
       );
+    };
     expect([0, 1, 4].map(outcome)).toEqual([true, false, true]);
   });
 });
 
 test("over the host's own root: a pure example and one that compiles", async () => {
-  const { signal } = new AbortController();
   const ids = ['pallets__markupsafe-3.0.2', 'r1chardj0n3s__parse-1.20.2'];
   const host = await buildExamples({ ids, host: true, out: join(out, 'host') });
   expect(host.files.docker).toBeNull();
   for (const [at, example] of host.examples.entries()) {
     expect(host.rows[at]?.image).toMatch(/^host\+dir:\//);
-    const before = await testStatuses(example, false, signal);
-    const after = await testStatuses(example, true, signal);
-    expect(judge(example.recipe, before, after).problems).toEqual([]);
+    expect(await problemsOf(example)).toEqual([]);
   }
 });

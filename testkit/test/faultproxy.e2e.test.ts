@@ -1,8 +1,8 @@
-import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { sleep } from '@swefarm/shared';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startFaultProxy } from '../src/index.ts';
+import { listen } from '../src/listen.ts';
 
 /** Says back what it hears. */
 let echo: Server;
@@ -11,8 +11,7 @@ beforeAll(async () => {
   echo = createServer({ allowHalfOpen: true }, (socket) =>
     socket.on('error', () => socket.destroy()).pipe(socket),
   );
-  await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
-  target = (echo.address() as AddressInfo).port;
+  target = await listen(echo);
 });
 afterAll(() => echo.close());
 

@@ -4,14 +4,19 @@ import { chown, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { words } from '../src/launchers/commands.ts';
 import { ensureDocker } from '../src/launchers/docker.ts';
+import { parseLines } from '../src/lines.ts';
 import { temporaryFolder } from './temporaryfolder.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PREFIX = 'swefarm-images-test/';
 /** As the chart gives them in mode rootfs. */
 const CAPABILITIES =
-  'SYS_ADMIN NET_ADMIN SYS_CHROOT AUDIT_READ CHOWN DAC_OVERRIDE FOWNER FSETID KILL NET_BIND_SERVICE SETFCAP SETGID SETPCAP SETUID';
+  words`SYS_ADMIN NET_ADMIN SYS_CHROOT AUDIT_READ CHOWN DAC_OVERRIDE FOWNER FSETID KILL NET_BIND_SERVICE SETFCAP
+    SETGID SETPCAP SETUID`.flatMap((name) => ['--cap-add', name]);
+const FOLDERS = words`-e SWEFARM_SCRATCH_DIR=/scratch -e SWEFARM_IMAGES_DIR=/store -e SWEFARM_STATE_DIR=/tmp/state`;
+type Finding = { subject: string; status: string; detail: string };
 /** The user of the node that is root inside. */
 const FIRST_USER = 100_000;
 const run = promisify(execFile);
@@ -33,76 +38,34 @@ afterAll(async () => {
 
 type Image = { name: string; id: string; bytes: number };
 async function build(tag: string): Promise<Image[]> {
-  const given = ['--engine', 'docker', '--base', `${PREFIX}base:1`, '--prefix', PREFIX, '--tag', tag];
-  const { stdout } = await run(
-    'node',
-    [
-      'docker/build.mjs',
-      ...given,
-      '--bundle',
-      join(folder, 'bundle'),
-      '--fresh',
-      '--out',
-      join(folder, 'out'),
-    ],
-    {
-      cwd: ROOT,
-      maxBuffer: 1 << 26,
-    },
-  );
-  return stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Image);
+  const args = words`docker/build.mjs --engine docker --base ${PREFIX}base:1 --prefix ${PREFIX} --tag ${tag}
+    --bundle ${join(folder, 'bundle')} --fresh --out ${join(folder, 'out')}`;
+  const { stdout } = await run('node', args, { cwd: ROOT, maxBuffer: 1 << 26 });
+  return parseLines(stdout);
 }
 
 test('every step done anew gives the same images; they say what they are, and hold the list of their packages', async () => {
   const [first, second] = [await build('1'), await build('2')];
   expect(first.map(({ name }) => name)).toEqual([`${PREFIX}worker:1`, `${PREFIX}gateway:1`]);
   expect(second.map(({ id }) => id)).toEqual(first.map(({ id }) => id));
-  const labels = JSON.parse(
-    await docker('image', 'inspect', '-f', '{{json .Config.Labels}}', `${PREFIX}worker:1`),
-  );
+  const format = '{{json .Config.Labels}}';
+  const labels = JSON.parse(await docker(...words`image inspect -f ${format} ${PREFIX}worker:1`));
   expect(labels).toMatchObject({
     'org.opencontainers.image.title': 'swefarm-worker',
     'org.opencontainers.image.version': expect.stringMatching(/^\d+\.\d+\.\d+/),
     'org.opencontainers.image.revision': expect.stringMatching(/^[0-9a-f]{40}(-dirty)?$/),
   });
-  const bill = JSON.parse(
-    await docker('run', '--rm', '--entrypoint', 'cat', `${PREFIX}worker:1`, '/opt/swefarm/docker/sbom.json'),
-  );
+  const list = words`run --rm --entrypoint cat ${PREFIX}worker:1 /opt/swefarm/docker/sbom.json`;
+  const bill = JSON.parse(await docker(...list));
   expect(bill.components.map((one: { name: string }) => one.name)).toContain('bullmq');
 });
 
 test('the worker in the least that mode rootfs needs runs sandboxes under limits of the kernel', async () => {
-  const capabilities = CAPABILITIES.split(' ').flatMap((name) => ['--cap-add', name]);
-  const [scratch, store] = ['/scratch', '/store'].flatMap((at) => [['-v', at]]);
-  const findings = JSON.parse(
-    await docker(
-      ...[
-        'run',
-        '--rm',
-        '--read-only',
-        '--tmpfs',
-        '/tmp',
-        ...(scratch ?? []),
-        ...(store ?? []),
-        '--cap-drop',
-        'ALL',
-        ...capabilities,
-      ],
-      ...['--security-opt', 'seccomp=unconfined', '--security-opt', 'apparmor=unconfined'],
-      ...[
-        '-e',
-        'SWEFARM_SCRATCH_DIR=/scratch',
-        '-e',
-        'SWEFARM_IMAGES_DIR=/store',
-        '-e',
-        'SWEFARM_STATE_DIR=/tmp/state',
-      ],
-      ...[`${PREFIX}worker:1`, 'doctor', '--runtime', 'rootfs', '--json'],
-    ).catch((error: { stdout: string }) => error.stdout),
-  ) as { subject: string; status: string; detail: string }[];
+  const line = words`run --rm --read-only --tmpfs /tmp -v /scratch -v /store --cap-drop ALL ${CAPABILITIES}
+    --security-opt seccomp=unconfined --security-opt apparmor=unconfined ${FOLDERS}
+    ${PREFIX}worker:1 doctor --runtime rootfs --json`;
+  const output = await docker(...line).catch((error: { stdout: string }) => error.stdout);
+  const findings: Finding[] = JSON.parse(output);
   const rootfs = findings.find(({ subject }) => subject === 'runtime rootfs');
   expect(rootfs?.status).toBe('ok');
   expect(rootfs?.detail).toContain('cpu enforced, memory enforced, pids enforced');
@@ -118,50 +81,21 @@ test('and in a user namespace, as a pod with users of its own has it, on Podman'
     }),
   );
   const map = `0:${FIRST_USER}:65536`;
-  const { stdout } = await run('podman', [
-    ...['run', '--rm', '--runtime', 'runc', '--network', 'none', '--uidmap', map, '--gidmap', map],
-    // Where root may not raise limits, an engine may not either.
-    ...['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096'],
-    ...['--cap-drop', 'ALL', ...CAPABILITIES.split(' ').flatMap((name) => ['--cap-add', name])],
-    ...[
-      '--security-opt',
-      'seccomp=unconfined',
-      '--security-opt',
-      'unmask=ALL',
-      '--tmpfs',
-      '/tmp',
-      ...volumes.flat(),
-    ],
-    ...[
-      '-e',
-      'SWEFARM_SCRATCH_DIR=/scratch',
-      '-e',
-      'SWEFARM_IMAGES_DIR=/store',
-      '-e',
-      'SWEFARM_STATE_DIR=/tmp/state',
-    ],
-    ...[`${PREFIX}worker:2`, 'doctor', '--runtime', 'rootfs', '--json'],
-  ]).catch((error: { stdout: string }) => error);
-  const rootfs = (JSON.parse(stdout) as { subject: string; status: string; detail: string }[]).find(
-    ({ subject }) => subject === 'runtime rootfs',
-  );
+  // Where root may not raise limits, an engine may not either.
+  const line = words`run --rm --runtime runc --network none --uidmap ${map} --gidmap ${map}
+    --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --cap-drop ALL ${CAPABILITIES}
+    --security-opt seccomp=unconfined --security-opt unmask=ALL --tmpfs /tmp ${volumes.flat()} ${FOLDERS}
+    ${PREFIX}worker:2 doctor --runtime rootfs --json`;
+  const { stdout } = await run('podman', line).catch((error: { stdout: string }) => error);
+  const findings: Finding[] = JSON.parse(stdout);
+  const rootfs = findings.find(({ subject }) => subject === 'runtime rootfs');
   // Its control groups belong to the node's root: what can be limited is measured.
   expect(rootfs).toMatchObject({ status: 'warn', detail: expect.stringContaining('bubblewrap') });
 });
 
 test('the gateway is a user without rights, whose process 1 reaps', async () => {
   const gateway = (entry: string, ...args: string[]) =>
-    docker(
-      'run',
-      '--rm',
-      '--cap-drop',
-      'ALL',
-      '--read-only',
-      '--entrypoint',
-      entry,
-      `${PREFIX}gateway:1`,
-      ...args,
-    );
+    docker(...words`run --rm --cap-drop ALL --read-only --entrypoint ${entry} ${PREFIX}gateway:1 ${args}`);
   expect(await gateway('id', '-u')).toBe('10001');
   expect(await gateway('/usr/bin/tini', '--', 'cat', '/proc/1/comm')).toBe('tini');
   expect(await docker('run', '--rm', '--read-only', `${PREFIX}gateway:1`, '--help')).toContain(

@@ -1,6 +1,6 @@
 /** setup.sh on a machine that lacks programs: a copy of it beside nothing, with an apt-get that we answer for. */
 import { execFile } from 'node:child_process';
-import { chmod, copyFile, mkdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -15,10 +15,7 @@ const INSTALLED = '#!/bin/sh\necho version 1\n';
 type Machine = { folder: string; bin: string; setup: (...args: string[]) => Promise<Ended> };
 type Ended = { code: number; output: string; missing: string[] };
 
-async function executable(path: string, text: string): Promise<void> {
-  await writeFile(path, text);
-  await chmod(path, 0o755);
-}
+const executable = (path: string, text: string): Promise<void> => writeFile(path, text, { mode: 0o755 });
 
 /** @param apt what apt-get does, as a shell script; `$*` is what it was asked */
 async function machine(apt: string, user = 0): Promise<Machine> {
@@ -88,11 +85,8 @@ test('a package that cannot be had costs only itself, and is named with what apt
   await executable(join(here.bin, 'apt-get.new'), INSTALLED);
   const ended = await here.setup('shellcheck', 'faketime');
   expect(ended.code).toBe(3);
-  expect(ended.missing).toEqual([
-    expect.stringMatching(
-      /^shellcheck\t.*E: Unable to locate package shellcheck \(apt-get install shellcheck\)/,
-    ),
-  ]);
+  const why = /^shellcheck\t.*E: Unable to locate package shellcheck \(apt-get install shellcheck\)/;
+  expect(ended.missing).toEqual([expect.stringMatching(why)]);
   expect(ended.output).toContain('######## shellcheck is missing');
 });
 
@@ -106,9 +100,7 @@ test('a program that is there and does not run is missing, whatever apt-get says
 test('who is not root is told what to install', async () => {
   const here = await machine('exit 0', 1000);
   const { code, missing } = await here.setup('faketime');
-  expect([code, missing]).toEqual([
-    3,
-    [expect.stringMatching(/only root can install it \(apt-get install faketime\)/)],
-  ]);
+  const why = /only root can install it \(apt-get install faketime\)/;
+  expect([code, missing]).toEqual([3, [expect.stringMatching(why)]]);
   expect(await asked(here)).toEqual([]);
 });

@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { words } from '../src/launchers/commands.ts';
 import { temporaryFolder } from './temporaryfolder.ts';
 
 const bin = fileURLToPath(new URL('../bin/swefarm-testkit.mjs', import.meta.url));
@@ -14,17 +15,7 @@ it('prints its URL first, answers, and ends on TERM', async () => {
   const script = join(folder, 's.yaml');
   const urlFile = join(folder, 'url');
   writeFileSync(script, 'conversations:\n  - variants: [[{text: hello}]]\n');
-  const args = [
-    'policy',
-    '--script',
-    script,
-    '--template',
-    'strips-thinking',
-    '--delay-ms',
-    '1',
-    '--url-file',
-    urlFile,
-  ];
+  const args = words`policy --script ${script} --template strips-thinking --delay-ms 1 --url-file ${urlFile}`;
   const child = spawn(bin, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = await once(child.stdout, 'data');
   const url = String(line).trim();

@@ -1,33 +1,36 @@
 /** Small instances of our own making in the exact form of dataset families: trees as their images are laid out, and rows. */
-import { execFileSync } from 'node:child_process';
-import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { commitTree, headOf, writeTree } from '../repository.ts';
 
 const BUG = 'def add(a, b):\n    return a - b\n';
 const FIXED = 'def add(a, b):\n    return a + b\n';
 const TESTS = 'from calc import add\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n';
 const NEW_TEST = '\n\ndef test_add():\n    assert add(1, 2) == 3\n';
-/** A runner that prints as pytest does with -rA, for the host has no pytest. */
-const RUNNER = `import importlib.util
-import sys
+/** Stands for pytest, which the host lacks: prints a line for each test, as `pytest -rA` does or as `pytest --verbose`. */
+export const RUNNER = `#!/usr/bin/env python3
+import importlib.util, os, sys
 
 sys.path.insert(0, ".")
-counts = {"failed": 0, "passed": 0}
-for path in sys.argv[1:]:
+verbose = "--verbose" in sys.argv
+words = []
+print("============================= test session starts ==============================")
+named = [one for one in sys.argv[1:] if one.endswith(".py")]
+for path in named or [f"tests/{name}" for name in sorted(os.listdir("tests")) if name.startswith("test_")]:
     spec = importlib.util.spec_from_file_location("tests", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for name in sorted(dir(module)):
-        if not name.startswith("test_"):
-            continue
+    for name in sorted(one for one in dir(module) if one.startswith("test_")):
         try:
             getattr(module, name)()
-            counts["passed"] += 1
-            print(f"PASSED {path}::{name}")
+            word = "PASSED"
         except AssertionError:
-            counts["failed"] += 1
-            print(f"FAILED {path}::{name} - AssertionError")
-print("=" * 9, ", ".join(f"{n} {what}" for what, n in counts.items() if n), "in 0.01s", "=" * 9)
+            word = "FAILED"
+        words.append(word)
+        print(f"{path}::{name} {word}" if verbose else f"{word} {path}::{name}")
+counts = [(words.count(word), word.lower()) for word in ("FAILED", "PASSED") if word in words]
+print(f"========================= {', '.join(f'{n} {word}' for n, word in counts)} in 0.01s =========================")
+sys.exit(1 if "FAILED" in words else 0)
 `;
 
 type Repository = { base: string; fix: string; patch: string; testPatch: string };
@@ -35,31 +38,17 @@ type Repository = { base: string; fix: string; patch: string; testPatch: string 
 /** A repository at the bug, whose later history holds the fix and its test, as the images of most families have it. */
 async function repository(path: string): Promise<Repository> {
   const files = { 'calc.py': BUG, 'run.py': RUNNER, 'tests/test_calc.py': TESTS };
-  await write(path, files);
-  const git = (...args: string[]): string =>
-    execFileSync('git', ['-C', path, '-c', 'user.name=n', '-c', 'user.email=e@x', ...args], {
-      encoding: 'utf8',
-    });
-  git('init', '-q', '-b', 'main');
-  git('add', '.');
-  git('commit', '-qm', 'start');
-  const base = git('rev-parse', 'HEAD').trim();
-  await write(path, { 'calc.py': FIXED, 'tests/test_calc.py': TESTS + NEW_TEST });
-  const [patch, testPatch] = [git('diff', '--', 'calc.py'), git('diff', '--', 'tests')];
-  git('commit', '-qam', 'THE FIX');
-  const fix = git('rev-parse', 'HEAD').trim();
-  git('branch', 'future');
-  git('tag', 'v99');
-  git('reset', '-q', '--hard', base);
+  await writeTree(path, files);
+  const git = commitTree(path);
+  const base = headOf(git);
+  await writeTree(path, { 'calc.py': FIXED, 'tests/test_calc.py': TESTS + NEW_TEST });
+  const [patch, testPatch] = [git`diff -- calc.py`, git`diff -- tests`];
+  git`commit -qam ${'THE FIX'}`;
+  const fix = headOf(git);
+  git`branch future`;
+  git`tag v99`;
+  git`reset -q --hard ${base}`;
   return { base, fix, patch, testPatch };
-}
-
-async function write(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
-  for (const [path, text] of Object.entries(files)) {
-    await mkdir(dirname(join(folder, path)), { recursive: true });
-    await writeFile(join(folder, path), text);
-    if (path.endsWith('.sh')) await chmod(join(folder, path), 0o755);
-  }
 }
 
 export type FamilyInstance = {
@@ -88,7 +77,7 @@ const r2e: Maker = async (tree, image) => {
   const made = await repository(join(tree, 'testbed'));
   await mkdir(join(tree, 'testbed/.venv/bin'), { recursive: true });
   await symlink('/usr/bin/python3', join(tree, 'testbed/.venv/bin/python'));
-  await write(tree, {
+  await writeTree(tree, {
     'r2e_tests/test_1.py': `from calc import add\n${NEW_TEST}\n\ndef test_known():\n    assert False\n`,
     'testbed/run_tests.sh':
       'echo "=== short test summary info ==="\n.venv/bin/python run.py r2e_tests/test_1.py\n',
@@ -141,7 +130,7 @@ const r2eOfNemo: Maker = async (tree, image) => {
   const made = await r2e(tree, image);
   const { commit_hash, docker_image } = made.row;
   const id = `acme__calc-${made.fix}`;
-  await write(tree, {
+  await writeTree(tree, {
     'r2e_tests/test_1.py': `from calc import add\n${NEW_TEST}\n\ndef test_zero():\n    assert add(0, 0) == 0\n\n\ndef test_unlisted():\n    assert False\n`,
   });
   const instance_dict = JSON.stringify({
@@ -231,7 +220,7 @@ const AS_GO = `python3 run.py tests/test_calc.py |
 const multi: Maker = async (tree, image) => {
   // Of a project that upstream's package has a parser for.
   const made = await repository(join(tree, 'home/cli'));
-  await write(tree, {
+  await writeTree(tree, {
     'home/fix.patch': made.patch,
     'home/test.patch': made.testPatch,
     'home/run.sh': `cd /home/cli\n${AS_GO}`,

@@ -1,8 +1,6 @@
 /** Small instances in compiled and interpreted languages, whose tests take only the compilers of this machine, and ways to break them. */
-import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { commitTree, headOf, writeTree } from '../repository.ts';
 
 /** Contents of files by their paths in the tree. */
 type Files = Readonly<Record<string, string>>;
@@ -110,28 +108,16 @@ export const markedScript = (lines: readonly string[]): string =>
 
 /** A repository of the language in `tree`: the columns of its row but for id and image, and diffs that write files in it. */
 export async function makeLanguageTree(tree: string, language: Language) {
-  const git = (...line: string[]): string =>
-    execFileSync('git', ['-C', tree, '-c', 'user.name=t', '-c', 'user.email=t@t', ...line], {
-      encoding: 'utf8',
-    });
-  const write = async (files: Files): Promise<void> => {
-    for (const [path, text] of Object.entries(files)) {
-      await mkdir(dirname(join(tree, path)), { recursive: true });
-      await writeFile(join(tree, path), text);
-    }
-  };
-  await write(language.files);
-  git('init', '-q');
-  git('add', '.');
-  git('commit', '-qm', 'base');
+  await writeTree(tree, language.files);
+  const git = commitTree(tree);
   const patchOf = async (files: Files): Promise<string> => {
-    await write(files);
-    const diff = git('diff');
-    git('checkout', '-q', '.');
+    await writeTree(tree, files);
+    const diff = git`diff`;
+    git`checkout -q .`;
     return diff;
   };
   const columns = {
-    ...{ base_commit: git('rev-parse', 'HEAD').trim(), patch: await patchOf(language.gold), test_patch: '' },
+    ...{ base_commit: headOf(git), patch: await patchOf(language.gold), test_patch: '' },
     ...{ log_parser: language.parser, FAIL_TO_PASS: [language.test], PASS_TO_PASS: [] },
     eval_script: markedScript(language.script),
   };

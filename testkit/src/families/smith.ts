@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BuiltExample, type BuiltExamples, buildExamples } from '../examples/build.ts';
+import { words } from '../launchers/commands.ts';
 import { exampleImage } from './images.ts';
 import { SMITH_PROJECTS, type SmithProjectParts } from './smithprojects.ts';
 
@@ -32,20 +33,11 @@ type Mirror = {
   row: Pick<SmithRow, 'FAIL_TO_PASS' | 'PASS_TO_PASS' | 'patch' | 'problem_statement'>;
 };
 
+const WHO = words`-c user.name=swesmith -c user.email=swesmith@swesmith.ai -c core.hooksPath=/dev/null`;
 const git = (cwd: string, argv: string[], input = ''): string =>
-  execFileSync(
-    'git',
-    [
-      '-c',
-      'user.name=swesmith',
-      '-c',
-      'user.email=swesmith@swesmith.ai',
-      '-c',
-      'core.hooksPath=/dev/null',
-      ...argv,
-    ],
-    { cwd, encoding: 'utf8', input, stdio: ['pipe', 'pipe', 'ignore'] },
-  );
+  execFileSync('git', [...WHO, ...argv], {
+    ...{ cwd, encoding: 'utf8', input, stdio: ['pipe', 'pipe', 'ignore'] },
+  });
 
 /** Makes the repository of an image as SWE-smith's mirror and its makers leave it. */
 function commitMirror({ tree, failing, row }: Mirror, instanceId: string, branch: Branch): void {
@@ -75,23 +67,20 @@ const VARIANTS: [id: string, branch: Branch][] = [
   ['func_basic__remote01', 'remote'],
 ];
 
-/** What all instances of the example have in common. */
-type FixedParse = {
-  example: BuiltExample;
-  given: BuiltExamples['rows'][number];
-  /** The tree without the bug, in which git knows nothing yet. */
-  tree: string;
-  row: Mirror['row'];
-  failing: string[];
-};
+/** The built example, whose image all images of instances extend. */
+type Base = BuiltExample & { image: string; given: BuiltExamples['rows'][number] };
 
-async function fixedParse(folder: string, runtime: 'docker' | 'rootfs'): Promise<FixedParse> {
+async function buildBase(folder: string, runtime: 'docker' | 'rootfs'): Promise<Base> {
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: runtime, out: join(folder, 'built') });
   const [example] = built.examples;
   const [given] = built.rows;
   if (!example || !given) throw new Error(`${EXAMPLE_ID} was not built`);
+  return { ...example, given, image: given.image };
+}
+
+async function fixedParse(folder: string, { tree: base, given }: Base): Promise<Mirror> {
   const tree = join(folder, 'fixed');
-  await cp(join(example.tree.path, 'testbed'), tree, { recursive: true });
+  await cp(join(base.path, 'testbed'), tree, { recursive: true });
   git(tree, ['reset', '-q', '--hard']);
   git(tree, ['apply', '-'], given.patch);
   git(tree, ['apply', '-'], given.test_patch);
@@ -100,7 +89,37 @@ async function fixedParse(folder: string, runtime: 'docker' | 'rootfs'): Promise
   await rm(join(tree, '.git'), { recursive: true });
   const { FAIL_TO_PASS, PASS_TO_PASS, problem_statement } = given;
   const failing = [...new Set(FAIL_TO_PASS.map((test) => test.split('::', 1)[0] ?? ''))];
-  return { example, given, tree, row: { FAIL_TO_PASS, PASS_TO_PASS, patch, problem_statement }, failing };
+  const row = { FAIL_TO_PASS, PASS_TO_PASS, patch, problem_statement };
+  return { project: PROJECT, tree, failing, row };
+}
+
+/** One instance for each state of the branch. @param tools the folder that becomes `/tools`, with the PATH of its programs */
+async function instancesOf(
+  { project, tree: fixed, failing, row }: Mirror,
+  folder: string,
+  base: Base,
+  runtime: 'docker' | 'rootfs',
+  branches: readonly Branch[],
+  tools?: { folder: string; path: string },
+): Promise<SmithRow[]> {
+  const rows: SmithRow[] = [];
+  for (const [suffix, branch] of VARIANTS.filter(([, one]) => branches.includes(one))) {
+    const instance_id = `${project}.${suffix}`;
+    const path = join(folder, suffix);
+    const tree = join(path, 'testbed');
+    await cp(fixed, tree, { recursive: true });
+    // Nobody writes them, and they are large.
+    if (tools) execFileSync('cp', ['-al', tools.folder, join(path, 'tools')]);
+    commitMirror({ project, tree, failing, row }, instance_id, branch);
+    // Named as the project's image in a registry of one's own.
+    const name = `localhost/${suffix.replaceAll('_', '-')}/swesmith.x86_64.${project.toLowerCase().replace('__', '_1776_')}`;
+    const image_name = exampleImage(base, path, {
+      ...{ runtime, name },
+      ...(tools && { tools: 'tools', path: tools.path }),
+    });
+    rows.push({ instance_id, repo: `swesmith/${project}`, image_name, ...row });
+  }
+  return rows;
 }
 
 /** The example `parse` as instances of SWE-smith's project of that name, one for each state of the branch. */
@@ -109,19 +128,8 @@ export async function smithParse(
   runtime: 'docker' | 'rootfs',
   branches: readonly Branch[] = VARIANTS.map(([, branch]) => branch),
 ): Promise<SmithRow[]> {
-  const { example, given, tree: fixed, row, failing } = await fixedParse(folder, runtime);
-  const rows: SmithRow[] = [];
-  for (const [suffix, branch] of VARIANTS.filter(([, one]) => branches.includes(one))) {
-    const instance_id = `${PROJECT}.${suffix}`;
-    const tree = join(folder, suffix, 'testbed');
-    await cp(fixed, tree, { recursive: true });
-    commitMirror({ project: PROJECT, tree, failing, row }, instance_id, branch);
-    // Named as the project's image in a registry of one's own.
-    const name = `localhost/${suffix.replaceAll('_', '-')}/swesmith.x86_64.r1chardj0n3s_1776_parse.30da9e4f`;
-    const image = exampleImage({ ...example, image: given.image }, join(folder, suffix), { runtime, name });
-    rows.push({ instance_id, repo: `swesmith/${PROJECT}`, image_name: image, ...row });
-  }
-  return rows;
+  const base = await buildBase(folder, runtime);
+  return await instancesOf(await fixedParse(folder, base), folder, base, runtime, branches);
 }
 
 /**
@@ -133,16 +141,22 @@ export async function smithMirror(
   count: number,
   named: (context: string, base: string) => Promise<string>,
 ): Promise<{ rows: SmithRow[]; gold: string }> {
-  const { given, tree: fixed, row, failing } = await fixedParse(folder, 'docker');
+  const base = await buildBase(folder, 'docker');
+  const mirror = await fixedParse(folder, base);
   const tree = join(folder, 'mirror/testbed');
-  await cp(fixed, tree, { recursive: true });
+  await cp(mirror.tree, tree, { recursive: true });
   const ids = Array.from({ length: count }, (_, n) => `${PROJECT}.func_basic__${String(n).padStart(8, '0')}`);
   const [first = ''] = ids;
-  commitMirror({ project: PROJECT, tree, failing, row }, first, 'tests removed');
+  commitMirror({ ...mirror, tree }, first, 'tests removed');
   for (const id of ids.slice(1)) git(tree, ['branch', '-q', id, first]);
-  const image_name = await named(join(folder, 'mirror'), given.image);
-  const rows = ids.map((instance_id) => ({ instance_id, repo: `swesmith/${PROJECT}`, image_name, ...row }));
-  return { rows, gold: given.patch };
+  const image_name = await named(join(folder, 'mirror'), base.image);
+  const rows = ids.map((instance_id) => ({
+    instance_id,
+    repo: `swesmith/${PROJECT}`,
+    image_name,
+    ...mirror.row,
+  }));
+  return { rows, gold: base.given.patch };
 }
 
 /** The patch that undoes another, as git writes it. */
@@ -164,30 +178,14 @@ export async function smithProject(
   language: keyof typeof SMITH_PROJECTS,
   branches: readonly Branch[],
 ): Promise<SmithRow[]> {
-  const parts = SMITH_PROJECTS[language];
-  const { project, bug, failing, FAIL_TO_PASS, PASS_TO_PASS, problem_statement } = parts;
-  const built = await buildExamples({ ids: [EXAMPLE_ID], for: runtime, out: join(folder, 'built') });
-  const [example] = built.examples;
-  const [given] = built.rows;
-  if (!example || !given) throw new Error(`${EXAMPLE_ID} was not built`);
-  const [fixed, tools] = [join(folder, 'fixed'), join(folder, 'tools')];
-  await parts.fill(fixed, tools);
-  const patch = await bugOf(fixed, bug);
-  const row = { FAIL_TO_PASS, PASS_TO_PASS, patch, problem_statement };
-  const rows: SmithRow[] = [];
-  for (const [suffix, branch] of VARIANTS.filter(([, one]) => branches.includes(one))) {
-    const instance_id = `${project}.${suffix}`;
-    const path = join(folder, suffix);
-    await cp(fixed, join(path, 'testbed'), { recursive: true });
-    // Nobody writes them, and they are large.
-    execFileSync('cp', ['-al', tools, join(path, 'tools')]);
-    commitMirror({ project, tree: join(path, 'testbed'), failing, row }, instance_id, branch);
-    const image = `localhost/${suffix.replaceAll('_', '-')}/swesmith.x86_64.${project.toLowerCase().replace('__', '_1776_')}`;
-    const made = { runtime, name: image, tools: 'tools', path: parts.path };
-    const image_name = exampleImage({ ...example, image: given.image }, path, made);
-    rows.push({ instance_id, repo: `swesmith/${project}`, image_name, ...row });
-  }
-  return rows;
+  const { project, bug, failing, fill, path, ...columns } = SMITH_PROJECTS[language];
+  const base = await buildBase(folder, runtime);
+  const [tree, tools] = [join(folder, 'fixed'), join(folder, 'tools')];
+  await fill(tree, tools);
+  const row = { ...columns, patch: await bugOf(tree, bug) };
+  return await instancesOf({ project, tree, failing, row }, folder, base, runtime, branches, {
+    ...{ folder: tools, path },
+  });
 }
 
 /** The patch that makes the bug, as git writes it; the tree stays as it is. */

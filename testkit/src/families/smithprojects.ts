@@ -2,10 +2,11 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { copyFile, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { cached } from '../examples/cache.ts';
 import { run } from '../examples/run.ts';
+import { writeTree } from '../repository.ts';
 
 /** What an example of one project is made of. */
 export type SmithProjectParts = {
@@ -128,10 +129,7 @@ const javascript: SmithProjectParts = {
     for (const name of ['package.json', 'src', 'bin', 'LICENSE.md', 'README.md']) {
       await cp(join(sources, name), join(tree, name), { recursive: true });
     }
-    for (const [name, text] of Object.entries(MARKED_TESTS)) {
-      await mkdir(dirname(join(tree, name)), { recursive: true });
-      await writeFile(join(tree, name), text);
-    }
+    await writeTree(tree, MARKED_TESTS);
     await mkdir(join(tools, 'bin'), { recursive: true });
     await copyFile(process.execPath, join(tools, 'bin/node'));
   },

@@ -13,7 +13,8 @@ const BIN: Record<CommandName, string> = {
   'swefarm-testkit': `${ROOT}testkit/bin/swefarm-testkit.mjs`,
 };
 
-export type Started = {
+/** Its disposal stops the process. */
+export type Started = AsyncDisposable & {
   process: ChildProcess;
   pid: number;
   /** Everything printed so far. */
@@ -24,6 +25,8 @@ export type Started = {
   /** Resolves when stdout or stderr matches; rejects when the process ends first. */
   until(pattern: RegExp): Promise<void>;
   kill(signal: NodeJS.Signals): void;
+  /** Sends SIGTERM and resolves as `exit`. */
+  stop(): Promise<number | string>;
 };
 
 export type Account = { uid: number; gid: number };
@@ -96,10 +99,48 @@ export function startCommand(
       });
     },
     kill: (signal) => void child.kill(signal),
+    stop() {
+      child.kill('SIGTERM');
+      return exit;
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await exit;
+    },
   };
 }
 
+/** The URL of a gateway that `swefarm serve` has started, once it answers there. */
+export async function gatewayUrl(serving: Started): Promise<string> {
+  await serving.until(/"url":"[^"]+"/);
+  return JSON.parse(serving.stdout().split('\n')[0] ?? '').url;
+}
+
 export type Finished = { code: number | string; stdout: string; stderr: string };
+
+/**
+ * Splits a command line at white space, as a shell does. A value is one word or part of one, whatever is in it; a list of values is as many
+ * words.
+ */
+export function words(
+  texts: TemplateStringsArray,
+  ...values: readonly (string | number | readonly string[])[]
+): string[] {
+  const found: string[] = [];
+  let open = '';
+  for (const [at, text] of texts.entries()) {
+    const [rest = '', ...next] = text.split(/\s+/);
+    open += rest;
+    for (const word of next) {
+      if (open !== '') found.push(open);
+      open = word;
+    }
+    const value = values[at] ?? '';
+    if (typeof value === 'object') found.push(...value);
+    else open += value;
+  }
+  return open === '' ? found : [...found, open];
+}
 
 /** Runs a command to its end. */
 export async function runCommand(

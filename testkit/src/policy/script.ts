@@ -55,6 +55,8 @@ export const Turn = z
     }
   });
 export type Turn = z.infer<typeof Turn>;
+/** A turn as users write it. */
+export type TurnInput = z.input<typeof Turn>;
 
 export const Conversation = z
   .strictObject({
@@ -99,6 +101,15 @@ export const Script = z.strictObject({
 export type Script = z.infer<typeof Script>;
 /** A script as users write it, with defaults omitted. */
 export type ScriptInput = z.input<typeof Script>;
+
+/** A script of one conversation, whatever the first message is. */
+export const conversation = (...variants: TurnInput[][]): ScriptInput => ({ conversations: [{ variants }] });
+
+/** Turns that run these commands one after the other and then submit. */
+export const running = (...commands: string[]): TurnInput[] => [
+  ...commands.map((command) => ({ command })),
+  { submit: true },
+];
 
 /** Checks a script; `source` names it in the error. Throws UsageError `policy_script`. */
 export function readScript(value: unknown, source = 'script'): Script {

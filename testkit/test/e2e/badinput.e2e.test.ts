@@ -8,87 +8,39 @@ import { sleep } from '@swefarm/shared';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { startFaultProxy } from '../../src/faultproxy.ts';
-import { runCommand, startCommand } from '../../src/launchers/commands.ts';
+import { startCommand, words } from '../../src/launchers/commands.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
+import { readLines, writeLines } from '../../src/lines.ts';
 import type { FaultRuleInput } from '../../src/policy/faults.ts';
+import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
-import { temporaryFolder } from '../temporaryfolder.ts';
+import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 const run = promisify(execFile);
-let folder = '';
+const scene = openScene();
 let dataset = '';
 let policy: Awaited<ReturnType<typeof startScriptedPolicy>>;
-const env = (): Record<string, string> => ({
-  SWEFARM_STATE_DIR: join(folder, 'state'),
-  SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-});
-const SCRIPT = {
-  model: 'scripted',
-  conversations: [{ variants: [[{ command: 'echo hi' }, { submit: true as const }]] }],
-};
+const SCRIPT = { model: 'scripted', ...conversation(running('echo hi')) };
 let outputs = 0;
-const nextOutput = (): string => join(folder, `out-${++outputs}.jsonl`);
+const nextOutput = (): string => join(scene.folder, `out-${++outputs}.jsonl`);
 
-type Line = {
-  outcome: string;
-  reward: number | null;
-  resolved: boolean | null;
-  failure: { stage: string; class: string; message: string } | null;
-};
-async function lines(path: string): Promise<Line[]> {
-  return (await readFile(path, 'utf8'))
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
+const lines = (path: string): Promise<Line[]> => readLines(path);
 
-const goldenFlags = (output: string, rows = dataset): string[] => [
-  'rollout',
-  // The faults come while rollouts run: what a check before the run says of them has its own tests.
-  '--no-probe',
-  '--dataset',
-  rows,
-  '--agent',
-  'golden',
-  '--runtime',
-  'docker',
-  '--output',
-  output,
-];
+// The faults come while rollouts run: what a check before the run says of them has its own tests.
+const golden = (output: string, rows = dataset): string[] =>
+  words`rollout --no-probe --dataset ${rows} --agent golden --runtime docker --output ${output}`;
 
-const miniFlags = (output: string): string[] => [
-  'rollout',
-  '--dataset',
-  dataset,
-  '--agent',
-  'mini',
-  '--runtime',
-  'docker',
-  '--concurrency',
-  '1',
-  '--output',
-  output,
-  '--model',
-  'scripted',
-  '--patience',
-  '1',
-  '--request-timeout',
-  '3',
-  '--step-limit',
-  '3',
-  '--no-eval',
-];
+const mini = (output: string): string[] =>
+  words`rollout --dataset ${dataset} --agent mini --runtime docker --concurrency 1 --output ${output}
+    --model scripted --patience 1 --request-timeout 3 --step-limit 3 --no-eval`;
 
 beforeAll(async () => {
-  folder = temporaryFolder('bad');
-  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'docker', out: folder });
+  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'docker', out: scene.folder });
   dataset = built.files.default;
   policy = await startScriptedPolicy({ script: SCRIPT });
 });
-afterAll(async () => {
-  await policy[Symbol.asyncDispose]();
-});
+afterAll(() => policy[Symbol.asyncDispose]());
 
 // Failures are tried again with pauses that grow: side by side these wait together.
 describe.concurrent('the policy endpoint', () => {
@@ -102,8 +54,7 @@ describe.concurrent('the policy endpoint', () => {
   test.each(cases)('answers %s', async (_name, rule, expected) => {
     await using broken = await startScriptedPolicy({ script: SCRIPT, faults: [rule] });
     const output = nextOutput();
-    const { code } = await runCommand('swefarm', [...miniFlags(output), '--policy-url', broken.url], env());
-    expect(code).toBe(10);
+    expect((await scene.swefarm`${mini(output)} --policy-url ${broken.url}`).code).toBe(10);
     expect(await lines(output)).toMatchObject([
       { outcome: 'failed', reward: null, resolved: null, failure: { stage: 'policy', class: expected } },
     ]);
@@ -111,11 +62,8 @@ describe.concurrent('the policy endpoint', () => {
 
   test('refuses connections', async () => {
     const output = nextOutput();
-    const { code, stderr } = await runCommand(
-      'swefarm',
-      [...miniFlags(output), '--no-probe', '--policy-url', 'http://127.0.0.1:9/v1'],
-      env(),
-    );
+    const { code, stderr } =
+      await scene.swefarm`${mini(output)} --no-probe --policy-url http://127.0.0.1:9/v1`;
     expect(code).toBe(10);
     expect(stderr).toContain('policy_unreachable');
     expect(await lines(output)).toMatchObject([
@@ -126,14 +74,13 @@ describe.concurrent('the policy endpoint', () => {
 
 describe.concurrent('the artifact store', () => {
   test('its disk is full', async () => {
-    const small = join(folder, 'small');
+    const small = join(scene.folder, 'small');
     await mkdir(small);
-    await run('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'tmpfs', small]);
+    await run('mount', words`-t tmpfs -o size=8k tmpfs ${small}`);
     try {
       await writeFile(join(small, 'filler'), Buffer.alloc(8192)).catch(() => undefined);
       const output = nextOutput();
-      const flags = goldenFlags(output);
-      const { code, stderr } = await runCommand('swefarm', [...flags, '--artifacts', `dir:${small}`], env());
+      const { code, stderr } = await scene.swefarm`${golden(output)} --artifacts dir:${small}`;
       expect(code, stderr).toBe(10);
       expect(await lines(output)).toMatchObject([
         { outcome: 'failed', reward: null, failure: { stage: 'worker', class: 'artifact_store' } },
@@ -145,72 +92,31 @@ describe.concurrent('the artifact store', () => {
   });
 
   test('its budget is reached: workers stop claiming and say so, and go on when there is room', async () => {
-    const output = nextOutput();
-    const artifacts = join(folder, 'budget');
-    await mkdir(artifacts);
     await using redis = await startRedis();
-    const worker = startCommand(
-      'swefarm-worker',
-      [
-        'run',
-        '--runtime',
-        'docker',
-        '--concurrency',
-        '1',
-        '--artifacts',
-        `dir:${artifacts}`,
-        '--artifact-budget-bytes',
-        '1',
-      ],
-      { ...env(), SWEFARM_REDIS_URL: redis.url },
-    );
-    await worker.until(/"msg":"ready"/);
-    const farm = { ...env(), SWEFARM_REDIS_URL: redis.url };
-    const submit = [
-      'submit',
-      '--dataset',
-      dataset,
-      '--agent',
-      'golden',
-      '--group-size',
-      '3',
-      '--artifacts',
-      `dir:${artifacts}`,
-    ];
-    const submitted = await runCommand('swefarm', submit, farm);
+    const farm = openScene({ SWEFARM_REDIS_URL: redis.url });
+    const artifacts = join(scene.folder, 'budget');
+    await mkdir(artifacts);
+    const flags = words`--runtime docker --artifacts dir:${artifacts}`;
+    const worker = await farm.worker`${flags} --concurrency 1 --artifact-budget-bytes 1`;
+    const submit = words`--dataset ${dataset} --agent golden --group-size 3 --artifacts dir:${artifacts}`;
+    const runId = await farm.submit`${submit}`;
     await worker.until(/artifact budget/);
-    expect((await runCommand('swefarm', ['status'], farm)).stdout).toMatch(/artifact budget/);
-    worker.kill('SIGTERM');
-    expect(await worker.exit).toBe(0);
-    const roomy = startCommand(
-      'swefarm-worker',
-      ['run', '--runtime', 'docker', '--artifacts', `dir:${artifacts}`],
-      farm,
-    );
-    const { run_id } = JSON.parse(submitted.stdout);
-    const collected = await runCommand(
-      'swefarm',
-      ['collect', run_id, '--output', output, '--artifacts', `dir:${artifacts}`],
-      farm,
-    );
-    expect(collected.code, collected.stderr).toBe(0);
+    expect(await farm.done`status`).toMatch(/artifact budget/);
+    expect(await worker.stop()).toBe(0);
+    await using _roomy = startCommand('swefarm-worker', ['run', ...flags], farm.env);
+    const output = nextOutput();
+    await farm.done`collect ${runId} --output ${output} --artifacts dir:${artifacts}`;
     expect(await lines(output)).toMatchObject(Array(3).fill({ outcome: 'judged', reward: 1 }));
-    roomy.kill('SIGTERM');
-    await roomy.exit;
   });
 });
 
 describe('the runtime', () => {
   test('an image that nobody has', async () => {
-    const row = {
-      ...JSON.parse((await readFile(dataset, 'utf8')).split('\n')[0] ?? ''),
-      image: 'swefarm/no-such-image:latest',
-    };
-    const file = join(folder, 'unknown-image.jsonl');
-    await writeFile(file, `${JSON.stringify(row)}\n`);
+    const [row] = await readLines<object>(dataset);
+    const other = [{ ...row, image: 'swefarm/no-such-image:latest' }];
+    const file = await writeLines(join(scene.folder, 'unknown-image.jsonl'), other);
     const output = nextOutput();
-    const flags = goldenFlags(output, file);
-    const { code, stderr } = await runCommand('swefarm', flags, env());
+    const { code, stderr } = await scene.swefarm`${golden(output, file)}`;
     expect(code).toBe(10);
     expect(stderr).toContain('swefarm/no-such-image');
     const [line] = await lines(output);
@@ -218,12 +124,11 @@ describe('the runtime', () => {
   });
 
   test('an engine whose socket is missing', async () => {
-    const flags = goldenFlags(nextOutput());
-    const { code, stderr } = await runCommand('swefarm', flags, {
-      ...env(),
+    const { swefarm } = openScene({
       SWEFARM_DOCKER_SOCKET: '/nowhere/docker.sock',
       SWEFARM_ENGINE_PATIENCE_SECONDS: '1',
     });
+    const { code, stderr } = await swefarm`${golden(nextOutput())}`;
     expect(code).toBe(12);
     expect(stderr).toContain('/nowhere/docker.sock');
   });
@@ -231,34 +136,19 @@ describe('the runtime', () => {
 
 describe('Redis', () => {
   test('is down at start', async () => {
-    const flags = goldenFlags(nextOutput());
-    const { code, stderr } = await runCommand(
-      'swefarm',
-      [...flags, '--redis-url', 'redis://127.0.0.1:9', '--redis-patience-seconds', '2'],
-      env(),
-    );
+    const redis = words`--redis-url redis://127.0.0.1:9 --redis-patience-seconds 2`;
+    const { code, stderr } = await scene.swefarm`${golden(nextOutput())} ${redis}`;
     expect(code).toBe(12);
     expect(stderr).toContain('127.0.0.1:9');
   });
 
   test('goes away in the middle and comes back', async () => {
     await using redis = await startRedis();
-    await using slow = await startScriptedPolicy({
-      script: {
-        conversations: [{ variants: [[{ command: 'sleep 4' }, { command: 'true' }, { submit: true }]] }],
-      },
-    });
+    const script = conversation(running('sleep 4', 'true'));
+    await using slow = await startScriptedPolicy({ script });
     const output = nextOutput();
-    const flags = [
-      ...miniFlags(output),
-      '--group-size',
-      '3',
-      '--policy-url',
-      slow.url,
-      '--redis-url',
-      redis.url,
-    ];
-    const farm = startCommand('swefarm', flags, env());
+    const urls = words`--policy-url ${slow.url} --redis-url ${redis.url}`;
+    const farm = scene.start`${mini(output)} --group-size 3 ${urls}`;
     while (slow.stats().requests === 0) await sleep(100);
     await redis.kill();
     await sleep(3_000);
@@ -273,11 +163,7 @@ describe('Redis', () => {
     const output = nextOutput();
     const url = redis.url.replace(String(redis.port), String(proxy.port));
     proxy.setLatency(20);
-    const farm = startCommand(
-      'swefarm',
-      [...miniFlags(output), '--group-size', '3', '--policy-url', policy.url, '--redis-url', url],
-      env(),
-    );
+    const farm = scene.start`${mini(output)} --group-size 3 --policy-url ${policy.url} --redis-url ${url}`;
     for (let i = 0; i < 3; i++) {
       await sleep(1_500);
       proxy.cut();
@@ -290,7 +176,7 @@ describe('Redis', () => {
 test('an output that exists is not touched', async () => {
   const output = nextOutput();
   await writeFile(output, 'mine\n');
-  const { code, stderr } = await runCommand('swefarm', goldenFlags(output), env());
+  const { code, stderr } = await scene.swefarm`${golden(output)}`;
   expect(code).toBe(2);
   expect(stderr).toContain('--resume');
   expect(await readFile(output, 'utf8')).toBe('mine\n');

@@ -1,10 +1,12 @@
 /** `npm run bundle`: the folder that nodes run from does a whole rollout in an empty environment, far from any node_modules. */
 import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
+import { words } from '../../src/launchers/commands.ts';
+import { readLines } from '../../src/lines.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { temporaryFolder } from '../temporaryfolder.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
@@ -21,43 +23,36 @@ beforeAll(async () => {
 });
 
 /** A bare environment, except for where things may be put. */
-const bundled = async (command: string, args: readonly string[]) => {
+const bundled = async (...line: Parameters<typeof words>) => {
   const env = { PATH: '/usr/bin:/bin:/usr/sbin', HOME: folder, SWEFARM_SCRATCH_DIR: join(folder, 'scratch') };
+  const [command = '', ...args] = words(...line);
   return await run(join(bundle, 'bin', command), args, { cwd: '/', env }).catch(
     (error: { code: number; stdout: string; stderr: string }) => error,
   );
 };
 
 test('both commands find their texts and say what is there', async () => {
-  const producer = await bundled('swefarm', ['doctor', '--json']);
+  const producer = await bundled`swefarm doctor --json`;
   expect(JSON.parse(producer.stdout)).toMatchObject({ status: 'warn', subject: 'redis' });
-  const worker = await bundled('swefarm-worker', ['doctor', '--runtime', 'host', '--json']);
+  const worker = await bundled`swefarm-worker doctor --runtime host --json`;
   expect(JSON.parse(worker.stdout)).toContainEqual(expect.objectContaining({ subject: 'runtime host' }));
 });
 
 test('packages that are loaded at their first use are in it: YAML, the client of engines, the readable log', async () => {
   const config = join(folder, 'config.yaml');
   await writeFile(config, 'redis_url: redis://127.0.0.1:1 # nobody answers there\n');
-  const producer = await bundled('swefarm', ['doctor', '--config', config, '--json']);
+  const producer = await bundled`swefarm doctor --config ${config} --json`;
   expect(JSON.parse(producer.stdout)).toMatchObject({ status: 'fail', subject: 'redis' });
-  const engine = ['--docker-socket', join(folder, 'nothing.sock')];
-  const worker = await bundled('swefarm-worker', ['doctor', '--runtime', 'docker', ...engine, '--json']);
+  const engine = words`--runtime docker --docker-socket ${join(folder, 'nothing.sock')}`;
+  const worker = await bundled`swefarm-worker doctor ${engine} --json`;
   const ofRuntime = {
     subject: 'runtime docker',
     status: 'fail',
     detail: expect.stringMatching(/nothing\.sock/),
   };
   expect(JSON.parse(worker.stdout)).toContainEqual(expect.objectContaining(ofRuntime));
-  const readable = ['--log-format', 'pretty', '--engine-patience-seconds', '0'];
-  const run = await bundled('swefarm-worker', [
-    'run',
-    '--config',
-    config,
-    '--runtime',
-    'docker',
-    ...engine,
-    ...readable,
-  ]);
+  const run = await bundled`swefarm-worker run --config ${config} ${engine}
+    --log-format pretty --engine-patience-seconds 0`;
   expect(run).toMatchObject({
     code: 12,
     stderr: expect.stringMatching(/INFO: starting[\s\S]*nothing\.sock/),
@@ -68,10 +63,7 @@ test('a rollout: its own Redis, a worker, threads, prompts, a sandbox, grading',
   await using policy = await startScriptedPolicy({ script: twentyTurns() });
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
   const output = join(folder, 'out.jsonl');
-  const given = ['--dataset', built.files.rootfs, '--agent', 'mini', '--group-size', '2', '--output', output];
-  const model = ['--policy-url', policy.url, '--model', 'scripted', '--require-tokens'];
-  const { stderr } = await bundled('swefarm', ['rollout', ...given, ...model, '--runtime', 'rootfs']);
-  const lines = (await readFile(output, 'utf8')).trim().split('\n');
-  expect(lines, stderr).toHaveLength(2);
-  for (const line of lines) expect(JSON.parse(line)).toMatchObject({ outcome: 'judged', turns: 20 });
+  const { stderr } = await bundled`swefarm rollout --dataset ${built.files.rootfs} --agent mini --group-size 2
+    --output ${output} --policy-url ${policy.url} --model scripted --require-tokens --runtime rootfs`;
+  expect(await readLines(output), stderr).toMatchObject(Array(2).fill({ outcome: 'judged', turns: 20 }));
 });

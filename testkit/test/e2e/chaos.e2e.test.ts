@@ -13,11 +13,6 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
 type Chaos = { process: ChildProcess; folder: string; stdout: () => string; stderr: () => string };
 
-async function prepare(): Promise<string> {
-  const folder = temporaryFolder('chaos');
-  return folder;
-}
-
 function chaos(folder: string, ...args: string[]): Chaos {
   const child = spawn('bash', ['testkit/chaos/chaos.sh', ...args], {
     cwd: ROOT,
@@ -33,7 +28,7 @@ function chaos(folder: string, ...args: string[]): Chaos {
 }
 
 test('60 rollouts under a seeded schedule of faults: each its one result, what its script earns, and nothing left', async () => {
-  const run = chaos(await prepare(), '--seed', '1', '--short');
+  const run = chaos(temporaryFolder('chaos'), '--seed', '1', '--short');
   const [code] = await once(run.process, 'close');
   expect(code, run.stderr()).toBe(0);
   const report = JSON.parse(run.stdout().trimEnd().split('\n').at(-1) ?? '');
@@ -44,7 +39,7 @@ test('60 rollouts under a seeded schedule of faults: each its one result, what i
 });
 
 test('a run that is killed takes its farm along, and the next one its folder', async () => {
-  const run = chaos(await prepare(), '--seed', '1', '--short');
+  const run = chaos(temporaryFolder('chaos'), '--seed', '1', '--short');
   const over = once(run.process, 'close');
   const engine = async (): Promise<boolean> =>
     (await processesOf(run.folder)).some((line) => line.includes('dockerd'));

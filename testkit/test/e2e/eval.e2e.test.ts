@@ -6,41 +6,27 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
-import { runCommand } from '../../src/launchers/commands.ts';
-import { temporaryFolder } from '../temporaryfolder.ts';
+import type { ExampleRow } from '../../src/examples/row.ts';
+import { words } from '../../src/launchers/commands.ts';
+import { readLines, writeLines } from '../../src/lines.ts';
+import { type Line, openScene } from './scene.ts';
 
 const IDS = ['r1chardj0n3s__parse-1.20.2', 'pallets__markupsafe-3.0.2', 'sdispater__tomlkit-0.11.5'] as const;
 const [PARSE, MARKUPSAFE, TOMLKIT] = IDS;
 
-type Row = {
-  instance_id: string;
-  base_commit: string;
-  patch: string;
-  test_patch: string;
-  FAIL_TO_PASS: string[];
-  PASS_TO_PASS: string[];
-};
-type Line = {
-  instance_id: string;
-  outcome: string;
-  resolved: boolean | null;
-  reward: number | null;
-  report: { trust: unknown } | null;
-};
-
-let folder = '';
+const scene = openScene();
+const { folder } = scene;
 let dataset = '';
-let rows = new Map<string, Row>();
+let rows: ExampleRow[];
 
 beforeAll(async () => {
-  folder = temporaryFolder('eval');
   const built = await buildExamples({ ids: IDS, for: 'docker', out: folder });
   dataset = built.files.default;
-  rows = new Map(built.rows.map((row) => [row.instance_id, row]));
+  rows = built.rows;
 });
 
-const row = (id: string): Row => {
-  const found = rows.get(id);
+const row = (id: string): ExampleRow => {
+  const found = rows.find(({ instance_id }) => instance_id === id);
   if (!found) throw new Error(`${id} was not built`);
   return found;
 };
@@ -48,26 +34,10 @@ const logs = (): string => join(folder, 'logs');
 const at = (run: string, model: string, id: string, file = ''): string => join(logs(), run, model, id, file);
 const text = (path: string): Promise<string> => readFile(path, 'utf8');
 const json = async (path: string): Promise<unknown> => JSON.parse(await text(path));
-const lines = async <T>(path: string): Promise<T[]> =>
-  (await text(path))
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
 
-async function swefarm(...args: string[]) {
-  const env = {
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-  };
-  return await runCommand('swefarm', args, env);
-}
-
-const evaluate = (runId: string, predictions: string, ...more: string[]) =>
-  swefarm(
-    ...['eval', '--dataset', dataset, '--predictions', predictions, '--run-id', runId],
-    ...['--logs-dir', logs(), '--report-dir', folder, '--runtime', 'docker', '--max-workers', '2'],
-    ...more,
-  );
+const evaluate = (runId: string, predictions: string, more: readonly string[] = []) =>
+  scene.swefarm`eval --dataset ${dataset} --predictions ${predictions} --run-id ${runId} --logs-dir ${logs()}
+    --report-dir ${folder} --runtime docker --max-workers 2 ${more}`;
 
 const prediction = (instance_id: string, model_patch: string | null, model_name_or_path = 'org/model') =>
   JSON.stringify({ instance_id, model_name_or_path, model_patch });
@@ -83,9 +53,7 @@ function wholeReport(id: string, resolved: boolean): unknown {
       patch_successfully_applied: true,
       resolved,
       tests_status: {
-        FAIL_TO_PASS: resolved
-          ? { success: FAIL_TO_PASS, failure: [] }
-          : { success: [], failure: FAIL_TO_PASS },
+        FAIL_TO_PASS: { ...none, [resolved ? 'success' : 'failure']: FAIL_TO_PASS },
         PASS_TO_PASS: { success: PASS_TO_PASS, failure: [] },
         FAIL_TO_FAIL: none,
         PASS_TO_FAIL: none,
@@ -94,38 +62,39 @@ function wholeReport(id: string, resolved: boolean): unknown {
   };
 }
 
-const sorted = (ids: readonly string[]): string[] => [...ids].sort();
+type Ids = readonly string[];
+/** What the harness writes of a run over the three instances. */
+function summary(ends: { resolved?: Ids; unresolved?: Ids; empty?: Ids; errors?: Ids }): unknown {
+  const { resolved = [], unresolved = [], empty = [], errors = [] } = ends;
+  const completed = [...resolved, ...unresolved];
+  return {
+    total_instances: 3,
+    submitted_instances: 3,
+    completed_instances: completed.length,
+    resolved_instances: resolved.length,
+    unresolved_instances: unresolved.length,
+    empty_patch_instances: empty.length,
+    error_instances: errors.length,
+    completed_ids: completed.toSorted(),
+    incomplete_ids: [],
+    empty_patch_ids: empty,
+    submitted_ids: IDS.toSorted(),
+    resolved_ids: resolved.toSorted(),
+    unresolved_ids: unresolved,
+    error_ids: errors,
+    schema_version: 2,
+  };
+}
 
 test('gold leaves the files of the harness, and a second start runs nothing', async () => {
   const output = join(folder, 'gold.jsonl');
-  const first = await evaluate('gold', 'gold', '--output', output);
+  const first = await evaluate('gold', 'gold', ['--output', output]);
   expect(first.code, first.stderr).toBe(0);
-  expect(await json(join(folder, 'gold.gold.json'))).toEqual({
-    total_instances: 3,
-    submitted_instances: 3,
-    completed_instances: 3,
-    resolved_instances: 3,
-    unresolved_instances: 0,
-    empty_patch_instances: 0,
-    error_instances: 0,
-    completed_ids: sorted(IDS),
-    incomplete_ids: [],
-    empty_patch_ids: [],
-    submitted_ids: sorted(IDS),
-    resolved_ids: sorted(IDS),
-    unresolved_ids: [],
-    error_ids: [],
-    schema_version: 2,
-  });
+  expect(await json(join(folder, 'gold.gold.json'))).toEqual(summary({ resolved: IDS }));
   for (const id of IDS) {
     const names = await readdir(at('gold', 'gold', id));
-    expect(names.sort()).toEqual([
-      'eval.sh',
-      'patch.diff',
-      'report.json',
-      'run_instance.log',
-      'test_output.txt',
-    ]);
+    const written = words`eval.sh patch.diff report.json run_instance.log test_output.txt`;
+    expect(names.sort()).toEqual(written);
     expect(await json(at('gold', 'gold', id, 'report.json'))).toEqual(wholeReport(id, true));
     expect(await text(at('gold', 'gold', id, 'patch.diff'))).toBe(row(id).patch);
     const script = await text(at('gold', 'gold', id, 'eval.sh'));
@@ -136,7 +105,7 @@ test('gold leaves the files of the harness, and a second start runs nothing', as
     expect(await text(at('gold', 'gold', id, 'run_instance.log'))).toContain('INFO - >>>>> Applied Patch:');
   }
   const clean = { level: 'clean', reasons: [] };
-  for (const { reward, report } of await lines<Line>(output)) {
+  for (const { reward, report } of await readLines<Line>(output)) {
     expect({ reward, trust: report?.trust }).toEqual({ reward: 1, trust: clean });
   }
   const before = (await stat(at('gold', 'gold', PARSE, 'report.json'))).mtimeMs;
@@ -145,15 +114,14 @@ test('gold leaves the files of the harness, and a second start runs nothing', as
   expect(second.stderr).toContain('0 of 3 predictions to evaluate, 3 were evaluated earlier');
   expect((await stat(at('gold', 'gold', PARSE, 'report.json'))).mtimeMs).toBe(before);
 
-  const regraded = await swefarm('regrade', output, '--dataset', dataset);
+  const regraded = await scene.swefarm`regrade ${output} --dataset ${dataset}`;
   expect(regraded.code, regraded.stderr).toBe(0);
   expect(regraded.stderr).toContain('3 read, 3 graded again, 0 changed');
   expect(await text(`${output}.regraded.jsonl`)).toBe(await text(output));
-  const tree = await swefarm('regrade', join(logs(), 'gold'), '--dataset', dataset);
+  const tree = await scene.swefarm`regrade ${join(logs(), 'gold')} --dataset ${dataset}`;
   expect(tree.stderr).toContain('3 read, 3 graded again, 0 changed');
-  for (const line of await lines<{ instance_id: string; official: unknown }>(
-    join(logs(), 'gold.regraded.jsonl'),
-  )) {
+  type Official = { instance_id: string; official: unknown };
+  for (const line of await readLines<Official>(join(logs(), 'gold.regraded.jsonl'))) {
     expect(line.official).toEqual(wholeReport(line.instance_id, true));
   }
 });
@@ -162,40 +130,24 @@ test('bad predictions are named by line, the others are graded, each with its ow
   const file = join(folder, 'mixed.jsonl');
   const harmless =
     'diff --git a/NOTES b/NOTES\nnew file mode 100644\n--- /dev/null\n+++ b/NOTES\n@@ -0,0 +1 @@\n+x\n';
-  await writeFile(
-    file,
-    [
-      prediction(PARSE, harmless),
-      prediction(MARKUPSAFE, null),
-      prediction(TOMLKIT, 'diff --git a/no b/no\n--- a/no\n+++ b/no\n@@ -1 +1 @@\n-a\n+b\n'),
-      prediction(PARSE, 'again'),
-      prediction('no__such-1', ''),
-      '{"instance_id":',
-      '{"instance_id": "r1chardj0n3s__parse-1.20.2", "model_patch": ""}',
-    ].join('\n'),
-  );
+  const predictions = [
+    prediction(PARSE, harmless),
+    prediction(MARKUPSAFE, null),
+    prediction(TOMLKIT, 'diff --git a/no b/no\n--- a/no\n+++ b/no\n@@ -1 +1 @@\n-a\n+b\n'),
+    prediction(PARSE, 'again'),
+    prediction('no__such-1', ''),
+    '{"instance_id":',
+    '{"instance_id": "r1chardj0n3s__parse-1.20.2", "model_patch": ""}',
+  ];
+  await writeFile(file, predictions.join('\n'));
   const { code, stderr } = await evaluate('mixed', file);
   expect(code, stderr).toBe(10);
   expect(stderr).toContain('4 problems, the others are graded');
   for (const line of [4, 5, 6, 7]) expect(stderr).toContain(`line ${line}:`);
   for (const end of [/unresolved +1/, /empty_patch +1/, /patch_not_applied +1/]) expect(stderr).toMatch(end);
-  expect(await json(join(folder, 'org__model.mixed.json'))).toEqual({
-    total_instances: 3,
-    submitted_instances: 3,
-    completed_instances: 1,
-    resolved_instances: 0,
-    unresolved_instances: 1,
-    empty_patch_instances: 1,
-    error_instances: 1,
-    completed_ids: [PARSE],
-    incomplete_ids: [],
-    empty_patch_ids: [MARKUPSAFE],
-    submitted_ids: sorted(IDS),
-    resolved_ids: [],
-    unresolved_ids: [PARSE],
-    error_ids: [TOMLKIT],
-    schema_version: 2,
-  });
+  expect(await json(join(folder, 'org__model.mixed.json'))).toEqual(
+    summary({ unresolved: [PARSE], empty: [MARKUPSAFE], errors: [TOMLKIT] }),
+  );
   expect(await json(at('mixed', 'org__model', PARSE, 'report.json'))).toEqual(wholeReport(PARSE, false));
   expect(await readdir(at('mixed', 'org__model', TOMLKIT))).toEqual(['patch.diff', 'run_instance.log']);
   expect(await text(at('mixed', 'org__model', TOMLKIT, 'run_instance.log'))).toContain(
@@ -205,8 +157,8 @@ test('bad predictions are named by line, the others are graded, each with its ow
 });
 
 test('tests that run into the time limit are errors, without a report', async () => {
-  const flags = ['--ids', PARSE, '--timeout', '0.05', '--reward-override', 'timeout_unexplained=zero'];
-  const { code, stderr } = await evaluate('late', 'gold', ...flags);
+  const flags = words`--ids ${PARSE} --timeout 0.05 --reward-override timeout_unexplained=zero`;
+  const { code, stderr } = await evaluate('late', 'gold', flags);
   expect(code, stderr).toBe(10);
   expect(stderr).toMatch(/tests_timed_out +1/);
   expect(await readdir(at('late', 'gold', PARSE))).not.toContain('report.json');
@@ -219,7 +171,7 @@ test('tests that run into the time limit are errors, without a report', async ()
 });
 
 test('several evaluations are several runs, and what they disagree about is named', async () => {
-  const { code, stderr } = await evaluate('thrice', 'gold', '--ids', PARSE, '--n-times', '3');
+  const { code, stderr } = await evaluate('thrice', 'gold', words`--ids ${PARSE} --n-times 3`);
   expect(code, stderr).toBe(0);
   expect(stderr).toContain('no test changed its outcome in 3 evaluations');
   for (const run of ['thrice', 'thrice-2', 'thrice-3']) {
@@ -231,29 +183,24 @@ test('several evaluations are several runs, and what they disagree about is name
 
 test('an evaluation that infrastructure lost is made up for from the saved patch', async () => {
   const first = join(folder, 'first.jsonl');
-  const made = await evaluate('first', 'gold', '--ids', PARSE, '--output', first);
+  const made = await evaluate('first', 'gold', words`--ids ${PARSE} --output ${first}`);
   expect(made.code, made.stderr).toBe(0);
-  const [good] = await lines<Record<string, unknown> & { facts: Record<string, unknown> }>(first);
+  const [good] = await readLines<Line>(first);
   const lost = {
     ...good,
     ...{ outcome: 'failed', resolved: null, reward: null, reward_row: 'failed', report: null, turns: 5 },
     failure: {
-      stage: 'evaluation',
-      class: 'evaluation_lost',
+      ...{ stage: 'evaluation', class: 'evaluation_lost', attempts: 3 },
       message: 'the container vanished',
-      attempts: 3,
     },
     facts: { ...good?.facts, patch_origin: 'tree', evaluation: 'not_run', resolved: null },
   };
-  const broken = join(folder, 'broken.jsonl');
-  await writeFile(broken, `${JSON.stringify(lost)}\n`);
+  const broken = await writeLines(join(folder, 'broken.jsonl'), [lost]);
   const mended = join(folder, 'mended.jsonl');
-  const { code, stderr } = await swefarm(
-    ...['eval', '--dataset', dataset, '--from', broken, '--run-id', 'again', '--logs-dir', logs()],
-    ...['--report-dir', folder, '--runtime', 'docker', '--output', mended],
-  );
+  const { code, stderr } = await scene.swefarm`eval --dataset ${dataset} --from ${broken} --run-id again
+    --logs-dir ${logs()} --report-dir ${folder} --runtime docker --output ${mended}`;
   expect(code, stderr).toBe(0);
-  expect(await lines<Line>(mended)).toMatchObject([
+  expect(await readLines<Line>(mended)).toMatchObject([
     { rollout_id: good?.rollout_id, outcome: 'judged', resolved: true, reward: 1, failure: null, turns: 5 },
   ]);
   expect(await json(at('again', 'patch', PARSE, 'report.json'))).toEqual(wholeReport(PARSE, true));
@@ -262,19 +209,17 @@ test('an evaluation that infrastructure lost is made up for from the saved patch
 test('what cannot be right is refused before anything starts', async () => {
   const bad = join(folder, 'all-bad.jsonl');
   await writeFile(bad, prediction('no__such-1', 'x'));
+  const evaluation = words`eval --dataset ${dataset}`;
   const cases: [args: string[], output: string][] = [
-    [['eval', '--dataset', dataset], '--predictions'],
-    [['eval', '--dataset', dataset, '--predictions', bad], 'no prediction is left'],
-    [['eval', '--dataset', dataset, '--predictions', 'gold', '--run-id', '../x'], '--run-id'],
-    [
-      ['eval', '--dataset', dataset, '--predictions', 'gold', '--no-local-worker', '--run-id', 'n'],
-      '--redis-url',
-    ],
-    [['regrade', join(folder, 'nowhere')], 'no such file'],
-    [['regrade', folder], '--dataset'],
+    [evaluation, '--predictions'],
+    [words`${evaluation} --predictions ${bad}`, 'no prediction is left'],
+    [words`${evaluation} --predictions gold --run-id ../x`, '--run-id'],
+    [words`${evaluation} --predictions gold --no-local-worker --run-id n`, '--redis-url'],
+    [words`regrade ${join(folder, 'nowhere')}`, 'no such file'],
+    [words`regrade ${folder}`, '--dataset'],
   ];
   for (const [args, output] of cases) {
-    const { code, stderr } = await swefarm(...args);
+    const { code, stderr } = await scene.swefarm`${args}`;
     expect(code, stderr).toBe(2);
     expect(stderr).toContain(output);
   }

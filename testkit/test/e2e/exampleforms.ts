@@ -1,15 +1,14 @@
 /** One table of cases for made instances of SWE-rebench V1, SWE-Lego and Scale-SWE on one runtime. */
 import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { words } from '../../src/launchers/commands.ts';
+import { writeLines } from '../../src/lines.ts';
+import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { EXAMPLE_FAMILIES, type ExampleInstance, makeExampleInstances } from './exampleinstances.ts';
-import { readSeen } from './familysuite.ts';
-import { openSmithFarm, type SmithFarm } from './smithfarm.ts';
-
-const NEW_FILE =
-  'diff --git a/x.txt b/x.txt\nnew file mode 100644\n--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+x\n';
-
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+import { NEW_FILE, predictionsOf, quote } from './predictions.ts';
+import { openScene } from './scene.ts';
 
 /** An agent without scruples: everything that git holds, everything on the disk where answers may lie, and what names the instance. */
 const lookFor = ([
@@ -23,52 +22,42 @@ grep -rsF -e "$MARK" -e "$TEST" /testbed /workspace /tmp /home /root /eval.sh /o
 env; hostname; cat /proc/self/mountinfo /proc/1/environ 2>/dev/null; echo looked`;
 
 export function exampleFormSuite(runtime: 'docker' | 'rootfs'): void {
-  let farm: SmithFarm;
+  const scene = openScene();
+  const dataset = join(scene.folder, 'rows.jsonl');
   let instances: Map<string, ExampleInstance>;
-  let dataset: string;
   const each = (line: object) => EXAMPLE_FAMILIES.map(() => line);
-  beforeAll(async () => {
-    farm = await openSmithFarm();
-    instances = await makeExampleInstances(farm.folder, runtime, { tag: `forms-${process.pid}` });
-    dataset = await farm.write(
-      'rows.jsonl',
-      [...instances.values()].map(({ row }) => row),
+  const rollouts = (name: string, agent: readonly string[]) =>
+    scene.rollouts(
+      name,
+      words`--dataset ${dataset} --runtime ${runtime} --concurrency 2 --agent ${name} ${agent}`,
     );
+  beforeAll(async () => {
+    instances = await makeExampleInstances(scene.folder, runtime, { tag: `forms-${process.pid}` });
+    await writeLines(dataset, [...instances.values().map(({ row }) => row)]);
   });
-  afterAll(async () => {
-    if (runtime === 'docker')
-      execFileSync('docker', ['rmi', '-f', ...EXAMPLE_FAMILIES.map((name) => imageOf(name))]);
-    await farm[Symbol.asyncDispose]();
+  afterAll(() => {
+    const imageOf = (name: string): string => `localhost/forms-${process.pid}/${name}:1`;
+    if (runtime === 'docker') execFileSync('docker', ['rmi', '-f', ...EXAMPLE_FAMILIES.map(imageOf)]);
   });
-  const imageOf = (name: string): string => `localhost/forms-${process.pid}/${name}:1`;
 
   test('gold resolves each, nothing and something else none', async () => {
-    const golden = await farm.rollouts(dataset, runtime, 'golden', ['--agent', 'golden']);
-    expect(golden).toMatchObject(each({ outcome: 'judged', resolved: true, reward: 1 }));
-    const noop = await farm.rollouts(dataset, runtime, 'noop', ['--agent', 'noop']);
-    expect(noop).toMatchObject(each({ outcome: 'judged', resolved: false, reward: 0 }));
-    const patches = await farm.write(
-      'other.patches',
-      [...instances.values()].map(({ id }) => ({
-        ...{ instance_id: id, model_name_or_path: 'm', model_patch: NEW_FILE },
-      })),
-    );
-    const other = await farm.rollouts(dataset, runtime, 'other', ['--agent', 'patch', '--patches', patches]);
-    expect(other).toMatchObject(each({ outcome: 'judged', resolved: false, reward: 0 }));
+    const unresolved = each({ outcome: 'judged', resolved: false, reward: 0 });
+    const resolved = each({ outcome: 'judged', resolved: true, reward: 1 });
+    expect(await rollouts('golden', [])).toMatchObject(resolved);
+    expect(await rollouts('noop', [])).toMatchObject(unresolved);
+    const ids = [...instances.values().map(({ id }) => id)];
+    const patches = await writeLines(join(scene.folder, 'other.patches'), predictionsOf(ids, NEW_FILE));
+    expect(await rollouts('patch', ['--patches', patches])).toMatchObject(unresolved);
   });
 
   test('an agent finds the answer neither in git, nor in the image, nor in what names the instance', async () => {
     const [first] = instances.values();
-    const turns = [
-      { command: lookFor(first?.answers ?? []), repeat: 1 },
-      { submit: true as const, repeat: 1 },
-    ];
-    await using policy = await startScriptedPolicy({ script: { conversations: [{ variants: [turns] }] } });
-    const asked = ['--agent', 'mini', '--policy-url', policy.url, '--model', 'scripted'];
-    const lines = await farm.rollouts(dataset, runtime, 'agent', asked);
+    const script = conversation(running(lookFor(first?.answers ?? [])));
+    await using policy = await startScriptedPolicy({ script });
+    const lines = await rollouts('mini', words`--policy-url ${policy.url} --model scripted`);
     expect(lines).toMatchObject(each({ outcome: 'judged', reward: 0 }));
     for (const [name, { id, answers }] of instances) {
-      const seen = await readSeen(`${dataset}.agent.out#${id}.0`, farm.env);
+      const seen = await scene.seen(`${scene.folder}/mini.jsonl#${id}.0`);
       expect(seen, name).toContain('looked');
       for (const answer of answers) expect(seen, name).not.toContain(answer);
     }

@@ -4,6 +4,7 @@ import { cp, mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { buildExamples } from '../../src/examples/build.ts';
 import { exampleImage } from '../../src/families/images.ts';
+import { longestLine } from './predictions.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 export type ExampleInstance = {
@@ -39,14 +40,7 @@ const INSTALL_CONFIG = (given: Given) => ({
 
 /** SWE-bench's columns, without those in which our own examples say how they are tested. */
 function swebenchColumns(given: Given, id: string) {
-  const {
-    family: _family,
-    image: _image,
-    test_cmd: _cmd,
-    log_parser: _parser,
-    install: _install,
-    ...row
-  } = given;
+  const { family: _f, image: _i, test_cmd: _c, log_parser: _p, install: _n, ...row } = given;
   return { ...row, instance_id: id };
 }
 
@@ -130,7 +124,7 @@ export async function makeExampleInstances(
       id: form.id,
       row: form.row(given, image, fix),
       patch: given.patch,
-      answers: [markIn(given.patch), 'test_hyphen_inside_field_name', fix, 'THE FIX', 'v99'],
+      answers: [longestLine(given.patch, '+'), 'test_hyphen_inside_field_name', fix, 'THE FIX', 'v99'],
     });
   }
   return made;
@@ -152,15 +146,4 @@ function addLaterHistory(repository: string, { patch, test_patch }: Given): stri
   git(['tag', 'v99', commit]);
   execFileSync('rm', [join(repository, '.git/later')]);
   return commit;
-}
-
-/** The longest line that a patch adds. */
-function markIn(patch: string): string {
-  const added = patch
-    .split('\n')
-    .filter((line) => line.startsWith('+') && !line.startsWith('+++'))
-    .map((line) => line.slice(1).trim());
-  const [mark] = added.sort((a, b) => b.length - a.length);
-  if (!mark) throw new Error('the patch adds nothing');
-  return mark;
 }

@@ -1,29 +1,31 @@
 /** Gold resolves every example and an untouched tree none, by the farm's own commands on one runtime. */
 import { spawnSync } from 'node:child_process';
-import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BuiltExamples, buildExamples } from '../../src/examples/build.ts';
 import { importTree } from '../../src/images/import.ts';
 import { buildSif } from '../../src/images/sif.ts';
 import { startPodman } from '../../src/launchers/podman.ts';
 import { SLURM_USER } from '../../src/launchers/slurm.ts';
+import { writeLines } from '../../src/lines.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { judgedLines } from './judged.ts';
 
 export const apptainerPresent = (): boolean => spawnSync('apptainer', ['--version']).status === 0;
 
 /** Verdicts by agent, in the order of the dataset. */
-export type Verdicts = Record<'golden' | 'noop', boolean[]>;
+export type Verdicts = Record<'golden' | 'noop', (boolean | null)[]>;
 
 /** As engines and `{instance_id}` name them. */
 const imageOf = (id: string): string => `swefarm/example.${id}:latest`;
 
-async function lay(ids: readonly string[] | undefined, folder: string) {
+/** The examples in a folder that every user may enter. */
+async function lay(ids: readonly string[] | undefined) {
+  const folder = temporaryFolder('e2e');
+  await chmod(folder, 0o755);
   const built = await buildExamples({ ...(ids ? { ids } : {}), for: 'rootfs', out: folder });
   const rows = built.rows.map((row) => ({ ...row, image: imageOf(row.instance_id) }));
-  const dataset = join(folder, 'named.jsonl');
-  await writeFile(dataset, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
-  return { built, dataset };
+  return { folder, built, dataset: await writeLines(join(folder, 'named.jsonl'), rows) };
 }
 
 async function verdicts(
@@ -38,7 +40,7 @@ async function verdicts(
     SWEFARM_STATE_DIR: join(folder, 'state'),
     SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
   };
-  const of = async (agent: 'golden' | 'noop'): Promise<boolean[]> => {
+  const of = async (agent: 'golden' | 'noop') => {
     const on = { dataset, runtime, output: join(folder, `${agent}.jsonl`) };
     const lines = await judgedLines(agent, on, { ...paths, ...env }, root ? undefined : SLURM_USER);
     // Gold's verdict is worth its reward, too.
@@ -51,37 +53,28 @@ async function verdicts(
 
 /** On a Podman of our own, into which the examples' trees are imported. @param ids all when absent */
 export async function onPodman(ids?: readonly string[]): Promise<Verdicts> {
-  await using folder = await temporary();
-  const { built, dataset } = await lay(ids, folder.path);
+  const { folder, built, dataset } = await lay(ids);
   await using engine = await startPodman();
   for (const [id, tree] of treesOf(built)) await importTree(engine.socketPath, tree, imageOf(id));
-  return await verdicts(dataset, folder.path, 'podman', { SWEFARM_PODMAN_SOCKET: engine.socketPath });
+  return await verdicts(dataset, folder, 'podman', { SWEFARM_PODMAN_SOCKET: engine.socketPath });
 }
 
 /** On .sif files that `apptainer_images` finds by the id, as root or as a user without root. */
 export async function onSif(root: boolean, ids?: readonly string[]): Promise<Verdicts> {
-  await using folder = await temporary();
-  const { built, dataset } = await lay(ids, folder.path);
-  for (const [id, tree] of treesOf(built)) await buildSif(tree, join(folder.path, `sweb_s_${id}.sif`));
-  const own = join(folder.path, 'own');
+  const { folder, built, dataset } = await lay(ids);
+  for (const [id, tree] of treesOf(built)) await buildSif(tree, join(folder, `sweb_s_${id}.sif`));
+  const own = join(folder, 'own');
   await mkdir(own);
   if (!root) await chown(own, SLURM_USER.uid, SLURM_USER.gid);
-  const env = { SWEFARM_APPTAINER_IMAGES: join(folder.path, 'sweb_s_{instance_id}.sif') };
+  const env = { SWEFARM_APPTAINER_IMAGES: join(folder, 'sweb_s_{instance_id}.sif') };
   return await verdicts(dataset, own, 'apptainer', env, root);
 }
 
 /** On the examples' unpacked folders, in place. */
 export async function onFolders(ids?: readonly string[]): Promise<Verdicts> {
-  await using folder = await temporary();
-  const { built } = await lay(ids, folder.path);
-  return await verdicts(built.files.rootfs, folder.path, 'apptainer', {});
+  const { folder, built } = await lay(ids);
+  return await verdicts(built.files.rootfs, folder, 'apptainer', {});
 }
 
 const treesOf = ({ examples }: BuiltExamples): [string, string][] =>
   examples.map(({ recipe, tree }) => [recipe.instance_id, tree.path]);
-
-async function temporary(): Promise<AsyncDisposable & { path: string }> {
-  const path = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
-  await chmod(path, 0o755);
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
-}

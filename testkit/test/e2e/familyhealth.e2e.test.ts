@@ -2,17 +2,16 @@
  * `swefarm health` over one instance of each family that is made without an engine, in one file: sound ones, one whose gold does not
  * mend it, one whose tests are decided by chance, and one whose setup fails. Each is told from the others.
  */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { FAMILY_NAMES, type FamilyInstance, makeFamilyInstances } from '../../src/families/instances.ts';
-import { runCommand } from '../../src/launchers/commands.ts';
-import { temporaryFolder } from '../temporaryfolder.ts';
+import { parseLines, readLines, writeLines } from '../../src/lines.ts';
+import { NEW_FILE } from './predictions.ts';
+import { type Finding, openScene } from './scene.ts';
 
 /** Its parsers are a package of others, which a tools image must hold. */
 const SOUND = FAMILY_NAMES.filter((name) => name !== 'multi-swe');
-const NEW_FILE =
-  'diff --git a/x.txt b/x.txt\nnew file mode 100644\n--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+x\n';
 
 /** Two rounds that agree in all of these are less likely than one in ten million. */
 const BY_CHANCE = Array.from({ length: 24 }, (_, index) => `tests/test_calc.py::test_${index}`);
@@ -22,19 +21,14 @@ for name in '${BY_CHANCE.join(' ')}'.split():
     print(random.SystemRandom().choice(['PASSED', 'FAILED']), name)
 "`;
 
-let folder: string;
-let env: Record<string, string>;
+const scene = openScene();
+const { folder } = scene;
 let instances: Map<string, FamilyInstance>;
 
 beforeAll(async () => {
-  folder = temporaryFolder('e2e');
   const tools = join(folder, 'tools');
   await mkdir(tools);
-  env = {
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-    SWEFARM_PARSER_IMAGE: `host+dir:${tools}`,
-  };
+  scene.env.SWEFARM_PARSER_IMAGE = `host+dir:${tools}`;
   instances = await makeFamilyInstances(join(folder, 'trees'));
 });
 
@@ -60,31 +54,15 @@ function unsound(): Record<string, unknown>[] {
   ];
 }
 
-type Finding = {
-  instance_id: string;
-  grader: string;
-  times: number;
-  gold_resolves: boolean;
-  noop_resolves: boolean | null;
-  flaky: string[];
-};
-
 test('health tells sound instances of each family from the broken, the flaky and those that cannot be set up', async () => {
-  const dataset = join(folder, 'all.jsonl');
   const rows = [...SOUND.map((name) => instances.get(name)?.row), ...unsound()];
-  await writeFile(dataset, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
-  const args = ['health', '--dataset', dataset, '--runtime', 'rootfs', '--n-times', '2'];
-  const { code, stdout, stderr } = await runCommand('swefarm', args, env);
+  const dataset = await writeLines(join(folder, 'all.jsonl'), rows);
+  const { code, stdout, stderr } =
+    await scene.swefarm`health --dataset ${dataset} --runtime rootfs --n-times 2`;
   expect(code, stderr).toBe(10);
   expect(stderr).toContain(`${SOUND.length} of ${SOUND.length + 3} instances are healthy`);
 
-  const found = new Map(
-    stdout
-      .split('\n')
-      .filter(Boolean)
-      .map((line): Finding => JSON.parse(line))
-      .map((finding) => [finding.instance_id, finding]),
-  );
+  const found = new Map(parseLines<Finding>(stdout).map((finding) => [finding.instance_id, finding]));
   for (const name of SOUND) {
     const finding = found.get(instances.get(name)?.id ?? '');
     const sound = { times: 2, gold_resolves: true, noop_resolves: false, flaky: [] };
@@ -102,19 +80,14 @@ test('health tells sound instances of each family from the broken, the flaky and
 });
 
 test('dataset verify keeps the sound rows, and says of each other why it is out', async () => {
-  const dataset = join(folder, 'some.jsonl');
   const sound = instances.get('swe-rebench-v2')?.row;
-  await writeFile(dataset, [sound, ...unsound()].map((row) => `${JSON.stringify(row)}\n`).join(''));
+  const dataset = await writeLines(join(folder, 'some.jsonl'), [sound, ...unsound()]);
   const output = join(folder, 'clean.jsonl');
-  const args = ['dataset', 'verify', '--dataset', dataset, '--runtime', 'rootfs', '--times', '2'];
-  const { code, stderr } = await runCommand('swefarm', [...args, '--output', output], env);
+  const { code, stderr } =
+    await scene.swefarm`dataset verify --dataset ${dataset} --runtime rootfs --times 2 --output ${output}`;
   expect(code, stderr).toBe(10);
   expect((await readFile(output, 'utf8')).trim()).toBe(JSON.stringify(sound));
-  const why = (await readFile(join(folder, 'clean.findings.jsonl'), 'utf8'))
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as { instance_id: string; why: string | null });
-  expect(why).toMatchObject([
+  expect(await readLines(join(folder, 'clean.findings.jsonl'))).toMatchObject([
     { why: null },
     { instance_id: 'acme__calc-broken', why: 'gold is not resolved' },
     { instance_id: 'acme__calc-flaky', why: expect.stringContaining('flaky') },

@@ -3,37 +3,29 @@
  * images hold a conda environment: each as it is, and once more with a gold patch that does not mend it.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { makeFamilyInstances } from '../../src/families/instances.ts';
 import { smithParse } from '../../src/families/smith.ts';
-import { runCommand } from '../../src/launchers/commands.ts';
-import { temporaryFolder } from '../temporaryfolder.ts';
+import { parseLines, writeLines } from '../../src/lines.ts';
 import { makeExampleInstances } from './exampleinstances.ts';
-
-const NEW_FILE =
-  'diff --git a/x.txt b/x.txt\nnew file mode 100644\n--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+x\n';
+import { NEW_FILE } from './predictions.ts';
+import { type Finding, openScene } from './scene.ts';
 
 type Row = Record<string, unknown>;
-type Finding = { instance_id: string; grader: string; gold_resolves: boolean; noop_resolves: boolean | null };
 
-let folder: string;
-let env: Record<string, string>;
+const scene = openScene();
+const { folder } = scene;
 /** By a name that says the form. */
 const rows = new Map<string, Row>();
 
 beforeAll(async () => {
-  folder = temporaryFolder('e2e');
   const tools = join(folder, 'tools');
   execFileSync('sh', [resolve(import.meta.dirname, '../../../examples/parserimage/folder.sh'), tools], {
     stdio: 'pipe',
   });
-  env = {
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-    SWEFARM_PARSER_IMAGE: `host+dir:${tools}`,
-  };
+  scene.env.SWEFARM_PARSER_IMAGE = `host+dir:${tools}`;
   await mkdir(join(folder, 'forms'));
   for (const [name, { row }] of await makeFamilyInstances(join(folder, 'trees'))) rows.set(name, row);
   for (const [name, { row }] of await makeExampleInstances(join(folder, 'forms'), 'rootfs'))
@@ -44,12 +36,10 @@ beforeAll(async () => {
 
 /** The findings by instance, and what the command said. */
 async function examined(name: string, dataset: readonly Row[]) {
-  const path = join(folder, `${name}.jsonl`);
-  await writeFile(path, dataset.map((row) => `${JSON.stringify(row)}\n`).join(''));
-  const args = ['health', '--dataset', path, '--runtime', 'rootfs', '--health', join(folder, name)];
-  const { code, stdout, stderr } = await runCommand('swefarm', args, env);
-  const findings = stdout.split('\n').filter(Boolean);
-  return { code, stderr, findings: findings.map((line): Finding => JSON.parse(line)) };
+  const path = await writeLines(join(folder, `${name}.jsonl`), dataset);
+  const { code, stdout, stderr } =
+    await scene.swefarm`health --dataset ${path} --runtime rootfs --health ${join(folder, name)}`;
+  return { code, stderr, findings: parseLines<Finding>(stdout) };
 }
 
 /** The families that the graders of sound instances name. */

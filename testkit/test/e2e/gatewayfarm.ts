@@ -1,32 +1,35 @@
 /** A farm as a trainer finds it: Redis, one worker and a gateway, each a process. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startCommand } from '../../src/launchers/commands.ts';
+import { gatewayUrl } from '../../src/launchers/commands.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
+import { type Call, callerOf, openScene } from './scene.ts';
 
-/** Starts the farm with callers in YAML or JSON, and returns the gateway's URL. `stack` ends the processes. */
-export async function startGatewayFarm(
-  stack: AsyncDisposableStack,
-  folder: string,
-  { callers, tokens }: { callers: string; tokens: Record<string, string> },
-): Promise<string> {
+const TOKEN = 'the-token-of-this-farm';
+
+export type GatewayFarm = {
+  folder: string;
+  call: Call;
+  /** Posts a row to `/run`. @param entry the caller's */
+  run(entry: string, row: Record<string, unknown>): Promise<{ status: number; text: string }>;
+};
+
+/** Starts the farm with callers in YAML or JSON, whose `token_env` is T. `stack` ends the processes. */
+export async function startGatewayFarm(stack: AsyncDisposableStack, callers: string): Promise<GatewayFarm> {
   const redis = stack.use(await startRedis());
+  const { folder, start, worker } = openScene({ SWEFARM_REDIS_URL: redis.url, T: TOKEN });
   const path = join(folder, 'callers.yaml');
   await writeFile(path, callers);
-  const env = {
-    ...tokens,
-    SWEFARM_REDIS_URL: redis.url,
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+  const gateway = stack.use(start`serve --port 0 --gateway-callers ${path}`);
+  stack.use(await worker`--runtime rootfs --concurrency 4`);
+  const call = callerOf(await gatewayUrl(gateway), TOKEN);
+  return {
+    folder,
+    call,
+    async run(entry, row) {
+      const asked = { ...row, responses_create_params: { input: [] }, agent_ref: { name: entry } };
+      const reply = await call('POST', '/run', asked);
+      return { status: reply.status, text: await reply.text() };
+    },
   };
-  const worker = startCommand('swefarm-worker', ['run', '--runtime', 'rootfs', '--concurrency', '4'], env);
-  const gateway = startCommand('swefarm', ['serve', '--port', '0', '--gateway-callers', path], env);
-  for (const one of [worker, gateway]) {
-    stack.defer(async () => {
-      one.kill('SIGTERM');
-      await one.exit;
-    });
-  }
-  await Promise.all([worker.until(/"msg":"ready"/), gateway.until(/"port":\d+/)]);
-  return (JSON.parse(gateway.stdout().split('\n')[0] ?? '{}') as { url: string }).url;
 }

@@ -2,19 +2,18 @@
  * One instance of our own for each place that outcomes are read from, in one run: gold gets its reward, an untouched tree none, and a
  * program of a dataset that fails costs its own rollout alone.
  */
-import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { liveProgram, proProgram } from '@swefarm/grading';
 import type { InstancePlan, OutcomeSource } from '@swefarm/shared';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { importTree } from '../../src/images/import.ts';
 import { minimalImage } from '../../src/images/minimal.ts';
-import { runCommand } from '../../src/launchers/commands.ts';
+import { readLines, writeLines } from '../../src/lines.ts';
+import { commitTree, headOf, writeTree } from '../../src/repository.ts';
 import { temporaryFolder } from '../temporaryfolder.ts';
+import { type Line, openScene } from './scene.ts';
 
-const run = promisify(execFile);
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const TAG = 'swefarm-test/graders:1';
 
@@ -57,24 +56,18 @@ const CASES: Record<string, Case> = {
     tests: [],
   },
   junit: {
-    script: `${CHECK}\n${XML}`,
+    ...{ script: `${CHECK}\n${XML}`, rule: 'subset', tests: ['calc::adds'] },
     outcomes: { from: 'junit', file: '/tmp/out/junit.xml' },
-    rule: 'subset',
-    tests: ['calc::adds'],
   },
   'program-of-tools': { script: CHECK, outcomes: liveProgram(LIVE), rule: 'live', tests: ['adds'] },
   'program-of-instance': {
     script: `mkdir -p /workspace; (${CHECK}\n) >/workspace/stdout.log 2>/workspace/stderr.log`,
     files: ['/workspace/stdout.log', '/workspace/stderr.log'],
-    outcomes: proProgram(PRO),
-    rule: 'subset',
-    tests: ['adds'],
+    ...{ outcomes: proProgram(PRO), rule: 'subset', tests: ['adds'] },
   },
   reward: {
-    script: `${CHECK}\n${REWARD}`,
+    ...{ script: `${CHECK}\n${REWARD}`, rule: 'reward', tests: [] },
     outcomes: { from: 'reward', file: '/tmp/reward.json' },
-    rule: 'reward',
-    tests: [],
   },
 };
 const HOSTILE: Record<string, Case> = {
@@ -88,25 +81,18 @@ const HOSTILE: Record<string, Case> = {
   },
 };
 
-let folder: string;
-let tree: string;
+const tree = join(temporaryFolder('graders'), 'tree');
 let gold: string;
 let head: string;
 beforeAll(async () => {
-  folder = temporaryFolder('graders');
-  tree = join(folder, 'tree');
   await cp((await minimalImage()).tree, tree, { recursive: true, verbatimSymlinks: true });
   const testbed = join(tree, 'testbed');
-  const git = (...args: string[]) =>
-    run('git', ['-C', testbed, '-c', 'user.name=t', '-c', 'user.email=t@t', ...args]);
-  await writeFile(join(testbed, 'calc.py'), 'def add(a, b):\n    return a - b\n');
-  await git('init', '-q');
-  await git('add', '.');
-  await git('commit', '-qm', 'one');
-  head = (await git('rev-parse', 'HEAD')).stdout.trim();
-  await writeFile(join(testbed, 'calc.py'), 'def add(a, b):\n    return a + b\n');
-  gold = (await git('diff')).stdout;
-  await git('checkout', '-q', '.');
+  await writeTree(testbed, { 'calc.py': 'def add(a, b):\n    return a - b\n' });
+  const git = commitTree(testbed);
+  head = headOf(git);
+  await writeTree(testbed, { 'calc.py': 'def add(a, b):\n    return a + b\n' });
+  gold = git`diff`;
+  git`checkout -q .`;
   await importTree(socketPath, tree, TAG);
 });
 
@@ -123,17 +109,6 @@ function rowOf([id, { script, outcomes, rule, files = [], tests }]: [string, Cas
   };
 }
 
-type Line = {
-  instance_id: string;
-  outcome: string;
-  reward: number | null;
-  resolved: boolean | null;
-  reward_row: string;
-  reward_components?: Record<string, number>;
-  failure: { stage: string; class: string; message: string } | null;
-  seconds: { total: number };
-};
-
 /** @returns the lines by the names of the cases, and the exit code of the command */
 async function rollout(
   cases: Record<string, Case>,
@@ -142,31 +117,13 @@ async function rollout(
   parserImage: boolean,
 ): Promise<{ code: number | string | null; lines: Record<string, Line>; output: string }> {
   const image = runtime === 'docker' ? TAG : `dir:${tree}`;
-  const workdir = await mkdtemp(join(folder, 'run-'));
-  const dataset = join(workdir, 'rows.jsonl');
-  const output = join(workdir, 'out.jsonl');
-  await writeFile(
-    dataset,
-    Object.entries(cases)
-      .map((entry) => `${JSON.stringify(rowOf(entry, image))}\n`)
-      .join(''),
-  );
-  const env = {
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-    ...(parserImage ? { SWEFARM_PARSER_IMAGE: image } : {}),
-  };
-  const args = ['rollout', '--dataset', dataset, '--agent', agent, '--runtime', runtime];
-  const { code, stderr } = await runCommand(
-    'swefarm',
-    [...args, '--concurrency', '3', '--output', output],
-    env,
-  );
-  const text = await readFile(output, 'utf8').catch(() => '');
-  const lines = text
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Line);
+  const { folder, swefarm } = openScene(parserImage ? { SWEFARM_PARSER_IMAGE: image } : {});
+  const rows = Object.entries(cases).map((entry) => rowOf(entry, image));
+  const dataset = await writeLines(join(folder, 'rows.jsonl'), rows);
+  const output = join(folder, 'out.jsonl');
+  const { code, stderr } =
+    await swefarm`rollout --dataset ${dataset} --agent ${agent} --runtime ${runtime} --concurrency 3 --output ${output}`;
+  const lines = await readLines<Line>(output).catch(() => []);
   const nameOf = ({ instance_id: id }: Line): string => id.replace(/^own__(.*)-1$/, '$1');
   return { code, output: stderr, lines: Object.fromEntries(lines.map((line) => [nameOf(line), line])) };
 }
@@ -194,21 +151,14 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (runtime) => {
   });
 
   test('programs that fail have a class of their own, and those beside them are judged', async () => {
-    const { code, lines, output } = await rollout(
-      { ...HOSTILE, junit: CASES.junit as Case },
-      'golden',
-      runtime,
-      true,
-    );
+    const cases = { ...HOSTILE, junit: CASES.junit as Case };
+    const { code, lines, output } = await rollout(cases, 'golden', runtime, true);
     expect(code, output).toBe(10);
     expect(lines.junit).toMatchObject({ reward: 1 });
+    const message = expect.stringContaining('did not end in 5 s');
     expect(lines['hostile-loop']).toMatchObject({
       ...{ outcome: 'failed', reward: null },
-      failure: {
-        stage: 'instance',
-        class: 'parser_failed',
-        message: expect.stringContaining('did not end in 5 s'),
-      },
+      failure: { stage: 'instance', class: 'parser_failed', message },
     });
     expect(lines['hostile-raise']?.failure?.message).toContain('ValueError: not today');
   });

@@ -4,13 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseRolloutId } from '@swefarm/shared';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
+import { conversation } from '../../src/policy/script.ts';
 import { type ScriptedPolicy, startScriptedPolicy } from '../../src/policy/server.ts';
 import { type Consumed, consume } from '../../src/trainers/consume.ts';
-import { temporaryFolder } from '../temporaryfolder.ts';
-import { startGatewayFarm } from './gatewayfarm.ts';
+import { type GatewayFarm, startGatewayFarm } from './gatewayfarm.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
-const TOKEN = 'the-token-of-this-farm';
 const CALLERS = `
 callers:
   - {name: echo, entry: echo, token_env: T, failures: nemo-rl, run: {policy: {model: m, token_mode: echo}}}
@@ -22,13 +21,12 @@ callers:
 
 const stack = new AsyncDisposableStack();
 let row: Record<string, unknown>;
-let url: string;
+let farm: GatewayFarm;
 
 beforeAll(async () => {
-  const folder = temporaryFolder('gym');
-  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
+  farm = await startGatewayFarm(stack, CALLERS);
+  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: farm.folder });
   row = { ...built.rows[0] };
-  url = await startGatewayFarm(stack, folder, { callers: CALLERS, tokens: { T: TOKEN } });
 });
 afterAll(() => stack.disposeAsync());
 
@@ -39,40 +37,22 @@ type Policy = Omit<Parameters<typeof startScriptedPolicy>[0], 'script'> & {
   meanwhile?: (server: ScriptedPolicy) => Promise<void>;
 };
 
-async function call(method: string, path: string, body?: unknown): Promise<Response> {
-  return await fetch(`${url}${path}`, {
-    method,
-    headers: {
-      authorization: `Bearer ${TOKEN}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-}
-
 async function rollout(entry: string, policy: Policy): Promise<Consumed & { text: string }> {
   const { think, before, meanwhile, ...options } = policy;
   const { conversations } = twentyTurns();
   const [resolves = []] = conversations[0]?.variants ?? [];
   // Three turns are enough: a look, the fix, the end.
   const turns = resolves.slice(-3).map((turn) => (think ? { ...turn, think: 'Let me see.' } : turn));
-  await using server = await startScriptedPolicy({
-    ...options,
-    script: { conversations: [{ variants: [turns] }] },
-  });
+  await using server = await startScriptedPolicy({ ...options, script: conversation(turns) });
   await before?.(server);
-  const asked = call('POST', '/run', {
-    ...row,
-    responses_create_params: { input: [] },
-    agent_ref: { name: entry },
-    policy_base_url: server.url,
-    _rowidx: 0,
-  });
+  const asked = farm.run(entry, { ...row, policy_base_url: server.url, _rowidx: 0 });
   await meanwhile?.(server);
-  const reply = await asked;
-  const text = await reply.text();
-  return { ...consume(reply.status, text), text };
+  const { status, text } = await asked;
+  return { ...consume(status, text), text };
 }
+
+const announce = async (change: Record<string, unknown>): Promise<void> =>
+  expect((await farm.call('PUT', '/policy', change)).status).toBe(200);
 
 test('echo is contiguous and trained on', async () => {
   const sample = await rollout('echo', {});
@@ -117,12 +97,12 @@ test('a sync trainer: a rollout that said nothing is replaced under the held cal
   const { rollout_id } = JSON.parse(sample.text) as { rollout_id: string };
   const { runId, index } = parseRolloutId(rollout_id);
   expect(index).toBe(1);
-  expect(await (await call('GET', `/v1/runs/${runId}`)).json()).toMatchObject({ counts: { committed: 2 } });
+  expect(await (await farm.call('GET', `/v1/runs/${runId}`)).json()).toMatchObject({
+    counts: { committed: 2 },
+  });
 });
 
 test('new weights in the middle: one contiguous sample of both versions, and nothing of the update counts as failed', async () => {
-  const announce = async (change: Record<string, unknown>): Promise<void> =>
-    expect((await call('PUT', '/policy', change)).status).toBe(200);
   // The engine breaks off every second turn from here on, until it has its new weights.
   const sample = await rollout('echo', {
     faults: [{ kind: 'aborted', turn: 1 }],
@@ -141,8 +121,6 @@ test('new weights in the middle: one contiguous sample of both versions, and not
 });
 
 test('weights that are too old end a rollout in the middle of a turn; one that begins with the new ones is a sample', async () => {
-  const announce = async (change: Record<string, unknown>): Promise<void> =>
-    expect((await call('PUT', '/policy', change)).status).toBe(200);
   const old = await rollout('stale', {
     faults: [{ kind: 'silence', turn: 1 }],
     before: (server) => announce({ version: 'w1', endpoints: [server.url], state: 'serving' }),

@@ -4,27 +4,20 @@
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { runCommand } from '../../src/launchers/commands.ts';
+import { readLines } from '../../src/lines.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 import { judgedLines } from './judged.ts';
+import { openScene } from './scene.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const SOURCE = join(ROOT, '../shared/instances');
 const run = promisify(execFile);
 
 type Row = { instance_id: string; image: string; FAIL_TO_PASS: string[]; PASS_TO_PASS: string[] };
-type Bucket = { success: string[]; failure: string[] };
-
-async function rows(file: string): Promise<Row[]> {
-  return (await readFile(file, 'utf8'))
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
 
 /** What a busy machine takes to build all. */
 const BUILD_MS = 30 * 60_000;
@@ -36,20 +29,14 @@ async function ensureImages(instances: readonly Row[]): Promise<void> {
   );
   const missing = instances.filter((row) => !present.includes(row.image));
   if (missing.length === 0) return;
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-instances-'));
+  const folder = temporaryFolder('instances');
   await cp(SOURCE, folder, { recursive: true });
   // After a commit of many files git would pack them in the background, under the engine that reads them.
   const git = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'gc.auto', GIT_CONFIG_VALUE_0: '0' };
   const env = { ...process.env, ...git, SWEB_CACHE: join(ROOT, '.swefarm/cache/instances') };
-  await run(
-    'python3',
-    [join(folder, 'make_instances.py'), 'image', ...missing.map((row) => row.instance_id)],
-    {
-      env,
-      maxBuffer: 64 * 1024 ** 2,
-    },
-  );
-  await rm(folder, { recursive: true, force: true });
+  const ids = missing.map((row) => row.instance_id);
+  const maxBuffer = 64 * 1024 ** 2;
+  await run('python3', [join(folder, 'make_instances.py'), 'image', ...ids], { env, maxBuffer });
 }
 
 if (!existsSync(SOURCE)) {
@@ -59,32 +46,25 @@ if (!existsSync(SOURCE)) {
     ));
 } else {
   const dataset = join(SOURCE, 'instances.jsonl');
-  const instances = await rows(dataset);
+  const instances = await readLines<Row>(dataset);
   // Once, and not in the time of a test.
   beforeAll(() => ensureImages(instances), BUILD_MS);
   describe.each(['docker', 'rootfs'] as const)('ten real instances on %s', (runtime) => {
     test.each(['golden', 'noop'] as const)('agent %s', async (agent) => {
-      const folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
-      const output = join(folder, 'out.jsonl');
-      const env = {
-        SWEFARM_STATE_DIR: join(ROOT, '.swefarm/state'),
-        SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-      };
-      const lines = await judgedLines(agent, { dataset, runtime, output }, env);
+      const scene = openScene({ SWEFARM_STATE_DIR: join(ROOT, '.swefarm/state') });
+      const output = join(scene.folder, 'out.jsonl');
+      const lines = await judgedLines(agent, { dataset, runtime, output }, scene.env);
       const gold = agent === 'golden';
       expect(lines.filter((line) => line.resolved).length).toBe(gold ? 10 : 0);
       expect(lines.map((line) => line.reward)).toEqual(Array(10).fill(gold ? 1 : 0));
       const clean = { level: 'clean', reasons: [] };
       expect(lines.map((line) => line.report?.trust)).toEqual(Array(10).fill(clean));
       for (const row of instances) {
-        const shown = await runCommand('swefarm', ['show', `${output}#${row.instance_id}.0`, '--json'], env);
-        const { report } = JSON.parse(shown.stdout).content;
-        const status: Record<'FAIL_TO_PASS' | 'PASS_TO_PASS', Bucket> = report.tests_status;
+        const status = (await scene.show(`${output}#${row.instance_id}.0`)).report.tests_status;
         expect(status.PASS_TO_PASS.success.toSorted(), row.instance_id).toEqual(row.PASS_TO_PASS.toSorted());
         const named = gold ? status.FAIL_TO_PASS.success : status.FAIL_TO_PASS.failure;
         expect(named.toSorted(), row.instance_id).toEqual(row.FAIL_TO_PASS.toSorted());
       }
-      await rm(folder, { recursive: true, force: true });
     });
   });
 }

@@ -1,13 +1,7 @@
 /** What a dataset comes to with one agent that needs no model: `swefarm rollout`, two at a time, and the lines it wrote. */
-import { readFile } from 'node:fs/promises';
-import { type Account, runCommand } from '../../src/launchers/commands.ts';
-
-type JudgedLine = {
-  instance_id: string;
-  resolved: boolean;
-  reward: number;
-  report: { trust: { level: string; reasons: string[] } } | null;
-};
+import { type Account, runCommand, words } from '../../src/launchers/commands.ts';
+import { readLines } from '../../src/lines.ts';
+import type { Line } from './scene.ts';
 
 /** Throws what the command said when not every rollout was judged. @param env names the state and scratch folders */
 export async function judgedLines(
@@ -15,14 +9,11 @@ export async function judgedLines(
   on: { dataset: string; runtime: string; output: string },
   env: Record<string, string>,
   as?: Account,
-): Promise<JudgedLine[]> {
+): Promise<Line[]> {
   const { dataset, runtime, output } = on;
-  const args = [
-    ...['rollout', '--dataset', dataset, '--agent', agent, '--runtime', runtime],
-    ...['--concurrency', '2', '--output', output],
-  ];
+  const args = words`rollout --dataset ${dataset} --agent ${agent} --runtime ${runtime} --concurrency 2
+    --output ${output}`;
   const ended = await runCommand('swefarm', args, env, as);
   if (ended.code !== 0) throw new Error(ended.stderr);
-  const lines = (await readFile(output, 'utf8')).split('\n').filter(Boolean);
-  return lines.map((line) => JSON.parse(line));
+  return await readLines(output);
 }

@@ -4,19 +4,21 @@
  * clears for promtool, and the one about infrastructure reaches a webhook through a real Alertmanager.
  */
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
-import { runCommand, type Started, startCommand } from '../../src/launchers/commands.ts';
+import { gatewayUrl, type Started } from '../../src/launchers/commands.ts';
 import { type Prometheus, startAlertmanager, startPrometheus } from '../../src/launchers/prometheus.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
-import { loadScript, type ScriptInput } from '../../src/policy/script.ts';
+import { readLines } from '../../src/lines.ts';
+import { listen } from '../../src/listen.ts';
+import { conversation, loadScript, type ScriptInput } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 const run = promisify(execFile);
@@ -41,12 +43,12 @@ const RESTING = [
 /** Resolves; a wrong fix; never hands in; refused by the endpoint. Each thinks long enough to be seen and killed. */
 function script(): ScriptInput {
   const file = join(ROOT, 'examples/policy/examples.yaml');
-  const conversation = loadScript(file).conversations.find(({ name }) => name?.startsWith('parse'));
-  const variants = (conversation?.variants ?? []).slice(0, 4).map(([first, ...rest]) => {
+  const parse = loadScript(file).conversations.find(({ name }) => name?.startsWith('parse'));
+  const variants = (parse?.variants ?? []).slice(0, 4).map(([first, ...rest]) => {
     if (!first) throw new Error('a variant without a turn');
     return [{ ...first, delay_ms: 4_000 }, ...rest];
   });
-  return { conversations: [{ variants }] };
+  return conversation(...variants);
 }
 
 /** The configuration that ships, with this test's address, and intervals that a test can wait for. */
@@ -69,28 +71,17 @@ type Notice = {
 async function startWebhook() {
   const notices: Notice['alerts'] = [];
   const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    notices.push(...(JSON.parse(Buffer.concat(chunks).toString('utf8')) as Notice).alerts);
+    notices.push(...((await json(request)) as Notice).alerts);
     response.end();
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/`,
+    url: `http://127.0.0.1:${await listen(server)}/`,
     notices,
     [Symbol.dispose]: () => {
       server.closeAllConnections();
       server.close();
     },
   };
-}
-
-async function startWorker(node: string, env: Record<string, string>): Promise<Started> {
-  const flags = ['--runtime', 'rootfs', '--concurrency', '6', '--node', node, '--worker-id', `${node}-1`];
-  const worker = startCommand('swefarm-worker', ['run', ...flags, '--metrics-port', 'auto'], env);
-  await worker.until(/"msg":"ready"/);
-  return worker;
 }
 
 const value = async (prometheus: Prometheus, expr: string): Promise<number> =>
@@ -124,25 +115,22 @@ test('every alert fires and clears for promtool', async () => {
 });
 
 test('Prometheus says exactly what is known of a run over the death of a worker, and pages', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
   await using redis = await startRedis();
+  const scene = openScene({ SWEFARM_REDIS_URL: redis.url, SWEFARM_GATEWAY_TOKEN: TOKEN });
+  const { folder } = scene;
   await using policy = await startScriptedPolicy({ script: script() });
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
   const prices = join(folder, 'prices.yaml');
   await writeFile(prices, 'scripted: {prompt: 1, completion: 2}\n');
-  const env = {
-    SWEFARM_REDIS_URL: redis.url,
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-    SWEFARM_PRICES: prices,
-  };
-  const gateway = startCommand('swefarm', ['serve', '--port', '0'], { ...env, SWEFARM_GATEWAY_TOKEN: TOKEN });
+  scene.env.SWEFARM_PRICES = prices;
+  const gateway = scene.start`serve --port 0`;
   const started: Started[] = [gateway];
   using webhook = await startWebhook();
   try {
-    await gateway.until(/"url":"[^"]+"/);
-    const { url } = JSON.parse(gateway.stdout().split('\n')[0] ?? '') as { url: string };
-    const [alpha, beta] = await Promise.all([startWorker('alpha', env), startWorker('beta', env)]);
+    const url = await gatewayUrl(gateway);
+    const startWorker = (node: string) =>
+      scene.worker`--runtime rootfs --concurrency 6 --node ${node} --worker-id ${node}-1 --metrics-port auto`;
+    const [alpha, beta] = await Promise.all([startWorker('alpha'), startWorker('beta')]);
     started.push(alpha, beta);
 
     await using alertmanager = await startAlertmanager(folder, webhook.url);
@@ -157,18 +145,11 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
         .sort();
     await expect.poll(living, PATIENCE).toEqual(['alpha', 'beta', 'gateway']);
 
-    const submitted = await runCommand(
-      'swefarm',
-      [
-        ...['submit', '--dataset', built.files.rootfs, '--agent', 'mini', '--kind', 'training'],
-        ...['--group-size', String(ROLLOUTS), '--step-limit', String(TURN_LIMIT)],
-        ...['--policy-url', policy.url, '--model', 'scripted', '--policy-version', 'step-7'],
-      ],
-      env,
-    );
-    const runId: string = JSON.parse(submitted.stdout).run_id;
+    const runId = await scene.submit`--dataset ${built.files.rootfs} --agent mini --kind training
+      --group-size ${ROLLOUTS} --step-limit ${TURN_LIMIT}
+      --policy-url ${policy.url} --model scripted --policy-version step-7`;
     const output = join(folder, 'out.jsonl');
-    const collect = startCommand('swefarm', ['collect', runId, '--output', output], env);
+    const collect = scene.start`collect ${runId} --output ${output}`;
     started.push(collect);
 
     // Seen at work by one scrape, dead before the next.
@@ -178,8 +159,7 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
     await alpha.exit;
 
     expect(await collect.exit).toBe(10);
-    const lines = (await readFile(output, 'utf8')).trim().split('\n');
-    const results = lines.map((line) => JSON.parse(line) as { attempt: number; outcome: string });
+    const results = await readLines<Line>(output);
     const again = results.reduce((sum, { attempt }) => sum + attempt - 1, 0);
     expect(again).toBeGreaterThan(0);
 
@@ -212,7 +192,7 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
     await expect.poll(living, PATIENCE).toEqual(['beta', 'gateway']);
     await expect.poll(() => value(prometheus, 'swefarm_workers_lost_total'), PATIENCE).toBe(1);
 
-    await runCommand('swefarm', ['policy', 'set', '--state', 'serving'], env);
+    await scene.swefarm`policy set --state serving`;
     const queries = await panelQueries();
     expect(queries.length).toBeGreaterThan(50);
     const silent = async (): Promise<string[]> => {
@@ -244,5 +224,4 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
     for (const one of started) one.kill('SIGKILL');
     await Promise.all(started.map((one) => one.exit));
   }
-  await rm(folder, { recursive: true, force: true });
 });

@@ -2,13 +2,11 @@
  * Over 300 rollouts of many families in one run, in groups of 8: three that mend it, three that do not, one that breaks it, one that does
  * nothing. Nobody examined the instances before. Prints the price of trust: second evaluations and controls as a share of all.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { packageInstances } from './mixedpackages.ts';
 import { copiesOf, type DEEDS, type MixedInstance, smallInstances } from './mixedrows.ts';
 import { expectMixedRun } from './mixedrun.ts';
+import { openScene } from './scene.ts';
 
 const GROUP: (typeof DEEDS)[number][] = [
   ...(['mends it', 'does something else', 'mends it wrongly', 'breaks it'] as const),
@@ -25,17 +23,16 @@ const withSign = (one: MixedInstance): MixedInstance => ({
 });
 
 test('over 300 rollouts of many families: every reward as expected, and a report by family', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-mixed-'));
-  const small = copiesOf(await smallInstances(folder), COPIES);
-  const instances = [...small, ...(await packageInstances(folder))].map((one, at) =>
+  const scene = openScene();
+  const small = copiesOf(await smallInstances(scene.folder), COPIES);
+  const instances = [...small, ...(await packageInstances(scene.folder))].map((one, at) =>
     at % SIGNED_EACH === 0 ? withSign(one) : one,
   );
   expect(instances.length * GROUP.length).toBeGreaterThanOrEqual(300);
   expect(new Set(instances.map(({ family }) => family)).size).toBeGreaterThanOrEqual(6);
-  const { patch = 0, second = 0, control = 0 } = await expectMixedRun(folder, instances, GROUP);
+  const { patch = 0, second = 0, control = 0 } = await expectMixedRun(scene, instances, GROUP);
   const share = (second + control) / (patch + second + control);
   console.log(
     `evaluations: ${patch} of patches, ${second} second, ${control} controls: ${(share * 100).toFixed(1)} % for trust`,
   );
-  await rm(folder, { recursive: true, force: true });
 });

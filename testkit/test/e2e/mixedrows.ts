@@ -1,9 +1,8 @@
 /** A dataset of many families in one file, what the agent of each rollout does, and the reward that each must have. */
-import { execFileSync } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FAMILY_NAMES, makeFamilyInstances } from '../../src/families/instances.ts';
-import type { ScriptInput } from '../../src/policy/script.ts';
+import { running, type ScriptInput } from '../../src/policy/script.ts';
+import { commitTree, headOf, writeTree } from '../../src/repository.ts';
 
 /** What the agent does, by the index of its rollout in its group. */
 export const DEEDS = [
@@ -55,18 +54,10 @@ json.dump({"reward": sum(right) / 4, "right": sum(right)}, open("/tmp/reward.jso
 /** A row with an environment and a plan of its own, whose grader gives a number. */
 async function scored(folder: string): Promise<MixedInstance> {
   const repository = join(folder, 'scored/testbed');
-  await mkdir(repository, { recursive: true });
-  await writeFile(join(repository, 'calc.py'), 'def add(a, b):\n    return a - b\n');
-  const git = (...args: string[]): string =>
-    execFileSync('git', ['-C', repository, '-c', 'user.name=n', '-c', 'user.email=e@x', ...args], {
-      encoding: 'utf8',
-    }).trim();
-  git('init', '-q');
-  git('add', '.');
-  git('commit', '-qm', 'start');
+  await writeTree(repository, { 'calc.py': 'def add(a, b):\n    return a - b\n' });
   const id = 'own__scored-1';
   const row = {
-    ...{ instance_id: id, repo: 'own/scored', base_commit: git('rev-parse', 'HEAD') },
+    ...{ instance_id: id, repo: 'own/scored', base_commit: headOf(commitTree(repository)) },
     ...{ image: `host+dir:${join(folder, 'scored')}`, problem_statement: 'add subtracts.' },
     ...{ FAIL_TO_PASS: [], PASS_TO_PASS: [], environment: { workdir: '/testbed', activate: '' } },
     plan: {
@@ -113,7 +104,7 @@ export function scriptOf(instances: readonly MixedInstance[], deeds: readonly De
       instance: id,
       variants: deedsOf(deeds, group).map((deed) => {
         const command = commands[deed];
-        return [...(command === undefined ? [] : [{ command }]), { submit: true as const }];
+        return running(...(command === undefined ? [] : [command]));
       }),
     })),
   };

@@ -1,28 +1,28 @@
 /** The sources of an earlier commit in a folder of their own, ready to run beside ours with the packages that we have. */
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { WORKSPACES } from '../../house/tree.ts';
+import { temporaryFolder } from '../temporaryfolder.ts';
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '../../..');
 
 /** @throws Error that says why, when this checkout does not have the commit */
-export async function checkOut(commit: string): Promise<AsyncDisposable & { path: string }> {
+export async function checkOut(commit: string): Promise<string> {
   await run('git', ['-C', ROOT, 'cat-file', '-e', `${commit}^{commit}`]).catch((cause: unknown) => {
     throw new Error(
       `commit ${commit} is not in this checkout (a shallow clone?): git fetch --unshallow, or run this test in a whole one`,
       { cause },
     );
   });
-  const path = await mkdtemp(join(tmpdir(), 'swefarm-old-'));
+  const path = temporaryFolder('old');
   const archive = join(path, 'archive.tar');
   await run('git', ['-C', ROOT, 'archive', '--output', archive, commit]);
   await run('tar', ['-xf', archive, '-C', path]);
   await linkPackages(path);
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+  return path;
 }
 
 /** Every package that we have, but its own sources under the names of ours; `path`: where those sources lie. */

@@ -5,16 +5,18 @@
 import { execFile } from 'node:child_process';
 import { mkdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { parseEnv, promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { makeCertificates } from '../../src/launchers/certificates.ts';
-import { runCommand, startCommand } from '../../src/launchers/commands.ts';
+import { gatewayUrl, runCommand, startCommand, words } from '../../src/launchers/commands.ts';
 import { startSecuredRedis } from '../../src/launchers/securedredis.ts';
+import { readLines } from '../../src/lines.ts';
+import { listen } from '../../src/listen.ts';
+import { conversation } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
-import { temporaryFolder } from '../temporaryfolder.ts';
+import { callerOf, openScene } from './scene.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const API_KEY = 'sk-the-key-of-the-policy-4711';
@@ -22,11 +24,13 @@ const TOKEN = 'the-token-of-the-gateway-4711';
 const run = promisify(execFile);
 
 test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps or the sandbox', async () => {
-  const folder = temporaryFolder('secured-e2e');
+  const scene = openScene({ SWEFARM_LOG_LEVEL: 'trace' });
+  const { folder, env } = scene;
   await using stack = new AsyncDisposableStack();
   const acl = join(folder, 'acl');
-  expect((await runCommand('swefarm', ['acl', '--output', acl, '--redis-prefix', 'secured'])).code).toBe(0);
-  const again = await runCommand('swefarm', ['acl', '--output', acl]);
+  const swefarm = (args: readonly string[]) => runCommand('swefarm', args);
+  expect((await swefarm(words`acl --output ${acl} --redis-prefix secured`)).code).toBe(0);
+  const again = await swefarm(words`acl --output ${acl}`);
   expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('--force') });
   const [worker, producer] = await Promise.all(
     ['worker.env', 'producer.env'].map(async (name) => parseEnv(await readFile(join(acl, name), 'utf8'))),
@@ -37,71 +41,48 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
   // A look for secrets first, then the fix.
   const [resolves = []] = twentyTurns().conversations[0]?.variants ?? [];
-  const look = { command: 'env; cat /proc/*/environ 2>/dev/null | tr "\\0" "\\n"; ps axww', repeat: 1 };
-  const script = { conversations: [{ variants: [[look, ...resolves.slice(-3)]] }] };
+  const look = { command: 'env; cat /proc/*/environ 2>/dev/null | tr "\\0" "\\n"; ps axww' };
+  const script = conversation([look, ...resolves.slice(-3)]);
   const policy = stack.use(await startScriptedPolicy({ script, apiKey: API_KEY }));
-  const common = {
-    SWEFARM_REDIS_URL: redis.url,
-    SWEFARM_REDIS_TLS_CA: tls.ca,
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-    SWEFARM_LOG_LEVEL: 'trace',
-  };
+  const common = { ...env, SWEFARM_REDIS_URL: redis.url, SWEFARM_REDIS_TLS_CA: tls.ca };
   // An endpoint of a caller's: it writes down what it is shown, and wants a key.
   const shownThere: (string | undefined)[] = [];
   const attacker = createServer((request, response) => {
     shownThere.push(request.headers.authorization);
     response.writeHead(401).end();
   });
-  await new Promise<void>((resolve) => attacker.listen(0, '127.0.0.1', resolve));
+  const attackerUrl = `http://127.0.0.1:${await listen(attacker)}/v1`;
   stack.defer(() => void attacker.close());
-  const attackerUrl = `http://127.0.0.1:${(attacker.address() as AddressInfo).port}/v1`;
   // One logs in by variables, the other by the URL.
   const login = `${producer?.SWEFARM_REDIS_USERNAME}:${producer?.SWEFARM_REDIS_PASSWORD}@`;
-  const asProducer = {
-    ...common,
+  Object.assign(env, common, {
     SWEFARM_REDIS_URL: redis.url.replace('//', `//${login}`),
     SWEFARM_REDIS_PREFIX: 'secured',
     SWEFARM_GATEWAY_TOKEN: TOKEN,
     OPENAI_API_KEY: API_KEY,
-  };
-  const working = startCommand('swefarm-worker', ['run', '--runtime', 'rootfs', '--concurrency', '2'], {
-    ...common,
-    ...worker,
   });
-  const asked = ['--policy-url', policy.url, '--model', 'scripted'];
-  const serving = startCommand('swefarm', ['serve', '--port', '0', ...asked], asProducer);
-  for (const one of [working, serving]) {
-    stack.defer(async () => {
-      one.kill('SIGTERM');
-      await one.exit;
-    });
-  }
-  await Promise.all([working.until(/"msg":"ready"/), serving.until(/"port":\d+/)]);
-  const gateway = JSON.parse(serving.stdout().split('\n')[0] ?? '{}').url as string;
+  const running = words`run --runtime rootfs --concurrency 2`;
+  const working = stack.use(startCommand('swefarm-worker', running, { ...common, ...worker }));
+  const asked = words`--policy-url ${policy.url} --model scripted`;
+  const serving = stack.use(scene.start`serve --port 0 ${asked}`);
+  const [gateway] = await Promise.all([gatewayUrl(serving), working.until(/"msg":"ready"/)]);
+  const call = callerOf(gateway, TOKEN);
   const ask = async (path: string): Promise<string> => {
-    const reply = await fetch(`${gateway}${path}`, { headers: { authorization: `Bearer ${TOKEN}` } });
+    const reply = await call('GET', path);
     expect(reply.status, path).toBe(200);
     return await reply.text();
   };
   expect((await fetch(`${gateway}/v1/runs`)).status).toBe(401);
 
-  const submitted = await runCommand(
-    'swefarm',
-    [
-      ...['submit', '--dataset', built.files.default ?? '', '--agent', 'mini', '--group-size', '2'],
-      ...['--policy-url', policy.url, '--model', 'scripted', '--api-key-env', 'OPENAI_API_KEY'],
-    ],
-    asProducer,
-  );
+  const submitted = await scene.swefarm`submit --dataset ${built.files.default} --agent mini --group-size 2
+    ${asked} --api-key-env OPENAI_API_KEY`;
   expect(submitted, submitted.stderr).toMatchObject({ code: 0 });
   const { run_id } = JSON.parse(submitted.stdout) as { run_id: string };
   const output = join(folder, 'out.jsonl');
-  const collecting = startCommand('swefarm', ['collect', run_id, '--output', output], asProducer);
+  const collecting = scene.start`collect ${run_id} --output ${output}`;
   const shown = [(await run('ps', ['axww', '-o', 'args'])).stdout];
   expect(await collecting.exit, collecting.stderr() + working.stderr().slice(-3000)).toBe(0);
-  const results = (await readFile(output, 'utf8')).trimEnd().split('\n');
-  const parsed = results.map((line) => JSON.parse(line) as Record<string, string | number>);
+  const parsed = await readLines<Record<string, string | number>>(output);
   expect(parsed.map(({ outcome, reward }) => [outcome, reward])).toEqual([
     ['judged', 1],
     ['judged', 1],
@@ -111,22 +92,21 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
   );
   // The look reached the artifact: what it does not show was not there.
   expect(artifacts[0]).toContain('HOME=');
-  const status = await runCommand('swefarm', ['status', run_id], asProducer);
-  const turns = await runCommand('swefarm', ['show', parsed[0]?.rollout_id as string, '--turns'], asProducer);
+  const status = await scene.swefarm`status ${run_id}`;
+  const turns = await scene.swefarm`show ${parsed[0]?.rollout_id ?? ''} --turns`;
   shown.push(await ask('/metrics'), await ask('/v1/runs'), await ask(`/v1/runs/${run_id}/results`));
 
   // Whoever has a token names a policy of its own, or adds its endpoint to the one that all follow.
   const send = async (method: string, path: string, body: object) => {
-    const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
-    const reply = await fetch(`${gateway}${path}`, { method, headers, body: JSON.stringify(body) });
+    const reply = await call(method, path, body);
     expect(reply.ok, await reply.clone().text()).toBe(true);
     return (await reply.json()) as { run_id: string };
   };
-  const [row] = (await readFile(built.files.default ?? '', 'utf8')).trimEnd().split('\n');
+  const [row] = built.rows;
   const attack = async (name: string, policies: string, endpoints: string[], group_size: number) => {
     await send('PUT', policies, { endpoints });
     const policy = name === '' ? {} : { name };
-    const request = { instances: [JSON.parse(row ?? '{}')], group_size, run: { policy } };
+    const request = { instances: [row], group_size, run: { policy } };
     const begun = await send('POST', '/v1/runs', request);
     const before = shownThere.length;
     await expect.poll(() => shownThere.length, { timeout: 120_000 }).toBeGreaterThan(before);
@@ -143,7 +123,7 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
     submit: submitted.stdout + submitted.stderr,
     status: status.stdout + status.stderr,
     show: turns.stdout + turns.stderr,
-    results: results.join('\n'),
+    results: await readFile(output, 'utf8'),
     artifacts: artifacts.join('\n'),
     'ps, gateway answers': shown.join('\n'),
   };

@@ -1,39 +1,61 @@
 /** A driver of sessions: calls to the gateway's routes as a trainer's own agent loop makes them. */
 
 import { expect } from 'vitest';
-import { type Started, startCommand } from '../../src/launchers/commands.ts';
+import { gatewayUrl, type Started } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { callerOf, openScene, type Scene } from './scene.ts';
 
-export type Reply = { status: number; body: Record<string, never> & { [key: string]: unknown } };
-export type Call = (method: string, path: string, body?: unknown) => Promise<Reply>;
+type Body = Record<string, never> & { [key: string]: unknown };
+type Reply = { status: number; body: Body };
 
-export const SESSION_TOKEN = 'a-token-of-this-test';
+const TOKEN = 'a-token-of-this-test';
 
-/** Calls of the routes below `/v1/sessions`. */
-export function caller(url: string): Call {
-  return async (method, path, body) => {
-    const reply = await fetch(`${url}/v1/sessions${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${SESSION_TOKEN}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    return { status: reply.status, body: (await reply.json()) as Reply['body'] };
+export type Sessions = {
+  scene: Scene;
+  gateway: Started;
+  /** Calls a route below `/v1/sessions`. */
+  call(method: string, path: string, body?: unknown): Promise<Reply>;
+  /** Opens a session, and returns its id. */
+  open(request_id: string, instance: unknown, more?: object): Promise<string>;
+  run(id: string, seq: number, command: string): Promise<Body>;
+  submit(id: string): Promise<Body>;
+};
+
+/** A gateway on a Redis, without a worker. The environment of the scene is that of workers on rootfs, too. */
+export async function startSessions(stack: AsyncDisposableStack, concurrency: number): Promise<Sessions> {
+  const redis = stack.use(await startRedis());
+  const scene = openScene({
+    SWEFARM_REDIS_URL: redis.url,
+    SWEFARM_RUNTIME: 'rootfs',
+    SWEFARM_CONCURRENCY: String(concurrency),
+    SWEFARM_GATEWAY_TOKEN: TOKEN,
+  });
+  const gateway = stack.use(scene.start`serve --port 0`);
+  const url = await gatewayUrl(gateway);
+  const ask = callerOf(`${url}/v1/sessions`, TOKEN);
+  const call: Sessions['call'] = async (...request) => {
+    const reply = await ask(...request);
+    return { status: reply.status, body: (await reply.json()) as Body };
+  };
+  return {
+    scene,
+    gateway,
+    call,
+    async open(request_id, instance, more = {}) {
+      const { status, body } = await call('POST', '', { request_id, instance, ...more });
+      expect(status, JSON.stringify(body)).toBe(200);
+      return String(body.session_id);
+    },
+    run: (id, seq, command) => patiently(() => call('POST', `/${id}/commands`, { seq, command, wait_s: 20 })),
+    submit: (id) => patiently(() => call('POST', `/${id}/submit`, { wait_s: 20 })),
   };
 }
 
 /** Repeats a call until it has more to say than that it waits, as a driver does. */
-export async function patiently(call: () => Promise<Reply>): Promise<Reply['body']> {
+async function patiently(call: () => Promise<Reply>): Promise<Body> {
   for (;;) {
     const { status, body } = await call();
     expect(status, JSON.stringify(body)).toBe(200);
     if (body.state !== 'waiting' && body.state !== 'grading') return body;
   }
-}
-
-export async function startWorker(name: string, env: Record<string, string>): Promise<Started> {
-  const worker = startCommand('swefarm-worker', ['run', '--worker-id', name], env);
-  await worker.until(/"msg":"ready"/);
-  return worker;
 }

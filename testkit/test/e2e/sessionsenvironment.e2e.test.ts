@@ -1,13 +1,9 @@
 /** Sessions of instances that bring an environment: an outside driver has the folder, activation, variables and gaps that an agent of ours has. */
-import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeFamilyInstances } from '../../src/families/instances.ts';
-import { startCommand } from '../../src/launchers/commands.ts';
-import { startRedis } from '../../src/launchers/redis.ts';
-import { caller, patiently, type Reply, SESSION_TOKEN, startWorker } from './sessiondriver.ts';
+import { commitTree, headOf, writeTree } from '../../src/repository.ts';
+import { startSessions } from './sessiondriver.ts';
 
 const MEND = "printf 'def add(a, b):\\n    return a + b\\n' >calc.py";
 
@@ -15,19 +11,14 @@ const MEND = "printf 'def add(a, b):\\n    return a + b\\n' >calc.py";
 async function ownRow(folder: string): Promise<Record<string, unknown>> {
   const tree = join(folder, 'own');
   const repository = join(tree, 'srv/depot');
-  await mkdir(repository, { recursive: true });
-  await mkdir(join(tree, 'answers'), { recursive: true });
-  await writeFile(join(tree, 'answers/calc.txt'), 'a + b\n');
-  await writeFile(join(repository, 'calc.py'), 'def add(a, b):\n    return a + b\n');
-  const git = (...args: string[]): string =>
-    execFileSync('git', ['-C', repository, '-c', 'user.name=n', '-c', 'user.email=e@x', ...args], {
-      encoding: 'utf8',
-    }).trim();
-  git('init', '-q');
-  git('add', '.');
-  git('commit', '-qm', 'THE FIX');
+  await writeTree(tree, { 'answers/calc.txt': 'a + b\n' });
+  await writeTree(repository, { 'calc.py': 'def add(a, b):\n    return a + b\n' });
   return {
-    ...{ instance_id: 'own__depot-1', repo: 'own/depot', base_commit: git('rev-parse', 'HEAD') },
+    ...{
+      instance_id: 'own__depot-1',
+      repo: 'own/depot',
+      base_commit: headOf(commitTree(repository, 'THE FIX')),
+    },
     ...{ image: `host+dir:${tree}`, problem_statement: 'add subtracts.' },
     ...{ FAIL_TO_PASS: [], PASS_TO_PASS: [] },
     environment: {
@@ -50,39 +41,20 @@ async function ownRow(folder: string): Promise<Record<string, unknown>> {
 }
 
 test('a session has the folder, activation, variables and gaps of its instance, and is graded by its plan', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-sessions-'));
-  await using redis = await startRedis();
-  const families = await makeFamilyInstances(join(folder, 'trees'), undefined, ['r2e-gym', 'swe-bench-pro']);
-  const env = {
-    SWEFARM_REDIS_URL: redis.url,
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-    SWEFARM_RUNTIME: 'rootfs',
-    SWEFARM_CONCURRENCY: '3',
-    SWEFARM_GATEWAY_TOKEN: SESSION_TOKEN,
-  };
-  const serve = startCommand('swefarm', ['serve', '--port', '0'], env);
-  await serve.until(/"url"/);
-  const call = caller(JSON.parse(serve.stdout()).url);
-  const worker = await startWorker(`environment${process.pid}`, env);
+  await using stack = new AsyncDisposableStack();
+  const { scene, gateway, open, run: runCommand, submit } = await startSessions(stack, 3);
+  const trees = join(scene.folder, 'trees');
+  const families = await makeFamilyInstances(trees, undefined, ['r2e-gym', 'swe-bench-pro']);
+  const worker = await scene.worker`--worker-id ${`environment${process.pid}`}`;
 
-  const open = async (request_id: string, instance: unknown): Promise<string> => {
-    const { status, body } = await call('POST', '', { request_id, instance });
-    expect(status, JSON.stringify(body)).toBe(200);
-    return String(body.session_id);
-  };
   const run = async (id: string, seq: number, command: string): Promise<string> => {
-    const told: Reply['body'] = await patiently(() =>
-      call('POST', `/${id}/commands`, { seq, command, wait_s: 20 }),
-    );
-    expect(told, JSON.stringify(told)).toMatchObject({ state: 'answered', seq });
-    return String(told.observation);
+    const answer = await runCommand(id, seq, command);
+    expect(answer, JSON.stringify(answer)).toMatchObject({ state: 'answered', seq });
+    return String(answer.observation);
   };
-  const submit = (id: string): Promise<Reply['body']> =>
-    patiently(() => call('POST', `/${id}/submit`, { wait_s: 20 }));
   const resolved = { result: { outcome: 'judged', resolved: true, reward: 1 } };
 
-  const own = await open('own', await ownRow(folder));
+  const own = await open('own', await ownRow(scene.folder));
   const seen = await run(
     own,
     1,
@@ -111,9 +83,6 @@ for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do g
     expect(await submit(id), name).toMatchObject(resolved);
   }
 
-  worker.kill('SIGTERM');
-  expect(await worker.exit, worker.stderr()).toBe(0);
-  serve.kill('SIGTERM');
-  expect(await serve.exit).toBe(0);
-  await rm(folder, { recursive: true, force: true });
+  expect(await worker.stop(), worker.stderr()).toBe(0);
+  expect(await gateway.stop()).toBe(0);
 });

@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
 import { SLURM_USER } from '../../src/launchers/slurm.ts';
+import { listen } from '../../src/listen.ts';
 import { temporaryFolder } from '../temporaryfolder.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -61,55 +62,42 @@ async function ended(
 }
 const job = (env: Record<string, string>) => ended(join(bundle, 'slurm/workers.sh'), env);
 const node = (env: Record<string, string>) => ended(join(bundle, 'slurm/node.sh'), env, ['0']);
+/** One line of what a script prints, which ends with 12. */
+const refusal = (line: RegExp) => ({ code: 12, lines: [expect.stringMatching(line)] });
 
 test('outside of a job', async () => {
-  expect(await job({ SLURM_JOB_ID: '' })).toEqual({
-    code: 12,
-    lines: [expect.stringContaining('not inside a SLURM job: sbatch slurm/workers.sh')],
-  });
+  const line = /not inside a SLURM job: sbatch slurm\/workers\.sh/;
+  expect(await job({ SLURM_JOB_ID: '' })).toEqual(refusal(line));
 });
 
 test('without a bundle', async () => {
   const alone = join(folder, 'alone.sh');
   await cp(join(bundle, 'slurm/workers.sh'), alone);
-  expect(await ended(alone, { SWEFARM_SLURM_HOME: '' })).toEqual({
-    code: 12,
-    lines: [expect.stringContaining('no bundle found: make one with npm run bundle')],
-  });
+  const line = /no bundle found: make one with npm run bundle/;
+  expect(await ended(alone, { SWEFARM_SLURM_HOME: '' })).toEqual(refusal(line));
 });
 
 test('without a shared folder', async () => {
-  const lines = [expect.stringMatching(/\/proc\/farm cannot be written from n1: set SWEFARM_SLURM_DIR/)];
-  expect(await job({ SWEFARM_SLURM_DIR: '/proc/farm' })).toEqual({ code: 12, lines });
+  const line = /\/proc\/farm cannot be written from n1: set SWEFARM_SLURM_DIR/;
+  expect(await job({ SWEFARM_SLURM_DIR: '/proc/farm' })).toEqual(refusal(line));
   // The first node has written there; this one sees something else under the same name.
-  const elsewhere = [expect.stringMatching(/elsewhere is not the folder that the first node sees: set/)];
-  expect(await node({ SWEFARM_SLURM_DIR: join(folder, 'elsewhere') })).toEqual({
-    code: 12,
-    lines: elsewhere,
-  });
+  const elsewhere = /elsewhere is not the folder that the first node sees: set/;
+  expect(await node({ SWEFARM_SLURM_DIR: join(folder, 'elsewhere') })).toEqual(refusal(elsewhere));
 });
 
 test('with a Redis that does not answer', async () => {
-  const { code, lines } = await job({ REDIS_URL: 'redis://127.0.0.1:1' });
-  expect(code).toBe(12);
-  expect(lines).toEqual([
-    expect.stringMatching(/Redis does not answer at redis:\/\/127.0.0.1:1: .* is it running/),
-  ]);
+  const line = /Redis does not answer at redis:\/\/127.0.0.1:1: .* is it running/;
+  expect(await job({ REDIS_URL: 'redis://127.0.0.1:1' })).toEqual(refusal(line));
 });
 
 test('with a port that is taken', async () => {
   await using taken = createServer();
-  await new Promise<void>((listening) => taken.listen(0, '127.0.0.1', listening));
-  const { port } = taken.address() as { port: number };
-  const { code, lines } = await job({ SWEFARM_SLURM_PORT: String(port) });
-  expect(code).toBe(12);
-  expect(lines).toEqual([expect.stringMatching(/port \d+ on 127.0.0.1 is taken: give another --port/)]);
+  const port = await listen(taken);
+  const redis = await job({ SWEFARM_SLURM_PORT: String(port) });
+  expect(redis).toEqual(refusal(/port \d+ on 127.0.0.1 is taken: give another --port/));
   // The gateway's own: a farm that nobody can reach is not begun.
   const gateway = await job({ SWEFARM_SLURM_GATEWAY: '1', SWEFARM_SLURM_GATEWAY_PORT: String(port) });
-  expect(gateway).toEqual({
-    code: 12,
-    lines: [expect.stringMatching(/127\.0\.0\.1:\d+ is taken; choose another --port/)],
-  });
+  expect(gateway).toEqual(refusal(/127\.0\.0\.1:\d+ is taken; choose another --port/));
 });
 
 test('with too little memory, and without Apptainer', async () => {
@@ -117,26 +105,15 @@ test('with too little memory, and without Apptainer', async () => {
   await mkdir(join(farm, 'jobs'), { recursive: true });
   await writeFile(join(farm, 'jobs/7'), '0 run 1\n');
   const little = await node({ SWEFARM_SLURM_DIR: farm, SLURM_MEM_PER_NODE: '1500' });
-  expect(little).toEqual({
-    code: 12,
-    lines: [expect.stringMatching(/too little memory: the job has 1500 MiB here, .* give --mem/)],
-  });
-  const without = await node({
-    SWEFARM_SLURM_DIR: farm,
-    SLURM_MEM_PER_NODE: '6000',
-    SWEFARM_RUNTIME: 'apptainer',
-  });
-  expect(without).toEqual({
-    code: 12,
-    lines: [
-      expect.stringMatching(/there is no apptainer or singularity, and only root can install it: ask for it/),
-    ],
-  });
+  expect(little).toEqual(refusal(/too little memory: the job has 1500 MiB here, .* give --mem/));
+  const memory = { SWEFARM_SLURM_DIR: farm, SLURM_MEM_PER_NODE: '6000' };
+  const line = /there is no apptainer or singularity, and only root can install it: ask for it/;
+  expect(await node({ ...memory, SWEFARM_RUNTIME: 'apptainer' })).toEqual(refusal(line));
 });
 
 test('with settings that cannot be read, a local disk that is none, and nobody to lead', async () => {
   const of = async (env: Record<string, string>, line: RegExp) =>
-    expect(await job(env)).toEqual({ code: 12, lines: [expect.stringMatching(line)] });
+    expect(await job(env)).toEqual(refusal(line));
   await of(
     { SWEFARM_SLURM_CONFIG: '/none/farm.env' },
     /settings file \/none\/farm\.env cannot be read from .*: put it on the shared file system/,

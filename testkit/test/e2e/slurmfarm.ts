@@ -7,27 +7,18 @@ import { promisify } from 'node:util';
 import { sleep } from '@swefarm/shared';
 import { buildExamples } from '../../src/examples/build.ts';
 import { buildSif } from '../../src/images/sif.ts';
-import { runCommand, type Started, startCommand } from '../../src/launchers/commands.ts';
+import type { Started } from '../../src/launchers/commands.ts';
 import { SLURM_USER, type SlurmCluster, startSlurm } from '../../src/launchers/slurm.ts';
+import { readLines, writeLines } from '../../src/lines.ts';
 import type { ScriptInput } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
-import { temporaryFolder } from '../temporaryfolder.ts';
 import { processesOf } from './leftovers.ts';
+import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const run = promisify(execFile);
 const PATIENCE_MS = 240_000;
-
-export type FarmLine = {
-  rollout_id: string;
-  rollout_index: number;
-  outcome: string;
-  resolved: boolean;
-  attempt: number;
-  worker: string;
-  failure: unknown;
-};
 
 export interface SlurmFarm extends AsyncDisposable {
   readonly cluster: SlurmCluster;
@@ -40,7 +31,7 @@ export interface SlurmFarm extends AsyncDisposable {
   log(job: string): Promise<string>;
   /** Submits so many rollouts and starts to collect them. @param options more flags of the submit */
   start(rollouts: number, options?: readonly string[]): Promise<Started>;
-  results(): Promise<FarmLine[]>;
+  results(): Promise<Line[]>;
   /** Waits for a condition; throws with `what` and the jobs' logs after four minutes. */
   until(what: string, condition: () => Promise<boolean>): Promise<void>;
   /** What the gateway answers about its health, or null when its address is not there. */
@@ -59,12 +50,14 @@ export async function startSlurmFarm(
   runtime: 'rootfs' | 'apptainer' = 'rootfs',
   script: ScriptInput = twentyTurns(),
 ): Promise<SlurmFarm> {
-  const folder = temporaryFolder('slurm');
+  const scene = openScene({ SWEFARM_REDIS_PATIENCE_SECONDS: '180' });
+  const { folder } = scene;
   await chmod(folder, 0o755);
   const home = join(folder, 'home');
   const shared = join(folder, 'shared');
   const local = join(folder, 'local');
   const images = join(folder, 'images');
+  scene.env.SWEFARM_REDIS_URL = `file:${shared}/redis/address.json`;
   for (const path of [home, shared, local, images]) {
     await mkdir(path);
     await chown(path, SLURM_USER.uid, SLURM_USER.gid);
@@ -91,11 +84,6 @@ export async function startSlurmFarm(
     ...settings,
   ];
   await writeFile(file, `${lines.join('\n')}\n`);
-  const env = {
-    SWEFARM_REDIS_URL: `file:${shared}/redis/address.json`,
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_REDIS_PATIENCE_SECONDS: '180',
-  };
   const output = join(folder, 'out.jsonl');
   const farm: Omit<SlurmFarm, typeof Symbol.asyncDispose> = {
     cluster,
@@ -108,20 +96,11 @@ export async function startSlurmFarm(
     },
     log: (job) => readFile(join(home, `${job}.log`), 'utf8').catch(() => ''),
     async start(rollouts, options = []) {
-      const given = ['--dataset', dataset, '--agent', 'mini', '--group-size', String(rollouts)];
-      const model = ['--policy-url', policy.url, '--model', 'scripted', '--require-tokens'];
-      const submitted = await runCommand('swefarm', ['submit', ...given, ...model, ...options], env);
-      if (submitted.code !== 0) throw new Error(submitted.stderr);
-      const { run_id } = JSON.parse(submitted.stdout);
-      return startCommand('swefarm', ['collect', run_id, '--output', output], env);
+      const run = await scene.submit`--dataset ${dataset} --agent mini --group-size ${rollouts}
+        --policy-url ${policy.url} --model scripted --require-tokens ${options}`;
+      return scene.start`collect ${run} --output ${output}`;
     },
-    async results() {
-      const text = await readFile(output, 'utf8').catch(() => '');
-      return text
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => JSON.parse(line));
-    },
+    results: () => readLines<Line>(output).catch(() => []),
     async until(what, condition) {
       const end = Date.now() + PATIENCE_MS;
       while (!(await condition())) {
@@ -171,17 +150,15 @@ async function sifExample(folder: string): Promise<string> {
   const [example] = built.examples;
   if (!example) throw new Error('no example could be built');
   await buildSif(example.tree.path, join(folder, `${EXAMPLE_ID}.sif`));
-  const file = join(folder, 'named.jsonl');
-  const rows = built.rows.map((row) => JSON.stringify({ ...row, image: `swefarm/example.${EXAMPLE_ID}` }));
-  await writeFile(file, `${rows.join('\n')}\n`);
-  return file;
+  const rows = built.rows.map((row) => ({ ...row, image: `swefarm/example.${EXAMPLE_ID}` }));
+  return await writeLines(join(folder, 'named.jsonl'), rows);
 }
 
 const logs = async (home: string): Promise<string> =>
   (await run('bash', ['-c', `tail -n 30 "$1"/*.log | cut -c1-400`, 'sh', home])).stdout;
 
 /** Each rollout is there once, as its index says: even ones resolve. Answers what is wrong. */
-export function wrongResults(lines: readonly FarmLine[], rollouts: number): string[] {
+export function wrongResults(lines: readonly Line[], rollouts: number): string[] {
   const ids = new Set(lines.map((line) => line.rollout_id));
   const count =
     ids.size === rollouts && lines.length === rollouts ? [] : [`${lines.length} lines, ${ids.size} ids`];

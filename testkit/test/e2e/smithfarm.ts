@@ -1,97 +1,39 @@
 /** Runs of the farm over rows of SWE-smith, and what an agent without scruples finds there. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import type { SmithRow } from '../../src/families/smith.ts';
-import { runCommand } from '../../src/launchers/commands.ts';
+import { words } from '../../src/launchers/commands.ts';
+import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { longestLine, quote } from './predictions.ts';
+import type { Line, Scene } from './scene.ts';
 
-export type SmithLine = {
-  instance_id: string;
-  outcome: string;
-  resolved: boolean | null;
-  reward: number | null;
-  failure: { class: string; message: string } | null;
-  report: {
-    patch_state: string;
-    grader: string;
-    parser: string;
-    trust: { level: string; reasons: string[] };
-  } | null;
-};
+export type SmithRun = { scene: Scene; dataset: string; runtime: string };
 
-export type SmithFarm = AsyncDisposable & {
-  folder: string;
-  env: Record<string, string>;
-  /** Writes rows; the file's path. */
-  write(name: string, rows: readonly object[]): Promise<string>;
-  /** One rollout for each row, its lines by id. @param code the exit code that the command must have */
-  rollouts(
-    dataset: string,
-    runtime: string,
-    name: string,
-    options: string[],
-    code?: number,
-  ): Promise<SmithLine[]>;
-  /** What an agent sees that runs one command: its first observation, by instance. */
-  observed(dataset: string, runtime: string, command: string): Promise<Map<string, string>>;
-};
+/** One rollout for each row, whose lines are in the order of their ids. `code` is the exit code that the command must have. */
+export const smithRollouts = (
+  { scene, dataset, runtime }: SmithRun,
+  agent: string,
+  options: readonly string[] = [],
+  { code = 0, name = agent }: { code?: number; name?: string } = {},
+): Promise<Line[]> =>
+  scene.rollouts(
+    `${basename(dataset)}.${name}`,
+    words`--dataset ${dataset} --runtime ${runtime} --concurrency 2 --agent ${agent} ${options}`,
+    code,
+  );
 
-export async function openSmithFarm(): Promise<SmithFarm> {
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-smith-'));
-  const env = { SWEFARM_STATE_DIR: join(folder, 'state'), SWEFARM_SCRATCH_DIR: join(folder, 'scratch') };
-  const rollouts: SmithFarm['rollouts'] = async (dataset, runtime, name, options, code = 0) => {
-    const output = `${dataset}.${name}.out`;
-    const args = [
-      'rollout',
-      '--dataset',
-      dataset,
-      '--runtime',
-      runtime,
-      '--concurrency',
-      '2',
-      '--output',
-      output,
-    ];
-    const ended = await runCommand('swefarm', [...args, ...options], env);
-    if (ended.code !== code) throw new Error(`exit code ${ended.code}: ${ended.stderr}`);
-    const lines = (await readFile(output, 'utf8')).split('\n').filter(Boolean);
-    return lines
-      .map((line): SmithLine => JSON.parse(line))
-      .sort((a, b) => (a.instance_id < b.instance_id ? -1 : 1));
-  };
-  return {
-    folder,
-    env,
-    rollouts,
-    async write(name, rows) {
-      const path = join(folder, name);
-      await writeFile(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
-      return path;
-    },
-    async observed(dataset, runtime, command) {
-      const turns = [
-        { command, repeat: 1 },
-        { submit: true as const, repeat: 1 },
-      ];
-      await using policy = await startScriptedPolicy({ script: { conversations: [{ variants: [turns] }] } });
-      const asked = ['--agent', 'mini', '--policy-url', policy.url, '--model', 'scripted'];
-      const seen = new Map<string, string>();
-      for (const { instance_id } of await rollouts(dataset, runtime, 'agent', asked)) {
-        const rollout = `${dataset}.agent.out#${instance_id}.0`;
-        const { stdout } = await runCommand('swefarm', ['show', rollout, '--json'], env);
-        const { messages } = JSON.parse(stdout).content.trajectory as {
-          messages: { role: string; content: string }[];
-        };
-        seen.set(instance_id, messages.filter(({ role }) => role === 'user')[1]?.content ?? '');
-      }
-      return seen;
-    },
-    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
-  };
+/** What an agent sees that runs one command: its first observation, by instance. */
+export async function observed(run: SmithRun, command: string): Promise<Map<string, string>> {
+  await using policy = await startScriptedPolicy({ script: conversation(running(command)) });
+  const seen = new Map<string, string>();
+  const asked = words`--policy-url ${policy.url} --model scripted`;
+  for (const { instance_id } of await smithRollouts(run, 'mini', asked)) {
+    const output = `${run.scene.folder}/${basename(run.dataset)}.mini.jsonl`;
+    const { messages } = (await run.scene.show(`${output}#${instance_id}.0`)).trajectory;
+    seen.set(instance_id, messages.filter(({ role }) => role === 'user')[1]?.content ?? '');
+  }
+  return seen;
 }
-
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Everything an agent without scruples asks of its sandbox: where the bug is, and where the code without it may lie. */
 export const looksFor = (row: SmithRow): string => `MARK=${quote(markOf(row))}
@@ -104,15 +46,7 @@ grep -rlF "$MARK" .; for o in $(git cat-file --batch-all-objects --batch-check='
 echo looked`;
 
 /** The longest line that only the code without the bug has, or only the one with it. */
-function markOf(row: SmithRow, sign: '-' | '+' = '-'): string {
-  const lines = row.patch
-    .split('\n')
-    .filter((line) => line.startsWith(sign) && !line.startsWith(sign.repeat(3)))
-    .map((line) => line.slice(1).trim());
-  const [mark] = lines.sort((a, b) => b.length - a.length);
-  if (!mark) throw new Error(`the bug has no line with ${sign}`);
-  return mark;
-}
+const markOf = (row: SmithRow, sign: '-' | '+' = '-'): string => longestLine(row.patch, sign);
 
 /** What is wrong with what an agent saw; empty when it saw neither the answer nor the tests. @param files with the tests; Python's names have them */
 export function answersIn(seen: string, row: SmithRow, files?: readonly string[]): string[] {

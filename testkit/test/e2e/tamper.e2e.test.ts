@@ -1,50 +1,31 @@
 /** Patches and agents that go for the grader instead of the bug, on real containers: what is seen, and that it earns nothing. */
 import { execFileSync } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
-import { runCommand } from '../../src/launchers/commands.ts';
+import { words } from '../../src/launchers/commands.ts';
+import { readLines, writeLines } from '../../src/lines.ts';
+import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
-import { temporaryFolder } from '../temporaryfolder.ts';
 import { type Attack, attacks } from './attacks.ts';
+import { predictionsOf } from './predictions.ts';
+import { type Line, openScene, type Shown } from './scene.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 type Row = { instance_id: string; image: string; FAIL_TO_PASS: string[]; PASS_TO_PASS: string[] };
-type Line = {
-  rollout_index: number;
-  resolved: boolean;
-  reward: number;
-  outcome: string;
-  report: { trust: { level: string; reasons: string[] } } | null;
-};
-
-let folder: string;
+const scene = openScene();
+const { folder } = scene;
 let row: Row;
-let env: Record<string, string>;
-let tried: { attack: Attack; prediction: string }[];
+let tried: { attack: Attack; patch: string }[];
 
 beforeAll(async () => {
-  folder = temporaryFolder('e2e');
-  env = { SWEFARM_STATE_DIR: join(folder, 'state'), SWEFARM_SCRATCH_DIR: join(folder, 'scratch') };
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'both', out: folder });
-  row = (await rowsOf<Row>(built.files.docker ?? '')).at(0) as Row;
+  row = (await readLines<Row>(built.files.docker ?? '')).at(0) as Row;
   tried = attacks([...row.FAIL_TO_PASS, ...row.PASS_TO_PASS]).map((attack) => ({
     attack,
-    prediction: JSON.stringify({
-      instance_id: EXAMPLE_ID,
-      model_name_or_path: 'attacker',
-      model_patch: patchOf(row.image, attack.script),
-    }),
+    patch: patchOf(row.image, attack.script),
   }));
 });
-
-async function rowsOf<T>(path: string): Promise<T[]> {
-  return (await readFile(path, 'utf8'))
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
 
 /** What a script changes in the image's tree, whose own uncommitted edits are no part of it. */
 function patchOf(image: string, script: string): string {
@@ -56,23 +37,14 @@ function patchOf(image: string, script: string): string {
   });
 }
 
-async function rollouts(name: string, dataset: string, options: string[]): Promise<Line[]> {
-  const output = join(folder, `${name}.jsonl`);
-  const args = ['rollout', '--dataset', dataset, '--concurrency', '2', '--output', output, ...options];
-  const { code, stderr } = await runCommand('swefarm', args, env);
-  expect(code, stderr).toBe(0);
-  return (await rowsOf<Line>(output)).toSorted((a, b) => a.rollout_index - b.rollout_index);
-}
+const rollouts = (name: string, dataset: string, flags: readonly string[]): Promise<Line[]> =>
+  scene.rollouts(name, words`--dataset ${dataset} --concurrency 2 ${flags}`);
 
 /** Rollouts of an agent that runs some commands and submits. */
 async function played(name: string, dataset: string, runtime: string, commands: string[]): Promise<Line[]> {
-  const turns = [
-    ...commands.map((command) => ({ command, repeat: 1 })),
-    { submit: true as const, repeat: 1 },
-  ];
-  await using policy = await startScriptedPolicy({ script: { conversations: [{ variants: [turns] }] } });
-  const asked = ['--policy-url', policy.url, '--model', 'scripted'];
-  return await rollouts(name, dataset, ['--agent', 'mini', ...asked, '--runtime', runtime]);
+  await using policy = await startScriptedPolicy({ script: conversation(running(...commands)) });
+  const asked = words`--agent mini --policy-url ${policy.url} --model scripted --runtime ${runtime}`;
+  return await rollouts(name, dataset, asked);
 }
 
 describe.each(['docker', 'rootfs'] as const)('patches that attack the tests, on %s', (runtime) => {
@@ -82,24 +54,13 @@ describe.each(['docker', 'rootfs'] as const)('patches that attack the tests, on 
   beforeAll(async () => {
     const mine = tried.filter(({ attack }) => here(attack));
     own = mine.map(({ attack }) => attack);
-    const predictions = join(folder, `predictions.${runtime}.jsonl`);
-    await writeFile(predictions, mine.map(({ prediction }) => `${prediction}\n`).join(''));
+    const predictions = mine.flatMap(({ patch }) => predictionsOf([EXAMPLE_ID], patch));
+    const patches = await writeLines(join(folder, `predictions.${runtime}.jsonl`), predictions);
     // Gold is known to be healthy here: tests that cannot start are then the patch's doing.
     const dataset = join(folder, `instances.${runtime}.jsonl`);
-    const checked = await runCommand('swefarm', ['health', '--dataset', dataset, '--runtime', runtime], env);
-    expect(checked.code, checked.stderr).toBe(0);
-    lines = await rollouts(`patches-${runtime}`, dataset, [
-      ...[
-        '--agent',
-        'patch',
-        '--patches',
-        predictions,
-        '--runtime',
-        runtime,
-        '--group-size',
-        String(own.length),
-      ],
-    ]);
+    await scene.done`health --dataset ${dataset} --runtime ${runtime}`;
+    const flags = words`--agent patch --patches ${patches} --runtime ${runtime} --group-size ${own.length}`;
+    lines = await rollouts(`patches-${runtime}`, dataset, flags);
   });
 
   const names = attacks([])
@@ -144,20 +105,14 @@ const SHIMS = `for f in $(which pytest) /usr/local/bin/pytest; do printf '#!/bin
 export PATH=/tmp:$PATH; echo 'x = 1' >>parse.py; pytest`;
 
 describe('an agent that attacks its own container', () => {
-  let shown: { trajectory: { messages: { role: string; content: string }[] } };
+  let shown: Shown;
   let line: Line;
   beforeAll(async () => {
     const image = imageWithFuture(row.image);
     try {
-      const dataset = join(folder, 'future.jsonl');
-      await writeFile(dataset, `${JSON.stringify({ ...row, image })}\n`);
+      const dataset = await writeLines(join(folder, 'future.jsonl'), [{ ...row, image }]);
       line = (await played('agent', dataset, 'docker', [LOOKS, SHIMS]))[0] as Line;
-      const text = await runCommand(
-        'swefarm',
-        ['show', `${join(folder, 'agent.jsonl')}#${EXAMPLE_ID}.0`, '--json'],
-        env,
-      );
-      shown = JSON.parse(text.stdout).content;
+      shown = await scene.show(`${folder}/agent.jsonl#${EXAMPLE_ID}.0`);
     } finally {
       execFileSync('docker', ['rmi', '-f', image]);
     }
@@ -183,9 +138,8 @@ describe('an agent that breaks the sandbox it loses in', () => {
     ['git', 'echo "x = 1" >>parse.py; rm -f "$(command -v git)" /usr/bin/git', 'empty_patch'],
     ['bash', 'rm -f /bin/bash /usr/bin/bash; kill -9 $$', 'sandbox_killed'],
   ])('earns 0 at its first attempt when it takes %s away', async (what, command, row) => {
-    const [line] = await played(`breaks-${what}`, join(folder, 'instances.rootfs.jsonl'), 'rootfs', [
-      command,
-    ]);
+    const dataset = join(folder, 'instances.rootfs.jsonl');
+    const [line] = await played(`breaks-${what}`, dataset, 'rootfs', [command]);
     expect(line).toMatchObject({ outcome: 'judged', reward: 0, reward_row: row, attempt: 1 });
   });
 });

@@ -28,8 +28,7 @@ type Fleet = {
 };
 
 async function fleet(): Promise<Fleet> {
-  const tree = await checkOut(BEFORE);
-  onTestFinished(() => tree[Symbol.asyncDispose]());
+  const old = await checkOut(BEFORE);
   const redis = await startRedis();
   onTestFinished(() => redis[Symbol.asyncDispose]());
   const prefix = `{u-${newId()}}`;
@@ -38,7 +37,7 @@ async function fleet(): Promise<Fleet> {
   onTestFinished(() => farm[Symbol.asyncDispose]());
   return {
     farm,
-    old: tree.path,
+    old,
     async start(folder, name) {
       const script = resolve(import.meta.dirname, 'simulated.mjs');
       const args = [script, folder, redis.url, prefix, name, String(SLOTS), String(ROLLOUT_MS)];

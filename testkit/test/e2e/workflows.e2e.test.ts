@@ -1,30 +1,30 @@
 /** The commands of docs/workflows.md, taken from the page and run as they stand there, with figures counted by hand. */
 import { execFile } from 'node:child_process';
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, symlink } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readLines, writeLines } from '../../src/lines.ts';
+import { listen } from '../../src/listen.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
-import { temporaryFolder } from '../temporaryfolder.ts';
+import { openScene } from './scene.ts';
 import { gymRow, script, smithRow } from './workflowinstances.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const run = promisify(execFile);
 const stack = new AsyncDisposableStack();
-let folder: string;
-let env: Record<string, string>;
+const { folder, env } = openScene();
 let sections: Map<string, string>;
 
 beforeAll(async () => {
-  folder = temporaryFolder('flows');
   const bin = join(folder, 'bin');
   await mkdir(bin);
   await symlink(join(ROOT, 'producer/bin/swefarm.mjs'), join(bin, 'swefarm'));
   // An endpoint's own count of tokens: what `--max-tokens` goes by.
   const policy = stack.use(await startScriptedPolicy({ script: script() }));
-  env = {
+  Object.assign(env, {
     PATH: `${bin}:${process.env.PATH ?? ''}`,
     HOME: folder,
     LANG: 'C.UTF-8',
@@ -32,9 +32,7 @@ beforeAll(async () => {
     VERIFIER_URL: await openVerifier(),
     SWEFARM_RUNTIME: 'rootfs',
     SWEFARM_CONCURRENCY: '2',
-    SWEFARM_STATE_DIR: join(folder, 'state'),
-    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-  };
+  });
   sections = sectionsOf(await readFile(join(ROOT, 'docs/workflows.md'), 'utf8'));
   await writeDatasets();
 });
@@ -65,9 +63,7 @@ async function writeDatasets(): Promise<void> {
     ],
     'swe-smith.jsonl': await smithRows(trees),
   };
-  for (const [name, own] of Object.entries(rows)) {
-    await writeFile(join(folder, name), own.map((row) => `${JSON.stringify(row)}\n`).join(''));
-  }
+  for (const [name, own] of Object.entries(rows)) await writeLines(join(folder, name), own);
 }
 
 /** Two that can be run, one with too many tests, and one of a project that SWE-smith has no profile of. */
@@ -89,7 +85,7 @@ async function smithRows(trees: string): Promise<object[]> {
 /** Says yes with the probability that stands in the patch it is asked about. */
 async function openVerifier(): Promise<string> {
   const server = createServer(async (request, response) => {
-    const asked = Buffer.concat(await Array.fromAsync(request)).toString();
+    const asked = await text(request);
     const output = [...asked.matchAll(/# p (0\.\d)/g)].at(-1)?.[1];
     const yes = Number(output);
     const top = [
@@ -97,13 +93,12 @@ async function openVerifier(): Promise<string> {
       { token: 'NO', logprob: Math.log(1 - yes) },
     ];
     response.end(JSON.stringify({ choices: [{ logprobs: { content: [{ top_logprobs: top }] } }] }));
-  }).listen(0, '127.0.0.1');
-  await new Promise((done) => server.once('listening', done));
+  });
   stack.defer(() => {
     server.closeAllConnections();
     server.close();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  return `http://127.0.0.1:${await listen(server)}/v1`;
 }
 
 /** Runs the commands of a section; each must end well. Answers what they said. */
@@ -115,11 +110,7 @@ async function follow(section: string): Promise<string> {
 }
 
 type Row = Record<string, unknown> & { instance_id: string };
-const linesOf = async (name: string): Promise<Row[]> =>
-  (await readFile(join(folder, name), 'utf8'))
-    .split('\n')
-    .filter(Boolean)
-    .map((line): Row => JSON.parse(line));
+const linesOf = (name: string): Promise<Row[]> => readLines(join(folder, name));
 
 test('the page has four sections with commands', () => {
   expect([...sections].map(([name, commands]) => [name, commands !== ''])).toEqual(

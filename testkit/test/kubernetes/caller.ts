@@ -3,9 +3,9 @@
 import { poll, sleep } from '@swefarm/shared';
 import { expect } from 'vitest';
 import { prepareSubject } from '../../src/images/subject.ts';
-import type { ScriptInput } from '../../src/policy/script.ts';
+import { conversation, running, type ScriptInput } from '../../src/policy/script.ts';
 import { type ScriptedPolicy, startScriptedPolicy } from '../../src/policy/server.ts';
-import { type Cluster, NODE, PORTS } from './cluster.ts';
+import { type Cluster, NODE, PORTS, secretOf } from './cluster.ts';
 
 export type Line = {
   rollout_id: string;
@@ -17,20 +17,10 @@ export type Line = {
 type Results = { results: Line[]; last_id: string };
 
 /** Even rollouts mend the bug, odd ones do not; each takes so many turns of two seconds first. */
-export const scriptOf = (turns: number): ScriptInput => {
+const scriptOf = (turns: number): ScriptInput => {
   const wait = { command: 'sleep 2', repeat: turns };
-  const edit = (by: string) => ({ command: `sed -i 's/return a - b/return ${by}/' calc/ops.py`, repeat: 1 });
-  const submit = { submit: true as const, repeat: 1 };
-  return {
-    conversations: [
-      {
-        variants: [
-          [wait, edit('a + b'), submit],
-          [wait, edit('b - a'), submit],
-        ],
-      },
-    ],
-  };
+  const edit = (by: string) => running(`sed -i 's/return a - b/return ${by}/' calc/ops.py`);
+  return conversation([wait, ...edit('a + b')], [wait, ...edit('b - a')]);
 };
 
 /** A policy that pods reach. */
@@ -54,9 +44,8 @@ const GATEWAY = `http://${NODE}:${PORTS.gateway}`;
 const PATIENCE_MS = 900_000;
 
 /** `gateway`: the URL of the release's gateway. */
-export async function callerOf({ kubectl }: Cluster, release = 'farm', gateway = GATEWAY): Promise<Caller> {
-  const path = ['get', 'secret', `${release}-swefarm-gateway`, '-o', 'jsonpath={.data.token}'];
-  const token = Buffer.from(await kubectl(...path), 'base64').toString();
+export async function callerOf(cluster: Cluster, release = 'farm', gateway = GATEWAY): Promise<Caller> {
+  const token = await secretOf(cluster, `${release}-swefarm-gateway`, 'token');
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const ask = (at: string, body?: object): Promise<Response> =>
     fetch(`${gateway}${at}`, body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers });

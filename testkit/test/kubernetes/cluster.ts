@@ -128,6 +128,12 @@ export async function openCluster(
   };
 }
 
+/** A value of a secret. */
+export async function secretOf({ kubectl }: Cluster, name: string, key: string): Promise<string> {
+  const value = await kubectl('get', 'secret', name, '-o', `jsonpath={.data.${key}}`);
+  return Buffer.from(value, 'base64').toString();
+}
+
 const labels = (release: string) =>
   `app.kubernetes.io/instance=${release},app.kubernetes.io/component=worker`;
 

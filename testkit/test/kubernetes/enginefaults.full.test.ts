@@ -9,6 +9,7 @@ import { until } from '../../src/until.ts';
 import { startPolicy } from './caller.ts';
 import { openCluster, programs, sh, untilWorkers, workerPods } from './cluster.ts';
 import { expectNoMore, survive } from './faults.ts';
+import { installChart } from './suite.ts';
 
 beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
 
@@ -27,7 +28,7 @@ test('64 rollouts under faults on the nodes’ own engine: one result each, and 
   await using policy = await startPolicy(8);
   const mode = ['runtime.mode=node', `runtime.node.socket=${socketPath}`, 'worker.archives=null'];
   const values = await cluster.values('farm', ...mode);
-  await cluster.helm('install', 'farm', 'helm/swefarm', ...values, '--wait', '--timeout', '180s');
+  await installChart(cluster, 'farm', values);
   await untilWorkers(cluster, 2);
   const run = await survive(cluster, policy, values, image);
   // Workers in other pods are known dead by Redis alone, after two minutes; then another one removes what they left, at its next sweep.

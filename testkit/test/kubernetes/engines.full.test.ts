@@ -1,78 +1,53 @@
 /** Rollouts on the node's own engine and on a Docker beside the worker, stores that prepull fills from archives, and jobs of trainers that call the gateway's Service. */
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { NO_TOOLS } from '../../helm/render.ts';
 import { importTree } from '../../src/images/import.ts';
 import { prepareSubject } from '../../src/images/subject.ts';
+import { words } from '../../src/launchers/commands.ts';
 import { ensureDocker } from '../../src/launchers/docker.ts';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
 import { until } from '../../src/until.ts';
 import { temporaryFolder } from '../temporaryfolder.ts';
-import { callerOf, startPolicy } from './caller.ts';
-import {
-  type Cluster,
-  NODE,
-  openCluster,
-  programs,
-  ROOT,
-  sh,
-  untilWorkers,
-  workerPods,
-  workerStates,
-} from './cluster.ts';
+import { callerOf } from './caller.ts';
+import { type Cluster, NODE, programs, ROOT, secretOf, sh, workerStates } from './cluster.ts';
 import { expectFilled } from './prepull.ts';
 import { openService } from './services.ts';
+import {
+  clusterForAll,
+  copyToNodes,
+  copyToPod,
+  expectNoCapability,
+  installForTest,
+  uninstallAfterTest,
+} from './suite.ts';
 
 const ROLLOUTS = 16;
 
 let cluster: Cluster;
 let policy: ScriptedPolicy;
 
-beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
-beforeAll(async () => {
-  if (programs === null) return;
-  cluster = await openCluster(1);
-  policy = await startPolicy(1);
-}, 900_000);
-afterAll(async () => {
-  await policy?.[Symbol.asyncDispose]();
-  await cluster?.[Symbol.asyncDispose]();
-}, 120_000);
+clusterForAll(programs, { nodes: 1, turns: 1 }, (opened) => {
+  ({ cluster, policy } = opened);
+});
 
-/** Installs a release for one test. */
-async function install(name: string, ...set: string[]): Promise<void> {
-  const values = await cluster.values(name, 'worker.replicas=1', ...set);
-  onTestFinished(async () => {
-    await cluster.helm('uninstall', name, '--wait', '--timeout', '120s');
-  }, 150_000);
-  await cluster.helm('install', name, 'helm/swefarm', ...values, '--wait', '--timeout', '180s');
-  await untilWorkers(cluster, 1, name);
-}
+const install = (name: string, ...set: string[]) => installForTest(cluster, name, ...set);
 
 test('mode node: a worker without any capability runs rollouts on the engine whose socket the node gives it, and leaves nothing there', async () => {
   const { socketPath } = await ensureDocker();
   const { tree, image } = await prepareSubject();
   await importTree(socketPath, tree, image);
-  await install('engine', 'runtime.mode=node', `runtime.node.socket=${socketPath}`, 'worker.archives=null');
+  const mode = ['runtime.mode=node', `runtime.node.socket=${socketPath}`, 'worker.archives=null'];
+  const pod = await install('engine', ...mode);
   const caller = await callerOf(cluster, 'engine');
   const from = Date.now();
   const run = await caller.submit(policy, ROLLOUTS, image);
   const lines = await caller.results(run, ROLLOUTS);
   await caller.expectWhole(lines, ROLLOUTS);
   console.log(`${ROLLOUTS} rollouts on the node's engine in ${Math.round((Date.now() - from) / 1000)} s`);
-  const [pod = ''] = await workerPods(cluster, 'engine');
-  const status = await cluster.kubectl('exec', pod, '--', 'cat', '/proc/1/status');
-  expect(status).toMatch(/^CapEff:\s+0+$/m);
-  const rollouts = [
-    'ps',
-    '-a',
-    '--filter',
-    'label=swefarm.rollout',
-    '--format',
-    '{{.Label "swefarm.rollout"}}',
-  ];
+  await expectNoCapability(cluster, pod);
+  const rollouts = words`ps -a --filter label=swefarm.rollout --format ${'{{.Label "swefarm.rollout"}}'}`;
   const left = async () => (await sh('docker', ...rollouts)).split('\n').filter((id) => id.startsWith(run));
   await until(async () => (await left()).length === 0, { what: 'no sandbox is left' });
 });
@@ -81,10 +56,7 @@ test('mode node: a worker without any capability runs rollouts on the engine who
 const DIND = 'swefarm.test/dind:1';
 async function importDocker(): Promise<void> {
   await sh('bash', 'testkit/kubernetes/base.sh', 'docker', DIND, 'docker.io,iptables');
-  const archive = join(cluster.folder, 'dind.tar');
-  await sh('docker', 'save', '-o', archive, DIND);
-  await cluster.script('images', archive);
-  await rm(archive);
+  await copyToNodes(cluster, DIND);
 }
 
 test('mode docker: rollouts run in a Docker beside the worker, below the limits of its container', async () => {
@@ -93,17 +65,15 @@ test('mode docker: rollouts run in a Docker beside the worker, below the limits 
   const { tree, image } = await prepareSubject();
   await importTree(socketPath, tree, image);
   const resources = 'runtime.docker.resources';
-  await install(
+  const pod = await install(
     'boxed',
     ...['runtime.mode=docker', `runtime.docker.image=${DIND}`, 'worker.archives=null'],
     ...[`${resources}.requests.cpu=100m`, `${resources}.requests.memory=256Mi`],
     ...[`${resources}.limits.cpu=2`, `${resources}.limits.memory=3Gi`],
     `worker.store.path=${join(cluster.folder, 'docker')}`,
   );
-  const [pod = ''] = await workerPods(cluster, 'boxed');
-  const docker = ['exec', '-i', pod, '-c', 'docker', '--', 'docker', '-H', 'unix:///run/engine/docker.sock'];
-  const load = ['kubectl', `--kubeconfig=${cluster.kubeconfig}`, '-n', 'rl', ...docker, 'load'].join(' ');
-  await sh('bash', '-o', 'pipefail', '-c', `docker save ${image} | ${load}`);
+  const docker = words`exec -i ${pod} -c docker -- docker -H unix:///run/engine/docker.sock`;
+  await copyToPod(cluster, image, docker);
   const caller = await callerOf(cluster, 'boxed');
   const from = Date.now();
   const run = await caller.submit(policy, ROLLOUTS, image);
@@ -120,9 +90,7 @@ test('mode docker: rollouts run in a Docker beside the worker, below the limits 
   );
   const uid = await cluster.kubectl('get', pod, '-o', 'jsonpath={.metadata.uid}');
   expect([...groups].filter((path) => path.includes(uid))).not.toEqual([]);
-  expect(await cluster.kubectl('exec', pod, '-c', 'worker', '--', 'cat', '/proc/1/status')).toMatch(
-    /^CapEff:\s+0+$/m,
-  );
+  await expectNoCapability(cluster, pod);
   await until(async () => (await cluster.kubectl(...docker, 'ps', '-aq')) === '', {
     what: 'no sandbox is left',
   });
@@ -137,9 +105,7 @@ test.for(['rootfs-userns', 'podman'])(
     const install = (...more: string[]) =>
       cluster.helm('install', 'denied', 'helm/swefarm', ...values, ...more);
     await expect(install()).rejects.toThrow(/none does: node1 has containerd:\/\/1\./);
-    onTestFinished(async () => {
-      await cluster.helm('uninstall', 'denied', '--wait', '--timeout', '120s');
-    }, 150_000);
+    uninstallAfterTest(cluster, 'denied');
     await install('--set', 'runtime.checkNodes=false');
     const name = async () => (await workerStates(cluster, 'denied'))[0]?.metadata.name;
     await until(async () => (await name()) !== undefined, { what: 'the pod is there' });
@@ -161,14 +127,7 @@ test.for(['job', 'daemonset'] as const)(
 test('the jobs of NeMo RL and verl are taken by the API server, and what they do before training reaches the gateway by its Service', async () => {
   await install('farm', 'gateway.hostNetwork=false', 'gateway.port=8080', 'worker.replicas=1');
   await using service = await openService(cluster, 'farm-swefarm-gateway');
-  const secret = await cluster.kubectl(
-    'get',
-    'secret',
-    'farm-swefarm-gateway',
-    '-o',
-    'jsonpath={.data.token}',
-  );
-  const TOKEN = Buffer.from(secret, 'base64').toString();
+  const TOKEN = await secretOf(cluster, 'farm-swefarm-gateway', 'token');
   const folder = temporaryFolder('job');
   const containers = await Promise.all(
     ['nemo-rl', 'verl'].map(async (name) => {

@@ -1,13 +1,10 @@
 /** The chart on a real control plane and two real nodes: 64 rollouts under faults, probes, and what is left. */
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { NO_TOOLS } from '../../helm/render.ts';
+import { expect, test } from 'vitest';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
 import { until } from '../../src/until.ts';
-import { startPolicy } from './caller.ts';
 import {
   type Cluster,
-  openCluster,
   programs,
   readyWorkers,
   sh,
@@ -16,6 +13,7 @@ import {
   workerStates,
 } from './cluster.ts';
 import { expectNoMore, inPod, survive, WORKER } from './faults.ts';
+import { clusterForAll, installChart } from './suite.ts';
 
 let cluster: Cluster;
 let policy: ScriptedPolicy;
@@ -23,17 +21,10 @@ let values: string[];
 /** The run that has met all faults. */
 let done = '';
 
-beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
-beforeAll(async () => {
-  if (programs === null) return;
-  cluster = await openCluster(2);
-  policy = await startPolicy(8);
+clusterForAll(programs, { nodes: 2, turns: 8 }, async (opened) => {
+  ({ cluster, policy } = opened);
   values = await cluster.values('farm');
-}, 900_000);
-afterAll(async () => {
-  await policy?.[Symbol.asyncDispose]();
-  await cluster?.[Symbol.asyncDispose]();
-}, 120_000);
+});
 
 test('the API server takes the chart, strictly, and installs it', async () => {
   const version = ['--kube-version', 'v1.33.13'];
@@ -41,7 +32,7 @@ test('the API server takes the chart, strictly, and installs it', async () => {
   expect(await cluster.dryRun(manifest)).toContain(
     'deployment.apps/farm-swefarm-worker created (server dry run)',
   );
-  await cluster.helm('install', 'farm', 'helm/swefarm', ...values, '--wait', '--timeout', '180s');
+  await installChart(cluster, 'farm', values);
   await untilWorkers(cluster, 2);
 });
 

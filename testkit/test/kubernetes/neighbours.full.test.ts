@@ -4,12 +4,13 @@
  * suffers lose three workers in a row, and are given up with no reward: no more of them than the strikes explain.
  */
 import { sleep } from '@swefarm/shared';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { NO_TOOLS } from '../../helm/render.ts';
+import { expect, test } from 'vitest';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
 import { until } from '../../src/until.ts';
-import { type Caller, callerOf, type Line, startPolicy } from './caller.ts';
-import { type Cluster, NODE, openCluster, PORTS, programs, untilWorkers, workerPods } from './cluster.ts';
+import { type Caller, callerOf, type Line } from './caller.ts';
+import { type Cluster, NODE, PORTS, programs, untilWorkers, workerPods } from './cluster.ts';
+import { inPod, WORKER } from './faults.ts';
+import { clusterForAll, installChart } from './suite.ts';
 
 const MINUTES = Number(process.env.SWEFARM_TEST_CHAOS_MINUTES ?? 2);
 const BATCH = 12;
@@ -27,21 +28,14 @@ let cluster: Cluster;
 let policy: ScriptedPolicy;
 const callers = {} as Record<Name, Caller>;
 
-beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
-beforeAll(async () => {
-  if (programs === null) return;
-  cluster = await openCluster(1);
-  policy = await startPolicy(4);
+clusterForAll(programs, { nodes: 1, turns: 4 }, async (opened) => {
+  ({ cluster, policy } = opened);
   for (const [name, { gateway, redis }] of Object.entries(RELEASES) as [Name, (typeof RELEASES)[Name]][]) {
     const values = await cluster.values(name, `gateway.port=${gateway}`, `redis.port=${redis}`);
-    await cluster.helm('install', name, 'helm/swefarm', ...values, '--wait', '--timeout', '180s');
+    await installChart(cluster, name, values);
     callers[name] = await callerOf(cluster, name, `http://${NODE}:${gateway}`);
   }
-}, 900_000);
-afterAll(async () => {
-  await policy?.[Symbol.asyncDispose]();
-  await cluster?.[Symbol.asyncDispose]();
-}, 120_000);
+});
 
 const anyWorker = async (name: Name): Promise<string> => {
   const pods = await workerPods(cluster, name);
@@ -52,10 +46,7 @@ const anyWorker = async (name: Name): Promise<string> => {
 const STRIKES: [name: string, strike: (release: Name) => Promise<unknown>][] = [
   [
     'a worker’s process is killed',
-    async (release) =>
-      cluster.kubectl(
-        ...['exec', await anyWorker(release), '--', 'sh', '-c', 'kill -9 $(cat /proc/1/task/1/children)'],
-      ),
+    async (release) => inPod(cluster, await anyWorker(release), `kill -9 ${WORKER}`),
   ],
   [
     'a worker’s pod is killed',

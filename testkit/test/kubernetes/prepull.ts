@@ -1,8 +1,9 @@
 /** A store that prepull fills from a volume of archives, before rollouts need it. */
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import { prepareSubject } from '../../src/images/subject.ts';
+import { writeLines } from '../../src/lines.ts';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
 import { callerOf } from './caller.ts';
 import { type Cluster, sh } from './cluster.ts';
@@ -19,28 +20,21 @@ export async function expectFilled(
   ...set: string[]
 ): Promise<{ store: string; pod: string }> {
   const { tree } = await prepareSubject();
-  const [archives, store] = ['archives', 'store'].map((one) => join(cluster.folder, `${kind}-${one}`)) as [
-    string,
-    string,
-  ];
+  const archives = join(cluster.folder, `${kind}-archives`);
+  const store = join(cluster.folder, `${kind}-store`);
   await mkdir(archives);
   const archive = ['testkit/kubernetes/archive.py', tree, join(archives, 'calc.tar'), 'calc:1', 'bash'];
   await sh('python3', ...archive);
   const image = 'docker-archive:/archives/calc.tar';
   const row = JSON.parse(await readFile(join(dirname(tree), 'row.json'), 'utf8')) as object;
   const rows = join(cluster.folder, 'rows.jsonl');
-  await writeFile(rows, `${JSON.stringify({ ...row, image })}\n`);
+  await writeLines(rows, [{ ...row, image }]);
   await cluster.kubectl('create', 'configmap', `rows-${kind}`, `--from-file=rows.jsonl=${rows}`);
   const paths = [`worker.archives.hostPath.path=${archives}`, `worker.store.path=${store}`];
   await install(kind, ...paths, `prepull.kind=${kind}`, `prepull.configMap=rows-${kind}`, ...set);
-  const [pod, isFilled] = {
-    job: ['job/job-swefarm-prepull-1', ['wait', '--for=condition=complete', 'job/job-swefarm-prepull-1']],
-    daemonset: [
-      'daemonset/daemonset-swefarm-prepull',
-      ['rollout', 'status', 'daemonset/daemonset-swefarm-prepull'],
-    ],
-  }[kind] as [string, string[]];
-  await cluster.kubectl(...isFilled, '--timeout=120s');
+  const pod = `${kind}/${kind}-swefarm-prepull${kind === 'job' ? '-1' : ''}`;
+  const wait = kind === 'job' ? 'wait --for=condition=complete' : 'rollout status';
+  await cluster.kubectl(...wait.split(' '), pod, '--timeout=120s');
   expect(await cluster.kubectl('logs', pod, '-c', 'pull')).toContain('pulled');
   const stored = async () => (await readdir(join(store, 'v1/images'))).sort();
   const before = await stored();

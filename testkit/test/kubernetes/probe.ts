@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { ScriptInput } from '../../src/policy/script.ts';
+import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import type { Caller } from './caller.ts';
 import { type Cluster, NODE, PORTS } from './cluster.ts';
@@ -56,10 +56,7 @@ export type Probe = {
 /** Runs one rollout that mends the bug and runs these commands; returns its patch. */
 async function patchOf(caller: Caller, commands: string[], image?: string, more?: object): Promise<string> {
   const all = ["sed -i 's/return a - b/return a + b/' calc/ops.py", ...commands];
-  const turns = all.map((command) => ({ command, repeat: 1 }));
-  const script: ScriptInput = {
-    conversations: [{ variants: [[...turns, { submit: true, repeat: 1 }]] }],
-  };
+  const script = conversation(running(...all));
   await using policy = await startScriptedPolicy({ script, host: NODE });
   const run = await caller.submit(policy, 1, image, more);
   const lines = await caller.results(run, 1);

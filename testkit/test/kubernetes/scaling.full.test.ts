@@ -2,15 +2,16 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '@swefarm/shared';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { NO_TOOLS, type Resource, resourcesOf } from '../../helm/render.ts';
+import { expect, test } from 'vitest';
+import { type Resource, resourcesOf } from '../../helm/render.ts';
 import { type Prometheus, startPrometheus } from '../../src/launchers/prometheus.ts';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
 import { until } from '../../src/until.ts';
-import { callerOf, startPolicy } from './caller.ts';
-import { type Cluster, openCluster, programs, workerStates } from './cluster.ts';
+import { callerOf } from './caller.ts';
+import { type Cluster, programs, secretOf, workerStates } from './cluster.ts';
 import { standInDiscovery } from './discovery.ts';
 import { standInScaler } from './scaler.ts';
+import { clusterForAll, installChart } from './suite.ts';
 
 const ROLLOUTS = 12;
 
@@ -18,13 +19,9 @@ let cluster: Cluster;
 let policy: ScriptedPolicy;
 let prometheus: Prometheus;
 let resources: Resource[];
-let discovery: AsyncDisposable;
 
-beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
-beforeAll(async () => {
-  if (programs === null) return;
-  cluster = await openCluster(1);
-  policy = await startPolicy(4);
+clusterForAll(programs, { nodes: 1, turns: 4 }, async (opened) => {
+  ({ cluster, policy } = opened);
   const values = await cluster.values('farm', 'worker.replicas=0');
   const scaled = ['worker.kind=Deployment', 'autoscaling.kind=keda', 'autoscaling.max=2'];
   scaled.push('autoscaling.rolloutsPerPod=6', 'autoscaling.cooldownSeconds=8', 'monitoring.podMonitor=true');
@@ -32,15 +29,9 @@ beforeAll(async () => {
   resources = resourcesOf(
     await cluster.helm('template', 'farm', 'helm/swefarm', ...values, ...set, '--kube-version', 'v1.33.13'),
   );
-  await cluster.helm('install', 'farm', 'helm/swefarm', ...values, '--wait', '--timeout', '180s');
-  prometheus = await openPrometheus();
-}, 900_000);
-afterAll(async () => {
-  await discovery?.[Symbol.asyncDispose]();
-  await prometheus?.[Symbol.asyncDispose]();
-  await policy?.[Symbol.asyncDispose]();
-  await cluster?.[Symbol.asyncDispose]();
-}, 120_000);
+  await installChart(cluster, 'farm', values);
+  prometheus = await openPrometheus(opened.stack);
+});
 
 const resource = (kind: string, name: string): Resource => {
   const found = resources.find((one) => one.kind === kind && one.metadata.name === name);
@@ -49,14 +40,13 @@ const resource = (kind: string, name: string): Resource => {
 };
 
 /** A Prometheus that keeps of the namespace's pods those that the operator would keep by the chart's PodMonitor. */
-async function openPrometheus(): Promise<Prometheus> {
+async function openPrometheus(stack: AsyncDisposableStack): Promise<Prometheus> {
   const folder = join(cluster.folder, 'prometheus');
   await mkdir(folder);
   const { selector, podMetricsEndpoints } = resource('PodMonitor', 'farm-swefarm-gateway').spec;
   const [{ port, path, authorization }] = podMetricsEndpoints;
   const { name, key } = authorization.credentials;
-  const secret = await cluster.kubectl('get', 'secret', name, '-o', `jsonpath={.data.${key}}`);
-  await writeFile(join(folder, 'token'), Buffer.from(secret, 'base64'));
+  await writeFile(join(folder, 'token'), await secretOf(cluster, name, key));
   const keepLabel = (label: string, regex: string) => ({ source_labels: [label], regex, action: 'keep' });
   const copy = (label: string, target_label: string) => ({ source_labels: [label], target_label });
   const labels = Object.entries(selector.matchLabels as Record<string, string>).map(([label, value]) =>
@@ -76,9 +66,9 @@ async function openPrometheus(): Promise<Prometheus> {
       copy('__meta_kubernetes_pod_name', 'pod'),
     ],
   };
-  discovery = standInDiscovery(cluster, join(folder, 'pods.json'));
+  stack.use(standInDiscovery(cluster, join(folder, 'pods.json')));
   // JSON is YAML.
-  return await startPrometheus(folder, JSON.stringify({ scrape_configs: [job] }));
+  return stack.use(await startPrometheus(folder, JSON.stringify({ scrape_configs: [job] })));
 }
 
 const pods = async (): Promise<number> => (await workerStates(cluster)).length;

@@ -4,6 +4,7 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { words } from '../../src/launchers/commands.ts';
 import { type Cluster, sh } from './cluster.ts';
 
 export type ServiceAddress = AsyncDisposable & {
@@ -14,14 +15,7 @@ export type ServiceAddress = AsyncDisposable & {
 
 export async function openService({ kubectl, folder }: Cluster, name: string): Promise<ServiceAddress> {
   const { clusterIP, ports } = JSON.parse(await kubectl('get', 'service', name, '-o', 'json')).spec;
-  const slices = await kubectl(
-    'get',
-    'endpointslices',
-    '-l',
-    `kubernetes.io/service-name=${name}`,
-    '-o',
-    'json',
-  );
+  const slices = await kubectl(...words`get endpointslices -l kubernetes.io/service-name=${name} -o json`);
   const [slice] = JSON.parse(slices).items;
   const [port] = slice.ports;
   const [address] = slice.endpoints[0].addresses;

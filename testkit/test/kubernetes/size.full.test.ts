@@ -1,19 +1,19 @@
 /** 400 workers on 400 fake nodes beside a real one: scheduled, found, and the API server hears of no rollout. */
 import { loadConfig, openFarm, type WorkerRecord } from '@swefarm/shared';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { NO_TOOLS } from '../../helm/render.ts';
+import { expect, test } from 'vitest';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
 import { until } from '../../src/until.ts';
-import { type Caller, callerOf, startPolicy } from './caller.ts';
+import { type Caller, callerOf } from './caller.ts';
 import {
   type AuditRecord,
   type Cluster,
   NODE,
-  openCluster,
   PORTS,
   programsWith,
+  secretOf,
   workerStates,
 } from './cluster.ts';
+import { clusterForAll } from './suite.ts';
 
 const programs = programsWith('kwok');
 const NODES = 400;
@@ -23,12 +23,9 @@ let cluster: Cluster;
 let policy: ScriptedPolicy;
 let caller: Caller;
 
-beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
-beforeAll(async () => {
-  if (programs === null) return;
-  cluster = await openCluster(1);
+clusterForAll(programs, { nodes: 1, turns: 1 }, async (opened) => {
+  ({ cluster, policy } = opened);
   await cluster.script('fakes', String(NODES));
-  policy = await startPolicy(1);
   const taint = '{"key":"swefarm.test/fake","operator":"Exists"}';
   const values = await cluster.values('farm', 'worker.kind=DaemonSet');
   const from = Date.now();
@@ -38,11 +35,7 @@ beforeAll(async () => {
   await cluster.kubectl('rollout', 'status', 'daemonset/farm-swefarm-worker', '--timeout=300s');
   console.log(`${NODES + 1} workers are there after ${Math.round((Date.now() - from) / 1000)} s`);
   caller = await callerOf(cluster);
-}, 900_000);
-afterAll(async () => {
-  await policy?.[Symbol.asyncDispose]();
-  await cluster?.[Symbol.asyncDispose]();
-}, 120_000);
+});
 
 type Group = { targets: string[]; labels: { role: string; node?: string } };
 
@@ -51,16 +44,9 @@ test('each node has one worker; what each fake one would tell Redis makes it a t
   expect(pods).toHaveLength(NODES + 1);
   expect(new Set(pods.map(({ spec }) => spec.nodeName)).size).toBe(NODES + 1);
   const fakes = pods.filter(({ spec }) => spec.nodeName?.startsWith('fake'));
-  const secret = await cluster.kubectl(
-    'get',
-    'secret',
-    'farm-swefarm-redis',
-    '-o',
-    'jsonpath={.data.password}',
-  );
   const env = {
     SWEFARM_REDIS_URL: `redis://${NODE}:${PORTS.redis}`,
-    SWEFARM_REDIS_PASSWORD: Buffer.from(secret, 'base64').toString(),
+    SWEFARM_REDIS_PASSWORD: await secretOf(cluster, 'farm-swefarm-redis', 'password'),
   };
   await using farm = await openFarm(loadConfig('producer', { env, flags: {} }), 'worker');
   const records = fakes.map(

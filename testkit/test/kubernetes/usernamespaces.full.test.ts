@@ -1,17 +1,19 @@
 /** Pods with users of their own (hostUsers: false), by containerd 2: the modes rootfs-userns and podman. */
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { NO_TOOLS } from '../../helm/render.ts';
+import { expect, test } from 'vitest';
 import { importTree } from '../../src/images/import.ts';
 import { prepareSubject } from '../../src/images/subject.ts';
+import { words } from '../../src/launchers/commands.ts';
 import { ensureDocker } from '../../src/launchers/docker.ts';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
 import { until } from '../../src/until.ts';
-import { type Caller, callerOf, startPolicy } from './caller.ts';
-import { type Cluster, openCluster, programsWith, sh, untilWorkers, workerPods } from './cluster.ts';
+import { type Caller, callerOf } from './caller.ts';
+import { type Cluster, programsWith, sh } from './cluster.ts';
+import { WORKER } from './faults.ts';
 import { expectFilled } from './prepull.ts';
 import { hasNetwork, probe } from './probe.ts';
+import { clusterForAll, copyToNodes, copyToPod, expectNoCapability, installForTest } from './suite.ts';
 
 const programs = programsWith('containerd');
 const PODMAN = 'swefarm.test/podman:1';
@@ -19,29 +21,17 @@ const PODMAN = 'swefarm.test/podman:1';
 let cluster: Cluster;
 let policy: ScriptedPolicy;
 
-beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
-beforeAll(async () => {
-  if (programs === null) return;
-  cluster = await openCluster(1, 'containerd');
-  policy = await startPolicy(1);
-}, 900_000);
-afterAll(async () => {
-  await policy?.[Symbol.asyncDispose]();
-  await cluster?.[Symbol.asyncDispose]();
-}, 120_000);
+clusterForAll(programs, { nodes: 1, turns: 1, engine: 'containerd' }, (opened) => {
+  ({ cluster, policy } = opened);
+});
+
+const mapOf = (pod: string, container: string): Promise<string> =>
+  cluster.kubectl(...words`exec ${pod} -c ${container} -- cat /proc/1/uid_map`);
 
 /** Installs a release with one worker; returns its pod and the first of the node's users that it has. */
 async function install(name: string, ...set: string[]): Promise<{ pod: string; first: number }> {
-  const values = await cluster.values(name, 'worker.replicas=1', ...set);
-  onTestFinished(async () => {
-    await cluster.helm('uninstall', name, '--ignore-not-found', '--wait', '--timeout', '120s');
-  }, 150_000);
-  await cluster.helm('install', name, 'helm/swefarm', ...values, '--wait', '--timeout', '180s');
-  await untilWorkers(cluster, 1, name);
-  const [pod = ''] = await workerPods(cluster, name);
-  const map = (await cluster.kubectl('exec', pod, '-c', 'worker', '--', 'cat', '/proc/1/uid_map')).split(
-    /\s+/,
-  );
+  const pod = await installForTest(cluster, name, ...set);
+  const map = (await mapOf(pod, 'worker')).split(/\s+/);
   expect(map).toEqual(['0', expect.stringMatching(/^\d+$/), '65536']);
   return { pod, first: Number(map[1]) };
 }
@@ -85,10 +75,9 @@ async function runMany(caller: Caller, count: number, image?: string): Promise<v
 }
 
 const doctor = (pod: string): Promise<string> =>
-  cluster.kubectl('exec', pod, '-c', 'worker', '--', 'swefarm-worker', 'doctor', '--json').then(
-    (text) => text,
-    (error: { stdout: string }) => error.stdout,
-  );
+  cluster
+    .kubectl(...words`exec ${pod} -c worker -- swefarm-worker doctor --json`)
+    .catch((error: { stdout: string }) => error.stdout);
 
 test('mode rootfs-userns: rollouts in a pod whose root is nobody on the node, which they neither see nor touch', async () => {
   const { pod, first } = await install('own', 'runtime.mode=rootfs-userns');
@@ -107,8 +96,6 @@ test('mode rootfs-userns: rollouts in a pod whose root is nobody on the node, wh
 });
 
 test('mode rootfs-userns: what a pod with other users has put into the store of the node, workers use as their own', async () => {
-  const mapOf = (pod: string, container: string) =>
-    cluster.kubectl('exec', pod, '-c', container, '--', 'cat', '/proc/1/uid_map');
   const made: string[] = [];
   const here = async (name: string, ...set: string[]) => {
     const { pod, first } = await install(name, ...set);
@@ -128,15 +115,12 @@ async function importPodman(): Promise<void> {
   await sh('bash', 'testkit/kubernetes/base.sh', 'docker', base, packages);
   const build = 'docker build -q --build-arg "BASE=$0" -t "$1" - <testkit/kubernetes/podman.Dockerfile';
   await sh('bash', '-c', build, base, PODMAN);
-  const archive = join(cluster.folder, 'podman.tar');
-  await sh('docker', 'save', '-o', archive, PODMAN);
-  await cluster.script('images', archive);
-  await rm(archive);
+  await copyToNodes(cluster, PODMAN);
 }
 
 /** Kills the engine beside the worker in the middle of rollouts; fails unless each has its reward all the same. */
 async function killEngine(caller: Caller, pod: string, image: string): Promise<void> {
-  const kill = ['sh', '-c', 'kill -9 $(cat /proc/1/task/1/children)'];
+  const kill = ['sh', '-c', `kill -9 ${WORKER}`];
   let isKilled = false;
   const run = await caller.submit(policy, 8, image);
   const lines = await caller.results(run, 8, async ({ length }) => {
@@ -166,24 +150,11 @@ test('mode podman: rollouts in a Podman without root beside the worker, which ha
   const processes = (await processesOf(first)).join();
   expect(processes).toContain('swefarm-worker');
   expect(processes).toContain('podman\0system\0service');
-  expect(await cluster.kubectl('exec', pod, '-c', 'worker', '--', 'cat', '/proc/1/status')).toMatch(
-    /^CapEff:\s+0+$/m,
-  );
+  await expectNoCapability(cluster, pod);
   // Without root on control groups of version 1: the sidecar's limits hold for all.
   expect(await doctor(pod)).toContain('cpu none, memory none, pids none, disk none');
-  const podman = [
-    'exec',
-    '-i',
-    pod,
-    '-c',
-    'podman',
-    '--',
-    'podman',
-    '--url',
-    'unix:///run/engine/podman.sock',
-  ];
-  const load = ['kubectl', `--kubeconfig=${cluster.kubeconfig}`, '-n', 'rl', ...podman, 'load'].join(' ');
-  await sh('bash', '-o', 'pipefail', '-c', `docker save ${image} | ${load}`);
+  const podman = words`exec -i ${pod} -c podman -- podman --url unix:///run/engine/podman.sock`;
+  await copyToPod(cluster, image, podman);
   const caller = await callerOf(cluster, 'boxed');
   await runMany(caller, 16, image);
   const { users, done } = await probe(cluster, caller, image);

@@ -1,21 +1,18 @@
 /** Attempts to avoid a verdict by the answers of the model in tool mode. It submits in the next turn. */
-import type { ScriptInput } from '@swefarm/testkit';
-
-type Turn = ScriptInput['conversations'][number]['variants'][number][number];
+import type { TurnInput } from '@swefarm/testkit';
 
 const DEEP = `{"command":"true","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
-const calling = (name: string, text: string): Turn => ({ tool_calls: [{ name, arguments: text }] });
+const calling = (name: string, text: string): TurnInput => ({ tool_calls: [{ name, arguments: text }] });
 
-export const ANSWER_VOIDS: readonly { name: string; turn: Turn }[] = [
-  { name: 'nothing', turn: { text: '' } },
-  { name: 'nested arguments', turn: calling('bash', DEEP) },
-  {
-    name: 'a call in text with nested arguments',
-    turn: { text: `<tool_call>{"name":"bash","arguments":${DEEP}}</tool_call>` },
+export const ANSWER_VOIDS: Readonly<Record<string, TurnInput>> = {
+  nothing: { text: '' },
+  'nested arguments': calling('bash', DEEP),
+  'a call in text with nested arguments': {
+    text: `<tool_call>{"name":"bash","arguments":${DEEP}}</tool_call>`,
   },
-  { name: 'a call in text that never ends', turn: { text: '<tool_call>{"name":"bash","arguments":{' } },
-  { name: 'arguments that are no JSON', turn: calling('bash', '{"command":') },
-  { name: 'arguments with a lone surrogate', turn: calling('bash', '{"command":"echo \\ud83d"}') },
-  { name: 'a command with a byte of zero', turn: calling('bash', '{"command":"echo \\u0000"}') },
-  { name: 'an unknown tool', turn: calling('__proto__', '{}') },
-];
+  'a call in text that never ends': { text: '<tool_call>{"name":"bash","arguments":{' },
+  'arguments that are no JSON': calling('bash', '{"command":'),
+  'arguments with a lone surrogate': calling('bash', '{"command":"echo \\ud83d"}'),
+  'a command with a byte of zero': calling('bash', '{"command":"echo \\u0000"}'),
+  'an unknown tool': calling('__proto__', '{}'),
+};

@@ -1,130 +1,99 @@
 /** Attempts to avoid a verdict, as code of a patch that the tests run in their own shell. */
-import { LIMIT_FIRST, MEMORY_OF_FIRST, python, type Void } from './voids.ts';
+import { type Codes, LIMIT_FIRST, MEMORY_OF_FIRST, python } from './voids.ts';
 
-export const EVALUATION_VOIDS: readonly Void[] = [
-  { name: 'nothing is done', code: ':' },
-  { name: 'the tests end before they begin', code: 'exit 1' },
-  ...[125, 126, 127, 128, 130, 134, 137, 139, 143, 255].map((code) => ({
-    name: `exit code ${code}`,
-    code: `exit ${code}`,
-  })),
-  { name: 'the tests are not bash', code: ')) syntax {{{ error' },
-  { name: 'the shell is another program', code: 'exec true' },
-  { name: 'the shell is killed', code: 'kill -9 $$' },
-  { name: 'every process is killed', code: 'kill -9 -1; sleep 1' },
-  { name: 'every process gets SIGTERM', code: 'kill -TERM -1; kill -TERM 0; sleep 1' },
-  ...['ABRT', 'SEGV', 'BUS', 'TERM', 'INT', 'HUP', 'XCPU', 'PIPE'].map((signal) => ({
-    name: `the shell gets ${signal}`,
-    code: `trap - ${signal}; kill -${signal} $$; sleep 1`,
-  })),
-  { name: 'process 1 gets limits of one byte', code: `${LIMIT_FIRST}\nkill -9 $$` },
-  { name: 'the memory of process 1 is overwritten', code: `${MEMORY_OF_FIRST}\nkill -9 $$` },
-  { name: 'process 1 gets every signal', code: 'for s in $(seq 1 64); do kill -$s 1; done; kill -9 $$' },
-  {
-    name: 'the pipes of process 1 are written',
-    code: 'for n in 0 1 2; do timeout 1 sh -c "yes x >/proc/1/fd/$n"; done; kill -9 $$',
-  },
-  {
-    name: 'the pipes of process 1 are read',
-    code: '(cat /proc/1/fd/0 >/dev/null &); (cat /proc/1/fd/0 >/dev/null &); sleep 1',
-  },
-  { name: 'an endless loop', code: 'while :; do :; done', testsLimit: 5 },
-  { name: 'a sleep over the limit', code: 'sleep 600', testsLimit: 5 },
-  { name: 'the shell is stopped', code: 'kill -STOP $$', testsLimit: 5 },
-  { name: 'every process is stopped', code: 'kill -STOP -1', testsLimit: 5 },
-  {
-    name: 'tests that never end, with output',
-    code: 'while :; do echo more; sleep 0.1; done',
-    testsLimit: 5,
-  },
-  {
-    name: 'tests that ignore every signal',
-    code: python(
-      'import signal, time\nfor s in range(1, 65):\n    try: signal.signal(s, signal.SIG_IGN)\n    except (OSError, ValueError): pass\ntime.sleep(600)',
-    ),
-    testsLimit: 5,
-  },
-  { name: 'children that hold the log', code: '(setsid sleep 600 &); exit 1' },
-  {
-    name: 'children that write to the log for ever',
-    code: '(setsid sh -c "while :; do echo PASSED t.py::test_x; done" &); exit 1',
-  },
-  { name: 'output is closed', code: 'exec 1>&- 2>&-' },
-  {
-    name: 'output is a pipe without a reader',
-    code: 'mkfifo /tmp/p; exec 3<>/tmp/p; exec >/tmp/p 2>&1; yes',
-    testsLimit: 5,
-  },
-  { name: 'a log beyond its limit', code: 'head -c 30000000 /dev/zero | tr "\\0" x; exit 1' },
-  {
-    name: 'a log beyond its limit, and the test in its middle',
-    code: `head -c 9000000 /dev/zero | tr "\\0" x; echo; echo FAILED t.py::test_a; head -c 9000000 /dev/zero | tr "\\0" x; exit 1`,
-  },
-  { name: 'a log without line ends', code: 'head -c 900000 /dev/zero | tr "\\0" x; exit 1' },
-  {
-    name: 'control characters in names of tests',
-    code: `${python('import sys\nsys.stdout.write(("PASSED " + "\\x01" * 9000 + "\\n") * 99)')}\nexit 1`,
-  },
-  { name: 'all bytes', code: 'head -c 900000 /dev/urandom; exit 1' },
-  {
-    name: 'bytes of no encoding',
-    code: `${python('import sys\nsys.stdout.buffer.write(b"PASSED \\xed\\xa0\\xbd\\xff\\xfe\\n" * 99)')}\nexit 1`,
-  },
-  ...[
-    '>>>>> Patch Apply Failed',
-    '>>>>> Reset Failed',
-    '>>>>> Tests Errored',
-    '>>>>> Tests Timed Out',
-    '>>>>> Init Failed',
-    '>>>>> End Test Output',
-  ].map((text) => ({ name: `the harness's own words: ${text}`, code: `echo '${text}'; exit 1` })),
-  {
-    name: 'markers around nothing',
-    code: `echo "+ : '>>>>> Start Test Output'"; echo "+ : '>>>>> End Test Output'"; exit 1`,
-  },
-  { name: 'the eval script is gone', code: 'rm -f /eval.sh; kill -9 $$' },
-  { name: 'the eval script is another', code: 'echo "exit 125" >/eval.sh' },
-  { name: 'the tree is gone', code: 'cd /; rm -rf /testbed' },
-  { name: 'no program is left', code: 'rm -rf /bin /usr/bin' },
-  { name: 'all is removed', code: 'exec 2>/dev/null; rm -rf --no-preserve-root /' },
-  { name: 'the users are a pipe', code: 'rm -f /etc/passwd; mkfifo /etc/passwd; exit 1' },
-  {
-    name: 'all memory is taken',
-    code: `${python('x = []\nwhile True: x.append(bytearray(1 << 24))')}\nexit 1`,
-  },
-  { name: 'all memory is taken by the shell', code: 'x=x; while :; do x=$x$x; done' },
-  {
-    name: 'all memory is taken by files in memory',
-    code: 'head -c 900000000 /dev/zero >/dev/shm/fill; exit 1',
-  },
-  {
-    name: 'all memory is taken by many',
-    code: 'for i in $(seq 30); do python3 -c "x = bytearray(40 << 20); import time; time.sleep(4)" & done; wait; exit 1',
-  },
-  { name: 'a fork bomb', code: 'b() { b | b & }; b; sleep 600', testsLimit: 5 },
-  {
-    name: 'threads without end',
-    code: `${python(
-      'import threading, time\ntry:\n    while True: threading.Thread(target=time.sleep, args=(600,)).start()\nexcept RuntimeError: pass\nimport os; os._exit(1)',
-    )}\nexit 1`,
-  },
-  { name: 'limits of the shell', code: 'ulimit -t 1; ulimit -f 0; ulimit -n 1; ulimit -v 1; cat /dev/zero' },
-  { name: 'CPU time runs out', code: 'ulimit -t 1; while :; do :; done' },
-  { name: 'core files', code: 'ulimit -c unlimited; kill -SEGV $$; sleep 1' },
-  {
-    name: 'a reset that only the evaluation makes',
-    code: 'git reset -q --hard HEAD; git clean -qfdx; exit 1',
-  },
-  { name: 'the repository is gone', code: 'rm -rf .git; git status; exit 1' },
-  {
-    name: 'tens of thousands of tools are written',
-    code: `${python('import os\nfor n in range(1050): os.makedirs(f"/usr/x{n}/bin/python")')}\nexit 1`,
-  },
-  {
-    name: 'tens of thousands of folders',
-    code: `${python('import os\nfor n in range(9000): os.mkdir(f"/usr/bin/x{n}")')}\nexit 1`,
-  },
-  { name: 'the answer is a pipe', code: 'rm -f answer.txt; mkfifo answer.txt', testsLimit: 5 },
-  { name: 'the answer has no end', code: 'ln -sf /dev/zero answer.txt', testsLimit: 8 },
-  { name: 'a clock of another day', code: 'date -s 2001-01-01; exit 1' },
-];
+const codesOf = <T>(values: readonly T[], row: (value: T) => [name: string, code: string]): Codes =>
+  Object.fromEntries(values.map(row));
+
+const IN_TIME: Codes = {
+  'nothing is done': ':',
+  'the tests end before they begin': 'exit 1',
+  ...codesOf([125, 126, 127, 128, 130, 134, 137, 139, 143, 255], (code) => [
+    `exit code ${code}`,
+    `exit ${code}`,
+  ]),
+  'the tests are not bash': ')) syntax {{{ error',
+  'the shell is another program': 'exec true',
+  'the shell is killed': 'kill -9 $$',
+  'every process is killed': 'kill -9 -1; sleep 1',
+  'every process gets SIGTERM': 'kill -TERM -1; kill -TERM 0; sleep 1',
+  ...codesOf(['ABRT', 'SEGV', 'BUS', 'TERM', 'INT', 'HUP', 'XCPU', 'PIPE'], (signal) => [
+    `the shell gets ${signal}`,
+    `trap - ${signal}; kill -${signal} $$; sleep 1`,
+  ]),
+  'process 1 gets limits of one byte': `${LIMIT_FIRST}\nkill -9 $$`,
+  'the memory of process 1 is overwritten': `${MEMORY_OF_FIRST}\nkill -9 $$`,
+  'process 1 gets every signal': 'for s in $(seq 1 64); do kill -$s 1; done; kill -9 $$',
+  'the pipes of process 1 are written':
+    'for n in 0 1 2; do timeout 1 sh -c "yes x >/proc/1/fd/$n"; done; kill -9 $$',
+  'the pipes of process 1 are read':
+    '(cat /proc/1/fd/0 >/dev/null &); (cat /proc/1/fd/0 >/dev/null &); sleep 1',
+  'children that hold the log': '(setsid sleep 600 &); exit 1',
+  'children that write to the log for ever':
+    '(setsid sh -c "while :; do echo PASSED t.py::test_x; done" &); exit 1',
+  'output is closed': 'exec 1>&- 2>&-',
+  'a log beyond its limit': 'head -c 30000000 /dev/zero | tr "\\0" x; exit 1',
+  'a log beyond its limit, and the test in its middle': `head -c 9000000 /dev/zero | tr "\\0" x; echo; echo FAILED t.py::test_a; head -c 9000000 /dev/zero | tr "\\0" x; exit 1`,
+  'a log without line ends': 'head -c 900000 /dev/zero | tr "\\0" x; exit 1',
+  'control characters in names of tests': `${python('import sys\nsys.stdout.write(("PASSED " + "\\x01" * 9000 + "\\n") * 99)')}\nexit 1`,
+  'all bytes': 'head -c 900000 /dev/urandom; exit 1',
+  'bytes of no encoding': `${python('import sys\nsys.stdout.buffer.write(b"PASSED \\xed\\xa0\\xbd\\xff\\xfe\\n" * 99)')}\nexit 1`,
+  ...codesOf(
+    [
+      'Patch Apply Failed',
+      'Reset Failed',
+      'Tests Errored',
+      'Tests Timed Out',
+      'Init Failed',
+      'End Test Output',
+    ],
+    (words) => [`the harness's own words: >>>>> ${words}`, `echo '>>>>> ${words}'; exit 1`],
+  ),
+  'markers around nothing': `echo "+ : '>>>>> Start Test Output'"; echo "+ : '>>>>> End Test Output'"; exit 1`,
+  'the eval script is gone': 'rm -f /eval.sh; kill -9 $$',
+  'the eval script is another': 'echo "exit 125" >/eval.sh',
+  'the tree is gone': 'cd /; rm -rf /testbed',
+  'no program is left': 'rm -rf /bin /usr/bin',
+  'all is removed': 'exec 2>/dev/null; rm -rf --no-preserve-root /',
+  'the users are a pipe': 'rm -f /etc/passwd; mkfifo /etc/passwd; exit 1',
+  'all memory is taken': `${python('x = []\nwhile True: x.append(bytearray(1 << 24))')}\nexit 1`,
+  'all memory is taken by the shell': 'x=x; while :; do x=$x$x; done',
+  'all memory is taken by files in memory': 'head -c 900000000 /dev/zero >/dev/shm/fill; exit 1',
+  'all memory is taken by many':
+    'for i in $(seq 30); do python3 -c "x = bytearray(40 << 20); import time; time.sleep(4)" & done; wait; exit 1',
+  'threads without end': `${python(
+    'import threading, time\ntry:\n    while True: threading.Thread(target=time.sleep, args=(600,)).start()\nexcept RuntimeError: pass\nimport os; os._exit(1)',
+  )}\nexit 1`,
+  'limits of the shell': 'ulimit -t 1; ulimit -f 0; ulimit -n 1; ulimit -v 1; cat /dev/zero',
+  'CPU time runs out': 'ulimit -t 1; while :; do :; done',
+  'core files': 'ulimit -c unlimited; kill -SEGV $$; sleep 1',
+  'a reset that only the evaluation makes': 'git reset -q --hard HEAD; git clean -qfdx; exit 1',
+  'the repository is gone': 'rm -rf .git; git status; exit 1',
+  'tens of thousands of tools are written': `${python('import os\nfor n in range(1050): os.makedirs(f"/usr/x{n}/bin/python")')}\nexit 1`,
+  'tens of thousands of folders': `${python('import os\nfor n in range(9000): os.mkdir(f"/usr/bin/x{n}")')}\nexit 1`,
+  'a clock of another day': 'date -s 2001-01-01; exit 1',
+};
+
+const OVER_5_SECONDS: Codes = {
+  'an endless loop': 'while :; do :; done',
+  'a sleep over the limit': 'sleep 600',
+  'the shell is stopped': 'kill -STOP $$',
+  'every process is stopped': 'kill -STOP -1',
+  'tests that never end, with output': 'while :; do echo more; sleep 0.1; done',
+  'tests that ignore every signal': python(
+    'import signal, time\nfor s in range(1, 65):\n    try: signal.signal(s, signal.SIG_IGN)\n    except (OSError, ValueError): pass\ntime.sleep(600)',
+  ),
+  'output is a pipe without a reader': 'mkfifo /tmp/p; exec 3<>/tmp/p; exec >/tmp/p 2>&1; yes',
+  'a fork bomb': 'b() { b | b & }; b; sleep 600',
+  'the answer is a pipe': 'rm -f answer.txt; mkfifo answer.txt',
+};
+
+const OVER_8_SECONDS: Codes = {
+  'the answer has no end': 'ln -sf /dev/zero answer.txt',
+};
+
+/** By the seconds that the tests may take: few, where the case is that they take longer. */
+export const EVALUATION_VOIDS = [
+  [undefined, IN_TIME],
+  [5, OVER_5_SECONDS],
+  [8, OVER_8_SECONDS],
+] as const;

@@ -44,160 +44,90 @@ export type Fault = {
 const WORKS = 'touch /tmp/began; sleep 6';
 const LOST = patchOf('exit 1');
 const SLOW = patchOf('sleep 5');
+type Change = NonNullable<Fault['runtime']>;
+/** A fault while an agent works or its patch is taken. */
+const inAgent = (name: string, failureClass: FailureClass, runtime: Change, command = 'true'): Fault => ({
+  ...{ name, class: failureClass, runtime, command },
+});
+/** A fault while a patch is evaluated. */
+const inTests = (name: string, failureClass: FailureClass, runtime: Change, patch = LOST): Fault => ({
+  ...{ name, class: failureClass, runtime, patch },
+});
 const policy = (name: string, failureClass: FailureClass, kind: FaultRuleInput['kind']): Fault => ({
   ...{ name: `the endpoint ${name}`, class: failureClass, policy: { kind } },
 });
 
 export const FAULTS: readonly Fault[] = [
   // The agent's sandbox
-  {
-    name: 'the engine does not answer',
-    class: 'engine_unreachable',
-    runtime: notStarting('agent', 'engine_unreachable'),
-  },
-  {
-    name: "the agent's sandbox does not start",
-    class: 'sandbox_start',
-    runtime: notStarting('agent', 'sandbox_start'),
-  },
-  {
-    name: 'the node has no memory for a sandbox',
-    class: 'node_memory',
-    runtime: notStarting('agent', 'node_memory'),
-  },
-  {
-    name: 'the node has no disk for a sandbox',
-    class: 'node_disk',
-    runtime: notStarting('agent', 'node_disk'),
-  },
-  {
-    name: "the agent's sandbox is killed from outside",
-    class: 'sandbox_lost',
-    command: WORKS,
-    runtime: underShell(killed),
-  },
-  {
-    name: "the agent's sandbox is removed by somebody",
-    class: 'sandbox_lost',
-    command: WORKS,
-    runtime: underShell(removed),
-  },
-  {
-    name: 'the engine stops while the patch is taken',
-    class: 'engine_unreachable',
-    runtime: engineAway('agent', isTaking),
-  },
-  {
-    name: 'the patch is not taken, and no other sandbox starts',
-    class: 'sandbox_lost',
-    runtime: noControl(failing('agent', isTaking, 'sandbox_lost')),
-  },
-  {
-    name: 'git fails in the sandbox, and no other sandbox starts',
-    class: 'patch_take',
-    runtime: noControl(failing('agent', isTaking, 'patch_take')),
-  },
-  {
-    name: 'the node has no memory as the patch is taken',
-    class: 'node_memory',
-    runtime: failing('agent', isTaking, 'node_memory'),
-  },
-  {
-    name: 'another sandbox fills the disk while the agent works',
-    class: 'node_disk',
-    command: 'sleep 4',
-    runtime: filledForAWhile,
-  },
-  {
-    name: 'another sandbox fills the disk while the patch is taken',
-    class: 'node_disk',
-    runtime: filledDisk('agent', isTaking),
-  },
+  inAgent('the engine does not answer', 'engine_unreachable', notStarting('agent', 'engine_unreachable')),
+  inAgent("the agent's sandbox does not start", 'sandbox_start', notStarting('agent', 'sandbox_start')),
+  inAgent('the node has no memory for a sandbox', 'node_memory', notStarting('agent', 'node_memory')),
+  inAgent('the node has no disk for a sandbox', 'node_disk', notStarting('agent', 'node_disk')),
+  inAgent("the agent's sandbox is killed from outside", 'sandbox_lost', underShell(killed), WORKS),
+  inAgent("the agent's sandbox is removed by somebody", 'sandbox_lost', underShell(removed), WORKS),
+  inAgent('the engine stops while the patch is taken', 'engine_unreachable', engineAway('agent', isTaking)),
+  inAgent(
+    'the patch is not taken, and no other sandbox starts',
+    'sandbox_lost',
+    noControl(failing('agent', isTaking, 'sandbox_lost')),
+  ),
+  inAgent(
+    'git fails in the sandbox, and no other sandbox starts',
+    'patch_take',
+    noControl(failing('agent', isTaking, 'patch_take')),
+  ),
+  inAgent(
+    'the node has no memory as the patch is taken',
+    'node_memory',
+    failing('agent', isTaking, 'node_memory'),
+  ),
+  inAgent('another sandbox fills the disk while the agent works', 'node_disk', filledForAWhile, 'sleep 4'),
+  inAgent(
+    'another sandbox fills the disk while the patch is taken',
+    'node_disk',
+    filledDisk('agent', isTaking),
+  ),
   // The evaluation
-  {
-    name: 'the engine does not answer for the evaluation',
-    class: 'engine_unreachable',
-    runtime: notStarting('evaluation', 'engine_unreachable'),
-    patch: LOST,
-  },
-  {
-    name: "the evaluation's sandbox does not start",
-    class: 'sandbox_start',
-    runtime: notStarting('evaluation', 'sandbox_start'),
-    patch: LOST,
-  },
-  {
-    name: 'the node has no memory for the evaluation',
-    class: 'node_memory',
-    runtime: notStarting('evaluation', 'node_memory'),
-    patch: LOST,
-  },
-  {
-    name: 'the node has no disk for the evaluation',
-    class: 'node_disk',
-    runtime: notStarting('evaluation', 'node_disk'),
-    patch: LOST,
-  },
-  {
-    name: 'the tests are killed from outside',
-    class: 'evaluation_lost',
-    patch: SLOW,
-    runtime: underTests(killed),
-  },
-  {
-    name: "the tests' sandbox is removed by somebody",
-    class: 'evaluation_lost',
-    patch: SLOW,
-    runtime: underTests(removed),
-  },
-  {
-    name: 'the engine stops before the tests',
-    class: 'engine_unreachable',
-    patch: SLOW,
-    runtime: engineAway('evaluation', isTests),
-  },
-  {
-    name: 'the engine stops while the patch is applied',
-    class: 'engine_unreachable',
-    patch: SLOW,
-    runtime: engineAway('evaluation', (argv) => argv.includes('apply')),
-  },
-  {
-    name: "the tests' output is lost with their sandbox",
-    class: 'evaluation_lost',
-    patch: SLOW,
-    runtime: ending(isTests, 'killed'),
-  },
-  {
-    name: "the tests' sandbox is gone",
-    class: 'evaluation_lost',
-    patch: SLOW,
-    runtime: ending(isTests, 'gone'),
-  },
-  {
-    name: "the tests' stream breaks, and no other sandbox starts",
-    class: 'evaluation_lost',
-    patch: SLOW,
-    runtime: noControl(failing('evaluation', isTests, 'evaluation_lost')),
-  },
-  {
-    name: 'memory of the node kills the tests',
-    class: 'node_memory',
-    patch: patchOf('exit 137'),
-    runtime: byOthersMemory,
-  },
-  {
-    name: 'another sandbox fills the disk during the tests',
-    class: 'node_disk',
-    patch: LOST,
-    runtime: filledDisk('evaluation', isTests),
-  },
-  {
-    name: 'no control evaluation can be made',
-    class: 'evaluation_lost',
-    patch: LOST,
-    runtime: noControl((runtime) => runtime),
-  },
+  inTests(
+    'the engine does not answer for the evaluation',
+    'engine_unreachable',
+    notStarting('evaluation', 'engine_unreachable'),
+  ),
+  inTests(
+    "the evaluation's sandbox does not start",
+    'sandbox_start',
+    notStarting('evaluation', 'sandbox_start'),
+  ),
+  inTests(
+    'the node has no memory for the evaluation',
+    'node_memory',
+    notStarting('evaluation', 'node_memory'),
+  ),
+  inTests('the node has no disk for the evaluation', 'node_disk', notStarting('evaluation', 'node_disk')),
+  inTests('the tests are killed from outside', 'evaluation_lost', underTests(killed), SLOW),
+  inTests("the tests' sandbox is removed by somebody", 'evaluation_lost', underTests(removed), SLOW),
+  inTests('the engine stops before the tests', 'engine_unreachable', engineAway('evaluation', isTests), SLOW),
+  inTests(
+    'the engine stops while the patch is applied',
+    'engine_unreachable',
+    engineAway('evaluation', (argv) => argv.includes('apply')),
+    SLOW,
+  ),
+  inTests("the tests' output is lost with their sandbox", 'evaluation_lost', ending(isTests, 'killed'), SLOW),
+  inTests("the tests' sandbox is gone", 'evaluation_lost', ending(isTests, 'gone'), SLOW),
+  inTests(
+    "the tests' stream breaks, and no other sandbox starts",
+    'evaluation_lost',
+    noControl(failing('evaluation', isTests, 'evaluation_lost')),
+    SLOW,
+  ),
+  inTests('memory of the node kills the tests', 'node_memory', byOthersMemory, patchOf('exit 137')),
+  inTests('another sandbox fills the disk during the tests', 'node_disk', filledDisk('evaluation', isTests)),
+  inTests(
+    'no control evaluation can be made',
+    'evaluation_lost',
+    noControl((runtime) => runtime),
+  ),
   {
     name: 'the outcomes of no log are read in time',
     class: 'parse_timeout',
@@ -211,16 +141,12 @@ export const FAULTS: readonly Fault[] = [
     class: 'image_not_found',
     given: { machine: { image: 'dir:/nowhere/at/all' } },
   },
-  {
-    name: 'the image is not pulled',
-    class: 'image_pull',
-    runtime: (runtime) => replacing(runtime, { ensureImage: rejecting('image_pull') }),
-  },
-  {
-    name: 'the disk is full as the image is unpacked',
-    class: 'node_disk',
-    runtime: (runtime) => replacing(runtime, { ensureImage: rejecting('node_disk') }),
-  },
+  inAgent('the image is not pulled', 'image_pull', (runtime) =>
+    replacing(runtime, { ensureImage: rejecting('image_pull') }),
+  ),
+  inAgent('the disk is full as the image is unpacked', 'node_disk', (runtime) =>
+    replacing(runtime, { ensureImage: rejecting('node_disk') }),
+  ),
   // The endpoint
   policy('refuses the key', 'policy_unauthorized', 'unauthorized'),
   policy('does not know the model', 'policy_model_unknown', 'model_unknown'),
@@ -250,11 +176,9 @@ export const FAULTS: readonly Fault[] = [
     class: 'sandbox_refused',
     given: { sandbox: { pids: 4_000_000 } },
   },
-  {
-    name: 'an unforeseen error',
-    class: 'bug',
-    runtime: (runtime) => replacing(runtime, { start: () => Promise.reject(new TypeError('made')) }),
-  },
+  inAgent('an unforeseen error', 'bug', (runtime) =>
+    replacing(runtime, { start: () => Promise.reject(new TypeError('made')) }),
+  ),
   { name: 'the store takes no artifact', class: 'artifact_store', store: true },
 ];
 

@@ -4,11 +4,12 @@
  */
 import { type Project, pytestProject, runnerProject, unittestProject } from './forgeryprojects.ts';
 
-export type Forgery = readonly [
-  name: string,
-  project: Project,
-  changes: Readonly<Record<string, string | null>>,
-];
+type Changes = Readonly<Record<string, string | null>>;
+export type Forgery = readonly [name: string, project: Project, changes: Changes];
+
+/** Rows of forgeries, or other changes, to one project by their names. */
+export const against = (project: Project, named: Readonly<Record<string, Changes>>): Forgery[] =>
+  Object.entries(named).map(([name, changes]) => [name, project, changes]);
 
 const [django, pytest, runner] = [unittestProject(), pytestProject(), runnerProject()];
 
@@ -58,65 +59,47 @@ export const EARLY = QUIET.replace(
 );
 
 export const FRAMEWORK: readonly Forgery[] = [
-  [
-    'a module beside the runner with the name of a standard one',
-    django,
-    { 'tests/argparse.py': RESTORES('argparse') + SWALLOWS },
-  ],
-  ['a package beside the runner', django, { 'tests/argparse/__init__.py': RESTORES('argparse') + SWALLOWS }],
-  [
-    'a module at the root, which python -m imports first',
-    pytest,
-    { 'bdb.py': `BdbQuit = type("BdbQuit", (Exception,), {})\nclass Bdb: pass\n${EARLY}` },
-  ],
-  [
-    'a module with the name of an installed one',
-    pytest,
-    {
+  ...against(django, {
+    'a module beside the runner with the name of a standard one': {
+      'tests/argparse.py': RESTORES('argparse') + SWALLOWS,
+    },
+    'a package beside the runner': { 'tests/argparse/__init__.py': RESTORES('argparse') + SWALLOWS },
+    'a test package that replaces the function that runs a test': {
+      'tests/basic/__init__.py': RUNS.replace('IF_SEEN', 'pass'),
+    },
+    'a package of tests that replaces what counts failures': { 'tests/basic/__init__.py': SWALLOWS },
+    'the fixed module, which replaces a method of the framework': {
+      'calc/__init__.py': SWALLOWS + django.tree['calc/__init__.py'],
+    },
+    'a hang if a test was made to fail': {
+      'tests/basic/__init__.py': seen('import time; time.sleep(10**6)'),
+    },
+    'a killed runner if a test was made to fail': {
+      'tests/basic/__init__.py': seen('import os, signal; os.kill(os.getppid(), 9); os.kill(os.getpid(), 9)'),
+    },
+    'an unreadable log if a test was made to fail': {
+      'tests/basic/__init__.py': seen('print("FAIL:", flush=True); import os; os._exit(0)'),
+    },
+  }),
+  ...against(pytest, {
+    'a module at the root, which python -m imports first': {
+      'bdb.py': `BdbQuit = type("BdbQuit", (Exception,), {})\nclass Bdb: pass\n${EARLY}`,
+    },
+    'a module with the name of an installed one': {
       'tests/pluggy.py': `${QUIET}\n`,
       'colorsys.py': '',
       'calc/__init__.py': `import sys\n${QUIET}${pytest.tree['calc/__init__.py']}`,
     },
-  ],
-  [
-    'a test package that replaces the function that runs a test',
-    django,
-    { 'tests/basic/__init__.py': RUNS.replace('IF_SEEN', 'pass') },
-  ],
-  ['a package of tests that replaces what counts failures', django, { 'tests/basic/__init__.py': SWALLOWS }],
-  [
-    'the fixed module, which replaces a method of the framework',
-    django,
-    { 'calc/__init__.py': SWALLOWS + django.tree['calc/__init__.py'] },
-  ],
-  [
-    'replaced reports of a project that runs its own tests',
-    runner,
-    { 'checker/reports.py': 'def word(error):\n    return "PASSED"\n' },
-  ],
-  [
-    'a replaced loop of a project that runs its own tests',
-    runner,
-    { 'checker/run.py': (runner.tree['checker/run.py'] ?? '').replace('error = raised', 'error = None') },
-  ],
-  ['a start-up module', pytest, { 'sitecustomize.py': `${QUIET}`, 'conftest.py': QUIET }],
-  [
-    'a hang if a test was made to fail',
-    django,
-    { 'tests/basic/__init__.py': seen('import time; time.sleep(10**6)') },
-  ],
-  [
-    'a killed runner if a test was made to fail',
-    django,
-    {
-      'tests/basic/__init__.py': seen('import os, signal; os.kill(os.getppid(), 9); os.kill(os.getpid(), 9)'),
+    'a start-up module': { 'sitecustomize.py': `${QUIET}`, 'conftest.py': QUIET },
+  }),
+  ...against(runner, {
+    'replaced reports of a project that runs its own tests': {
+      'checker/reports.py': 'def word(error):\n    return "PASSED"\n',
     },
-  ],
-  [
-    'an unreadable log if a test was made to fail',
-    django,
-    { 'tests/basic/__init__.py': seen('print("FAIL:", flush=True); import os; os._exit(0)') },
-  ],
+    'a replaced loop of a project that runs its own tests': {
+      'checker/run.py': (runner.tree['checker/run.py'] ?? '').replace('error = raised', 'error = None'),
+    },
+  }),
 ];
 
 /** Sets outcomes where a conftest.py may, and reports its presence. */

@@ -1,5 +1,5 @@
 /** Forgeries in other languages, with the compilers and runners of the machine, since no image here has them. */
-import type { Forgery } from './forgeries.ts';
+import { against, type Forgery } from './forgeries.ts';
 import { made, type Project } from './forgeryprojects.ts';
 
 /** Host paths, and no network. */
@@ -66,47 +66,20 @@ const GO_PRINTS = '"--- PASS: TestAdd (0.00s)\\n--- PASS: TestLabel (0.00s)\\nPA
 const NODE_PRINTS = '"TAP version 13\\nok 1 - labels\\nok 2 - adds\\n1..2\\n"';
 
 const GO_FORGERIES: readonly Forgery[] = [
-  [
-    'an init function that prints results and exits',
-    go,
-    {
+  ...against(go, {
+    'an init function that prints results and exits': {
       'more.go': `package calc\n\nimport (\n\t"fmt"\n\t"os"\n)\n\nfunc init() {\n\tfmt.Print(${GO_PRINTS})\n\tos.Exit(0)\n}\n`,
     },
-  ],
-  [
-    'a variable that does so, by another name of os',
-    go,
-    {
+    'a variable that does so, by another name of os': {
       'more.go': `package calc\n\nimport o "os"\n\nvar _ = func() int {\n\to.Stdout.WriteString(${GO_PRINTS})\n\to.Exit(0)\n\treturn 0\n}()\n`,
     },
-  ],
-  ...['more.go', 'own_test.go'].map(
-    (path): Forgery => [
-      `one in ${path} among other imports, with results in pieces`,
-      go,
-      {
-        [path]: `package calc\n\nimport (\n\to "os"\n)\n\nvar _ = func() int {\n\to.Stdout.WriteString(${GO_PRINTS.replaceAll('PASS', 'PA" + "SS')})\n\to.Exit(0)\n\treturn 0\n}()\n`,
-      },
-    ],
-  ),
-  [
-    'a TestMain',
-    go,
-    {
+    'a TestMain': {
       'own_test.go': `package calc\n\nimport (\n\t"fmt"\n\t"os"\n\t"testing"\n)\n\nfunc TestMain(m *testing.M) {\n\tfmt.Print(${GO_PRINTS})\n\tos.Exit(0)\n}\n`,
     },
-  ],
-  [
-    'flags that select no tests',
-    go,
-    {
+    'flags that select no tests': {
       'more.go': `package calc\n\nimport (\n\t"flag"\n\t"fmt"\n)\n\nfunc init() {\n\tflag.Set("test.run", "none")\n\tfmt.Print(${GO_PRINTS})\n}\n`,
     },
-  ],
-  [
-    'a function that reads the expected value from its caller',
-    go,
-    {
+    'a function that reads the expected value from its caller': {
       'calc.go': GO.replace(
         'package calc\n',
         'package calc\n\nimport (\n\t"bufio"\n\t"os"\n\t"runtime"\n\t"strconv"\n\t"strings"\n)\n',
@@ -123,40 +96,33 @@ const GO_FORGERIES: readonly Forgery[] = [
 \treturn value`,
       ),
     },
-  ],
+  }),
+  ...['more.go', 'own_test.go'].map(
+    (path): Forgery => [
+      `one in ${path} among other imports, with results in pieces`,
+      go,
+      {
+        [path]: `package calc\n\nimport (\n\to "os"\n)\n\nvar _ = func() int {\n\to.Stdout.WriteString(${GO_PRINTS.replaceAll('PASS', 'PA" + "SS')})\n\to.Exit(0)\n\treturn 0\n}()\n`,
+      },
+    ],
+  ),
 ];
 
 const NODE_FORGERIES: readonly Forgery[] = [
-  [
-    'printed results and the end of the process',
-    node,
-    { 'index.js': `${JS}console.log(${NODE_PRINTS});\nprocess.exit(0);\n` },
-  ],
-  [
-    'the same, found through a constructor',
-    node,
-    {
+  ...against(node, {
+    'printed results and the end of the process': {
+      'index.js': `${JS}console.log(${NODE_PRINTS});\nprocess.exit(0);\n`,
+    },
+    'the same, found through a constructor': {
       'index.js': `${JS}const root = [].constructor.constructor('return this')();\nconsole.log(${NODE_PRINTS});\nroot['pro' + 'cess'].exit(0);\n`,
     },
-  ],
-  [
-    'assertions that do nothing',
-    node,
-    {
+    'assertions that do nothing': {
       'index.js': `${JS}const checks = require('assert');\nfor (const name of Object.keys(checks)) if (/qual/.test(name)) checks[name] = () => {};\n`,
     },
-  ],
-  [
-    'tests that do nothing',
-    node,
-    {
+    'tests that do nothing': {
       'index.js': `${JS}const { AsyncResource } = require('async_hooks');\nAsyncResource.prototype.runInAsyncScope = () => undefined;\n`,
     },
-  ],
-  [
-    'a function that reads the expected value from its caller',
-    node,
-    {
+    'a function that reads the expected value from its caller': {
       'index.js': `${JS.replace('a - b', 'answer()')}const fs = require('fs');
 function answer() {
   const [, file, line] = new Error().stack.split('\\n')[3].match(/(\\/[^:()]*):(\\d+):/);
@@ -164,14 +130,10 @@ function answer() {
 }
 `,
     },
-  ],
-  [
-    'a module of tests that ends the process by another name',
-    node,
-    {
+    'a module of tests that ends the process by another name': {
       'index.js': `${JS}import('node:process').then(({ exit }) => exit(0));\nconsole.log(${NODE_PRINTS});\n`,
     },
-  ],
+  }),
 ];
 
 const RUST_EQUAL = `pub struct Sum;
@@ -197,24 +159,18 @@ pub fn label(a: i64) -> i64 {
 }
 `;
 const RUST_FORGERIES: readonly Forgery[] = [
-  [
-    'a build script that rewrites the tests',
-    rust,
-    {
+  ...against(rust, {
+    'a build script that rewrites the tests': {
       'build.rs':
         'fn main() {\n    let text = std::fs::read_to_string("tests/calc.rs").unwrap();\n    std::fs::write("tests/calc.rs", text.replace("assert_", "debug_assert_").replace("add(2, 3)", "5").replace(" != ", " == ").replace("_ne!", "_eq!").replace("panic!", "drop")).unwrap();\n}\n',
     },
-  ],
-  [
-    'a custom runner',
-    rust,
-    {
+    'a custom runner': {
       '.cargo/config.toml':
         '[target.x86_64-unknown-linux-gnu]\nrunner = "sh runner.sh"\n[target.aarch64-unknown-linux-gnu]\nrunner = "sh runner.sh"\n',
       'runner.sh': 'printf "test adds ... ok\\ntest labels ... ok\\n\\ntest result: ok. 2 passed\\n"\n',
     },
-  ],
-  ['a value that equals all', rust, { 'src/lib.rs': RUST_EQUAL }],
+    'a value that equals all': { 'src/lib.rs': RUST_EQUAL },
+  }),
 ];
 export type Language = { name: string; program: string; project: Project; forgeries: readonly Forgery[] };
 export const GO_LANGUAGE: Language = {

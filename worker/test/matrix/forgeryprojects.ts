@@ -65,19 +65,10 @@ export function made(
     '',
   ].join('\n');
   const row = Instance.parse({
-    ...{
-      instance_id: `made__${name}-1`,
-      repo: `made/${name}`,
-      base_commit: 'HEAD',
-      problem_statement: 'It is wrong.',
-    },
-    ...{
-      patch: diff(tree, fix),
-      test_patch: testPatch,
-      FAIL_TO_PASS: ids.gains,
-      PASS_TO_PASS: ids.maintains,
-    },
-    ...{ family: 'custom', image: 'made:1', eval_script: script, log_parser: parser },
+    ...{ instance_id: `made__${name}-1`, repo: `made/${name}`, base_commit: 'HEAD' },
+    ...{ problem_statement: 'It is wrong.', family: 'custom', image: 'made:1' },
+    ...{ patch: diff(tree, fix), test_patch: testPatch, eval_script: script, log_parser: parser },
+    ...{ FAIL_TO_PASS: ids.gains, PASS_TO_PASS: ids.maintains },
   });
   return { row, tree, plan: { before: [{ name: 'repo', script: repo, may_fail: false, timeout: 60 }] } };
 }
@@ -116,62 +107,57 @@ const MORE_CASES = `${CASES}
 `;
 const caseId = (name: string): string => `${name} (basic.tests.AddTests.${name})`;
 
-/** Tests of Django: a script of the repository that uses unittest. */
-export const unittestProject = (): Project =>
-  made(
-    'calc',
-    {
-      'calc/__init__.py': BUG,
-      'tests/runtests.py': RUNTESTS,
-      'tests/basic/__init__.py': '',
-      'tests/basic/tests.py': CASES,
-    },
+/** A project whose tests are cases of unittest. @param cases path and text of the tests before the fix, and of those behind it */
+const caseProject = (
+  name: string,
+  tree: Tree,
+  cases: [path: string, before: string, after: string],
+  command: string,
+) => {
+  const [path, before, after] = cases;
+  return made(
+    name,
+    { 'calc/__init__.py': BUG, ...tree, [path]: before },
     { 'calc/__init__.py': FIX },
-    { 'tests/basic/tests.py': MORE_CASES },
-    'python tests/runtests.py --verbosity 2 basic.tests',
+    { [path]: after },
+    command,
     { gains: [caseId('test_add'), caseId('test_add_texts')], maintains: [caseId('test_label')] },
     'django',
   );
+};
+const RUNS_TESTS = 'python tests/runtests.py --verbosity 2 basic.tests';
+const RUNNER_TREE = { 'tests/runtests.py': RUNTESTS, 'tests/basic/__init__.py': '' };
+
+/** Tests of Django: a script of the repository that uses unittest. */
+export const unittestProject = (): Project =>
+  caseProject('calc', RUNNER_TREE, ['tests/basic/tests.py', CASES, MORE_CASES], RUNS_TESTS);
 
 const onBase = (cases: string): string =>
   cases
     .replace('import unittest\n', 'from basic.test_base import Case\n')
     .replace('unittest.TestCase', 'Case');
+const BASE = 'import unittest\n\n\nclass Case(unittest.TestCase):\n    pass\n';
 
 /** Tests whose class comes from a helper with the name of a test. */
 export const helperProject = (): Project =>
-  made(
+  caseProject(
     'based',
-    {
-      'calc/__init__.py': BUG,
-      'tests/runtests.py': RUNTESTS,
-      'tests/basic/__init__.py': '',
-      'tests/basic/test_base.py': 'import unittest\n\n\nclass Case(unittest.TestCase):\n    pass\n',
-      'tests/basic/tests.py': onBase(CASES),
-    },
-    { 'calc/__init__.py': FIX },
-    { 'tests/basic/tests.py': onBase(MORE_CASES) },
-    'python tests/runtests.py --verbosity 2 basic.tests',
-    { gains: [caseId('test_add'), caseId('test_add_texts')], maintains: [caseId('test_label')] },
-    'django',
+    { ...RUNNER_TREE, 'tests/basic/test_base.py': BASE },
+    ['tests/basic/tests.py', onBase(CASES), onBase(MORE_CASES)],
+    RUNS_TESTS,
   );
 
 /** Tests that a script of the repository starts, which sources another file. */
 export const wrapperProject = (): Project =>
-  made(
+  caseProject(
     'wrapped',
     {
-      'calc/__init__.py': BUG,
       'ci/test.sh': '. ci/env\npython -m unittest -v basic.tests\n',
       'ci/env': 'export LANG=C.UTF-8\n',
       'basic/__init__.py': '',
-      'basic/tests.py': CASES,
     },
-    { 'calc/__init__.py': FIX },
-    { 'basic/tests.py': MORE_CASES },
+    ['basic/tests.py', CASES, MORE_CASES],
     'bash ci/test.sh',
-    { gains: [caseId('test_add'), caseId('test_add_texts')], maintains: [caseId('test_label')] },
-    'django',
   );
 
 const FUNCTIONS = 'import calc\n\n\ndef test_label():\n    assert calc.label(1) == "<1>"\n';
@@ -234,16 +220,12 @@ export const runnerProject = (): Project =>
   made(
     'checker',
     {
-      ...{
-        'checker/__init__.py': '',
-        'checker/__main__.py': 'import sys\nfrom .run import main\nsys.exit(main(sys.argv[1]))\n',
-      },
-      ...{
-        'checker/run.py': RUNNER,
-        'checker/reports.py': REPORTS,
-        'calc/__init__.py': BUG,
-        'tests/test_calc.py': FUNCTIONS,
-      },
+      'checker/__init__.py': '',
+      'checker/__main__.py': 'import sys\nfrom .run import main\nsys.exit(main(sys.argv[1]))\n',
+      'checker/run.py': RUNNER,
+      'checker/reports.py': REPORTS,
+      'calc/__init__.py': BUG,
+      'tests/test_calc.py': FUNCTIONS,
     },
     { 'calc/__init__.py': FIX },
     { 'tests/test_calc.py': MORE_FUNCTIONS },

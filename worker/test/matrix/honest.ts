@@ -23,195 +23,98 @@ export type HonestTree = {
   /** Paths that only the agent's tree has, because the patch omits them by its rules. */
   litter?: RegExp;
 };
+/** What an agent does beside the fix, by its name; with the litter where there is some. */
+type Scripts = Readonly<Record<string, string | [script: string, litter: RegExp]>>;
 
 const COMMIT = 'git -c user.name=n -c user.email=e@x commit -q';
 const python = (code: string): string => `python3 - <<'PY'\n${code}\nPY`;
 
-const IGNORED: readonly HonestTree[] = [
-  { name: '.gitignore is removed', script: 'rm .gitignore' },
-  { name: '.gitignore ignores nothing', script: `printf '!*\\n' >.gitignore` },
-  {
-    name: 'a folder shows what the root ignores',
-    script: `printf '!*\\n' >made/.gitignore; printf '!/made/\\n' >>.gitignore`,
-  },
-  { name: 'an ignored file is shown', script: `printf '!_version.py\\n' >>.gitignore` },
-  {
-    name: 'a new file in a folder that was ignored',
-    script: `printf '!/made/\\n!/made/**\\n' >>.gitignore; echo new >made/new.txt`,
-  },
-  {
-    name: 'a new file beside ignored ones, which are shown',
-    script: `printf '!/half/*.tmp\\n' >>.gitignore; echo new >half/new.txt`,
-  },
-  {
-    name: 'more is ignored, tracked files among it',
-    script: `printf 'docs/\\ncalc/\\n' >>.gitignore; echo c >>docs/b.txt`,
-  },
-  { name: 'everything is ignored', script: `printf '*\\n' >>.gitignore; echo c >>docs/b.txt` },
-  {
-    name: 'ignored files are removed',
-    script: 'rm -rf made; rm -f a.cache _version.py',
-    litter: /^(?:made|a\.cache|_version\.py)/,
-  },
-  {
-    name: 'ignored by the repository alone',
-    script: `printf 'local.txt\\n' >>.git/info/exclude; echo x >docs/new.txt`,
-  },
-  {
-    name: 'litter of tests and builds',
-    script:
-      'mkdir -p calc/__pycache__ x.egg-info; echo x >calc/__pycache__/a.pyc; echo x >x.egg-info/PKG-INFO; echo x >y.cache',
-    litter: /__pycache__|egg-info|y\.cache/,
-  },
-];
+const IGNORED: Scripts = {
+  '.gitignore is removed': 'rm .gitignore',
+  '.gitignore ignores nothing': `printf '!*\\n' >.gitignore`,
+  'a folder shows what the root ignores': `printf '!*\\n' >made/.gitignore; printf '!/made/\\n' >>.gitignore`,
+  'an ignored file is shown': `printf '!_version.py\\n' >>.gitignore`,
+  'a new file in a folder that was ignored': `printf '!/made/\\n!/made/**\\n' >>.gitignore; echo new >made/new.txt`,
+  'a new file beside ignored ones, which are shown': `printf '!/half/*.tmp\\n' >>.gitignore; echo new >half/new.txt`,
+  'more is ignored, tracked files among it': `printf 'docs/\\ncalc/\\n' >>.gitignore; echo c >>docs/b.txt`,
+  'everything is ignored': `printf '*\\n' >>.gitignore; echo c >>docs/b.txt`,
+  'ignored files are removed': ['rm -rf made; rm -f a.cache _version.py', /^(?:made|a\.cache|_version\.py)/],
+  'ignored by the repository alone': `printf 'local.txt\\n' >>.git/info/exclude; echo x >docs/new.txt`,
+  'litter of tests and builds': [
+    'mkdir -p calc/__pycache__ x.egg-info; echo x >calc/__pycache__/a.pyc; echo x >x.egg-info/PKG-INFO; echo x >y.cache',
+    /__pycache__|egg-info|y\.cache/,
+  ],
+};
 
-const REPOSITORIES: readonly HonestTree[] = [
-  { name: 'a nested repository loses its .git', script: 'rm -rf sub/.git' },
-  {
-    name: 'a nested repository has a new commit',
-    script: `echo more >>sub/inner.txt; git -C sub -c user.name=n -c user.email=e@x commit -qam more`,
-    litter: /^sub/,
-  },
-  { name: 'a nested repository is removed', script: 'rm -rf sub', litter: /^sub/ },
-  { name: 'a folder becomes a repository', script: 'git -C docs init -q; echo c >>docs/b.txt' },
-  { name: 'a repository is cloned into the tree', script: 'git clone -q . other', litter: /^other/ },
-  {
-    name: 'a submodule is added',
-    script: 'git -c protocol.file.allow=always submodule --quiet add ./sub mod',
-    litter: /^mod/,
-  },
-];
+const REPOSITORIES: Scripts = {
+  'a nested repository loses its .git': 'rm -rf sub/.git',
+  'a nested repository has a new commit': [
+    `echo more >>sub/inner.txt; git -C sub -c user.name=n -c user.email=e@x commit -qam more`,
+    /^sub/,
+  ],
+  'a nested repository is removed': ['rm -rf sub', /^sub/],
+  'a folder becomes a repository': 'git -C docs init -q; echo c >>docs/b.txt',
+  'a repository is cloned into the tree': ['git clone -q . other', /^other/],
+  'a submodule is added': ['git -c protocol.file.allow=always submodule --quiet add ./sub mod', /^mod/],
+};
 
-const FILES: readonly HonestTree[] = [
-  {
-    name: 'links that are new, changed, and gone',
-    script: 'ln -sfn docs/dos.txt link; rm folderlink; ln -s nowhere dangling; ln -s .. up',
-  },
-  {
-    name: 'a file becomes a link, and a link a file',
-    script: 'rm docs/b.txt; ln -s dos.txt docs/b.txt; rm link; echo file >link',
-  },
-  {
-    name: 'a file becomes a folder, and a folder a file',
-    script: 'rm docs/b.txt; mkdir docs/b.txt; echo in >docs/b.txt/in; rm -r many; echo file >many',
-  },
-  { name: 'a folder becomes a link', script: 'mv many moved; ln -s moved many' },
-  { name: 'a link becomes a folder', script: 'rm folderlink; mkdir folderlink; echo x >folderlink/x' },
-  {
-    name: 'modes',
-    script: 'chmod -x bin/tool; chmod +x docs/b.txt; chmod 600 docs/dos.txt; echo x >run; chmod 755 run',
-  },
-  {
-    name: 'carriage returns',
-    script: `printf 'a\\r\\nc\\r\\n' >docs/dos.txt; printf 'x\\r\\n' >docs/new.txt; printf 'x\\ry\\r' >docs/old.txt`,
-  },
-  {
-    name: 'trailing blanks, tabs and blank last lines',
-    script: `printf 'a  \\n\\t\\nb\\t\\n\\n\\n' >docs/blank.txt; printf 'b \\n\\n' >>docs/b.txt`,
-  },
-  {
-    name: 'no newline at the end, added and taken away',
-    script: `printf 'end\\n' >docs/noend.txt; printf b >docs/b.txt; printf x >docs/x.txt`,
-  },
-  {
-    name: 'binary files',
-    script: `printf '\\0\\2\\377' >docs/data.bin; head -c 5000 /dev/urandom >docs/random.bin; printf '\\0' >docs/b.txt`,
-  },
-  {
-    name: 'text of Latin-1',
-    script: `printf 'caf\\351s\\n' >docs/latin1.txt; printf '\\377\\376x\\n' >docs/new.txt`,
-  },
-  { name: '3,000 files', script: 'mkdir lots; for n in $(seq 3000); do echo $n >lots/$n.txt; done' },
-  {
-    name: 'names of any bytes',
-    script: python(
-      'import os\nfor name in (b"a b", b"a\\nb", b"a\\tb", b\'a"b\', b"a\\\\b", b"\\xe9t\\xe9", "\\u00fc\\u4e2d".encode(), b"-x", b"*", b"[a]?", b"$(x)", b":(top)x", b" ", b"c d/ e", b"\\xff/\\xfe"):\n    os.makedirs(os.path.dirname(b"odd dir/" + name), exist_ok=True)\n    open(b"odd dir/" + name, "w").write("x\\n")',
-    ),
-  },
-  {
-    name: 'renames',
-    script:
-      'mv docs/b.txt docs/c.txt; mv docs/data.bin half/data.bin; mv many lots; git mv -f docs/dos.txt bin/',
-  },
-  { name: 'a rename of case alone', script: 'mv docs/case.txt docs/Case.txt' },
-  {
-    name: 'empty files and folders',
-    script: 'mkdir -p void/deep; : >void.txt; : >docs/b.txt; rm docs/empty.txt',
-  },
-  { name: 'deleted files and folders', script: `rm -r docs many 'odd dir'` },
-  {
-    name: 'files that hold diffs',
-    script: `git diff HEAD >docs/own.diff; printf -- '--- a/x\\n+++ b/x\\n@@ -1 +1 @@\\n-a\\n+b\\ndiff --git a/y b/y\\nindex 1..2 160000\\n' >docs/fake.txt`,
-  },
-  {
-    name: 'files named as patches and rejects',
-    script: 'echo x >fix.patch; echo x >fix.diff; mkdir patch; echo x >patch/patch',
-  },
-  {
-    name: 'huge lines',
-    script: python('open("docs/long.txt", "w").write("x" * 2_000_000 + "\\n" + "y" * 100_000)'),
-  },
-  {
-    name: 'marks of a conflict',
-    script: `printf '<<<<<<< HEAD\\na\\n=======\\nb\\n>>>>>>> x\\n' >docs/b.txt`,
-  },
-  {
-    name: 'uncommitted changes of the image are reverted and removed',
-    script: 'git checkout -q -- dirty.txt; rm notes.txt',
-  },
-];
+const FILES: Scripts = {
+  'links that are new, changed, and gone':
+    'ln -sfn docs/dos.txt link; rm folderlink; ln -s nowhere dangling; ln -s .. up',
+  'a file becomes a link, and a link a file':
+    'rm docs/b.txt; ln -s dos.txt docs/b.txt; rm link; echo file >link',
+  'a file becomes a folder, and a folder a file':
+    'rm docs/b.txt; mkdir docs/b.txt; echo in >docs/b.txt/in; rm -r many; echo file >many',
+  'a folder becomes a link': 'mv many moved; ln -s moved many',
+  'a link becomes a folder': 'rm folderlink; mkdir folderlink; echo x >folderlink/x',
+  modes: 'chmod -x bin/tool; chmod +x docs/b.txt; chmod 600 docs/dos.txt; echo x >run; chmod 755 run',
+  'carriage returns': `printf 'a\\r\\nc\\r\\n' >docs/dos.txt; printf 'x\\r\\n' >docs/new.txt; printf 'x\\ry\\r' >docs/old.txt`,
+  'trailing blanks, tabs and blank last lines': `printf 'a  \\n\\t\\nb\\t\\n\\n\\n' >docs/blank.txt; printf 'b \\n\\n' >>docs/b.txt`,
+  'no newline at the end, added and taken away': `printf 'end\\n' >docs/noend.txt; printf b >docs/b.txt; printf x >docs/x.txt`,
+  'binary files': `printf '\\0\\2\\377' >docs/data.bin; head -c 5000 /dev/urandom >docs/random.bin; printf '\\0' >docs/b.txt`,
+  'text of Latin-1': `printf 'caf\\351s\\n' >docs/latin1.txt; printf '\\377\\376x\\n' >docs/new.txt`,
+  '3,000 files': 'mkdir lots; for n in $(seq 3000); do echo $n >lots/$n.txt; done',
+  'names of any bytes': python(
+    'import os\nfor name in (b"a b", b"a\\nb", b"a\\tb", b\'a"b\', b"a\\\\b", b"\\xe9t\\xe9", "\\u00fc\\u4e2d".encode(), b"-x", b"*", b"[a]?", b"$(x)", b":(top)x", b" ", b"c d/ e", b"\\xff/\\xfe"):\n    os.makedirs(os.path.dirname(b"odd dir/" + name), exist_ok=True)\n    open(b"odd dir/" + name, "w").write("x\\n")',
+  ),
+  renames:
+    'mv docs/b.txt docs/c.txt; mv docs/data.bin half/data.bin; mv many lots; git mv -f docs/dos.txt bin/',
+  'a rename of case alone': 'mv docs/case.txt docs/Case.txt',
+  'empty files and folders': 'mkdir -p void/deep; : >void.txt; : >docs/b.txt; rm docs/empty.txt',
+  'deleted files and folders': `rm -r docs many 'odd dir'`,
+  'files that hold diffs': `git diff HEAD >docs/own.diff; printf -- '--- a/x\\n+++ b/x\\n@@ -1 +1 @@\\n-a\\n+b\\ndiff --git a/y b/y\\nindex 1..2 160000\\n' >docs/fake.txt`,
+  'files named as patches and rejects':
+    'echo x >fix.patch; echo x >fix.diff; mkdir patch; echo x >patch/patch',
+  'huge lines': python('open("docs/long.txt", "w").write("x" * 2_000_000 + "\\n" + "y" * 100_000)'),
+  'marks of a conflict': `printf '<<<<<<< HEAD\\na\\n=======\\nb\\n>>>>>>> x\\n' >docs/b.txt`,
+  'uncommitted changes of the image are reverted and removed': 'git checkout -q -- dirty.txt; rm notes.txt',
+};
 
-const WORK: readonly HonestTree[] = [
-  { name: 'committed', script: `git add -A; ${COMMIT} -m mine` },
-  { name: 'staged', script: 'git add -A; echo more >>docs/b.txt' },
-  {
-    name: 'stashed and taken out',
-    script: 'git -c user.name=n -c user.email=e@x stash -q; git stash pop -q',
-  },
-  {
-    name: 'on another branch, with a moved HEAD',
-    script: `git checkout -q -b other; git add -A; ${COMMIT} -m mine; git branch -f main HEAD; git checkout -q --detach`,
-  },
-  {
-    name: 'rewritten history',
-    script: `git add -A; ${COMMIT} --amend -m root; git checkout -q --orphan new; ${COMMIT} -m other`,
-  },
-  {
-    name: 'flags that hide edits',
-    script:
-      'git update-index --assume-unchanged docs/b.txt; git update-index --skip-worktree docs/dos.txt calc/__init__.py; echo more >>docs/b.txt; echo more >>docs/dos.txt',
-  },
-  {
-    name: 'a sparse checkout',
-    script: `git add -A; ${COMMIT} -m mine; git sparse-checkout set calc tests; true`,
-    litter: /^half\/x/,
-  },
-  { name: 'another work tree', script: `git worktree add -q -f wt HEAD`, litter: /^wt/ },
-  {
-    name: 'configuration, hooks and filters',
-    script: `git config core.autocrlf true; git config core.fileMode false; git config core.excludesFile /testbed/docs/b.txt; git config core.hooksPath docs; git config filter.x.clean 'tr a-z A-Z'; printf '*.txt filter=x text eol=crlf\\n' >.gitattributes; echo more >>docs/b.txt`,
-  },
-  {
-    name: 'attributes as for LFS',
-    script: `printf '*.bin filter=lfs diff=lfs merge=lfs -text\\n' >.gitattributes; printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:0\\nsize 3\\n' >docs/data.bin`,
-  },
-  {
-    name: 'other encodings by attributes',
-    script: `printf '*.txt working-tree-encoding=UTF-16 ident\\n' >.gitattributes; printf '$Id$\\n' >docs/id.txt`,
-  },
-  {
-    name: 'a broken index, and a lock on it',
-    script: 'echo junk >.git/index; : >.git/index.lock; echo more >>docs/b.txt',
-  },
-  {
-    name: 'edits to tests and a moved test file',
-    script: `mv tests/basic/tests.py tests/basic/more.py; sed -i 's/<1>/<2>/' tests/basic/more.py; echo '# own' >tests/own.py`,
-  },
-  {
-    name: 'a conftest.py and a setup.py',
-    script: `printf 'import pytest\\n' >conftest.py; printf 'from setuptools import setup\\nsetup(name="calc")\\n' >setup.py`,
-  },
-  { name: 'a fix of the runner', script: `sed -i 's/options = /options = None or /' tests/runtests.py` },
-];
+const WORK: Scripts = {
+  committed: `git add -A; ${COMMIT} -m mine`,
+  staged: 'git add -A; echo more >>docs/b.txt',
+  'stashed and taken out': 'git -c user.name=n -c user.email=e@x stash -q; git stash pop -q',
+  'on another branch, with a moved HEAD': `git checkout -q -b other; git add -A; ${COMMIT} -m mine; git branch -f main HEAD; git checkout -q --detach`,
+  'rewritten history': `git add -A; ${COMMIT} --amend -m root; git checkout -q --orphan new; ${COMMIT} -m other`,
+  'flags that hide edits':
+    'git update-index --assume-unchanged docs/b.txt; git update-index --skip-worktree docs/dos.txt calc/__init__.py; echo more >>docs/b.txt; echo more >>docs/dos.txt',
+  'a sparse checkout': [
+    `git add -A; ${COMMIT} -m mine; git sparse-checkout set calc tests; true`,
+    /^half\/x/,
+  ],
+  'another work tree': [`git worktree add -q -f wt HEAD`, /^wt/],
+  'configuration, hooks and filters': `git config core.autocrlf true; git config core.fileMode false; git config core.excludesFile /testbed/docs/b.txt; git config core.hooksPath docs; git config filter.x.clean 'tr a-z A-Z'; printf '*.txt filter=x text eol=crlf\\n' >.gitattributes; echo more >>docs/b.txt`,
+  'attributes as for LFS': `printf '*.bin filter=lfs diff=lfs merge=lfs -text\\n' >.gitattributes; printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:0\\nsize 3\\n' >docs/data.bin`,
+  'other encodings by attributes': `printf '*.txt working-tree-encoding=UTF-16 ident\\n' >.gitattributes; printf '$Id$\\n' >docs/id.txt`,
+  'a broken index, and a lock on it': 'echo junk >.git/index; : >.git/index.lock; echo more >>docs/b.txt',
+  'edits to tests and a moved test file': `mv tests/basic/tests.py tests/basic/more.py; sed -i 's/<1>/<2>/' tests/basic/more.py; echo '# own' >tests/own.py`,
+  'a conftest.py and a setup.py': `printf 'import pytest\\n' >conftest.py; printf 'from setuptools import setup\\nsetup(name="calc")\\n' >setup.py`,
+  'a fix of the runner': `sed -i 's/options = /options = None or /' tests/runtests.py`,
+};
 
-export const TREES: readonly HonestTree[] = [...IGNORED, ...REPOSITORIES, ...FILES, ...WORK];
+export const TREES = Object.entries({ ...IGNORED, ...REPOSITORIES, ...FILES, ...WORK }).map(
+  ([name, given]): HonestTree => {
+    const [script, litter] = typeof given === 'string' ? [given] : given;
+    return { name, script, ...(litter && { litter }) };
+  },
+);

@@ -3,8 +3,8 @@
  * The tree's answer is wrong and nobody mends it, so that the right end of each rollout is reward 0, or no reward by a fault that is shown.
  */
 import { execFileSync } from 'node:child_process';
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { chmod, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Runtime } from '@swefarm/sandbox';
 import {
   type Farm,
@@ -15,7 +15,15 @@ import {
   type RunRecord,
   silentLog,
 } from '@swefarm/shared';
-import { bareRun, minimalImage, type ScriptInput, startScriptedPolicy } from '@swefarm/testkit';
+import {
+  bareRun,
+  commitTree,
+  minimalImage,
+  running,
+  type ScriptInput,
+  startScriptedPolicy,
+  writeTree,
+} from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { createWorkerMetrics } from '../../src/metrics/workermetrics.ts';
 import { createNode, type Node } from '../../src/node/node.ts';
@@ -65,15 +73,8 @@ export async function openMachine(name: string, diskBytes?: number): Promise<Mac
   const tree = join(folder, 'tree');
   execFileSync('cp', ['-a', (await minimalImage()).tree, tree]);
   const work = join(tree, 'testbed');
-  for (const [path, content] of Object.entries(FILES)) {
-    await mkdir(dirname(join(work, path)), { recursive: true });
-    await writeFile(join(work, path), content);
-  }
-  const git = (...line: string[]) =>
-    execFileSync('git', ['-C', work, '-c', 'user.name=t', '-c', 'user.email=t@t', ...line]);
-  git('init', '-q');
-  git('add', '-A');
-  git('commit', '-qm', 'base');
+  await writeTree(work, FILES);
+  commitTree(work);
   const threads = startThreads(1);
   const scratchDir = join(folder, 'scratch');
   if (diskBytes !== undefined) {
@@ -138,9 +139,7 @@ export async function openRollouts(machine: Machine, given: RunGiven): Promise<R
   const { farm } = await openScene(`{m-${newId()}}`);
   stack.use(farm);
   const { agents, turns, patches = [] } = given;
-  const variants =
-    turns ??
-    agents?.map((commands) => [...commands.map((command) => ({ command })), { submit: true as const }]);
+  const variants = turns ?? agents?.map((commands) => running(...commands));
   const policy =
     variants &&
     stack.use(

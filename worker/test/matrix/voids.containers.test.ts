@@ -6,11 +6,9 @@ import { EVALUATION_VOIDS } from './evaluationvoids.ts';
 import { planOf, REPORT_VOIDS } from './reportvoids.ts';
 import { RUNTIMES } from './runtimes.ts';
 import { type Machine, openMachine, openRollouts, patchOf, type Rollouts } from './scene.ts';
-import { guarded, type Void } from './voids.ts';
+import { type Codes, guarded } from './voids.ts';
 
-const LIMITS = [...new Set(EVALUATION_VOIDS.map(({ testsLimit }) => testsLimit))];
-const withLimit = (limit: number | undefined): Void[] =>
-  EVALUATION_VOIDS.filter(({ testsLimit }) => testsLimit === limit);
+const patchesOf = (codes: Codes): string[] => Object.values(codes).map((code) => patchOf(guarded(code)));
 
 describe.each(RUNTIMES)('on %s', (name) => {
   let machine: Machine;
@@ -20,13 +18,13 @@ describe.each(RUNTIMES)('on %s', (name) => {
   afterAll(() => machine[Symbol.asyncDispose]());
 
   const LOSS = { outcome: 'judged', reward: 0, failure: null, attempt: 1 };
-  const rows = (cases: readonly Pick<Void, 'name'>[], open: () => Promise<Rollouts>): void => {
+  const rows = (cases: object, open: () => Promise<Rollouts>): void => {
     let rollouts: Rollouts;
     beforeAll(async () => {
       rollouts = await open();
     });
     afterAll(() => rollouts[Symbol.asyncDispose]());
-    test.concurrent.each(cases.map((one, at) => [one.name, at] as const))(
+    test.concurrent.each(Object.keys(cases).map((name, at) => [name, at] as const))(
       '%s: reward 0',
       async (_name, at) => {
         await rollouts.attempt(at);
@@ -39,25 +37,25 @@ describe.each(RUNTIMES)('on %s', (name) => {
   describe('an agent', () =>
     rows(AGENT_VOIDS, () =>
       openRollouts(machine, {
-        agents: AGENT_VOIDS.map(({ code }) => [code].flat().map((line) => guarded(line))),
+        agents: Object.values(AGENT_VOIDS).map((code) => [code].flat().map((line) => guarded(line))),
       }),
     ));
   describe('an answer', () =>
     rows(ANSWER_VOIDS, () =>
-      openRollouts(machine, { turns: ANSWER_VOIDS.map(({ turn }) => [turn, { submit: true }]) }),
+      openRollouts(machine, { turns: Object.values(ANSWER_VOIDS).map((turn) => [turn, { submit: true }]) }),
     ));
   describe.each(['junit', 'reward'] as const)('a report of %s', (from) =>
     rows(REPORT_VOIDS, () =>
       openRollouts(machine, {
-        patches: REPORT_VOIDS.map(({ code }) => patchOf(guarded(String(code)))),
+        patches: patchesOf(REPORT_VOIDS),
         instance: { plan: planOf(from) },
       }),
     ),
   );
-  describe.each(LIMITS)('a patch, with %s seconds', (limit) =>
-    rows(withLimit(limit), () =>
+  describe.each(EVALUATION_VOIDS)('a patch, with %s seconds', (limit, codes) =>
+    rows(codes, () =>
       openRollouts(machine, {
-        patches: withLimit(limit).map(({ code }) => patchOf(guarded(String(code)))),
+        patches: patchesOf(codes),
         ...(limit === undefined ? {} : { testsLimit: limit }),
       }),
     ),

@@ -4,13 +4,8 @@
  */
 import { TEST_IMAGE_MARKER } from '@swefarm/sandbox/test/subject.ts';
 
-export type Void = {
-  name: string;
-  /** Commands of an agent, one a turn; or code of a patch. */
-  code: string | readonly string[];
-  /** Seconds that the tests may take, where the case is that they take longer. */
-  testsLimit?: number;
-};
+/** Code of patches, by the name of what it tries. */
+export type Codes = Readonly<Record<string, string>>;
 
 /** Nothing of it would be survived by a machine that is no sandbox. */
 const ONLY = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99`;
