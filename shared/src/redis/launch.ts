@@ -1,8 +1,9 @@
 /** Starts a Redis that listens on the loopback address, with a password and an append-only file. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { childEnvironment } from '../config/environment.ts';
 import { SwefarmError, UnusableError } from '../failures/errors.ts';
@@ -147,14 +148,9 @@ async function untilAnswers(port: number, password: string, signal?: AbortSignal
 }
 
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address ? address.port : 0;
+  await using server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
 }
 
 async function readMark(dir: string): Promise<ServerMark | null> {
@@ -186,22 +182,18 @@ function isAlive(pid: number): boolean {
 const PING_MS = 1_000;
 
 /** Returns whether a Redis on this port accepts the password and answers PING; false while Redis loads its data. */
-function answers(port: number, password: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    const end = (answered: boolean): void => {
-      socket.destroy();
-      resolve(answered);
-    };
-    let reply = '';
-    socket.setTimeout(PING_MS, () => end(false));
-    socket.once('error', () => end(false));
-    socket.once('close', () => resolve(false));
-    socket.on('data', (data) => {
-      reply += data.toString('latin1');
-      if (reply.includes('+PONG')) end(true);
-      else if (reply.includes('-')) end(false);
-    });
-    socket.write(`AUTH ${password}\r\nPING\r\n`);
-  });
+async function answers(port: number, password: string): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1').setEncoding('latin1');
+  socket.setTimeout(PING_MS, () => socket.destroy());
+  socket.write(`AUTH ${password}\r\nPING\r\n`);
+  let reply = '';
+  try {
+    for await (const text of socket) {
+      reply += text;
+      if (/\+PONG|-/.test(reply)) break;
+    }
+  } catch {
+    // The server refused, closed or did not answer in time.
+  }
+  return reply.includes('+PONG');
 }
