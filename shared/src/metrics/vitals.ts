@@ -20,10 +20,13 @@ export type Vitals = {
 
 /** Returns the metrics of `vitals`; null: Redis does not answer. */
 export function vitalFamilies(vitals: Vitals | null): Family[] {
-  const single = (value: number) => [{ labels: {}, value }];
   if (vitals === null) return [family(M.redisUp, single(0))];
   const { queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable_results } = vitals;
   const { claiming, paused, busy, slots, lost } = workers;
+  const waiting = queue.map((one): Pair => [one.class, one.waiting]);
+  const oldest = queue.map((one): Pair => [one.class, one.oldest_seconds]);
+  const up = endpoints.map((one): Pair => [one.endpoint, one.up ? 1 : 0]);
+  const load = endpoints.map((one): Pair => [one.endpoint, one.load]);
   const states = policies.flatMap(({ name, state }) =>
     PolicyState.options.map((one) => ({
       labels: { policy: name, state: one },
@@ -32,40 +35,16 @@ export function vitalFamilies(vitals: Vitals | null): Family[] {
   );
   return [
     family(M.redisUp, single(1)),
-    family(
-      M.queueDepth,
-      by(
-        'class',
-        queue.map((one) => [one.class, one.waiting]),
-      ),
-    ),
-    family(
-      M.queueOldest,
-      by(
-        'class',
-        queue.map((one) => [one.class, one.oldest_seconds]),
-      ),
-    ),
+    family(M.queueDepth, by('class', waiting)),
+    family(M.queueOldest, by('class', oldest)),
     family(M.queueJobs, by('state', Object.entries(jobs))),
     family(M.workers, by('state', Object.entries({ claiming, paused }))),
     family(M.farmSlots, by('state', Object.entries({ busy, free: slots - busy }))),
     family(M.workersLost, single(lost)),
     family(M.resultsUnreadable, single(unreadable_results)),
     family(M.policyState, states),
-    family(
-      M.endpointUp,
-      by(
-        'endpoint',
-        endpoints.map((one) => [one.endpoint, one.up ? 1 : 0]),
-      ),
-    ),
-    family(
-      M.endpointLoad,
-      by(
-        'endpoint',
-        endpoints.map((one) => [one.endpoint, one.load]),
-      ),
-    ),
+    family(M.endpointUp, by('endpoint', up)),
+    family(M.endpointLoad, by('endpoint', load)),
     family(M.redisSeconds, single(redis.seconds)),
     family(M.redisMemory, single(redis.used_bytes)),
     family(M.redisMemoryLimit, single(redis.limit_bytes)),
@@ -76,6 +55,9 @@ export function vitalFamilies(vitals: Vitals | null): Family[] {
   ];
 }
 
-/** Returns points with one label from pairs of its value and the number. */
-const by = <Label extends string>(label: Label, pairs: readonly [string, number][]): Point<Label>[] =>
+type Pair = [label: string, value: number];
+
+const single = (value: number): Point<never>[] => [{ labels: {}, value }];
+
+const by = <Label extends string>(label: Label, pairs: readonly Pair[]): Point<Label>[] =>
   pairs.map(([name, value]) => ({ labels: { [label]: name } as Record<Label, string>, value }));
