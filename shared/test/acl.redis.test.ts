@@ -5,7 +5,6 @@ import { makeCertificates, type SecuredRedis, startRedis, startSecuredRedis } fr
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aclUser, type Farm, openFarm } from '../src/index.ts';
-import { silentLog } from '../src/processes/log.ts';
 import { connectRedis, type FarmRole } from '../src/redis/connect.ts';
 import { testConfig } from './farm.ts';
 import { aWorld, BOTH, CALLS, callsOf } from './farmcalls.ts';
@@ -97,7 +96,7 @@ const REFUSED = [
 ];
 
 test.each(BOTH)('a stolen credential of a %s harms neither the server nor other farms', async (role) => {
-  const { redis: raw } = await connectRedis(configOf(role), role, silentLog());
+  const { redis: raw } = await connectRedis(configOf(role), role);
   try {
     for (const line of REFUSED) {
       const [name = '', ...args] = line.split(' ');

@@ -34,17 +34,7 @@ export type LaunchOptions = {
   signal?: AbortSignal;
 };
 
-export interface LaunchedRedis extends AsyncDisposable {
-  /** URL of the server, with the password. */
-  readonly url: Secret;
-  readonly port: number;
-  readonly pid: number;
-  alive(): boolean;
-  /** Stops the server with SIGTERM, which saves the data; after 10 s with SIGKILL. */
-  stop(): Promise<void>;
-  /** Stops the server with SIGKILL, for tests. */
-  kill(): Promise<void>;
-}
+export type LaunchedRedis = ReturnType<typeof handle>;
 
 /** A file in the folder from which the next launch finds a server whose owner was killed. `owner`: pid of the launching process. */
 type ServerMark = { pid: number; owner: number; port: number; password: string };
@@ -119,7 +109,7 @@ function configuration(options: LaunchOptions, port: number, password: string): 
   return `${lines.join('\n')}\n`;
 }
 
-function handle(dir: string, mark: ServerMark, child: ChildProcess | null): LaunchedRedis {
+function handle(dir: string, mark: ServerMark, child: ChildProcess | null) {
   const alive = (): boolean =>
     child ? child.exitCode === null && child.signalCode === null : isAlive(mark.pid);
   const end = async (signal: NodeJS.Signals): Promise<void> => {
@@ -132,11 +122,14 @@ function handle(dir: string, mark: ServerMark, child: ChildProcess | null): Laun
     await rm(join(dir, 'server.json'), { force: true });
   };
   return {
+    /** URL of the server, with the password. */
     url: new Secret(`redis://:${mark.password}@127.0.0.1:${mark.port}`, `redis://127.0.0.1:${mark.port}`),
     port: mark.port,
     pid: mark.pid,
     alive,
+    /** Stops the server with SIGTERM, which saves the data; after 10 s with SIGKILL. */
     stop: () => end('SIGTERM'),
+    /** Stops the server with SIGKILL, for tests. */
     kill: () => end('SIGKILL'),
     [Symbol.asyncDispose]: () => end('SIGTERM'),
   };
