@@ -5,11 +5,9 @@ import { makeCertificates, type SecuredRedis, startRedis, startSecuredRedis } fr
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aclUser, type Farm, openFarm } from '../src/index.ts';
-import { silentLog } from '../src/processes/log.ts';
-import type { FarmRole } from '../src/redis/connect.ts';
-import { connectRedis } from '../src/redis/connect.ts';
+import { connectRedis, type FarmRole } from '../src/redis/connect.ts';
 import { testConfig } from './farm.ts';
-import { aWorld, BOTH, CALLS } from './farmcalls.ts';
+import { aWorld, BOTH, CALLS, callsOf } from './farmcalls.ts';
 
 const PREFIX = '{acl}';
 const USERS = [
@@ -57,8 +55,7 @@ test('the list of calls is complete', () => {
 });
 
 describe.each(BOTH)('as %s', (role) => {
-  const mine = Object.entries(CALLS).filter(([, [by]]) => by.includes(role));
-  test.each(mine)('%s', async (_name, [, call]) => {
+  test.each(Object.entries(callsOf(role)))('%s', async (_name, call) => {
     await call(farms[role], await aWorld(farms));
   });
 });
@@ -66,7 +63,7 @@ describe.each(BOTH)('as %s', (role) => {
 test('a worker cannot write keys, policies, the list of runs or drains', async () => {
   const world = await aWorld(farms);
   for (const name of ['secrets.put', 'secrets.remove', 'policies.set', 'policies.remove', 'runs.list']) {
-    const call = CALLS[name]?.[1](farms.worker, world);
+    const call = CALLS[name]?.(farms.worker, world);
     await expect(call, name).rejects.toThrow(/NOPERM|No permissions/);
   }
   await expect(farms.worker.nodes.drain('n')).rejects.toThrow(/NOPERM|No permissions/);
@@ -99,7 +96,7 @@ const REFUSED = [
 ];
 
 test.each(BOTH)('a stolen credential of a %s harms neither the server nor other farms', async (role) => {
-  const { redis: raw } = await connectRedis(configOf(role), role, silentLog());
+  const { redis: raw } = await connectRedis(configOf(role), role);
   try {
     for (const line of REFUSED) {
       const [name = '', ...args] = line.split(' ');

@@ -35,17 +35,9 @@ test('an open run grows with indices and groups, and refuses another instance of
   expect(await at.farm.runs.append(at.run.run_id, testInstance(ITEM))).toBe('appended');
   expect(await at.farm.runs.append(at.run.run_id, { ...testInstance(ITEM), patch: 'x' })).toBe('differs');
   expect(await at.farm.runs.append('r0', testInstance(ITEM))).toBe('gone');
-  expect(
-    await at.farm.calls.open(
-      { fingerprint: 'f', nonce: newId(), named: false },
-      at.gateway,
-      testRun(),
-      ITEM,
-      LIFE,
-    ),
-  ).toEqual({
-    status: 'gone',
-  });
+  const request = { fingerprint: 'f', nonce: newId(), named: false };
+  const gone = await at.farm.calls.open(request, at.gateway, testRun(), ITEM, LIFE);
+  expect(gone).toEqual({ status: 'gone' });
 });
 
 test('only an orphan is taken over, once; connected siblings never', async () => {
@@ -90,15 +82,8 @@ test('an answered call is not given again, unless it has a name', async () => {
   expect(await at.claim('plain')).toEqual({ status: 'none' });
 
   const named = await at.open('id', at.gateway, true);
-  expect(
-    await at.farm.calls.open(
-      { fingerprint: 'id', nonce: newId(), named: true },
-      at.gateway,
-      at.run,
-      ITEM,
-      LIFE,
-    ),
-  ).toEqual({ status: 'taken' });
+  const again = { fingerprint: 'id', nonce: newId(), named: true };
+  expect(await at.farm.calls.open(again, at.gateway, at.run, ITEM, LIFE)).toEqual({ status: 'taken' });
   expect(await at.claim('id', at.gateway, true)).toMatchObject({ rollout_id: named.rollout_id });
   await at.farm.calls.answered(named.call_id, LIFE);
   expect(await at.claim('id', at.gateway, true)).toMatchObject({ rollout_id: named.rollout_id });

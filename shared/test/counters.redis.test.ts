@@ -1,4 +1,4 @@
-import { bareFacts } from '@swefarm/testkit';
+import { bareFacts, rawRedis } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import {
   openFarm,
@@ -168,20 +168,11 @@ test('a vanished worker is counted as lost once; one that deregisters is not', a
   await farm.registry.beat({ ...record, worker: 'leaves' });
   await farm.registry.beat({ ...record, worker: 'dies' });
   await farm.registry.leave('leaves');
-  await forget(config, 'worker:dies');
+  await rawRedis(farm)('DEL', `${config.redis_prefix}:worker:dies`);
   expect(await farm.registry.list()).toEqual([]);
   await Promise.all([farm.registry.list(), farm.registry.list()]);
   expect(await farm.registry.lost()).toBe(1);
 });
-
-/** Expires a key. */
-async function forget(config: ReturnType<typeof testConfig>, key: string): Promise<void> {
-  const { connectRedis } = await import('../src/redis/connect.ts');
-  const { silentLog } = await import('../src/processes/log.ts');
-  const { redis } = await connectRedis(config, 'producer', silentLog());
-  await redis.del(`${config.redis_prefix}:${key}`);
-  redis.disconnect();
-}
 
 test('a number without a verdict is counted as scored, not as unresolved', async () => {
   await using farm = await testFarm();

@@ -89,8 +89,7 @@ export async function keysOf(config: CommonConfig): Promise<string[]> {
 /** All keys under the farm's prefix, and whether each has a life time. */
 export async function mortal(config: CommonConfig): Promise<Record<string, boolean>> {
   const { connectRedis } = await import('../src/redis/connect.ts');
-  const { silentLog } = await import('../src/processes/log.ts');
-  const { redis } = await connectRedis(config, 'producer', silentLog());
+  const { redis } = await connectRedis(config, 'producer');
   const keys = (await redis.keys(`${config.redis_prefix}:*`)).sort();
   const lives = await Promise.all(keys.map((key) => redis.ttl(key)));
   redis.disconnect();

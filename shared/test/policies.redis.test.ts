@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
-import { expect, onTestFinished, test } from 'vitest';
+import { rawRedis } from '@swefarm/testkit';
+import { expect, test } from 'vitest';
 import { openFarm, versionsBehind } from '../src/index.ts';
-import { redisUrl, testConfig, testFarm } from './farm.ts';
+import { testConfig, testFarm } from './farm.ts';
 
 test('a record is created and changed; a repeated change does nothing', async () => {
   await using farm = await testFarm();
@@ -80,13 +80,12 @@ test('a report returns the rollouts of other workers by endpoint', async () => {
 test('rollouts of a worker without a report do not count', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
-  const redis = new Redis(redisUrl());
-  onTestFinished(() => redis.disconnect());
+  const send = rawRedis(farm);
   const of = (part: string): string => `${config.redis_prefix}:policy-reports:${part}`;
   const bound = { url: 'http://a/v1', load: 2, aside_seconds: 0, reason: null };
   await farm.policies.report('dead', [bound]);
-  await redis.zadd(of('lapses'), 1, 'dead');
+  await send('ZADD', of('lapses'), 1, 'dead');
   expect(await farm.policies.reports()).toEqual(new Map());
   expect(await farm.policies.report('w', [{ ...bound, load: 1 }])).toEqual(new Map());
-  expect(await redis.hgetall(of('loads'))).toEqual({ 'http://a/v1': '1' });
+  expect(await send('HGETALL', of('loads'))).toEqual(['http://a/v1', '1']);
 });

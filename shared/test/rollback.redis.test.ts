@@ -1,9 +1,7 @@
 /** Redis restarts from an older copy while the workers of lost claims continue. */
-import { startRedis } from '@swefarm/testkit';
+import { rawRedis, startRedis } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type AttemptName, type Farm, openFarm, type RunRecord } from '../src/index.ts';
-import { silentLog } from '../src/processes/log.ts';
-import { connectRedis } from '../src/redis/connect.ts';
 import { claimed, testConfig, testInstance, testResult, testRun } from './farm.ts';
 
 let redis: Awaited<ReturnType<typeof startRedis>>;
@@ -25,14 +23,14 @@ type Scene = {
 async function scene(use: (at: Scene) => Promise<void>): Promise<void> {
   const config = testConfig({ redis_url: redis.url, redis_durability: 'best_effort' });
   await using farm = await openFarm(config, 'worker');
-  const { redis: client } = await connectRedis(config, 'worker', silentLog());
+  const send = rawRedis(farm);
   const run = testRun();
   await farm.runs.create(run, [testInstance()]);
   const at: Scene = {
     farm,
     run,
     id: `${run.run_id}.a__b.c-1.0`,
-    save: async () => void (await client.save()),
+    save: async () => void (await send('SAVE')),
     async goBack() {
       await redis.kill();
       await redis.restart();
@@ -41,7 +39,6 @@ async function scene(use: (at: Scene) => Promise<void>): Promise<void> {
   };
   await at.save();
   await use(at);
-  client.disconnect();
 }
 
 /** Ends an attempt; the artifact contains its claim. */

@@ -1,8 +1,10 @@
 /** Metrics that the commit of each rollout counts in Redis; the gateway exposes the sums. */
 import { type Definitions, metricsOf } from './definition.ts';
 
-const counter = metricsOf('counter', 'kind');
-const histogram = metricsOf('histogram', 'kind');
+const counter = metricsOf('counter', 'count', 'kind');
+const counterOfSeconds = metricsOf('counter', 'seconds', 'kind');
+const histogram = metricsOf('histogram', 'count', 'kind');
+const histogramOfSeconds = metricsOf('histogram', 'seconds', 'kind');
 
 /** Upper bounds of the turns of a judged rollout. */
 export const TURN_BUCKETS = [1, 2, 5, 10, 20, 30, 50, 75, 100, 150] as const;
@@ -21,153 +23,107 @@ export const MODEL_LIMIT = 32;
 export const OTHER_MODELS = 'other';
 
 export const OUTCOME_METRICS = {
-  rollouts: counter(
-    'swefarm_rollouts_total',
-    'rollouts',
-    'Rollouts by outcome: judged, failed or cancelled.',
-    'outcome',
-  ),
+  rollouts: counter('swefarm_rollouts_total', 'Rollouts by outcome: judged, failed or cancelled.', 'outcome'),
   resolved: counter(
     'swefarm_rollouts_resolved_total',
-    'rollouts',
     'Judged rollouts that resolved and have a reward above 0.',
   ),
   scored: counter(
     'swefarm_rollouts_scored_total',
-    'rollouts',
     'Judged rollouts with a score and no verdict; they are in no resolve rate.',
   ),
   failed: counter(
     'swefarm_rollouts_failed_total',
-    'rollouts',
     'Failed rollouts by stage and class of the failure.',
     'stage',
     'class',
   ),
   cancelled: counter(
     'swefarm_rollouts_cancelled_total',
-    'rollouts',
     'Cancelled rollouts: cancelled, deadline, early_stop, stale, orphan or lease.',
     'reason',
   ),
   exits: counter(
     'swefarm_rollouts_exited_total',
-    'rollouts',
     'Committed rollouts by exit status of the agent.',
     'exit_status',
   ),
-  answers: counter('swefarm_answers_total', 'answers', 'Answers of the model in committed rollouts.'),
+  answers: counter('swefarm_answers_total', 'Answers of the model in committed rollouts.'),
   unread: counter(
     'swefarm_answers_unread_total',
-    'answers',
     'Answers with an unreadable tool call, by its marker.',
     'marker',
   ),
   turns: {
-    ...histogram('swefarm_rollout_turns', 'turns', 'Turns of judged rollouts.'),
+    ...histogram('swefarm_rollout_turns', 'Turns of judged rollouts.'),
     buckets: TURN_BUCKETS,
   },
   seconds: {
-    ...histogram('swefarm_rollout_seconds', 'seconds', 'Committed attempts, from claim to commit.'),
+    ...histogramOfSeconds('swefarm_rollout_seconds', 'Committed attempts, from claim to commit.'),
     buckets: ROLLOUT_BUCKETS,
   },
-  stageSecondsSum: counter(
+  stageSecondsSum: counterOfSeconds(
     'swefarm_rollout_stage_seconds_total',
-    'seconds',
     'Committed attempts by stage; model and command are parts of agent, evaluation_start and tests of evaluation.',
     'stage',
   ),
   tokens: counter(
     'swefarm_tokens_total',
-    'tokens',
     'Billed tokens of committed rollouts: prompt or completion.',
     'side',
   ),
   cost: counter(
     'swefarm_cost_dollars_total',
-    'dollars',
     `Cost of committed rollouts in US dollars (docs/collection.md#prices); models beyond the first ${MODEL_LIMIT} count as ${OTHER_MODELS}.`,
     'model',
   ),
-  priced: counter(
-    'swefarm_priced_rollouts_total',
-    'rollouts',
-    'Committed rollouts whose run has a price.',
-    'model',
-  ),
+  priced: counter('swefarm_priced_rollouts_total', 'Committed rollouts whose run has a price.', 'model'),
   pricedResolved: counter(
     'swefarm_priced_resolved_total',
-    'rollouts',
     'Resolved rollouts whose run has a price.',
     'model',
   ),
-  rewarded: counter('swefarm_rollouts_rewarded_total', 'rollouts', 'Judged rollouts with a reward.'),
-  reward: counter('swefarm_reward_total', 'reward', 'Sum of rewards.'),
+  rewarded: counter('swefarm_rollouts_rewarded_total', 'Judged rollouts with a reward.'),
+  reward: counter('swefarm_reward_total', 'Sum of rewards.'),
   reports: counter(
     'swefarm_reports_total',
-    'rollouts',
     'Judged rollouts by trust: clean, suspicious or forged.',
     'trust',
   ),
   evaluations: counter(
     'swefarm_evaluations_total',
-    'rollouts',
     'Committed rollouts by end of their evaluation: not_run, completed, timed_out, tests_cannot_start, sandbox_killed.',
     'end',
   ),
   attempts: counter(
     'swefarm_attempts_total',
-    'attempts',
     'Attempts of committed rollouts by how they ended: done, drained, parked (committed without a start), or the class of the failure; lost: the worker stopped responding.',
     'class',
   ),
-  groups: counter(
-    'swefarm_groups_total',
-    'groups',
-    'Finished groups: complete or short of usable rollouts.',
-    'end',
-  ),
-  refills: counter(
-    'swefarm_group_refills_total',
-    'rollouts',
-    'Rollouts that replaced lost ones (--refills).',
-  ),
+  groups: counter('swefarm_groups_total', 'Finished groups: complete or short of usable rollouts.', 'end'),
+  refills: counter('swefarm_group_refills_total', 'Rollouts that replaced lost ones (--refills).'),
   families: counter(
     'swefarm_family_rollouts_total',
-    'rollouts',
     'Committed rollouts by family and end: resolved, unresolved, scored, ungraded, failed or cancelled.',
     'family',
     'end',
   ),
   versionRollouts: counter(
     'swefarm_version_rollouts_total',
-    'rollouts',
     `Committed rollouts of the ${VERSION_WINDOW} latest policy versions.`,
     'version',
     'outcome',
   ),
   versionResolved: counter(
     'swefarm_version_resolved_total',
-    'rollouts',
     'Resolved rollouts by policy version.',
     'version',
   ),
-  versionScored: counter(
-    'swefarm_version_scored_total',
-    'rollouts',
-    'Scored rollouts by policy version.',
-    'version',
-  ),
+  versionScored: counter('swefarm_version_scored_total', 'Scored rollouts by policy version.', 'version'),
   versionTurns: counter(
     'swefarm_version_turns_total',
-    'turns',
     'Turns of judged rollouts, by policy version.',
     'version',
   ),
-  versionReward: counter(
-    'swefarm_version_reward_total',
-    'reward',
-    'Sum of rewards, by policy version.',
-    'version',
-  ),
+  versionReward: counter('swefarm_version_reward_total', 'Sum of rewards, by policy version.', 'version'),
 } satisfies Definitions;

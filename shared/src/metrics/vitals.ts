@@ -1,6 +1,7 @@
 /** Makes metrics from the state of queue, workers and Redis. */
 import type { RunRecord } from '../records/job.ts';
 import { type PolicyRecord, PolicyState } from '../records/policy.ts';
+import type { Point } from './definition.ts';
 import { LIVE_METRICS as M } from './live.ts';
 import { type Family, family } from './text.ts';
 
@@ -19,50 +20,31 @@ export type Vitals = {
 
 /** Returns the metrics of `vitals`; null: Redis does not answer. */
 export function vitalFamilies(vitals: Vitals | null): Family[] {
-  const single = (value: number) => [{ labels: {}, value }];
   if (vitals === null) return [family(M.redisUp, single(0))];
   const { queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable_results } = vitals;
+  const { claiming, paused, busy, slots, lost } = workers;
+  const waiting = queue.map((one): Pair => [one.class, one.waiting]);
+  const oldest = queue.map((one): Pair => [one.class, one.oldest_seconds]);
+  const up = endpoints.map((one): Pair => [one.endpoint, one.up ? 1 : 0]);
+  const load = endpoints.map((one): Pair => [one.endpoint, one.load]);
+  const states = policies.flatMap(({ name, state }) =>
+    PolicyState.options.map((one) => ({
+      labels: { policy: name, state: one },
+      value: one === state ? 1 : 0,
+    })),
+  );
   return [
     family(M.redisUp, single(1)),
-    family(
-      M.queueDepth,
-      queue.map(({ class: name, waiting }) => ({ labels: { class: name }, value: waiting })),
-    ),
-    family(
-      M.queueOldest,
-      queue.map(({ class: name, oldest_seconds }) => ({ labels: { class: name }, value: oldest_seconds })),
-    ),
-    family(
-      M.queueJobs,
-      Object.entries(jobs).map(([state, value]) => ({ labels: { state }, value })),
-    ),
-    family(M.workers, [
-      { labels: { state: 'claiming' }, value: workers.claiming },
-      { labels: { state: 'paused' }, value: workers.paused },
-    ]),
-    family(M.farmSlots, [
-      { labels: { state: 'busy' }, value: workers.busy },
-      { labels: { state: 'free' }, value: workers.slots - workers.busy },
-    ]),
-    family(M.workersLost, single(workers.lost)),
+    family(M.queueDepth, by('class', waiting)),
+    family(M.queueOldest, by('class', oldest)),
+    family(M.queueJobs, by('state', Object.entries(jobs))),
+    family(M.workers, by('state', Object.entries({ claiming, paused }))),
+    family(M.farmSlots, by('state', Object.entries({ busy, free: slots - busy }))),
+    family(M.workersLost, single(lost)),
     family(M.resultsUnreadable, single(unreadable_results)),
-    family(
-      M.policyState,
-      policies.flatMap(({ name, state }) =>
-        PolicyState.options.map((one) => ({
-          labels: { policy: name, state: one },
-          value: one === state ? 1 : 0,
-        })),
-      ),
-    ),
-    family(
-      M.endpointUp,
-      endpoints.map(({ endpoint, up }) => ({ labels: { endpoint }, value: up ? 1 : 0 })),
-    ),
-    family(
-      M.endpointLoad,
-      endpoints.map(({ endpoint, load }) => ({ labels: { endpoint }, value: load })),
-    ),
+    family(M.policyState, states),
+    family(M.endpointUp, by('endpoint', up)),
+    family(M.endpointLoad, by('endpoint', load)),
     family(M.redisSeconds, single(redis.seconds)),
     family(M.redisMemory, single(redis.used_bytes)),
     family(M.redisMemoryLimit, single(redis.limit_bytes)),
@@ -72,3 +54,10 @@ export function vitalFamilies(vitals: Vitals | null): Family[] {
     family(M.artifacts, single(artifacts.artifacts)),
   ];
 }
+
+type Pair = [label: string, value: number];
+
+const single = (value: number): Point<never>[] => [{ labels: {}, value }];
+
+const by = <Label extends string>(label: Label, pairs: readonly Pair[]): Point<Label>[] =>
+  pairs.map(([name, value]) => ({ labels: { [label]: name } as Record<Label, string>, value }));

@@ -1,110 +1,89 @@
 import { type Definitions, metricsOf } from './definition.ts';
 
-const counter = metricsOf('counter');
-const gauge = metricsOf('gauge');
-const histogram = metricsOf('histogram');
+const counter = metricsOf('counter', 'count');
+const gaugeOfBytes = metricsOf('gauge', 'bytes');
+const gauge = metricsOf('gauge', 'count');
+const gaugeOfSeconds = metricsOf('gauge', 'seconds');
+const histogramOfSeconds = metricsOf('histogram', 'seconds');
 
 const STAGE_BUCKETS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200] as const;
 const COMMAND_BUCKETS = [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300] as const;
 const MODEL_BUCKETS = [0.1, 0.5, 1, 2, 5, 10, 20, 40, 80, 160, 320, 640] as const;
 
 export const WORKER_METRICS = {
-  slots: gauge('swefarm_worker_slots', 'rollouts', 'Rollouts that this worker may run at once.'),
-  activeRollouts: gauge('swefarm_worker_active_rollouts', 'rollouts', 'Running rollouts.'),
-  paused: gauge(
-    'swefarm_worker_paused',
-    'bool',
-    '1 while memory, disk, event loop or artifact budget stop claims.',
-  ),
-  unhealthy: gauge('swefarm_worker_sick', 'bool', '1 while the node is unhealthy and claims nothing.'),
+  slots: gauge('swefarm_worker_slots', 'Rollouts that this worker may run at once.'),
+  activeRollouts: gauge('swefarm_worker_active_rollouts', 'Running rollouts.'),
+  paused: gauge('swefarm_worker_paused', '1 while memory, disk, event loop or artifact budget stop claims.'),
+  unhealthy: gauge('swefarm_worker_sick', '1 while the node is unhealthy and claims nothing.'),
   attempts: counter(
     'swefarm_worker_attempts_total',
-    'attempts',
     'Attempts by end: done, late, drained, or the class of the failure.',
     'class',
   ),
-  turns: counter('swefarm_worker_turns_total', 'turns', 'Turns, also of failed attempts.'),
+  turns: counter('swefarm_worker_turns_total', 'Turns, also of failed attempts.'),
   tokens: counter(
     'swefarm_worker_tokens_total',
-    'tokens',
     'Tokens, also of failed attempts: prompt or completion.',
     'side',
   ),
   evaluations: counter(
     'swefarm_evaluation_runs_total',
-    'evaluations',
     'Runs of tests by purpose: patch, second (of a resolved patch) or control.',
     'purpose',
   ),
   controlEvaluations: counter(
     'swefarm_control_evaluations_total',
-    'evaluations',
     'Control evaluations of the untouched tree or gold: started, not_started, timed_out or lost.',
     'tree',
     'outcome',
   ),
   stageSeconds: {
-    ...histogram('swefarm_stage_seconds', 'seconds', 'Stages of attempts.', 'stage'),
+    ...histogramOfSeconds('swefarm_stage_seconds', 'Stages of attempts.', 'stage'),
     buckets: STAGE_BUCKETS,
   },
   commandSeconds: {
-    ...histogram('swefarm_command_seconds', 'seconds', 'One command of the agent.'),
+    ...histogramOfSeconds('swefarm_command_seconds', 'One command of the agent.'),
     buckets: COMMAND_BUCKETS,
   },
   modelSeconds: {
-    ...histogram('swefarm_model_seconds', 'seconds', 'One turn of the policy, with waits and retries.'),
+    ...histogramOfSeconds('swefarm_model_seconds', 'One turn of the policy, with waits and retries.'),
     buckets: MODEL_BUCKETS,
   },
-  containers: gauge('swefarm_worker_containers', 'containers', 'Containers of this worker.'),
+  containers: gauge('swefarm_worker_containers', 'Containers of this worker.'),
   leaked: gauge(
     'swefarm_worker_leaked_containers',
-    'containers',
     'Containers of this worker without a running rollout; a leak if it stays above 0.',
   ),
-  reaped: counter(
-    'swefarm_sandboxes_reaped_total',
-    'containers',
-    'Sandboxes of dead owners that were removed.',
-  ),
-  images: gauge('swefarm_worker_images', 'images', 'Images ready on this node.'),
-  imageBytes: gauge(
+  reaped: counter('swefarm_sandboxes_reaped_total', 'Sandboxes of dead owners that were removed.'),
+  images: gauge('swefarm_worker_images', 'Images ready on this node.'),
+  imageBytes: gaugeOfBytes(
     'swefarm_worker_image_bytes',
-    'bytes',
     'Bytes of these images, as the runtime counts them.',
   ),
   imagesReady: counter(
     'swefarm_worker_images_ready_total',
-    'images',
     'Images made ready: cached, or pulled (fetched or unpacked).',
     'source',
   ),
-  imagesEvicted: counter('swefarm_worker_images_evicted_total', 'images', 'Images evicted.'),
-  diskFree: gauge('swefarm_worker_disk_free_bytes', 'bytes', 'Free bytes on the disk of sandboxes.'),
-  diskSize: gauge('swefarm_worker_disk_size_bytes', 'bytes', 'Size of the disk of sandboxes.'),
+  imagesEvicted: counter('swefarm_worker_images_evicted_total', 'Images evicted.'),
+  diskFree: gaugeOfBytes('swefarm_worker_disk_free_bytes', 'Free bytes on the disk of sandboxes.'),
+  diskSize: gaugeOfBytes('swefarm_worker_disk_size_bytes', 'Size of the disk of sandboxes.'),
   lockLosses: counter(
     'swefarm_worker_lock_losses_total',
-    'rollouts',
     'Rollouts whose queue lock was not renewed in time.',
   ),
-  beatsMissed: counter(
-    'swefarm_worker_heartbeats_missed_total',
-    'heartbeats',
-    'Heartbeats that Redis did not accept.',
-  ),
+  beatsMissed: counter('swefarm_worker_heartbeats_missed_total', 'Heartbeats that Redis did not accept.'),
   runsSkipped: gauge(
     'swefarm_keeper_runs_skipped',
-    'runs',
     'Unfinished runs with an unreadable record, which maintenance skips.',
   ),
   escaped: counter(
     'swefarm_worker_escaped_errors_total',
-    'errors',
     'Uncaught errors of the worker: rejection (it continues) or exception (it hands back its rollouts; exit code 70).',
     'kind',
   ),
-  loopLagSeconds: gauge(
+  loopLagSeconds: gaugeOfSeconds(
     'swefarm_event_loop_lag_seconds',
-    'seconds',
     '99th percentile of the delay of the event loop; over 1 s the worker stops claiming.',
   ),
 } satisfies Definitions;

@@ -8,21 +8,14 @@ const require = createRequire(import.meta.url);
 
 export type Log = Logger;
 
-export type LogOptions = {
-  readonly log_level: string;
-  readonly log_format: 'auto' | 'json' | 'pretty';
-};
-
-export type LogSink = { write(line: string): unknown };
-
 /**
  * Creates a log that masks values of secrets, passwords in URLs and bearer tokens in every line. Common fields: run_id, instance_id,
  * rollout_id, attempt, worker, node, stage.
  */
 export function createLog(
-  options: LogOptions,
+  options: { readonly log_level: string; readonly log_format: 'auto' | 'json' | 'pretty' },
   bindings: Record<string, unknown> = {},
-  sink: LogSink = process.stderr,
+  sink: { write(line: string): unknown } = process.stderr,
 ): Log {
   const terminal = sink === process.stderr && process.stderr.isTTY === true;
   const pretty = options.log_format === 'pretty' || (options.log_format === 'auto' && terminal);

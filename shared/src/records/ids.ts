@@ -15,10 +15,8 @@ export const rolloutId = (runId: string, instanceId: string, index: number): str
 /** An attempt at a rollout. Only `claim`, a nonce, is unique: if Redis loses a claim, the next one gets the same number. */
 export type AttemptName = { attempt: number; claim: string };
 
-export type RolloutName = { runId: string; instanceId: string; index: number };
-
 /** Parses a rollout id. Throws SwefarmError `bad_rollout_id`. */
-export function parseRolloutId(id: string): RolloutName {
+export function parseRolloutId(id: string) {
   const first = id.indexOf('.');
   const last = id.lastIndexOf('.');
   const index = id.slice(last + 1);

@@ -44,15 +44,9 @@ function classOf(entry: JournalEntry): FailureClass {
 const isCrash = (entry: JournalEntry): boolean => classOf(entry) === 'lost';
 
 function exhaustedClass(entries: readonly JournalEntry[]): FailureClass | null {
-  const counts = new Map<FailureClass, number>();
-  for (const entry of entries) {
-    if (isCrash(entry)) continue;
-    const ended = classOf(entry);
-    const count = (counts.get(ended) ?? 0) + 1;
-    counts.set(ended, count);
-    if (count >= FAILURES[ended].budget) return ended;
-  }
-  return null;
+  const failures = Map.groupBy(entries, classOf);
+  failures.delete('lost');
+  return [...failures].find(([name, { length }]) => length >= FAILURES[name].budget)?.[0] ?? null;
 }
 
 function isPoison(entries: readonly JournalEntry[]): boolean {

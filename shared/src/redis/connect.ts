@@ -3,9 +3,12 @@ import { Redis, type RedisOptions } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
 import type { Log } from '../processes/log.ts';
+import { newId } from '../records/ids.ts';
 import { linearBackoff, retry } from '../waiting/retry.ts';
+import { type Clock, createClock } from './clock.ts';
 import type { ClientOptions, RedisEndpoint } from './endpoint.ts';
 import { type Inspection, inspectServer } from './inspect.ts';
+import { keysFor } from './keys.ts';
 import { asUnusable, leadsNoMore } from './outage.ts';
 import { type Target, targetOf } from './target.ts';
 
@@ -29,11 +32,11 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Codes of temporary errors: Redis is starting, in a failover, or full. */
 const PASSING: ReadonlySet<string> = new Set(['redis_unreachable', 'redis_full']);
 
-/** Sends the first commands of a connection. Their errors count as errors of the connection. */
-type Begin = (redis: Redis) => Promise<void>;
-
 export type Connection = {
   redis: Redis;
+  /** Id of the farm. */
+  id: string;
+  clock: Clock;
   address: string;
   /** Inspects the server again; after a failover the server may be another one. */
   inspect: () => Promise<Inspection>;
@@ -47,21 +50,20 @@ export type Connection = {
 export async function connectRedis(
   config: CommonConfig,
   role: FarmRole,
-  log: Log,
   {
+    log,
     signal,
     patienceSeconds = role === 'worker' ? WORKER_PATIENCE_SECONDS : 0,
-    onWait = (text) => log.warn(text),
+    onWait = (text) => log?.warn(text),
     entrusts = role === 'worker',
-    begin,
-  }: Pick<OpenOptions, 'signal' | 'patienceSeconds' | 'onWait' | 'entrusts'> & { begin?: Begin } = {},
+  }: OpenOptions = {},
 ): Promise<Connection> {
   const target = targetOf(config);
   const connect = async (): Promise<Connection> => {
     let endpoint: RedisEndpoint = target;
     try {
       endpoint = (await target.locate?.()) ?? target;
-      return await connectEndpoint(target, endpoint, config, { role, entrusts, begin });
+      return await connectEndpoint(target, endpoint, config, role, entrusts);
     } catch (error) {
       throw asUnusable(error, endpoint.address) ?? error;
     }
@@ -81,7 +83,8 @@ async function connectEndpoint(
   target: Target,
   { options, address }: RedisEndpoint,
   config: CommonConfig,
-  { role, entrusts, begin }: { role: FarmRole; entrusts: boolean; begin: Begin | undefined },
+  role: FarmRole,
+  entrusts: boolean,
 ): Promise<Connection> {
   const redis = await connectOnce(options, role, target);
   const inspect = (): Promise<Inspection> => inspectServer(redis, { kind: target.kind, address }, config);
@@ -93,12 +96,21 @@ async function connectEndpoint(
         `${inspection.hazards.join('. ')} (or accept it: redis_durability best_effort)`,
       );
     }
-    await begin?.(redis);
-    return { redis, address, inspect, ...inspection };
+    const id = await farmId(redis, keysFor(config.redis_prefix).farmId);
+    const clock = createClock(redis);
+    await clock.ask();
+    return { redis, id, clock, address, inspect, ...inspection };
   } catch (error) {
     redis.disconnect();
     throw error;
   }
+}
+
+/** Creates or reads the id of the farm; this also checks that the user may use the keys. */
+async function farmId(redis: Redis, key: string): Promise<string> {
+  const fresh = newId();
+  await redis.set(key, fresh, 'NX');
+  return (await redis.get(key)) ?? fresh;
 }
 
 async function connectOnce(options: ClientOptions, role: FarmRole, target: Target): Promise<Redis> {

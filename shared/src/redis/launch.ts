@@ -1,8 +1,9 @@
 /** Starts a Redis that listens on the loopback address, with a password and an append-only file. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { childEnvironment } from '../config/environment.ts';
 import { SwefarmError, UnusableError } from '../failures/errors.ts';
@@ -33,17 +34,7 @@ export type LaunchOptions = {
   signal?: AbortSignal;
 };
 
-export interface LaunchedRedis extends AsyncDisposable {
-  /** URL of the server, with the password. */
-  readonly url: Secret;
-  readonly port: number;
-  readonly pid: number;
-  alive(): boolean;
-  /** Stops the server with SIGTERM, which saves the data; after 10 s with SIGKILL. */
-  stop(): Promise<void>;
-  /** Stops the server with SIGKILL, for tests. */
-  kill(): Promise<void>;
-}
+export type LaunchedRedis = ReturnType<typeof handle>;
 
 /** A file in the folder from which the next launch finds a server whose owner was killed. `owner`: pid of the launching process. */
 type ServerMark = { pid: number; owner: number; port: number; password: string };
@@ -118,7 +109,7 @@ function configuration(options: LaunchOptions, port: number, password: string): 
   return `${lines.join('\n')}\n`;
 }
 
-function handle(dir: string, mark: ServerMark, child: ChildProcess | null): LaunchedRedis {
+function handle(dir: string, mark: ServerMark, child: ChildProcess | null) {
   const alive = (): boolean =>
     child ? child.exitCode === null && child.signalCode === null : isAlive(mark.pid);
   const end = async (signal: NodeJS.Signals): Promise<void> => {
@@ -131,11 +122,14 @@ function handle(dir: string, mark: ServerMark, child: ChildProcess | null): Laun
     await rm(join(dir, 'server.json'), { force: true });
   };
   return {
+    /** URL of the server, with the password. */
     url: new Secret(`redis://:${mark.password}@127.0.0.1:${mark.port}`, `redis://127.0.0.1:${mark.port}`),
     port: mark.port,
     pid: mark.pid,
     alive,
+    /** Stops the server with SIGTERM, which saves the data; after 10 s with SIGKILL. */
     stop: () => end('SIGTERM'),
+    /** Stops the server with SIGKILL, for tests. */
     kill: () => end('SIGKILL'),
     [Symbol.asyncDispose]: () => end('SIGTERM'),
   };
@@ -147,14 +141,9 @@ async function untilAnswers(port: number, password: string, signal?: AbortSignal
 }
 
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address ? address.port : 0;
+  await using server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
 }
 
 async function readMark(dir: string): Promise<ServerMark | null> {
@@ -186,22 +175,18 @@ function isAlive(pid: number): boolean {
 const PING_MS = 1_000;
 
 /** Returns whether a Redis on this port accepts the password and answers PING; false while Redis loads its data. */
-function answers(port: number, password: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    const end = (answered: boolean): void => {
-      socket.destroy();
-      resolve(answered);
-    };
-    let reply = '';
-    socket.setTimeout(PING_MS, () => end(false));
-    socket.once('error', () => end(false));
-    socket.once('close', () => resolve(false));
-    socket.on('data', (data) => {
-      reply += data.toString('latin1');
-      if (reply.includes('+PONG')) end(true);
-      else if (reply.includes('-')) end(false);
-    });
-    socket.write(`AUTH ${password}\r\nPING\r\n`);
-  });
+async function answers(port: number, password: string): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1').setEncoding('latin1');
+  socket.setTimeout(PING_MS, () => socket.destroy());
+  socket.write(`AUTH ${password}\r\nPING\r\n`);
+  let reply = '';
+  try {
+    for await (const text of socket) {
+      reply += text;
+      if (/\+PONG|-/.test(reply)) break;
+    }
+  } catch {
+    // The server refused, closed or did not answer in time.
+  }
+  return reply.includes('+PONG');
 }

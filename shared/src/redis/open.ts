@@ -5,13 +5,12 @@ import { artifactLimits, createArtifacts } from '../artifacts/artifacts.ts';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage } from '../failures/errors.ts';
 import { type Log, silentLog } from '../processes/log.ts';
-import { newId } from '../records/ids.ts';
 import type { RolloutJob } from '../records/job.ts';
 import { redisArtifacts } from './artifacts.ts';
 import { byClock } from './bullclock.ts';
 import { Calls } from './calls.ts';
 import { Cancel } from './cancel.ts';
-import { type Clock, createClock } from './clock.ts';
+import type { Clock } from './clock.ts';
 import { createCommit } from './commit.ts';
 import { type Connection, connectRedis, duplicateOf, type FarmRole, type OpenOptions } from './connect.ts';
 import { createControls } from './controls.ts';
@@ -23,7 +22,7 @@ import { createLeases } from './lease.ts';
 import { createLive } from './live.ts';
 import { createLocks } from './locks.ts';
 import { createNodes } from './nodes.ts';
-import { asUnusable, throwingUnusable } from './outage.ts';
+import { throwingUnusable } from './outage.ts';
 import type { Store } from './part.ts';
 import { createPlacement } from './placement.ts';
 import { Policies } from './policies.ts';
@@ -55,8 +54,6 @@ export interface Farm extends AsyncDisposable, ReturnType<typeof partsOf> {
   bullConnection(): ConnectionOptions;
   /** Backend of BullMQ that uses {@link clock}. */
   readonly bullBackend: BackendFactory<RedisQueueBackend>;
-  /** Returns the duration of one round trip to Redis in milliseconds. */
-  ping(): Promise<number>;
 }
 
 export async function openConnectedFarm(
@@ -66,21 +63,9 @@ export async function openConnectedFarm(
 ): Promise<Farm> {
   const log = options.log ?? silentLog();
   const keys = keysFor(config.redis_prefix);
-  let id = '';
-  const begin = async (redis: Redis): Promise<void> => {
-    id = await farmId(redis, keys);
-  };
-  const connection = await connectRedis(config, role, log, { ...options, begin });
-  const { redis, address, hazards } = connection;
+  const connection = await connectRedis(config, role, options);
+  const { redis, id, clock, address, hazards } = connection;
   watchOutages(connection, log);
-  const unusable = (error: unknown): never => {
-    throw asUnusable(error, address) ?? error;
-  };
-  const clock = createClock(redis);
-  await clock.ask().catch((error: unknown) => {
-    redis.disconnect();
-    unusable(error);
-  });
   const { connect, queue, close } = openedLater(redis, role, keys);
   return {
     id,
@@ -92,11 +77,6 @@ export async function openConnectedFarm(
     queue,
     bullConnection: connect,
     bullBackend: byClock(clock),
-    async ping() {
-      const start = performance.now();
-      await redis.ping().catch(unusable);
-      return performance.now() - start;
-    },
     async [Symbol.asyncDispose]() {
       await close();
       redis.disconnect();
@@ -147,6 +127,12 @@ function partsOf(config: CommonConfig, store: Store) {
       commit: createCommit(store),
       /** Returns the state of queue, workers, Redis and artifact store, for metrics. */
       vitals: createVitals(store, { registry, policies, artifacts, results }),
+      /** Returns the duration of one round trip to Redis in milliseconds. */
+      async ping(): Promise<number> {
+        const start = performance.now();
+        await store.redis.ping();
+        return performance.now() - start;
+      },
     }),
     runs: guarded(new Runs(store, artifacts, jobs)),
     journal: guarded(new Journal(store)),
@@ -165,13 +151,6 @@ function partsOf(config: CommonConfig, store: Store) {
     locks: guarded(createLocks(store)),
     sessions: guarded(new Sessions(store)),
   };
-}
-
-/** Creates or reads the id of the farm; this also checks that the user may use the keys. */
-async function farmId(redis: Redis, keys: Keys): Promise<string> {
-  const fresh = newId();
-  await redis.set(keys.farmId, fresh, 'NX');
-  return (await redis.get(keys.farmId)) ?? fresh;
 }
 
 /** Logs outages of Redis, and the hazards of the server after a failover. */

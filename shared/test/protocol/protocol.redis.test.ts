@@ -5,7 +5,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openFarm, queueSettings } from '../../src/index.ts';
-import { silentLog } from '../../src/processes/log.ts';
 import { connectRedis } from '../../src/redis/connect.ts';
 import { keysFor } from '../../src/redis/keys.ts';
 import { testConfig } from '../farm.ts';
@@ -50,7 +49,7 @@ const forgetful: typeof steps = [
 async function check(rules: QueueRules, seed: number, kinds = steps) {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
-  const { redis } = await connectRedis(config, 'producer', silentLog());
+  const { redis } = await connectRedis(config, 'producer');
   const ground = { farm, redis, keys: keysFor(config.redis_prefix) };
   const all = fc.array(fc.oneof(...kinds), { minLength: 1, maxLength: 24 });
   const property = fc.asyncProperty(all, async (order) => {

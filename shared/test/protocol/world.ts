@@ -126,11 +126,7 @@ export async function openWorld(
   const beat = async (worker: number): Promise<void> => {
     const by = { worker: nameOf(worker), node: `n${worker}` };
     const mine = running.filter((one) => one.worker === by.worker);
-    const names = mine.map(({ delivery: { rolloutId: rollout_id }, attempt, claim }) => ({
-      rollout_id,
-      attempt,
-      claim,
-    }));
+    const names = mine.map((one) => ({ ...one, rollout_id: one.delivery.rolloutId }));
     const over = await farm.journal.renewAttempts(by, names);
     for (const one of mine.filter(({ delivery }) => over.has(delivery.rolloutId))) {
       end(one);
