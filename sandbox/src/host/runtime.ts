@@ -2,18 +2,16 @@
  * Runs commands on the host, for dry runs: as children of the worker, in a copy of a folder, without isolation and limits. The results
  * have no reward unless the run requests one.
  */
-import { execFile } from 'node:child_process';
 import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { errorMessage, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { diskFree } from '../disk.ts';
 import { newSandboxId, readRecords, writeRecord } from '../namespaces/records.ts';
+import { run } from '../run.ts';
 import type { ContainerSpec, ReadyImage, Runtime, RuntimeCheck, RuntimeLog } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { HostContainer, killMarked } from './container.ts';
 
-const run = promisify(execFile);
 const COPY_TIMEOUT_MS = 300_000;
 
 /**

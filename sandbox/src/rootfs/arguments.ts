@@ -24,8 +24,6 @@ export type Host = Pick<RuntimeSetup, 'root' | 'bash' | 'base'> & {
 
 type RootfsPaths = { folder: string; merged: string; shm: string };
 
-type Views = readonly { folder: string; at: string }[];
-
 /** Path of the sandbox's tree, with all mounts, in the root of process 1. */
 const TREE = '/tree';
 /** Folders of the host in the root of process 1, for bash as process 1 and for the bubblewrap of entering processes. */
@@ -80,9 +78,13 @@ export function mountTable(
  */
 export function supervisorArguments(
   host: Host,
+  { merged, shm }: RootfsPaths,
+  image: RootImage,
   { id, init, network }: { id: string; init: string; network: ContainerSpec['network'] },
-  tree: readonly string[],
+  views: readonly { folder: string; at: string }[],
 ): string[] {
+  const readOnly = (from: string, at = from): string[] => ['--ro-bind', from, at];
+  const bound = image.folders.filter((one) => !isOverlaid(one, host));
   return [
     host.bwrap,
     '--unshare-pid',
@@ -99,46 +101,21 @@ export function supervisorArguments(
     ...INIT_CAPABILITIES.flatMap((name) => ['--cap-add', name]),
     '--tmpfs',
     '/',
-    ...SYSTEM.filter((name) => existsSync(`/${name}`)).flatMap((name) => [
-      '--ro-bind',
-      `/${name}`,
-      `/${name}`,
-    ]),
+    ...SYSTEM.filter((name) => existsSync(`/${name}`)).flatMap((name) => readOnly(`/${name}`)),
     // An entering bubblewrap runs outside of the process namespace, and needs /proc and a folder for mounts.
-    ...['--ro-bind', '/proc', '/proc', '--dir', '/tmp'],
-    ...tree,
+    ...[...readOnly('/proc'), '--dir', '/tmp'],
+    ...['--bind', merged, TREE],
+    ...bound.flatMap(({ at }) => readOnly(`/${at}`, `${TREE}/${at}`)),
+    ...['--dev', `${TREE}/dev`, '--bind', shm, `${TREE}/dev/shm`, '--proc', `${TREE}/proc`],
+    ...(host.root ? procMasks(TREE) : []),
+    ...views.flatMap(({ folder, at }) => readOnly(folder, `${TREE}${at}`)),
     '--chdir',
     '/',
     '--clearenv',
     '--json-status-fd',
     STATUS_FD,
     '--',
-    host.bash,
-    '--noprofile',
-    '--norc',
-    '-c',
-    init,
-    id,
-  ];
-}
-
-export function treeArguments(paths: RootfsPaths, image: RootImage, host: Host, views: Views): string[] {
-  return [
-    '--bind',
-    paths.merged,
-    TREE,
-    ...image.folders
-      .filter((one) => !isOverlaid(one, host))
-      .flatMap(({ at }) => ['--ro-bind', `/${at}`, `${TREE}/${at}`]),
-    '--dev',
-    `${TREE}/dev`,
-    '--bind',
-    paths.shm,
-    `${TREE}/dev/shm`,
-    '--proc',
-    `${TREE}/proc`,
-    ...(host.root ? procMasks(TREE) : []),
-    ...views.flatMap(({ folder, at }) => ['--ro-bind', folder, `${TREE}${at}`]),
+    ...[host.bash, '--noprofile', '--norc', '-c', init, id],
   ];
 }
 
