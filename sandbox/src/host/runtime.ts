@@ -96,15 +96,9 @@ async function copyTree(spec: ContainerSpec, target: string, signal: AbortSignal
 }
 
 function startFailure(error: unknown): RolloutFailure {
-  const message = errorMessage(error);
+  const message = `copying the tree: ${errorMessage(error)}`.slice(0, 400);
   const full = /ENOSPC|EDQUOT|no space left/i.test(message);
-  return new RolloutFailure(
-    full ? 'node_disk' : 'sandbox_start',
-    `copying the tree: ${message}`.slice(0, 400),
-    {
-      cause: error,
-    },
-  );
+  return new RolloutFailure(full ? 'node_disk' : 'sandbox_start', message, { cause: error });
 }
 
 /** Removes a folder, even if the model's code made files unreadable or its ending processes still write there. */

@@ -22,14 +22,14 @@ export type Host = Pick<RuntimeSetup, 'root' | 'bash' | 'base'> & {
   bwrap: string;
 };
 
-type RootfsPaths = { folder: string; merged: string; shm: string };
+type RootfsPaths = ReturnType<typeof pathsOf>;
 
 /** Path of the sandbox's tree, with all mounts, in the root of process 1. */
 const TREE = '/tree';
 /** Folders of the host in the root of process 1, for bash as process 1 and for the bubblewrap of entering processes. */
 const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib64'];
 
-export const pathsOf = (folder: string): RootfsPaths => ({
+export const pathsOf = (folder: string) => ({
   folder,
   merged: join(folder, 'merged'),
   shm: join(folder, 'shm'),
@@ -92,15 +92,12 @@ export function supervisorArguments(
     '--unshare-uts',
     '--unshare-cgroup-try',
     ...(network === 'none' ? ['--unshare-net'] : []),
-    '--hostname',
-    HOST_NAME,
+    ...['--hostname', HOST_NAME],
     '--die-with-parent',
     '--as-pid-1',
-    '--cap-drop',
-    'ALL',
+    ...['--cap-drop', 'ALL'],
     ...INIT_CAPABILITIES.flatMap((name) => ['--cap-add', name]),
-    '--tmpfs',
-    '/',
+    ...['--tmpfs', '/'],
     ...SYSTEM.filter((name) => existsSync(`/${name}`)).flatMap((name) => readOnly(`/${name}`)),
     // An entering bubblewrap runs outside of the process namespace, and needs /proc and a folder for mounts.
     ...[...readOnly('/proc'), '--dir', '/tmp'],
@@ -109,11 +106,9 @@ export function supervisorArguments(
     ...['--dev', `${TREE}/dev`, '--bind', shm, `${TREE}/dev/shm`, '--proc', `${TREE}/proc`],
     ...(host.root ? procMasks(TREE) : []),
     ...views.flatMap(({ folder, at }) => readOnly(folder, `${TREE}${at}`)),
-    '--chdir',
-    '/',
+    ...['--chdir', '/'],
     '--clearenv',
-    '--json-status-fd',
-    STATUS_FD,
+    ...['--json-status-fd', STATUS_FD],
     '--',
     ...[host.bash, '--noprofile', '--norc', '-c', init, id],
   ];
@@ -124,8 +119,6 @@ export const enterArguments = (host: Host): string[] => [
   host.bwrap,
   ...ENTER_OPTIONS,
   // Only /dev has devices: the other folders of the tree are mounted with nodev.
-  '--dev-bind',
-  TREE,
-  '/',
+  ...['--dev-bind', TREE, '/'],
   '--clearenv',
 ];
