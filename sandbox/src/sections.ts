@@ -1,4 +1,4 @@
-/** Splits a patch into the parts of its files, and makes the attribute line by which git treats a file as binary. */
+/** Reads and writes git's formats for a patch: its parts, attributes of binary files, lists of ignored files. */
 
 const HEADER = Buffer.from('diff --git ');
 
@@ -82,4 +82,24 @@ export function attributeLine(path: Buffer): string {
     else pattern += char;
   }
   return `"${pattern}" -diff\n`;
+}
+
+/**
+ * Returns the names, each ended by NUL, of files that git ignored at the start of a rollout, shows at its end (because the agent changed
+ * the ignore rules), and the patch omits: files that were ignored individually, and unchanged files in folders that were ignored as a
+ * whole. The clean tree already has these files. Other files are the agent's work.
+ * @param output three lists of names that each end in NUL, separated by empty names: the ignored paths at the start, folders with a slash;
+ * the ignored files that git shows now; those of them that are unchanged since the start
+ */
+export function leftAsTheyWere(output: Buffer): Buffer {
+  const lists: string[][] = [[]];
+  for (const name of output.toString('latin1').split('\0')) {
+    if (name === '' && lists.length < 3) lists.push([]);
+    else if (name !== '') lists.at(-1)?.push(name);
+  }
+  const [ignored = [], shown = [], old = []] = lists;
+  const files = new Set(ignored.filter((path) => !path.endsWith('/')));
+  const untouched = new Set(old.map((path) => path.slice('./'.length)));
+  const left = shown.filter((path) => untouched.has(path) || files.has(path));
+  return Buffer.from(left.map((path) => `${path}\0`).join(''), 'latin1');
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { leftAsTheyWere } from './shownfiles.ts';
+import { leftAsTheyWere } from './sections.ts';
 
 const list = (...names: string[]): string => names.map((name) => `${name}\0`).join('');
 const left = (ignored: string, shown: string, old: string): string[] =>

@@ -6,9 +6,8 @@ import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { type InstanceEnvironment, newId, RolloutFailure } from '@swefarm/shared';
 import type { Container, ExecResult } from './runtime.ts';
-import { attributeLine, patchSections, withoutRepositories } from './sections.ts';
+import { attributeLine, leftAsTheyWere, patchSections, withoutRepositories } from './sections.ts';
 import type { Preparation, PreparationResult } from './shell.ts';
-import { leftAsTheyWere } from './shownfiles.ts';
 
 const SNAPSHOT = readFileSync(new URL('./snapshot.sh', import.meta.url), 'utf8');
 const PRUNE = readFileSync(new URL('./prune.sh', import.meta.url), 'utf8');

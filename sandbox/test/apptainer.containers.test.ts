@@ -3,25 +3,31 @@
  * Where setup could not install Apptainer, the test reports that and skips the rest.
  */
 import { execFile } from 'node:child_process';
-import { chmod, cp, mkdir } from 'node:fs/promises';
+import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { minimalImage } from '@swefarm/testkit';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apptainerRuntime } from '../src/apptainer/runtime.ts';
 import type { Runtime } from '../src/runtime.ts';
 import { sandboxContract } from './contract.ts';
 import { memoryContract } from './memory-contract.ts';
 import { cannotBeAnother, tryAsUser } from './other.ts';
-import { describeUnless, NEVER, noApptainer, sh, spec, WHOLE } from './subject.ts';
+import {
+  describeUnless,
+  NEVER,
+  noApptainer,
+  OPTIONS,
+  printed,
+  runtimeFolders,
+  spec,
+  WHOLE,
+} from './subject.ts';
 
 const run = promisify(execFile);
 const CHILD = new URL('./apptainer.child.ts', import.meta.url).pathname;
 const missing = noApptainer();
-const folder = temporaryFolder('apptainer');
-await chmod(folder, 0o755);
-const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+const { folder, ...folders } = await runtimeFolders('apptainer');
 
 it('is installed, or reported missing', async () => {
   await using runtime = await apptainerRuntime({
@@ -59,7 +65,7 @@ describeUnless(missing, 'apptainer', () => {
     });
     const image = await runtime.ensureImage('some/name:1', NEVER, 'minimal__image-1');
     await using container = await runtime.start(spec(image, { workdir: '/made/by/start' }), NEVER);
-    expect((await sh(container, 'pwd; ls -A')).output.toString()).toBe('/made/by/start\n');
+    expect(await printed(container, 'pwd; ls -A')).toBe('/made/by/start\n');
     await expect(runtime.ensureImage('some/name:1', NEVER, 'other__image-1')).rejects.toThrow(
       /other__image-1\.sif.*other_s_image-1\.sif.*other_1776_image-1\.sif.*name\.sif.*\/nowhere\/name/,
     );
@@ -85,8 +91,7 @@ describeUnless(missing, 'apptainer', () => {
     await run('sh', ['-c', 'echo "export FROM_IMAGE=yes" > .singularity.d/env/10-docker.sh'], { cwd: copy });
     await using runtime: Runtime = await apptainerRuntime({ ...folders, templates: [] });
     await using container = await runtime.start(spec(await runtime.ensureImage(`dir:${copy}`, NEVER)), NEVER);
-    const options = { timeoutMs: 120_000, maxOutputBytes: 4_000, signal: NEVER };
-    const names = (await container.exec(['env'], options)).output.toString();
+    const names = (await container.exec(['env'], OPTIONS)).output.toString();
     expect(names).toContain('FROM_IMAGE=yes\n');
     expect(names).not.toMatch(/^(APPTAINER|SINGULARITY|npm_|VITEST)/m);
   });

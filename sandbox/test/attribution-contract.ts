@@ -1,16 +1,25 @@
 /** Damage by code in a sandbox is attributed to the code in every isolating runtime, damage by the node is not. */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newId, poll, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { expect, it } from 'vitest';
 import { isCausedByCode, type Suspect } from '../src/attribution.ts';
-import { readNamespace } from '../src/namespaces/processes.ts';
+import { isFirstProcess, membersBy, readProcessFile } from '../src/namespaces/processes.ts';
 import type { Container } from '../src/runtime.ts';
-import { openShell } from '../src/shell.ts';
 import { takePatch } from '../src/snapshot.ts';
 import { REPOSITORY } from './patch-contract.ts';
-import { describeUnless, NEVER, type Subject, sh, snapshotOf, start, TEST_IMAGE_MARKER } from './subject.ts';
+import {
+  describeUnless,
+  errorOf,
+  NEVER,
+  OPTIONS,
+  type Subject,
+  sh,
+  shellOf,
+  snapshotOf,
+  start,
+  TEST_IMAGE_MARKER,
+} from './subject.ts';
 
 /** Harmful outside a sandbox. */
 const ONLY = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99;`;
@@ -30,17 +39,11 @@ async function within<T>(seconds: number, work: Promise<T>): Promise<T> {
 async function firstProcessOf(container: Container): Promise<number> {
   const mark = newId();
   await sh(container, `sh -c 'sleep 300; : ${mark}' >/dev/null 2>&1 &`);
-  const processes = async () => (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const of = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '');
-  const depthOf = (status: string) => /^NSpid:(.*)$/m.exec(status)?.[1]?.trim().split(/\s+/) ?? [];
   const find = async (): Promise<number | null> => {
-    for (const pid of await processes()) {
-      if (!(await of(pid, 'cmdline')).includes(`; : ${mark}`)) continue;
-      const namespace = await readNamespace(Number(pid), 'pid');
-      for (const one of await processes()) {
-        const isFirst = depthOf(await of(one, 'status')).at(-1) === '1';
-        if (isFirst && (await readNamespace(Number(one), 'pid')) === namespace) return Number(one);
-      }
+    for (const members of (await membersBy('pid')).values()) {
+      const lines = await Promise.all(members.map((pid) => readProcessFile(pid, 'cmdline')));
+      if (!lines.some((line) => line.includes(`; : ${mark}`))) continue;
+      for (const pid of members) if (await isFirstProcess(pid)) return pid;
     }
     return null;
   };
@@ -63,10 +66,7 @@ function breakCode(pid: number): void {
 }
 
 const ended = (container: Container): Promise<unknown> =>
-  poll(async () => ((await container.state()) === 'running' ? null : true), {
-    pauseMs: 50,
-    withinMs: 30_000,
-  });
+  poll(async () => (await container.state()) !== 'running', { pauseMs: 50, withinMs: 30_000 });
 
 export function blameContract(subject: () => Subject): void {
   const suspect = (container: Container, changes: Partial<Suspect> = {}): Suspect => ({
@@ -77,11 +77,6 @@ export function blameContract(subject: () => Subject): void {
     signal: NEVER,
     ...changes,
   });
-  const errorOf = (work: Promise<unknown>): Promise<unknown> =>
-    work.then(
-      () => null,
-      (error: unknown) => error,
-    );
 
   it.each([
     ['git is gone', 'rm /usr/bin/git'],
@@ -110,9 +105,9 @@ export function blameContract(subject: () => Subject): void {
 
   it('a removed bash is attributed to the code', async () => {
     await using container = await start(subject());
-    await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
-    const options = { timeoutMs: 20_000, maxOutputBytes: 1_000, signal: NEVER };
-    const error = await errorOf(shell.run(`${ONLY} rm -f /bin/bash /usr/bin/bash; kill -9 $$`, options));
+    await using shell = await shellOf(container);
+    const command = `${ONLY} rm -f /bin/bash /usr/bin/bash; kill -9 $$`;
+    const error = await errorOf(shell.run(command, { ...OPTIONS, timeoutMs: 20_000 }));
     expect(error).toBeInstanceOf(RolloutFailure);
     expect(await isCausedByCode(error, suspect(container))).toBe(true);
   });
@@ -133,15 +128,10 @@ export function blameContract(subject: () => Subject): void {
     // An engine that reads them fails, which is attributed to the agent; other engines have nothing to judge.
     const error = await within(90, errorOf(takePatch(container, snapshot, NEVER)));
     if (error !== null) expect(await within(90, isCausedByCode(error, suspect(container)))).toBe(true);
-    expect(
-      await within(
-        60,
-        container.getFile('/etc/passwd', 1e6, NEVER).catch(() => null),
-      ),
-    ).toBeDefined();
+    const users = container.getFile('/etc/passwd', 1e6, NEVER).catch(() => null);
+    expect(await within(60, users)).toBeDefined();
     // Removed during another removal.
-    const options = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
-    const last = errorOf(container.exec(['true'], options));
+    const last = errorOf(container.exec(['true'], { ...OPTIONS, timeoutMs: 60_000 }));
     await sleep(1_000);
     await within(90, container[Symbol.asyncDispose]());
     await within(90, last);
@@ -193,11 +183,10 @@ export function blameContract(subject: () => Subject): void {
   });
 
   it('a container without memory for a command is attributed to the code', async () => {
-    const container = await start(subject());
+    await using container = await start(subject());
     const starved = new RolloutFailure('node_memory', 'x', { cause: new Error('cannot allocate memory') });
     expect(await isCausedByCode(starved, suspect(container))).toBe(true);
     expect(await isCausedByCode(new RolloutFailure('node_memory', 'x'), suspect(container))).toBe(false);
-    await container[Symbol.asyncDispose]();
   });
 
   it('a removal, a node without starts, and an abort are not attributed to the code', async () => {

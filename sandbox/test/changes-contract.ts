@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Change, FileChanges } from '../src/filechanges.ts';
 import type { Container } from '../src/runtime.ts';
-import { NEVER, type Subject, sh, start } from './subject.ts';
+import { NEVER, OPTIONS, type Subject, sh, start } from './subject.ts';
 
 const SCRIPT = '/script';
 const CONTENT = Buffer.from('one\n');
@@ -53,15 +53,8 @@ export function remainsContract(subject: () => Subject): void {
   }
 
   it('reports files that were made, removed or written, even with the same bytes and times', () => {
-    for (const path of [
-      '/usr/bin/nohup',
-      '/usr/bin/od',
-      '/usr/bin/renamed',
-      '/var/tmp',
-      '/etc/other',
-      SCRIPT,
-    ])
-      expect.soft(seen.get(path), path).toEqual({ path, removed: false });
+    const written = ['/usr/bin/nohup', '/usr/bin/od', '/usr/bin/renamed', '/var/tmp', '/etc/other', SCRIPT];
+    for (const path of written) expect.soft(seen.get(path), path).toEqual({ path, removed: false });
     for (const path of ['/usr/bin/nl', '/usr/bin/nproc'])
       expect.soft(seen.get(path), path).toEqual({ path, removed: true });
     expect.soft(seen.has('/opt/odd "},{"Path":"/etc/é')).toBe(true);
@@ -103,10 +96,8 @@ export function remainsContract(subject: () => Subject): void {
 
   it('leaves no process and allows no new one', async () => {
     expect(await container.state()).not.toBe('running');
-    const options = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
-    await expect(container.exec(['/bin/sh', '-c', 'echo x'], options)).rejects.toMatchObject({
-      failureClass: 'sandbox_lost',
-    });
+    const command = container.exec(['/bin/sh', '-c', 'echo x'], OPTIONS);
+    await expect(command).rejects.toMatchObject({ failureClass: 'sandbox_lost' });
     expect(await changes()).toEqual(seen);
     expect(await container.end?.(NEVER)).toBeDefined();
   });

@@ -2,9 +2,9 @@
  * A separate process for the tests of runtimes without an engine: starts a sandbox and stays until it is killed, or runs one as
  * any user. Prints one line of JSON.
  */
+import { text } from 'node:stream/consumers';
 import type { Runtime } from '../src/runtime.ts';
-import { openShell } from '../src/shell.ts';
-import { LIMITS, NEVER, spec } from './subject.ts';
+import { LIMITS, NEVER, OPTIONS, shellOf, spec } from './subject.ts';
 
 /** @param seconds the sleep of its remaining processes, by which a test identifies them on the machine */
 export async function child(
@@ -19,25 +19,19 @@ export async function child(
     }),
     NEVER,
   );
-  const sh = async (script: string) => {
-    const options = { timeoutMs: 120_000, maxOutputBytes: 4_000, signal: NEVER };
-    return (await container.exec(['/bin/sh', '-c', script], options)).output.toString().trim();
-  };
+  const sh = async (script: string) =>
+    (await container.exec(['/bin/sh', '-c', script], OPTIONS)).output.toString().trim();
   /** Like the model's commands, with fewer processes than the farm's execs. */
   const byShell = async (script: string): Promise<string> => {
-    const stream = await container.open(['/bin/sh', '-c', script], NEVER);
-    const chunks: Buffer[] = [];
-    for await (const chunk of stream) chunks.push(chunk as Buffer);
-    return Buffer.concat(chunks).toString();
+    return text(await container.open(['/bin/sh', '-c', script], NEVER));
   };
 
   /** The note of a command that exceeds the memory limit. */
   const byHog = async (): Promise<string> => {
-    await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
-    const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
+    await using shell = await shellOf(container);
     const line = 'python3 -c \'x = b"x" * 400_000_000; import time; time.sleep(600)\'';
-    const { exitCode, note } = await shell.run(line, options);
-    const next = await shell.run('echo next', options);
+    const { exitCode, note } = await shell.run(line, OPTIONS);
+    const next = await shell.run('echo next', OPTIONS);
     return `${exitCode} ${note} ${next.head.toString().trim()}`;
   };
 

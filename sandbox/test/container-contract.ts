@@ -3,10 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Container } from '../src/runtime.ts';
 import {
   type ContractOptions,
+  countProcesses,
   describeIf,
   FARM,
   LIMITS,
   NEVER,
+  OPTIONS,
   PATH,
   type Subject,
   sh,
@@ -28,6 +30,7 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       signal: NEVER,
       ...changes,
     });
+  const ours = async () => (await subject().runtime.listOwned()).filter(({ owner }) => owner.farm === FARM);
   beforeAll(async () => {
     container = await start(subject(), { env: { FROM_SPEC: 'yes' } });
   });
@@ -41,9 +44,10 @@ export function containerContract(subject: () => Subject, options: ContractOptio
     });
 
     it('merges stdout and stderr in order and counts bytes', async () => {
-      const result = await exec('echo a; echo b >&2; echo c');
-      expect(result.output.toString()).toBe('a\nb\nc\n');
-      expect(result).toMatchObject({ outputBytes: 6, truncated: false });
+      const output = Buffer.from('a\nb\nc\n');
+      expect(await exec('echo a; echo b >&2; echo c')).toMatchObject({
+        ...{ output, outputBytes: 6, truncated: false },
+      });
     });
 
     it('has exactly the given environment and working directory', async () => {
@@ -218,22 +222,14 @@ except OSError: print("refused")`;
       const other = await start(subject());
       // Other test files run this case at the same time, and their processes are visible on the host.
       const seconds = `${1_000_000 + process.pid}`;
-      await other.exec(['/bin/sh', '-c', `setsid sleep ${seconds} >/dev/null 2>&1 &`], {
-        timeoutMs: 60_000,
-        maxOutputBytes: 100,
-        signal: NEVER,
-      });
-      const mine = () =>
-        subject()
-          .runtime.listOwned()
-          .then((all) => all.filter((one) => one.owner.farm === FARM));
-      expect((await mine()).find((one) => one.id === other.id)?.owner).toEqual(other.spec.owner);
+      await other.exec(['/bin/sh', '-c', `setsid sleep ${seconds} >/dev/null 2>&1 &`], OPTIONS);
+      expect((await ours()).find((one) => one.id === other.id)?.owner).toEqual(other.spec.owner);
       expect(await other.state()).toBe('running');
       await other[Symbol.asyncDispose]();
       await other[Symbol.asyncDispose]();
-      expect((await mine()).map((one) => one.id)).not.toContain(other.id);
+      expect((await ours()).map((one) => one.id)).not.toContain(other.id);
       expect(await other.state()).toBe('gone');
-      expect(await hostProcesses(`sleep\0${seconds}\0`)).toBe(0);
+      expect(await countProcesses(`sleep\0${seconds}\0`)).toBe(0);
       await subject().runtime.remove(other.id);
     });
 
@@ -258,8 +254,6 @@ except OSError: print("refused")`;
     ['more processes than the kernel has numbers', { pids: 1_000_000_000 }],
   ])('%s are refused as an error of the run, and nothing is left', async (_, limits) => {
     if (!options.isolated) return;
-    const ours = async (): Promise<string[]> =>
-      (await subject().runtime.listOwned()).filter(({ owner }) => owner.farm === FARM).map(({ id }) => id);
     const before = await ours();
     await expect(start(subject(), { limits: { ...LIMITS, ...limits } })).rejects.toMatchObject({
       failureClass: 'sandbox_refused',
@@ -269,20 +263,7 @@ except OSError: print("refused")`;
 
   it('an unknown image is image_not_found', async () => {
     if (!options.isolated) return;
-    await expect(subject().runtime.ensureImage('swefarm-test/does-not-exist:1', NEVER)).rejects.toMatchObject(
-      {
-        stage: 'image',
-      },
-    );
+    const ready = subject().runtime.ensureImage('swefarm-test/does-not-exist:1', NEVER);
+    await expect(ready).rejects.toMatchObject({ stage: 'image' });
   });
-}
-
-async function hostProcesses(commandLine: string): Promise<number> {
-  const { readdir, readFile } = await import('node:fs/promises');
-  let found = 0;
-  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    const line = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '');
-    if (line.startsWith(commandLine)) found++;
-  }
-  return found;
 }

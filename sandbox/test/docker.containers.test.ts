@@ -1,34 +1,27 @@
 /** The contract on a real Docker Engine. */
 import { existsSync, readFileSync } from 'node:fs';
 import { RolloutFailure } from '@swefarm/shared';
-import { importTree, minimalImage } from '@swefarm/testkit';
 import Docker from 'dockerode';
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { listChanges, pathKind } from '../src/docker/changes.ts';
 import { inTime, killWithoutEngine, NOT_YET_COMMAND } from '../src/docker/deadline.ts';
-import { dockerRuntime } from '../src/docker/runtime.ts';
 import { sandboxContract } from './contract.ts';
-import { describeUnless, NEVER, sh, start } from './subject.ts';
+import { describeUnless, engineSubject, NEVER, OPTIONS, type Subject, sh, start } from './subject.ts';
 
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 
-sandboxContract(
-  'docker',
-  async () => {
-    const [full, bare] = await Promise.all([minimalImage(), minimalImage({ bash: false })]);
-    const image = `swefarm-test/minimal:${full.version}`;
-    const imageWithoutBash = `swefarm-test/nobash:${bare.version}`;
-    await importTree(socketPath, full.tree, image);
-    await importTree(socketPath, bare.tree, imageWithoutBash);
-    return { runtime: await dockerRuntime({ socketPath }), image, imageWithoutBash };
-  },
-  { isolated: true, limits: { memory: 'enforced', pids: 'enforced' } },
-);
+sandboxContract('docker', () => engineSubject({ socketPath }), {
+  isolated: true,
+  limits: { memory: 'enforced', pids: 'enforced' },
+});
+
+let subject: Subject;
+beforeAll(async () => {
+  subject = await engineSubject({ socketPath });
+});
+afterAll(() => subject.runtime[Symbol.asyncDispose]());
 
 it("reads changes from the engine's list where its files are not readable", async () => {
-  const { version } = await minimalImage();
-  await using runtime = await dockerRuntime({ socketPath });
-  const subject = { runtime, image: `swefarm-test/minimal:${version}`, imageWithoutBash: null };
   await using container = await start(subject);
   const odd = '/opt/odd "},{"Path":"/etc';
   await sh(
@@ -59,9 +52,6 @@ it("reads changes from the engine's list where its files are not readable", asyn
 });
 
 it('the first process executes no requests of a command', async () => {
-  const { version } = await minimalImage();
-  await using runtime = await dockerRuntime({ socketPath });
-  const subject = { runtime, image: `swefarm-test/minimal:${version}`, imageWithoutBash: null };
   await using container = await start(subject);
   // No shell is open, so the first process takes requests.
   await container.putFiles([{ path: '/tmp/x', content: Buffer.from('x') }], NEVER);
@@ -77,8 +67,10 @@ describeUnless(
   () => {
     it('is removed from outside', async () => {
       const docker = new Docker({ socketPath });
-      const Image = `swefarm-test/minimal:${(await minimalImage()).version}`;
-      const watchless = { Image, Cmd: ['/bin/sh', '-c', 'mkfifo /p; ln -sf /p /etc/passwd; exec sleep 600'] };
+      const watchless = {
+        Image: subject.image,
+        Cmd: ['/bin/sh', '-c', 'mkfifo /p; ln -sf /p /etc/passwd; exec sleep 600'],
+      };
       const container = await docker.createContainer({ ...watchless, NetworkDisabled: true });
       try {
         await container.start();
@@ -104,12 +96,9 @@ describeUnless(
     });
 
     it('starts a command or loses the sandbox in seconds while code inside stops all that starts', async () => {
-      const { version } = await minimalImage();
-      await using runtime = await dockerRuntime({ socketPath });
-      const subject = { runtime, image: `swefarm-test/minimal:${version}`, imageWithoutBash: null };
       await using container = await start(subject);
       await sh(container, '(setsid sh -c "while :; do kill -STOP -1; done" >/dev/null 2>&1 &)');
-      const options = { timeoutMs: 1_000, maxOutputBytes: 10, signal: NEVER };
+      const options = { ...OPTIONS, timeoutMs: 1_000 };
       const ends = await Promise.all(
         Array.from({ length: 8 }, () =>
           container.exec(['true'], options).then(

@@ -1,20 +1,15 @@
 /** Many concurrent entries into sandboxes of the rootfs runtime, and many files at once. */
 import { readdirSync } from 'node:fs';
-import { chmod } from 'node:fs/promises';
-import { join } from 'node:path';
 import { poll } from '@swefarm/shared';
 import { minimalImage } from '@swefarm/testkit';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { rootfsRuntime } from '../src/rootfs/runtime.ts';
-import type { Container, ExecOptions, Runtime } from '../src/runtime.ts';
-import { NEVER, sh, spec } from './subject.ts';
+import type { Container, Runtime } from '../src/runtime.ts';
+import { NEVER, OPTIONS, printed, runtimeFolders, spec } from './subject.ts';
 
-const folder = temporaryFolder('entering');
-await chmod(folder, 0o755);
 let runtime: Runtime;
 beforeAll(async () => {
-  runtime = await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
+  runtime = await rootfsRuntime(await runtimeFolders('entering'));
 });
 afterAll(async () => {
   await runtime[Symbol.asyncDispose]();
@@ -22,20 +17,16 @@ afterAll(async () => {
 
 const start = async (): Promise<Container> =>
   runtime.start(spec(await runtime.ensureImage(`dir:${(await minimalImage()).tree}`, NEVER)), NEVER);
-const outputOf = async (container: Container, script: string): Promise<string> =>
-  (await sh(container, script)).output.toString();
 
 test('more files than one command line can pass are written', async () => {
   await using container = await start();
   const content = Buffer.from('a'.repeat(60 * 1024));
   const files = Array.from({ length: 40 }, (_, at) => ({ path: `/opt/many/${at}`, content }));
   await container.putFiles(files, NEVER);
-  expect(await outputOf(container, 'ls /opt/many | wc -l; cat /opt/many/* | wc -c')).toBe(
+  expect(await printed(container, 'ls /opt/many | wc -l; cat /opt/many/* | wc -c')).toBe(
     `40\n${40 * content.length}\n`,
   );
 });
-
-const OPTIONS: ExecOptions = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
 
 /** The first ends by itself, the second at its time limit, the third by an abort, while others enter. */
 async function enterAndEnd(container: Container, at: number): Promise<void> {
@@ -55,11 +46,11 @@ test('killing an entering process leaves other processes unaffected', async () =
   await using one = await start();
   await using other = await start();
   const files = (): number => readdirSync('/proc/self/fd').length;
-  await outputOf(one, 'true');
+  await printed(one, 'true');
   const before = files();
   for (let round = 0; round < 4; round++)
     await Promise.all(Array.from({ length: 20 }, (_, at) => enterAndEnd(at % 2 ? one : other, at)));
   for (const container of [one, other])
-    expect(await outputOf(container, 'cat /proc/[0-9]*/comm | grep -c sleep || true')).toBe('0\n');
+    expect(await printed(container, 'cat /proc/[0-9]*/comm | grep -c sleep || true')).toBe('0\n');
   expect(await poll(() => files() <= before, { pauseMs: 50, withinMs: 60_000 })).toBe(true);
 });

@@ -4,7 +4,7 @@ import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, expect, it } from 'vitest';
 import { hostRuntime } from '../src/host/runtime.ts';
 import { sandboxContract } from './contract.ts';
-import { NEVER, start } from './subject.ts';
+import { NEVER, OPTIONS, start } from './subject.ts';
 
 const scratchDir = temporaryFolder('host');
 
@@ -23,10 +23,8 @@ it('reports that it has no isolation', async () => {
 it('kills a process without an environment', async () => {
   const runtime = await hostRuntime({ scratchDir });
   const container = await start({ runtime, image: 'any', imageWithoutBash: null });
-  const { output } = await container.exec(
-    ['/bin/sh', '-c', 'env -i setsid sleep 600 >/dev/null 2>&1 & echo $!'],
-    { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER },
-  );
+  const line = ['/bin/sh', '-c', 'env -i setsid sleep 600 >/dev/null 2>&1 & echo $!'];
+  const { output } = await container.exec(line, OPTIONS);
   await container[Symbol.asyncDispose]();
   const state = await readFile(`/proc/${Number(output.toString())}/cmdline`, 'utf8').catch(() => '');
   expect(state).toBe('');

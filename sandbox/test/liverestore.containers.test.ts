@@ -2,13 +2,12 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { importTree, minimalImage } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { isCausedByCode } from '../src/attribution.ts';
 import { dockerRuntime } from '../src/docker/runtime.ts';
 import type { Container, Runtime } from '../src/runtime.ts';
-import { describeUnless, NEVER, spec } from './subject.ts';
+import { describeUnless, errorOf, importImage, NEVER, OPTIONS, spec } from './subject.ts';
 
 const folder = temporaryFolder('liverestore');
 const socketPath = join(folder, 'docker.sock');
@@ -46,9 +45,7 @@ let runtime: Runtime | null = null;
 let image: string;
 beforeAll(async () => {
   if (missing !== null) return;
-  const { tree, version } = await minimalImage();
-  image = `swefarm-test/minimal:${version}`;
-  await importTree(socketPath, tree, image);
+  image = await importImage(socketPath);
   runtime = await dockerRuntime({ socketPath });
 });
 afterAll(async () => {
@@ -64,11 +61,7 @@ describeUnless(missing, 'an engine that keeps its containers', () => {
     const start = async (): Promise<Container> =>
       engine.start(spec(await engine.ensureImage(image, NEVER)), NEVER);
     await using container = await start();
-    const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
-    const command = container.exec(['/bin/sh', '-c', 'sleep 600'], options).then(
-      () => null,
-      (error: unknown) => error,
-    );
+    const command = errorOf(container.exec(['/bin/sh', '-c', 'sleep 600'], OPTIONS));
     await sleep(1_500);
     restart();
     // Earlier connections may be used once more.

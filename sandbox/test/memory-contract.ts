@@ -2,12 +2,21 @@
  * Requirements of every runtime for its memory limit, by the kernel or by the watchdog: the largest consumer is killed and
  * reported, other processes are not.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type CommandResult, SandboxKilledError, type Shell } from '../src/command.ts';
 import type { Container } from '../src/runtime.ts';
-import { openShell } from '../src/shell.ts';
-import { describeIf, LIMITS, NEVER, PATH, type Subject, sh, start, WHOLE } from './subject.ts';
+import {
+  describeIf,
+  LIMITS,
+  OPTIONS,
+  PATH,
+  printed,
+  type Subject,
+  sh,
+  shellOf,
+  start,
+  WHOLE,
+} from './subject.ts';
 
 const MEGABYTE = 1_000_000;
 const limits = { ...LIMITS, memoryBytes: 200 * MEGABYTE };
@@ -24,19 +33,17 @@ export function memoryContract(subject: () => Subject, by: 'enforced' | 'watched
   let shell: Shell;
   let neighbour: Container;
   const run = (command: string, timeoutMs = 120_000): Promise<CommandResult> =>
-    shell.run(command, { timeoutMs, maxOutputBytes: 1_000, signal: NEVER });
+    shell.run(command, { ...OPTIONS, timeoutMs });
   const open = async (): Promise<void> => {
     container = await start(subject(), { limits });
-    shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
+    shell = await shellOf(container);
   };
   const close = async (): Promise<void> => {
     await shell[Symbol.asyncDispose]();
     await container[Symbol.asyncDispose]();
   };
   const neighbourWorks = async (): Promise<void> => {
-    expect((await sh(neighbour, 'kill -0 $(cat /tmp/holds) && echo holds')).output.toString()).toBe(
-      'holds\n',
-    );
+    expect(await printed(neighbour, 'kill -0 $(cat /tmp/holds) && echo holds')).toBe('holds\n');
   };
 
   beforeAll(async () => {
@@ -68,8 +75,8 @@ export function memoryContract(subject: () => Subject, by: 'enforced' | 'watched
 
     it('counts the kill of a plain exec', async () => {
       const before = await container.oomKills();
-      const options = { env: { PATH }, timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
-      const result = await container.exec(['/bin/sh', '-c', `exec ${hog(400)}`], options);
+      const line = ['/bin/sh', '-c', `exec ${hog(400)}`];
+      const result = await container.exec(line, { ...OPTIONS, env: { PATH } });
       expect(result).toMatchObject({ exitCode: 137, timedOut: false });
       expect(await container.oomKills()).toBe((before ?? Number.NaN) + 1);
       expect(await container.state()).toBe('running');
@@ -90,9 +97,8 @@ export function memoryContract(subject: () => Subject, by: 'enforced' | 'watched
         expect(['timed_out', 'killed_by_limit', 'shell_reopened']).toContain((ended as CommandResult).note);
         expect(await container.state()).toBe('running');
       }
-      for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(200)) {
-        if ((await run('exit 4')).exitCode === 4) break;
-      }
+      const exit = async () => (await run('exit 4')).exitCode;
+      await expect.poll(exit, { timeout: 60_000, interval: 200 }).toBe(4);
       expect(await run('exit 4')).toMatchObject({ exitCode: 4, note: null });
       await neighbourWorks();
     });

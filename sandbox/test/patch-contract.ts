@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Container } from '../src/runtime.ts';
 import { pruneObjects, type Snapshot, takePatch } from '../src/snapshot.ts';
-import { type ContractOptions, NEVER, type Subject, sh, snapshotOf, start } from './subject.ts';
+import { type ContractOptions, NEVER, printed, type Subject, sh, snapshotOf, start } from './subject.ts';
 
 const IDENTITY = 'export GIT_CONFIG_GLOBAL=/dev/null; gitc() { git -c user.name=n -c user.email=e@x "$@"; };';
 /** A repository with a base commit, a builder's commit on top, and uncommitted edits. */
@@ -44,16 +44,20 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
     expect(isUtf8(patch) && !patch.includes(0)).toBe(true);
     if (litter) await sh(container, litter);
     const listing = `find . -path ./.git -prune -o ! -type d ! -name .git -printf '%P %l ' -exec sh -c 'if [ -L "$1" ]; then echo; else [ -x "$1" ] && printf "x "; sha256sum < "$1"; fi' sh {} ';' | sort`;
-    const after = await sh(container, listing);
+    const after = await printed(container, listing);
     await using clean = await start(subject());
     await sh(clean, REPOSITORY);
     if (patch.length > 0) {
       await clean.putFiles([{ path: `${clean.workdir}/.git/p.diff`, content: patch }], NEVER);
       await sh(clean, 'git apply --verbose .git/p.diff; rm .git/p.diff');
     }
-    expect((await sh(clean, listing)).output.toString()).toBe(after.output.toString());
+    expect(await printed(clean, listing)).toBe(after);
     return patch.toString();
   }
+
+  const patchOf = async (taken: Snapshot): Promise<string> =>
+    (await takePatch(container, taken, NEVER)).patch.toString();
+  const headsOf = async (taken: Snapshot) => (await patchOf(taken)).match(/^diff --git.*/gm);
 
   it('is empty without changes', async () => {
     expect(await roundTrip('true')).toBe('');
@@ -136,15 +140,15 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
       container,
       `${IDENTITY} mkdir sub empty; git -C empty init -q; cd sub; git init -q; echo x > x; git add x; gitc commit -qm x; cd ..; echo y > y.py`,
     );
-    const { patch } = await takePatch(container, snapshot, NEVER);
-    expect(patch.toString().match(/^diff --git.*/gm)).toEqual(['diff --git a/y.py b/y.py']);
+    expect(await headsOf(snapshot)).toEqual(['diff --git a/y.py b/y.py']);
   });
 
   it('is too large over 10 MB, without reading files far over the limit', async () => {
     await sh(container, 'head -c 12000000 /dev/urandom > big.bin');
-    expect(await takePatch(container, snapshot, NEVER)).toEqual({ patch: Buffer.alloc(0), tooLarge: true });
+    const tooLarge = { patch: Buffer.alloc(0), tooLarge: true };
+    expect(await takePatch(container, snapshot, NEVER)).toEqual(tooLarge);
     await sh(container, 'rm big.bin; truncate -s 50G huge.bin');
-    expect(await takePatch(container, snapshot, NEVER)).toEqual({ patch: Buffer.alloc(0), tooLarge: true });
+    expect(await takePatch(container, snapshot, NEVER)).toEqual(tooLarge);
   });
 
   it('is taken after the agent broke index, config and HEAD', async () => {
@@ -152,15 +156,12 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
       container,
       'echo junk > .git/index; echo junk > .git/HEAD; echo "[junk" > .git/config; echo z > z.py',
     );
-    const { patch } = await takePatch(container, snapshot, NEVER);
-    expect(patch.toString().match(/^diff --git.*/gm)).toEqual(['diff --git a/z.py b/z.py']);
+    expect(await headsOf(snapshot)).toEqual(['diff --git a/z.py b/z.py']);
   });
 
   it('fails with no_worktree without a work tree', async () => {
     await sh(container, 'rm -rf .git');
-    await expect(snapshotOf(container)).rejects.toMatchObject({
-      failureClass: 'no_worktree',
-    });
+    await expect(snapshotOf(container)).rejects.toMatchObject({ failureClass: 'no_worktree' });
   });
 
   it('history is pruned of all but HEAD and the objects that it reaches', async () => {
@@ -170,15 +171,11 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
       git checkout -q -- .; git tag before; gitc commit -q --allow-empty -m future; gitc tag -m x after; git branch future; git update-ref refs/remotes/origin/main HEAD
       git remote add origin https://example.invalid/x; git reset -q --hard HEAD~1; git branch old HEAD~1`,
     );
-    const head = (await sh(container, 'git rev-parse HEAD')).output.toString();
+    const head = await printed(container, 'git rev-parse HEAD');
     await snapshotOf(container);
-    expect((await sh(container, 'git rev-parse HEAD')).output.toString()).toBe(head);
-    const refs = (
-      await sh(
-        container,
-        'git for-each-ref --format="%(refname)"; git remote; git reflog; git log --all --format=%s',
-      )
-    ).output.toString();
+    expect(await printed(container, 'git rev-parse HEAD')).toBe(head);
+    const list = 'git for-each-ref --format="%(refname)"; git remote; git reflog; git log --all --format=%s';
+    const refs = await printed(container, list);
     expect(refs.trim().split('\n').sort()).toEqual([
       'base',
       "builder's commit",
@@ -204,24 +201,22 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
       printf 'staged\n' > staged.py; git add staged.py; printf 'the fix, packed\n' > now.py`,
     );
     const taken = await snapshotOf(container);
-    const head = (await sh(container, 'git rev-parse HEAD')).output.toString();
+    const head = await printed(container, 'git rev-parse HEAD');
     expect(await pruneObjects(container, taken, NEVER)).toBe('pruned');
-    const left = await sh(
+    const left = await printed(
       container,
       `git rev-parse HEAD; test ! -e .git/objects/info/alternates
       for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o; done | grep -a -e 'the fix' -e future -e lent || true`,
     );
     // The tree at start contains one of the fixes: this blob is visible, and the snapshot needs it.
-    expect(left.output.toString()).toBe(`${head}the fix, packed\n`);
+    expect(left).toBe(`${head}the fix, packed\n`);
     await sh(
       container,
       'git fsck --full --strict 2>&1 | { ! grep -v -e dangling -e notice; }; git status; git log',
     );
     await sh(container, 'printf more >> now.py; rm staged.py');
-    const { patch } = await takePatch(container, taken, NEVER);
-    expect(patch.toString()).toContain('-staged\n');
-    expect(patch.toString()).toContain('+more');
-    expect(patch.toString()).toContain(' the fix, packed\n');
+    const patch = await patchOf(taken);
+    for (const part of ['-staged\n', '+more', ' the fix, packed\n']) expect(patch).toContain(part);
   });
 
   it('a repository with only reachable objects is clean', async () => {

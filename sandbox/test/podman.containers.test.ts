@@ -1,13 +1,13 @@
 /** The contract on a separate Podman, by its Docker API; as SWEFARM_TEST_PODMAN_USER when that is set. */
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { importTree, minimalImage, type PodmanEngine, startPodman } from '@swefarm/testkit';
+import { type PodmanEngine, startPodman } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inTime, isLate, killWithoutEngine } from '../src/docker/deadline.ts';
 import { dockerRuntime } from '../src/docker/runtime.ts';
 import { sandboxContract } from './contract.ts';
-import { describeUnless, NEVER, sh, start, WHOLE } from './subject.ts';
+import { describeUnless, engineSubject, importImage, NEVER, sh, start, WHOLE } from './subject.ts';
 
 const user = process.env.SWEFARM_TEST_PODMAN_USER;
 /** Without root on control groups of version 1, the watchdog enforces the limits. */
@@ -21,15 +21,7 @@ afterAll(() => engine[Symbol.asyncDispose]());
 
 sandboxContract(
   user ? 'podman without root' : 'podman',
-  async () => {
-    const [full, bare] = await Promise.all([minimalImage(), minimalImage({ bash: false })]);
-    const image = `swefarm-test/minimal:${full.version}`;
-    const imageWithoutBash = `swefarm-test/nobash:${bare.version}`;
-    await importTree(engine.socketPath, full.tree, image);
-    await importTree(engine.socketPath, bare.tree, imageWithoutBash);
-    const runtime = await dockerRuntime({ engine: 'podman', socketPath: engine.socketPath });
-    return { runtime, image, imageWithoutBash };
-  },
+  () => engineSubject({ engine: 'podman', socketPath: engine.socketPath }),
   { isolated: true, limits: { memory: limited, pids: limited }, whole: WHOLE },
 );
 
@@ -48,9 +40,7 @@ describeUnless(
     it('is killed by a removal that times out, and removed when the service answers again', async () => {
       await using own = await startPodman();
       const { socketPath } = own;
-      const { tree, version } = await minimalImage();
-      const image = `swefarm-test/minimal:${version}`;
-      await importTree(socketPath, tree, image);
+      const image = await importImage(socketPath);
       const warnings: string[] = [];
       const log = {
         warn: (fields: object, message: string) => warnings.push(message + JSON.stringify(fields)),

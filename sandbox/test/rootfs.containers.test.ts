@@ -2,25 +2,33 @@
 
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { poll } from '@swefarm/shared';
-import { importTree, minimalImage } from '@swefarm/testkit';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { poll, readProcessStat } from '@swefarm/shared';
+import { minimalImage } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findOwners, readProcessFile } from '../src/namespaces/processes.ts';
 import { rootfsRuntime } from '../src/rootfs/runtime.ts';
 import type { Container, Runtime } from '../src/runtime.ts';
 import { sandboxContract } from './contract.ts';
 import { cannotBeAnother, tryAsUser } from './other.ts';
-import { describeUnless, LIMITS, NEVER, sh, spec } from './subject.ts';
+import {
+  countProcesses,
+  describeUnless,
+  importImage,
+  LIMITS,
+  NEVER,
+  OPTIONS,
+  printed,
+  runtimeFolders,
+  sh,
+  spec,
+} from './subject.ts';
 
 const run = promisify(execFile);
-const folder = temporaryFolder('rootfs');
-await chmod(folder, 0o755);
-const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+const { folder, ...folders } = await runtimeFolders('rootfs');
 const CHILD = new URL('./rootfs.child.ts', import.meta.url).pathname;
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 
@@ -48,7 +56,7 @@ describe('rootfs', () => {
   const start = async (image: string, changes = {}): Promise<Container> =>
     runtime.start(spec(await runtime.ensureImage(image, NEVER), changes), NEVER);
   const outputOf = async (container: Container, script: string): Promise<string> =>
-    (await sh(container, script)).output.toString().trim();
+    (await printed(container, script)).trim();
 
   it('leaves nothing in the scratch folder when it cannot be opened', async () => {
     const scratchDir = join(folder, 'unopened');
@@ -71,16 +79,11 @@ describe('rootfs', () => {
     });
 
     it('of an engine are exported once, with configuration and owners', async () => {
-      const { version } = await minimalImage();
       const docker = new Docker({ socketPath });
-      await importTree(socketPath, tree, `swefarm-test/minimal:${version}`);
-      const image = `swefarm-test/rootfs:${process.pid}`;
-      const made = await docker.createContainer({ Image: `swefarm-test/minimal:${version}`, Cmd: ['true'] });
-      await made.commit({
-        repo: 'swefarm-test/rootfs',
-        tag: String(process.pid),
-        changes: 'ENV FROM_IMAGE=yes',
-      });
+      const [repo, tag] = ['swefarm-test/rootfs', String(process.pid)];
+      const image = `${repo}:${tag}`;
+      const made = await docker.createContainer({ Image: await importImage(socketPath), Cmd: ['true'] });
+      await made.commit({ repo, tag, changes: 'ENV FROM_IMAGE=yes' });
       await made.remove();
       try {
         const [one, two] = await Promise.all([
@@ -90,8 +93,7 @@ describe('rootfs', () => {
         expect(one).toEqual(two);
         expect(one.digest).toBe((await docker.getImage(image).inspect()).Id);
         await using container = await start(image);
-        const script = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: NEVER };
-        const result = await container.exec(['bash', '-c', 'echo $FROM_IMAGE; stat -c %u /testbed'], script);
+        const result = await container.exec(['bash', '-c', 'echo $FROM_IMAGE; stat -c %u /testbed'], OPTIONS);
         expect(result.output.toString()).toBe('yes\n0\n');
         const left = await docker.listContainers({ all: true, filters: { label: ['swefarm.export'] } });
         expect(left.filter((one) => one.Labels['swefarm.export']?.startsWith(`${process.pid}:`))).toEqual([]);
@@ -123,14 +125,11 @@ describe('rootfs', () => {
       const own = join(folder, 'owned');
       await run('cp', ['-al', tree, own]);
       await writeFile(`${own}.json`, JSON.stringify({ User: '1234:5678', Env: ['X=1'] }));
-      {
-        await using container = await start(`dir:${own}`);
-        const options = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: NEVER };
-        // The tree has no setpriv: a start with another user fails, rather than run as root.
-        const result = await container.exec(['id', '-u'], options);
-        expect([0, 127]).toContain(result.exitCode);
-        expect(result.output.toString()).not.toBe('0\n');
-      }
+      await using container = await start(`dir:${own}`);
+      // The tree has no setpriv: a start with another user fails, rather than run as root.
+      const result = await container.exec(['id', '-u'], OPTIONS);
+      expect([0, 127]).toContain(result.exitCode);
+      expect(result.output.toString()).not.toBe('0\n');
     });
   });
 
@@ -212,28 +211,20 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     });
 
     it('changes of /dev, /proc and /sys affect no other process, and the masks stay', async () => {
-      const own = await start(`dir:${tree}`);
-      try {
-        await sh(
-          own,
-          'for line in "rm -rf /dev/* /sys/*" "mv /dev /gone" "mv /proc /gone" "mkdir /tree" "mv /sys /moved" "ln -s /tmp /sys"; do $line || true; done 2>/dev/null',
-        );
-        const next = await sh(
-          own,
-          'echo a >/dev/null && head -c 1 /dev/zero | wc -c; [ -c /dev/null ] && echo device',
-        );
-        expect(next.output.toString()).toBe('1\ndevice\n');
-        expect(await outputOf(own, '(echo x >/proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"')).toBe(
-          '1',
-        );
-        // The host's programs and procfs, which entering processes use, must be invisible.
-        expect(await outputOf(own, 'cut -d" " -f5 /proc/self/mountinfo | grep -c "^/tree" || true')).toBe(
-          '0',
-        );
-        expect(await outputOf(own, 'ls /proc | grep -c "^[0-9]*$" | awk "{ print (\\$1 < 10) }"')).toBe('1');
-      } finally {
-        await own[Symbol.asyncDispose]();
-      }
+      await using own = await start(`dir:${tree}`);
+      await sh(
+        own,
+        'for line in "rm -rf /dev/* /sys/*" "mv /dev /gone" "mv /proc /gone" "mkdir /tree" "mv /sys /moved" "ln -s /tmp /sys"; do $line || true; done 2>/dev/null',
+      );
+      const next = await sh(
+        own,
+        'echo a >/dev/null && head -c 1 /dev/zero | wc -c; [ -c /dev/null ] && echo device',
+      );
+      expect(next.output.toString()).toBe('1\ndevice\n');
+      expect(await outputOf(own, '(echo x >/proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"')).toBe('1');
+      // The host's programs and procfs, which entering processes use, must be invisible.
+      expect(await outputOf(own, 'cut -d" " -f5 /proc/self/mountinfo | grep -c "^/tree" || true')).toBe('0');
+      expect(await outputOf(own, 'ls /proc | grep -c "^[0-9]*$" | awk "{ print (\\$1 < 10) }"')).toBe('1');
     });
 
     it('removes a folder deeper than the longest path', async () => {
@@ -252,18 +243,13 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     const image = await bare.ensureImage(`dir:${tree}`, NEVER);
     const limits = { ...LIMITS, memoryBytes: 200_000_000, diskBytes: 50_000_000 };
     await using container = await bare.start(spec(image, { limits }), NEVER);
-    const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
-    const result = await container.exec(
-      ['python3', '-c', 'x = b"x" * 300_000_000; import time; time.sleep(600)'],
-      options,
-    );
+    const hog = ['python3', '-c', 'x = b"x" * 300_000_000; import time; time.sleep(600)'];
+    const result = await container.exec(hog, OPTIONS);
     expect(result).toMatchObject({ exitCode: 137, timedOut: false });
     expect(await container.oomKills()).toBe(1);
     expect(await container.state()).toBe('running');
     await sh(container, 'head -c 80000000 /dev/zero > large');
-    const deadline = Date.now() + 120_000;
-    while ((await container.state()) === 'running' && Date.now() < deadline) await sleep(100);
-    expect(await container.state()).toBe('own_limit');
+    await expect.poll(() => container.state(), { timeout: 120_000 }).toBe('own_limit');
   });
 
   it('dies with its worker, and another worker removes the leftovers', async () => {
@@ -273,9 +259,10 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     });
     const line = await new Promise<Buffer>((resolve) => child.stdout.once('data', resolve));
     const { id } = JSON.parse(line.toString()) as { id: string };
-    expect(await waitForProcesses(`sleep\0${seconds}\0`, (count) => count === 2)).toBe(2);
+    const sleeping = () => countProcesses(`sleep\0${seconds}\0`);
+    await expect.poll(sleeping, { timeout: 120_000 }).toBe(2);
     child.kill('SIGKILL');
-    expect(await waitForProcesses(`sleep\0${seconds}\0`, (count) => count === 0)).toBe(0);
+    await expect.poll(sleeping, { timeout: 120_000 }).toBe(0);
     expect((await runtime.listOwned()).map((one) => one.id)).toContain(id);
     await runtime.remove(id);
     expect((await runtime.listOwned()).map((one) => one.id)).not.toContain(id);
@@ -288,7 +275,7 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     await using lost = await own.start(spec(image), NEVER);
     const parent = await poll(() => starterOf(lost.id), { pauseMs: 20, withinMs: 30_000 });
     process.kill(parent as number, 'SIGKILL');
-    await poll(async () => (await lost.state()) !== 'running', { pauseMs: 20, withinMs: 60_000 });
+    await expect.poll(() => lost.state(), { timeout: 60_000 }).not.toBe('running');
     expect(await lost.state()).toBe('killed');
     await expect(sh(lost, 'true')).rejects.toMatchObject({ failureClass: 'sandbox_lost' });
     await using next = await own.start(spec(image), NEVER);
@@ -328,28 +315,11 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
 
 /** The parent of a sandbox's owner process; null when there is none. */
 async function starterOf(id: string): Promise<number | null> {
-  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    const line = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '');
-    if (!line.endsWith(`\0${id}\0`) || !line.split('\0', 1)[0]?.endsWith('/bwrap')) continue;
-    const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => '');
-    return Number(/^PPid:\t(\d+)$/m.exec(status)?.[1]);
+  for (const pid of await findOwners(id)) {
+    const [program] = (await readProcessFile(pid, 'cmdline')).split('\0', 1);
+    if (program?.endsWith('/bwrap')) return readProcessStat(pid)?.parent ?? null;
   }
   return null;
-}
-
-async function waitForProcesses(commandLine: string, enough: (count: number) => boolean): Promise<number> {
-  let count = -1;
-  const look = async (): Promise<boolean> => {
-    const lines = await Promise.all(
-      (await readdir('/proc'))
-        .filter((name) => /^\d+$/.test(name))
-        .map((pid) => readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')),
-    );
-    count = lines.filter((line) => line.startsWith(commandLine)).length;
-    return enough(count);
-  };
-  await poll(look, { pauseMs: 50, withinMs: 120_000 });
-  return count;
 }
 
 /** Two layers over the tree. The second replaces a file of the first and whites one out. */

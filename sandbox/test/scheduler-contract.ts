@@ -1,14 +1,14 @@
 /** A scheduler that ends a job sends TERM to its processes one by one: to workers, and to sandboxes that are their children. */
-import { readdir } from 'node:fs/promises';
 import { poll, readProcessStat } from '@swefarm/shared';
 import { expect, it } from 'vitest';
 import { isCausedByCode } from '../src/attribution.ts';
-import { NEVER, type Subject, start } from './subject.ts';
+import { allPids } from '../src/namespaces/processes.ts';
+import { NEVER, OPTIONS, type Subject, start } from './subject.ts';
 
 /** Descendants of this process. */
 async function descendants(): Promise<number[]> {
   const parents = new Map<number, number>();
-  for (const pid of (await readdir('/proc')).map(Number).filter(Number.isInteger)) {
+  for (const pid of await allPids()) {
     const stat = readProcessStat(pid);
     if (stat) parents.set(pid, stat.parent);
   }
@@ -30,8 +30,7 @@ export function schedulerContract(subject: () => Subject): void {
       const { runtime } = subject();
       const before = new Set(await descendants());
       await using container = await start(subject());
-      const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
-      const command = container.exec(['/bin/sh', '-c', 'echo in >/tmp/in; sleep 600'], options).then(
+      const command = container.exec(['/bin/sh', '-c', 'echo in >/tmp/in; sleep 600'], OPTIONS).then(
         ({ exitCode }) => exitCode,
         (error: unknown) => error,
       );
@@ -50,9 +49,8 @@ export function schedulerContract(subject: () => Subject): void {
       // A program that TERM killed is judged by the container's end, which follows.
       if (end !== 143) {
         const fresh = () => start(subject());
-        expect(await isCausedByCode(end, { container, runtime, fresh, diskBytes: null, signal: NEVER })).toBe(
-          false,
-        );
+        const suspect = { container, runtime, fresh, diskBytes: null, signal: NEVER };
+        expect(await isCausedByCode(end, suspect)).toBe(false);
       }
       const isOver = async () => ((await container.state()) === 'running' ? null : container.state());
       expect(await poll(isOver, { pauseMs: 50, withinMs: 10_000 })).toBe('killed');

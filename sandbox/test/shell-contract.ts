@@ -8,7 +8,9 @@ import {
   describeIf,
   LIMITS,
   NEVER,
+  OPTIONS,
   type Subject,
+  shellOf,
   start,
   TEST_IMAGE_MARKER,
 } from './subject.ts';
@@ -112,14 +114,8 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       expect(result).toMatchObject({ exitCode: null, note: 'shell_reopened' });
       expect(text(result)).toContain('before');
       await expectAlive();
-      if (options.isolated)
-        expect(
-          text(
-            await run(
-              'pgrep_sleep=$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "sleep 3[0]0"); echo $pgrep_sleep',
-            ),
-          ),
-        ).toBe('0\n');
+      const count = 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "sleep 3[0]0"';
+      if (options.isolated) expect(text(await run(count))).toBe('0\n');
     });
 
     it('leaves no process of a lost command, even without exec', async () => {
@@ -186,11 +182,8 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
     );
 
     it('returns head and tail of slow output', async () => {
-      const result = await run(
-        'for i in 1 2 3; do echo start$i; sleep 0.05; done; seq 1 20000; echo end',
-        20_000,
-        1_000,
-      );
+      const slow = 'for i in 1 2 3; do echo start$i; sleep 0.05; done; seq 1 20000; echo end';
+      const result = await run(slow, 20_000, 1_000);
       expect(result.head.toString().startsWith('start1\nstart2\nstart3\n1\n')).toBe(true);
       expect(result.tail?.toString().endsWith('20000\nend\n')).toBe(true);
     });
@@ -217,9 +210,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       expect(text(result)).toBe('now\n');
       // It waits for this test's reply.
       await run('touch asked');
-      const deadline = Date.now() + 60_000;
-      while ((await run('test -e alive')).exitCode !== 0 && Date.now() < deadline) await run('sleep 0.1');
-      expect(text(await run('ls alive'))).toBe('alive\n');
+      await expect.poll(async () => text(await run('ls alive')), { timeout: 60_000 }).toBe('alive\n');
     });
 
     it('late output of an earlier command is not in a later observation', async () => {
@@ -246,20 +237,17 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
     });
 
     it('kill processes in other sessions', async () => {
-      const result = await run(
-        'setsid sleep 88881 & (setsid nohup sleep 88882 >/dev/null 2>&1 &); set -m; (while :; do sleep 88883; done) & sleep 88884',
-        500,
-      );
-      expect(result.note).toBe('timed_out');
+      const sessions =
+        'setsid sleep 88881 & (setsid nohup sleep 88882 >/dev/null 2>&1 &); set -m; (while :; do sleep 88883; done) & sleep 88884';
+      expect((await run(sessions, 500)).note).toBe('timed_out');
       await expectGone('sleep 8888[0-9]');
       await expectAlive();
     });
 
     it('kill commands that ignore signals or stop themselves', async () => {
-      expect((await run('trap "" TERM INT HUP QUIT; while :; do sleep 0.1; done', 300)).note).toBe(
-        'timed_out',
-      );
-      expect((await run('kill -STOP $BASHPID', 300)).note).toBe('timed_out');
+      const deaf = 'trap "" TERM INT HUP QUIT; while :; do sleep 0.1; done';
+      for (const command of [deaf, 'kill -STOP $BASHPID'])
+        expect((await run(command, 300)).note).toBe('timed_out');
       await expectAlive();
     });
 
@@ -271,11 +259,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
 
     it('an abort kills the command', async () => {
       const abort = new AbortController();
-      const running = shell.run('sleep 66661', {
-        timeoutMs: 60_000,
-        maxOutputBytes: 1000,
-        signal: abort.signal,
-      });
+      const running = shell.run('sleep 66661', { ...OPTIONS, signal: abort.signal });
       setTimeout(() => abort.abort(new Error('left')), 200);
       await expect(running).rejects.toThrow('left');
       await expectGone('sleep 66661');
@@ -303,9 +287,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       await run('for i in $(seq 400); do sleep 66662 >/dev/null 2>&1 & echo $! >>many; done', 60_000);
       const alive = `cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep 6666[2]' | wc -l`;
       const left = async (): Promise<number> => Number(text(await run(alive)));
-      for (const deadline = Date.now() + 120_000; (await left()) > LIMITS.pids && Date.now() < deadline; )
-        await run('sleep 0.2');
-      expect(await left()).toBeLessThanOrEqual(LIMITS.pids);
+      await expect.poll(left, { timeout: 120_000, interval: 200 }).toBeLessThanOrEqual(LIMITS.pids);
       await run('kill -9 $(cat many); rm many');
       await expectAlive();
     });
@@ -322,26 +304,17 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
 
   it('a missing container is an infrastructure failure', async () => {
     const other = await start(subject());
-    const lost = await openShell(other, { workdir: other.workdir, activate: '', env: {} });
+    const lost = await shellOf(other);
     await other[Symbol.asyncDispose]();
-    await expect(
-      lost.run('echo hi', { timeoutMs: 5_000, maxOutputBytes: 100, signal: NEVER }),
-    ).rejects.toMatchObject({
-      failureClass: 'sandbox_lost',
-    });
+    const hello = lost.run('echo hi', { ...OPTIONS, timeoutMs: 5_000 });
+    await expect(hello).rejects.toMatchObject({ failureClass: 'sandbox_lost' });
     expect(new SandboxKilledError('x')).not.toHaveProperty('failureClass');
   });
 
   it('an image without bash is a failure of the instance', async () => {
     const image = subject().imageWithoutBash;
     if (image === null) return;
-    const bare = await start({ ...subject(), image });
-    try {
-      await expect(openShell(bare, { workdir: bare.workdir, activate: '', env: {} })).rejects.toMatchObject({
-        failureClass: 'no_bash',
-      });
-    } finally {
-      await bare[Symbol.asyncDispose]();
-    }
+    await using bare = await start({ ...subject(), image });
+    await expect(shellOf(bare)).rejects.toMatchObject({ failureClass: 'no_bash' });
   });
 }

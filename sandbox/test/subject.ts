@@ -1,8 +1,23 @@
 /** The subject of the contract suites, and helpers of their cases. */
 import { spawnSync } from 'node:child_process';
+import { chmod } from 'node:fs/promises';
+import { join } from 'node:path';
+import { importTree, minimalImage } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { describe, it } from 'vitest';
-import type { Container, ContainerSpec, ExecResult, Limits, ReadyImage, Runtime } from '../src/runtime.ts';
-import { openPreparedShell } from '../src/shell.ts';
+import type { Shell } from '../src/command.ts';
+import { type DockerRuntimeOptions, dockerRuntime } from '../src/docker/runtime.ts';
+import { allPids, readProcessFile } from '../src/namespaces/processes.ts';
+import type {
+  Container,
+  ContainerSpec,
+  ExecOptions,
+  ExecResult,
+  Limits,
+  ReadyImage,
+  Runtime,
+} from '../src/runtime.ts';
+import { openPreparedShell, openShell } from '../src/shell.ts';
 import { type Concealment, prepareTree, type Snapshot } from '../src/snapshot.ts';
 
 export type Subject = {
@@ -30,6 +45,7 @@ export const WHOLE = process.env.SWEFARM_TEST_WHOLE_CONTRACT === '1';
 /** A marker of the test image. Cases that would harm a real machine require it. */
 export const TEST_IMAGE_MARKER = '/swefarm-test-image';
 export const NEVER = new AbortController().signal;
+export const OPTIONS: ExecOptions = { timeoutMs: 120_000, maxOutputBytes: 4_000, signal: NEVER };
 export const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 export const LIMITS: Limits = { cpus: 2, memoryBytes: 512 * 1024 * 1024, pids: 256, diskBytes: null };
 
@@ -53,6 +69,27 @@ export async function start(subject: Subject, changes: Partial<ContainerSpec> = 
   return subject.runtime.start(spec(await subject.runtime.ensureImage(subject.image, NEVER), changes), NEVER);
 }
 
+/** Folders of a runtime, which other users can enter. */
+export async function runtimeFolders(name: string) {
+  const folder = temporaryFolder(name);
+  await chmod(folder, 0o755);
+  return { folder, imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+}
+
+/** Imports the test image into an engine; returns its name. */
+export async function importImage(socketPath: string, bash = true): Promise<string> {
+  const { tree, version } = await minimalImage({ bash });
+  const image = `swefarm-test/${bash ? 'minimal' : 'nobash'}:${version}`;
+  await importTree(socketPath, tree, image);
+  return image;
+}
+
+export async function engineSubject(options: DockerRuntimeOptions): Promise<Subject> {
+  const image = await importImage(options.socketPath);
+  const imageWithoutBash = await importImage(options.socketPath, false);
+  return { runtime: await dockerRuntime(options), image, imageWithoutBash };
+}
+
 /** Cases outside a runtime's claims are not registered, rather than skipped. */
 export function describeIf(condition: boolean, name: string, cases: () => void): void {
   if (condition) describe(name, cases);
@@ -69,6 +106,21 @@ export const noApptainer = (): string | null =>
   spawnSync('apptainer', ['--version']).status === 0
     ? null
     : 'there is no Apptainer: bash testkit/setup/setup.sh apptainer';
+
+export const shellOf = (container: Container): Promise<Shell> =>
+  openShell(container, { workdir: container.workdir, activate: '', env: {} });
+
+export const errorOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+
+/** Counts the processes of this machine whose command line begins like this. */
+export async function countProcesses(commandLine: string): Promise<number> {
+  const lines = await Promise.all((await allPids()).map((pid) => readProcessFile(pid, 'cmdline')));
+  return lines.filter((line) => line.startsWith(commandLine)).length;
+}
 
 /** Prepares the tree of a container as a rollout does. */
 export async function snapshotOf(container: Container, concealment?: Concealment): Promise<Snapshot> {
@@ -91,3 +143,7 @@ export async function sh(container: Container, script: string): Promise<ExecResu
   if (result.exitCode !== 0) throw new Error(`exit ${result.exitCode}: ${result.output}`);
   return result;
 }
+
+/** Returns the output of {@link sh}. */
+export const printed = async (container: Container, script: string): Promise<string> =>
+  (await sh(container, script)).output.toString();

@@ -14,16 +14,9 @@ export type Program = Pick<RuntimeSetup, 'root' | 'bash' | 'base'> & { path: str
 /** Files of /etc that are copied for each sandbox, because the sandbox may change them. */
 export const OWN_FILES = ['hosts', 'resolv.conf'];
 
-type ApptainerPaths = {
-  folder: string;
-  overlay: string;
-  merged: string;
-  etc: string;
-  shm: string;
-};
+type ApptainerPaths = ReturnType<typeof pathsOf>;
 
-export const pathsOf = (folder: string): ApptainerPaths => ({
-  folder,
+export const pathsOf = (folder: string) => ({
   overlay: join(folder, 'overlay'),
   merged: join(folder, 'merged'),
   etc: join(folder, 'etc'),
@@ -76,12 +69,8 @@ export function execArguments(
   const files = OWN_FILES.map((name) => `${join(paths.etc, name)}:/etc/${name}`);
   return [
     // `unshare` makes the control group namespace, because Apptainer without root would not own the namespace.
-    'unshare',
-    '--cgroup',
-    '--',
-    program.path,
-    '--silent',
-    'exec',
+    ...['unshare', '--cgroup', '--'],
+    ...[program.path, '--silent', 'exec'],
     '--containall',
     '--cleanenv',
     '--no-home',
@@ -90,14 +79,11 @@ export function execArguments(
     '--no-init',
     '--ipc',
     '--uts',
-    '--hostname',
-    HOST_NAME,
+    ...['--hostname', HOST_NAME],
     ...(network === 'none' ? ['--net', '--network', 'none'] : []),
-    '--no-mount',
-    'proc,sys,home,tmp,hostfs,cwd,bind-paths',
+    ...['--no-mount', 'proc,sys,home,tmp,hostfs,cwd,bind-paths'],
     '--keep-privs',
-    '--drop-caps',
-    dropped.join(','),
+    ...['--drop-caps', dropped.join(',')],
     ...(program.root ? ['--overlay', paths.overlay] : ['--writable']),
     ...[
       // bubblewrap needs /proc and runs outside of the process namespace. The processes that it starts get their own /proc.
@@ -107,15 +93,9 @@ export function execArguments(
       ...files,
       ...views.map(({ folder, at }) => `${folder}:${at}:ro`),
     ].flatMap((bind) => ['--bind', bind]),
-    '--pwd',
-    '/',
+    ...['--pwd', '/'],
     program.root ? image : paths.merged,
-    ...toolLine('bash'),
-    '--noprofile',
-    '--norc',
-    '-c',
-    init,
-    id,
+    ...[...toolLine('bash'), '--noprofile', '--norc', '-c', init, id],
   ];
 }
 
@@ -127,19 +107,12 @@ export function enterArguments(root: boolean, workdir: string): string[] {
   return [
     ...toolLine('bwrap'),
     ...ENTER_OPTIONS,
-    '--bind',
-    '/',
-    '/',
-    '--dev-bind',
-    '/dev',
-    '/dev',
-    '--proc',
-    '/proc',
+    ...['--bind', '/', '/'],
+    ...['--dev-bind', '/dev', '/dev'],
+    ...['--proc', '/proc'],
     ...(root ? procMasks() : []),
-    '--tmpfs',
-    TOOLS_AT,
-    '--remount-ro',
-    TOOLS_AT,
+    ...['--tmpfs', TOOLS_AT],
+    ...['--remount-ro', TOOLS_AT],
     ...(workdir === '/' ? [] : ['--dir', workdir]),
     '--clearenv',
   ];

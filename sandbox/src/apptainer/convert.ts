@@ -2,15 +2,13 @@
  * Converts an engine's image or an archive to a .sif file with `apptainer build`. The file is built under a temporary name and renamed
  * after the record of its origin is written. The next conversion removes the leftovers of a killed conversion.
  */
-import { execFile } from 'node:child_process';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { promisify, stripVTControlCharacters } from 'node:util';
+import { stripVTControlCharacters } from 'node:util';
 import {
   createSemaphore,
   errorMessage,
   RolloutFailure,
-  type Semaphore,
   UnusableError,
   UsageError,
   withoutMiddle,
@@ -19,13 +17,13 @@ import { withLock } from '../images/lock.ts';
 import { withTag } from '../images/names.ts';
 import { openTemporaryFolder, temporaryName } from '../images/temporary.ts';
 import { findProgram } from '../namespaces/host.ts';
-import type { ImageInspection, ImageLine } from '../runtime.ts';
+import { run } from '../run.ts';
+import type { ImageLine } from '../runtime.ts';
 import { inspectSifFiles, sha256Of, writeOrigin } from './inspect.ts';
 import { candidatePaths } from './sifpaths.ts';
 import { ownEnvironment } from './start.ts';
 import { FOLDERS, PROGRAMS } from './tools.ts';
 
-const run = promisify(execFile);
 const CONVERT_TIMEOUT_MS = 3_600_000;
 
 export type ConvertDeps = {
@@ -41,6 +39,11 @@ export type ConvertDeps = {
   signal: AbortSignal;
 };
 
+type Converter = {
+  /** Converts an image unless its file exists. Throws RolloutFailure image_pull / node_disk. */
+  convert(image: string): Promise<ImageLine>;
+};
+
 /** Throws UsageError if the first template has no placeholder, UnusableError if Apptainer is missing or does not run. */
 export async function openConverter(deps: ConvertDeps): Promise<Converter> {
   const [template] = deps.templates;
@@ -49,82 +52,65 @@ export async function openConverter(deps: ConvertDeps): Promise<Converter> {
       'convert: set apptainer_images to a path with {image}, such as /shared/sif/{image}.sif',
     );
   }
-  return new Converter(deps, template, await requireProgram(deps.command));
-}
-
-export class Converter {
-  readonly #deps: ConvertDeps;
-  readonly #template: string;
-  readonly #program: string;
-  readonly #slots: Semaphore;
-  readonly #inspection: ImageInspection;
-  readonly #images = new Map<string, string>();
-
-  constructor(deps: ConvertDeps, template: string, program: string) {
-    this.#deps = deps;
-    this.#template = template;
-    this.#program = program;
-    this.#slots = createSemaphore(deps.atOnce);
-    this.#inspection = inspectSifFiles([template]);
-  }
-
-  /** Converts an image unless its file exists. Throws RolloutFailure image_pull / node_disk. */
-  async convert(image: string): Promise<ImageLine> {
-    const [path = ''] = candidatePaths([this.#template], image, undefined);
-    const other = this.#images.get(path);
+  const program = await requireProgram(deps.command);
+  const slots = createSemaphore(deps.atOnce);
+  const look = (image: string): Promise<ImageLine> => inspectSifFiles([template]).look(image, false, []);
+  const images = new Map<string, string>();
+  const convert: Converter['convert'] = async (image) => {
+    const [path = ''] = candidatePaths([template], image, undefined);
+    const other = images.get(path);
     if (other)
       throw new RolloutFailure('image_pull', `${path} is ${other}'s already: convert them to two folders`);
-    this.#images.set(path, image);
-    const found = await this.#inspection.look(image, false, []);
-    return found.status === 'absent' ? await this.#slots.run(() => this.#make(image, path)) : found;
-  }
-
-  async #make(image: string, path: string): Promise<ImageLine> {
-    const { signal } = this.#deps;
-    await mkdir(dirname(path), { recursive: true });
+    images.set(path, image);
+    const found = await look(image);
+    if (found.status !== 'absent') return found;
     const make = async (): Promise<ImageLine> => {
       await removePartials(path);
       // Another process may have converted the image during the wait for the lock.
-      const found = await this.#inspection.look(image, false, []);
-      if (found.status !== 'absent') return found;
-      const partial = `${path}.${temporaryName()}.partial`;
-      try {
-        await this.#build(image, partial);
-        const [sha256, { size }] = await Promise.all([sha256Of(partial, signal), stat(partial)]);
-        const converted_at = new Date().toISOString();
-        await writeOrigin(path, { image, sha256, bytes: size, converted_at });
-        await rename(partial, path);
-        return { image, status: 'converted', path, bytes: size, digest: `sha256:${sha256}` };
-      } finally {
-        await rm(partial, { force: true });
-      }
+      const present = await look(image);
+      return present.status === 'absent' ? await writeSif(deps, program, image, path) : present;
     };
-    return await withLock(`${path}.lock`, make, signal);
-  }
+    return await slots.run(async () => {
+      await mkdir(dirname(path), { recursive: true });
+      return await withLock(`${path}.lock`, make, deps.signal);
+    });
+  };
+  return { convert };
+}
 
-  async #build(image: string, partial: string): Promise<void> {
-    const { signal } = this.#deps;
-    // `apptainer build` reads archives without an engine.
-    const isArchive = /^(docker-archive|oci):\//.test(image);
-    const source = isArchive
-      ? [partial, image]
-      : [
-          '--docker-host',
-          `unix://${await this.#deps.ensure(image)}`,
-          partial,
-          `docker-daemon:${withTag(image)}`,
-        ];
-    await using folder = await openTemporaryFolder(this.#deps.folder);
-    const options = { timeout: CONVERT_TIMEOUT_MS, signal, env: ownEnvironment(folder.path) };
-    await run(this.#program, ['--silent', 'build', '--disable-cache', ...source], options).catch(
-      (error: unknown) => {
-        signal.throwIfAborted();
-        throw buildFailure(error, image);
-      },
-    );
-    const file = await open(partial);
-    await file.sync().finally(() => file.close());
+async function writeSif(deps: ConvertDeps, program: string, image: string, path: string): Promise<ImageLine> {
+  const partial = `${path}.${temporaryName()}.partial`;
+  try {
+    await build(deps, program, image, partial);
+    const [sha256, { size }] = await Promise.all([sha256Of(partial, deps.signal), stat(partial)]);
+    const converted_at = new Date().toISOString();
+    await writeOrigin(path, { image, sha256, bytes: size, converted_at });
+    await rename(partial, path);
+    return { image, status: 'converted', path, bytes: size, digest: `sha256:${sha256}` };
+  } finally {
+    await rm(partial, { force: true });
   }
+}
+
+async function build(
+  { ensure, folder: parent, signal }: ConvertDeps,
+  program: string,
+  image: string,
+  partial: string,
+): Promise<void> {
+  // `apptainer build` reads archives without an engine.
+  const isArchive = /^(docker-archive|oci):\//.test(image);
+  const source = isArchive
+    ? [partial, image]
+    : ['--docker-host', `unix://${await ensure(image)}`, partial, `docker-daemon:${withTag(image)}`];
+  await using folder = await openTemporaryFolder(parent);
+  const options = { timeout: CONVERT_TIMEOUT_MS, signal, env: ownEnvironment(folder.path) };
+  await run(program, ['--silent', 'build', '--disable-cache', ...source], options).catch((error: unknown) => {
+    signal.throwIfAborted();
+    throw buildFailure(error, image);
+  });
+  await using file = await open(partial);
+  await file.sync();
 }
 
 async function requireProgram(given: string | null): Promise<string> {

@@ -5,20 +5,18 @@
  *   dir:/DIR, /DIR       an unpacked image, used in place and never written
  * A file `PATH.json` beside an image, in the format of `Config` of `docker inspect`, adds to the image's environment.
  */
-import { execFile } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
 import { access, readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { createSingleFlight, errorMessage, RolloutFailure, type SingleFlight } from '@swefarm/shared';
 import { configBeside, EMPTY_CONFIG, type ImageConfig } from '../images/config.ts';
 import { type ImageStore, requireDisk, type Unpacked } from '../images/store.ts';
 import { requireMountable } from '../namespaces/mounts.ts';
+import { run } from '../run.ts';
 import type { ReadyImage } from '../runtime.ts';
 import { candidatePaths } from './sifpaths.ts';
 
-const run = promisify(execFile);
 const ENVIRONMENT = { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: '/' };
 const UNPACK_TIMEOUT_MS = 3_600_000;
 /** Approximate factor by which an image grows when it is unpacked from squashfs. */

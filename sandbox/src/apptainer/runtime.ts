@@ -2,9 +2,7 @@
  * Runs containers with Apptainer (or Singularity), for clusters without a container engine. Apptainer mounts the image and makes the
  * namespaces. Everything else works as in the rootfs runtime. docs/apptainer.md describes isolation and limits.
  */
-import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { errorMessage } from '@swefarm/shared';
 import { EMPTY_CONFIG } from '../images/config.ts';
 import { evictUnpacked } from '../images/evict.ts';
@@ -13,14 +11,13 @@ import { findProgram } from '../namespaces/host.ts';
 import { unshareMounts } from '../namespaces/launch.ts';
 import { imagesInUse, openRuntime, type RuntimeSetup, type SetupOptions } from '../namespaces/setup.ts';
 import { checkRuntime, type Trial } from '../namespaces/trial.ts';
+import { run } from '../run.ts';
 import type { Runtime, RuntimeCheck } from '../runtime.ts';
 import type { Program } from './arguments.ts';
 import { canMountSif, SifImages } from './images.ts';
 import { inspectSifFiles } from './inspect.ts';
 import { ownEnvironment, startApptainer } from './start.ts';
 import { bareTree, FOLDERS, gatherTools, PROGRAMS } from './tools.ts';
-
-const run = promisify(execFile);
 
 export type ApptainerRuntimeOptions = SetupOptions & {
   /** Paths of the instances' images, with `{instance_id}` or `{image}`. */

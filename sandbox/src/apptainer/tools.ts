@@ -2,12 +2,10 @@
  * Provides bubblewrap and bash in a sandbox, because the image's own programs may not work. One folder contains both programs with this
  * host's libraries and loader. The folder is mounted read-only and hidden from the code inside.
  */
-import { execFile } from 'node:child_process';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { promisify } from 'node:util';
+import { run } from '../run.ts';
 
-const run = promisify(execFile);
 export const PROGRAMS = ['apptainer', 'singularity'] as const;
 export const FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/opt/apptainer/bin', '/opt/singularity/bin'];
 export const TOOLS_AT = '/.swefarm';

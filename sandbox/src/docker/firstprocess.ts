@@ -180,10 +180,9 @@ export class FirstProcess implements Disposable {
       // The line feed ends a line that the command may have begun in this input.
       this.#socket.write(`\n${key}\n`);
     }
-    const code = survived
-      ? await codeAfterAnswer(ended, ending.value ?? 0, options.signal, container)
-      : await codeOf(ended, options.signal);
-    return { ...execResult(capture, 'itself', code), survived };
+    const code = await codeOf(ended, options.signal, ending.value);
+    if (code === null) await container.kill().catch(() => undefined);
+    return { ...execResult(capture, 'itself', code ?? ending.value), survived };
   }
 
   async #takes({ env, stdin, signal }: ExecOptions): Promise<boolean> {
@@ -230,27 +229,19 @@ export class FirstProcess implements Disposable {
 }
 
 /**
- * Returns the engine's exit code; the code of the answer if the container has not ended in {@link END_MS}, as on a disk that stalls. No
- * code could have forged the answer: every process except the first was killed before it.
+ * Returns the engine's exit code; null if the container has not ended in {@link END_MS} after an answer, as on a disk that stalls. The
+ * answer then counts, because no code could have forged it: every process except the first was killed before it. Throws RolloutFailure
+ * `sandbox_lost` if the container still runs after the output of its first process ended without an answer.
  */
-async function codeAfterAnswer(
+async function codeOf(
   ended: Promise<number>,
-  answered: number,
   signal: AbortSignal,
-  container: OfContainer,
-): Promise<number> {
+  answered: number | null = null,
+): Promise<number | null> {
   const ending = await waitAtMost(ended, END_MS, signal);
   signal.throwIfAborted();
   if (ending.by === 'itself') return ending.value;
-  await container.kill().catch(() => undefined);
-  return answered;
-}
-
-/** Throws RolloutFailure `sandbox_lost` if the container still runs after the output of its first process ended. */
-async function codeOf(ended: Promise<number>, signal: AbortSignal): Promise<number> {
-  const ending = await waitAtMost(ended, END_MS, signal);
-  signal.throwIfAborted();
-  if (ending.by === 'itself') return ending.value;
+  if (answered !== null) return null;
   throw new RolloutFailure(
     'sandbox_lost',
     'the output of the first process ended, and its container still runs',

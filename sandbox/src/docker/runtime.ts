@@ -1,13 +1,6 @@
 /** Runs containers in Docker, or in Podman through its Docker-compatible socket. */
 import { access, constants } from 'node:fs/promises';
-import {
-  createLazy,
-  createSemaphore,
-  errorMessage,
-  type Lazy,
-  type Semaphore,
-  untilAborted,
-} from '@swefarm/shared';
+import { createLazy, createSemaphore, errorMessage, untilAborted } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { diskFree } from '../disk.ts';
 import { openEngine } from '../engine/client.ts';
@@ -61,38 +54,32 @@ const ENGINE_SLOTS = 8;
 const START_TIMEOUT_MS = 120_000;
 const CHECK_TIMEOUT_MS = 10_000;
 
-type State = {
-  docker: Docker;
-  engine: Engine;
-  creates: Semaphore;
-  watchdog: Watchdog;
-  profile: string;
-  /** Removes a container by id. Throws RolloutFailure engine_unreachable. */
-  remove(id: string): Promise<void>;
-  info: Lazy<EngineInfo>;
-  log: RuntimeLog | undefined;
-};
+type State = Awaited<ReturnType<typeof openState>>;
 
-/** Opens the runtime even if the engine is unusable; `check` and the first call to the engine report the problem. */
-export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
-  const { socketPath, images } = options;
+async function openState(options: DockerRuntimeOptions, opened: AsyncDisposableStack) {
   const engine = options.engine ?? 'docker';
-  const docker = openEngine(socketPath);
-  await using stack = new AsyncDisposableStack();
-  const file = engine === 'podman' ? stack.use(await profileFile()) : null;
-  const state: State = {
+  const docker = openEngine(options.socketPath);
+  const file = engine === 'podman' ? opened.use(await profileFile()) : null;
+  return {
     docker,
     engine,
     creates: createSemaphore(ENGINE_SLOTS, options.gapMs ?? 0),
-    watchdog: new Watchdog(),
+    watchdog: opened.use(new Watchdog()),
     profile: file?.path ?? JSON.stringify(seccompProfile('docker')),
     remove: createRemoval(docker, createSemaphore(ENGINE_SLOTS), options.answerMs),
     info: createLazy(() => inTime(docker.info() as Promise<EngineInfo>)),
     log: options.log,
   };
-  const fetch = createFetch(images ?? { atOnce: 2, mirrors: [] });
+}
+
+/** Opens the runtime even if the engine is unusable; `check` and the first call to the engine report the problem. */
+export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
+  const { socketPath, images } = options;
+  const opened = new AsyncDisposableStack();
+  const state = await openState(options, opened);
+  const { docker, engine } = state;
+  const fetch = createFetch(images);
   const pulled = images ? openPulledImages(images.pulledFile) : null;
-  const owned = stack.move();
   return {
     name: engine,
     isolates: true,
@@ -121,10 +108,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
       return DockerRootDir === undefined ? null : diskFree(DockerRootDir);
     },
     remove: state.remove,
-    async [Symbol.asyncDispose]() {
-      state.watchdog[Symbol.dispose]();
-      await owned.disposeAsync();
-    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
 

@@ -55,13 +55,8 @@ export function createFailure(error: unknown, created: boolean, doing: string): 
 
 export function pullFailure(error: unknown, image: string): unknown {
   if (UNKNOWN_IMAGE.test(errorMessage(error)) || statusCode(error) === 404) {
-    return new RolloutFailure(
-      'image_not_found',
-      `image ${image}: ${errorMessage(error).trim()}`.slice(0, 400),
-      {
-        cause: error,
-      },
-    );
+    const message = `image ${image}: ${errorMessage(error).trim()}`.slice(0, 400);
+    return new RolloutFailure('image_not_found', message, { cause: error });
   }
   return engineFailure(error, 'image_pull', `pulling ${image}`);
 }

@@ -8,11 +8,12 @@ import type { ImageInspection, ImageLine } from '../runtime.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { digestOf } from './images.ts';
 
-export type EngineEviction = { docker: Docker; pulled: PulledImages } & Omit<EvictionLimits, 'usedShare'> &
-  Partial<Pick<EvictionLimits, 'usedShare'>>;
-
 /** Returns the number of removed images. The engine does not remove an image that a container uses, or that has another name. */
-export async function evictPulled({ docker, pulled, ...limits }: EngineEviction): Promise<number> {
+export async function evictPulled({
+  docker,
+  pulled,
+  ...limits
+}: EvictionLimits & { docker: Docker; pulled: PulledImages }): Promise<number> {
   const list = async () =>
     [...(await pulled.list())].map(([name, { used_at }]) => ({ names: [name], name, usedAt: used_at }));
   const remove = async ({ name }: { name: string }): Promise<boolean> => {
@@ -20,7 +21,7 @@ export async function evictPulled({ docker, pulled, ...limits }: EngineEviction)
     if (outcome !== 'kept') await pulled.drop([name]);
     return outcome === 'removed';
   };
-  return await evictImages(list, remove, { usedShare: () => engineUsedShare(docker), ...limits });
+  return await evictImages(list, remove, () => engineUsedShare(docker), limits);
 }
 
 /** Removes an image; `kept`: a container uses the image. Throws RolloutFailure engine_unreachable. */

@@ -2,18 +2,16 @@
  * Runs commands on the host, for dry runs: as children of the worker, in a copy of a folder, without isolation and limits. The results
  * have no reward unless the run requests one.
  */
-import { execFile } from 'node:child_process';
 import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { errorMessage, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { diskFree } from '../disk.ts';
 import { newSandboxId, readRecords, writeRecord } from '../namespaces/records.ts';
+import { run } from '../run.ts';
 import type { ContainerSpec, ReadyImage, Runtime, RuntimeCheck, RuntimeLog } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { HostContainer, killMarked } from './container.ts';
 
-const run = promisify(execFile);
 const COPY_TIMEOUT_MS = 300_000;
 
 /**
@@ -98,15 +96,9 @@ async function copyTree(spec: ContainerSpec, target: string, signal: AbortSignal
 }
 
 function startFailure(error: unknown): RolloutFailure {
-  const message = errorMessage(error);
+  const message = `copying the tree: ${errorMessage(error)}`.slice(0, 400);
   const full = /ENOSPC|EDQUOT|no space left/i.test(message);
-  return new RolloutFailure(
-    full ? 'node_disk' : 'sandbox_start',
-    `copying the tree: ${message}`.slice(0, 400),
-    {
-      cause: error,
-    },
-  );
+  return new RolloutFailure(full ? 'node_disk' : 'sandbox_start', message, { cause: error });
 }
 
 /** Removes a folder, even if the model's code made files unreadable or its ending processes still write there. */

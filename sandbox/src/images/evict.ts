@@ -5,14 +5,15 @@ import type { ImageStore } from './store.ts';
 /** Minimum time since the last use of a removed image: other containers of a recently used image may start soon. */
 const REST_MS = 10 * 60_000;
 
-export type UsedImage = { names: readonly string[]; usedAt: number };
+type UsedImage = { names: readonly string[]; usedAt: number };
 
 export type EvictionLimits = {
   /** Used share of the disk (0 to 1) from which images are removed; 1: never. */
   watermark: number;
   /** Names of images that are never removed; `*` stands for anything. */
   pins: readonly string[];
-  usedShare(): Promise<number>;
+  /** Used share of the disk; only tests pass it and `now`. */
+  usedShare?(): Promise<number>;
   now?: number;
 };
 
@@ -20,7 +21,8 @@ export type EvictionLimits = {
 export async function evictImages<T extends UsedImage>(
   list: () => Promise<readonly T[]>,
   remove: (image: T) => Promise<boolean>,
-  { watermark, pins, usedShare, now = Date.now() }: EvictionLimits,
+  measure: () => Promise<number>,
+  { watermark, pins, usedShare = measure, now = Date.now() }: EvictionLimits,
 ): Promise<number> {
   if (watermark >= 1 || (await usedShare()) < watermark) return 0;
   let count = 0;
@@ -52,7 +54,7 @@ export function longestUnused<T extends UsedImage>(
 export async function evictUnpacked(
   store: ImageStore,
   inUse: Iterable<string>,
-  limits: Omit<EvictionLimits, 'usedShare'> & Partial<Pick<EvictionLimits, 'usedShare'>>,
+  limits: EvictionLimits,
 ): Promise<number> {
   // The updated times of use show the node's other workers that these images are in use.
   for (const digest of new Set(inUse)) await store.touch(digest);
@@ -60,10 +62,7 @@ export async function evictUnpacked(
     await store.drop(digest);
     return true;
   };
-  return await evictImages(() => store.list(), remove, {
-    usedShare: () => usedShareOf(store.root),
-    ...limits,
-  });
+  return await evictImages(store.list, remove, () => usedShareOf(store.root), limits);
 }
 
 export async function usedShareOf(folder: string): Promise<number> {

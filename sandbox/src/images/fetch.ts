@@ -55,7 +55,7 @@ export function waitAfter(error: unknown, waits: number): number | null {
 
 /** @param wait waits a number of milliseconds; tests replace it */
 export function createFetch(
-  { atOnce, mirrors, registryAuth = [] }: FetchSettings,
+  { atOnce, mirrors, registryAuth = [] }: FetchSettings = { atOnce: 2, mirrors: [] },
   wait: (ms: number) => Promise<unknown> = sleep,
 ): Fetch {
   const slots = createSemaphore(atOnce);

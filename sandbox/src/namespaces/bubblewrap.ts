@@ -44,15 +44,11 @@ const FILTER_FD = '8';
  * loaded machine after the start of the command. The death of process 1 ends the command.
  */
 export const ENTER_OPTIONS: readonly string[] = [
-  '--pidns',
-  PIDNS_FD,
-  '--seccomp',
-  FILTER_FD,
-  '--json-status-fd',
-  STATUS_FD,
+  ...['--pidns', PIDNS_FD],
+  ...['--seccomp', FILTER_FD],
+  ...['--json-status-fd', STATUS_FD],
   '--new-session',
-  '--cap-drop',
-  'ALL',
+  ...['--cap-drop', 'ALL'],
   ...CAPABILITIES.flatMap((name) => ['--cap-add', name]),
 ];
 

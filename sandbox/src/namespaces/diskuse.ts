@@ -1,11 +1,9 @@
 /** Measures from outside how much of a disk a sandbox has written, by blocks and by the number of files. */
-import { execFile } from 'node:child_process';
 import { readdir, readlink, stat, statfs } from 'node:fs/promises';
-import { promisify } from 'node:util';
+import { run } from '../run.ts';
 import type { DiskUse } from '../runtime.ts';
 import { membersBy, readNamespace } from './processes.ts';
 
-const run = promisify(execFile);
 const TIMEOUT_MS = 60_000;
 /** Minimum number of bytes that a file counts, because an empty file takes an inode and no block. */
 const LEAST_PER_FILE = 4_096;

@@ -1,9 +1,8 @@
-/** Finds the programs and permissions that the rootfs and Apptainer runtimes need; `check` reports each gap with its remedy. */
+/** Finds the programs that the rootfs and Apptainer runtimes need, and what this process has inherited. */
 import { access, chmod, constants, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ContainerSpec, RuntimeCheck } from '../runtime.ts';
+import type { ContainerSpec } from '../runtime.ts';
 import { HOST_NAME } from './bubblewrap.ts';
-import type { Cgroups } from './cgroups.ts';
 
 const FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 const PROGRAMS: Record<string, string> = {
@@ -87,37 +86,4 @@ export async function inheritedFiles(): Promise<number[]> {
 export async function isInUserNamespace(): Promise<boolean> {
   const map = await readFile('/proc/self/uid_map', 'latin1').catch(() => '');
   return map !== '' && !/^\s*0\s+0\s+4294967295\s*$/.test(map);
-}
-
-/** Returns the cause and the remedy if namespaces or mounts are not allowed; null for another cause. */
-export function explainNamespaces(message: string, root: boolean): string | null {
-  if (!root && /Operation not permitted|uid_map|user namespace|unshare failed/i.test(message)) {
-    return `user namespaces are not allowed here (${message}): sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 kernel.apparmor_restrict_unprivileged_userns=0, or run as root`;
-  }
-  if (root && /Operation not permitted|Permission denied/i.test(message)) {
-    return `mounts are not allowed here (${message}): inside a container the worker needs CAP_SYS_ADMIN and an unconfined AppArmor and seccomp profile`;
-  }
-  return null;
-}
-
-export function limitsOf(cgroups: Cgroups | null, root: boolean): RuntimeCheck['limits'] {
-  const has = (name: 'cpu' | 'memory' | 'pids') => cgroups?.controllers.has(name) ?? false;
-  return {
-    cpu: has('cpu') ? 'enforced' : 'none',
-    memory: has('memory') ? 'enforced' : 'watched',
-    pids: has('pids') || !root ? 'enforced' : 'watched',
-    disk: 'watched',
-  };
-}
-
-/** Names the limits that the kernel does not enforce, with the remedy. */
-export function warnings(limits: RuntimeCheck['limits'], root: boolean): string[] {
-  const weak = (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] !== 'enforced');
-  if (weak.length === 0) return [];
-  const remedy = root
-    ? 'mount a writable /sys/fs/cgroup'
-    : 'have a group delegated to this user (systemd: Delegate=yes; SLURM: a job step with cgroup delegation)';
-  return [
-    `the kernel does not limit ${weak.join(', ')} here (what is "watched" is measured once a second): ${remedy}`,
-  ];
 }

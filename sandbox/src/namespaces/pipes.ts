@@ -2,13 +2,11 @@
  * Named pipes for the streams of commands, made in batches and used once. Node's own pipes are sockets, which a command cannot
  * reopen as /dev/stdout or /dev/stderr.
  */
-import { execFile } from 'node:child_process';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { newId } from '@swefarm/shared';
+import { run } from '../run.ts';
 
-const run = promisify(execFile);
 const BATCH = 384;
 
 export type Pipes = AsyncDisposable & {

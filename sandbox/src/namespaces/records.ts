@@ -1,17 +1,14 @@
 /** A sandbox's folder and the record of its owner, by which any process can find and remove the sandbox. */
-import { execFile } from 'node:child_process';
 import { lstat, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { promisify } from 'node:util';
 import { isOurs, newId, poll } from '@swefarm/shared';
 import { z } from 'zod';
 import { readJsonFile } from '../images/jsonfile.ts';
 import { isAbandoned } from '../images/temporary.ts';
+import { run } from '../run.ts';
 import type { OwnedContainer, Owner, RuntimeLog } from '../runtime.ts';
 import { findOwners, killQuietly } from './processes.ts';
 import type { Starter } from './starter.ts';
-
-const run = promisify(execFile);
 
 export type RecordedRuntime = 'rootfs' | 'apptainer' | 'host';
 const RECORD = 'owner.json';

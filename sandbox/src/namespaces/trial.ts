@@ -1,7 +1,7 @@
-/** Checks whether the sandboxes of a runtime start on this node. */
+/** Checks whether the sandboxes of a runtime start on this node, and how their resources are limited. */
 import { errorMessage } from '@swefarm/shared';
 import type { Container, RuntimeCheck } from '../runtime.ts';
-import { explainNamespaces, limitsOf, warnings } from './host.ts';
+import type { Cgroups } from './cgroups.ts';
 import type { RuntimeSetup } from './setup.ts';
 
 export type Trial = {
@@ -58,4 +58,37 @@ async function tryContainer({ start, argv }: Trial, signal: AbortSignal): Promis
     signal.throwIfAborted();
     return errorMessage(error);
   }
+}
+
+/** Returns the cause and the remedy if namespaces or mounts are not allowed; null for another cause. */
+function explainNamespaces(message: string, root: boolean): string | null {
+  if (!root && /Operation not permitted|uid_map|user namespace|unshare failed/i.test(message)) {
+    return `user namespaces are not allowed here (${message}): sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 kernel.apparmor_restrict_unprivileged_userns=0, or run as root`;
+  }
+  if (root && /Operation not permitted|Permission denied/i.test(message)) {
+    return `mounts are not allowed here (${message}): inside a container the worker needs CAP_SYS_ADMIN and an unconfined AppArmor and seccomp profile`;
+  }
+  return null;
+}
+
+function limitsOf(cgroups: Cgroups | null, root: boolean): RuntimeCheck['limits'] {
+  const has = (name: 'cpu' | 'memory' | 'pids') => cgroups?.controllers.has(name) ?? false;
+  return {
+    cpu: has('cpu') ? 'enforced' : 'none',
+    memory: has('memory') ? 'enforced' : 'watched',
+    pids: has('pids') || !root ? 'enforced' : 'watched',
+    disk: 'watched',
+  };
+}
+
+/** Names the limits that the kernel does not enforce, with the remedy. */
+function warnings(limits: RuntimeCheck['limits'], root: boolean): string[] {
+  const weak = (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] !== 'enforced');
+  if (weak.length === 0) return [];
+  const remedy = root
+    ? 'mount a writable /sys/fs/cgroup'
+    : 'have a group delegated to this user (systemd: Delegate=yes; SLURM: a job step with cgroup delegation)';
+  return [
+    `the kernel does not limit ${weak.join(', ')} here (what is "watched" is measured once a second): ${remedy}`,
+  ];
 }

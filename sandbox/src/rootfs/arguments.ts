@@ -22,16 +22,14 @@ export type Host = Pick<RuntimeSetup, 'root' | 'bash' | 'base'> & {
   bwrap: string;
 };
 
-type RootfsPaths = { folder: string; merged: string; shm: string };
-
-type Views = readonly { folder: string; at: string }[];
+type RootfsPaths = ReturnType<typeof pathsOf>;
 
 /** Path of the sandbox's tree, with all mounts, in the root of process 1. */
 const TREE = '/tree';
 /** Folders of the host in the root of process 1, for bash as process 1 and for the bubblewrap of entering processes. */
 const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib64'];
 
-export const pathsOf = (folder: string): RootfsPaths => ({
+export const pathsOf = (folder: string) => ({
   folder,
   merged: join(folder, 'merged'),
   shm: join(folder, 'shm'),
@@ -80,9 +78,13 @@ export function mountTable(
  */
 export function supervisorArguments(
   host: Host,
+  { merged, shm }: RootfsPaths,
+  image: RootImage,
   { id, init, network }: { id: string; init: string; network: ContainerSpec['network'] },
-  tree: readonly string[],
+  views: readonly { folder: string; at: string }[],
 ): string[] {
+  const readOnly = (from: string, at = from): string[] => ['--ro-bind', from, at];
+  const bound = image.folders.filter((one) => !isOverlaid(one, host));
   return [
     host.bwrap,
     '--unshare-pid',
@@ -90,55 +92,25 @@ export function supervisorArguments(
     '--unshare-uts',
     '--unshare-cgroup-try',
     ...(network === 'none' ? ['--unshare-net'] : []),
-    '--hostname',
-    HOST_NAME,
+    ...['--hostname', HOST_NAME],
     '--die-with-parent',
     '--as-pid-1',
-    '--cap-drop',
-    'ALL',
+    ...['--cap-drop', 'ALL'],
     ...INIT_CAPABILITIES.flatMap((name) => ['--cap-add', name]),
-    '--tmpfs',
-    '/',
-    ...SYSTEM.filter((name) => existsSync(`/${name}`)).flatMap((name) => [
-      '--ro-bind',
-      `/${name}`,
-      `/${name}`,
-    ]),
+    ...['--tmpfs', '/'],
+    ...SYSTEM.filter((name) => existsSync(`/${name}`)).flatMap((name) => readOnly(`/${name}`)),
     // An entering bubblewrap runs outside of the process namespace, and needs /proc and a folder for mounts.
-    ...['--ro-bind', '/proc', '/proc', '--dir', '/tmp'],
-    ...tree,
-    '--chdir',
-    '/',
-    '--clearenv',
-    '--json-status-fd',
-    STATUS_FD,
-    '--',
-    host.bash,
-    '--noprofile',
-    '--norc',
-    '-c',
-    init,
-    id,
-  ];
-}
-
-export function treeArguments(paths: RootfsPaths, image: RootImage, host: Host, views: Views): string[] {
-  return [
-    '--bind',
-    paths.merged,
-    TREE,
-    ...image.folders
-      .filter((one) => !isOverlaid(one, host))
-      .flatMap(({ at }) => ['--ro-bind', `/${at}`, `${TREE}/${at}`]),
-    '--dev',
-    `${TREE}/dev`,
-    '--bind',
-    paths.shm,
-    `${TREE}/dev/shm`,
-    '--proc',
-    `${TREE}/proc`,
+    ...[...readOnly('/proc'), '--dir', '/tmp'],
+    ...['--bind', merged, TREE],
+    ...bound.flatMap(({ at }) => readOnly(`/${at}`, `${TREE}/${at}`)),
+    ...['--dev', `${TREE}/dev`, '--bind', shm, `${TREE}/dev/shm`, '--proc', `${TREE}/proc`],
     ...(host.root ? procMasks(TREE) : []),
-    ...views.flatMap(({ folder, at }) => ['--ro-bind', folder, `${TREE}${at}`]),
+    ...views.flatMap(({ folder, at }) => readOnly(folder, `${TREE}${at}`)),
+    ...['--chdir', '/'],
+    '--clearenv',
+    ...['--json-status-fd', STATUS_FD],
+    '--',
+    ...[host.bash, '--noprofile', '--norc', '-c', init, id],
   ];
 }
 
@@ -147,8 +119,6 @@ export const enterArguments = (host: Host): string[] => [
   host.bwrap,
   ...ENTER_OPTIONS,
   // Only /dev has devices: the other folders of the tree are mounted with nodev.
-  '--dev-bind',
-  TREE,
-  '/',
+  ...['--dev-bind', TREE, '/'],
   '--clearenv',
 ];

@@ -120,8 +120,8 @@ async function build(tree: string, etc: readonly string[]): Promise<void> {
       if (error.code !== 'ENOENT') throw error;
     });
   }
-  await writeFile(join(tree, 'etc/passwd'), await systemAccounts('/etc/passwd', '/root:/bin/bash'));
-  await writeFile(join(tree, 'etc/group'), await systemAccounts('/etc/group', null));
+  for (const name of ['passwd', 'group'] as const)
+    await writeFile(join(tree, 'etc', name), await systemAccounts(name));
 }
 
 /** Selects the files to copy: readable by all users, or owned by a worker without root. */
@@ -133,15 +133,15 @@ async function readable(path: string): Promise<boolean> {
 }
 
 /** Returns the lines of the system's accounts, without accounts of people. */
-async function systemAccounts(path: string, root: string | null): Promise<string> {
-  const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => {
+async function systemAccounts(name: 'passwd' | 'group'): Promise<string> {
+  const lines = (await readFile(`/etc/${name}`, 'utf8')).split('\n').filter((line) => {
     const id = Number(line.split(':')[2]);
     return line.startsWith('root:') || (Number.isInteger(id) && (id < FIRST_USER || id === NOBODY) && id > 0);
   });
-  const made =
-    root === null
-      ? lines
-      : lines.map((line) => (line.startsWith('root:') ? `root:x:0:0:root:${root}` : line));
-  const shown = root === null ? made.map((line) => line.split(':').slice(0, 3).join(':').concat(':')) : made;
+  const shown = lines.map((line) => {
+    // Members of groups are not shown.
+    if (name === 'group') return `${line.split(':').slice(0, 3).join(':')}:`;
+    return line.startsWith('root:') ? 'root:x:0:0:root:/root:/bin/bash' : line;
+  });
   return `${shown.join('\n')}\n`;
 }

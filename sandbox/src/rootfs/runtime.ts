@@ -2,8 +2,7 @@
  * The rootfs runtime: an unpacked image below an overlay, in namespaces that bubblewrap makes. The runtime needs no daemon, and no root
  * if user namespaces are allowed. images.ts describes names of images, docs/rootfs.md the isolation.
  */
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
+
 import type { ImageSettings } from '../engine/settings.ts';
 import { EMPTY_CONFIG } from '../images/config.ts';
 import { evictUnpacked } from '../images/evict.ts';
@@ -13,6 +12,7 @@ import { INTERNAL_SPEC } from '../internal.ts';
 import { isInUserNamespace } from '../namespaces/host.ts';
 import { imagesInUse, openRuntime, type RuntimeSetup, type SetupOptions } from '../namespaces/setup.ts';
 import { checkRuntime, type Trial } from '../namespaces/trial.ts';
+import { run } from '../run.ts';
 import type { Runtime, RuntimeCheck } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { ImageExporter } from './export.ts';
@@ -60,7 +60,7 @@ function engineOf({ dockerSocket, images }: RootfsRuntimeOptions): ImageExporter
   if (!dockerSocket) return null;
   return new ImageExporter({
     socketPath: dockerSocket,
-    fetch: createFetch(images ?? { atOnce: 2, mirrors: [] }),
+    fetch: createFetch(images),
     pulled: images ? openPulledImages(images.pulledFile) : null,
   });
 }
@@ -68,7 +68,7 @@ function engineOf({ dockerSocket, images }: RootfsRuntimeOptions): ImageExporter
 function checkRootfs(setup: RuntimeSetup, host: Host, signal: AbortSignal): Promise<RuntimeCheck> {
   const trial: Trial = {
     problems: setup.programs.problems,
-    version: () => bubblewrapVersion(host.bwrap),
+    version: async () => (await run(host.bwrap, ['--version'])).stdout.trim(),
     start: async () => {
       const below = await hostTree(setup.store, signal);
       const folders = below.folders.map((at) => ({ at, lowers: [`/${at}`] }));
@@ -79,11 +79,6 @@ function checkRootfs(setup: RuntimeSetup, host: Host, signal: AbortSignal): Prom
     explain: (message) => explain(message, setup.scratchDir),
   };
   return checkRuntime(setup, trial, signal);
-}
-
-async function bubblewrapVersion(path: string): Promise<string> {
-  const { stdout } = await promisify(execFile)(path, ['--version']);
-  return stdout.trim();
 }
 
 function explain(message: string, scratchDir: string): string | null {

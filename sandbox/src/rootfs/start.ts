@@ -15,7 +15,6 @@ import {
   overlaysOf,
   pathsOf,
   supervisorArguments,
-  treeArguments,
 } from './arguments.ts';
 import type { RootImage } from './images.ts';
 
@@ -39,11 +38,7 @@ export async function startRootfs(
     mounts: mountTable(paths, overlays, host, spec.network),
     prepare: () => makeWorkdir(paths.folder, image, spec.workdir),
     command: (cgroup) =>
-      supervisorArguments(
-        host,
-        { id, init: INIT, network: spec.network },
-        treeArguments(paths, image, host, cgroup?.views ?? []),
-      ),
+      supervisorArguments(host, paths, image, { id, init: INIT, network: spec.network }, cgroup?.views ?? []),
     supervisor: { id: null },
     env: async () => image.config.env,
     enter: enterArguments(host),

@@ -1,29 +1,16 @@
 /** The escape suite on Docker and the rootfs runtime; in `npm run ci:full` on every runtime, with the slow attempts. */
-import { chmod } from 'node:fs/promises';
-import { join } from 'node:path';
-import { importTree, minimalImage, type PodmanEngine, startPodman } from '@swefarm/testkit';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { minimalImage, type PodmanEngine, startPodman } from '@swefarm/testkit';
 import { afterAll, it } from 'vitest';
 import { apptainerRuntime } from '../../src/apptainer/runtime.ts';
-import { dockerRuntime } from '../../src/docker/runtime.ts';
 import { rootfsRuntime } from '../../src/rootfs/runtime.ts';
-import { noApptainer, type Subject, WHOLE } from '../subject.ts';
+import { engineSubject, noApptainer, runtimeFolders, type Subject, WHOLE } from '../subject.ts';
 import { escapeSuite } from './suite.ts';
 
-const folder = temporaryFolder('escapes');
-await chmod(folder, 0o755);
-const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+const folders = await runtimeFolders('escapes');
 let podman: PodmanEngine | null = null;
 afterAll(async () => {
   await podman?.[Symbol.asyncDispose]();
 });
-
-async function engineSubject(engine: 'docker' | 'podman', socketPath: string): Promise<Subject> {
-  const { tree, version } = await minimalImage();
-  const image = `swefarm-test/minimal:${version}`;
-  await importTree(socketPath, tree, image);
-  return { runtime: await dockerRuntime({ engine, socketPath }), image, imageWithoutBash: null };
-}
 
 const treeSubject = async (runtime: Subject['runtime']): Promise<Subject> => ({
   runtime,
@@ -32,7 +19,7 @@ const treeSubject = async (runtime: Subject['runtime']): Promise<Subject> => ({
 });
 
 escapeSuite('docker', () =>
-  engineSubject('docker', process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock'),
+  engineSubject({ socketPath: process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock' }),
 );
 escapeSuite('rootfs', async () => treeSubject(await rootfsRuntime(folders)));
 if (WHOLE) {
@@ -41,7 +28,7 @@ if (WHOLE) {
   );
   escapeSuite('podman', async () => {
     podman = await startPodman();
-    return engineSubject('podman', podman.socketPath);
+    return engineSubject({ engine: 'podman', socketPath: podman.socketPath });
   });
   const missing = noApptainer();
   if (missing === null) {

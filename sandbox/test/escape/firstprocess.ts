@@ -1,5 +1,5 @@
 /** Attempts to end the sandbox by its process 1, which has the commands' uid in every runtime. */
-import { NEVER, TEST_IMAGE_MARKER } from '../subject.ts';
+import { NEVER, OPTIONS, TEST_IMAGE_MARKER } from '../subject.ts';
 import type { Attempt } from './attempt.ts';
 
 /** Prints `done` at the end, and nothing else when every call was refused or without effect. */
@@ -51,7 +51,7 @@ export const FIRST_PROCESS: readonly Attempt[] = [
     name: 'the end of process 1, by each call that needs no more than its uid',
     async run({ container, shell }) {
       await container.putFiles([{ path: '/tmp/first.py', content: Buffer.from(END_FIRST) }], NEVER);
-      const options = { timeoutMs: 30_000, maxOutputBytes: 2_000, signal: NEVER };
+      const options = { ...OPTIONS, timeoutMs: 30_000 };
       const ended = await shell
         .run('python3 /tmp/first.py', options)
         .catch((error: unknown) => String(error));

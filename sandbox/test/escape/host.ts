@@ -1,6 +1,7 @@
 /** The targets of the attempts: a service on every address of the host, an abstract socket, and a file, all of this test. */
+import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
@@ -27,8 +28,8 @@ export async function openHost(): Promise<Host> {
   await writeFile(secretFile, secret);
   const abstract = `swefarm-escape-${newId()}`;
   const servers = [createServer((socket) => socket.end()), createServer((socket) => socket.end())] as const;
-  await listen(servers[0], { port: 0, host: '0.0.0.0' });
-  await listen(servers[1], { path: `\0${abstract}` });
+  await once(servers[0].listen({ port: 0, host: '0.0.0.0' }), 'listening');
+  await once(servers[1].listen({ path: `\0${abstract}` }), 'listening');
   return {
     addresses: Object.values(networkInterfaces())
       .flatMap((all) => all ?? [])
@@ -45,11 +46,4 @@ export async function openHost(): Promise<Host> {
       for (const server of servers) server.close();
     },
   };
-}
-
-function listen(server: Server, options: { port?: number; host?: string; path?: string }): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options, resolve);
-  });
 }

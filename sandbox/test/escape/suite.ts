@@ -2,13 +2,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Shell } from '../../src/command.ts';
 import type { Container } from '../../src/runtime.ts';
-import { openShell } from '../../src/shell.ts';
-import { LIMITS, NEVER, type Subject, start, WHOLE } from '../subject.ts';
+import { LIMITS, OPTIONS, type Subject, shellOf, start, WHOLE } from '../subject.ts';
 import { ATTEMPTS } from './attempts.ts';
 import { type Host, openHost } from './host.ts';
 import { KNOWN } from './known.ts';
-
-const shellOptions = { workdir: '/testbed', activate: '', env: {} };
 
 export function escapeSuite(name: string, makeSubject: () => Promise<Subject>): void {
   describe(`escapes and exhaustion: ${name}`, () => {
@@ -20,7 +17,7 @@ export function escapeSuite(name: string, makeSubject: () => Promise<Subject>): 
       subject = await makeSubject();
       host = await openHost();
       neighbour = await start(subject);
-      neighbourShell = await openShell(neighbour, shellOptions);
+      neighbourShell = await shellOf(neighbour);
     });
     afterAll(async () => {
       await neighbourShell[Symbol.asyncDispose]();
@@ -33,16 +30,12 @@ export function escapeSuite(name: string, makeSubject: () => Promise<Subject>): 
       it(attempt.name, async () => {
         const limits = { ...LIMITS, ...attempt.limits };
         await using container = await start(subject, { limits, network: attempt.network ?? 'none' });
-        await using shell = await openShell(container, shellOptions);
+        await using shell = await shellOf(container);
         const got = await attempt.run({ container, shell, host });
         const known = KNOWN[attempt.name]?.[subject.runtime.name];
         if (known === undefined) expect(got).toBeNull();
         else expect(got, `the attempt fails, so remove it from the list: ${known}`).not.toBeNull();
-        const alive = await neighbourShell.run('echo alive', {
-          timeoutMs: 30_000,
-          maxOutputBytes: 100,
-          signal: NEVER,
-        });
+        const alive = await neighbourShell.run('echo alive', { ...OPTIONS, timeoutMs: 30_000 });
         expect(alive).toMatchObject({ exitCode: 0, note: null });
         expect(await neighbour.state()).toBe('running');
         expect(await host.unharmed()).toBe(true);

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inspectSifFiles } from '../../src/apptainer/inspect.ts';
 import { apptainerRuntime } from '../../src/apptainer/runtime.ts';
 import { bareTree } from '../../src/apptainer/tools.ts';
-import { describeUnless, NEVER, noApptainer, spec } from '../subject.ts';
+import { describeUnless, NEVER, noApptainer, OPTIONS, runtimeFolders, spec } from '../subject.ts';
 
 const run = promisify(execFile);
 const WORKER = resolve(import.meta.dirname, '../../../worker/bin/swefarm-worker.mjs');
@@ -100,12 +100,11 @@ exec sleep 600`;
   });
 
   it('makes files that the runtime starts', async () => {
-    const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+    const folders = await runtimeFolders('converted');
     await using runtime = await apptainerRuntime({ ...folders, templates: [env.SWEFARM_APPTAINER_IMAGES] });
     const image = await runtime.ensureImage(name, NEVER);
     await using container = await runtime.start(spec(image, { workdir: '/' }), NEVER);
-    const options = { timeoutMs: 30_000, maxOutputBytes: 1_000, signal: NEVER };
-    const result = await container.exec(['/bin/bash', '-c', 'echo it runs'], options);
+    const result = await container.exec(['/bin/bash', '-c', 'echo it runs'], OPTIONS);
     expect(result.output.toString()).toBe('it runs\n');
   });
 

@@ -14,6 +14,7 @@ import { createEnsureImage } from '../../src/engine/images.ts';
 import { createFetch, type Fetch, readMirrors } from '../../src/images/fetch.ts';
 import { openPulledImages } from '../../src/images/pulledimages.ts';
 import { ImageExporter } from '../../src/rootfs/export.ts';
+import { errorOf } from '../subject.ts';
 import { layerOf } from './layer.ts';
 
 const socketPath = '/var/run/docker.sock';
@@ -29,14 +30,7 @@ beforeAll(async () => {
   registry = await startRegistry();
 });
 afterAll(async () => {
-  await Promise.all(
-    made.map((name) =>
-      docker
-        .getImage(name)
-        .remove({ force: true })
-        .catch(() => null),
-    ),
-  );
+  await Promise.all(made.map((name) => errorOf(docker.getImage(name).remove({ force: true }))));
   await registry[Symbol.asyncDispose]();
   await engine[Symbol.asyncDispose]();
 });
@@ -143,13 +137,8 @@ test('only unused, unpinned images that the farm pulled are evicted', async () =
   } finally {
     await container.remove({ force: true });
   }
-  const there = async (name: string) =>
-    docker
-      .getImage(name)
-      .inspect()
-      .then(
-        () => true,
-        () => false,
-      );
-  expect(await Promise.all([idle, pinned, used, foreign].map(there))).toEqual([false, true, true, true]);
+  const missing = (name: string) => errorOf(docker.getImage(name).inspect());
+  expect(
+    (await Promise.all([idle, pinned, used, foreign].map(missing))).map((error) => error === null),
+  ).toEqual([false, true, true, true]);
 });
