@@ -14,7 +14,7 @@ import type {
   ToolDefinition,
   Trajectory,
 } from '@swefarm/shared';
-import type { Pause } from './pause.ts';
+import type { Pause } from './deadline.ts';
 
 export type PolicyReply = ModelReply & {
   /** Duration of the answer, without the seconds in which the policy was paused. */

@@ -11,11 +11,7 @@ import { endOf, executeCommand } from './execute.ts';
 import { openPrompts } from './prompts.ts';
 import { addMessage, openRolloutState, type RolloutState } from './state.ts';
 
-/**
- * Runs one rollout of the mini agent.
- *
- * @throws RolloutFailure of policy and sandbox, UsageError for a bad prompt set, the signal's reason when aborted
- */
+/** Throws RolloutFailure of policy and sandbox, UsageError for a bad prompt set, the signal's reason when aborted. */
 export async function runMiniAgent(task: AgentTask, deps: AgentDeps): Promise<AgentEnd> {
   deps.signal.throwIfAborted();
   const prompts = await openPrompts(task.config, task.workdir);

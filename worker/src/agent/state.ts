@@ -3,9 +3,9 @@ import { openLedger, type TokenLedger } from '@swefarm/policy';
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import { toolDefinitions } from './actions.ts';
 import type { AgentDeps, AgentTask } from './agent.ts';
+import type { Pause } from './deadline.ts';
 import { startDeadline } from './deadline.ts';
 import { type CommandState, NO_COMMANDS } from './execute.ts';
-import type { Pause } from './pause.ts';
 import type { Prompts } from './prompts.ts';
 
 export type RolloutState = Disposable &

@@ -31,9 +31,7 @@ export async function openExternal(task: Task): Promise<OpenedAgent> {
 
 /**
  * Runs `work` with the driver of the session, and then ends the session. Cancels the session about a second after the driver's lease
- * expires.
- *
- * @throws RolloutFailure `session_lost` when no other attempt can continue the session
+ * expires. Throws RolloutFailure `session_lost` when no other attempt can continue the session.
  */
 async function withSession(task: Task, work: (driver: Driver) => Promise<AgentEnd>): Promise<AgentEnd> {
   const { services } = task;

@@ -4,7 +4,7 @@ import { NO_LIMITS } from '@swefarm/policy';
 import type { CommandResult, RunOptions, Shell } from '@swefarm/sandbox';
 import { AgentConfig, Instance, type Message, type PolicyConfig } from '@swefarm/shared';
 import type { AgentDeps, AgentTask, ContextOverflow, Policy, PolicyReply } from '../../src/agent/agent.ts';
-import type { Pause } from '../../src/agent/pause.ts';
+import type { Pause } from '../../src/agent/deadline.ts';
 import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
 

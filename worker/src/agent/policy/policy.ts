@@ -9,7 +9,7 @@ import {
 } from '@swefarm/shared';
 import { z } from 'zod';
 import type { ContextOverflow, Policy, PolicyReply } from '../agent.ts';
-import { untilServing } from '../pause.ts';
+import { untilServing } from '../deadline.ts';
 import { PolicyFault } from './fault.ts';
 import { redact, whyKeyWithheld, withoutUser } from './redact.ts';
 import { askUntilAnswered } from './requests.ts';
@@ -53,7 +53,7 @@ async function requestTurn(
   const clock = () => time.now() / 1000 - followed.pause.seconds();
   const started = clock();
   const seconds = () => clock() - started;
-  const versions = context.versions.openTurn();
+  const versions = context.openVersions();
   let generated = (): number => 0;
   try {
     const client = await context.turnClient();
