@@ -196,7 +196,7 @@ describe('token ids', () => {
   });
   test('that are not contiguous fail a run that requires them, with the turn reported', async () => {
     const seen: Trajectory[] = [];
-    const policy = scriptedPolicy(broken, { requireTokens: true });
+    const policy = scriptedPolicy(broken, { require_tokens: true });
     const deps = depsOf(policy, echoShell(), { onTurn: (trajectory) => void seen.push(trajectory) });
     await expect(runMiniAgent(scriptedTask(), deps)).rejects.toThrow(/^turn 2: .* token 1 of 3 was 2, is 9/);
     expect(seen.at(-1)).toMatchObject({ turns: [{}, { tokens: null }] });

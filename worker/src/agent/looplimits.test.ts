@@ -54,7 +54,7 @@ describe('limits', () => {
   test('missing experts that the run requires fail the rollout', async () => {
     const reply = { prompt_token_ids: new Int32Array(3), generation_token_ids: new Int32Array(1) };
     const withoutExperts = { reply: { ...reply, generation_log_probs: new Float32Array(1), usage: null } };
-    const policy = scriptedPolicy([withoutExperts], { requireTokens: true, experts: 'require' });
+    const policy = scriptedPolicy([withoutExperts], { require_tokens: true, routed_experts: 'require' });
     await expect(runMiniAgent(scriptedTask(), depsOf(policy, echoShell()))).rejects.toMatchObject({
       failureClass: 'policy_tokens',
       message: expect.stringContaining('turn 1: routed_experts: there are none'),

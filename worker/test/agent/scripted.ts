@@ -2,7 +2,7 @@
 
 import { NO_LIMITS } from '@swefarm/policy';
 import type { CommandResult, RunOptions, Shell } from '@swefarm/sandbox';
-import { AgentConfig, type Message, type PolicyConfig } from '@swefarm/shared';
+import { AgentConfig, type Message, PolicyConfig } from '@swefarm/shared';
 import { bareInstance } from '@swefarm/testkit';
 import type { AgentDeps, AgentTask, ContextOverflow, Policy, PolicyReply } from '../../src/agent/agent.ts';
 import type { Pause } from '../../src/agent/deadline.ts';
@@ -83,19 +83,14 @@ export const replyOf = (content: string, more: Partial<PolicyReply> = {}): Polic
 export type ScriptedPolicy = Policy & { requests: Message[][] };
 
 /** Returns its answers in order, then repeats the last one. */
-export function scriptedPolicy(answers: Answer[], flags: Partial<Policy> = {}): ScriptedPolicy {
+export function scriptedPolicy(answers: Answer[], config: Record<string, unknown> = {}): ScriptedPolicy {
   const requests: Message[][] = [];
   return {
     endpoint: 'http://scripted',
-    model: 'scripted',
-    tokenMode: 'text',
-    requireTokens: false,
-    experts: 'drop',
-    sampling: {},
+    config: PolicyConfig.parse({ urls: ['http://scripted'], model: 'scripted', ...config }),
     pause: NEVER_PAUSED,
     throughput: () => null,
     detokenize: async () => null,
-    ...flags,
     requests,
     async complete(messages, _tools, signal) {
       signal.throwIfAborted();

@@ -1,12 +1,6 @@
 /** The policy client of a rollout: it returns one answer per call and classifies every fault. */
-import { ContextOverflowError, type EndpointClient, expertModeOf } from '@swefarm/policy';
-import {
-  effectiveSampling,
-  type PolicyConfig,
-  type PolicyKey,
-  RolloutFailure,
-  UsageError,
-} from '@swefarm/shared';
+import { ContextOverflowError, type EndpointClient } from '@swefarm/policy';
+import { type PolicyConfig, type PolicyKey, RolloutFailure, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import type { ContextOverflow, Policy, PolicyReply } from '../agent.ts';
 import { untilServing } from '../deadline.ts';
@@ -27,11 +21,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     get endpoint() {
       return withoutUser(binding.url);
     },
-    model: config.model,
-    tokenMode: config.token_mode,
-    requireTokens: config.require_tokens,
-    experts: expertModeOf(config),
-    sampling: effectiveSampling(config),
+    config,
     pause: deps.followed.pause,
     throughput: () => ({ ...received }),
     async complete(messages, tools, signal) {
