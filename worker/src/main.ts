@@ -49,8 +49,7 @@ function withConfig(command: Command): Command {
 const program = new Command('swefarm-worker')
   .description('A stateless worker of the farm: pulls rollouts, runs and grades them on this node.')
   .version(softwareVersion())
-  .exitOverride()
-  .configureOutput({ writeErr: (text) => process.stderr.write(text) });
+  .exitOverride();
 
 withConfig(program.command('run'))
   .description('pull rollouts until told to stop; SIGTERM drains, a second one stops at once')

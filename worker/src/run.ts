@@ -21,10 +21,9 @@ import { createWorkerMetrics } from './metrics/workermetrics.ts';
 import { slotsOf } from './node/capacity.ts';
 import { startCensus } from './node/census.ts';
 import { splitGrace } from './node/drain.ts';
-import { serveMetrics } from './node/metricsserver.ts';
 import { createNode, type Node } from './node/node.ts';
 import { watchPressure } from './node/pressure.ts';
-import { createProbes } from './node/probes.ts';
+import { createProbes, serveMetrics } from './node/probes.ts';
 import { createWorkerLiveness, type ReaperDeps, reap, startReaper } from './node/reaper.ts';
 import { type ChosenRuntime, chooseRuntime, waitForRuntime } from './node/runtimes.ts';
 import { runRollout } from './rollout/rollout.ts';
@@ -47,7 +46,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   const { identity: self, farm } = node;
   const memory = { liveness: createWorkerLiveness(), unused: new Map() };
   const reaping: ReaperDeps = { ...node, self, registry: farm.registry, ...memory };
-  metrics.reaped.inc(await waitForRuntime(() => reap(reaping), waitOf(config, stop, log)));
+  metrics.reaped.inc(await waitForRuntime(() => reap(reaping), config, log, stop));
   const over = new AbortController();
   startReaper(reaping, (count) => metrics.reaped.inc(count), over.signal);
   startCensus(node, over.signal);
@@ -75,12 +74,6 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   await removeLeft(node, reaping);
   log.info('stopped');
 }
-
-const waitOf = (config: WorkerConfig, signal: AbortSignal, log: Log) => ({
-  patienceSeconds: config.engine_patience_seconds,
-  log,
-  signal,
-});
 
 /** `stack` ends the removals of containers before it closes the runtime. */
 async function openNode(
@@ -111,7 +104,7 @@ async function openFarmAndRuntime(
   const failed = new AbortController();
   const signal = AbortSignal.any([stop, failed.signal]);
   const opening = openFarm(config, 'worker', { log, signal });
-  const choosing = waitForRuntime(() => chooseRuntime(config, log, signal), waitOf(config, signal, log));
+  const choosing = waitForRuntime(() => chooseRuntime(config, log, signal), config, log, signal);
   for (const one of [opening, choosing]) one.catch((error: unknown) => failed.abort(error));
   // The HTTP client for policies is loaded while the check of the runtime waits.
   opening.then(preparePolicyConnections).catch(() => undefined);

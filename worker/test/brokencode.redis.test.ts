@@ -14,37 +14,23 @@ import {
   makeLanguageTree,
   markedScript,
 } from '@swefarm/testkit';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { startThreads, type Threads } from '../src/threads/pool.ts';
-import { startHostWorker } from './hostworker.ts';
-import { openScene } from './maintenance/farm.ts';
+import { expect, test, vi } from 'vitest';
+import { runOnHost, useHost } from './hostworker.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
-let folder: string;
-let threads: Threads;
+const host = useHost('broken');
 const PYTHON = LANGUAGES.Python;
-beforeAll(async () => {
-  folder = temporaryFolder('broken');
-  threads = startThreads(1);
-});
-afterAll(async () => {
-  await threads[Symbol.asyncDispose]();
-});
 
 /** An instance of the language, and diffs to its tree. */
 async function writeProject(language: Language) {
-  const tree = join(folder, newId());
+  const tree = join(host.folder, newId());
   const { columns, patchOf } = await makeLanguageTree(tree, language);
   return { row: bareInstance({ image: `dir:${tree}`, ...columns }), patchOf };
 }
 
 /** Results of one rollout for each patch, in their order. */
 async function run(row: Instance, patches: readonly string[], timeout = 120): Promise<Result[]> {
-  const prefix = `{b-${newId()}}`;
-  const { farm } = await openScene(prefix);
-  onTestFinished(() => farm[Symbol.asyncDispose]());
   const record = bareRun({
     group_size: patches.length,
     agent: { ...bareRun().agent, type: 'patch' },
@@ -53,12 +39,7 @@ async function run(row: Instance, patches: readonly string[], timeout = 120): Pr
     reward: { ...bareRun().reward, host: true },
   });
   const refs = patches.map((patch, at) => [`${row.instance_id}.${at}`, patch] as const);
-  await farm.runs.create(record, [row], refs);
-  const ids = await farm.groups.rollouts(record.run_id);
-  await farm.jobs.enqueue(record, ids);
-  await startHostWorker({ farm, prefix, folder, threads, slots: 2, limitMs: 60_000, hostRewards: true });
-  const committed = async () => (await farm.results.counts(record.run_id)).committed;
-  await expect.poll(committed, { timeout: 250_000, interval: 100 }).toBe(ids.length);
+  const { farm, ids } = await runOnHost(host, record, row, { hostRewards: true, patches: refs });
   const results = await Promise.all(ids.map((id) => farm.results.get(id)));
   return results.flatMap((one) => one ?? []).sort((a, b) => a.rollout_index - b.rollout_index);
 }

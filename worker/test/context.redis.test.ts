@@ -1,28 +1,14 @@
 /** A context too small for the first prompt: the rollouts fail without a reward, and the run is paused. */
 
-import { newId, PolicyConfig } from '@swefarm/shared';
+import { PolicyConfig } from '@swefarm/shared';
 import { bareRun, startScriptedPolicy } from '@swefarm/testkit';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { pauseFailingRuns } from '../src/maintenance/pauseruns.ts';
-import { startThreads, type Threads } from '../src/threads/pool.ts';
-import { makeTree, startHostWorker, treeInstance, ungraded } from './hostworker.ts';
-import { openScene } from './maintenance/farm.ts';
+import { runOnHost, treeInstance, ungraded, useHost } from './hostworker.ts';
 
-const POLL = { timeout: 120_000, interval: 100 };
 vi.setConfig({ testTimeout: 240_000 });
 
-let folder: string;
-let threads: Threads;
-beforeAll(async () => {
-  folder = temporaryFolder('context');
-  await makeTree(folder);
-  threads = startThreads(1);
-});
-afterAll(async () => {
-  await threads[Symbol.asyncDispose]();
-});
-
+const host = useHost('context');
 const NEVER = new AbortController().signal;
 /** Rollouts until a run is paused. */
 const MANY = 20;
@@ -48,19 +34,12 @@ test.each([
     ...{ dialect, contextLimit: 64 },
   });
   onTestFinished(() => policy[Symbol.asyncDispose]());
-  const prefix = `{c-${newId()}}`;
-  const { farm, deps } = await openScene(prefix);
-  onTestFinished(() => farm[Symbol.asyncDispose]());
   const run = bareRun({
     ...{ group_size: rollouts, ...ungraded() },
     policy: PolicyConfig.parse({ urls: [policy.url], model: 'm', patience: 0, ...config }),
   });
-  await farm.runs.create(run, [treeInstance(folder)]);
-  const ids = await farm.groups.rollouts(run.run_id);
-  await farm.jobs.enqueue(run, ids);
-  await startHostWorker({ farm, prefix, folder, threads, slots: 2, limitMs: 60_000 });
-  await expect.poll(async () => (await farm.results.counts(run.run_id)).committed, POLL).toBe(rollouts);
-
+  const { farm, deps, ids } = await runOnHost(host, run, treeInstance(host.folder));
+  expect(ids).toHaveLength(rollouts);
   for (const id of ids)
     expect(await farm.results.get(id)).toMatchObject({
       ...{ outcome: 'failed', reward: null, exit_status: null, turns: 0, attempt: 1 },

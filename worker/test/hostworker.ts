@@ -3,14 +3,14 @@ import { execFileSync } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hostRuntime } from '@swefarm/sandbox';
-import { type Farm, type Instance, loadConfig, newId, silentLog } from '@swefarm/shared';
+import { type Farm, type Instance, newId, type RunRecord } from '@swefarm/shared';
 import { bareInstance, bareRun, printingScript } from '@swefarm/testkit';
-import { onTestFinished } from 'vitest';
-import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
-import { createNode } from '../src/node/node.ts';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { startPull } from '../src/pull/pull.ts';
-import { runRollout } from '../src/rollout/rollout.ts';
-import type { Threads } from '../src/threads/pool.ts';
+import { startThreads, type Threads } from '../src/threads/pool.ts';
+import { openNode } from './attempts.ts';
+import { openScene } from './maintenance/farm.ts';
 
 /** A tree with one commit, as an image of the `host` runtime. */
 export async function makeTree(folder: string): Promise<void> {
@@ -32,11 +32,42 @@ export const ungraded = () => ({
   sandbox: { ...bareRun().sandbox, activate: ':' },
 });
 
-type HostWorker = {
+export type Host = { folder: string; threads: Threads };
+
+/** A folder with a tree, and threads, for all tests of a file. */
+export function useHost(name: string): Host {
+  const host = {} as Host;
+  beforeAll(async () => {
+    host.folder = temporaryFolder(name);
+    await makeTree(host.folder);
+    host.threads = startThreads(1);
+  });
+  afterAll(() => host.threads[Symbol.asyncDispose]());
+  return host;
+}
+
+/** Submits a run, and runs its rollouts on one worker until all have their results. `patches`: those of the rollouts, by name. */
+export async function runOnHost(
+  host: Host,
+  run: RunRecord,
+  instance: Instance,
+  more: { hostRewards?: boolean; patches?: readonly (readonly [string, string])[] } = {},
+) {
+  const prefix = `{h-${newId()}}`;
+  const { farm, deps } = await openScene(prefix);
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  await farm.runs.create(run, [instance], more.patches ?? []);
+  const ids = await farm.groups.rollouts(run.run_id);
+  await farm.jobs.enqueue(run, ids);
+  await startHostWorker({ farm, prefix, ...host, slots: 2, limitMs: 60_000, ...more });
+  const committed = async () => (await farm.results.counts(run.run_id)).committed;
+  await expect.poll(committed, { timeout: 250_000, interval: 100 }).toBe(ids.length);
+  return { farm, deps, ids };
+}
+
+type HostWorker = Host & {
   farm: Farm;
   prefix: string;
-  folder: string;
-  threads: Threads;
   slots: number;
   limitMs: number;
   /** Interval of reading the policies. */
@@ -56,25 +87,8 @@ export async function startHostWorker({
   hostRewards = false,
 }: HostWorker) {
   const runtime = await hostRuntime({ scratchDir: join(folder, newId()) });
-  const flags = {
-    worker_id: `w-${newId()}`,
-    node: 'n1',
-    host_rewards: hostRewards,
-    live_turns: 0,
-    policy_pause_limit_seconds: limitMs / 1000,
-  };
-  const node = createNode({
-    config: loadConfig('worker', { env: {}, flags }),
-    farm,
-    runtime,
-    threads,
-    runRollout,
-    metrics: createWorkerMetrics(),
-    stop: new AbortController().signal,
-    log: silentLog(),
-    isWell: async () => true,
-    policyIntervalMs: intervalMs,
-  });
+  const flags = { host_rewards: hostRewards, policy_pause_limit_seconds: limitMs / 1000, placement: 'auto' };
+  const node = openNode({ farm, runtime, threads, flags, policyIntervalMs: intervalMs });
   const pull = startPull(node, slots, prefix);
   onTestFinished(async () => {
     await pull.drain({ finishMs: 0, handBackMs: 5_000 });

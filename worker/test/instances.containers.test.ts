@@ -8,23 +8,18 @@ import { join } from 'node:path';
 import type { Runtime } from '@swefarm/sandbox';
 import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
 import {
-  Instance,
+  AgentConfig,
   InstanceEnvironment,
   InstancePlan,
-  loadConfig,
   newId,
+  PolicyConfig,
   type Result,
-  RunRecord,
-  silentLog,
 } from '@swefarm/shared';
-import { importTree, minimalImage, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
+import { bareInstance, bareRun, importTree, minimalImage, startScriptedPolicy } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
-import { createNode } from '../src/node/node.ts';
-import { attemptRollout } from '../src/rollout/attempt.ts';
-import { runRollout } from '../src/rollout/rollout.ts';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
+import { openNode, submitOne } from './attempts.ts';
 import { scene } from './maintenance/farm.ts';
 
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
@@ -75,7 +70,6 @@ const plan = (changes: Partial<InstancePlan> = {}) =>
 
 let folder: string;
 let threads: Threads;
-let policy: ScriptedPolicy | null = null;
 const images: Record<string, string> = {};
 
 beforeAll(async () => {
@@ -101,10 +95,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await threads[Symbol.asyncDispose]();
   execFileSync('docker', ['rmi', '-f', images.docker ?? '']);
-});
-afterEach(async () => {
-  await policy?.[Symbol.asyncDispose]();
-  policy = null;
 });
 
 type Given = {
@@ -135,64 +125,30 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     const { farm } = await scene();
     const { agent = 'mini', commands = [] } = given;
     const turns = [...commands.map((command) => ({ command })), { submit: true as const }];
-    policy = await startScriptedPolicy({ script: { conversations: [{ variants: [turns] }] } });
-    const run = RunRecord.parse({
-      format: 'swefarm-run-1',
-      run_id: newId(),
-      created_at: '2026-01-02T03:04:05.000Z',
-      dataset: { path: 'rows.jsonl', sha256: 'ab', instances: 1 },
+    const policy = await startScriptedPolicy({ script: { conversations: [{ variants: [turns] }] } });
+    onTestFinished(() => policy[Symbol.asyncDispose]());
+    const run = bareRun({
       group_size: 1,
-      agent: { type: agent },
-      policy: agent === 'mini' ? { urls: [policy.url], model: 'scripted' } : null,
-      sandbox: { activate: 'exit 9', memory_bytes: 256 * 1024 ** 2 },
-      evaluation: {},
-      reward: { table: 'default', hash: 'cd' },
+      agent: AgentConfig.parse({ type: agent }),
+      policy: agent === 'mini' ? PolicyConfig.parse({ urls: [policy.url], model: 'scripted' }) : null,
+      sandbox: { ...bareRun().sandbox, activate: 'exit 9', memory_bytes: 256 * 1024 ** 2 },
     });
-    const instance = Instance.parse({
-      ...{
-        instance_id: 'own__depot-1',
-        repo: 'own/depot',
-        base_commit: 'HEAD',
-        problem_statement: 'Mend it.',
-      },
-      ...{
-        FAIL_TO_PASS: ['tests/test_crate.py::test_most'],
-        PASS_TO_PASS: ['tests/test_crate.py::test_any'],
-      },
-      ...{ family: 'scale-swe', image: images[name], patch: GOLD },
-      environment: environment(given.environment),
-      plan: plan(given.plan),
+    const instance = bareInstance({
+      ...{ instance_id: 'own__depot-1', base_commit: 'HEAD', family: 'scale-swe', image: images[name] ?? '' },
+      FAIL_TO_PASS: ['tests/test_crate.py::test_most'],
+      PASS_TO_PASS: ['tests/test_crate.py::test_any'],
+      ...{ patch: GOLD, environment: environment(given.environment), plan: plan(given.plan) },
     });
-    await farm.runs.create(run, [instance], given.patch === undefined ? [] : [['p', given.patch]]);
-    const [id = ''] = await farm.groups.rollouts(run.run_id);
-    const flags = { worker_id: `own-${newId()}`, node: 'n1', placement: 'off', live_turns: 0 };
+    const one = await submitOne(farm, run, instance, given.patch);
     const memory = given.nodeMemory === undefined ? {} : { node_memory_bytes: given.nodeMemory };
-    const node = createNode({
-      config: loadConfig('worker', { env: {}, flags: { ...flags, ...memory } }),
-      farm,
-      runtime,
-      threads,
-      runRollout,
-      metrics: createWorkerMetrics(),
-      stop: new AbortController().signal,
-      log: silentLog(),
-      isWell: async () => true,
-    });
-    const job = {
-      ...{ rollout_id: id, run_id: run.run_id, instance_id: instance.instance_id, rollout_index: 0 },
-      submitted_at: Date.now(),
-      ...(given.patch === undefined ? {} : { patch_ref: 'p' }),
-    };
-    for (let again = true; again; ) {
-      const after = await node.active.during(id, (signal) => attemptRollout(job, node, signal));
-      again = after.next === 'later';
-    }
+    const node = openNode({ farm, runtime, threads, flags: { worker_id: `own-${newId()}`, ...memory } });
+    while ((await one.attempt(node)).next === 'later');
     node.policies[Symbol.dispose]();
     await node.removals.finished();
-    const result = (await farm.results.read(run.run_id, '0')).results[0]?.result as Result;
+    const [result] = (await one.results()) as [Result];
     const content = result.artifact === null ? null : await farm.artifacts.read(result.artifact);
     const messages = content?.trajectory?.messages.filter(({ role }) => role !== 'assistant') ?? [];
-    const attempts = (await farm.journal.read(id)).map(({ end }) => end?.class);
+    const attempts = (await farm.journal.read(one.id)).map(({ end }) => end?.class);
     return { result, seen: messages.map((message) => String(message.content)).join('\n'), attempts };
   }
 

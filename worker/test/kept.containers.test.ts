@@ -9,26 +9,18 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Container, Runtime } from '@swefarm/sandbox';
 import { rootfsRuntime } from '@swefarm/sandbox';
+import { type Failure, InstanceEnvironment, newId, PolicyConfig, RolloutFailure } from '@swefarm/shared';
 import {
-  type Failure,
-  Instance,
-  InstanceEnvironment,
-  loadConfig,
-  newId,
-  type Result,
-  RolloutFailure,
-  RunRecord,
-  silentLog,
-} from '@swefarm/shared';
-import { minimalImage, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
+  bareInstance,
+  bareRun,
+  minimalImage,
+  type ScriptedPolicy,
+  startScriptedPolicy,
+} from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
-import { createNode } from '../src/node/node.ts';
-import { attemptRollout } from '../src/rollout/attempt.ts';
-import type { AfterAttempt } from '../src/rollout/context.ts';
-import { runRollout } from '../src/rollout/rollout.ts';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
+import { openNode, submitOne } from './attempts.ts';
 import { scene } from './maintenance/farm.ts';
 
 const DISK_BYTES = 96 * 1024 ** 2;
@@ -46,14 +38,8 @@ beforeAll(async () => {
   folder = temporaryFolder('kept');
   scratchDir = join(folder, 'scratch');
   mkdirSync(scratchDir);
-  execFileSync('mount', [
-    '-t',
-    'tmpfs',
-    '-o',
-    `size=${DISK_BYTES},nr_inodes=${DISK_FILES}`,
-    'swefarm-test',
-    scratchDir,
-  ]);
+  const size = `size=${DISK_BYTES},nr_inodes=${DISK_FILES}`;
+  execFileSync('mount', ['-t', 'tmpfs', '-o', size, 'swefarm-test', scratchDir]);
   runtime = await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir });
   tree = join(folder, 'tree');
   execFileSync('cp', ['-al', (await minimalImage()).tree, tree]);
@@ -165,57 +151,30 @@ const PASSES = 'test -e fix.txt && { echo PASSED t.py::test_a; echo "=== 1 passe
 const LONG = `touch /tmp/began; while [ -e ${PAUSE} ]; do sleep 0.1; done\n${PASSES}`;
 
 async function attempts({ tests, mishaps, environment }: Trial) {
-  const at = await scene();
-  const { farm } = at;
+  const { farm } = await scene();
   stopping = new AbortController();
-  const run = RunRecord.parse({
-    format: 'swefarm-run-1',
-    run_id: newId(),
-    created_at: '2026-01-02T03:04:05.000Z',
-    dataset: { path: 'rows.jsonl', sha256: 'ab', instances: 1 },
+  const run = bareRun({
     group_size: 1,
-    agent: {},
-    policy: { urls: [policy.url], model: 'scripted' },
-    sandbox: { activate: ':' },
-    evaluation: {},
-    reward: { table: 'default', hash: 'cd' },
+    policy: PolicyConfig.parse({ urls: [policy.url], model: 'scripted' }),
+    sandbox: { ...bareRun().sandbox, activate: ':' },
   });
-  const instance = Instance.parse({
-    ...{ instance_id: 'own__kept-1', repo: 'own/kept', base_commit: 'HEAD', problem_statement: 'Mend it.' },
-    ...{ FAIL_TO_PASS: ['t.py::test_a'], PASS_TO_PASS: [], family: 'custom', image: `dir:${tree}` },
-    ...{ log_parser: 'parse_log_pytest', eval_script: script(tests) },
+  const instance = bareInstance({
+    ...{ instance_id: 'own__kept-1', base_commit: 'HEAD', FAIL_TO_PASS: ['t.py::test_a'] },
+    ...{ image: `dir:${tree}`, log_parser: 'parse_log_pytest', eval_script: script(tests) },
     ...(environment ? { environment } : {}),
   });
-  await farm.runs.create(run, [instance]);
-  const [id = ''] = await farm.groups.rollouts(run.run_id);
-  const flags = { worker_id: `kept-${newId()}`, node: 'n1', placement: 'off', live_turns: 0 };
-  const node = createNode({
-    config: loadConfig('worker', { env: {}, flags }),
-    farm,
-    runtime: spoilt(mishaps),
-    threads,
-    runRollout,
-    metrics: createWorkerMetrics(),
-    stop: stopping.signal,
-    log: silentLog(),
-    isWell: async () => true,
-  });
-  const job = {
-    ...{ rollout_id: id, run_id: run.run_id, instance_id: instance.instance_id, rollout_index: 0 },
-    submitted_at: Date.now(),
-  };
-  const again = (): Promise<AfterAttempt> =>
-    node.active.during(id, (signal) => attemptRollout(job, node, signal));
-  const resultOf = async (): Promise<Result | undefined> =>
-    (await farm.results.read(run.run_id, '0')).results[0]?.result;
+  const { attempt, results, ends } = await submitOne(farm, run, instance);
+  const flags = { worker_id: `kept-${newId()}` };
+  const node = openNode({ farm, runtime: spoilt(mishaps), threads, stop: stopping.signal, flags });
   return {
-    ...{ farm, id, run, again, resultOf },
+    again: () => attempt(node),
+    journal: ends,
+    resultOf: async () => (await results())[0],
+    stored: async () => (await Array.fromAsync(farm.artifacts.runParts(run.run_id))).flat(),
     async end() {
       node.policies[Symbol.dispose]();
       await node.removals.finished();
     },
-    journal: async () =>
-      (await farm.journal.read(id)).map(({ end }) => `${end?.class}${end?.kept ? ' kept' : ''}`),
   };
 }
 
@@ -228,7 +187,7 @@ test.each([
   const at = await attempts({ tests: LONG, mishaps });
   expect(await at.again()).toMatchObject({ next: 'later' });
   expect(await at.journal()).toEqual([`${lost.class} kept`]);
-  const [stored] = (await Array.fromAsync(at.farm.artifacts.runParts(at.run.run_id))).flat();
+  const [stored] = await at.stored();
   const asked = policy.stats().answered;
   expect(asked).toBeGreaterThanOrEqual(2);
 
@@ -243,9 +202,7 @@ test.each([
   expect(result?.seconds.agent).toBeGreaterThan(0);
   expect(result?.seconds.model).toBeGreaterThan(0);
   // The resumable work is removed, the winner's artifact exists.
-  expect(
-    (await Array.fromAsync(at.farm.artifacts.runParts(at.run.run_id))).flat().map(({ attempt }) => attempt),
-  ).toEqual([2]);
+  expect((await at.stored()).map(({ attempt }) => attempt)).toEqual([2]);
   expect(stored?.attempt).toBe(1);
   await at.end();
 });
@@ -265,9 +222,7 @@ test('a setup that fails in the clean sandbox alone is retried without the model
   expect(await at.resultOf()).toMatchObject({
     ...{ outcome: 'judged', resolved: true, reward: 1, attempt: 2, turns: 2, failure: null },
   });
-  expect(
-    (await Array.fromAsync(at.farm.artifacts.runParts(at.run.run_id))).flat().map(({ attempt }) => attempt),
-  ).toEqual([2]);
+  expect((await at.stored()).map(({ attempt }) => attempt)).toEqual([2]);
   await at.end();
 });
 
@@ -289,10 +244,7 @@ test('a setup that fails at every evaluation gets no verdict, and the model work
 });
 
 test('a scheduler that stops sandboxes and worker at once costs the rollout nothing', async () => {
-  const at = await attempts({
-    tests: LONG,
-    mishaps: [everybodyTold],
-  });
+  const at = await attempts({ tests: LONG, mishaps: [everybodyTold] });
   expect(await at.again()).toMatchObject({ next: 'hand_back' });
   expect(await at.journal()).toEqual(['drained kept']);
   await at.end();

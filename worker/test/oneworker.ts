@@ -6,7 +6,6 @@ import { simulateWorker } from './simulated.ts';
 const [flags = '{}', milliseconds = '0'] = process.argv.slice(2);
 const worker = await simulateWorker(loadConfig('worker', { env: {}, flags: JSON.parse(flags) }), {
   slots: 4,
-  pull: async () => undefined,
   async work(job, { signal }) {
     process.stdout.write(`begun ${job.rollout_id}\n`);
     await sleep(Number(milliseconds), undefined, { signal });

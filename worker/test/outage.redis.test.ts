@@ -48,7 +48,6 @@ async function scene(size: number) {
   const start = async (worker: string, slots: number) => {
     const one = await simulateWorker(configOf(worker), {
       slots,
-      pull: async () => undefined,
       async work(job, { signal }) {
         begun.push(job.rollout_id);
         const aborted = once(signal, 'abort').then(() => Promise.reject(signal.reason));

@@ -1,26 +1,13 @@
 /** The pictures of an issue in a whole rollout: the model gets them in every turn, and the trajectory has them once. */
 import { createHash } from 'node:crypto';
-import { decodeArtifact, newId, type Picture, PolicyConfig } from '@swefarm/shared';
+import { decodeArtifact, type Picture, PolicyConfig } from '@swefarm/shared';
 import { bareRun, startScriptedPolicy } from '@swefarm/testkit';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { startThreads, type Threads } from '../src/threads/pool.ts';
-import { makeTree, startHostWorker, treeInstance, ungraded } from './hostworker.ts';
-import { openScene } from './maintenance/farm.ts';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { runOnHost, treeInstance, ungraded, useHost } from './hostworker.ts';
 
-const POLL = { timeout: 120_000, interval: 100 };
 vi.setConfig({ testTimeout: 240_000 });
 
-let folder: string;
-let threads: Threads;
-beforeAll(async () => {
-  folder = temporaryFolder('pictures');
-  await makeTree(folder);
-  threads = startThreads(1);
-});
-afterAll(async () => {
-  await threads[Symbol.asyncDispose]();
-});
+const host = useHost('pictures');
 
 function picture(name: string, more = 0): Picture {
   const bytes = Buffer.concat([Buffer.from(`\x89PNG\r\n\x1a\n${name}`, 'latin1'), Buffer.alloc(more)]);
@@ -47,20 +34,14 @@ async function rollout(
     ...options,
   });
   onTestFinished(() => policy[Symbol.asyncDispose]());
-  const prefix = `{p-${newId()}}`;
-  const { farm } = await openScene(prefix);
-  onTestFinished(() => farm[Symbol.asyncDispose]());
-  const base = bareRun();
   const run = bareRun({
-    ...ungraded(),
-    agent: { ...base.agent, type: 'mini', ...agent },
+    ...{ group_size: 1, ...ungraded() },
+    agent: { ...bareRun().agent, type: 'mini', ...agent },
     policy: PolicyConfig.parse({ urls: [policy.url], model: 'm', patience: 0, ...policyConfig }),
   });
-  await farm.runs.create(run, [{ ...treeInstance(folder), pictures: PICTURES }]);
-  const [id = ''] = await farm.groups.rollouts(run.run_id);
-  await farm.jobs.enqueue(run, [id]);
-  await startHostWorker({ farm, prefix, folder, threads, slots: 1, limitMs: 60_000 });
-  await expect.poll(async () => (await farm.results.counts(run.run_id)).committed, POLL).toBe(1);
+  const instance = { ...treeInstance(host.folder), pictures: PICTURES };
+  const { farm, ids } = await runOnHost(host, run, instance);
+  const [id = ''] = ids;
   const result = await farm.results.get(id);
   const content = result?.artifact ? await decodeArtifact(await farm.artifacts.get(result.artifact)) : null;
   return { result, content, seen: policy.stats().rollouts[id] };

@@ -2,23 +2,12 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  createLog,
-  type Farm,
-  freePort,
-  loadConfig,
-  newId,
-  openFarm,
-  type Result,
-  type RewardFacts,
-} from '@swefarm/shared';
-import { bareInstance, bareRun, startRedis, type TestRedis } from '@swefarm/testkit';
+import { createLog, type Farm, freePort, loadConfig, newId, openFarm } from '@swefarm/shared';
+import { bareFacts, bareInstance, bareRun, startRedis, type TestRedis } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
-import { createNode } from '../src/node/node.ts';
-import { attemptRollout } from '../src/rollout/attempt.ts';
-import type { AfterAttempt, Judged, Task } from '../src/rollout/context.ts';
+import type { Judged, Task } from '../src/rollout/context.ts';
+import { openNode, submitOne } from './attempts.ts';
 import { emptyRuntime, noThreads, simulateWorker } from './simulated.ts';
 
 let redis: TestRedis;
@@ -88,21 +77,15 @@ const REFUSALS: Refusal[] = [
   },
 ];
 
-const FACTS: RewardFacts = {
-  ...{ exit_status: 'submitted', patch_state: 'applied', patch_origin: 'tree', evaluation: 'completed' },
-  ...{ resolved: true, trust: 'clean', cut_by_token_limit: false, policy_share: 0, sandbox_killed: false },
-  ...{ gold_healthy: null, gold_time_share: null, ungraded: false },
-};
-
 /** The trace of a rollout that was judged with reward 1. */
 function judge(task: Task): Judged {
-  const turns = { messages: [], turns: [], exit_status: 'submitted' as const };
   const trajectory = {
     ...{ format: 'swefarm-trajectory-1' as const, token_mode: null, model: 'm', endpoint: 'e' },
-    ...turns,
+    ...{ messages: [], turns: [], exit_status: 'submitted' as const },
   };
-  Object.assign(task.trace, { trajectory, patch: 'a patch', facts: FACTS });
-  return { facts: FACTS, reward: 1, row: 'evaluated', resolved: true };
+  const facts = bareFacts();
+  Object.assign(task.trace, { trajectory, patch: 'a patch', facts });
+  return { facts, reward: 1, row: 'evaluated', resolved: true };
 }
 
 /** One worker and one rollout with a given course; `logLines`: its log. */
@@ -111,37 +94,20 @@ async function startScene(rollout: (task: Task) => Promise<Judged>, artifacts = 
   const farm: Farm = await openFarm(loadConfig('worker', { env: {}, flags }), 'worker');
   onTestFinished(() => farm[Symbol.asyncDispose]());
   const record = bareRun({ group_size: 1 });
-  await farm.runs.create(record, [bareInstance({ instance_id: 'a__b.c-1' })]);
-  const id = `${record.run_id}.a__b.c-1.0`;
+  const one = await submitOne(farm, record, bareInstance());
   const logLines: string[] = [];
   const write = (line: string) => void logLines.push(line);
-  const node = createNode({
-    config: loadConfig('worker', { env: {}, flags: { worker_id: 'w1', node: 'n1', live_turns: 0 } }),
-    farm,
-    runtime: emptyRuntime,
-    threads: noThreads,
-    runRollout: rollout,
-    metrics: createWorkerMetrics(),
-    stop: new AbortController().signal,
+  const node = openNode({
+    ...{ farm, runtime: emptyRuntime, threads: noThreads, runRollout: rollout, flags: { worker_id: 'w1' } },
     log: createLog({ log_level: 'info', log_format: 'json' }, {}, { write }),
-    isWell: async () => true,
   });
   onTestFinished(() => node.policies[Symbol.dispose]());
-  const { active } = node;
-  const job = {
-    ...{ rollout_id: id, run_id: record.run_id, instance_id: 'a__b.c-1', rollout_index: 0 },
-    submitted_at: Date.now(),
-  };
   return {
-    ...{ farm, active, id, logLines, runId: record.run_id },
-    attempt: (): Promise<AfterAttempt> => active.during(id, (signal) => attemptRollout(job, node, signal)),
+    ...{ ...one, farm, active: node.active, logLines, runId: record.run_id },
+    attempt: () => one.attempt(node),
     refused: async (): Promise<void> => {
       while (!logLines.some((line) => line.includes('Redis refused the request'))) await sleep(10);
     },
-    results: async (): Promise<Result[]> =>
-      (await farm.results.read(record.run_id, '0')).results.map(({ result }) => result),
-    ends: async () =>
-      (await farm.journal.read(id)).map(({ end }) => `${end?.class}${end?.kept ? ' kept' : ''}`),
   };
 }
 
@@ -252,11 +218,10 @@ test('under refusals each rollout has one result, and no job is left', async () 
   const config = loadConfig('worker', { env: {}, flags });
   await using farm = await openFarm(config, 'producer');
   const record = bareRun({ group_size: 12 });
-  await farm.runs.create(record, [bareInstance({ instance_id: 'a__b.c-1' })]);
+  await farm.runs.create(record, [bareInstance()]);
   await farm.jobs.enqueue(record, await farm.groups.rollouts(record.run_id));
   const worker = await simulateWorker(config, {
     slots: 4,
-    pull: async () => undefined,
     work: (_job, { signal }) => sleep(150, undefined, { signal }),
   });
   for (const refusal of [NO_REPLICAS, ...REFUSALS.slice(1, 3)]) {

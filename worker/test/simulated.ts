@@ -5,7 +5,6 @@
 
 import type { Runtime } from '@swefarm/sandbox';
 import {
-  type Farm,
   openFarm,
   RolloutFailure,
   type RolloutJob,
@@ -24,42 +23,26 @@ import type { Threads } from '../src/threads/pool.ts';
 type Simulation = {
   slots: number;
   /** Called for an image that this worker does not have; resolves when the worker has the image. */
-  pull(image: string): Promise<void>;
+  pull?(image: string): Promise<void>;
   /** Takes as long as the simulated rollout, and throws when the signal aborts. `turns` publishes the turns to watchers. */
-  work(job: RolloutJob, given: { signal: AbortSignal; turns(trajectory: Trajectory): void }): Promise<void>;
+  work?(job: RolloutJob, given: { signal: AbortSignal; turns(trajectory: Trajectory): void }): Promise<void>;
 };
 
-export type SimulatedWorker = {
-  readonly farm: Farm;
-  active(): number;
-  /** Acts like SIGKILL: afterwards the worker writes nothing. */
-  kill(): Promise<void>;
-  drain(): Promise<void>;
-};
+export type SimulatedWorker = Awaited<ReturnType<typeof simulateWorker>>;
 
 /** One set per process, because each set observes the event loop and garbage collection again. */
 const metrics = createWorkerMetrics();
 
-export async function simulateWorker(config: WorkerConfig, simulation: Simulation): Promise<SimulatedWorker> {
+export async function simulateWorker(config: WorkerConfig, simulation: Simulation) {
   const farm = await openFarm(config, 'worker');
   const stop = new AbortController();
   const node = createNode({
     config: { ...config, drain_grace_seconds: 1, exit_when_idle_seconds: 0 },
-    farm,
-    runtime: emptyRuntime,
-    threads: noThreads,
-    runRollout: simulatedRollout(simulation),
-    metrics,
-    stop: stop.signal,
-    log: silentLog(),
-    isWell: () => Promise.resolve(true),
+    ...{ farm, runtime: emptyRuntime, threads: noThreads, runRollout: simulatedRollout(simulation) },
+    ...{ metrics, stop: stop.signal, log: silentLog(), isWell: async () => true },
   });
-  const worker = assembleWorker({
-    node,
-    slots: simulation.slots,
-    pressure: noPressure(node),
-    metricsAddress: null,
-  });
+  const { slots } = simulation;
+  const worker = assembleWorker({ node, slots, pressure: noPressure(node), metricsAddress: null });
   const close = async (): Promise<void> => {
     node.policies[Symbol.dispose]();
     await farm[Symbol.asyncDispose]();
@@ -67,12 +50,13 @@ export async function simulateWorker(config: WorkerConfig, simulation: Simulatio
   return {
     farm,
     active: () => node.active.count,
-    async kill() {
+    /** Acts like SIGKILL: afterwards the worker writes nothing. */
+    async kill(): Promise<void> {
       await close();
       stop.abort();
       worker.abandon();
     },
-    async drain() {
+    async drain(): Promise<void> {
       stop.abort();
       await worker.drain({ finishMs: 1_000, handBackMs: 9_000 });
       await close();
@@ -80,8 +64,10 @@ export async function simulateWorker(config: WorkerConfig, simulation: Simulatio
   };
 }
 
+const nothing = async (): Promise<void> => undefined;
+
 /** Pulls each image once. Follows a policy and binds an endpoint as a real rollout does, but sends no request. */
-function simulatedRollout({ pull, work }: Simulation): AttemptServices['runRollout'] {
+function simulatedRollout({ pull = nothing, work = nothing }: Simulation): AttemptServices['runRollout'] {
   const images = new Map<string, Promise<void>>();
   const ensureImage = async (image: string): Promise<void> => {
     const ready = images.get(image) ?? pull(image);

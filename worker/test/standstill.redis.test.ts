@@ -3,32 +3,23 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentConfig, type Instance, newId, PolicyConfig } from '@swefarm/shared';
 import { bareRun, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { startThreads, type Threads } from '../src/threads/pool.ts';
-import { makeTree, startHostWorker, treeInstance, ungraded } from './hostworker.ts';
-import { openScene } from './maintenance/farm.ts';
+import { startHostWorker, treeInstance, ungraded, useHost } from './hostworker.ts';
+import { BY, claimBy, openScene } from './maintenance/farm.ts';
 
 const POLL = { timeout: 60_000, interval: 50 };
 vi.setConfig({ testTimeout: 120_000 });
 
-let folder: string;
+const host = useHost('standstill');
 let policy: ScriptedPolicy;
-let threads: Threads;
 beforeAll(async () => {
-  folder = temporaryFolder('standstill');
-  await makeTree(folder);
   const talk = [...Array.from({ length: 20 }, () => ({ command: 'pwd' })), { submit: true as const }];
   policy = await startScriptedPolicy({
     script: { conversations: [{ variants: [talk] }] },
     delay: { fixed_ms: 50 },
   });
-  threads = startThreads(1);
 });
-afterAll(async () => {
-  await threads[Symbol.asyncDispose]();
-  await policy[Symbol.asyncDispose]();
-});
+afterAll(() => policy[Symbol.asyncDispose]());
 
 /** A farm with a run that follows policy `train`, a run without a policy, and workers of one slot. */
 async function farmOf() {
@@ -40,23 +31,14 @@ async function farmOf() {
     of: Partial<Instance> = {},
   ): Promise<string> => {
     const run = bareRun({ group_size: 1, ...ungraded(), ...change });
-    await farm.runs.create(run, [{ ...treeInstance(folder), ...of }]);
+    await farm.runs.create(run, [{ ...treeInstance(host.folder), ...of }]);
     const [id = ''] = await farm.groups.rollouts(run.run_id);
     await farm.jobs.enqueue(run, [id]);
     return id;
   };
   await farm.policies.set('train', { version: 'step-1', endpoints: [policy.url], state: 'serving' });
-  const work = (limitMs: number, intervalMs?: number, hostRewards = false) =>
-    startHostWorker({
-      farm,
-      prefix,
-      folder,
-      threads,
-      slots: 1,
-      limitMs,
-      hostRewards,
-      ...(intervalMs ? { intervalMs } : {}),
-    });
+  const work = (limitMs: number, intervalMs = 50, hostRewards = false) =>
+    startHostWorker({ farm, prefix, ...host, slots: 1, limitMs, hostRewards, intervalMs });
   return {
     farm,
     begin,
@@ -82,26 +64,14 @@ test('a rollout whose policy updates beyond the limit is handed back at no cost 
   await expect.poll(() => at.result(beside), POLL).toMatchObject({ attempt: 1 });
   await expect.poll(at.delayed, POLL).toBe(1);
   await expect.poll(worker.sandboxes, POLL).toBe(0);
-  const drained = {
-    class: 'drained',
-    stage: null,
-    cause: expect.stringContaining('has been updating for'),
-  };
+  const cause = expect.stringContaining('has been updating for');
+  const drained = { class: 'drained', stage: null, cause };
   await expect.poll(() => at.journal(waits), POLL).toEqual([expect.objectContaining(drained)]);
   expect(await at.result(waits)).toBeNull();
 
   await at.farm.policies.set('train', { version: 'step-2', state: 'serving' });
-  await expect
-    .poll(() => at.result(waits), POLL)
-    .toMatchObject({
-      ...{
-        outcome: 'judged',
-        attempt: 2,
-        exit_status: 'submitted',
-        failure: null,
-        policy_version: 'step-2',
-      },
-    });
+  const judged = { outcome: 'judged', attempt: 2, exit_status: 'submitted', failure: null };
+  await expect.poll(() => at.result(waits), POLL).toMatchObject({ ...judged, policy_version: 'step-2' });
   // An attempt ends shortly after its result was committed.
   await expect
     .poll(async () => (await at.journal(waits)).map((end) => end?.class), POLL)
@@ -144,18 +114,15 @@ test('during a short update the same attempt continues in its sandbox', async ()
 
 test('resumable work is claimed for its evaluation while the policy is paused', async () => {
   const at = await farmOf();
-  const by = { worker: 'w1', node: 'n1' };
   const onlyResumable = { over: null, onlyResumable: true };
   const id = await at.followed();
-  expect(await at.farm.journal.claim(id, by, onlyResumable)).toEqual({ status: 'paused' });
-  const claim = await at.farm.journal.claim(id, by);
-  if (claim.status !== 'claimed') throw new Error(claim.status);
-  await at.farm.journal.end(id, claim.claim, { stage: null, class: 'drained', cause: null });
-  expect(await at.farm.journal.claim(id, by, onlyResumable)).toEqual({ status: 'paused' });
-  const again = await at.farm.journal.claim(id, by);
-  if (again.status !== 'claimed') throw new Error(again.status);
+  expect(await at.farm.journal.claim(id, BY, onlyResumable)).toEqual({ status: 'paused' });
+  const { claim } = await claimBy(at, id);
+  await at.farm.journal.end(id, claim, { stage: null, class: 'drained', cause: null });
+  expect(await at.farm.journal.claim(id, BY, onlyResumable)).toEqual({ status: 'paused' });
+  const again = await claimBy(at, id);
   await at.farm.journal.end(id, again.claim, { stage: null, class: 'drained', cause: null, kept: 'redis:x' });
-  expect(await at.farm.journal.claim(id, by, onlyResumable)).toMatchObject({ status: 'claimed', attempt: 3 });
+  expect(await at.farm.journal.claim(id, BY, onlyResumable)).toMatchObject({ status: 'claimed', attempt: 3 });
 });
 
 describe('weights that become too old after the agent has ended', () => {
@@ -175,7 +142,7 @@ describe('weights that become too old after the agent has ended', () => {
     const at = await farmOf();
     await at.work(3_600_000);
     const { run } = await own(at.farm, [{ command: 'echo x > new.txt' }]);
-    const marker = join(folder, newId());
+    const marker = join(host.folder, newId());
     const id = await at.begin(
       { ...run, evaluation: { ...bareRun().evaluation, enabled: true } },
       { eval_script: `#!/bin/bash\ntouch ${marker}\nsleep 600\n` },
@@ -207,18 +174,9 @@ test.each([
 ] as const)('a model that thinks past the time limit of a %s run is judged once', async (kind, result) => {
   const at = await farmOf();
   await at.work(3_600_000, 50, true);
-  const server = await startScriptedPolicy({
-    script: {
-      conversations: [
-        {
-          variants: [
-            [{ command: 'echo x > new.txt' }, { think: 'hm '.repeat(50), command: 'pwd', repeat: 1000 }],
-          ],
-        },
-      ],
-    },
-    delay: { fixed_ms: 700 },
-  });
+  const talk = [{ command: 'echo x > new.txt' }, { think: 'hm '.repeat(50), command: 'pwd', repeat: 1000 }];
+  const script = { conversations: [{ variants: [talk] }] };
+  const server = await startScriptedPolicy({ script, delay: { fixed_ms: 700 } });
   onTestFinished(() => server[Symbol.asyncDispose]());
   const id = await at.begin({
     kind,

@@ -1,21 +1,11 @@
 import type { Message } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
+import { toolCalls } from '../../test/agent/scripted.ts';
 import { type Action, parseAction, toolDefinitions } from './actions.ts';
 
 const fenced = (content: string | null): Action => parseAction({ role: 'assistant', content }, 'fenced');
 const called = (...calls: [name: string, args: string][]): Action =>
-  parseAction(
-    {
-      role: 'assistant',
-      content: null,
-      tool_calls: calls.map(([name, args], i) => ({
-        id: `c${i}`,
-        type: 'function' as const,
-        function: { name, arguments: args },
-      })),
-    } satisfies Message,
-    'tool',
-  );
+  parseAction({ role: 'assistant', content: null, ...toolCalls(...calls) }, 'tool');
 const commandsOf = (action: Action): string[] | string =>
   'malformed' in action
     ? action.malformed
@@ -109,7 +99,7 @@ describe('tool calls', () => {
   test('several run in order, submit_solution included', () => {
     const action = called(['bash', '{"command":"ls"}'], ['submit_solution', '{}']);
     expect(commandsOf(action)).toEqual(['ls', 'submit:null']);
-    expect('calls' in action && action.calls.map((call) => call.toolCallId)).toEqual(['c0', 'c1']);
+    expect('calls' in action && action.calls.map((call) => call.toolCallId)).toEqual(['call_0', 'call_1']);
   });
   test('submit_solution takes no arguments, or a patch', () => {
     expect(commandsOf(called(['submit_solution', '']))).toEqual(['submit:null']);

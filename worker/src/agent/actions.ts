@@ -12,9 +12,8 @@ export type Action =
   | { malformed: string; badArguments: boolean };
 
 /**
- * Parses the action of one answer. One bad tool call makes the whole answer malformed, and none of its calls runs.
- *
- * @param apart true: the content contains no thought that the chat template opened; false: the parser looks for one
+ * Parses the action of one answer. One bad tool call makes the whole answer malformed, and none of its calls runs. `apart`: whether the
+ * content contains no thought that the chat template opened; if it may, the parser looks for one.
  */
 export const parseAction = (message: Message, action: 'fenced' | 'tool', apart = false): Action =>
   action === 'tool' ? parseActions(message, apart) : parseFenced(message, apart);

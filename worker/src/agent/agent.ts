@@ -1,5 +1,5 @@
 /** Input and output of an agent. The ways to end are return values; only faults of the infrastructure are thrown, as RolloutFailure. */
-import type { ExpertMode, ModelReply } from '@swefarm/policy';
+import type { ModelReply } from '@swefarm/policy';
 import type { Shell } from '@swefarm/sandbox';
 import type {
   AgentConfig,
@@ -8,13 +8,12 @@ import type {
   Message,
   PolicyConfig,
   RequestedSampling,
-  Sampling,
   Span,
   TokenLimit,
   ToolDefinition,
   Trajectory,
 } from '@swefarm/shared';
-import type { Pause } from './pause.ts';
+import type { Pause } from './deadline.ts';
 
 export type PolicyReply = ModelReply & {
   /** Duration of the answer, without the seconds in which the policy was paused. */
@@ -39,12 +38,7 @@ export type ContextOverflow = {
 /** Policy client of one rollout. Throws RolloutFailure `policy_*`; aborting the signal closes the request at the server. */
 export interface Policy {
   readonly endpoint: string;
-  readonly model: string;
-  readonly tokenMode: PolicyConfig['token_mode'];
-  /** Whether the trainer needs every token: an answer without token ids then fails the rollout. */
-  readonly requireTokens: boolean;
-  readonly experts: ExpertMode;
-  readonly sampling: Sampling;
+  readonly config: PolicyConfig;
   /** The agent's clocks stop while the trainer pauses the policy. */
   readonly pause: Pause;
   complete(

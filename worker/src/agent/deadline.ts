@@ -1,5 +1,22 @@
 /** A time limit that excludes the seconds in which the policy is paused. */
-import type { Pause } from './pause.ts';
+import { untilAborted } from '@swefarm/shared';
+
+/** Times in which the trainer pauses the policy; the agent's clocks stop meanwhile. */
+export interface Pause {
+  readonly paused: boolean;
+  seconds(): number;
+  /** Calls the listener at each start and end of a pause; returns a function that unsubscribes. */
+  onChange(listener: () => void): () => void;
+}
+
+/** Resolves when the policy is not paused. Throws the signal's reason when aborted. */
+export async function untilServing(pause: Pause, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  if (!pause.paused) return;
+  const serving = Promise.withResolvers<void>();
+  const stop = pause.onChange(() => pause.paused || serving.resolve());
+  await untilAborted(serving.promise, signal).finally(stop);
+}
 
 /** Clock and timers of a deadline; tests use their own. */
 export type Time = {

@@ -22,11 +22,7 @@ type State = CommandState & { readonly deps: ExternalDeps };
 /** Longest wait for one notification, because a notification may be lost. */
 const ASK_AGAIN_MS = 5_000;
 
-/**
- * Runs one session until the driver submits or the session reaches a limit of the run.
- *
- * @throws RolloutFailure of the sandbox, UsageError for a bad prompt set, the signal's reason when aborted
- */
+/** Throws RolloutFailure of the sandbox, UsageError for a bad prompt set, the signal's reason when aborted. */
 export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Promise<AgentEnd> {
   const { config } = task;
   const state: State = {

@@ -6,8 +6,10 @@ import {
   bash,
   depsOf,
   echoShell,
+  play,
   replyOf,
   SENTINEL,
+  SUBMIT,
   scriptedInstance,
   scriptedPolicy,
   scriptedShell,
@@ -16,27 +18,14 @@ import {
 } from '../../test/agent/scripted.ts';
 import { runMiniAgent } from './loop.ts';
 
-const SUBMIT = bash(`echo ${SENTINEL}`);
-const play = (answers: Answer[], config: Record<string, unknown> = {}, shell = echoShell()) =>
-  runMiniAgent(scriptedTask(config), depsOf(scriptedPolicy(answers), shell));
-const _cutOff = (content: string): Answer => ({
-  reply: { message: { role: 'assistant', content }, finish_reason: 'length' },
-});
-const _lastMessage = (trajectory: Trajectory) => trajectory.messages.at(-1)?.content ?? '';
-
 describe('a rollout that submits', () => {
   test('a command and a submission are recorded in order', async () => {
     const policy = scriptedPolicy([bash('echo hello'), SUBMIT]);
     const end = await runMiniAgent(scriptedTask(), depsOf(policy, echoShell()));
     expect(end).toMatchObject({ exit_status: 'submitted', submission: '', sandbox_killed: false });
     const { messages, turns } = end.trajectory;
-    expect(messages.map((message) => message.role)).toEqual([
-      'system',
-      'user',
-      'assistant',
-      'user',
-      'assistant',
-    ]);
+    const roles = ['system', 'user', 'assistant', 'user', 'assistant'];
+    expect(messages.map((message) => message.role)).toEqual(roles);
     expect(messages[1]?.content).toContain('The parser forgets {{braces}}.');
     expect(messages[3]?.content).toBe('<returncode>0</returncode>\n<output>\nhello\n</output>');
     expect(turns.map((turn) => turn.message)).toEqual([2, 4]);
@@ -78,10 +67,8 @@ describe('a rollout that submits', () => {
   test('each turn is reported once', async () => {
     const seen: number[] = [];
     const onTurn = (trajectory: Trajectory) => void seen.push(trajectory.turns.length);
-    await runMiniAgent(
-      scriptedTask(),
-      depsOf(scriptedPolicy([bash('ls'), 'what', SUBMIT]), echoShell(), { onTurn }),
-    );
+    const policy = scriptedPolicy([bash('ls'), 'what', SUBMIT]);
+    await runMiniAgent(scriptedTask(), depsOf(policy, echoShell(), { onTurn }));
     expect(seen).toEqual([1, 2, 3]);
   });
 });
@@ -99,11 +86,8 @@ describe('tool calls', () => {
   });
   test('calls after submit_solution do not run', async () => {
     const shell = echoShell();
-    await play(
-      [toolCalls(['submit_solution', '{"submission":"p"}'], ['bash', '{"command":"ls"}'])],
-      config,
-      shell,
-    );
+    const calls = toolCalls(['submit_solution', '{"submission":"p"}'], ['bash', '{"command":"ls"}']);
+    await play([calls], config, shell);
     expect(shell.commands).toEqual([]);
   });
   test('one bad call makes the answer malformed: nothing runs, each call gets a message', async () => {
@@ -153,11 +137,8 @@ describe('the sandbox', () => {
   test('a sandbox lost for another reason is a failure; the turn was reported', async () => {
     const lost = new RolloutFailure('sandbox_lost', 'gone');
     let turns = 0;
-    const deps = depsOf(
-      scriptedPolicy([bash('ls')]),
-      scriptedShell(() => lost),
-      { onTurn: () => turns++ },
-    );
+    const shell = scriptedShell(() => lost);
+    const deps = depsOf(scriptedPolicy([bash('ls')]), shell, { onTurn: () => turns++ });
     await expect(runMiniAgent(scriptedTask(), deps)).rejects.toBe(lost);
     expect(turns).toBe(1);
   });
@@ -177,19 +158,16 @@ describe('aborting', () => {
     const reason = new Error('cancelled');
     const waits: Answer = (signal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-    const running = runMiniAgent(
-      scriptedTask(),
-      depsOf(scriptedPolicy([waits]), echoShell(), { signal: controller.signal }),
-    );
+    const { signal } = controller;
+    const running = runMiniAgent(scriptedTask(), depsOf(scriptedPolicy([waits]), echoShell(), { signal }));
     setTimeout(() => controller.abort(reason), 20);
     await expect(running).rejects.toBe(reason);
   });
   test('sends no request if aborted before the first turn', async () => {
     const policy = scriptedPolicy([SUBMIT]);
     const signal = AbortSignal.abort(new Error('drain'));
-    await expect(runMiniAgent(scriptedTask(), depsOf(policy, echoShell(), { signal }))).rejects.toThrow(
-      'drain',
-    );
+    const running = runMiniAgent(scriptedTask(), depsOf(policy, echoShell(), { signal }));
+    await expect(running).rejects.toThrow('drain');
     expect(policy.requests).toEqual([]);
   });
 });
@@ -218,7 +196,7 @@ describe('token ids', () => {
   });
   test('that are not contiguous fail a run that requires them, with the turn reported', async () => {
     const seen: Trajectory[] = [];
-    const policy = scriptedPolicy(broken, { requireTokens: true });
+    const policy = scriptedPolicy(broken, { require_tokens: true });
     const deps = depsOf(policy, echoShell(), { onTurn: (trajectory) => void seen.push(trajectory) });
     await expect(runMiniAgent(scriptedTask(), deps)).rejects.toThrow(/^turn 2: .* token 1 of 3 was 2, is 9/);
     expect(seen.at(-1)).toMatchObject({ turns: [{}, { tokens: null }] });

@@ -2,7 +2,7 @@
  * The loop of the mini agent, modelled on mini-swe-agent: it asks the model, runs the command and sends the output, until the model submits
  * or a limit is reached. Messages are only appended to the history. Mistakes of the model are return values, not errors.
  */
-import { recordTokens, TokenBreak } from '@swefarm/policy';
+import { expertModeOf, recordTokens, TokenBreak } from '@swefarm/policy';
 import { SandboxKilledError } from '@swefarm/sandbox';
 import { type ExitStatus, type Message, RolloutFailure, type TokenLimit, type Turn } from '@swefarm/shared';
 import { type Action, type Call, parseAction } from './actions.ts';
@@ -11,11 +11,7 @@ import { endOf, executeCommand } from './execute.ts';
 import { openPrompts } from './prompts.ts';
 import { addMessage, openRolloutState, type RolloutState } from './state.ts';
 
-/**
- * Runs one rollout of the mini agent.
- *
- * @throws RolloutFailure of policy and sandbox, UsageError for a bad prompt set, the signal's reason when aborted
- */
+/** Throws RolloutFailure of policy and sandbox, UsageError for a bad prompt set, the signal's reason when aborted. */
 export async function runMiniAgent(task: AgentTask, deps: AgentDeps): Promise<AgentEnd> {
   deps.signal.throwIfAborted();
   const prompts = await openPrompts(task.config, task.workdir);
@@ -74,7 +70,7 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
     // The routed experts reference the whole answer in memory, so they are released before a command that may take minutes.
     reply.routed_experts = null;
     state.cut = reply.finish_reason === 'length';
-    const apart = state.deps.policy.tokenMode === 'token-in';
+    const apart = state.deps.policy.config.token_mode === 'token-in';
     const action = parseAction(reply.message, state.task.config.action, apart);
     if (state.cut || 'malformed' in action) return reject(state, reply.message, action);
     state.malformedInARow = 0;
@@ -130,8 +126,9 @@ function recordAnswer(state: RolloutState, reply: PolicyReply): Turn {
 async function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: Turn): Promise<void> {
   const { trajectory, ledger, deps } = state;
   try {
-    const { requireTokens, experts } = deps.policy;
-    turn.tokens = recordTokens(ledger, reply, trajectory.turns.length, requireTokens, experts);
+    const { config } = deps.policy;
+    const { length: number } = trajectory.turns;
+    turn.tokens = recordTokens(ledger, reply, number, config.require_tokens, expertModeOf(config));
   } catch (error) {
     throw error instanceof TokenBreak ? await withTexts(error, state) : error;
   }

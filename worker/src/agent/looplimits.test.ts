@@ -5,8 +5,10 @@ import {
   bash,
   depsOf,
   echoShell,
+  play,
   replyOf,
   SENTINEL,
+  SUBMIT,
   scriptedPolicy,
   scriptedShell,
   scriptedTask,
@@ -14,9 +16,6 @@ import {
 } from '../../test/agent/scripted.ts';
 import { runMiniAgent } from './loop.ts';
 
-const SUBMIT = bash(`echo ${SENTINEL}`);
-const play = (answers: Answer[], config: Record<string, unknown> = {}, shell = echoShell()) =>
-  runMiniAgent(scriptedTask(config), depsOf(scriptedPolicy(answers), shell));
 const cutOff = (content: string): Answer => ({
   reply: { message: { role: 'assistant', content }, finish_reason: 'length' },
 });
@@ -34,9 +33,8 @@ describe('limits', () => {
   });
   test('context_limit by usage: the commands of the last answer run', async () => {
     const shell = echoShell();
-    const long = {
-      reply: replyOf(bash('echo x'), { usage: { prompt_tokens: 900, completion_tokens: 100 } }),
-    };
+    const usage = { prompt_tokens: 900, completion_tokens: 100 };
+    const long = { reply: replyOf(bash('echo x'), { usage }) };
     const end = await play([bash('echo y'), long], { context_limit: 1000 }, shell);
     expect(end.exit_status).toBe('context_limit');
     expect(shell.commands).toEqual(['echo y', 'echo x']);
@@ -56,7 +54,7 @@ describe('limits', () => {
   test('missing experts that the run requires fail the rollout', async () => {
     const reply = { prompt_token_ids: new Int32Array(3), generation_token_ids: new Int32Array(1) };
     const withoutExperts = { reply: { ...reply, generation_log_probs: new Float32Array(1), usage: null } };
-    const policy = scriptedPolicy([withoutExperts], { requireTokens: true, experts: 'require' });
+    const policy = scriptedPolicy([withoutExperts], { require_tokens: true, routed_experts: 'require' });
     await expect(runMiniAgent(scriptedTask(), depsOf(policy, echoShell()))).rejects.toMatchObject({
       failureClass: 'policy_tokens',
       message: expect.stringContaining('turn 1: routed_experts: there are none'),
@@ -86,9 +84,8 @@ describe('limits', () => {
       expect(end.trajectory.limit).toBe('max_sequence_tokens');
       // The turn that reaches the limit is complete: its command runs, and the tree is graded.
       expect(shell.commands).toEqual(['echo 5000', 'echo 5030', 'echo 5070']);
-      expect((await play(answers.slice(0, 1), { max_sequence_tokens: 100, step_limit: 3 })).exit_status).toBe(
-        'turn_limit',
-      );
+      const below = await play(answers.slice(0, 1), { max_sequence_tokens: 100, step_limit: 3 });
+      expect(below.exit_status).toBe('turn_limit');
     },
   );
   test('time_limit during a request aborts it', async () => {
@@ -156,12 +153,8 @@ describe('answers cut by the token limit', () => {
     expect(end).toMatchObject({ exit_status: 'turn_limit', cut_by_token_limit: true });
   });
   test('each call of a cut answer gets a message', async () => {
-    const half: Answer = {
-      reply: {
-        message: { role: 'assistant', ...toolCalls(['bash', '{"comm']) } as never,
-        finish_reason: 'length',
-      },
-    };
+    const message = { role: 'assistant', ...toolCalls(['bash', '{"comm']) } as never;
+    const half: Answer = { reply: { message, finish_reason: 'length' } };
     const end = await play([half, toolCalls(['submit_solution', ''])], { action: 'tool' });
     expect(end.exit_status).toBe('submitted');
     expect(end.trajectory.messages[3]).toMatchObject({ role: 'tool', tool_call_id: 'call_0' });

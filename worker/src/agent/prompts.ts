@@ -3,7 +3,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type AgentConfig, createLazy, errorMessage, UsageError } from '@swefarm/shared';
-import { parseTemplate, renderTemplate, type Template } from './template.ts';
 
 /** Names that every template may use. */
 const COMMON = ['workdir', 'step_limit', 'step_timeout', 'sentinel'] as const;
@@ -31,18 +30,16 @@ const SHIPPED = fileURLToPath(new URL('./prompts/', import.meta.url));
 const SHIPPED_DEFAULT = createLazy(() => readSet(join(SHIPPED, 'default')));
 const KNOWN = new Set(Object.keys(NAMES).flatMap((name) => [name, `${name}_tool`]));
 
-export type Prompts = {
-  /** Renders one template. `values` has the values of the names that only this template may use. */
-  render(name: PromptName, values?: Readonly<Record<string, string | number>>): string;
-};
+type Values = Readonly<Record<string, string | number>>;
+
+export type Prompts = Awaited<ReturnType<typeof openPrompts>>;
 
 /**
- * Reads and checks the whole prompt set, so that no template fails in the middle of a rollout.
- * `config.prompts` names a shipped set or a folder (a path with a slash); templates missing in the folder come from `default`.
- *
- * @throws UsageError for an unknown set, a missing folder, an unknown template name or a bad template
+ * Reads and checks the whole prompt set, so that no template fails in the middle of a rollout. `config.prompts` names a shipped set or a
+ * folder (a path with a slash); templates missing in the folder come from `default`. Throws UsageError for an unknown set, a missing
+ * folder, an unknown template name or a bad template.
  */
-export async function openPrompts(config: AgentConfig, workdir: string): Promise<Prompts> {
+export async function openPrompts(config: AgentConfig, workdir: string) {
   const texts = new Map(await SHIPPED_DEFAULT.get());
   if (config.prompts !== 'default') {
     for (const [name, text] of await readSet(folderOf(config.prompts))) replaceText(texts, name, text);
@@ -64,7 +61,8 @@ export async function openPrompts(config: AgentConfig, workdir: string): Promise
     sentinel: SENTINEL,
   };
   return {
-    render(name, values = {}) {
+    /** Renders one template. `values` has the values of the names that only this template may use. */
+    render(name: PromptName, values: Values = {}): string {
       const template = templates.get(name);
       if (!template) throw new UsageError(`no template ${name}`);
       return renderTemplate(template, { ...common, ...values });
@@ -109,4 +107,34 @@ async function readSet(folder: string): Promise<[string, Text][]> {
 
 function unknown(source: string): UsageError {
   return new UsageError(`${source}: no such template; known: ${[...KNOWN].join(', ')}`);
+}
+
+/** Strict templates with `{{name}}` only, so that a typing error in a prompt is found before the first turn. */
+type Template = { readonly source: string; readonly text: string };
+
+/** `\{{` is a literal `{{`; any other `{{` must be a name. */
+const MARK = /\\\{\{|\{\{[ \t]*([a-z][a-z0-9_]{0,63})[ \t]*\}\}|\{\{/g;
+const ESCAPED = '\\{{';
+
+/** Checks the names of a template. Throws UsageError `template` for an unknown name or an unclosed `{{`; it names `source` and line. */
+export function parseTemplate(source: string, text: string, names: readonly string[]): Template {
+  const fail = (index: number, what: string): never => {
+    const line = text.slice(0, index).split('\n').length;
+    throw new UsageError(`${source}, line ${line}: ${what}`, { code: 'template' });
+  };
+  for (const { 0: mark, 1: name, index } of text.matchAll(MARK)) {
+    if (mark === ESCAPED) continue;
+    if (name === undefined) fail(index, '"{{" that is no {{name}}; write \\{{ for the two braces');
+    else if (!names.includes(name)) fail(index, `unknown name {{${name}}}; known here: ${names.join(', ')}`);
+  }
+  return { source, text };
+}
+
+/** Fills a template. Values are not parsed as templates. Throws UsageError for a name without a value. */
+export function renderTemplate({ source, text }: Template, values: Values): string {
+  return text.replace(MARK, (mark: string, name = '') => {
+    if (mark === ESCAPED) return '{{';
+    if (Object.hasOwn(values, name)) return String(values[name]);
+    throw new UsageError(`${source}: no value for {{${name}}}`, { code: 'template' });
+  });
 }

@@ -1,11 +1,11 @@
 /** State of one rollout of the mini agent: history, clock, and counters of consecutive events. */
 import { openLedger, type TokenLedger } from '@swefarm/policy';
-import type { Message, ToolDefinition } from '@swefarm/shared';
+import { effectiveSampling, type Message, type ToolDefinition } from '@swefarm/shared';
 import { toolDefinitions } from './actions.ts';
 import type { AgentDeps, AgentTask } from './agent.ts';
+import type { Pause } from './deadline.ts';
 import { startDeadline } from './deadline.ts';
 import { type CommandState, NO_COMMANDS } from './execute.ts';
-import type { Pause } from './pause.ts';
 import type { Prompts } from './prompts.ts';
 
 export type RolloutState = Disposable &
@@ -25,6 +25,7 @@ export type RolloutState = Disposable &
 /** Starts the clock and begins the history with two messages. Dispose the state to stop the clock. */
 export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prompts): RolloutState {
   const { config, instance } = task;
+  const { config: policy } = deps.policy;
   const values = {
     problem_statement: instance.problem_statement,
     instance_id: instance.shown_id ?? instance.instance_id,
@@ -41,10 +42,10 @@ export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prom
     tools,
     trajectory: {
       format: 'swefarm-trajectory-1',
-      token_mode: deps.policy.tokenMode,
-      model: deps.policy.model,
+      token_mode: policy.token_mode,
+      model: policy.model,
       endpoint: deps.policy.endpoint,
-      sampling: deps.policy.sampling,
+      sampling: effectiveSampling(policy),
       messages: [
         { role: 'system', content: prompts.render('system', values) },
         {

@@ -32,10 +32,8 @@ const MAKE_WAY = `while IFS= read -r -d '' path; do
 done | xargs -0 -r git --literal-pathspecs clean -ffdxq --`;
 
 /**
- * Applies the patch at the plan's `patch_path`. If the plan has no commands for this, its script applies the patch.
- *
- * @param taken the patch, if the worker took it from the agent's tree
- * @throws RolloutFailure `evaluation_lost` when the container is gone
+ * Applies the patch at the plan's `patch_path`. If the plan has no commands for this, its script applies the patch. `taken`: the patch, if
+ * the worker took it from the agent's tree. Throws RolloutFailure `evaluation_lost` when the container is gone.
  */
 export async function applyPatch(
   container: Container,

@@ -19,11 +19,7 @@ export type ConfirmDeps = Pick<CleanRunDeps, 'container' | 'removals' | 'signal'
   auditShare?: number;
   /** Share of the time limit that the gold patch is known to need; null: not known. */
   goldTimeShare: number | null;
-  /**
-   * Evaluates another plan or another patch, with the limits of the first evaluation.
-   *
-   * @throws RolloutFailure when the node, and not the code, is at fault
-   */
+  /** Evaluates another plan or patch, with the limits of the first evaluation. Throws RolloutFailure when the node is at fault. */
   again: (changed: Partial<Work>) => Promise<Report>;
 };
 

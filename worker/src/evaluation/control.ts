@@ -20,12 +20,7 @@ import {
 } from '@swefarm/shared';
 import type { Logger } from 'pino';
 
-export type Control = {
-  /** Returns whether the tests start without this patch; null: not on the untouched tree, and the row has no gold. */
-  testsStart(): Promise<boolean | null>;
-  /** Returns the share of the time limit that gold needs, or the untouched tree if the row has no gold (`isGold`); null: not known. */
-  timeShare(): Promise<{ share: number | null; isGold: boolean }>;
-};
+export type Control = ReturnType<typeof createControl>;
 
 type ControlOutcome = 'started' | 'not_started' | 'timed_out' | 'lost';
 
@@ -74,7 +69,7 @@ export function createControl(
   plan: InstancePlan,
   conditions: string,
   deps: ControlDeps,
-): Control {
+) {
   const hasGold = instance.patch.trim() !== '';
   const patches = { untouched: untouchedPatch(plan), gold: instance.patch };
 
@@ -102,6 +97,7 @@ export function createControl(
   };
 
   return {
+    /** Returns whether the tests start without this patch; null: not on the untouched tree, and the row has no gold. */
     testsStart: () =>
       untilKnown<boolean | null>((known) => {
         if (Object.values(known).some(({ starts }) => starts)) return { answer: true };
@@ -109,8 +105,9 @@ export function createControl(
         if (!hasGold) return { answer: null };
         return known.gold ? { answer: false } : { evaluate: 'gold' };
       }),
+    /** Returns the share of the time limit that gold needs, or the untouched tree if the row has no gold (`isGold`); null: not known. */
     timeShare: () =>
-      untilKnown((known) => {
+      untilKnown<{ share: number | null; isGold: boolean }>((known) => {
         const tree = hasGold ? 'gold' : 'untouched';
         const seen = known[tree];
         if (!seen) return { evaluate: tree };

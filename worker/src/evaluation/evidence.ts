@@ -1,7 +1,7 @@
 /**
- * Reads what an evaluation left. Code that runs in the evaluation can change the tools that decide the verdict: pytest, python, bash, git's configuration, or the script
- * that bash is still reading. After all processes of the container have ended, this module lists from outside which of these files differ
- * from the image; `trust` derives its findings from the list.
+ * Reads what an evaluation left. Code that runs in the evaluation can change the tools that decide the verdict: pytest, python, bash, git's
+ * configuration, or the script that bash is still reading. After all processes of the container have ended, this module lists from outside
+ * which of these files differ from the image; `trust` derives its findings from the list.
  */
 import { posix } from 'node:path';
 import { decidesOutcomes, type EvaluationFacts, isPathFile } from '@swefarm/grading';

@@ -39,11 +39,7 @@ export type ProgramDeps = {
 
 type ProgramInputs = { log: Buffer; files: Readonly<Record<string, string>> };
 
-/**
- * Returns the program's output, or how the program failed.
- *
- * @throws RolloutFailure when the node is at fault, and the errors of `startProgram`
- */
+/** Returns the program's output, or how it failed. Throws RolloutFailure when the node is at fault, and errors of `startProgram`. */
 export async function runProgram(
   source: ProgramSource,
   inputs: ProgramInputs,

@@ -1,6 +1,6 @@
 /** Commits results of rollouts that no worker is running: cancelled or given up. These results have no facts and no reward. */
 import { type Farm, type JournalEntry, newId, parseRolloutId, type RunRecord } from '@swefarm/shared';
-import type { Conclusion } from '../rollout/commitresult.ts';
+import type { Conclusion } from '../rollout/context.ts';
 import { resultWithoutFacts } from '../rollout/result.ts';
 
 const COMMITTED_BY = { worker: 'keeper', node: 'keeper', runtime: 'none' };

@@ -27,17 +27,9 @@ test('available memory is parsed from /proc/meminfo', () => {
 if (process.getuid?.() === 0) {
   test('too few free inodes are a reason to claim nothing', async () => {
     const scratchDir = temporaryFolder('pressure');
-    execFileSync('mount', [
-      '-t',
-      'tmpfs',
-      '-o',
-      'size=4g,nr_inodes=1000,mode=0700',
-      'swefarm-test',
-      scratchDir,
-    ]);
-    onTestFinished(async () => {
-      execFileSync('umount', [scratchDir]);
-    });
+    const size = 'size=4g,nr_inodes=1000,mode=0700';
+    execFileSync('mount', ['-t', 'tmpfs', '-o', size, 'swefarm-test', scratchDir]);
+    onTestFinished(() => void execFileSync('umount', [scratchDir]));
     using pressure = watchPressure({ artifacts, scratchDir, memoryReserveBytes: 0 });
     expect((await pressure.reason()) ?? '').not.toMatch(/inodes/);
     for (let at = 0; at < 960; at++) await writeFile(join(scratchDir, String(at)), '');

@@ -9,13 +9,23 @@ import { createWorkerLiveness, identify, type ReaperDeps, reap, startReaper } fr
 const self = identify('farm', 'me', 'here');
 const HOUR = 3_600_000;
 
-function sandbox(id: string, owner: Partial<Owner>): OwnedContainer {
-  const mine = { farm: self.farm, worker: self.worker, pid: self.pid, pid_started: self.pid_started };
-  return {
-    id,
-    owner: { ...mine, rollout_id: `r.i.${id}`, attempt: 1, ...owner },
-  };
-}
+const [, namespace] = self.pid_started.split('@');
+/** Owners: a dead process of this machine, and a process that this worker cannot see. */
+const DEAD = { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` };
+const UNSEEN = { worker: 'elsewhere', pid: 1, pid_started: '1@1' };
+
+const { node: _node, ...mine } = self;
+const sandbox = (id: string, owner: Partial<Owner> = {}): OwnedContainer => ({
+  ...{ id, owner: { ...mine, rollout_id: `r.i.${id}`, attempt: 1, ...owner } },
+});
+
+const depsOf = (runtime: object, living: readonly string[]): ReaperDeps => ({
+  runtime: runtime as Runtime,
+  self,
+  registry: { list: async () => living.map((worker) => ({ worker }) as WorkerRecord) },
+  active: { list: () => [{ rollout_id: 'r.i.used', attempt: 1 }] },
+  log: silentLog(),
+});
 
 async function sweep(
   all: OwnedContainer[],
@@ -30,15 +40,8 @@ async function sweep(
       if (broken.includes(id)) throw new Error('engine says no');
       removed.push(id);
     },
-  } as unknown as Runtime;
-  const count = await reap({
-    runtime,
-    self,
-    registry: { list: async () => living.map((worker) => ({ worker }) as WorkerRecord) },
-    active: { list: () => [{ rollout_id: 'r.i.used', attempt: 1, claim: 'c' }] },
-    log: silentLog() as never,
-    ...more,
-  });
+  };
+  const count = await reap({ ...depsOf(runtime, living), ...more });
   expect(count).toBe(removed.length);
   return removed.sort();
 }
@@ -46,26 +49,21 @@ async function sweep(
 test('a sweep removes only sandboxes without a living owner', async () => {
   const child = spawn('sleep', ['60']);
   const other = { worker: 'other', pid: child.pid ?? 0 };
-  const [, namespace] = self.pid_started.split('@');
   const pid_started = `${processStarted(other.pid)}@${namespace}`;
   const all = [
-    sandbox('used', {}),
+    sandbox('used'),
     sandbox('older-attempt', { rollout_id: 'r.i.used', attempt: 0 }),
-    sandbox('forgotten', {}),
-    sandbox('young', {}),
+    sandbox('forgotten'),
+    sandbox('young'),
     sandbox('alive', { ...other, pid_started }),
-    sandbox('dead', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
-    sandbox('stuck', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
-    sandbox('unseen', { worker: 'elsewhere', pid: 1, pid_started: '1@1' }),
-    sandbox('unseen-dead', { worker: 'gone', pid: 1, pid_started: '1@1' }),
-    sandbox('other-farm', { farm: 'other', worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
+    sandbox('dead', DEAD),
+    sandbox('stuck', DEAD),
+    sandbox('unseen', UNSEEN),
+    sandbox('unseen-dead', { ...UNSEEN, worker: 'gone' }),
+    sandbox('other-farm', { ...DEAD, farm: 'other' }),
   ];
   const since = performance.now() - HOUR;
-  const unused = new Map([
-    ['forgotten', since],
-    ['older-attempt', since],
-    ['used', since],
-  ]);
+  const unused = new Map(['forgotten', 'older-attempt', 'used'].map((id) => [id, since]));
   expect(await sweep(all, ['me', 'elsewhere'], ['stuck'], { unused })).toEqual([
     'dead',
     'forgotten',
@@ -78,7 +76,7 @@ test('a sweep removes only sandboxes without a living owner', async () => {
 });
 
 test('an unused sandbox is removed after a while by a monotonic clock, or at the end', async () => {
-  const all = [sandbox('used', {}), sandbox('left', {})];
+  const all = [sandbox('used'), sandbox('left')];
   const unused = new Map<string, number>();
   const day = vi.spyOn(Date, 'now').mockReturnValue(0);
   onTestFinished(() => day.mockRestore());
@@ -88,7 +86,7 @@ test('an unused sandbox is removed after a while by a monotonic clock, or at the
   expect([...unused.keys()]).toEqual(['left']);
   expect(await sweep(all, ['me'], [], { unused, ending: true })).toEqual(['left']);
   // A sandbox in use is no longer listed as unused.
-  expect(await sweep([sandbox('used', {})], ['me'], [], { unused })).toEqual([]);
+  expect(await sweep([sandbox('used')], ['me'], [], { unused })).toEqual([]);
   expect(unused.size).toBe(0);
 });
 
@@ -118,38 +116,20 @@ test('an unseen worker is dead after two minutes off the list, but not after an 
 });
 
 test('a sweep leaves sandboxes of workers that may be alive and removes those of dead processes', async () => {
-  const [, namespace] = self.pid_started.split('@');
-  const removed: string[] = [];
-  const all = [
-    sandbox('unseen', { worker: 'elsewhere', pid: 1, pid_started: '1@1' }),
-    sandbox('dead', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
-  ];
-  const runtime = { listOwned: async () => all, remove: async (id: string) => void removed.push(id) };
-  await reap({
-    ...{
-      runtime: runtime as unknown as Runtime,
-      self,
-      active: { list: () => [] },
-      liveness: createWorkerLiveness(),
-    },
-    registry: { list: async () => [{ worker: 'me' } as WorkerRecord] },
-    log: silentLog() as never,
-  });
-  expect(removed).toEqual(['dead']);
+  const all = [sandbox('unseen', UNSEEN), sandbox('dead', DEAD)];
+  expect(await sweep(all, ['me'], [], { liveness: createWorkerLiveness() })).toEqual(['dead']);
 });
 
 test('a slow removal does not delay other removals, and sweeps do not overlap', async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
-  const [, namespace] = self.pid_started.split('@');
-  const dead = { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` };
   const stuck = Promise.withResolvers<void>();
   const removed: string[] = [];
   let sweeps = 0;
   const runtime = {
     listOwned: async () => {
       sweeps++;
-      return [sandbox('stuck', dead), sandbox('other', dead)];
+      return [sandbox('stuck', DEAD), sandbox('other', DEAD)];
     },
     remove: async (id: string) => {
       if (id === 'stuck') await stuck.promise;
@@ -158,19 +138,7 @@ test('a slow removal does not delay other removals, and sweeps do not overlap', 
   };
   const counts: number[] = [];
   const stop = new AbortController();
-  startReaper(
-    {
-      ...{
-        runtime: runtime as unknown as Runtime,
-        self,
-        active: { list: () => [] },
-        log: silentLog() as never,
-      },
-      registry: { list: async () => [] },
-    },
-    (count) => counts.push(count),
-    stop.signal,
-  );
+  startReaper(depsOf(runtime, []), (count) => counts.push(count), stop.signal);
   await vi.advanceTimersByTimeAsync(4 * 60_000);
   expect([sweeps, removed, counts]).toEqual([1, ['other'], []]);
   stuck.resolve();

@@ -129,8 +129,9 @@ export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void,
 }
 
 /**
- * Decides whether workers are dead whose processes this worker cannot see. After an outage of Redis or the start of this worker, living workers may not be listed yet. So a worker is dead only when it has been
- * missing for {@link MISSED_MS} while this worker was listed. `now`: monotonic milliseconds.
+ * Decides whether workers are dead whose processes this worker cannot see. After an outage of Redis or the start of this worker, living
+ * workers may not be listed yet. So a worker is dead only when it has been missing for {@link MISSED_MS} while this worker was listed.
+ * `now`: monotonic milliseconds.
  */
 export function createWorkerLiveness(now: () => number = () => performance.now()) {
   const since = new Map<string, number>();

@@ -2,7 +2,7 @@
  * Routes a claimed rollout to a worker whose node has the image, while that worker has a free seat (a reserved slot), so that the nodes of
  * a farm pull each image about once. A job for another worker is forwarded with its lock, which costs no attempt.
  */
-import type { Farm, RolloutJob } from '@swefarm/shared';
+import { createSingleFlight, type Farm, type RolloutJob } from '@swefarm/shared';
 import type { Identity } from './reaper.ts';
 
 export type Route =
@@ -30,7 +30,7 @@ type Known = Pick<Identity, 'worker' | 'node'>;
 export function createRouter(farm: Farm, self: Known, waitMs: number) {
   let known: Known[] = [];
   let until = 0;
-  let reading: Promise<void> | null = null;
+  const reading = createSingleFlight<void>();
   let unclaimed = new Set<string>();
   const read = async (): Promise<void> => {
     const all = await farm.registry.list();
@@ -38,12 +38,7 @@ export function createRouter(farm: Farm, self: Known, waitMs: number) {
     until = performance.now() + KNOWN_MS + KNOWN_MS_PER_WORKER * all.length;
   };
   const others = async (): Promise<Known[]> => {
-    if (performance.now() > until) {
-      reading ??= read().finally(() => {
-        reading = null;
-      });
-      await reading;
-    }
+    if (performance.now() > until) await reading.run('workers', read);
     return known;
   };
   const alone = (): boolean => known.every(({ node }) => node === self.node);

@@ -90,23 +90,25 @@ async function firstUsable(
 }
 
 /**
- * Waits at the start of a worker for the container engine and for free disk. Retries errors that may pass, for at most `patienceSeconds`, and logs the
- * wait once. Throws the last error.
+ * Waits at the start of a worker for the container engine and for free disk. Retries errors that may pass, for at most
+ * `engine_patience_seconds`, and logs the wait once. Throws the last error.
  */
 export async function waitForRuntime<T>(
   call: () => Promise<T>,
-  { patienceSeconds, log, signal }: { patienceSeconds: number; log: Logger; signal: AbortSignal },
+  { engine_patience_seconds: patience_seconds }: WorkerConfig,
+  log: Logger,
+  signal: AbortSignal,
 ): Promise<T> {
   let waited = false;
   const answer = await retry(call, {
     pauseMs: linearBackoff(250, 2_000),
-    withinMs: patienceSeconds * 1000,
+    withinMs: patience_seconds * 1000,
     signal,
     isPassing: mayPass,
     onRetry(error) {
       if (waited) return;
       waited = true;
-      const fields = { patience_seconds: patienceSeconds, err: errorMessage(error) };
+      const fields = { patience_seconds, err: errorMessage(error) };
       log.warn(fields, 'runtime not usable yet: waiting');
     },
   });

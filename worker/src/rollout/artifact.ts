@@ -13,16 +13,15 @@ import {
   softwareVersion,
 } from '@swefarm/shared';
 import { abortOf } from './active.ts';
-import { type AttemptContext, type ResumableWork, untilTakenOver } from './context.ts';
-import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
+import type { AttemptContext, ResumableWork } from './context.ts';
+import { type AnswerWait, retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 
 /** Maximum number of parallel encoders, so that many rollouts that end at once do not block the event loop. */
 const encoders = createSemaphore(2);
 
 /**
- * Returns the locator of the artifact; null if the attempt has nothing to store.
- *
- * @throws RolloutFailure `artifact_store` when the artifact cannot be written, and the errors of retryUntilAnswered()
+ * Returns the locator of the artifact; null if the attempt has nothing to store. Throws RolloutFailure `artifact_store` when the artifact
+ * cannot be written, and the errors of retryUntilAnswered().
  */
 export async function storeArtifact(
   { job, attempt, claim, trace, services }: AttemptContext,

@@ -16,13 +16,12 @@ import {
   DONE,
   type Task,
   Trace,
-  untilTakenOver,
 } from './context.ts';
 import { attemptEnd, endAttempt, handBack } from './endattempt.ts';
 import { startLive } from './live.ts';
 import { startStageClock } from './stages.ts';
 import { isStale } from './staleness.ts';
-import { retryUntilAnswered } from './untilanswered.ts';
+import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 
 /** Time after a failure in which the node of the failure delays the job, so that another node claims it. */
 const OTHER_NODE_WAIT_MS = 10_000;

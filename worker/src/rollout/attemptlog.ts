@@ -1,6 +1,5 @@
 import { FAILURES, type Seconds } from '@swefarm/shared';
-import { type Conclusion, failureIn } from './commitresult.ts';
-import type { AttemptContext } from './context.ts';
+import { type AttemptContext, type Conclusion, failureIn } from './context.ts';
 import { tokensOf } from './result.ts';
 
 /** `won`: whether this attempt committed the result; false: another attempt committed first. */

@@ -1,35 +1,24 @@
 /** Ends an attempt with a result: writes the artifact, commits the result, ends the attempt in the journal, and logs one line. */
-import { type CancelReason, type Failure, type Result, RolloutFailure } from '@swefarm/shared';
+import { type Result, RolloutFailure } from '@swefarm/shared';
 import { dropResumableWork, storeArtifact } from './artifact.ts';
 import { summaryOf } from './attemptlog.ts';
 import {
   type AfterAttempt,
   type AttemptContext,
+  type Conclusion,
   DONE,
+  failureIn,
   ignoreIfEnded,
-  type Judged,
-  untilTakenOver,
 } from './context.ts';
 import { attemptEnd, endAttempt } from './endattempt.ts';
 import { countUnreadCalls, resultWithoutFacts, tokensOf } from './result.ts';
 import { versionsOf } from './staleness.ts';
-import { retryUntilAnswered } from './untilanswered.ts';
+import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 
 /** Maximum number of writes of an artifact: a Redis restored from a backup loses it once; a store that loses every write is faulty. */
 const MOST_STORES = 3;
 
-export type Conclusion =
-  | { outcome: 'judged'; judged: Judged }
-  | { outcome: 'failed'; failure: Failure }
-  | { outcome: 'cancelled'; cancelReason: CancelReason };
-
-export const failureIn = (conclusion: Conclusion): Failure | null =>
-  conclusion.outcome === 'failed' ? conclusion.failure : null;
-
-/**
- * @throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed; the errors of
- * retryUntilAnswered()
- */
+/** Throws RolloutFailure `artifact_store` if the artifact cannot be written (nothing is committed), and errors of retryUntilAnswered(). */
 export async function commitAttempt(context: AttemptContext, conclusion: Conclusion): Promise<AfterAttempt> {
   const { services, clock, log, trace, previous } = context;
   const failure = failureIn(conclusion);

@@ -1,4 +1,4 @@
-/** Starts the containers of one attempt: for the agent and for the evaluation. */
+/** Starts the containers of one attempt: for the agent, for the evaluation, and for a program of the dataset that reads outcomes. */
 import {
   type Container,
   type ContainerSpec,
@@ -11,7 +11,14 @@ import {
   type Suspect,
   setUp,
 } from '@swefarm/sandbox';
-import { beyondCeiling, describeExcess, errorMessage, RolloutFailure } from '@swefarm/shared';
+import {
+  beyondCeiling,
+  describeExcess,
+  errorMessage,
+  type InstancePlan,
+  RolloutFailure,
+} from '@swefarm/shared';
+import { PROGRAM_LIMITS } from '../evaluation/program.ts';
 import type { Task } from './context.ts';
 
 /** Container in which an agent works. `suspect` tests whether the agent's commands broke the container. */
@@ -115,7 +122,7 @@ export function shortMemory(task: Task): string | null {
 
 /** Throws RolloutFailure `sandbox_refused` when the run requests more than a ceiling of this worker. */
 export function refuseExcess({ run, instance, services }: Task): void {
-  const { config, identity, runtime } = services;
+  const { config, runtime } = services;
   // Without isolation, the setup steps of the instance would change this machine.
   if (!runtime.isolates && instance.environment)
     throw new RolloutFailure(
@@ -123,11 +130,59 @@ export function refuseExcess({ run, instance, services }: Task): void {
       `${instance.instance_id} needs an environment of its own, which the dry run on ${runtime.name} does not provide`,
     );
   const excess = beyondCeiling(run, config, instance);
-  const where = `worker ${identity.worker} on ${identity.node}`;
+  const where = whereOf(services);
   if (excess !== null) throw new RolloutFailure('sandbox_refused', describeExcess(excess, where));
 }
 
 export function networkOf({ run, instance }: Task, role: ContainerSpec['role']): ContainerSpec['network'] {
   if (role === 'agent') return run.sandbox.agent_network;
   return instance.needs_egress ? 'egress' : run.sandbox.eval_network;
+}
+
+const whereOf = ({ identity }: Task['services']): string => `worker ${identity.worker} on ${identity.node}`;
+
+/** Throws RolloutFailure `no_parser_image` or `sandbox_refused` when this worker cannot run the plan's program. */
+export function requireProgram({ outcomes }: InstancePlan, { services }: Task): void {
+  if (outcomes.from !== 'program') return;
+  const { runtime, config } = services;
+  const where = whereOf(services);
+  if (!runtime.isolates) {
+    const why = 'outcomes are read by a program of the dataset, which needs a runtime that isolates';
+    throw new RolloutFailure('sandbox_refused', `${where}: ${why}, and this is ${runtime.name}`);
+  }
+  if (outcomes.image === 'tools' && config.parser_image === null)
+    throw new RolloutFailure(
+      'no_parser_image',
+      `${where} has no parser_image: set parser_image (SWEFARM_PARSER_IMAGE) to an image with python3; see docs/running.md`,
+    );
+}
+
+/** Starts a new container with small limits, without network. `instance`: the image to run; null: parser_image. Throws runtime errors. */
+export async function startProgram(task: Task, instance: ReadyImage | null): Promise<Container> {
+  const image = instance ?? (await toolsImage(task));
+  const own = limitsOf(task);
+  const limits = {
+    cpus: Math.min(own.cpus, PROGRAM_LIMITS.cpus),
+    memoryBytes: Math.min(own.memoryBytes, PROGRAM_LIMITS.memoryBytes),
+    pids: Math.min(own.pids, PROGRAM_LIMITS.pids),
+    diskBytes: own.diskBytes,
+  };
+  const where = { workdir: '/', owner: ownerOf(task), env: {} };
+  return task.services.runtime.start(
+    { image, role: 'evaluation', network: 'none', limits, ...where },
+    task.signal,
+  );
+}
+
+async function toolsImage({ services, signal }: Task): Promise<ReadyImage> {
+  const name = services.config.parser_image ?? '';
+  try {
+    return await services.runtime.ensureImage(name, signal);
+  } catch (error) {
+    const ofImage =
+      error instanceof RolloutFailure &&
+      (error.failureClass === 'image_not_found' || error.failureClass === 'image_pull');
+    if (!ofImage) throw error;
+    throw new RolloutFailure(error.failureClass, `parser_image ${name}: ${error.message}`, { cause: error });
+  }
 }

@@ -4,6 +4,7 @@ import type { CleanPlans, Owner, Removals, Runtime } from '@swefarm/sandbox';
 import type {
   ArtifactContent,
   CancelReason,
+  Failure,
   FailureClass,
   Farm,
   Instance,
@@ -28,7 +29,6 @@ import { type ActiveAttempts, abortOf } from './active.ts';
 import type { LiveTrace } from './live.ts';
 import type { PolicyPaces } from './policypaces.ts';
 import type { StageClock } from './stages.ts';
-import type { AnswerWait } from './untilanswered.ts';
 
 /** What the puller does with the job after the attempt. */
 export type AfterAttempt =
@@ -122,6 +122,14 @@ export type Judged = { facts: RewardFacts; row: string } & Pick<
   'reward' | 'resolved' | 'reward_components'
 >;
 
+export type Conclusion =
+  | { outcome: 'judged'; judged: Judged }
+  | { outcome: 'failed'; failure: Failure }
+  | { outcome: 'cancelled'; cancelReason: CancelReason };
+
+export const failureIn = (conclusion: Conclusion): Failure | null =>
+  conclusion.outcome === 'failed' ? conclusion.failure : null;
+
 /** Work of an earlier attempt's agent that only needs an evaluation. */
 export type ResumableWork = NonNullable<ArtifactContent['kept']> & { trajectory: Trajectory; patch: string };
 
@@ -133,13 +141,6 @@ export class Trace {
   evalScript: string | null = null;
   facts: RewardFacts | null = null;
 }
-
-/** Options for retries until another worker claims the rollout or this worker must exit. */
-export const untilTakenOver = ({ log, signal }: Pick<AttemptContext, 'log' | 'signal'>): AnswerWait => ({
-  log,
-  signal,
-  endedBy: ['superseded', 'drain'],
-});
 
 /** Handler for `catch` that ignores the error that ended an attempt from outside, and rethrows all others. */
 export const ignoreIfEnded =

@@ -9,8 +9,8 @@ import {
 } from '@swefarm/shared';
 import { abortOf } from './active.ts';
 import { storeResumableWork } from './artifact.ts';
-import { type AfterAttempt, type AttemptContext, untilTakenOver } from './context.ts';
-import { retryUntilAnswered } from './untilanswered.ts';
+import type { AfterAttempt, AttemptContext } from './context.ts';
+import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 
 const PUT_OFF_MS = 2_000;
 /** Maximum characters of a cause in the journal. */

@@ -1,14 +1,12 @@
 import type { RewardFacts } from '@swefarm/shared';
-import { bareRun } from '@swefarm/testkit';
+import { bareFacts, bareRun } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import type { Task } from './context.ts';
 import { judge } from './facts.ts';
 
-const FACTS: RewardFacts = {
-  ...{ exit_status: 'context_limit', patch_state: 'empty', patch_origin: 'tree', evaluation: 'not_run' },
-  ...{ resolved: null, trust: 'clean', cut_by_token_limit: false, policy_share: 0, sandbox_killed: false },
-  ...{ gold_healthy: null, gold_time_share: null, ungraded: false },
-};
+const FACTS = bareFacts({
+  ...{ exit_status: 'context_limit', patch_state: 'empty', evaluation: 'not_run', resolved: null },
+});
 const plan = { grader: 'swebench-4.1.0' } as Parameters<typeof judge>[2];
 const judged = (turns: number, facts: Partial<RewardFacts>, type: 'mini' | 'noop' = 'mini') => {
   const run = { ...bareRun(), agent: { ...bareRun().agent, type } };

@@ -1,19 +1,8 @@
-import { Instance } from '@swefarm/shared';
+import { bareInstance } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { givenPatch } from './agentstage.ts';
 
-const instance = (patch: string) =>
-  Instance.parse({
-    instance_id: 'a__b-1',
-    repo: 'a/b',
-    base_commit: 'c',
-    problem_statement: 'p',
-    patch,
-    FAIL_TO_PASS: [],
-    PASS_TO_PASS: [],
-    family: 'custom',
-    image: 'i',
-  });
+const instance = (patch: string) => bareInstance({ instance_id: 'a__b-1', patch });
 
 test('golden returns the gold patch, noop an empty one, patch the patch of the job', () => {
   expect(givenPatch('golden', instance('gold\n'), null)).toBe('gold\n');

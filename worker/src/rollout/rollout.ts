@@ -9,11 +9,19 @@ import { timeoutOf } from '../evaluation/cleanrun.ts';
 import { addControlFacts } from '../evaluation/control.ts';
 import { type EvaluationDeps, evaluate } from '../evaluation/evaluate.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
-import { limitsOf, networkOf, refuseExcess, shortMemory, startBare, startClean } from './containers.ts';
+import {
+  limitsOf,
+  networkOf,
+  refuseExcess,
+  requireProgram,
+  shortMemory,
+  startBare,
+  startClean,
+  startProgram,
+} from './containers.ts';
 import type { AgentWork, Judged, Task } from './context.ts';
 import { attemptControl } from './control.ts';
 import { factsOf, goldHealthOf, judge } from './facts.ts';
-import { requireProgram, startProgram } from './program.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
 
 /** Throws RolloutFailure when infrastructure is at fault; `task.trace` then has everything that is known so far. */

@@ -3,6 +3,7 @@ import { errorMessage, RolloutFailure, type SessionEnd, sleepAtMost } from '@swe
 import type { AgentEnd } from '../agent/agent.ts';
 import { type Driver, runExternalAgent } from '../agent/external.ts';
 import { abortOf } from './active.ts';
+import type { AgentSandbox } from './containers.ts';
 import type { Task } from './context.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
 import { retryUntilAnswered, untilAborted } from './untilanswered.ts';
@@ -13,16 +14,9 @@ const OUTAGE_MS = 2_000;
 
 /** Opens the agent `external`: an external driver sends the commands of the session that this attempt takes. */
 export async function openExternal(task: Task): Promise<OpenedAgent> {
-  const { run, instance, signal } = task;
   await takeSession(task);
   return {
-    work: ({ container, shell }) =>
-      withSession(task, (driver) =>
-        runExternalAgent(
-          { instance, config: run.agent, workdir: container.workdir },
-          { shell, driver, signal, onTurn: (trajectory) => recordTurn(task, trajectory) },
-        ),
-      ),
+    work: (sandbox) => playSession(task, sandbox),
     pausedSeconds: () => 0,
     policyPace: () => null,
     [Symbol.dispose]: () => undefined,
@@ -30,15 +24,13 @@ export async function openExternal(task: Task): Promise<OpenedAgent> {
 }
 
 /**
- * Runs `work` with the driver of the session, and then ends the session. Cancels the session about a second after the driver's lease
- * expires.
- *
- * @throws RolloutFailure `session_lost` when no other attempt can continue the session
+ * Runs the agent with the driver of the session, and then ends the session. Cancels the session about a second after the driver's lease
+ * expires. Throws RolloutFailure `session_lost` when no other attempt can continue the session.
  */
-async function withSession(task: Task, work: (driver: Driver) => Promise<AgentEnd>): Promise<AgentEnd> {
-  const { services } = task;
+async function playSession(task: Task, { container, shell }: AgentSandbox): Promise<AgentEnd> {
+  const { services, run, instance, signal } = task;
   const { sessions } = services.farm;
-  const id = task.run.run_id;
+  const id = run.run_id;
   const untilAnswered = retrierOf(task);
   const over = new AbortController();
   const watching = watchLease(task, over.signal);
@@ -46,7 +38,7 @@ async function withSession(task: Task, work: (driver: Driver) => Promise<AgentEn
   const driver: Driver = {
     async next(done, waitMs) {
       const holder = { worker: services.identity.worker, claim: task.claim };
-      const command = await untilAnswered(() => sessions.next(id, holder, done, waitMs, task.signal));
+      const command = await untilAnswered(() => sessions.next(id, holder, done, waitMs, signal));
       if (command.status === 'gone') services.active.abort(task.job.rollout_id, 'superseded');
       if (command.status !== 'input') return null;
       taken = command.seq;
@@ -55,7 +47,10 @@ async function withSession(task: Task, work: (driver: Driver) => Promise<AgentEn
     reply: (answer) => untilAnswered(() => sessions.reply(id, answer)),
   };
   try {
-    const end = await work(driver);
+    const end = await runExternalAgent(
+      { instance, config: run.agent, workdir: container.workdir },
+      { shell, driver, signal, onTurn: (trajectory) => recordTurn(task, trajectory) },
+    );
     await untilAnswered(() => sessions.end(id, end.exit_status ?? 'sandbox_killed'));
     return end;
   } catch (error) {

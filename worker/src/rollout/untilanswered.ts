@@ -12,17 +12,18 @@ export type AnswerWait = {
   endedBy?: readonly AbortKind[];
 };
 
+const until =
+  (...endedBy: readonly AbortKind[]) =>
+  ({ log, signal }: Required<Pick<AnswerWait, 'log' | 'signal'>>): AnswerWait => ({ log, signal, endedBy });
+
+/** Options for retries until another worker claims the rollout or this worker must exit. */
+export const untilTakenOver = until('superseded', 'drain');
 /** Options for retries until the attempt is ended from outside. */
-export const untilAborted = ({ log, signal }: Required<Pick<AnswerWait, 'log' | 'signal'>>): AnswerWait => ({
-  log,
-  signal,
-  endedBy: ['superseded', 'drain', 'cancelled'],
-});
+export const untilAborted = until('superseded', 'drain', 'cancelled');
 
 /**
- * Calls until Redis accepts; throws errors of other kinds at once. Logs the first refusal and the end of the wait.
- *
- * @throws AttemptAborted when Redis refused `call` and the attempt was ended meanwhile; `call` runs at least once
+ * Calls until Redis accepts; throws errors of other kinds at once. Logs the first refusal and the end of the wait. Throws AttemptAborted
+ * when Redis refused `call` and the attempt was ended meanwhile; `call` runs at least once.
  */
 export async function retryUntilAnswered<T>(
   what: string,

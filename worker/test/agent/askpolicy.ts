@@ -1,19 +1,10 @@
 /** Test tool: requests one turn of a policy with one endpoint of the test. */
 
-import {
-  type Message,
-  originsOf,
-  PolicyConfig,
-  type PolicyKey,
-  RolloutFailure,
-  Secret,
-} from '@swefarm/shared';
+import { originsOf, PolicyConfig, type PolicyKey, RolloutFailure, Secret } from '@swefarm/shared';
 import type { PolicyReply } from '../../src/agent/agent.ts';
 import type { Endpoint } from './endpoint.ts';
-import { policyAt } from './scripted.ts';
+import { never, policyAt, START } from './scripted.ts';
 
-export const never = new AbortController().signal;
-export const START: Message[] = [{ role: 'user', content: 'hi' }];
 export const warnings: string[] = [];
 export const log = { warn: (_: Record<string, unknown>, message: string) => void warnings.push(message) };
 export const KEY = 'sk-very-secret';

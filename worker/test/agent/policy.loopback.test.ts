@@ -3,7 +3,7 @@ import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig, turnSeed } from '@swefarm/shared';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Endpoints } from '../../src/agent/policy/endpoints.ts';
-import { answered, ask, KEY, keyFor, never, open, START } from './askpolicy.ts';
+import { answered, ask, KEY, keyFor, open } from './askpolicy.ts';
 import {
   completion,
   completionWithTokens,
@@ -12,7 +12,7 @@ import {
   sendJson,
   startEndpoint,
 } from './endpoint.ts';
-import { policyAt } from './scripted.ts';
+import { never, policyAt, START } from './scripted.ts';
 
 afterAll(closePolicyConnections);
 

@@ -2,8 +2,9 @@
 import { closePolicyConnections } from '@swefarm/policy';
 import type { Message } from '@swefarm/shared';
 import { afterAll, describe, expect, test } from 'vitest';
-import { answered, ask, failureOf, KEY, keyFor, never, open, START, warnings } from './askpolicy.ts';
+import { answered, ask, failureOf, KEY, keyFor, open, warnings } from './askpolicy.ts';
 import { completion, type Handler, sendError, sendJson, sendText, startEndpoint } from './endpoint.ts';
+import { never, START } from './scripted.ts';
 
 afterAll(closePolicyConnections);
 

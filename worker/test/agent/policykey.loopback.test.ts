@@ -3,11 +3,10 @@ import { closePolicyConnections } from '@swefarm/policy';
 import { originsOf, PolicyConfig, type PolicyRecord, RolloutFailure, Secret } from '@swefarm/shared';
 import { afterAll, expect, test } from 'vitest';
 import { completion, type Endpoint, sendError, sendJson, startEndpoint } from './endpoint.ts';
-import { policyAt, unfollowed } from './scripted.ts';
+import { never, policyAt, START, unfollowed } from './scripted.ts';
 
 afterAll(closePolicyConnections);
 
-const never = new AbortController().signal;
 const KEY = 'sk-of-the-operator';
 const SHOWN = `Bearer ${KEY}`;
 
@@ -17,19 +16,14 @@ function rollout(operator: Endpoint, urls: string[], config: Record<string, unkn
   const record: PolicyRecord = {
     ...{ name: 'evil', version: null, versions: [], endpoints: urls, state: 'serving', changed_at: 1 },
   };
-  const parsed = PolicyConfig.parse({
-    urls: [operator.url],
-    model: 'm',
-    name: 'evil',
-    patience: 0,
-    ...config,
-  });
+  const plain = { urls: [operator.url], model: 'm', name: 'evil', patience: 0 };
+  const parsed = PolicyConfig.parse({ ...plain, ...config });
   const policy = policyAt(parsed, {
     apiKey: { secret: new Secret(KEY), origins: originsOf([operator.url]) },
     followed: { ...unfollowed, record: () => record },
     log: { warn: (_, message) => void warnings.push(message) },
   });
-  const turn = () => policy.complete([{ role: 'user', content: 'hi' }], [], never);
+  const turn = () => policy.complete(START, [], never);
   return { policy, record, warnings, turn };
 }
 

@@ -1,14 +1,13 @@
 /** A weight update during rollouts: nothing is sent, nothing fails, no clock runs. */
 
-import { closePolicyConnections, cumulative, NO_LIMITS } from '@swefarm/policy';
+import { closePolicyConnections, cumulative } from '@swefarm/policy';
 import { AgentConfig, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
 import { type ScriptedPolicy, type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { runMiniAgent } from '../../src/agent/loop.ts';
 import { Endpoints } from '../../src/agent/policy/endpoints.ts';
-import { openPolicy } from '../../src/agent/policy/policy.ts';
 import { watchPolicies } from '../../src/agent/policy/watch.ts';
-import { depsOf, echoShell, scriptedShell, scriptedTask } from './scripted.ts';
+import { depsOf, echoShell, policyAt, scriptedShell, scriptedTask } from './scripted.ts';
 
 afterAll(closePolicyConnections);
 vi.setConfig({ testTimeout: 180_000 });
@@ -28,9 +27,7 @@ function openTrainer(intervalMs = 10) {
           return names.flatMap((name) => records.get(name) ?? []);
         },
         report: async () => new Map(),
-        reports: async () => new Map(),
       },
-      registry: { list: async () => [] },
     } as unknown as Parameters<typeof watchPolicies>[0]['farm'],
     worker: 'w',
     endpoints,
@@ -43,13 +40,8 @@ function openTrainer(intervalMs = 10) {
     watch,
     endpoints,
     announce(name: string, change: Partial<PolicyRecord>) {
-      const before = records.get(name) ?? {
-        name,
-        version: null,
-        versions: [],
-        endpoints: [],
-        state: 'serving',
-      };
+      const first = { name, version: null, versions: [], endpoints: [], state: 'serving' };
+      const before = records.get(name) ?? first;
       records.set(name, { ...before, ...change, changed_at: ++changes } as PolicyRecord);
     },
     /** Makes the worker read the record now, whatever its interval. */
@@ -93,23 +85,10 @@ async function begin(
   agent: object = {},
   shell = echoShell(),
 ) {
-  const parsed = PolicyConfig.parse({
-    urls: [server.url],
-    model: 'm',
-    patience: 0,
-    token_mode: 'token-in',
-    ...config,
-  });
+  const plain = { urls: [server.url], model: 'm', patience: 0, token_mode: 'token-in' };
+  const parsed = PolicyConfig.parse({ ...plain, ...config });
   const followed = await trainer.watch.follow(parsed);
-  const policy = openPolicy(parsed, {
-    apiKey: null,
-    rolloutId: 'run.a__b-1.0',
-    attempt: 1,
-    limits: NO_LIMITS,
-    followed,
-    endpoints: trainer.endpoints,
-    log: { warn: () => undefined },
-  });
+  const policy = policyAt(parsed, { followed, endpoints: trainer.endpoints });
   onTestFinished(() => {
     policy[Symbol.dispose]();
     followed[Symbol.dispose]();

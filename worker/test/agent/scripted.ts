@@ -2,9 +2,11 @@
 
 import { NO_LIMITS } from '@swefarm/policy';
 import type { CommandResult, RunOptions, Shell } from '@swefarm/sandbox';
-import { AgentConfig, Instance, type Message, type PolicyConfig } from '@swefarm/shared';
+import { AgentConfig, type Message, PolicyConfig } from '@swefarm/shared';
+import { bareInstance } from '@swefarm/testkit';
 import type { AgentDeps, AgentTask, ContextOverflow, Policy, PolicyReply } from '../../src/agent/agent.ts';
-import type { Pause } from '../../src/agent/pause.ts';
+import type { Pause } from '../../src/agent/deadline.ts';
+import { runMiniAgent } from '../../src/agent/loop.ts';
 import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
 
@@ -17,17 +19,13 @@ export const unfollowed = {
   [Symbol.dispose]: () => undefined,
 };
 
+export const START: Message[] = [{ role: 'user', content: 'hi' }];
+export const never = new AbortController().signal;
+
 export const SENTINEL = 'COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT';
 
-export const scriptedInstance = Instance.parse({
-  instance_id: 'owner__project-1',
-  repo: 'owner/project',
-  base_commit: 'c0ffee',
-  problem_statement: 'The parser forgets {{braces}}.',
-  FAIL_TO_PASS: [],
-  PASS_TO_PASS: [],
-  family: 'custom',
-  image: 'none',
+export const scriptedInstance = bareInstance({
+  ...{ instance_id: 'owner__project-1', problem_statement: 'The parser forgets {{braces}}.' },
 });
 
 export const scriptedTask = (config: Record<string, unknown> = {}): AgentTask => ({
@@ -59,6 +57,7 @@ export type Answer =
   | ((signal: AbortSignal, messages: readonly Message[]) => Promise<PolicyReply | ContextOverflow>);
 
 export const bash = (command: string): string => `I think.\n\`\`\`bash\n${command}\n\`\`\``;
+export const SUBMIT = bash(`echo ${SENTINEL}`);
 export const toolCalls = (...calls: [name: string, args: string][]): Partial<Message> => ({
   content: null,
   tool_calls: calls.map(([name, args], i) => ({
@@ -84,19 +83,14 @@ export const replyOf = (content: string, more: Partial<PolicyReply> = {}): Polic
 export type ScriptedPolicy = Policy & { requests: Message[][] };
 
 /** Returns its answers in order, then repeats the last one. */
-export function scriptedPolicy(answers: Answer[], flags: Partial<Policy> = {}): ScriptedPolicy {
+export function scriptedPolicy(answers: Answer[], config: Record<string, unknown> = {}): ScriptedPolicy {
   const requests: Message[][] = [];
   return {
     endpoint: 'http://scripted',
-    model: 'scripted',
-    tokenMode: 'text',
-    requireTokens: false,
-    experts: 'drop',
-    sampling: {},
+    config: PolicyConfig.parse({ urls: ['http://scripted'], model: 'scripted', ...config }),
     pause: NEVER_PAUSED,
     throughput: () => null,
     detokenize: async () => null,
-    ...flags,
     requests,
     async complete(messages, _tools, signal) {
       signal.throwIfAborted();
@@ -143,6 +137,10 @@ export function scriptedShell(
 /** `echo TEXT` prints TEXT; other commands print nothing. */
 export const echoShell = (): ScriptedShell =>
   scriptedShell((command) => (command.startsWith('echo ') ? { output: `${command.slice(5)}\n` } : {}));
+
+/** Plays a rollout of the real loop against the answers. */
+export const play = (answers: Answer[], config: Record<string, unknown> = {}, shell = echoShell()) =>
+  runMiniAgent(scriptedTask(config), depsOf(scriptedPolicy(answers), shell));
 
 export const depsOf = (policy: Policy, shell: Shell, more: Partial<AgentDeps> = {}): AgentDeps => ({
   policy,

@@ -3,15 +3,13 @@ import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig, RolloutFailure } from '@swefarm/shared';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { completion, type Handler, sendError, sendJson } from './endpoint.ts';
-import { policyAt } from './scripted.ts';
+import { never, policyAt, START } from './scripted.ts';
 import {
   begin,
   chatEvents,
   events,
   expectSame,
-  never,
   oneTurn,
-  START,
   server,
   slowly,
   streamed,

@@ -1,14 +1,14 @@
 /** Test tool: rollouts and single turns with streamed answers, and servers that stream the events of a test. */
 
 import { cumulative } from '@swefarm/policy';
-import { AgentConfig, type Message, PolicyConfig } from '@swefarm/shared';
+import { AgentConfig, PolicyConfig } from '@swefarm/shared';
 import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished } from 'vitest';
 import type { AgentEnd } from '../../src/agent/agent.ts';
 import { runMiniAgent } from '../../src/agent/loop.ts';
 import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { type Handler, sendJson, startEndpoint } from './endpoint.ts';
-import { depsOf, echoShell, policyAt, scriptedTask } from './scripted.ts';
+import { depsOf, echoShell, never, policyAt, START, scriptedTask } from './scripted.ts';
 
 export const POLL = { timeout: 55_000, interval: 10 };
 
@@ -117,8 +117,6 @@ export async function tokenEndpoint(...handlers: Handler[]) {
       .map(({ body }) => body as Record<string, unknown>);
   return { url: endpoint.url, bodies };
 }
-export const START: Message[] = [{ role: 'user', content: 'hi' }];
-export const never = new AbortController().signal;
 
 /** One turn against answers that the test writes. */
 export async function oneTurn(config: object, ...handlers: Handler[]) {

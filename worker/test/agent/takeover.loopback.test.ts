@@ -4,18 +4,8 @@ import { PolicyConfig } from '@swefarm/shared';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { completion, type Handler, sendJson, sendText, startEndpoint } from './endpoint.ts';
-import { policyAt } from './scripted.ts';
-import {
-  begin,
-  events,
-  expectSame,
-  never,
-  POLL,
-  START,
-  server,
-  tokenEndpoint,
-  undisturbed,
-} from './streaming.ts';
+import { never, policyAt, START } from './scripted.ts';
+import { begin, events, expectSame, POLL, server, tokenEndpoint, undisturbed } from './streaming.ts';
 
 afterAll(closePolicyConnections);
 vi.setConfig({ testTimeout: 180_000 });

@@ -1,22 +1,16 @@
 /** Code of a patch that breaks its own evaluation gets a verdict; no attempt is lost. */
 import { chmod } from 'node:fs/promises';
-import { join } from 'node:path';
-import { rootfsRuntime } from '@swefarm/sandbox';
 import { TEST_IMAGE_MARKER } from '@swefarm/sandbox/test/subject.ts';
-import { bareInstance, printingScript } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Evaluator, openEvaluator } from './evaluator.ts';
+import { describe, expect, test } from 'vitest';
+import { type Evaluator, openEvaluator, rootfsIn, rowOf, useEvaluator } from './evaluator.ts';
 
 const folder = temporaryFolder('broken');
 await chmod(folder, 0o755);
 
 const OPEN: Record<string, () => Promise<Evaluator>> = {
   docker: () => openEvaluator(),
-  rootfs: async () =>
-    openEvaluator(
-      await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') }),
-    ),
+  rootfs: async () => openEvaluator(await rootfsIn(folder)),
 };
 const OUTCOMES = '/tmp/out/outcomes.xml';
 
@@ -35,22 +29,7 @@ const BREAKS: Record<string, string> = {
 };
 
 describe.each(Object.keys(OPEN))('on %s', (name) => {
-  let evaluator: Evaluator;
-  let image: string;
-  beforeAll(async () => {
-    evaluator = await (OPEN[name] as () => Promise<Evaluator>)();
-    image = await evaluator.minimal();
-  });
-  afterAll(() => evaluator[Symbol.asyncDispose]());
-
-  const rowOf = (lines: string[]) => {
-    const [head, ...rest] = printingScript("w('.')").split('\n');
-    return bareInstance({
-      FAIL_TO_PASS: ['t.py::test_a'],
-      log_parser: 'pytest',
-      eval_script: [head, ...lines, ...rest].join('\n'),
-    });
-  };
+  const at = useEvaluator(OPEN[name]);
 
   test.each(Object.entries(BREAKS))('%s: judged', async (_what, breaks) => {
     const row = rowOf([
@@ -58,7 +37,7 @@ describe.each(Object.keys(OPEN))('on %s', (name) => {
       `mkdir -p /tmp/out; echo "<testsuites/>" >${OUTCOMES}`,
       breaks,
     ]);
-    const { report } = await evaluator.run(row, '', image, { plan: { files: [OUTCOMES] } });
+    const { report } = await at.evaluator.run(row, '', at.image, { plan: { files: [OUTCOMES] } });
     expect(report.evaluation).toBe('completed');
   });
 
@@ -68,7 +47,7 @@ describe.each(Object.keys(OPEN))('on %s', (name) => {
       `mkdir -p /tmp/out; { head -c 17825792 /dev/zero | tr '\\0' ' '; echo '${report}'; } >${OUTCOMES}`,
     ]);
     const plan = { files: [OUTCOMES], outcomes: { from: 'junit' as const, file: OUTCOMES } };
-    const { report: found } = await evaluator.run(row, '', image, { plan });
+    const { report: found } = await at.evaluator.run(row, '', at.image, { plan });
     expect(Object.values(found.status_map ?? {})).toEqual(['PASSED']);
   });
 
@@ -81,7 +60,9 @@ describe.each(Object.keys(OPEN))('on %s', (name) => {
       ...rowOf([`ls ${'d'.repeat(60)} | wc -l`]),
       environment: { setup: [], hidden: ['/answers'], history: 'pruned', env: {} },
     } as unknown as ReturnType<typeof rowOf>;
-    const { report, log } = await evaluator.run(row, paths.map(section).join(''), image, { fromTree: true });
+    const { report, log } = await at.evaluator.run(row, paths.map(section).join(''), at.image, {
+      fromTree: true,
+    });
     expect(report.patch_state).toBe('applied');
     expect(log?.toString()).toContain('30000');
   });

@@ -1,43 +1,22 @@
 /** Tools that changed during the tests are reported, even if the processes of the tests hide the change. */
 
-import { join } from 'node:path';
-import type { Container, ReadyImage, Runtime } from '@swefarm/sandbox';
-import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
+import type { Container } from '@swefarm/sandbox';
 import { NEVER, sh, spec } from '@swefarm/sandbox/test/subject.ts';
-import { importTree, minimalImage } from '@swefarm/testkit';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { sealScript, whatChanged } from '../../src/evaluation/evidence.ts';
+import { useRuntime } from './evaluator.ts';
 
-const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const SCRIPT = { path: '/eval.sh', content: Buffer.from('echo one\n') };
 
-let folder: string;
-beforeAll(async () => {
-  folder = temporaryFolder('changes');
-});
-
 describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
-  let runtime: Runtime;
-  let image: ReadyImage;
-  beforeAll(async () => {
-    const { tree, version } = await minimalImage();
-    const tag = `swefarm-test/minimal:${version}`;
-    if (name === 'docker') await importTree(socketPath, tree, tag);
-    runtime =
-      name === 'docker'
-        ? await dockerRuntime({ socketPath })
-        : await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
-    image = await runtime.ensureImage(name === 'docker' ? tag : `dir:${tree}`, NEVER);
-  });
-  afterAll(() => runtime[Symbol.asyncDispose]());
+  const at = useRuntime(name);
 
   /** The reported changes after a shell script ran in place of the tests. */
   async function changesAfter(
     script: string,
     act: (container: Container) => Promise<void> = async () => undefined,
   ) {
-    await using container = await runtime.start(spec(image, { role: 'evaluation' }), NEVER);
+    await using container = await at.runtime.start(spec(at.image, { role: 'evaluation' }), NEVER);
     await sh(container, 'git init -q /testbed');
     await container.putFiles([{ ...SCRIPT, mode: 0o755 }], NEVER);
     const seal = await sealScript(container, SCRIPT);
@@ -118,7 +97,7 @@ for n in range(1050): os.makedirs(f"/usr/x{n}/bin/python")`;
   });
 
   test('changes of a lost container are reported as unknown, with the reason', async () => {
-    const lost = await changesAfter('true', (container) => runtime.remove(container.id));
+    const lost = await changesAfter('true', (container) => at.runtime.remove(container.id));
     expect(lost).toEqual({ changes_unknown: expect.stringMatching(/no such container|is gone/i) });
   });
 });

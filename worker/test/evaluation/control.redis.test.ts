@@ -3,10 +3,10 @@
 import { planEvaluation } from '@swefarm/grading';
 import { newId, type Report, RolloutFailure, silentLog, sleep } from '@swefarm/shared';
 import { bareInstance, printingScript } from '@swefarm/testkit';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type ControlDeps, createControl, evidenceOf } from '../../src/evaluation/control.ts';
 import { createWorkerMetrics } from '../../src/metrics/workermetrics.ts';
-import { openScene } from '../maintenance/farm.ts';
+import { scene as openFarm } from '../maintenance/farm.ts';
 
 const GOLD = 'diff --git a/gold b/gold\n';
 const row = bareInstance({
@@ -19,8 +19,7 @@ type End = Report['evaluation'];
 
 /** A farm; `ends`: the ends of the untouched tree and of gold. `control()` is that of one more attempt. */
 async function scene(ends: { untouched: End; gold?: End }, seconds = 3) {
-  const { farm } = await openScene(`{c-${newId()}}`);
-  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const { farm } = await openFarm();
   const metrics = createWorkerMetrics();
   const ran: string[] = [];
   const conditions = newId();

@@ -1,30 +1,13 @@
 /** One evaluation in a real container: files that Python reads at start, and a patch of blanks. */
 import type { InstancePlan } from '@swefarm/shared';
-import { bareInstance, printingScript } from '@swefarm/testkit';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Evaluator, openEvaluator } from './evaluator.ts';
+import { expect, test } from 'vitest';
+import { rowOf, useEvaluator } from './evaluator.ts';
 
 const SITE = '/opt/miniconda3/envs/testbed/lib/python3.11/site-packages';
 
-let evaluator: Evaluator;
-let image: string;
-
-beforeAll(async () => {
-  evaluator = await openEvaluator();
-  image = await evaluator.minimal();
-});
-afterAll(() => evaluator[Symbol.asyncDispose]());
-
-/** Evaluates an instance whose script runs some lines of bash before its one test passes. */
-function evaluated(lines: string[], patch = '', plan: Partial<InstancePlan> = {}) {
-  const [head, ...rest] = printingScript("w('.')").split('\n');
-  const row = bareInstance({
-    FAIL_TO_PASS: ['t.py::test_a'],
-    log_parser: 'pytest',
-    eval_script: [head, ...lines, ...rest].join('\n'),
-  });
-  return evaluator.run(row, patch, image, { plan });
-}
+const at = useEvaluator();
+const evaluated = (lines: string[], patch = '', plan: Partial<InstancePlan> = {}) =>
+  at.evaluator.run(rowOf(lines), patch, at.image, { plan });
 
 test('an editable installation that writes its .pth is clean and evaluated once', async () => {
   const flit = [`mkdir -p ${SITE}`, `printf /testbed >${SITE}/crate.pth`, `touch ${SITE}/empty.pth`];
@@ -47,19 +30,15 @@ test.each([
 });
 
 test('a patch of one newline is a patch for the SWE-Gym fork only, which changes nothing', async () => {
+  const name = 'git apply --allow-empty -v';
   const fork: Partial<InstancePlan> = {
     outcomes: { from: 'log', dialect: 'swegym', parser: 'pytest' },
     blank: 'applied',
-    apply: [
-      {
-        name: 'git apply --allow-empty -v',
-        argv: ['git', 'apply', '--allow-empty', '-v', '/tmp/patch.diff'],
-      },
-    ],
+    apply: [{ name, argv: ['git', 'apply', '--allow-empty', '-v', '/tmp/patch.diff'] }],
   };
   const lines = ['echo "Applied patch t.py cleanly."'];
   expect((await evaluated(lines, '\n', fork)).report).toMatchObject({
-    ...{ patch_state: 'applied', applied_with: 'git apply --allow-empty -v' },
+    ...{ patch_state: 'applied', applied_with: name },
     ...{ evaluation: 'completed', resolved: true },
   });
   expect((await evaluated(lines, '\n')).report).toMatchObject({ patch_state: 'empty' });

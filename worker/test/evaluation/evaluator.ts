@@ -1,16 +1,19 @@
 /** A real Docker engine that evaluates instances, for tests of the whole path from a container to a report. */
+import { join } from 'node:path';
 import { planEvaluation } from '@swefarm/grading';
-import type { Container, ExecOptions, Runtime } from '@swefarm/sandbox';
-import { createRemovals, dockerRuntime } from '@swefarm/sandbox';
+import type { Container, ExecOptions, ReadyImage, Runtime } from '@swefarm/sandbox';
+import { createRemovals, dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
 import { NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import type { Instance } from '@swefarm/shared';
-import { importTree, minimalImage } from '@swefarm/testkit';
+import { bareInstance, importTree, minimalImage, printingScript } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { afterAll, beforeAll } from 'vitest';
 import { evaluate } from '../../src/evaluation/evaluate.ts';
 import { EvaluationLock } from '../../src/evaluation/evaluationlock.ts';
 import { PROGRAM_LIMITS } from '../../src/evaluation/program.ts';
 import { startThreads } from '../../src/threads/pool.ts';
 
-const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+export const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 
 export type Evaluator = Awaited<ReturnType<typeof openEvaluator>>;
 type Evaluated = Awaited<ReturnType<typeof evaluate>> & { starts: number };
@@ -30,14 +33,7 @@ export async function openEvaluator(given?: Runtime) {
   const runtime = given ?? (await dockerRuntime({ socketPath }));
   const threads = startThreads(2);
   return {
-    /** Ensures an image with Python; returns its name. */
-    async minimal(): Promise<string> {
-      const { tree, version } = await minimalImage();
-      if (given) return `dir:${tree}`;
-      const name = `swefarm-test/minimal:${version}`;
-      await importTree(socketPath, tree, name);
-      return name;
-    },
+    minimal: () => minimalOn(given === undefined),
     /** Evaluates one patch in containers of `image`; `starts` is the number of containers. */
     async run(row: Instance, patch: string, image = row.image, changes: Changes = {}): Promise<Evaluated> {
       const ready = await runtime.ensureImage(image, NEVER);
@@ -78,6 +74,47 @@ export async function openEvaluator(given?: Runtime) {
       await runtime[Symbol.asyncDispose]();
     },
   };
+}
+
+/** An evaluator for all tests of a file or block, and the minimal image on its runtime. */
+export function useEvaluator(open: () => Promise<Evaluator> = openEvaluator) {
+  const at = {} as { evaluator: Evaluator; image: string };
+  beforeAll(async () => {
+    at.evaluator = await open();
+    at.image = await at.evaluator.minimal();
+  });
+  afterAll(() => at.evaluator[Symbol.asyncDispose]());
+  return at;
+}
+
+export const rootfsIn = (folder: string): Promise<Runtime> =>
+  rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
+
+/** A runtime for all tests of a block, and the minimal image on it. */
+export function useRuntime(name: 'docker' | 'rootfs') {
+  const at = {} as { runtime: Runtime; image: ReadyImage };
+  beforeAll(async () => {
+    const isDocker = name === 'docker';
+    at.runtime = isDocker ? await dockerRuntime({ socketPath }) : await rootfsIn(temporaryFolder(name));
+    at.image = await at.runtime.ensureImage(await minimalOn(isDocker), NEVER);
+  });
+  afterAll(() => at.runtime[Symbol.asyncDispose]());
+  return at;
+}
+
+/** Ensures the minimal image, which has Python, for an engine or for rootfs; returns its name. */
+async function minimalOn(isDocker: boolean): Promise<string> {
+  const { tree, version } = await minimalImage();
+  const tag = `swefarm-test/minimal:${version}`;
+  if (isDocker) await importTree(socketPath, tree, tag);
+  return isDocker ? tag : `dir:${tree}`;
+}
+
+/** An instance whose script runs some lines of bash before its one test passes. */
+export function rowOf(lines: readonly string[]): Instance {
+  const [head, ...rest] = printingScript("w('.')").split('\n');
+  const eval_script = [head, ...lines, ...rest].join('\n');
+  return bareInstance({ FAIL_TO_PASS: ['t.py::test_a'], log_parser: 'pytest', eval_script });
 }
 
 /** The same container, where every command is an exec of the engine. */

@@ -1,25 +1,21 @@
 /** The tests see the tree at the start plus the patch, whatever is in the way and whatever the harness's command strips. */
 import { chmod } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Runtime } from '@swefarm/sandbox';
-import { rootfsRuntime, takePatch } from '@swefarm/sandbox';
+import { takePatch } from '@swefarm/sandbox';
 import { NEVER, sh, snapshotOf, spec } from '@swefarm/sandbox/test/subject.ts';
-import { bareInstance, printingScript } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Evaluator, openEvaluator } from './evaluator.ts';
+import { type Evaluator, openEvaluator, rootfsIn, rowOf } from './evaluator.ts';
 
 const folder = temporaryFolder('exact');
 let runtime: Runtime;
 let evaluator: Evaluator;
 beforeAll(async () => {
   await chmod(folder, 0o755);
-  runtime = await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
+  runtime = await rootfsIn(folder);
   evaluator = await openEvaluator(runtime);
 });
-afterAll(async () => {
-  await evaluator[Symbol.asyncDispose]();
-});
+afterAll(() => evaluator[Symbol.asyncDispose]());
 
 const REPOSITORY = `git init -q -b main .; mkdir -p pkg/__pycache__ made data; echo a >pkg/a.py; printf '\\000' >pkg/__pycache__/a.pyc
   echo old >made/lib.js; echo old >version; printf 'x\\n' >table.tab; ln -s ../table.tab data/link
@@ -48,12 +44,7 @@ test.each([
   const { patch } = await takePatch(agent, snapshot, NEVER);
   const tree = (await sh(agent, LIST)).output.toString();
 
-  const [head, ...rest] = printingScript("w('.')").split('\n');
-  const row = bareInstance({
-    FAIL_TO_PASS: ['t.py::test_a'],
-    log_parser: 'pytest',
-    eval_script: [head, 'cd /testbed', LIST, ...rest].join('\n'),
-  });
+  const row = rowOf(['cd /testbed', LIST]);
   const argv = ['git', 'apply', '--whitespace=fix', '/tmp/patch.diff'];
   const { report, log } = await evaluator.run(row, patch.toString(), image, {
     fromTree: true,

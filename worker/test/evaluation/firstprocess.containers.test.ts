@@ -3,20 +3,11 @@
 import { dockerRuntime, openPreparedShell, prepareTree } from '@swefarm/sandbox';
 import { NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import type { InstancePlan } from '@swefarm/shared';
-import { bareInstance, printingScript } from '@swefarm/testkit';
 import Docker from 'dockerode';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Evaluator, openEvaluator } from './evaluator.ts';
+import { describe, expect, test } from 'vitest';
+import { rowOf, socketPath, useEvaluator } from './evaluator.ts';
 
-const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
-
-let evaluator: Evaluator;
-let image: string;
-beforeAll(async () => {
-  evaluator = await openEvaluator();
-  image = await evaluator.minimal();
-});
-afterAll(() => evaluator[Symbol.asyncDispose]());
+const at = useEvaluator();
 
 type Case = {
   /** Shell text before the one test passes. */
@@ -67,18 +58,9 @@ const CASES: Record<string, Case> = {
 
 describe('an evaluation gives the same report and log with and without execs', () => {
   test.each(Object.entries(CASES))('%s', async (_name, { lines = [], patch = '', plan, limits }) => {
-    const [head, ...rest] = printingScript("w('.')").split('\n');
-    const row = bareInstance({
-      FAIL_TO_PASS: ['t.py::test_a'],
-      log_parser: 'pytest',
-      eval_script: [head, ...lines, ...rest].join('\n'),
-    });
     const evaluated = async (byExec: boolean) => {
-      const { report, log } = await evaluator.run(row, patch, image, {
-        ...limits,
-        byExec,
-        ...(plan ? { plan } : {}),
-      });
+      const changes = { ...limits, byExec, ...(plan ? { plan } : {}) };
+      const { report, log } = await at.evaluator.run(rowOf(lines), patch, at.image, changes);
       // bash prints the number of the killed process, right-aligned.
       return { report, log: log?.toString('latin1').replace(/ *\b\d+ Killed/, ' N Killed') };
     };
@@ -89,7 +71,7 @@ describe('an evaluation gives the same report and log with and without execs', (
 test('neither an evaluation nor the shell of an agent needs an exec', async () => {
   await using runtime = await dockerRuntime({ socketPath });
   const docker = new Docker({ socketPath });
-  const ready = await runtime.ensureImage(image, NEVER);
+  const ready = await runtime.ensureImage(at.image, NEVER);
   const from = Math.floor(Date.now() / 1000) - 1;
 
   await using clean = await runtime.start(spec(ready, { role: 'evaluation' }), NEVER);

@@ -2,36 +2,25 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Instance } from '@swefarm/shared';
 import { bareInstance, printingScript } from '@swefarm/testkit';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Evaluator, openEvaluator } from './evaluator.ts';
+import { expect, test } from 'vitest';
+import { rowOf, useEvaluator } from './evaluator.ts';
 
 const MB = 1024 ** 2;
 /** BullMQ renews the locks of 64 rollouts every 10 s; a worker stops claiming at a lag of 1 s. */
 const MOST_LAG_MS = 1000;
 
-let evaluator: Evaluator;
-let image: string;
-
-beforeAll(async () => {
-  evaluator = await openEvaluator();
-  image = await evaluator.minimal();
-});
-afterAll(() => evaluator[Symbol.asyncDispose]());
+const at = useEvaluator();
 
 /** An instance whose tests print the output of a line of Python, then one result. */
 const row = (parser: string, prints: string): Instance =>
-  bareInstance({
-    FAIL_TO_PASS: ['t.py::test_a'],
-    log_parser: parser,
-    eval_script: printingScript(prints),
-  });
+  bareInstance({ ...rowOf([]), log_parser: parser, eval_script: printingScript(prints) });
 
 /** Evaluates the instance; returns the longest lag of the event loop meanwhile. */
 async function graded(instance: Instance) {
   const delay = monitorEventLoopDelay({ resolution: 10 });
   delay.enable();
   const from = performance.now();
-  const { report, log } = await evaluator.run(instance, '', image, { logLimit: 64 * MB });
+  const { report, log } = await at.evaluator.run(instance, '', at.image, { logLimit: 64 * MB });
   delay.disable();
   return { report, log, lagMs: delay.max / 1e6, seconds: (performance.now() - from) / 1000 };
 }
@@ -70,12 +59,12 @@ test('a log over its limit loses its middle, not its end', async () => {
 
 test('a cut log is reported, and its middle decides no verdict', async () => {
   const noisy = row('pytest', "w('x' * 3000000)");
-  const { report, log } = await evaluator.run(noisy, '', image, { logLimit: MB });
+  const { report, log } = await at.evaluator.run(noisy, '', at.image, { logLimit: MB });
   expect(log?.length).toBe(MB);
   expect(report).toMatchObject({ evaluation: 'completed', resolved: true });
   expect(report.trust.reasons.join()).toMatch('longer than log_limit');
   const middle = "w('x' * 2000000); w('\\nPASSED t.py::test_b\\n'); w('x' * 2000000)";
   const hidden = { ...row('pytest', middle), FAIL_TO_PASS: ['t.py::test_b'] };
-  const other = await evaluator.run(hidden, '', image, { logLimit: MB });
+  const other = await at.evaluator.run(hidden, '', at.image, { logLimit: MB });
   expect(other.report).toMatchObject({ evaluation: 'parser_failed', resolved: false });
 });

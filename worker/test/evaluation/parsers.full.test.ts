@@ -7,12 +7,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { liveProgram, multiSweProgram } from '@swefarm/grading';
 import type { ReadyImage, Runtime } from '@swefarm/sandbox';
-import { createRemovals, rootfsRuntime } from '@swefarm/sandbox';
+import { createRemovals } from '@swefarm/sandbox';
 import { NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import { type ProgramSource, parseProgramOutput } from '@swefarm/shared';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PROGRAM_LIMITS, runProgram } from '../../src/evaluation/program.ts';
+import { rootfsIn } from './evaluator.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const FAMILIES = join(ROOT, '../shared/grading/families');
@@ -25,7 +26,7 @@ beforeAll(async () => {
   folder = temporaryFolder('parsers');
   const tree = join(folder, 'image');
   execFileSync('sh', [join(ROOT, 'examples/parserimage/folder.sh'), tree], { stdio: 'pipe' });
-  runtime = await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
+  runtime = await rootfsIn(folder);
   image = await runtime.ensureImage(`host+dir:${tree}`, NEVER);
 }, 600_000);
 afterAll(async () => {

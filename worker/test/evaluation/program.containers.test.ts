@@ -4,24 +4,18 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import type { ReadyImage, Runtime } from '@swefarm/sandbox';
-import { createRemovals, dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
+import { createRemovals } from '@swefarm/sandbox';
 import { FARM, NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import { loadConfig, type ProgramSource } from '@swefarm/shared';
-import { importTree, minimalImage } from '@swefarm/testkit';
+import { minimalImage } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { PROGRAM_LIMITS, runProgram } from '../../src/evaluation/program.ts';
 import { parserImageFindings } from '../../src/node/doctor.ts';
+import { useRuntime } from './evaluator.ts';
 
-const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const OUTPUT = '/outcomes.json';
 const GOOD = `import json; json.dump({"tests/a.py::one": "pass"}, open("${OUTPUT}", "w"))`;
-
-let folder: string;
-beforeAll(async () => {
-  folder = temporaryFolder('programs');
-});
 
 const python = (text: string, changes: Partial<ProgramSource> = {}): ProgramSource => ({
   from: 'program',
@@ -35,28 +29,19 @@ const python = (text: string, changes: Partial<ProgramSource> = {}): ProgramSour
 });
 
 describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
-  let runtime: Runtime;
-  let image: ReadyImage;
+  const at = useRuntime(name);
   const removals = createRemovals();
-  beforeAll(async () => {
-    const { tree, version } = await minimalImage();
-    const tag = `swefarm-test/minimal:${version}`;
-    if (name === 'docker') await importTree(socketPath, tree, tag);
-    runtime =
-      name === 'docker'
-        ? await dockerRuntime({ socketPath })
-        : await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
-    image = await runtime.ensureImage(name === 'docker' ? tag : `dir:${tree}`, NEVER);
-  });
-  afterAll(async () => {
-    await removals.finished();
-    await runtime[Symbol.asyncDispose]();
-  });
+  // Hooks run in reverse order, so the removals end before the runtime closes.
+  afterAll(() => removals.finished());
 
-  const startProgram = () =>
-    runtime.start(spec(image, { role: 'evaluation', limits: PROGRAM_LIMITS, workdir: '/' }), NEVER);
-  const run = (source: ProgramSource, log = 'a log', files: Record<string, string> = {}) =>
-    runProgram(source, { log: Buffer.from(log), files }, { startProgram, removals, runtime, signal: NEVER });
+  const run = (source: ProgramSource, log = 'a log', files: Record<string, string> = {}) => {
+    const { runtime, image } = at;
+    const limits = spec(image, { role: 'evaluation', limits: PROGRAM_LIMITS, workdir: '/' });
+    const startProgram = () => runtime.start(limits, NEVER);
+    const deps = { startProgram, removals, runtime, signal: NEVER };
+    return runProgram(source, { log: Buffer.from(log), files }, deps);
+  };
+  const left = async () => (await at.runtime.listOwned()).filter(({ owner }) => owner.farm === FARM);
 
   test('a program gets its files, the log and the files of the tests, and its output is read', async () => {
     const text = `import json, sys
@@ -125,15 +110,11 @@ for n in range(64):
 
   test('programs that loop or fork for ever delay no others and leave nothing behind', async () => {
     const loops = run(python('while True: pass', { timeout: 30 }));
-    const forks = run(
-      python(
-        `import os, time
+    const forking = `import os, time
 while True:
   try: os.fork()
-  except OSError: time.sleep(0.01)`,
-        { timeout: 30 },
-      ),
-    );
+  except OSError: time.sleep(0.01)`;
+    const forks = run(python(forking, { timeout: 30 }));
     const hostile = Promise.all([loops, forks]).then((ended) => ({ ended, at: performance.now() }));
     for (let round = 0; round < 3; round++) expect(await run(python(GOOD))).toHaveProperty('output');
     const goodAt = performance.now();
@@ -144,8 +125,7 @@ while True:
       failed: expect.stringMatching(/did not end in 30 s|limit of|broke its container|exit code/),
     });
     await removals.finished();
-    const left = (await runtime.listOwned()).filter(({ owner }) => owner.farm === FARM);
-    expect(left).toEqual([]);
+    expect(await left()).toEqual([]);
   });
 
   test('a process that a program leaves behind changes nothing', async () => {
@@ -160,7 +140,7 @@ if os.fork() == 0:
     const { output } = (await run(python(text))) as { output: string };
     expect(['pass', 'late']).toContain(JSON.parse(output).a);
     await removals.finished();
-    expect((await runtime.listOwned()).filter(({ owner }) => owner.farm === FARM)).toEqual([]);
+    expect(await left()).toEqual([]);
   });
 
   test('a program has no network, not even to the host of the container', async () => {
@@ -186,6 +166,7 @@ json.dump(found, open("${OUTPUT}", "w"))`;
 
 test('doctor reports whether the Python of a parser image starts and has the package', async () => {
   const { tree } = await minimalImage();
+  const folder = temporaryFolder('doctor');
   const finding = async (parserImage: string | null) => {
     const folders = { scratchDir: join(folder, 'doctor'), imagesDir: join(folder, 'doctorimages') };
     const flags = { runtime: 'rootfs', ...folders, ...(parserImage === null ? {} : { parserImage }) };

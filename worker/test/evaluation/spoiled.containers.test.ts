@@ -29,9 +29,7 @@ beforeAll(async () => {
   );
   evaluator = await openEvaluator();
 });
-afterAll(async () => {
-  await evaluator[Symbol.asyncDispose]();
-});
+afterAll(() => evaluator[Symbol.asyncDispose]());
 
 const fileOf = (diff: string): string => /^diff --git a\/(\S+)/m.exec(diff)?.[1] ?? '';
 const big = `diff --git a/big.txt b/big.txt\nnew file mode 100644\n--- /dev/null\n+++ b/big.txt\n@@ -0,0 +1,52000 @@\n${`+${'x'.repeat(99)}\n`.repeat(52_000)}`;

@@ -1,28 +1,16 @@
 /** Numbers that no version writes, and runs larger than the memory of a process: cost and patience of maintenance. */
-import { MOST, newId } from '@swefarm/shared';
+import { MOST } from '@swefarm/shared';
 import { bareInstance, bareRun, rawRedis } from '@swefarm/testkit';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { commitCancelled } from '../../src/maintenance/commitcancelled.ts';
-import { allDuties } from '../../src/maintenance/duties.ts';
-import { GROUP, openScene, redisUrl, type Scene, startRun } from './farm.ts';
+import { GROUP, open, redisUrl, runDuties, scene, startRun } from './farm.ts';
 import { startLeash } from './leash.ts';
-
-const open = new AbortController().signal;
-
-async function sceneWith(url?: string): Promise<{ at: Scene; prefix: string; logTexts: string[] }> {
-  const prefix = `k-${newId()}`;
-  const at = await openScene(prefix, url);
-  onTestFinished(() => at.farm[Symbol.asyncDispose]());
-  const logTexts: string[] = [];
-  const note = (_fields: unknown, text: string): void => void logTexts.push(text);
-  Object.assign(at.deps, { log: { ...at.deps.log, error: note, warn: note, info: note, debug: note } });
-  return { at, prefix, logTexts };
-}
 
 const HUGE = 200_000_000;
 
 test('a run with a count of 200 million is reported once, affects no other, and can be removed', async () => {
-  const { at, prefix, logTexts } = await sceneWith();
+  const at = await scene();
+  const { prefix, logTexts } = at;
   const redisCall = rawRedis(at.farm);
   const byRecord = await startRun(at);
   const bySize = await startRun(at, { refills: 1, deadline_at: Date.now() - 1, min_group: 1 });
@@ -33,15 +21,14 @@ test('a run with a count of 200 million is reported once, affects no other, and 
   for (const { run } of [byRecord, bySize])
     for (const field of ['size', 'left', 'refilled'])
       await redisCall('HSET', `${key(run)}:groups`, `${GROUP} ${field}`, HUGE);
-  for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
+  await runDuties(at);
   const { results } = await at.farm.results.read(healthy.run.run_id, '0');
   expect(results.map(({ result }) => result.reward_row)).toEqual(['deadline', 'deadline']);
   expect(logTexts.filter((text) => text.includes(byRecord.run.run_id))).toEqual([
     expect.stringMatching(/oversample: .*10000.*swefarm remove/),
   ]);
-  const matching = logTexts.filter((text) =>
-    text.includes(`size of group ${GROUP} is out of bounds: ${HUGE}`),
-  );
+  const problem = `size of group ${GROUP} is out of bounds: ${HUGE}`;
+  const matching = logTexts.filter((text) => text.includes(problem));
   expect(new Set(matching).size).toBe(1);
   for (const { run, ids } of [byRecord, bySize]) {
     await at.farm.runs.remove(run.run_id);
@@ -51,14 +38,11 @@ test('a run with a count of 200 million is reported once, affects no other, and 
 });
 
 test('a refused run leaves nothing in Redis', async () => {
-  const { at, prefix } = await sceneWith();
+  const at = await scene();
+  const { prefix } = at;
   const instances = [bareInstance({ instance_id: GROUP })];
-  for (const change of [
-    { oversample: HUGE },
-    { group_size: 1.5 },
-    { ttl: Number.NaN },
-    { created_at: 'now' },
-  ]) {
+  const changes = [{ oversample: HUGE }, { group_size: 1.5 }, { ttl: Number.NaN }, { created_at: 'now' }];
+  for (const change of changes) {
     const made = at.farm.runs.create({ ...bareRun(), ...change }, instances);
     await expect(made).rejects.toMatchObject({
       code: 'run_invalid',
@@ -78,7 +62,7 @@ test('a refused run leaves nothing in Redis', async () => {
 });
 
 test('the rollouts of a run are read in parts, whatever their number', async () => {
-  const { at } = await sceneWith();
+  const at = await scene();
   const run = bareRun({ group_size: 9, dataset: { path: 'p', sha256: 'a', instances: 800 } });
   const instances = Array.from({ length: 800 }, (_, at) => bareInstance({ instance_id: `i-${at}` }));
   await at.farm.runs.create(run, instances);
@@ -91,7 +75,7 @@ test('the rollouts of a run are read in parts, whatever their number', async () 
 test('the cost of committing cancelled rollouts does not depend on the size of the run', async () => {
   const cost = async (instances: number): Promise<number[]> => {
     await using leash = await startLeash(redisUrl());
-    const { at } = await sceneWith(leash.url);
+    const at = await scene(leash.url);
     const run = bareRun({ group_size: 10, dataset: { path: 'p', sha256: 'a', instances } });
     const all = Array.from({ length: instances }, (_, at) => bareInstance({ instance_id: `i-${at}` }));
     await at.farm.runs.create(run, all);

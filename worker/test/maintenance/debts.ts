@@ -1,14 +1,14 @@
 /** Work that a farm may need, one duty of maintenance each, and the state of the farm afterwards. */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { newId, type RunRecord } from '@swefarm/shared';
-import { aWorker, BY, endBy, GROUP, redisUrl, type Scene, startRun } from './farm.ts';
+import { newId, type RunRecord, resumeRun } from '@swefarm/shared';
+import { aWorker, BY, claimBy, endBy, GROUP, redisUrl, type Scene, startRun } from './farm.ts';
 
 export type Debt = {
   /** The duty that does the work. */
   duty: string;
   /** Makes the work in a farm of its own; returns what happens while the first worker is dead or stopped. */
-  arrange(at: Scene, prefix: string): Promise<(() => Promise<void>) | undefined>;
+  arrange(at: Scene, prefix: string): Promise<(() => Promise<void>) | undefined | void>;
 };
 
 export const DEBTS: readonly Debt[] = [
@@ -18,7 +18,6 @@ export const DEBTS: readonly Debt[] = [
       const { run, ids } = await startRun(at, { deadline_at: Date.now() - 1 });
       await endBy(at, run, ids[0] ?? '', { judged: 1 });
       await startRun(at, { deadline_at: Date.now() + 3_600_000, group_size: 2 });
-      return undefined;
     },
   },
   {
@@ -27,7 +26,6 @@ export const DEBTS: readonly Debt[] = [
       const policy = { urls: ['http://127.0.0.1:1/v1'], model: 'm', version: 'v1', name: 'p' };
       await startRun(at, { max_staleness: 0, policy: policy as RunRecord['policy'] });
       for (const version of ['v1', 'v2']) await at.farm.policies.set('p', { version });
-      return undefined;
     },
   },
   {
@@ -40,7 +38,6 @@ export const DEBTS: readonly Debt[] = [
         const opened = await at.farm.calls.open(call, gateway, run, GROUP, 3_600_000);
         if (opened.status === 'opened') await at.farm.calls.drop(opened.call_id, gateway, -60_000);
       }
-      return undefined;
     },
   },
   {
@@ -49,7 +46,7 @@ export const DEBTS: readonly Debt[] = [
       const { run, ids } = await startRun(at);
       const [running = ''] = ids;
       await aWorker(at, BY.worker);
-      const claim = await at.farm.journal.claim(running, BY);
+      const claim = await claimBy(at, running);
       await at.farm.cancel.cancelRun(run.run_id);
       // The worker was about to commit when it read the cancel.
       return () => endBy(at, run, running, { judged: 1 }, claim);
@@ -61,7 +58,6 @@ export const DEBTS: readonly Debt[] = [
       const { ids } = await startRun(at, { kind: 'session', group_size: 2 });
       for (const rollout_id of ids)
         await at.farm.sessions.create({ session_id: newId(), rollout_id, lease_ms: -60_000 });
-      return undefined;
     },
   },
   {
@@ -69,7 +65,6 @@ export const DEBTS: readonly Debt[] = [
     async arrange(at) {
       const { run, ids } = await startRun(at, { refills: 2, group_size: 2 });
       for (const id of ids) await endBy(at, run, id, { failed: 'sandbox_lost' });
-      return undefined;
     },
   },
   {
@@ -78,10 +73,7 @@ export const DEBTS: readonly Debt[] = [
       const { run, ids } = await startRun(at, { group_size: 21 }, false);
       await Promise.all(ids.slice(1).map((id) => endBy(at, run, id, { failed: 'engine_unreachable' })));
       // An operator repairs the fault.
-      return async () => {
-        const { committed, failures, answers, unread } = await at.farm.results.counts(run.run_id);
-        await at.farm.groups.resume(run.run_id, { committed, failures, answers, unread });
-      };
+      return () => resumeRun(at.farm, run.run_id);
     },
   },
   {
@@ -90,7 +82,6 @@ export const DEBTS: readonly Debt[] = [
       const { ids } = await startRun(at, { group_size: 2, refills: 1 });
       for (const worker of ['d1', 'd2', 'd3'])
         for (const id of ids) await at.farm.journal.claim(id, { worker, node: 'n' });
-      return undefined;
     },
   },
   {
@@ -111,7 +102,6 @@ export const DEBTS: readonly Debt[] = [
       await startRun(at);
       for (const worker of ['d1', 'd2', 'alive']) await aWorker(at, worker);
       for (const worker of ['d1', 'd2']) await forget(`{${prefix}}:worker:${worker}`);
-      return undefined;
     },
   },
   {
@@ -119,9 +109,8 @@ export const DEBTS: readonly Debt[] = [
     async arrange(at) {
       const { run, ids } = await startRun(at, { group_size: 2 });
       const [won = '', open = ''] = ids;
-      const claim = await at.farm.journal.claim(won, BY);
-      await endBy(at, run, won, { judged: 1 }, claim);
-      const winner = { attempt: 1, claim: claim.status === 'claimed' ? claim.claim : '' };
+      const winner = await claimBy(at, won);
+      await endBy(at, run, won, { judged: 1 }, winner);
       for (const [id, attempt] of [
         [won, winner],
         [won, { attempt: 1, claim: 'lost' }],
@@ -129,7 +118,6 @@ export const DEBTS: readonly Debt[] = [
         [open, { attempt: 1, claim: 'runs' }],
       ] as const)
         await at.farm.artifacts.put(id, attempt, Buffer.from('x'));
-      return undefined;
     },
   },
 ];

@@ -1,5 +1,5 @@
 /** Each duty on a real Redis: its effect, its repetition, and its interruption. */
-import { parseRolloutId, type RunRecord } from '@swefarm/shared';
+import { parseRolloutId, type RunRecord, resumeRun } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { cancelExpiredRuns, cancelStaleRuns } from '../../src/maintenance/cancelruns.ts';
 import { commitCancelled } from '../../src/maintenance/commitcancelled.ts';
@@ -8,9 +8,7 @@ import type { Duty } from '../../src/maintenance/duty.ts';
 import { pauseFailingRuns } from '../../src/maintenance/pauseruns.ts';
 import { ownerlessOf } from '../../src/maintenance/removeartifacts.ts';
 import { queueRefills, requeueLostJobs } from '../../src/maintenance/requeue.ts';
-import { aWorker, BY, claimBy, endBy, GROUP, type Scene, scene, startRun } from './farm.ts';
-
-const open = new AbortController().signal;
+import { aWorker, BY, claimBy, endBy, GROUP, open, type Scene, scene, startRun } from './farm.ts';
 
 /** Runs twice: the second round must find nothing to do. */
 async function twice(duty: Duty, { deps }: Scene): Promise<void> {
@@ -160,8 +158,7 @@ test('a run that mostly fails by infrastructure is paused; a resume restarts its
     '20 of 20 rollouts failed by infrastructure (engine_unreachable 20)',
   );
   expect(await at.farm.journal.claim(ids[30] ?? '', BY)).toEqual({ status: 'paused' });
-  const { committed, failures, answers, unread } = await at.farm.results.counts(run.run_id);
-  await at.farm.groups.resume(run.run_id, { committed, failures, answers, unread });
+  await resumeRun(at.farm, run.run_id);
   await twice(pauseFailingRuns, at);
   expect(await at.farm.journal.claim(ids[30] ?? '', BY)).toMatchObject({ status: 'claimed' });
   // Broken instances are no reason, whatever their number.
@@ -186,8 +183,7 @@ test('a run with unreadable tool calls is paused with their markers, and restart
   expect(await reason()).toMatch(
     /^the tool calls of 21 of 21 answers could not be read \(<tool_call> 21\): .*--tool-parser/,
   );
-  const { committed, failures, answers, unread } = await at.farm.results.counts(run.run_id);
-  await at.farm.groups.resume(run.run_id, { committed, failures, answers, unread });
+  await resumeRun(at.farm, run.run_id);
   // A model that misses the form in two of three answers may learn it.
   await play(7, 27, 2);
   expect(await reason()).toBeNull();
@@ -243,20 +239,16 @@ test('artifacts of late attempts go; those of winners, running attempts and resu
     await at.farm.journal.end(id, over.claim, { stage: 'sandbox', class: 'sandbox_lost', cause: null });
     overtaken.push(await at.farm.artifacts.put(id, over, blob));
   }
-  const winner = await at.farm.journal.claim(won, BY);
+  const winner = await claimBy(at, won);
   await endBy(at, run, won, { judged: 1 }, winner);
-  if (winner.status === 'claimed') await at.farm.artifacts.put(won, winner, blob);
+  await at.farm.artifacts.put(won, winner, blob);
   // Redis lost this claim, and gave its number to the winner.
   const lost = await at.farm.artifacts.put(won, { attempt: 2, claim: 'lost' }, blob);
   await at.farm.artifacts.put(running, await claimBy(at, running), blob);
   const worked = await claimBy(at, resumable);
   const locator = await at.farm.artifacts.put(resumable, worked, blob);
-  await at.farm.journal.end(resumable, worked.claim, {
-    stage: 'evaluation',
-    class: 'evaluation_lost',
-    cause: null,
-    kept: locator,
-  });
+  const lostEvaluation = { stage: 'evaluation', class: 'evaluation_lost', cause: null } as const;
+  await at.farm.journal.end(resumable, worked.claim, { ...lostEvaluation, kept: locator });
   const now = Date.now();
   const stored = (await Array.fromAsync(at.farm.artifacts.runParts(run.run_id))).flat();
   expect((await ownerlessOf(at.farm, run.run_id, stored, now + 3_600_000)).sort()).toEqual(

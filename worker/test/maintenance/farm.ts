@@ -1,7 +1,6 @@
 /** A farm on the tests' Redis for the duties of maintenance, with runs whose rollouts have jobs. */
 import {
   type AttemptName,
-  type Claim,
   type FailureClass,
   type Farm,
   loadConfig,
@@ -15,8 +14,10 @@ import {
 import { bareInstance, bareRun } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
 import { commitUnowned } from '../../src/maintenance/commitunowned.ts';
+import { allDuties } from '../../src/maintenance/duties.ts';
 import type { DutyDeps } from '../../src/maintenance/duty.ts';
 import { createWorkerMetrics } from '../../src/metrics/workermetrics.ts';
+import { simulateWorker } from '../simulated.ts';
 
 export type Scene = { farm: Farm; deps: DutyDeps };
 
@@ -42,10 +43,34 @@ const dutyDeps = (farm: Farm): DutyDeps => ({
   logged: new Map(),
 });
 
-export async function scene(): Promise<Scene> {
-  const opened = await openScene(`k-${newId()}`);
-  onTestFinished(() => opened.farm[Symbol.asyncDispose]());
-  return opened;
+/** The farm of a test, its prefix, and the texts of its log. */
+export async function scene(url?: string): Promise<Scene & { prefix: string; logTexts: string[] }> {
+  const prefix = `k-${newId()}`;
+  const { farm, deps } = await openScene(prefix, url);
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const logTexts: string[] = [];
+  const note = (_fields: unknown, text: string): void => void logTexts.push(text);
+  const log = { ...deps.log, error: note, warn: note, info: note, debug: note } as never;
+  return { farm, deps: { ...deps, log }, prefix, logTexts };
+}
+
+/** Signal of a duty that is never interrupted. */
+export const open = new AbortController().signal;
+
+/** Runs each duty in each of the rounds, in their order. */
+export async function runDuties({ deps }: Scene, rounds = 2): Promise<void> {
+  const duties = allDuties();
+  for (let round = 0; round < rounds; round++) for (const duty of duties) await duty.run(deps, open);
+}
+
+/** Starts the worker `w1` with simulated rollouts on the tests' Redis, until the test ends. */
+export async function startSimulated(
+  prefix: string,
+  simulation: Parameters<typeof simulateWorker>[1] = { slots: 4 },
+): Promise<void> {
+  const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
+  const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), simulation);
+  onTestFinished(() => worker.kill());
 }
 
 export const GROUP = 'a__b.c-1';
@@ -70,9 +95,9 @@ export async function aWorker({ farm }: Scene, worker: string): Promise<void> {
   await farm.registry.beat({ worker, node: `node-${worker}`, ...rest });
 }
 
-/** Claims for the worker {@link BY}. */
-export async function claimBy({ farm }: Scene, id: string): Promise<AttemptName> {
-  const claim = await farm.journal.claim(id, BY);
+/** Throws if the rollout cannot be claimed. */
+export async function claimBy({ farm }: Pick<Scene, 'farm'>, id: string, by = BY): Promise<AttemptName> {
+  const claim = await farm.journal.claim(id, by);
   if (claim.status !== 'claimed') throw new Error(`${id}: ${claim.status}`);
   return { attempt: claim.attempt, claim: claim.claim };
 }
@@ -83,10 +108,9 @@ export async function endBy(
   run: RunRecord,
   id: string,
   end: { judged: number; unread?: number } | { failed: FailureClass },
-  claimed?: Claim,
+  claimed?: AttemptName,
 ): Promise<void> {
-  const claim = claimed ?? (await at.farm.journal.claim(id, BY));
-  if (claim.status !== 'claimed') throw new Error(`${id}: ${claim.status}`);
+  const { attempt, claim } = claimed ?? (await claimBy(at, id));
   if ('failed' in end) {
     const failure = { stage: 'sandbox' as const, class: end.failed, message: 'no', attempts: 3 };
     await commitUnowned(at.farm, run, id, await at.farm.journal.read(id), { outcome: 'failed', failure });
@@ -96,14 +120,7 @@ export async function endBy(
   const zero = { queued: 0, image: 0, sandbox: 0, agent: 0, model: 0, command: 0, patch: 0, evaluation: 0 };
   const result: Result = {
     ...{ format: 'swefarm-result-1', run_id: runId, rollout_id: id, instance_id: instanceId },
-    ...{
-      rollout_index: index,
-      attempt: claim.attempt,
-      claim: claim.claim,
-      worker: 'w1',
-      node: 'n1',
-      runtime: 'host',
-    },
+    ...{ rollout_index: index, attempt, claim, ...BY, runtime: 'host' },
     ...{ outcome: 'judged', resolved: end.judged === 1, reward: end.judged, reward_row: 'judged' },
     ...{ reward_table: 'default:cd', turns: 3, exit_status: 'submitted', failure: null, facts: null },
     ...{ tokens: { prompt: 1, completion: 1 }, policy_version: null, seconds: { ...zero, total: 0 } },
@@ -111,5 +128,5 @@ export async function endBy(
     ...(end.unread === undefined ? {} : { unread_calls: { answers: end.unread, marker: '<tool_call>' } }),
   };
   await at.farm.commit(run, result);
-  await at.farm.journal.end(id, claim.claim, { stage: null, class: 'done', cause: null });
+  await at.farm.journal.end(id, claim, { stage: null, class: 'done', cause: null });
 }

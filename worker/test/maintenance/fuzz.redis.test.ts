@@ -1,11 +1,10 @@
 /** Malformed run records in the Redis of a real worker: each is reported or runs, and all other runs continue. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AgentConfig, isNotOurs, loadConfig, newId, PolicyConfig, type RunRecord } from '@swefarm/shared';
+import { AgentConfig, isNotOurs, PolicyConfig, type RunRecord } from '@swefarm/shared';
 import { oddJson, oddTree, rawRedis } from '@swefarm/testkit';
 import fc from 'fast-check';
-import { expect, onTestFinished, test } from 'vitest';
-import { simulateWorker } from '../simulated.ts';
-import { openScene, redisUrl, startRun } from './farm.ts';
+import { expect, test } from 'vitest';
+import { scene, startRun, startSimulated } from './farm.ts';
 
 const CASES = 60;
 const PATIENCE_MS = 90_000;
@@ -15,9 +14,8 @@ const oddness = fc.record({ at: fc.nat({ max: 10_000 }), what: fc.nat({ max: 10_
 const changes = fc.array(oddness, { minLength: 1, maxLength: 3 });
 
 test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async () => {
-  const prefix = `k-${newId()}`;
-  const at = await openScene(prefix);
-  onTestFinished(() => at.farm[Symbol.asyncDispose]());
+  const at = await scene();
+  const { prefix } = at;
   const redisCall = rawRedis(at.farm);
   const plain: Partial<RunRecord> = {
     ...{ agent: AgentConfig.parse({ type: 'noop' }), group_size: 2, refills: 1, min_group: 2 },
@@ -32,10 +30,7 @@ test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async 
       return { runId: run.run_id, ids, description };
     }),
   );
-  const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
-  const work = { slots: 8, pull: async () => undefined, work: async () => undefined };
-  const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), work);
-  onTestFinished(() => worker.kill());
+  await startSimulated(prefix, { slots: 8 });
   const healthy = await startRun(at, plain);
 
   /** The present state of the run; null: not known yet. */

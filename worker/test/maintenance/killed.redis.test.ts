@@ -6,17 +6,11 @@ import { newId } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { allDuties } from '../../src/maintenance/duties.ts';
 import { DEBTS, type Debt, stateOf } from './debts.ts';
-import { openScene, redisUrl, type Scene } from './farm.ts';
+import { open, openScene, redisUrl, runDuties, type Scene } from './farm.ts';
 import { startLeash } from './leash.ts';
 
-const open = new AbortController().signal;
-/** Duties that continue the work of another one: a deadline cancels, and the cancelled rollouts are committed. */
-const ROUNDS = 2;
-
-async function nextMaintainer({ deps }: Scene): Promise<void> {
-  const duties = allDuties();
-  for (let round = 0; round < ROUNDS; round++) for (const duty of duties) await duty.run(deps, open);
-}
+/** Some duties continue the work of another one: a deadline cancels, and the cancelled rollouts are committed. */
+const nextMaintainer = (at: Scene): Promise<void> => runDuties(at, 2);
 
 type Fate = 'killed' | 'stopped';
 

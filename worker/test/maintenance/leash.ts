@@ -2,32 +2,14 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-export type Leash = AsyncDisposable & {
-  /** The address of the proxy. */
-  readonly url: string;
-  /** Passes this many commands, over all connections, and holds back the rest. */
-  after(commands: number): void;
-  /** Commands that passed since then. */
-  passed(): number;
-  /** Resolves when a command is held back. */
-  readonly tight: Promise<void>;
-  /** Passes the commands held back, and all that follow. */
-  release(): void;
-  /** Drops the commands held back and closes the connections. */
-  cut(): void;
-};
-
 type Line = { client: Socket; server: Socket; waiting: Buffer[] };
 
-export async function startLeash(redisUrl: string): Promise<Leash> {
+export async function startLeash(redisUrl: string) {
   const target = new URL(redisUrl);
   const lines = new Set<Line>();
   let left = Number.POSITIVE_INFINITY;
   let passed = 0;
-  let tighten = (): void => undefined;
-  const tight = new Promise<void>((resolve) => {
-    tighten = resolve;
-  });
+  const tight = Promise.withResolvers<void>();
   const listener = createServer({ noDelay: true }, (client) => {
     const server = connect({ host: target.hostname, port: Number(target.port), noDelay: true });
     const line: Line = { client, server, waiting: [] };
@@ -45,7 +27,7 @@ export async function startLeash(redisUrl: string): Promise<Leash> {
           server.write(command);
         } else {
           line.waiting.push(command);
-          tighten();
+          tight.resolve();
         }
       }
     });
@@ -68,17 +50,23 @@ export async function startLeash(redisUrl: string): Promise<Leash> {
     }
   };
   return {
+    /** The address of the proxy. */
     url: url.href,
-    after(commands) {
+    /** Passes this many commands, over all connections, and holds back the rest. */
+    after(commands: number): void {
       left = commands;
       passed = 0;
     },
+    /** Commands that passed since then. */
     passed: () => passed,
-    tight,
-    release() {
+    /** Resolves when a command is held back. */
+    tight: tight.promise,
+    /** Passes the commands held back, and all that follow. */
+    release(): void {
       left = Number.POSITIVE_INFINITY;
       for (const { server, waiting } of lines) for (const command of waiting.splice(0)) server.write(command);
     },
+    /** Drops the commands held back and closes the connections. */
     cut,
     async [Symbol.asyncDispose]() {
       cut();

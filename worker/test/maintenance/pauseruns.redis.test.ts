@@ -1,19 +1,21 @@
 /** Pauses of runs with unreadable answers: the rollouts that end first are no fair sample. */
-import type { Claim } from '@swefarm/shared';
+import type { AttemptName } from '@swefarm/shared';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { pauseFailingRuns } from '../../src/maintenance/pauseruns.ts';
-import { aWorker, endBy, redisUrl, scene, startRun } from './farm.ts';
+import { aWorker, claimBy, endBy, open, redisUrl, scene, startRun } from './farm.ts';
+
+const ALIVE = { worker: 'alive', node: 'n' };
 
 test('rollouts with unreadable answers end first, so running rollouts count for the healthy ones', async () => {
   const at = await scene();
   await aWorker(at, 'alive');
   const { run, ids } = await startRun(at, { group_size: 60 });
-  const claims = new Map<string, Claim>();
-  for (const id of ids) claims.set(id, await at.farm.journal.claim(id, { worker: 'alive', node: 'n' }));
+  const claims = new Map<string, AttemptName>();
+  for (const id of ids) claims.set(id, await claimBy(at, id, ALIVE));
   const miss = async (from: number, to: number): Promise<void> => {
     for (const id of ids.slice(from, to)) await endBy(at, run, id, { judged: 0, unread: 3 }, claims.get(id));
-    await pauseFailingRuns.run(at.deps, new AbortController().signal);
+    await pauseFailingRuns.run(at.deps, open);
   };
   const reach = async (id: string, turns: number): Promise<void> => {
     const rest = { attempt: 1, worker: 'alive', node: 'n', stage: 'agent', claimed_at: 1, at: 1 };
@@ -37,11 +39,8 @@ test('an open run is paused for unread calls for a while; failures do not pause 
   await aWorker(at, 'alive');
   const { run, ids } = await startRun(at, { group_size: 60, open: true });
   const end = async (from: number, to: number, rollout: Parameters<typeof endBy>[3]): Promise<void> => {
-    for (const id of ids.slice(from, to)) {
-      const claim = await at.farm.journal.claim(id, { worker: 'alive', node: 'n' });
-      await endBy(at, run, id, rollout, claim);
-    }
-    await pauseFailingRuns.run(at.deps, new AbortController().signal);
+    for (const id of ids.slice(from, to)) await endBy(at, run, id, rollout, await claimBy(at, id, ALIVE));
+    await pauseFailingRuns.run(at.deps, open);
   };
   const paused = async () => await at.farm.groups.paused(run.run_id);
   await end(0, 20, { judged: 0, unread: 3 });
@@ -66,6 +65,6 @@ test('a pause of an open run by hand lasts until it is resumed by hand', async (
   await aWorker(at, 'alive');
   const { run } = await startRun(at, { open: true });
   await at.farm.groups.pause(run.run_id, 'paused by hand');
-  await pauseFailingRuns.run(at.deps, new AbortController().signal);
+  await pauseFailingRuns.run(at.deps, open);
   expect(await at.farm.groups.paused(run.run_id)).toMatchObject({ reason: 'paused by hand' });
 });

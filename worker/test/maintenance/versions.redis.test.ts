@@ -1,26 +1,13 @@
 /** Records that this version cannot read, or must not change: they affect no others, cost nothing, and wait for another version. */
 import { gzipSync } from 'node:zlib';
 import { planEvaluation } from '@swefarm/grading';
-import { AgentConfig, decide, loadConfig, newId, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
+import { AgentConfig, decide, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
 import { bareInstance, rawRedis, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { allDuties } from '../../src/maintenance/duties.ts';
 import { runMaintenance } from '../../src/maintenance/maintenance.ts';
-import { simulateWorker } from '../simulated.ts';
-import { BY, endBy, GROUP, openScene, redisUrl, type Scene, startRun } from './farm.ts';
+import { BY, endBy, GROUP, runDuties, type Scene, scene, startRun, startSimulated } from './farm.ts';
 
-const open = new AbortController().signal;
 const NOOP = { agent: AgentConfig.parse({ type: 'noop' }) };
-
-async function sceneWith(): Promise<{ at: Scene; prefix: string; logTexts: string[] }> {
-  const prefix = `k-${newId()}`;
-  const at = await openScene(prefix);
-  onTestFinished(() => at.farm[Symbol.asyncDispose]());
-  const logTexts: string[] = [];
-  const note = (_fields: unknown, text: string): void => void logTexts.push(text);
-  Object.assign(at.deps, { log: { ...at.deps.log, error: note, warn: note, info: note, debug: note } });
-  return { at, prefix, logTexts };
-}
 
 /** Replaces a run's own record by one of another version or with a fault. */
 async function rewrite({ farm }: Scene, prefix: string, runId: string, change: (whole: object) => string) {
@@ -41,12 +28,13 @@ const ODD: Record<string, (whole: object) => string> = {
 test.each(Object.entries(ODD))(
   '%s: duties continue for other runs, it is logged once, and can be removed',
   async (_name, odd) => {
-    const { at, prefix, logTexts } = await sceneWith();
+    const at = await scene();
+    const { prefix, logTexts } = at;
     const bad = await startRun(at);
     const due = await startRun(at, { deadline_at: Date.now() - 1, group_size: 2 });
     const lost = await startRun(at, { group_size: 1 }, false);
     await rewrite(at, prefix, bad.run.run_id, odd);
-    for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
+    await runDuties(at);
     const { results } = await at.farm.results.read(due.run.run_id, '0');
     expect(results.map(({ result }) => result.reward_row)).toEqual(['deadline', 'deadline']);
     expect(await at.farm.jobs.missing(lost.ids)).toEqual([]);
@@ -67,7 +55,8 @@ test.each(Object.entries(ODD))(
 );
 
 test('rollouts of a newer version cost no attempt and wait for a worker that can run them', async () => {
-  const { at, prefix } = await sceneWith();
+  const at = await scene();
+  const { prefix } = at;
   const newer = await startRun(at, { ...NOOP, group_size: 3 });
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
   // The run is as usual, but the job itself needs more; and a job that no version made.
@@ -79,10 +68,7 @@ test('rollouts of a newer version cost no attempt and wait for a worker that can
   };
   await change(asks, { needs: UNDERSTOOD + 1 });
   await change(odd, { rollout_index: 'second' });
-  const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
-  const work = { slots: 4, pull: async () => undefined, work: async () => undefined };
-  const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), work);
-  onTestFinished(() => worker.kill());
+  await startSimulated(prefix);
   const committed = async (run: RunRecord): Promise<number> =>
     (await at.farm.results.counts(run.run_id)).committed;
   const left = [...newer.ids, asks, odd];
@@ -110,7 +96,8 @@ const DAMAGED: Record<string, string | Buffer> = {
 };
 
 test('a damaged instance fails its rollouts once; a newer one costs no attempt and waits', async () => {
-  const { at, prefix } = await sceneWith();
+  const at = await scene();
+  const { prefix } = at;
   const put = async (runId: string, blob: string | Buffer): Promise<unknown> =>
     await rawRedis(at.farm)('HSET', `{${prefix}}:run:${runId}:instances`, GROUP, blob);
   const damaged = await Promise.all(
@@ -124,10 +111,7 @@ test('a damaged instance fails its rollouts once; a newer one costs no attempt a
   const [waits = ''] = newer.ids;
   const of = { ...AN_INSTANCE, needs: UNDERSTOOD + 1, family: 'of_tomorrow' };
   await put(newer.run.run_id, gzipSync(JSON.stringify(of)));
-  const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
-  const work = { slots: 4, pull: async () => undefined, work: async () => undefined };
-  const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), work);
-  onTestFinished(() => worker.kill());
+  await startSimulated(prefix);
   const failure = { stage: 'instance', class: 'instance_invalid', attempts: 1 };
   for (const id of damaged) {
     await until(async () => (await at.farm.results.get(id)) !== null);
@@ -147,14 +131,11 @@ test('a damaged instance fails its rollouts once; a newer one costs no attempt a
 });
 
 test('an instance without tests is a failure of the instance, not a bug', async () => {
-  const { at, prefix } = await sceneWith();
+  const at = await scene();
+  const { prefix } = at;
   const { run, ids } = await startRun(at, { ...NOOP, group_size: 1 });
-  const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
   const work = async () => void planEvaluation(AN_INSTANCE, run.evaluation.grader);
-  const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), {
-    ...{ slots: 1, pull: async () => undefined, work },
-  });
-  onTestFinished(() => worker.kill());
+  await startSimulated(prefix, { slots: 1, work });
   const [id = ''] = ids;
   await until(async () => (await at.farm.results.get(id)) !== null);
   const failure = { class: 'instance_invalid', message: expect.stringContaining('no test command is known') };
@@ -162,19 +143,14 @@ test('an instance without tests is a failure of the instance, not a bug', async 
 });
 
 test('a run that makes a duty fail does not stop the duty for other runs', async () => {
-  const { at, prefix, logTexts } = await sceneWith();
+  const at = await scene();
+  const { prefix, logTexts } = at;
   const broken = await startRun(at);
   const due = await startRun(at, { group_size: 1 });
   await rawRedis(at.farm)('SET', `{${prefix}}:run:${broken.run.run_id}:paused`, 'no JSON');
   await rawRedis(at.farm)('HSET', `{${prefix}}:run:${broken.run.run_id}:journal`, broken.ids[0] ?? '', '{[');
-  await endBy(
-    at,
-    due.run,
-    due.ids[0] ?? '',
-    { judged: 1 },
-    await at.farm.journal.claim(due.ids[0] ?? '', BY),
-  );
-  for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
+  await endBy(at, due.run, due.ids[0] ?? '', { judged: 1 });
+  await runDuties(at);
   const { runs } = await at.farm.groups.unfinishedRuns();
   expect(runs.map(({ run_id }) => run_id)).toEqual([broken.run.run_id]);
   expect(logTexts.filter((text) => text.startsWith('maintenance duty failed for a run'))).toHaveLength(2);
@@ -182,7 +158,8 @@ test('a run that makes a duty fail does not stop the duty for other runs', async
 });
 
 test('a newer worker takes over maintenance while only it can read some runs', async () => {
-  const { at, prefix } = await sceneWith();
+  const at = await scene();
+  const { prefix } = at;
   const newer = await startRun(at);
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
   const stop = new AbortController();
@@ -201,7 +178,8 @@ test('a newer worker takes over maintenance while only it can read some runs', a
 });
 
 test('after a roll-back, fields of a newer version beside results are ignored at no cost', async () => {
-  const { at, prefix } = await sceneWith();
+  const at = await scene();
+  const { prefix } = at;
   const redisCall = rawRedis(at.farm);
   const { run, ids } = await startRun(at);
   const [tried = '', marked = '', done = ''] = ids;
@@ -220,9 +198,8 @@ test('after a roll-back, fields of a newer version beside results are ignored at
   expect(await at.farm.cancel.isCancelled([marked])).toEqual(new Map([[marked, 'cancelled']]));
   expect(await at.farm.journal.claim(done, BY)).toMatchObject({ status: 'committed', attempt: 1 });
   // A worker with an unreadable record is alive: its rollouts are not lost.
-  expect(await at.farm.registry.list()).toMatchObject([
-    { worker: 'w9', slots: 0, paused: expect.any(String) },
-  ]);
-  for (const duty of allDuties()) await duty.run(at.deps, open);
+  const alive = { worker: 'w9', slots: 0, paused: expect.any(String) };
+  expect(await at.farm.registry.list()).toMatchObject([alive]);
+  await runDuties(at, 1);
   expect(await at.farm.results.get(marked)).toMatchObject({ outcome: 'cancelled', reward_row: 'cancelled' });
 });

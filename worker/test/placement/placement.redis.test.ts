@@ -1,33 +1,25 @@
 /** Rollouts of one image go to the nodes that have it: real queue, journal and placement, with a counting image source. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AgentConfig, loadConfig, newId, openFarm, type RunRecord, type WorkerConfig } from '@swefarm/shared';
+import { AgentConfig, loadConfig, newId, openFarm, type RunRecord } from '@swefarm/shared';
 import { bareInstance, bareRun, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
+import { redisUrl } from '../maintenance/farm.ts';
 import { type SimulatedWorker, simulateWorker } from '../simulated.ts';
 
-type Ground = {
-  config(worker: string): WorkerConfig;
-  farm: Awaited<ReturnType<typeof openFarm>>;
-  /** `node image`, once for each pull. */
-  pulls: string[];
-  start(names: readonly string[], slots: number, milliseconds?: number): Promise<SimulatedWorker[]>;
-  submit(images: number, size: number, change?: Partial<RunRecord>): Promise<RunRecord>;
-};
+type Ground = Awaited<ReturnType<typeof prepare>>;
 
-async function prepare(settings: Record<string, string> = {}): Promise<Ground> {
-  const url = process.env.SWEFARM_TEST_REDIS_URL;
-  if (!url) throw new Error('SWEFARM_TEST_REDIS_URL is set by testkit/src/vitest/redis.ts');
-  const flags = { redis_url: url, redis_prefix: `{p-${newId()}}`, ...settings };
+async function prepare(settings: Record<string, string> = {}) {
+  const flags = { redis_url: redisUrl(), redis_prefix: `{p-${newId()}}`, ...settings };
   const config = (worker: string) =>
     loadConfig('worker', { env: {}, flags: { ...flags, worker_id: worker, node: `node-${worker}` } });
   const farm = await openFarm(config('none'), 'producer');
   onTestFinished(() => farm[Symbol.asyncDispose]());
   const pulls: string[] = [];
   return {
-    config,
     farm,
+    /** `node image`, once for each pull. */
     pulls,
-    async start(names, slots, milliseconds = 300) {
+    async start(names: readonly string[], slots: number, milliseconds: number): Promise<SimulatedWorker[]> {
       const workers = await Promise.all(
         names.map((name) =>
           simulateWorker(config(name), {
@@ -48,14 +40,9 @@ async function prepare(settings: Record<string, string> = {}): Promise<Ground> {
       await sleep(3_000);
       return workers;
     },
-    async submit(images, size, change = {}) {
+    async submit(images: number, size: number): Promise<RunRecord> {
       const dataset = { path: 'rows.jsonl', sha256: 'ab', instances: images };
-      const run = bareRun({
-        dataset,
-        group_size: size,
-        agent: AgentConfig.parse({ type: 'noop' }),
-        ...change,
-      });
+      const run = bareRun({ dataset, group_size: size, agent: AgentConfig.parse({ type: 'noop' }) });
       const instances = Array.from({ length: images }, (_, at) =>
         bareInstance({ instance_id: `a__b-${at}`, image: `example:${at}` }),
       );

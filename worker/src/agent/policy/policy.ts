@@ -1,15 +1,9 @@
 /** The policy client of a rollout: it returns one answer per call and classifies every fault. */
-import { ContextOverflowError, type EndpointClient, expertModeOf } from '@swefarm/policy';
-import {
-  effectiveSampling,
-  type PolicyConfig,
-  type PolicyKey,
-  RolloutFailure,
-  UsageError,
-} from '@swefarm/shared';
+import { ContextOverflowError, type EndpointClient } from '@swefarm/policy';
+import { type PolicyConfig, type PolicyKey, RolloutFailure, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import type { ContextOverflow, Policy, PolicyReply } from '../agent.ts';
-import { untilServing } from '../pause.ts';
+import { untilServing } from '../deadline.ts';
 import { PolicyFault } from './fault.ts';
 import { redact, whyKeyWithheld, withoutUser } from './redact.ts';
 import { askUntilAnswered } from './requests.ts';
@@ -27,11 +21,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     get endpoint() {
       return withoutUser(binding.url);
     },
-    model: config.model,
-    tokenMode: config.token_mode,
-    requireTokens: config.require_tokens,
-    experts: expertModeOf(config),
-    sampling: effectiveSampling(config),
+    config,
     pause: deps.followed.pause,
     throughput: () => ({ ...received }),
     async complete(messages, tools, signal) {
@@ -53,7 +43,7 @@ async function requestTurn(
   const clock = () => time.now() / 1000 - followed.pause.seconds();
   const started = clock();
   const seconds = () => clock() - started;
-  const versions = context.versions.openTurn();
+  const versions = context.openVersions();
   let generated = (): number => 0;
   try {
     const client = await context.turnClient();

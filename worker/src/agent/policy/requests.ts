@@ -1,8 +1,7 @@
 /** Sends the requests of one turn, after faults also to other endpoints, until one answer is complete. */
 import { AnswerError, type TurnClient, type TurnReply, wantsStream } from '@swefarm/policy';
 import { exponentialBackoff, sleep } from '@swefarm/shared';
-import { type Deadline, startDeadline } from '../deadline.ts';
-import { type Pause, untilServing } from '../pause.ts';
+import { type Deadline, type Pause, startDeadline, untilServing } from '../deadline.ts';
 import { FEW, faultOfAnswer, PolicyFault, type RetryRule } from './fault.ts';
 import { redact, withoutUser } from './redact.ts';
 import { createPost } from './transport.ts';

@@ -58,7 +58,7 @@ export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
     },
     time,
     clientAt: cachedClient(deps),
-    versions: createVersions(config, deps),
+    openVersions: createVersions(config, deps),
     turnClient: client.get,
   };
 }

@@ -15,8 +15,7 @@ function scene(first: string) {
   const followed = { record, refresh: async () => undefined } as unknown as Parameters<
     typeof createVersions
   >[1]['followed'];
-  const versions = createVersions(config, { followed, apiKey: null });
-  const turn = versions.openTurn();
+  const turn = createVersions(config, { followed, apiKey: null })();
   return {
     turn,
     announce(next: string) {

@@ -11,15 +11,16 @@ type AnswerVersions = {
 };
 
 /** Versions of one turn. The caller reports the begin and the end of each request. */
-export type TurnVersions = ReturnType<ReturnType<typeof createVersions>['openTurn']>;
+export type TurnVersions = ReturnType<ReturnType<typeof createVersions>>;
 
+/** Returns a function that begins a turn. */
 export function createVersions(
   config: PolicyConfig,
   { followed, apiKey }: { followed: FollowedPolicy; apiKey: PolicyKey | null },
 ) {
   let reported: string | null = null;
   const known = (): string | null => followed.record()?.version ?? reported ?? config.version;
-  const openTurn = () => {
+  return () => {
     const parts: Part[] = [];
     /** The trainer's record when the last request was sent. */
     let announced: Announced = null;
@@ -48,7 +49,6 @@ export function createVersions(
       },
     };
   };
-  return { openTurn };
 }
 
 type Announced = Pick<PolicyRecord, 'version' | 'changed_at'> | null;

@@ -10,7 +10,7 @@ import {
   type PolicyConfig,
   type PolicyRecord,
 } from '@swefarm/shared';
-import type { Pause } from '../pause.ts';
+import type { Pause } from '../deadline.ts';
 import type { Endpoints } from './endpoints.ts';
 
 export type FollowedPolicy = Disposable & {
