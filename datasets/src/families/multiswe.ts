@@ -7,7 +7,7 @@ import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
 import { type Stages, stagesOf } from './multiswestages.ts';
-import { commit, imageOr, word } from './planned.ts';
+import { commit, imageOr, refuseWithoutImage, word } from './planned.ts';
 
 export const multiSwe: Family = {
   name: 'multi-swe',
@@ -79,15 +79,8 @@ function readMulti(read: FieldReader): InstanceDraft {
   const number = numberOf(read);
   const language = String(row.lang ?? row.language ?? '').toLowerCase();
   const rule = `mswebench/${org}_m_${repo}`.toLowerCase();
-  if (language === 'python' && read.image() === null) {
-    read.refuse(
-      'Python rows of Multi-SWE-bench have no known image',
-      'image',
-      'an image column',
-      undefined,
-      'add the column image',
-    );
-  }
+  if (language === 'python' && read.image() === null)
+    refuseWithoutImage(read, 'Python rows of Multi-SWE-bench have no known image');
   const stages = stagesOf(read);
   return {
     instance_id: String(idOf(row)),
@@ -95,7 +88,7 @@ function readMulti(read: FieldReader): InstanceDraft {
     base_commit: commit(read, 'base.sha', asObject(row.base)?.sha),
     problem_statement: taskOf(read),
     patch: read.text('fix_patch', 'export the whole row'),
-    test_patch: read.optionalText('test_patch') ?? '',
+    ...read.texts('test_patch'),
     ...listsOf(stages),
     family: 'multi-swe',
     image: withTag(imageOr(read, `${rule}:pr-${number}`)),
@@ -108,8 +101,7 @@ function readMulti(read: FieldReader): InstanceDraft {
       script: '#!/bin/bash\nbash /home/fix-run.sh\n',
       outcomes: multiSweProgram({
         ...{ org, repo, number },
-        tag: read.optionalText('tag') ?? '',
-        number_interval: read.optionalText('number_interval') ?? '',
+        ...read.texts('tag', 'number_interval'),
       }),
       verdict: { rule: 'classes', stages },
     },
