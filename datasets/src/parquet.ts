@@ -1,36 +1,60 @@
-/** Reads the columns of a parquet file that an instance needs, one row group at a time. */
+/** Reads parquet files, one row group at a time. */
 import { errorMessage, UsageError } from '@swefarm/shared';
-import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
+import {
+  asyncBufferFromFile,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetReadObjects,
+  parquetSchema,
+} from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { COLUMNS, ID_COLUMNS } from './families/registry.ts';
 import { mapLeaves, type Row } from './fields/fields.ts';
 import type { RawRow } from './problem.ts';
 
-/** Yields the rows. @throws UsageError if the file is truncated or damaged, or has no known column */
+/** Yields the columns that an instance needs. @throws UsageError if the file is truncated or damaged, or has no known column */
 export async function* readParquet(path: string): AsyncGenerator<RawRow> {
   const file = await asyncBufferFromFile(path);
-  let rowStart = 0;
-  try {
+  const { metadata, present } = await guarded(path, 0, async () => {
     const metadata = await parquetMetadataAsync(file);
-    const present = parquetSchema(metadata).children.map(({ element }) => element.name);
-    const columns = COLUMNS.filter((name) => present.includes(name));
-    if (!columns.some((name) => ID_COLUMNS.includes(name))) {
-      throw new UsageError(
-        `${path}: has no column instance_id (columns: ${present.slice(0, 20).join(', ')}); is this a SWE dataset?`,
-      );
-    }
-    for (const group of metadata.row_groups) {
-      const rowEnd = rowStart + Number(group.num_rows);
-      const rows = await parquetReadObjects({ file, metadata, columns, compressors, rowStart, rowEnd });
-      for (const [index, row] of rows.entries()) {
-        yield { where: `row ${rowStart + index + 1}`, value: mapLeaves(row, jsonLeaf) as Row };
-      }
-      rowStart = rowEnd;
-    }
+    return { metadata, present: parquetSchema(metadata).children.map(({ element }) => element.name) };
+  });
+  const columns = COLUMNS.filter((name) => present.includes(name));
+  if (!columns.some((name) => ID_COLUMNS.includes(name))) {
+    throw new UsageError(
+      `${path}: has no column instance_id (columns: ${present.slice(0, 20).join(', ')}); is this a SWE dataset?`,
+    );
+  }
+  for await (const { where, row } of rowsByGroup(path, { file, metadata, columns }))
+    yield { where, value: mapLeaves(row, jsonLeaf) as Row };
+}
+
+type ReadOptions = Omit<Parameters<typeof parquetReadObjects>[0], 'rowStart' | 'rowEnd'>;
+
+/** Yields all rows with their positions. @throws UsageError if the file is truncated or damaged */
+export async function* rowsByGroup(
+  path: string,
+  options: ReadOptions & { metadata: FileMetaData },
+): AsyncGenerator<{ where: string; row: Row }> {
+  let rowStart = 0;
+  for (const group of options.metadata.row_groups) {
+    const part = { rowStart, rowEnd: rowStart + Number(group.num_rows) };
+    const read = () => parquetReadObjects({ ...options, compressors, ...part });
+    for (const [index, row] of (await guarded(path, rowStart, read)).entries())
+      yield { where: `row ${part.rowStart + index + 1}`, row };
+    rowStart = part.rowEnd;
+  }
+}
+
+/** Calls `read`, which reads rows from `row` on. @throws UsageError instead of the errors of the library */
+export async function guarded<T>(path: string, row: number, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
   } catch (error) {
-    if (error instanceof UsageError) throw error;
-    const message = `${path}: the parquet file is cut off or damaged near row ${rowStart + 1}`;
-    throw new UsageError(`${message} (${errorMessage(error)}); fetch it again`, { cause: error });
+    throw new UsageError(
+      `${path}: the parquet file is cut off or damaged near row ${row + 1} (${errorMessage(error)}); fetch it again`,
+      { cause: error },
+    );
   }
 }
 

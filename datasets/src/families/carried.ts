@@ -21,13 +21,9 @@ function readCarried(read: FieldReader): InstanceDraft {
   const shownId = read.optionalText('shown_id');
   return {
     instance_id: read.id(),
-    repo: read.text('repo', 'add the column repo as owner/name'),
+    repo: read.repo(),
     base_commit: read.text('base_commit', 'add the commit that the instance starts from'),
-    problem_statement: read.optionalText('problem_statement') ?? '',
-    hints_text: read.optionalText('hints_text') ?? '',
-    version: read.optionalText('version') ?? '',
-    patch: read.optionalText('patch') ?? '',
-    test_patch: read.optionalText('test_patch') ?? '',
+    ...read.texts('problem_statement', 'hints_text', 'version', 'patch', 'test_patch'),
     FAIL_TO_PASS: read.tests('FAIL_TO_PASS'),
     PASS_TO_PASS: read.tests('PASS_TO_PASS'),
     family: family.data ?? 'custom',

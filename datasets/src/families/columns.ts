@@ -67,19 +67,16 @@ export const hasKnownRepository = ({ repo }: Row): boolean =>
 function readColumns(read: FieldReader, { family: given, pictures: source }: RowContext): Instance {
   const { row } = read;
   const instanceId = read.id();
-  const repo = read.text('repo', 'add the column repo as owner/name');
+  const repo = read.repo();
   const evaluation = evaluationColumns(read, row);
   const ownImage = read.image();
   const ownEvaluation = evaluation.eval_script !== undefined || evaluation.test_cmd !== undefined;
   const family = given ?? detect(row, ownImage, ownEvaluation);
   const image = ownImage ?? (family === null ? null : (IMAGES[family]?.(instanceId) ?? null));
   if (image === null && repo !== '') {
-    read.complain(
-      'image',
-      'an image column, for no naming rule is known for this repository',
-      row.image,
-      'add the column image, or pass --family swebench or --family swegym',
-    );
+    const expected = 'an image column, for no naming rule is known for this repository';
+    const remedy = 'add the column image, or pass --family swebench or --family swegym';
+    read.complain('image', expected, row.image, remedy);
   }
   const version = read.optionalText('version') ?? '';
   if (family === 'swegym' && !ownEvaluation) requireVersion(read, repo, version);
@@ -91,10 +88,8 @@ function readColumns(read: FieldReader, { family: given, pictures: source }: Row
     base_commit: read.text('base_commit', 'add the commit that the instance starts from'),
     problem_statement: issue.text,
     ...(issue.pictures.length > 0 ? { pictures: issue.pictures } : {}),
-    hints_text: read.optionalText('hints_text') ?? '',
     version,
-    patch: read.optionalText('patch') ?? '',
-    test_patch: read.optionalText('test_patch') ?? '',
+    ...read.texts('hints_text', 'patch', 'test_patch'),
     ...readTests(read),
     family: family ?? 'custom',
     image: image === null ? '' : withTag(image),
@@ -112,13 +107,10 @@ function readColumns(read: FieldReader, { family: given, pictures: source }: Row
 function requireVersion(read: FieldReader, repo: string, version: string): void {
   const known = knownVersions('swegym', repo);
   if (known.length === 0 || known.includes(version)) return;
-  read.refuse(
-    "the version is not in the table of SWE-Gym's harness",
-    'version',
-    `a version of ${repo} that the table has: ${known.join(', ')}`,
-    version,
-    'give the row a test_cmd (and log_parser), or leave it out',
-  );
+  const reason = "the version is not in the table of SWE-Gym's harness";
+  const expected = `a version of ${repo} that the table has: ${known.join(', ')}`;
+  const remedy = 'give the row a test_cmd (and log_parser), or leave it out';
+  read.refuse(reason, 'version', expected, version, remedy);
 }
 
 type EvaluationColumns = Partial<Pick<Instance, (typeof EVALUATION_COLUMNS)[number]>>;

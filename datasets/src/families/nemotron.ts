@@ -1,6 +1,7 @@
 /** Reads rows of NeMo Gym's own servers. One kind is graded like SWE-bench Pro; the other kinds are refused with a reason. */
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { type Family, type InstanceDraft, NOTHING, type RowContext } from './family.ts';
+import { refuseWithoutImage } from './planned.ts';
 import { readPro } from './swebenchpro.ts';
 
 /** Family of `nv-internal-1` rows, which have the format of SWE-bench Pro and contain their scripts. */
@@ -25,15 +26,8 @@ const APPLY = 'git apply --ignore-space-change --ignore-whitespace --reject -v';
 /** Differs from SWE-bench Pro in the apply command and the columns of the test lists (`NVInternalDatasetProcessor` of NeMo Gym). */
 function readInternal(read: FieldReader, context: RowContext): InstanceDraft {
   const made = readPro(read, context, SELECTED);
-  if (read.image() === null && !read.optionalText('dockerhub_tag')) {
-    read.refuse(
-      'nv-internal-1 rows name no image',
-      'image',
-      'an image column',
-      undefined,
-      'add the column image',
-    );
-  }
+  if (read.image() === null && !read.optionalText('dockerhub_tag'))
+    refuseWithoutImage(read, 'nv-internal-1 rows name no image');
   if (!made.plan) return made;
   const apply = [{ name: APPLY, argv: [...APPLY.split(' '), '/tmp/patch.diff'] }];
   return {

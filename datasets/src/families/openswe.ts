@@ -22,33 +22,28 @@ const filesChangedBy = (script: string): string[] =>
 /** Matches paths of test files. Used for files that neither patch of the row changes. */
 const OF_TESTS = /(^|\/)tests?(ing)?\/|(^|\/)(test_[^/]*|[^/]*_test\.\w+|conftest\.py)$|^\/dev\/null$/i;
 
+const TESTS_ALONE = 'a script that changes tests alone';
+
 /** Returns the script of the row. Refuses a script that changes files other than tests. */
 function scriptOf(read: FieldReader): string {
   const script = read.text('eval_script', 'export the whole row');
-  const [ofFix, ofTests] = (['patch', 'test_patch'] as const).map(
-    (name) => new Set(filesChangedBy(read.optionalText(name) ?? '')),
-  );
+  const { patch, test_patch } = read.texts('patch', 'test_patch');
+  const [ofFix, ofTests] = [patch, test_patch].map((text) => new Set(filesChangedBy(text)));
   const own = filesChangedBy(script).find(
     (name) => !ofTests?.has(name) && (ofFix?.has(name) || !OF_TESTS.test(name)),
   );
   if (own !== undefined)
-    read.refuse(
-      'its eval_script applies the fix itself',
-      'eval_script',
-      'a script that changes tests alone',
-      own,
-    );
+    read.refuse('its eval_script applies the fix itself', 'eval_script', TESTS_ALONE, own);
   return script;
 }
 
 function readOpen(read: FieldReader): InstanceDraft {
   return {
     instance_id: read.id(),
-    repo: read.text('repo', 'add the column repo as owner/name'),
+    repo: read.repo(),
     base_commit: read.optionalText('base_commit') || 'HEAD',
     problem_statement: issue(read),
-    patch: read.optionalText('patch') ?? '',
-    test_patch: read.optionalText('test_patch') ?? '',
+    ...read.texts('patch', 'test_patch'),
     FAIL_TO_PASS: [],
     PASS_TO_PASS: [],
     family: 'open-swe',

@@ -22,23 +22,17 @@ export function withPictures(
   const assets = asObject(given);
   const shown = assets?.problem_statement ?? [];
   if (!assets || !isTextList(shown)) {
-    read.complain(
-      'image_assets',
-      'an object of lists, or its JSON text',
-      given,
-      'export the column as it is',
-    );
+    const expected = 'an object of lists, or its JSON text';
+    read.complain('image_assets', expected, given, 'export the column as it is');
     return { text: issue, pictures: [] };
   }
   refuseHarnessPictures(read, assets);
   if (shown.length === 0) return { text: issue, pictures: [] };
-  if (shown.length > MOST.pictures)
-    read.complain(
-      'image_assets.problem_statement',
-      `at most ${MOST.pictures} pictures`,
-      `${shown.length} of them`,
-      'leave out the row',
-    );
+  if (shown.length > MOST.pictures) {
+    const expected = `at most ${MOST.pictures} pictures`;
+    const found = `${shown.length} of them`;
+    read.complain('image_assets.problem_statement', expected, found, 'leave out the row');
+  }
   return {
     text: `${issue}\n\nPictures of the issue:\n${shown.join('\n')}\n`,
     pictures: bounded(shown.map((address) => source?.find(address) ?? { address })),

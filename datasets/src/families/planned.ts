@@ -36,6 +36,19 @@ export function word(read: FieldReader, column: string, value: unknown = read.ro
 export const issue = (read: FieldReader): string =>
   read.text('problem_statement', 'add the text of the issue');
 
+/** Reads the fields that most families read alike, and the named columns of optional texts. */
+export const basics = <N extends string>(read: FieldReader, ...texts: N[]) => ({
+  instance_id: read.id(),
+  repo: read.repo(),
+  base_commit: commit(read, 'base_commit'),
+  problem_statement: issue(read),
+  ...read.texts(...texts),
+});
+
+/** Refuses a row of a dataset whose images follow no naming rule. */
+export const refuseWithoutImage = (read: FieldReader, reason: string): void =>
+  read.refuse(reason, 'image', 'an image column', undefined, 'add the column image');
+
 /** Returns an id that the agent may see, for rows whose own id contains the commit of the fix. */
 export const shownId = (prefix: string, instanceId: string): string =>
   `${prefix}-${createHash('sha256').update(instanceId).digest('hex').slice(0, 10)}`;

@@ -22,6 +22,7 @@ export const r2eGym: Family = {
   read: readR2e,
 };
 
+const ADD_IMAGE = 'add the column docker_image';
 const TAGGED = /_final:[0-9a-f]{40}$/;
 const isTagged = ({ docker_image, image }: Row): boolean =>
   [docker_image, image].some((name) => typeof name === 'string' && TAGGED.test(name));
@@ -38,16 +39,17 @@ const hasTests = (value: unknown): boolean =>
 const isGradedByLists = (row: Row, { wrappedDataset }: RowContext): boolean =>
   (wrappedDataset ?? '').includes('R2E-Gym') && LISTS.some((name) => hasTests(row[columnOf(row, name)]));
 
+const lastPart = (text: unknown, divider: string): string =>
+  String(text ?? '')
+    .split(divider)
+    .at(-1) ?? '';
+
 const filled = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
 
 /** Returns the id in NeMo's wrapper, or `<repository>-<commit>` for rows without wrapper. */
 function idOf(row: Row): unknown {
   if (filled(row.instance_id)) return row.instance_id;
-  const commit =
-    row.commit_hash ??
-    String(row.docker_image ?? '')
-      .split(':')
-      .at(-1);
+  const commit = row.commit_hash ?? lastPart(row.docker_image, ':');
   return typeof row.repo_name === 'string' && typeof commit === 'string'
     ? `${row.repo_name}-${commit}`
     : undefined;
@@ -56,26 +58,14 @@ function idOf(row: Row): unknown {
 function readR2e(read: FieldReader, context: RowContext): InstanceDraft {
   const { row } = read;
   // In NeMo's copies, the column repo contains OWNER/NAME.
-  const repo = word(
-    read,
-    'repo_name',
-    row.repo_name ??
-      String(row.repo ?? '')
-        .split('/')
-        .at(-1),
-  );
+  const repo = word(read, 'repo_name', row.repo_name ?? lastPart(row.repo, '/'));
   const id = idOf(row);
   const instanceId = typeof id === 'string' ? id : '';
   if (instanceId === '')
     read.complain('commit_hash', 'the commit of the fix', row.commit_hash, 'add the column');
   const image = read.image(['docker_image', 'image', 'image_name']);
   if (image === null && !read.complainedOf('docker_image', 'image', 'image_name'))
-    read.complain(
-      'docker_image',
-      'the image of the instance',
-      row.docker_image,
-      'add the column docker_image',
-    );
+    read.complain('docker_image', 'the image of the instance', row.docker_image, ADD_IMAGE);
   const before = asObject(row.parsed_commit_content)?.old_commit_hash;
   return {
     instance_id: instanceId,

@@ -32,7 +32,7 @@ function readScale(read: FieldReader): InstanceDraft {
     repo: name.includes('/') ? name : `${user}${name}`,
     base_commit: base,
     problem_statement: issue(read),
-    patch: read.optionalText('patch') ?? '',
+    ...read.texts('patch'),
     ...tests,
     family: 'scale-swe',
     image: withTag(image ?? imageOr(read, null)),
@@ -108,8 +108,7 @@ function setupOf(read: FieldReader, base: string): NonNullable<InstanceDraft['en
  * are no outcomes.
  */
 function scriptOf(read: FieldReader, workdir: string, expected: readonly string[]): string {
-  const testPatch = read.optionalText('f2p_patch') ?? '';
-  const testFile = read.optionalText('f2p_script') ?? '';
+  const { f2p_patch: testPatch, f2p_script: testFile } = read.texts('f2p_patch', 'f2p_script');
   const restored = [
     'tests/',
     'test/',

@@ -4,7 +4,7 @@ import { heredoc, unescaped } from '../fields/bash.ts';
 import type { FieldReader } from '../fields/fields.ts';
 import { harnessImage, withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { attempts, commit, imageOr, issue, readTests } from './planned.ts';
+import { attempts, basics, imageOr, readTests } from './planned.ts';
 
 export const sweBenchLive: Family = {
   name: 'swe-bench-live',
@@ -22,22 +22,16 @@ const ACTIVATE =
 const MEMORY_BYTES = 16 * 1024 ** 3;
 
 function readLive(read: FieldReader): InstanceDraft {
-  const instanceId = read.id();
-  const image = imageOr(read, harnessImage('starryzhang', instanceId));
+  const common = basics(read, 'hints_text', 'patch', 'test_patch');
+  const image = imageOr(read, harnessImage('starryzhang', common.instance_id));
   if (
     [image, read.row.platform, read.row.os].some((text) => typeof text === 'string' && WINDOWS.test(text))
   ) {
     read.refuse('Windows instances need Windows', 'image', 'an image of Linux', image);
   }
-  const testPatch = read.optionalText('test_patch') ?? '';
+  const testPatch = common.test_patch;
   return {
-    instance_id: instanceId,
-    repo: read.text('repo', 'add the column repo as owner/name'),
-    base_commit: commit(read, 'base_commit'),
-    problem_statement: issue(read),
-    hints_text: read.optionalText('hints_text') ?? '',
-    patch: read.optionalText('patch') ?? '',
-    test_patch: testPatch,
+    ...common,
     ...testsOf(read),
     family: 'swe-bench-live',
     image: withTag(image),
@@ -98,12 +92,8 @@ function outcomesOf(read: FieldReader): NonNullable<InstanceDraft['plan']>['outc
   const source = read.text(column, 'export the whole row');
   if (source === 'pytest') return { from: 'log', dialect: 'swe-bench-live', parser: 'pytest' };
   if (source !== '' && !source.includes('def parser')) {
-    read.refuse(
-      'a log parser that its harness has not',
-      column,
-      'Python text that defines `parser`, or pytest',
-      source,
-    );
+    const expected = 'Python text that defines `parser`, or pytest';
+    read.refuse('a log parser that its harness has not', column, expected, source);
   }
   return liveProgram(source);
 }

@@ -4,7 +4,7 @@ import { heredoc, quoted } from '../fields/bash.ts';
 import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { attempts, commit, imageOr, issue, readTests } from './planned.ts';
+import { attempts, basics, imageOr, readTests } from './planned.ts';
 
 export const sweLego: Family = {
   name: 'swe-lego',
@@ -15,22 +15,14 @@ export const sweLego: Family = {
 };
 
 function readLego(read: FieldReader): InstanceDraft {
-  const base = commit(read, 'base_commit');
-  const testPatch = read.optionalText('test_patch') ?? '';
+  const common = basics(read, 'hints_text', 'version', 'patch', 'test_patch');
   const tests = readTests(read);
   const cut = [...tests.FAIL_TO_PASS, ...tests.PASS_TO_PASS].find(isCut);
   if (cut !== undefined) read.refuse('test ids that were cut short', 'FAIL_TO_PASS', 'whole test ids', cut);
   const command = read.commands('test_cmd').join('\n');
   if (command === '') read.refuse('no test command', 'test_cmd', 'a command', read.row.test_cmd);
   return {
-    instance_id: read.id(),
-    repo: read.text('repo', 'add the column repo as owner/name'),
-    base_commit: base,
-    problem_statement: issue(read),
-    hints_text: read.optionalText('hints_text') ?? '',
-    version: read.optionalText('version') ?? '',
-    patch: read.optionalText('patch') ?? '',
-    test_patch: testPatch,
+    ...common,
     ...tests,
     family: 'swe-lego',
     image: withTag(imageOr(read, null)),
@@ -38,7 +30,7 @@ function readLego(read: FieldReader): InstanceDraft {
     plan: {
       grader: 'swe-lego',
       apply: attempts('git apply --whitespace=fix', 'patch --batch --fuzz=5 -p1 -i'),
-      script: scriptOf(read, base, testPatch, command),
+      script: scriptOf(read, common, command),
       outcomes: { from: 'log', dialect: 'swe-lego', parser: 'pytest_rA' },
       verdict: { rule: 'subset' },
     },
@@ -64,7 +56,11 @@ function restoreCommands(read: FieldReader, testPatch: string, base: string): st
 const isCut = (id: string): boolean => id.split('[').length > id.split(']').length;
 
 /** Returns a script that restores the files of the test patch, applies the test patch, and runs the command of the row. */
-function scriptOf(read: FieldReader, base: string, testPatch: string, command: string): string {
+function scriptOf(
+  read: FieldReader,
+  { base_commit: base, test_patch: testPatch }: ReturnType<typeof basics<'test_patch'>>,
+  command: string,
+): string {
   const file = '/tmp/test_patch.patch';
   const applied = [
     heredoc(`cat >${file}`, testPatch),

@@ -7,7 +7,7 @@ import { type Instance, SwefarmError } from '@swefarm/shared';
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { harnessImage, withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { commit, imageOr, issue, parserOf, readTests, SWEBENCH_APPLY } from './planned.ts';
+import { basics, imageOr, parserOf, readTests, SWEBENCH_APPLY } from './planned.ts';
 
 export const sweRebench: Family = {
   name: 'swe-rebench',
@@ -23,19 +23,12 @@ const LOCALE = 'LANG=C.UTF-8 LC_ALL=C.UTF-8 ';
 
 function readRebench(read: FieldReader): InstanceDraft {
   const config = read.object('install_config', 'export the column as JSON');
-  const instanceId = read.id();
+  const common = basics(read, 'hints_text', 'version', 'patch', 'test_patch');
   const instance: Instance = {
-    instance_id: instanceId,
-    repo: read.text('repo', 'add the column repo as owner/name'),
-    base_commit: commit(read, 'base_commit'),
-    problem_statement: issue(read),
-    hints_text: read.optionalText('hints_text') ?? '',
-    version: read.optionalText('version') ?? '',
-    patch: read.optionalText('patch') ?? '',
-    test_patch: read.optionalText('test_patch') ?? '',
+    ...common,
     ...readTests(read),
     family: 'swe-rebench',
-    image: withTag(imageOr(read, harnessImage('swerebench', instanceId))),
+    image: withTag(imageOr(read, harnessImage('swerebench', common.instance_id))),
     needs_egress: false,
   };
   return {

@@ -6,7 +6,7 @@ import { heredoc, quoted } from '../fields/bash.ts';
 import { asObject, type FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft, RowContext } from './family.ts';
-import { attempts, commit, imageOr, issue, parserOf, readTests, word } from './planned.ts';
+import { attempts, basics, imageOr, parserOf, readTests, word } from './planned.ts';
 
 export const sweRebenchV2: Family = {
   name: 'swe-rebench-v2',
@@ -22,8 +22,8 @@ const APPLY = 'git apply -v --3way --recount --ignore-space-change --whitespace=
 
 function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): InstanceDraft {
   const config = read.object('install_config', 'export the column as JSON');
-  const repo = read.text('repo', 'add the column repo as owner/name');
-  const workdir = `/${word(read, 'repo', repo.split('/').at(-1))}`;
+  const common = basics(read, 'patch');
+  const workdir = `/${word(read, 'repo', common.repo.split('/').at(-1))}`;
   const testPatch = read.text('test_patch', 'its harness grades no row without one');
   const commands = read.commands('install_config.test_cmd', config.test_cmd);
   if (commands.length === 0)
@@ -31,11 +31,7 @@ function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): Ins
   // NeMo Gym uses the rule `subset`.
   const rule = verdict ?? (wrappedDataset === null ? 'equal' : 'subset');
   return {
-    instance_id: read.id(),
-    repo,
-    base_commit: commit(read, 'base_commit'),
-    problem_statement: issue(read),
-    patch: read.optionalText('patch') ?? '',
+    ...common,
     test_patch: testPatch,
     ...readTests(read),
     family: 'swe-rebench-v2',

@@ -44,8 +44,7 @@ function readSmith(read: FieldReader): InstanceDraft {
     repo,
     // The row contains a commit of a mirror that no longer exists.
     base_commit: project?.commit ?? '',
-    problem_statement: read.optionalText('problem_statement') ?? '',
-    hints_text: read.optionalText('hints_text') ?? '',
+    ...read.texts('problem_statement', 'hints_text'),
     patch: reverseDiff(bug),
     ...tests,
     family: 'swesmith',

@@ -60,6 +60,16 @@ export class FieldReader {
     return null;
   }
 
+  /** Returns the texts of columns that may be absent; '' for an absent or null column. */
+  texts<N extends string>(...names: N[]): Record<N, string> {
+    const texts = names.map((name) => [name, this.optionalText(name) ?? '']);
+    return Object.fromEntries(texts) as Record<N, string>;
+  }
+
+  repo(): string {
+    return this.text('repo', 'add the column repo as owner/name');
+  }
+
   id(): string {
     const id = this.text('instance_id', 'give every row the id of its instance');
     if (id !== '' && !/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(id)) {

@@ -1,7 +1,7 @@
 /** Reads all columns of a parquet file, one row group at a time, with values from which an equal file can be written. */
-import { errorMessage, UsageError } from '@swefarm/shared';
-import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, type SchemaElement } from 'hyparquet';
-import { compressors } from 'hyparquet-compressors';
+import { UsageError } from '@swefarm/shared';
+import { asyncBufferFromFile, parquetMetadataAsync, type SchemaElement } from 'hyparquet';
+import { guarded, rowsByGroup } from '../parquet.ts';
 import { ExactText, ExactTime, exactJson } from './exact.ts';
 import type { VerbatimFile, VerbatimRow } from './rows.ts';
 
@@ -16,22 +16,10 @@ export async function readWholeParquet(path: string): Promise<Parquet> {
   const schema = metadata.schema.map(plainElement);
   const names = childNames(schema);
   async function* rows(): AsyncGenerator<VerbatimRow> {
-    let rowStart = 0;
-    for (const group of metadata.row_groups) {
-      const rowEnd = rowStart + Number(group.num_rows);
-      const start = rowStart;
-      const read = await guarded(path, start, () =>
-        parquetReadObjects({
-          ...{ file, metadata, compressors, parsers: PARSERS, utf8: false, geoparquet: false },
-          ...{ rowStart: start, rowEnd },
-        }),
-      );
-      for (const [index, one] of read.entries()) {
-        const where = `row ${start + index + 1}`;
-        const value = Object.fromEntries(names.map((name) => [name, one[name] ?? null]));
-        yield { where, value, text: () => exactJson(value, `${path}: ${where}`) };
-      }
-      rowStart = rowEnd;
+    const options = { file, metadata, parsers: PARSERS, utf8: false, geoparquet: false };
+    for await (const { where, row } of rowsByGroup(path, options)) {
+      const value = Object.fromEntries(names.map((name) => [name, row[name] ?? null]));
+      yield { where, value, text: () => exactJson(value, `${path}: ${where}`) };
     }
   }
   return { schema, metadata: metadata.key_value_metadata ?? [], rows };
@@ -89,16 +77,4 @@ function childNames(schema: readonly SchemaElement[]): string[] {
     at = end(at);
   }
   return names;
-}
-
-async function guarded<T>(path: string, row: number, read: () => Promise<T>): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(
-      `${path}: the parquet file is cut off or damaged near row ${row + 1} (${errorMessage(error)}); fetch it again`,
-      { cause: error },
-    );
-  }
 }

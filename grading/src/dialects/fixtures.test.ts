@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { DIALECTS, readerRow } from '../corpus.fixture.ts';
 import type { Dialect } from '../parsers/reader.ts';
 import { parserName, parserNames, readLog } from './registry.ts';
 
@@ -11,12 +12,7 @@ const fixtures: Record<string, Fixture> = JSON.parse(
   readFileSync(new URL('expected.json', FIXTURES), 'utf8'),
 );
 
-const instance = (version: string) => ({
-  instance_id: 'own__repo-1',
-  repo: 'own/repo',
-  version,
-  test_patch: '',
-});
+const instance = (version: string) => readerRow({ version });
 
 describe.each(Object.entries(fixtures))('%s', (name, { version, expected }) => {
   const log = readFileSync(new URL(`${name}.log`, FIXTURES), 'utf8');
@@ -24,8 +20,8 @@ describe.each(Object.entries(fixtures))('%s', (name, { version, expected }) => {
     for (const [dialect, wanted] of Object.entries(dialects)) {
       test(`${parser} as ${dialect} reads it`, () => {
         const map = typeof wanted === 'string' ? dialects[wanted.slice('as '.length)] : wanted;
-        const read = () =>
-          Object.fromEntries(readLog(parser, dialect as Dialect, log, instance(version ?? '1.0')));
+        const row = readerRow(version === undefined ? {} : { version });
+        const read = () => Object.fromEntries(readLog(parser, dialect as Dialect, log, row));
         if (typeof map === 'object' && '__raises__' in map)
           expect(read).toThrow(map.__raises__ as string | undefined);
         else expect(read()).toEqual(map);
@@ -33,18 +29,6 @@ describe.each(Object.entries(fixtures))('%s', (name, { version, expected }) => {
     }
   }
 });
-
-const DIALECTS: Dialect[] = [
-  '4.1.0',
-  '5.0.2',
-  'swegym',
-  'swesmith',
-  'r2e-gym',
-  'swe-rebench',
-  'swe-rebench-v2',
-  'swe-lego',
-  'swe-bench-live',
-];
 
 test('every parser of every harness has a log of its format', () => {
   const covered = new Set(Object.values(fixtures).flatMap((fixture) => Object.keys(fixture.expected)));

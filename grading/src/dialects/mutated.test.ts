@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Dialect } from '../parsers/reader.ts';
+import { DIALECTS, readerRow } from '../corpus.fixture.ts';
 import { parserNames, readLog } from './registry.ts';
 
 const FIXTURES = new URL('../../fixtures/', import.meta.url);
@@ -10,36 +10,15 @@ const LOGS = readdirSync(FIXTURES)
   .filter((name) => name.endsWith('.log'))
   .map((name) => readFileSync(new URL(name, FIXTURES), 'utf8'));
 
-const DIALECTS: Dialect[] = [
-  '5.0.2',
-  'r2e-gym',
-  'swe-rebench',
-  'swe-rebench-v2',
-  'swe-lego',
-  'swe-bench-live',
-];
-const READERS = DIALECTS.flatMap((dialect) => parserNames(dialect).map((parser) => ({ dialect, parser })));
+/** 4.1.0 and SWE-Gym share their readers with 5.0.2. */
+const OTHERS = DIALECTS.filter((dialect) => dialect !== '4.1.0' && dialect !== 'swegym');
+const READERS = OTHERS.flatMap((dialect) => parserNames(dialect).map((parser) => ({ dialect, parser })));
 
 /** Tokens of the formats, unpaired brackets and halves of characters. */
 const PIECE = fc.constantFrom(
   ...['(', ')', '[', ']', '{', '}', '<', '>', '</testcase>', '<?xml', '::', ' - ', ':', '|', '||', ' ... '],
-  ...[
-    'PASSED',
-    'FAILED',
-    'ok',
-    'not ok',
-    '✓',
-    '✕',
-    '___',
-    '...',
-    '12ms',
-    '(1 s)',
-    '\n',
-    '\r\n',
-    '\t',
-    ' ',
-    '  ',
-  ],
+  ...['PASSED', 'FAILED', 'ok', 'not ok', '✓', '✕', '___', '...', '12ms', '(1 s)'],
+  ...['\n', '\r\n', '\t', ' ', '  '],
   ...['\u001b[32m', '\0', '\ud83d', '\u2028', '\u00a0', '0', '99999999999999999999', '-', '#', '__proto__'],
 );
 
@@ -62,7 +41,7 @@ const MUTATED = fc
 
 test('10,000 mutated logs crash no reader', () => {
   const property = fc.property(fc.constantFrom(...READERS), MUTATED, ({ dialect, parser }, log) => {
-    const instance = { instance_id: 'jekyll__jekyll-9141', repo: 'own/repo', version: '1.0', test_patch: '' };
+    const instance = readerRow({ instance_id: 'jekyll__jekyll-9141' });
     try {
       for (const [name, status] of readLog(parser, dialect, log, instance)) {
         expect(typeof name).toBe('string');

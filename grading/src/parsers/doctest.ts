@@ -1,6 +1,6 @@
 /** Reads doctest's XML (nlohmann/json). A sub-case passes if every expression inside the sub-case reports success. */
 import { type Reader, statuses } from './reader.ts';
-import { type Element, readXml } from './xml.ts';
+import { descendants, type Element, readXml } from './xml.ts';
 
 export const doctest: Reader = (log) => {
   const found = statuses();
@@ -8,9 +8,9 @@ export const doctest: Reader = (log) => {
   if (start < 0) return found;
   const end = log.indexOf('</doctest>', start);
   if (end < 0) throw new SyntaxError('no end of the document');
-  for (const testCase of below(readXml(log.slice(start, end + '</doctest>'.length)), 'TestCase')) {
-    for (const subCase of below(testCase, 'SubCase')) {
-      const passed = [...below(subCase, 'Expression')].every(
+  for (const testCase of descendants(readXml(log.slice(start, end + '</doctest>'.length)), 'TestCase')) {
+    for (const subCase of descendants(testCase, 'SubCase')) {
+      const passed = [...descendants(subCase, 'Expression')].every(
         (one) => one.attributes.get('success') === 'true',
       );
       found.set(`${nameOf(testCase)} > ${nameOf(subCase)}`, passed ? 'PASSED' : 'FAILED');
@@ -20,11 +20,3 @@ export const doctest: Reader = (log) => {
 };
 
 const nameOf = (element: Element): string => element.attributes.get('name') ?? 'None';
-
-/** Yields all descendants with the name `name`, in document order. */
-function* below(element: Element, name: string): Generator<Element> {
-  for (const child of element.children) {
-    if (child.name === name) yield child;
-    yield* below(child, name);
-  }
-}

@@ -1,7 +1,7 @@
 /** Reads pytest's short summary. Harnesses have five variants: plain, with options, v2, pydantic's and matplotlib's. */
 import { py } from '../text/pattern.ts';
-import { fields, isSpace, linesOf } from '../text/pythontext.ts';
-import { byLine, type Dialect, type Reader, statuses } from './reader.ts';
+import { fields } from '../text/pythontext.ts';
+import { byLine, type Dialect, type Reader } from './reader.ts';
 
 const STATUS_WORDS = ['FAILED', 'PASSED', 'SKIPPED', 'ERROR', 'XFAIL'] as const;
 /** Count in `SKIPPED [3] path:line: reason`, a line that names no test. Only swebench 5.0.2 ignores the line. */
@@ -83,11 +83,9 @@ export const pytestV2 = byLine((raw, found, { dialect }) => {
 });
 
 /** Reads a log like {@link pytestV2}, but removes the bracket of `FAILED [ 50%]` first. Only SWE-Gym has this parser. */
-export const pytestPydantic: Reader = (log, { dialect }) => {
-  const found = statuses();
-  for (const raw of linesOf(log)) readV2(dropFailedBrackets(withoutControls(raw)), found, dialect);
-  return found;
-};
+export const pytestPydantic = byLine((raw, found, { dialect }) =>
+  readV2(dropFailedBrackets(withoutControls(raw)), found, dialect),
+);
 
 const INDEXES_UNCHECKED = new Set<Dialect>(['swegym', 'swe-rebench-v2']);
 
@@ -120,20 +118,10 @@ function readV2Latest(line: string, found: Map<string, string>): void {
   }
 }
 
-/** Replaces every `FAILED [anything]` by `FAILED`. A lazy pattern would be quadratic on a hostile line. */
+const FAILED_BRACKETS = new RegExp(py`FAILED\s*\[[^\]]*\]`, 'gu');
+
+/** Replaces every `FAILED [anything]` by `FAILED`. Behind the last `]`, each search would read the rest of the line. */
 function dropFailedBrackets(line: string): string {
-  let result = '';
-  let from = 0;
-  for (;;) {
-    const at = line.indexOf('FAILED', from);
-    if (at < 0) break;
-    let open = at + 6;
-    while (isSpace(line[open])) open++;
-    const close = line[open] === '[' ? line.indexOf(']', open) : -1;
-    result += line.slice(from, at + 6);
-    from = at + 6;
-    if (close >= 0) from = close + 1;
-    else if (line[open] === '[') break;
-  }
-  return result + line.slice(from);
+  const end = line.lastIndexOf(']') + 1;
+  return line.slice(0, end).replace(FAILED_BRACKETS, 'FAILED') + line.slice(end);
 }

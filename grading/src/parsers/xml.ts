@@ -67,3 +67,9 @@ export function readXml(text: string): Element {
   if (!only) throw new SyntaxError('a document without an element');
   return only;
 }
+
+/** Yields all elements with the name `name`, in document order. */
+export function* descendants(element: Element, name: string): Generator<Element> {
+  if (element.name === name) yield element;
+  for (const child of element.children) yield* descendants(child, name);
+}

@@ -5,13 +5,13 @@ import { type Reader, statuses } from './reader.ts';
 
 const OPEN = '<?xml';
 
-/** Yields every document from `<?xml` to `end`. */
-function* documents(log: string, end: string): Generator<string> {
-  for (let from = log.indexOf(OPEN); from >= 0; ) {
+/** Yields every document from `open` to `end`. */
+export function* documents(log: string, open: string, end: string): Generator<string> {
+  for (let from = log.indexOf(open); from >= 0; ) {
     const close = log.indexOf(end, from);
     if (close < 0) return;
     yield log.slice(from, close + end.length);
-    from = log.indexOf(OPEN, close + end.length);
+    from = log.indexOf(open, close + end.length);
   }
 }
 
@@ -32,17 +32,14 @@ function addCases(found: Map<string, string>, xml: string): void {
 /** Reads every document and stores `classname::name`. */
 export const combinedReports: Reader = (log) => {
   const found = statuses();
-  for (const xml of documents(log, '</testsuites>')) addCases(found, xml);
+  for (const xml of documents(log, OPEN, '</testsuites>')) addCases(found, xml);
   return found;
 };
 
 /** Reads the first document and stores `classname::name`. */
 export const firstReport: Reader = (log) => {
   const found = statuses();
-  for (const xml of documents(log, '</testsuites>')) {
-    addCases(found, xml);
-    break;
-  }
+  for (const xml of documents(log, OPEN, '</testsuites>').take(1)) addCases(found, xml);
   return found;
 };
 

@@ -1,8 +1,7 @@
 import type { Report } from '@swefarm/shared';
 import { bareFacts } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { withReport } from './reported.ts';
-import { decideReward } from './reward.ts';
+import { decideReward, withReport } from './reward.ts';
 
 const report = (changes: Partial<Report>): Report =>
   ({

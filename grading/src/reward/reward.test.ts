@@ -1,163 +1,83 @@
 import { type RewardChoice, RewardComponents, type RewardFacts, Score } from '@swefarm/shared';
 import { bareFacts } from '@swefarm/testkit';
 import { describe, expect, test } from 'vitest';
-import { checkOverrides, decideReward, needsEvaluation } from './reward.ts';
+import { checkOverrides, decideReward, needsEvaluation, type RewardOverrides } from './reward.ts';
 import { REWARD_ROWS, REWARD_TABLE } from './table.ts';
 
 const facts = (changes: Partial<RewardFacts> = {}): RewardFacts =>
   bareFacts({ policy_share: 0.2, ...changes });
 const notRun = { evaluation: 'not_run', resolved: null } as const;
 
-type Case = { row: string; facts: RewardFacts; gives: number | null | string };
+type Gives = number | null | string;
+type Case = { row: string; facts: RewardFacts; gives: Gives };
+
+const unable = { evaluation: 'tests_cannot_start', resolved: false } as const;
+const parserFailed = { evaluation: 'parser_failed', resolved: false } as const;
+const timedOut = { evaluation: 'timed_out', resolved: null } as const;
+const late = { exit_status: 'time_limit', policy_share: 0.9 } as const;
+const thinking = { ...late, training: true } as const;
 
 /** One line per row of the table: facts that lead to it, and a reward or the class of the failure. */
-const CASES: Case[] = [
-  { row: 'ungraded', facts: facts({ ...notRun, ungraded: true }), gives: null },
-  { row: 'sandbox_killed', facts: facts({ ...notRun, sandbox_killed: true }), gives: 0 },
-  {
-    row: 'policy_slow',
-    facts: facts({ exit_status: 'time_limit', policy_share: 0.5, policy_pace: 0.24 }),
-    gives: 'policy_slow',
-  },
-  {
-    row: 'policy_slow',
-    facts: facts({ ...notRun, exit_status: 'time_limit', policy_share: 0.9, policy_pace: 0, training: true }),
-    gives: 'policy_slow',
-  },
+const TABLE: [row: string, changes: Partial<RewardFacts>, gives: Gives][] = [
+  ['ungraded', { ...notRun, ungraded: true }, null],
+  ['sandbox_killed', { ...notRun, sandbox_killed: true }, 0],
+  ['policy_slow', { exit_status: 'time_limit', policy_share: 0.5, policy_pace: 0.24 }, 'policy_slow'],
+  ['policy_slow', { ...notRun, ...thinking, policy_pace: 0 }, 'policy_slow'],
   // As far as the facts show, the model was thinking.
-  ...[0.25, 1, null].map((policy_pace) => ({
-    row: 'policy_time',
-    facts: facts({ exit_status: 'time_limit', policy_share: 0.9, policy_pace, training: true }),
-    gives: null,
-  })),
-  {
-    row: 'policy_time',
-    facts: facts({
-      ...{ ...notRun, exit_status: 'time_limit', patch_state: 'empty' },
-      ...{ policy_share: 0.5, policy_pace: 1, training: true },
-    }),
-    gives: null,
-  },
-  {
-    row: 'resolved',
-    facts: facts({ exit_status: 'time_limit', policy_share: 0.9, policy_pace: 1, training: false }),
-    gives: 1,
-  },
+  ['policy_time', { ...thinking, policy_pace: 0.25 }, null],
+  ['policy_time', { ...thinking, policy_pace: 1 }, null],
+  ['policy_time', { ...thinking, policy_pace: null }, null],
+  ['policy_time', { ...notRun, ...thinking, patch_state: 'empty', policy_share: 0.5, policy_pace: 1 }, null],
+  ['resolved', { ...late, policy_pace: 1, training: false }, 1],
   // Facts from before pace and kind were recorded.
-  { row: 'resolved', facts: facts({ exit_status: 'time_limit', policy_share: 0.9 }), gives: 1 },
-  {
-    row: 'resolved',
-    facts: facts({ exit_status: 'time_limit', policy_share: 0.49, policy_pace: 0.1, training: true }),
-    gives: 1,
-  },
-  { row: 'format_limit', facts: facts({ ...notRun, exit_status: 'format_limit' }), gives: 0 },
-  { row: 'resolved', facts: facts({ exit_status: 'turn_limit' }), gives: 1 },
-  { row: 'resolved', facts: facts({ exit_status: 'context_limit' }), gives: 1 },
-  { row: 'resolved', facts: facts({ exit_status: 'time_limit', policy_share: 0.49 }), gives: 1 },
-  { row: 'unresolved', facts: facts({ cut_by_token_limit: true, resolved: false }), gives: 0 },
-  { row: 'empty_patch', facts: facts({ ...notRun, patch_state: 'empty' }), gives: 0 },
-  { row: 'empty_patch', facts: facts({ ...notRun, patch_state: 'none' }), gives: 0 },
-  { row: 'empty_patch', facts: facts({ patch_state: 'empty', resolved: false }), gives: 0 },
-  { row: 'patch_too_large', facts: facts({ ...notRun, patch_state: 'too_large' }), gives: 0 },
-  {
-    row: 'patch_not_applied',
-    facts: facts({ ...notRun, patch_state: 'not_applied', patch_origin: 'submission' }),
-    gives: 0,
-  },
-  {
-    row: 'patch_not_applied',
-    facts: facts({ ...notRun, patch_state: 'not_applied', patch_origin: 'given' }),
-    gives: 0,
-  },
-  { row: 'patch_broken', facts: facts({ ...notRun, patch_state: 'not_applied' }), gives: 0 },
-  { row: 'forged', facts: facts({ trust: 'forged' }), gives: 0 },
-  { row: 'evaluation_killed', facts: facts({ evaluation: 'sandbox_killed', resolved: false }), gives: 0 },
-  {
-    row: 'timeout',
-    facts: facts({ evaluation: 'timed_out', resolved: null, gold_time_share: 0.4 }),
-    gives: 0,
-  },
-  {
-    row: 'timeout_unexplained',
-    facts: facts({ evaluation: 'timed_out', resolved: null }),
-    gives: 'evaluation_timeout',
-  },
-  {
-    row: 'timeout_unexplained',
-    facts: facts({ evaluation: 'timed_out', resolved: null, gold_time_share: 0.5 }),
-    gives: 'evaluation_timeout',
-  },
-  {
-    row: 'timeout_of_patch',
-    facts: facts({ evaluation: 'timed_out', resolved: false, control_time_share: 0.4 }),
-    gives: 0,
-  },
-  ...[0.5, 1, null].map((control_time_share) => ({
-    row: 'timeout_unexplained',
-    facts: facts({ evaluation: 'timed_out', resolved: false, control_time_share }),
-    gives: 'evaluation_timeout',
-  })),
-  {
-    row: 'tests_broken',
-    facts: facts({ evaluation: 'tests_cannot_start', resolved: false, gold_healthy: true }),
-    gives: 0,
-  },
-  {
-    row: 'tests_cannot_start',
-    facts: facts({ evaluation: 'tests_cannot_start', resolved: false }),
-    gives: 'tests_cannot_start',
-  },
-  {
-    row: 'tests_cannot_start',
-    facts: facts({ evaluation: 'tests_cannot_start', resolved: false, gold_healthy: false }),
-    gives: 'tests_cannot_start',
-  },
-  ...[null, false].map((gold_healthy) => ({
-    row: 'tests_broken_by_patch',
-    facts: facts({
-      ...({ evaluation: 'tests_cannot_start', resolved: false } as const),
-      ...{ gold_healthy, tests_start: true },
-    }),
-    gives: 0,
-  })),
-  ...[null, false].map((tests_start) => ({
-    row: 'tests_cannot_start',
-    facts: facts({ evaluation: 'tests_cannot_start', resolved: false, tests_start }),
-    gives: 'tests_cannot_start',
-  })),
-  {
-    row: 'parser_broken_by_patch',
-    facts: facts({ evaluation: 'parser_failed', resolved: false, tests_start: true }),
-    gives: 0,
-  },
-  {
-    row: 'parser_broken',
-    facts: facts({ evaluation: 'parser_failed', resolved: false, gold_healthy: true }),
-    gives: 0,
-  },
-  ...[false, null].map((gold_healthy) => ({
-    row: 'parser_failed',
-    facts: facts({ evaluation: 'parser_failed', resolved: false, gold_healthy }),
-    gives: 'parser_failed',
-  })),
-  { row: 'not_evaluated', facts: facts(notRun), gives: 'evaluation_lost' },
-  { row: 'resolved', facts: facts({ trust: 'suspicious' }), gives: 1 },
-  { row: 'unresolved', facts: facts({ resolved: false }), gives: 0 },
+  ['resolved', late, 1],
+  ['resolved', { ...thinking, policy_share: 0.49, policy_pace: 0.1 }, 1],
+  ['format_limit', { ...notRun, exit_status: 'format_limit' }, 0],
+  ['resolved', { exit_status: 'turn_limit' }, 1],
+  ['resolved', { exit_status: 'context_limit' }, 1],
+  ['resolved', { exit_status: 'time_limit', policy_share: 0.49 }, 1],
+  ['unresolved', { cut_by_token_limit: true, resolved: false }, 0],
+  ['empty_patch', { ...notRun, patch_state: 'empty' }, 0],
+  ['empty_patch', { ...notRun, patch_state: 'none' }, 0],
+  ['empty_patch', { patch_state: 'empty', resolved: false }, 0],
+  ['patch_too_large', { ...notRun, patch_state: 'too_large' }, 0],
+  ['patch_not_applied', { ...notRun, patch_state: 'not_applied', patch_origin: 'submission' }, 0],
+  ['patch_not_applied', { ...notRun, patch_state: 'not_applied', patch_origin: 'given' }, 0],
+  ['patch_broken', { ...notRun, patch_state: 'not_applied' }, 0],
+  ['forged', { trust: 'forged' }, 0],
+  ['evaluation_killed', { evaluation: 'sandbox_killed', resolved: false }, 0],
+  ['timeout', { ...timedOut, gold_time_share: 0.4 }, 0],
+  ['timeout_unexplained', timedOut, 'evaluation_timeout'],
+  ['timeout_unexplained', { ...timedOut, gold_time_share: 0.5 }, 'evaluation_timeout'],
+  ['timeout_of_patch', { ...timedOut, resolved: false, control_time_share: 0.4 }, 0],
+  ['timeout_unexplained', { ...timedOut, resolved: false, control_time_share: 0.5 }, 'evaluation_timeout'],
+  ['timeout_unexplained', { ...timedOut, resolved: false, control_time_share: 1 }, 'evaluation_timeout'],
+  ['timeout_unexplained', { ...timedOut, resolved: false, control_time_share: null }, 'evaluation_timeout'],
+  ['tests_broken', { ...unable, gold_healthy: true }, 0],
+  ['tests_cannot_start', unable, 'tests_cannot_start'],
+  ['tests_cannot_start', { ...unable, gold_healthy: false }, 'tests_cannot_start'],
+  ['tests_broken_by_patch', { ...unable, gold_healthy: null, tests_start: true }, 0],
+  ['tests_broken_by_patch', { ...unable, gold_healthy: false, tests_start: true }, 0],
+  ['tests_cannot_start', { ...unable, tests_start: null }, 'tests_cannot_start'],
+  ['tests_cannot_start', { ...unable, tests_start: false }, 'tests_cannot_start'],
+  ['parser_broken_by_patch', { ...parserFailed, tests_start: true }, 0],
+  ['parser_broken', { ...parserFailed, gold_healthy: true }, 0],
+  ['parser_failed', { ...parserFailed, gold_healthy: false }, 'parser_failed'],
+  ['parser_failed', { ...parserFailed, gold_healthy: null }, 'parser_failed'],
+  ['not_evaluated', notRun, 'evaluation_lost'],
+  ['resolved', { trust: 'suspicious' }, 1],
+  ['unresolved', { resolved: false }, 0],
   // A grader that gives a number; the verdict beside it, where there is one, stays what it is.
-  ...[0.25, 1, 0, -2.5].map((score) => ({
-    row: 'scored',
-    facts: facts({ score, resolved: null }),
-    gives: score,
-  })),
-  { row: 'scored', facts: facts({ score: 0.5, resolved: false }), gives: 0.5 },
-  { row: 'scored', facts: facts({ score: 0.5, exit_status: 'turn_limit' }), gives: 0.5 },
-  { row: 'forged', facts: facts({ score: 1, resolved: null, trust: 'forged' }), gives: 0 },
-  {
-    row: 'tests_cannot_start',
-    facts: facts({ evaluation: 'tests_cannot_start', score: null, resolved: false }),
-    gives: 'tests_cannot_start',
-  },
+  ['scored', { score: 0.25, resolved: null }, 0.25],
+  ['scored', { score: 1, resolved: null }, 1],
+  ['scored', { score: 0, resolved: null }, 0],
+  ['scored', { score: -2.5, resolved: null }, -2.5],
+  ['scored', { score: 0.5, resolved: false }, 0.5],
+  ['scored', { score: 0.5, exit_status: 'turn_limit' }, 0.5],
+  ['forged', { score: 1, resolved: null, trust: 'forged' }, 0],
+  ['tests_cannot_start', { ...unable, score: null }, 'tests_cannot_start'],
 ];
+const CASES: Case[] = TABLE.map(([row, changes, gives]) => ({ row, facts: facts(changes), gives }));
 
 describe('the default table, row by row', () => {
   test.each(CASES)('$row gives $gives', ({ row, facts: given, gives }) => {
@@ -217,9 +137,9 @@ describe('overrides', () => {
   });
 
   test('on_limit speaks for all limits, a single row beats it', () => {
-    const thinking = facts({ exit_status: 'time_limit', policy_share: 0.9, training: true });
-    expect(decideReward(thinking, { on_limit: 'grade' })).toMatchObject({ reward: 1, row: 'resolved' });
-    expect(decideReward(thinking, { on_limit: 'zero' })).toMatchObject({ reward: 0, row: 'policy_time' });
+    const thought = facts(thinking);
+    expect(decideReward(thought, { on_limit: 'grade' })).toMatchObject({ reward: 1, row: 'resolved' });
+    expect(decideReward(thought, { on_limit: 'zero' })).toMatchObject({ reward: 0, row: 'policy_time' });
     const limited = facts({ exit_status: 'turn_limit' });
     expect(decideReward(limited, { on_limit: 'zero' })).toMatchObject({ reward: 0, row: 'turn_limit' });
     expect(decideReward(facts({ cut_by_token_limit: true }), { on_limit: 'none' })).toMatchObject({
@@ -240,69 +160,24 @@ describe('overrides', () => {
 });
 
 describe('needsEvaluation', () => {
-  test.each([
-    ['a patch', facts(notRun), {}, {}, true],
-    ['evaluation off', facts({ ...notRun, ungraded: true }), {}, { evaluateEmpty: true }, false],
-    ['empty patch', facts({ ...notRun, patch_state: 'empty' }), {}, {}, false],
-    [
-      'empty patch in a preflight',
-      facts({ ...notRun, patch_state: 'empty' }),
-      {},
-      { evaluateEmpty: true },
-      true,
-    ],
-    [
-      'empty patch, graded by choice',
-      facts({ ...notRun, patch_state: 'empty' }),
-      { empty_patch: 'grade' },
-      {},
-      true,
-    ],
-    ['too large', facts({ ...notRun, patch_state: 'too_large' }), {}, { evaluateEmpty: true }, false],
-    ['turn limit', facts({ ...notRun, exit_status: 'turn_limit' }), {}, {}, true],
-    ['turn limit, zero', facts({ ...notRun, exit_status: 'turn_limit' }), { on_limit: 'zero' }, {}, false],
-    ['malformed answers', facts({ ...notRun, exit_status: 'format_limit' }), {}, {}, false],
-    [
-      'malformed, graded',
-      facts({ ...notRun, exit_status: 'format_limit' }),
-      { format_limit: 'grade' },
-      {},
-      true,
-    ],
-    [
-      'waited for a slow policy',
-      facts({ ...notRun, exit_status: 'time_limit', policy_share: 0.9, policy_pace: 0.1 }),
-      {},
-      {},
-      false,
-    ],
-    [
-      'waited for a policy that thought',
-      facts({ ...notRun, exit_status: 'time_limit', policy_share: 0.9, training: true }),
-      {},
-      {},
-      true,
-    ],
-    [
-      'thought, and nothing to evaluate',
-      facts({
-        ...{ ...notRun, exit_status: 'time_limit', patch_state: 'empty' },
-        ...{ policy_share: 0.9, training: true },
-      }),
-      {},
-      {},
-      false,
-    ],
-    [
-      'thought, no reward by choice',
-      facts({ ...notRun, exit_status: 'time_limit', policy_share: 0.9, training: true }),
-      { policy_time: 'none' },
-      {},
-      false,
-    ],
-    ['killed sandbox', facts({ ...notRun, sandbox_killed: true }), {}, {}, false],
-  ] as const)('%s', (_name, given, overrides, options, expected) => {
-    expect(needsEvaluation(given, overrides, options)).toBe(expected);
+  test.each<[string, Partial<RewardFacts>, RewardOverrides, { evaluateEmpty?: boolean }, boolean]>([
+    ['a patch', {}, {}, {}, true],
+    ['evaluation off', { ungraded: true }, {}, { evaluateEmpty: true }, false],
+    ['empty patch', { patch_state: 'empty' }, {}, {}, false],
+    ['empty patch in a preflight', { patch_state: 'empty' }, {}, { evaluateEmpty: true }, true],
+    ['empty patch, graded by choice', { patch_state: 'empty' }, { empty_patch: 'grade' }, {}, true],
+    ['too large', { patch_state: 'too_large' }, {}, { evaluateEmpty: true }, false],
+    ['turn limit', { exit_status: 'turn_limit' }, {}, {}, true],
+    ['turn limit, zero', { exit_status: 'turn_limit' }, { on_limit: 'zero' }, {}, false],
+    ['malformed answers', { exit_status: 'format_limit' }, {}, {}, false],
+    ['malformed, graded', { exit_status: 'format_limit' }, { format_limit: 'grade' }, {}, true],
+    ['waited for a slow policy', { ...late, policy_pace: 0.1 }, {}, {}, false],
+    ['waited for a policy that thought', thinking, {}, {}, true],
+    ['thought, and nothing to evaluate', { ...thinking, patch_state: 'empty' }, {}, {}, false],
+    ['thought, no reward by choice', thinking, { policy_time: 'none' }, {}, false],
+    ['killed sandbox', { sandbox_killed: true }, {}, {}, false],
+  ])('%s', (_name, changes, overrides, options, expected) => {
+    expect(needsEvaluation(facts({ ...notRun, ...changes }), overrides, options)).toBe(expected);
   });
 });
 

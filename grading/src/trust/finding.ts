@@ -26,3 +26,15 @@ export type TrustEvidence = {
 };
 
 export type TrustFinding = { level: 'suspicious' | 'forged'; reason: string };
+
+export const suspicious = (reason: string): TrustFinding => ({ level: 'suspicious', reason });
+
+/** Returns a finding that proves a forgery or only justifies a doubt. */
+export const forgedIf = (proven: boolean, reason: string): TrustFinding => ({
+  level: proven ? 'forged' : 'suspicious',
+  reason,
+});
+
+/** Returns the first three items, and the number of all items if there are more. */
+export const listed = (items: readonly string[]): string =>
+  items.slice(0, 3).join(', ') + (items.length > 3 ? `, … (${items.length})` : '');

@@ -1,7 +1,7 @@
 /** Finds changes that a fix does not need: files and lines that control how tests are found, run and reported. */
 import type { Instance } from '@swefarm/shared';
 import { type DiffFile, isDeleted, isNew, pathOf, readDiffOrNull } from '../text/diff.ts';
-import type { TrustFinding } from './finding.ts';
+import { suspicious, type TrustFinding } from './finding.ts';
 import { runnersOf } from './runners.ts';
 
 /** Files that run when Python or pytest starts, or that replace Python or pytest. */
@@ -41,48 +41,36 @@ export function patchFindings(modelPatch: string | null, instance: Instance): Tr
   const gold = readDiffOrNull(instance.patch) ?? [];
   const goldPaths = new Set(gold.map(pathOf));
   const goldLines = new Set(gold.flatMap((file) => file.added));
-  const tests = testPaths(instance);
+  const counted = countedTestFiles(instance);
   const runs = runnersOf(instance);
   return files.flatMap((file) => {
+    const path = pathOf(file);
     const added = file.added.filter((line) => !goldLines.has(line));
-    return goldPaths.has(pathOf(file))
-      ? overrideFindings(file, added, instance)
-      : [
-          ...startupFileFindings(file),
-          ...runnerFindings(file, runs),
-          ...configFindings(file, added),
-          ...installFindings(file, added),
-          ...overrideFindings(file, added, instance),
-          ...testFileFindings(file, tests),
-        ];
+    const overrides = overrideFindings(file, added, instance);
+    if (goldPaths.has(path)) return overrides;
+    const adds = (pattern: RegExp): boolean => added.some((line) => pattern.test(line));
+    const changes = (what: string, applies: boolean): TrustFinding[] =>
+      applies ? [suspicious(`the patch changes ${what}: ${path}`)] : [];
+    return [
+      ...startupFileFindings(file, path),
+      ...changes('the program that runs the tests', runs(path)),
+      ...changes('how tests are run', CONFIGS.test(path) && adds(CONFIG_LINES)),
+      // Code in setup.py runs as root in the clean container, before the tests are reset.
+      ...changes('what the installation runs', /(^|\/)setup\.py$/.test(path) && adds(INSTALLS)),
+      ...overrides,
+      // A good fix may add tests, but removes no lines from a test file that decides the verdict and is not reset.
+      ...changes('a test file that decides the verdict', removesLines(file) && counted.has(path)),
+    ];
   });
 }
 
-function startupFileFindings(file: DiffFile): TrustFinding[] {
-  const path = pathOf(file);
+const removesLines = (file: DiffFile): boolean => file.removed > 0 || isDeleted(file) || file.binary;
+
+function startupFileFindings(file: DiffFile, path: string): TrustFinding[] {
   const known = STARTUP_FILES.find(({ name }) => name.test(path));
   if (!known) return [];
   const verb = isNew(file) ? 'adds' : isDeleted(file) ? 'deletes' : 'changes';
-  return [{ level: 'suspicious', reason: `the patch ${verb} ${known.what}: ${path}` }];
-}
-
-function runnerFindings(file: DiffFile, runs: (path: string) => boolean): TrustFinding[] {
-  const path = pathOf(file);
-  if (!runs(path)) return [];
-  return [{ level: 'suspicious', reason: `the patch changes the program that runs the tests: ${path}` }];
-}
-
-function configFindings(file: DiffFile, added: string[]): TrustFinding[] {
-  const path = pathOf(file);
-  if (!CONFIGS.test(path) || !added.some((line) => CONFIG_LINES.test(line))) return [];
-  return [{ level: 'suspicious', reason: `the patch changes how tests are run: ${path}` }];
-}
-
-/** Code in setup.py runs as root in the clean container, before the tests are reset. */
-function installFindings(file: DiffFile, added: string[]): TrustFinding[] {
-  const path = pathOf(file);
-  if (!/(^|\/)setup\.py$/.test(path) || !added.some((line) => INSTALLS.test(line))) return [];
-  return [{ level: 'suspicious', reason: `the patch changes what the installation runs: ${path}` }];
+  return [suspicious(`the patch ${verb} ${known.what}: ${path}`)];
 }
 
 function overrideFindings(file: DiffFile, added: string[], instance: Instance): TrustFinding[] {
@@ -96,34 +84,22 @@ function overrideFindings(file: DiffFile, added: string[], instance: Instance): 
       ?.trim()
       .slice(0, 120);
   const overriding = first(OVERRIDES);
-  if (overriding !== undefined && !isFramework) {
+  if (overriding !== undefined && !isFramework)
     return [{ level: 'forged', reason: `the patch decides test outcomes itself: ${path}: ${overriding}` }];
-  }
   const hooking = first(HOOKS);
-  if (hooking !== undefined && !isFramework) {
-    return [{ level: 'suspicious', reason: `the patch hooks into the test run: ${path}: ${hooking}` }];
-  }
+  if (hooking !== undefined && !isFramework)
+    return [suspicious(`the patch hooks into the test run: ${path}: ${hooking}`)];
   const exiting = first(EXITS);
   return exiting === undefined
     ? []
-    : [{ level: 'suspicious', reason: `the patch ends the process outright: ${path}: ${exiting}` }];
+    : [suspicious(`the patch ends the process outright: ${path}: ${exiting}`)];
 }
 
-/** A good fix may add tests, but removes no lines from a test file that decides the verdict and is not reset. */
-function testFileFindings(
-  file: DiffFile,
-  tests: { counted: Set<string>; reset: Set<string> },
-): TrustFinding[] {
-  const path = pathOf(file);
-  const removes = file.removed > 0 || isDeleted(file) || file.binary;
-  if (!removes || !tests.counted.has(path) || tests.reset.has(path)) return [];
-  return [{ level: 'suspicious', reason: `the patch changes a test file that decides the verdict: ${path}` }];
-}
-
-function testPaths(instance: Instance): { counted: Set<string>; reset: Set<string> } {
+/** Returns the files of the counted tests, without the files that the test patch resets. */
+function countedTestFiles(instance: Instance): Set<string> {
+  const reset = new Set((readDiffOrNull(instance.test_patch) ?? []).map(pathOf));
   const counted = [...instance.FAIL_TO_PASS, ...instance.PASS_TO_PASS]
     .filter((name) => name.includes('::'))
     .map((name) => name.split('::', 1)[0] ?? '');
-  const reset = (readDiffOrNull(instance.test_patch) ?? []).map(pathOf);
-  return { counted: new Set(counted), reset: new Set(reset) };
+  return new Set(counted.filter((path) => !reset.has(path)));
 }

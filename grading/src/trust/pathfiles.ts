@@ -5,9 +5,8 @@
  */
 import type { Instance } from '@swefarm/shared';
 import { pathOf, readDiff } from '../text/diff.ts';
-import type { TrustFinding } from './finding.ts';
+import { listed, suspicious, type TrustFinding } from './finding.ts';
 
-const SHOWN = 3;
 /** Matches a changed path file: `path` if the lines were not read; otherwise `path:`, and a `path:line` for each line. */
 const ENTRY = /^(\/.*?\/(?:site|dist)-packages\/[^/]*?\.pth)(?::(.*))?$/s;
 /** Matches folders of the repository. */
@@ -45,10 +44,9 @@ export function pathFindings(
     const odd = lines === null ? '' : lines.find((line) => !isExpected(line, path, builds));
     return odd === undefined ? [] : [odd === '' ? path : `${path}: ${odd.trim().slice(0, 120)}`];
   });
-  if (found.length === 0) return [];
-  const more = found.length > SHOWN ? `, … (${found.length})` : '';
-  const reason = `the evaluation left files that Python reads at start: ${found.slice(0, SHOWN).join(', ')}${more}`;
-  return [{ level: 'suspicious', reason }];
+  return found.length === 0
+    ? []
+    : [suspicious(`the evaluation left files that Python reads at start: ${listed(found)}`)];
 }
 
 function isExpected(given: string, path: string, builds: boolean): boolean {

@@ -4,7 +4,7 @@
  */
 import type { Instance } from '@swefarm/shared';
 import { readDiff } from '../text/diff.ts';
-import type { TrustEvidence, TrustFinding } from './finding.ts';
+import { forgedIf, type TrustEvidence, type TrustFinding } from './finding.ts';
 
 const SKIPS =
   /\bxfail\b|\bXFailed\b|\bSkipTest\b|\bSkipped\b|\bexpectedFailure\b|\b(?:pytest|unittest)\.skip|\bskipTest\s*\(/;
@@ -19,8 +19,7 @@ export function skippedTestFindings(evidence: TrustEvidence): TrustFinding[] {
   if (unearned.length === 0) return [];
   const some = unearned.slice(0, SHOWN).map((test) => `${test} is ${outcomes.get(test)}`);
   const proven = known !== null || patchSkipsTests(evidence.modelPatch, instance);
-  const reason = `tests that had to pass did not (${some.join(', ')})`;
-  return [{ level: proven ? 'forged' : 'suspicious', reason }];
+  return [forgedIf(proven, `tests that had to pass did not (${some.join(', ')})`)];
 }
 
 /** Returns the tests that do not pass with gold; null if gold is not known to resolve with this image and this grader. */

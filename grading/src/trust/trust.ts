@@ -10,7 +10,7 @@ import { plainText } from '../text/escapes.ts';
 import { readOutcomes } from '../verdict/outcomes.ts';
 import { judge } from '../verdict/rules.ts';
 import { toolFindings } from './changedtools.ts';
-import type { Trust, TrustEvidence, TrustFinding } from './finding.ts';
+import { forgedIf, suspicious, type Trust, type TrustEvidence, type TrustFinding } from './finding.ts';
 import { patchFindings } from './patchfiles.ts';
 import { pathFindings } from './pathfiles.ts';
 import { mustPrintEnd, sessionIn, showsOtherFailure } from './session.ts';
@@ -22,9 +22,7 @@ export function assessTrust(evidence: TrustEvidence): Trust {
     ...patchFindings(evidence.modelPatch, evidence.instance),
     ...toolFindings(evidence),
     ...pathFindings(evidence.changedFiles, evidence.modelPatch, evidence.instance),
-    ...unknownChangeFindings(evidence),
-    ...cutLogFindings(evidence),
-    ...scriptFindings(evidence),
+    ...runFindings(evidence),
     ...skippedTestFindings(evidence),
     ...(evidence.log === null ? [] : logFindings(evidence, evidence.log)),
   ];
@@ -44,23 +42,20 @@ const exitCodes = (log: string): number[] =>
 /** Returns the exit code of the tests that the eval script printed last, or null. */
 export const lastExitCode = (log: string): number | null => exitCodes(log).at(-1) ?? null;
 
-/** A killed bash exits with 128 plus the number of the signal. git, the last command of the script, exits with at most 128. */
-function scriptFindings({ scriptExitCode, resolved }: TrustEvidence): TrustFinding[] {
-  if (scriptExitCode === null || scriptExitCode <= 128) return [];
-  const reason = `the eval script was killed before its end (exit code ${scriptExitCode})`;
-  return [{ level: resolved ? 'forged' : 'suspicious', reason }];
-}
-
-/** A resolved verdict proves nothing if the changes of the evaluation are unknown. */
-function unknownChangeFindings({ changesUnknown, resolved }: TrustEvidence): TrustFinding[] {
-  if (changesUnknown === undefined || !resolved) return [];
-  return [{ level: 'suspicious', reason: `what changed during the tests is not known: ${changesUnknown}` }];
-}
-
-/** The missing middle of a log that the patch made too long may contain failures. */
-function cutLogFindings({ logCut, resolved }: TrustEvidence): TrustFinding[] {
-  if (logCut !== true || !resolved) return [];
-  return [{ level: 'suspicious', reason: 'the test log is longer than log_limit: its middle is not known' }];
+function* runFindings({
+  changesUnknown,
+  logCut,
+  scriptExitCode,
+  resolved,
+}: TrustEvidence): Generator<TrustFinding> {
+  // A resolved verdict proves nothing if the changes of the evaluation are unknown.
+  if (changesUnknown !== undefined && resolved)
+    yield suspicious(`what changed during the tests is not known: ${changesUnknown}`);
+  // The missing middle of a log that the patch made too long may contain failures.
+  if (logCut && resolved) yield suspicious('the test log is longer than log_limit: its middle is not known');
+  // A killed bash exits with 128 plus the number of the signal. git, the last command of the script, exits with at most 128.
+  if (scriptExitCode !== null && scriptExitCode > 128)
+    yield forgedIf(resolved, `the eval script was killed before its end (exit code ${scriptExitCode})`);
 }
 
 function logFindings(evidence: TrustEvidence, log: string): TrustFinding[] {
@@ -82,9 +77,8 @@ function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string
   const read = readOutcomes(plan, evidence, instance);
   const isResolved = read.readable && judge({ read, evidence, verdict: plan.verdict, instance }).resolved;
   const reason = `output imitates the markers of the eval script (${starts} starts, ${ends} ends)`;
-  return resolved && !isResolved
-    ? [{ level: 'forged', reason: `${reason}, and the tests behind the real ones do not pass` }]
-    : [{ level: 'suspicious', reason }];
+  const proof = resolved && !isResolved;
+  return [forgedIf(proof, proof ? `${reason}, and the tests behind the real ones do not pass` : reason)];
 }
 
 /**
@@ -106,7 +100,7 @@ function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, lo
   if (blocking.length === 0) return [];
   const reason = `the test patch did not apply: the patch is in its way (${blocking.slice(0, 3).join(', ')})`;
   const proof = blocking.some((file) => !removable.has(file) && modelPatch.includes(` b/${file}\n`));
-  return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
+  return [forgedIf(proof && resolved, reason)];
 }
 
 function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: string): TrustFinding[] {
@@ -126,27 +120,18 @@ function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: st
       ? exitCode === 1 && !showsOtherFailure(read, outcomes)
       : exitCode === 1 || mustPrintEnd(plan.script);
     const reason = `the log tells of no failure, but the tests ended with exit code ${exitCode}`;
-    return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
+    return [forgedIf(proof && resolved, reason)];
   }
   if (passed && !session.ended) {
     const proof = exitCode === 0 && mustPrintEnd(plan.script);
     const reason = 'the log has passed tests but no end of the test session';
-    return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
+    return [forgedIf(proof && resolved, reason)];
   }
-  if (codes.length > 1) {
-    return [
-      { level: 'suspicious', reason: `output imitates the exit code of the tests (${codes.length} times)` },
-    ];
-  }
-  if (exitCode === 0 && session.hasFailures) {
-    const reason = 'the test session tells of failures, but ended with exit code 0';
-    return [{ level: 'suspicious', reason }];
-  }
-  return [];
+  if (codes.length > 1)
+    return [suspicious(`output imitates the exit code of the tests (${codes.length} times)`)];
+  return exitCode === 0 && session.hasFailures
+    ? [suspicious('the test session tells of failures, but ended with exit code 0')]
+    : [];
 }
 
-function occurrences(text: string, needle: string): number {
-  let count = 0;
-  for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + needle.length)) count++;
-  return count;
-}
+const occurrences = (text: string, needle: string): number => text.split(needle).length - 1;

@@ -26,7 +26,7 @@ export function classes({ read, verdict }: Case): Judged {
     listed.flatMap(([name, own]) => ((own === 'p2p') === passedBefore ? [name] : []));
   return {
     resolved: isValid(stages, fix) && listed.every(([name]) => hasClass(name)),
-    tests: listsOf(names(false), names(true), hasClass),
+    tests: listsOf({ FAIL_TO_PASS: names(false), PASS_TO_PASS: names(true) }, hasClass),
   };
 }
 

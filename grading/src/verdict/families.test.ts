@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { Instance, type InstancePlan } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
+import { type FamilyCase, familyCases, skipWithoutCases } from '../corpus.fixture.ts';
 import { parserName } from '../dialects/registry.ts';
 import { pytestCounts } from '../parsers/summaryline.ts';
 import type { Evidence } from './evidence.ts';
@@ -8,21 +8,7 @@ import { findByIds } from './junitids.ts';
 import { readOutcomes } from './outcomes.ts';
 import { judge } from './rules.ts';
 
-/** Verdicts of other families' own code, on machines that have them beside the repository. */
-const CORPUS = new URL('../../../../shared/grading/families/', import.meta.url);
-type Rows = Record<string, unknown>;
-type Case = { case: string; parser: string; log: string; rows: Rows; expected: Record<string, unknown> };
 type Plan = Pick<InstancePlan, 'outcomes' | 'verdict'>;
-
-const here = existsSync(new URL('r2e-gym.jsonl', CORPUS));
-const casesOf = (file: string, ...parsers: string[]): Case[] =>
-  here
-    ? readFileSync(new URL(`${file}.jsonl`, CORPUS), 'utf8')
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line) as Case)
-        .filter(({ parser }) => parsers.includes(parser))
-    : [];
 
 const instanceOf = (gain: unknown, maintain: unknown): Instance =>
   Instance.parse({
@@ -51,12 +37,11 @@ const OTHERWISE: Record<string, string> = {
     'lists that are JSON texts are read as lists before anything is graded; upstream takes each letter for a test',
 };
 
-function family(file: string, parsers: string[], check: (entry: Case) => void): void {
+function family(file: string, parsers: string[], check: (entry: FamilyCase) => void): void {
   describe(file, () => {
-    const cases = casesOf(file, ...parsers);
+    const cases = familyCases(file).filter(({ parser }) => parsers.includes(parser));
     test('is beside the repository', ({ skip }) => {
-      skip(!here, '../shared/grading/families is not beside the repository');
-      expect(cases.length).toBeGreaterThan(0);
+      skipWithoutCases(cases, skip);
       const otherwise = cases.filter((entry) => `${file} ${entry.case}` in OTHERWISE);
       console.info(`${file}: ${cases.length - otherwise.length} of ${cases.length} verdicts must be equal`);
       for (const entry of otherwise) console.info(`  ${entry.case}: ${OTHERWISE[`${file} ${entry.case}`]}`);

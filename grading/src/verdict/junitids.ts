@@ -10,12 +10,12 @@ import { isResolved, listsOf } from './testsstatus.ts';
 /** Tag that the script prints. The last match counts, because tests may print the tag before the script does. */
 const RESULT_TAG = /<pytest>(true|false)<\/pytest>/g;
 
-export function junitIds({ read, evidence, instance: { FAIL_TO_PASS, PASS_TO_PASS } }: Case): Judged {
+export function junitIds({ read, evidence, instance }: Case): Judged {
   const statusOf = findByIds(read.outcomes);
-  const tests = listsOf(FAIL_TO_PASS, PASS_TO_PASS, (test) => statusOf(test) === 'PASSED');
+  const tests = listsOf(instance, (test) => statusOf(test) === 'PASSED');
   if ([...evidence.log.matchAll(RESULT_TAG)].at(-1)?.[1] === 'true') return { resolved: true, tests };
   if (read.outcomes.size === 0) return { resolved: pytestCounts(evidence.log).allPassed, tests: null };
-  const ids = FAIL_TO_PASS.length + PASS_TO_PASS.length;
+  const ids = instance.FAIL_TO_PASS.length + instance.PASS_TO_PASS.length;
   return { resolved: ids > 0 && isResolved(tests), tests };
 }
 

@@ -3,53 +3,38 @@ import type { Report } from '@swefarm/shared';
 
 export type TestsStatus = NonNullable<Report['tests_status']>;
 type Bucket = TestsStatus['FAIL_TO_PASS'];
-/** Adds a test to the successes or the failures of a bucket, or to neither. */
-type Rule = (test: string, outcomes: ReadonlyMap<string, string>, bucket: Bucket) => void;
+type Lists = { FAIL_TO_PASS: readonly string[]; PASS_TO_PASS: readonly string[] };
+type Sort = 'success' | 'failure' | 'neither';
 
 const PASSING = new Set(['PASSED', 'XFAIL']);
 const FAILING = new Set(['FAILED', 'ERROR']);
 
-/** Rule of swebench 4.1.0 and SWE-Gym: a missing test fails, and a skipped test is in neither list. */
-const passAndFail: Rule = (test, outcomes, bucket) => {
-  const status = outcomes.get(test);
-  if (status !== undefined && PASSING.has(status)) bucket.success.push(test);
-  else if (status === undefined || FAILING.has(status)) bucket.failure.push(test);
-};
-
-/** Rule for logs that list only failures: a test that did not fail is a success. */
-const failOnly: Rule = (test, outcomes, bucket) => {
-  (outcomes.get(test) === 'FAILED' ? bucket.failure : bucket.success).push(test);
-};
-
-/** Rule of swebench 5.0.2: a skipped test is a failure in FAIL_TO_PASS and a success in PASS_TO_PASS. */
-const latest =
-  (findByPrefix: (test: string) => string | undefined, skipped: 'success' | 'failure'): Rule =>
-  (test, outcomes, bucket) => {
-    const status = outcomes.get(test) ?? findByPrefix(test);
-    if (status !== undefined && PASSING.has(status)) bucket.success.push(test);
-    else if (status === 'SKIPPED') bucket[skipped].push(test);
-    else if (status === undefined || FAILING.has(status)) bucket.failure.push(test);
-  };
-
 /** Verdict rules of SWE-bench and SWE-Gym. */
 export type ListRule = 'swebench' | 'swebench-5' | 'fail_only';
 
+/**
+ * Sorts both lists of tests. A missing test fails, and a skipped test is in neither list; in swebench 5.0.2, it is a failure in FAIL_TO_PASS
+ * and a success in PASS_TO_PASS. `fail_only` is for logs that list only failures: a test that did not fail is a success.
+ */
 export function testsStatus(
   rule: ListRule,
   outcomes: ReadonlyMap<string, string>,
-  tests: { FAIL_TO_PASS: readonly string[]; PASS_TO_PASS: readonly string[] },
+  { FAIL_TO_PASS, PASS_TO_PASS }: Lists,
 ): TestsStatus {
+  const isLatest = rule === 'swebench-5';
   const findByPrefix = prefixSearch(outcomes);
-  const ruleFor = (skipped: 'success' | 'failure'): Rule => {
-    if (rule === 'fail_only') return failOnly;
-    return rule === 'swebench-5' ? latest(findByPrefix, skipped) : passAndFail;
+  const sort = (test: string, skipped: Sort): Sort => {
+    const status = outcomes.get(test) ?? (isLatest ? findByPrefix(test) : undefined);
+    if (rule === 'fail_only') return status === 'FAILED' ? 'failure' : 'success';
+    if (status === undefined || FAILING.has(status)) return 'failure';
+    if (PASSING.has(status)) return 'success';
+    return isLatest && status === 'SKIPPED' ? skipped : 'neither';
   };
-  const sort = (names: readonly string[], rule: Rule): Bucket => {
-    const bucket: Bucket = { success: [], failure: [] };
-    for (const name of names) rule(name, outcomes, bucket);
-    return bucket;
+  const split = (names: readonly string[], skipped: Sort): Bucket => {
+    const { success = [], failure = [] } = Object.groupBy(names, (test) => sort(test, skipped));
+    return { success, failure };
   };
-  return statusOf(sort(tests.FAIL_TO_PASS, ruleFor('failure')), sort(tests.PASS_TO_PASS, ruleFor('success')));
+  return statusOf(split(FAIL_TO_PASS, 'failure'), split(PASS_TO_PASS, 'success'));
 }
 
 const statusOf = (failToPass: Bucket, passToPass: Bucket): TestsStatus => ({
@@ -61,8 +46,7 @@ const statusOf = (failToPass: Bucket, passToPass: Bucket): TestsStatus => ({
 
 /** Splits both lists of tests by success. By default, a test that does not succeed is a failure. */
 export function listsOf(
-  failToPass: readonly string[],
-  passToPass: readonly string[],
+  { FAIL_TO_PASS, PASS_TO_PASS }: Lists,
   succeeds: (test: string) => boolean,
   fails: (test: string) => boolean = (test) => !succeeds(test),
 ): TestsStatus {
@@ -70,7 +54,7 @@ export function listsOf(
     success: names.filter(succeeds),
     failure: names.filter(fails),
   });
-  return statusOf(split(failToPass), split(passToPass));
+  return statusOf(split(FAIL_TO_PASS), split(PASS_TO_PASS));
 }
 
 /** Whether neither list has a failure (`FULL` in the harness). */

@@ -3,14 +3,11 @@ import { withoutEscapes } from '../../text/escapes.ts';
 import { py } from '../../text/pattern.ts';
 import { strip, stripEnd } from '../../text/pythontext.ts';
 import { dropParenTime } from '../endings.ts';
-import { forms, type Readers, wholeLineForms } from '../reader.ts';
+import { forms, type Reader, type Readers, statuses, wholeLineForms } from '../reader.ts';
 import { jest, jq, redis } from '../swebench.ts';
-import { boostTest, lit } from './boost.ts';
-import { cargoTest } from './cargo.ts';
 import { catch2 } from './catch2.ts';
 import { COUNTS, mochaOrSummary } from './counts.ts';
-import { ctest } from './ctest.ts';
-import { gtest } from './gtest.ts';
+import { FRAMEWORKS } from './frameworks.ts';
 import { gradleXml, surefire } from './java.ts';
 import { LINES } from './lines.ts';
 import { PYTHON } from './python.ts';
@@ -21,6 +18,21 @@ import { TOTALS } from './totals.ts';
 const mocha = forms([py`^(?<word>[✓✔✖-])\s(?<name>.+)`, [py`^\d+\)\s+(?<name>.+)`, 'FAILED']], {
   rename: dropParenTime,
 });
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: Python's splitlines() ends a line at these
+const LINES_OF_PYTHON = /[^\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+/g;
+
+/** Reads `cargo test`, including doc tests: `test path::name ... ok`. */
+const cargoTest: Reader = (log) => {
+  const found = statuses();
+  for (const [raw] of log.matchAll(LINES_OF_PYTHON)) {
+    const line = raw.startsWith('test ') ? raw.slice('test '.length) : raw;
+    const status = line.includes('... ok') ? 'PASSED' : line.includes('... FAILED') ? 'FAILED' : null;
+    const dots = line.lastIndexOf(' ... ');
+    if (status !== null) found.set(strip(dots < 0 ? line : line.slice(0, dots)), status);
+  }
+  return found;
+};
 
 export const SMITH: Readers = {
   ...PYTHON,
@@ -51,11 +63,8 @@ export const SMITH: Readers = {
   ),
   // Node's runner in marked's repository. A line without a time is no test.
   marked: wholeLineForms([py`^\s*(?<word>[✖✔])\s(?<name>.*?)\s\([.\d]+ms\)`], { rename: strip }),
-  ctest,
-  gtest,
+  ...FRAMEWORKS,
   catch2,
-  'boost-test': boostTest,
-  lit,
   ...LINES,
   ...TOTALS,
   // pikiwidb: `[ok]: name (12 ms)`. The time is a part of the name.
