@@ -5,8 +5,7 @@ import { brokenBecause, type Report, type Result } from '@swefarm/shared';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
 import { type EvaluationRound, healthFinding, withEgress } from './finding.ts';
-import { appendFindings, type HealthFinding, readRegistry } from './registry.ts';
-import { addKnownHealth } from './withhealth.ts';
+import { addKnownHealth, appendFindings, type HealthFinding, readRegistry } from './registry.ts';
 
 const TESTED = { instance_id: 'i-1', FAIL_TO_PASS: ['a', 'b'] };
 const NOW = new Date('2026-01-01T00:00:00Z');
