@@ -66,10 +66,8 @@ test('a call without markers is read although its arguments contain a marker of 
 });
 
 test("an error of the template's endpoint does not lose a received answer", async () => {
-  const { post, routes } = endpoint(`I leave out [TOOL_CALLS].\n${CALL}`, [
-    new Error('reset'),
-    new Error('reset'),
-  ]);
+  const resets = [new Error('reset'), new Error('reset')];
+  const { post, routes } = endpoint(`I leave out [TOOL_CALLS].\n${CALL}`, resets);
   const client = await open();
   await expect(client.ask(CHAT, TOOLS, post)).rejects.toThrow('reset');
   expect([client.storedTokens() > CALL.length, client.generatedTokens() > CALL.length]).toEqual([true, true]);

@@ -31,26 +31,19 @@ function endpoint(...answers: Error[]) {
   return { bodies, post };
 }
 
-async function ask(
-  config: object,
-  {
-    post,
-    length = null,
-    contextLimit = null,
-    sequenceBudget = null,
-  }: { post: Post; length?: number | null; contextLimit?: number | null; sequenceBudget?: number | null },
-) {
+type Limits = { length?: number; contextLimit?: number; sequenceBudget?: number };
+
+async function ask(config: object, { post, length, ...of }: Limits & { post: Post }) {
   const policy = PolicyConfig.parse({ urls: ['http://a/v1'], model: 'm', ...config });
-  const limits = { contextLimit, sequenceBudget, modelLength: async () => length };
+  const modelLength = async () => length ?? null;
+  const limits = { contextLimit: null, sequenceBudget: null, ...of, modelLength };
   const speaker = await openTurnClient(policy, { rolloutId: 'run.i.0', limits });
   return await speaker.ask(START, [], post);
 }
 
 const TOKEN_IN = { token_mode: 'token-in' };
 describe('token-in knows its prompt', () => {
-  test.each<
-    [string, object, { length?: number; contextLimit?: number; sequenceBudget?: number }, number | null]
-  >([
+  test.each<[string, object, Limits, number | null]>([
     ['what is wanted, where there is room', { max_tokens: 30 }, { length: 100 }, 30],
     ['what is left of the server’s length', { max_tokens: 300 }, { length: 100 }, 90],
     ['what is left of the run’s own limit', { max_tokens: 300 }, { length: 100, contextLimit: 50 }, 40],

@@ -2,19 +2,18 @@ export { withDeadline } from './deadline.ts';
 export { flagKey, flagName, RUN_FLAGS, type RunFlag, type RunFlagValues } from './flags.ts';
 export { type EvaluationRound, healthFinding, withEgress } from './health/finding.ts';
 export {
+  addKnownHealth,
   appendFindings,
   type HealthFinding,
   type HealthRegistry,
   readRegistry,
   registryPath,
 } from './health/registry.ts';
-export { addKnownHealth } from './health/withhealth.ts';
 export { readPatches } from './patches.ts';
 export { withShownPictures } from './pictures.ts';
 export { ANY_MODEL, diagnose } from './probe/doctor.ts';
 export { probeEndpoints } from './probe/endpoints.ts';
-export { probePictures } from './probe/pictureprobe.ts';
-export { probeReachable } from './probe/reachable.ts';
+export { probePictures, probeReachable } from './probe/probe.ts';
 export {
   asTree,
   merge,

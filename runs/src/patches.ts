@@ -20,20 +20,14 @@ export async function readPatches(
       problems.push(row.problem);
       continue;
     }
-    const { instance_id: id, model_patch: patch = null } = row.value;
-    if (typeof id !== 'string' || (patch !== null && typeof patch !== 'string')) {
-      const field = typeof id === 'string' ? 'model_patch' : 'instance_id';
-      const found = describeValue(field === 'instance_id' ? id : patch);
-      problems.push({
-        where: row.where,
-        field,
-        expected: 'a string',
-        found,
-        remedy: 'write one prediction per row',
-      });
-      continue;
-    }
-    patches.set(id, [...(patches.get(id) ?? []), patch ?? '']);
+    const { instance_id: id, model_patch: patch } = row.value;
+    const bad = (field: string, value: unknown): RowProblem => ({
+      ...{ where: row.where, field, expected: 'a string', found: describeValue(value) },
+      remedy: 'write one prediction per row',
+    });
+    if (typeof id !== 'string') problems.push(bad('instance_id', id));
+    else if (typeof (patch ?? '') !== 'string') problems.push(bad('model_patch', patch));
+    else patches.set(id, [...(patches.get(id) ?? []), String(patch ?? '')]);
   }
   if (problems.length > 0) throw datasetError(path, problems);
   const missing = instances.filter((one) => !patches.has(one.instance_id)).map((one) => one.instance_id);

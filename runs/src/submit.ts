@@ -85,11 +85,9 @@ export function rolloutIds(
   ).flat();
 }
 
-const patchRef = (instanceId: string, index: number): string => `${instanceId}.${index}`;
-
 function* patchRecords(patches: Submission['patches']): Generator<[ref: string, patch: string]> {
   for (const [instanceId, given] of patches ?? []) {
-    for (const [index, patch] of given.entries()) yield [patchRef(instanceId, index), patch];
+    for (const [index, patch] of given.entries()) yield [`${instanceId}.${index}`, patch];
   }
 }
 

@@ -2,8 +2,7 @@
 import { freePort, originsOf, Secret } from '@swefarm/shared';
 import { startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { probePolicy } from '../src/probe/probe.ts';
-import { probeReachable } from '../src/probe/reachable.ts';
+import { probePolicy, probeReachable } from '../src/probe/probe.ts';
 
 async function endpoint(turn: object, options: object = {}): Promise<string> {
   const server = await startScriptedPolicy({

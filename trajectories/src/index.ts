@@ -9,9 +9,8 @@ export { globalConfig } from './formats/gym/globalconfig.ts';
 export { gymFiles } from './formats/gym/rollouts.ts';
 export { GymRow, instanceIdOf, instanceOf, policyOf } from './formats/gym/row.ts';
 export { type Cause, unjudgedCause } from './formats/gym/unjudged.ts';
-export { readLines } from './formats/lines.ts';
 export { EXPORT_FORMATS, IMPORT_FORMATS } from './formats/registry.ts';
-export { RESULT_FORMATS } from './formats/results.ts';
+export { RESULT_FORMATS, readLines } from './formats/results.ts';
 export {
   countStatuses,
   type EvaluationStatus,
@@ -102,8 +101,7 @@ export { countOutput, countRun } from './reports/read.ts';
 export { type ProfileReport, renderReport } from './reports/render.ts';
 export { openScores, readScores, type ScoreFile, type ScoreLine, scoresPath } from './scaling/scores.ts';
 export { createVerifier, DEFAULT_PROMPT, VERIFIER_FORMS, type Verifier } from './scaling/verifier.ts';
-export { type Choice, chooseRollouts, PREFERENCES } from './selection/choose.ts';
-export type { ExportFilters } from './selection/filters.ts';
+export { type Choice, chooseRollouts, type ExportFilters, PREFERENCES } from './selection/choose.ts';
 export { readInstanceFields } from './selection/instancefields.ts';
 export { readRecipe, type Shares } from './selection/recipe.ts';
 export { openSource, type ResultSource } from './selection/source.ts';

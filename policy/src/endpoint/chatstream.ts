@@ -12,10 +12,8 @@ type Call = { id: string; name: string; arguments: string };
 const MOST_CALLS = 1000;
 
 export class ChatStream extends AnswerStream<ChatCompletionChunk.Choice> {
-  /** `#texts`: pieces of each text field. `#lists`: items of each list field. `#others`: last value of each other field. */
-  readonly #texts = new Map<string, string[]>();
-  readonly #lists = new Map<string, unknown[]>();
-  readonly #others = new Map<string, unknown>();
+  /** Fields of the message: joined texts, joined lists, and the last value of each other field. */
+  readonly #fields = new Map<string, unknown>();
   readonly #calls = new Map<number, Call>();
   #hasIds = false;
   #hasLogProbs = false;
@@ -37,11 +35,9 @@ export class ChatStream extends AnswerStream<ChatCompletionChunk.Choice> {
     const calls = [...this.#calls]
       .sort(([a], [b]) => a - b)
       .map(([, { id, ...called }]) => ({ id, function: called }));
-    const texts = [...this.#texts]
-      .map(([name, pieces]) => [name, pieces.join('')])
-      // The first delta has an empty content. An unstreamed answer that only calls tools has no content.
-      .filter(([name, text]) => name !== 'content' || text !== '' || calls.length === 0);
-    const fields = Object.fromEntries([...this.#others, ...this.#lists, ...texts]);
+    const fields = Object.fromEntries(this.#fields);
+    // The first delta has an empty content. An unstreamed answer that only calls tools has no content.
+    if (fields.content === '' && calls.length > 0) delete fields.content;
     return {
       message: readMessage({ ...fields, tool_calls: calls }),
       finish_reason: finishReason,
@@ -71,13 +67,14 @@ export class ChatStream extends AnswerStream<ChatCompletionChunk.Choice> {
 
   #onField(name: string, value: unknown): void {
     if (name === 'role' || value === null || value === undefined) return;
+    const before = this.#fields.get(name);
     if (name === 'tool_calls') {
       if (Array.isArray(value)) this.#onCalls(value);
     } else if (typeof value === 'string') {
       this.characters += value.length;
-      append(this.#texts, name, [value]);
-    } else if (Array.isArray(value)) append(this.#lists, name, value as unknown[]);
-    else this.#others.set(name, value);
+      this.#fields.set(name, typeof before === 'string' ? before + value : value);
+    } else if (Array.isArray(value) && Array.isArray(before)) for (const item of value) before.push(item);
+    else this.#fields.set(name, value);
   }
 
   /** The first piece of a call has id and name; the arguments follow in pieces with the same index. */
@@ -97,10 +94,4 @@ export class ChatStream extends AnswerStream<ChatCompletionChunk.Choice> {
       else if (args !== undefined && args !== null) call.arguments = JSON.stringify(args);
     }
   }
-}
-
-function append<T>(lists: Map<string, T[]>, name: string, items: readonly T[]): void {
-  const list = lists.get(name) ?? [];
-  for (const item of items) list.push(item);
-  lists.set(name, list);
 }

@@ -47,7 +47,7 @@ export function createEndpointClient(
         address: new URL(address),
         method: 'POST',
         headers: { ...headersAt(address), 'content-type': 'application/json' },
-        body: bodyOf(body),
+        body: joined(body),
       },
       signal,
       onHead,
@@ -104,32 +104,17 @@ async function request(
 
 /** Returns the SDK's error with the server's message. Older versions of vLLM send the fields without the object `error` around them. */
 function refusalOf(head: AnswerHead, text: string): APIError {
+  const headers = new Headers();
+  for (const [name, value = ''] of Object.entries(head.fields))
+    for (const one of [value].flat()) headers.append(name, one);
   const json = tryParseJson(text);
   if (typeof json !== 'object' || json === null)
-    return APIError.generate(head.status, undefined, text, head.headers());
-  return APIError.generate(head.status, 'error' in json ? json : { error: json }, undefined, head.headers());
+    return APIError.generate(head.status, undefined, text, headers);
+  return APIError.generate(head.status, 'error' in json ? json : { error: json }, undefined, headers);
 }
 
-/** Pieces below this size are joined, because the connection writes each piece separately. */
-const LARGE_BYTES = 16 * 1024;
-
-function bodyOf(body: readonly BodyPiece[]): NonNullable<HttpRequest['body']> {
-  const pieces: Buffer[] = [];
-  let small: Buffer[] = [];
-  const join = (): void => {
-    if (small.length > 0) pieces.push(Buffer.concat(small));
-    small = [];
-  };
-  let length = 0;
-  for (const piece of body) {
-    const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece;
-    length += bytes.length;
-    if (bytes.length < LARGE_BYTES) small.push(bytes);
-    else {
-      join();
-      pieces.push(bytes);
-    }
-  }
-  join();
-  return { length, pieces };
+/** Joins the pieces, because the connection writes each piece separately. */
+function joined(body: readonly BodyPiece[]): NonNullable<HttpRequest['body']> {
+  const bytes = Buffer.concat(body.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)));
+  return { length: bytes.length, pieces: [bytes] };
 }

@@ -17,6 +17,7 @@ const meta = {
     [-0.25, 8, null],
   ],
 };
+const prompt_token_ids = [1, 2, 3];
 const tokens = {
   generation_token_ids: Int32Array.of(7, 8),
   generation_log_probs: Float32Array.of(-0.5, -0.25),
@@ -26,33 +27,14 @@ const tokens = {
 describe('chat completions', () => {
   const choice = { message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' };
   const content = [{ logprob: -0.5 }, { logprob: -0.25 }];
+  const texts = { generation_token_ids: ['7', '8'], generation_log_probs: [-0.5, -0.25] };
   test.each<[string, unknown]>([
-    [
-      'vLLM',
-      {
-        choices: [{ ...choice, token_ids: [7, 8], logprobs: { content } }],
-        prompt_token_ids: [1, 2, 3],
-        usage,
-      },
-    ],
+    ['vLLM', { choices: [{ ...choice, token_ids: [7, 8], logprobs: { content } }], prompt_token_ids, usage }],
     [
       'NeMo Gym, on the message, ids as texts',
-      {
-        choices: [
-          {
-            ...choice,
-            message: {
-              ...choice.message,
-              prompt_token_ids: [1, 2, 3],
-              generation_token_ids: ['7', '8'],
-              generation_log_probs: [-0.5, -0.25],
-            },
-          },
-        ],
-        usage,
-      },
+      { choices: [{ ...choice, message: { ...choice.message, prompt_token_ids, ...texts } }], usage },
     ],
-    ['SGLang', { choices: [{ ...choice, prompt_token_ids: [1, 2, 3], meta_info: meta }], usage }],
+    ['SGLang', { choices: [{ ...choice, prompt_token_ids, meta_info: meta }], usage }],
   ])('%s', (_, body) => {
     expect(parseReply(bytes(body))).toEqual({
       message: { role: 'assistant', content: 'yes' },
@@ -82,20 +64,11 @@ test.each([
 
 describe('text completions', () => {
   const choice = { text: 'yes', finish_reason: 'stop' };
+  const logprobs = { token_logprobs: [-0.5, -0.25] };
   test.each<[string, unknown, Int32Array | null]>([
     [
       'vLLM, and SGLang where it knows return_token_ids',
-      {
-        choices: [
-          {
-            ...choice,
-            token_ids: [7, 8],
-            prompt_token_ids: [1, 2, 3],
-            logprobs: { token_logprobs: [-0.5, -0.25] },
-          },
-        ],
-        usage,
-      },
+      { choices: [{ ...choice, token_ids: [7, 8], prompt_token_ids, logprobs }], usage },
       Int32Array.of(1, 2, 3),
     ],
     ['a router that keeps meta_info', { choices: [{ ...choice, meta_info: meta }], usage }, null],

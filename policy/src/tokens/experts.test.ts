@@ -30,22 +30,12 @@ function npy(
 const ids = (rows: number, layers: number, topK: number, from = 0) =>
   Int16Array.from({ length: rows * layers * topK }, (_, at) => (from * layers * topK + at) % 30_000);
 
-const answer = (experts: unknown, where: 'message' | 'choice' = 'message', more: object = {}): Buffer =>
-  Buffer.from(
-    JSON.stringify({
-      ...more,
-      choices: [
-        {
-          message: {
-            role: 'assistant',
-            content: 'é',
-            ...(where === 'message' ? { routed_experts: experts } : {}),
-          },
-          ...(where === 'choice' ? { routed_experts: experts } : {}),
-        },
-      ],
-    }),
-  );
+function answer(experts: unknown, where: 'message' | 'choice' = 'message', more: object = {}): Buffer {
+  const field = { routed_experts: experts };
+  const message = { role: 'assistant', content: 'é', ...(where === 'message' ? field : {}) };
+  const choice = { message, ...(where === 'choice' ? field : {}) };
+  return Buffer.from(JSON.stringify({ ...more, choices: [choice] }));
+}
 
 const readable = (body: Buffer): RoutedExperts => {
   const { routed_experts: experts } = parseReply(body);
@@ -103,10 +93,9 @@ test('experts reach neither the message nor the JSON parser', () => {
     expect(parseReply(answer(experts, 'choice')).message).toEqual(plain);
   }
   // A text that contains the key stays a text.
-  const mentioned = JSON.stringify({
-    choices: [{ message: { content: 'a "routed_experts": "nrlre1:x" b' } }],
-  });
-  expect(parseReply(Buffer.from(mentioned)).message.content).toBe('a "routed_experts": "nrlre1:x" b');
+  const content = 'a "routed_experts": "nrlre1:x" b';
+  const mentioned = JSON.stringify({ choices: [{ message: { content } }] });
+  expect(parseReply(Buffer.from(mentioned)).message.content).toBe(content);
 });
 
 test.each<[string, unknown, RegExp]>([
@@ -194,26 +183,9 @@ describe('stored rows', () => {
       /turn 2: .*int16 of 1 layers x 4, and earlier turns had int16 of 2 layers x 2/,
     ],
   ])('%s: the rollout fails by name', (_, mode, expertsOf, why) => {
-    expect(() =>
-      play(
-        [
-          [5, 2],
-          [3, 4],
-        ],
-        mode,
-        expertsOf,
-      ),
-    ).toThrow(why);
-    expect(() =>
-      play(
-        [
-          [5, 2],
-          [3, 4],
-        ],
-        mode,
-        expertsOf,
-      ),
-    ).toThrow(expect.objectContaining({ failureClass: 'policy_tokens' }));
+    const playing = () => play(TURNS.slice(0, 2), mode, expertsOf);
+    expect(playing).toThrow(why);
+    expect(playing).toThrow(expect.objectContaining({ failureClass: 'policy_tokens' }));
   });
   test('more than a rollout may have throw with both sizes, and are not decoded', () => {
     const ledger = openLedger();

@@ -65,26 +65,18 @@ describe('a prompt that does not continue the earlier tokens', () => {
 });
 
 describe('tokens that cannot be used', () => {
+  const usage = (prompt_tokens: number, completion_tokens: number) => ({
+    usage: { prompt_tokens, completion_tokens },
+  });
+  const SHORT = { generation_log_probs: new Float32Array(1) };
   test.each([
     ['no prompt ids', reply(null, [1]), /no prompt token ids/],
     ['no generated ids', reply([1], null), /no generated token ids/],
     ['nothing generated', reply([1], []), /no generated token ids/],
     ['no log-probabilities', reply([1], [2], { generation_log_probs: null }), /no usable log-prob/],
-    [
-      'one log-probability short',
-      reply([1], [2, 3], { generation_log_probs: new Float32Array(1) }),
-      /2 generated tokens but 1/,
-    ],
-    [
-      'usage of the answer',
-      reply([1], [2], { usage: { prompt_tokens: 1, completion_tokens: 2 } }),
-      /usage reports 2/,
-    ],
-    [
-      'usage of the prompt',
-      reply([1], [2], { usage: { prompt_tokens: 7, completion_tokens: 1 } }),
-      /usage reports 7/,
-    ],
+    ['one log-probability short', reply([1], [2, 3], SHORT), /2 generated tokens but 1/],
+    ['usage of the answer', reply([1], [2], usage(1, 2)), /usage reports 2/],
+    ['usage of the prompt', reply([1], [2], usage(7, 1)), /usage reports 7/],
   ])('%s', (_, bad, message) => {
     expect(() => recordTokens(openLedger(), bad, 3, true)).toThrow(message);
     expect(() => recordTokens(openLedger(), bad, 3, true)).toThrow(/^turn 3: /);

@@ -81,13 +81,9 @@ describe.each(WRITTEN)('%s', (parser, text, ids) => {
     const read = parseToolCalls(`I look.${text}`, by as 'auto');
     expect(read?.content).toBe('I look.');
     const [bash, submit] = read?.calls ?? [];
-    expect(bash).toMatchObject({ name: 'bash', ...(ids ? { id: ids[0] } : {}) });
+    expect(bash).toMatchObject({ name: 'bash', ...(ids && { id: ids[0] }) });
     expect(JSON.parse(bash?.arguments ?? '')).toEqual({ command: COMMAND });
-    expect(submit).toMatchObject({
-      name: 'submit_solution',
-      arguments: '{}',
-      ...(ids ? { id: ids[1] } : {}),
-    });
+    expect(submit).toMatchObject({ name: 'submit_solution', arguments: '{}', ...(ids && { id: ids[1] }) });
     expect(read?.calls).toHaveLength(2);
   });
   test('a call that is cut off is text and is reported as unread', () => {
@@ -97,33 +93,31 @@ describe.each(WRITTEN)('%s', (parser, text, ids) => {
   });
 });
 
+function argumentsBy(parser: 'llama3_json' | 'pythonic', text: string): unknown {
+  const read = parseBy(text, parser);
+  return read && 'calls' in read && JSON.parse(read.calls[0]?.arguments ?? '');
+}
+
 test.each([
   ['llama3_json', `{"name": "bash", "parameters": ${ARGS}}`],
   ['pythonic', `[bash(command=${JSON.stringify(COMMAND)})]`],
   ['pythonic', "[bash(command='''cat <<E\n\"x\" </y> \\u00e9\nE\n''')]"],
 ] as const)('calls without markers are read by name only: %s', (parser, text) => {
   expect(parseToolCalls(text)).toBeNull();
-  const read = parseBy(text, parser);
-  expect(read && 'calls' in read && JSON.parse(read.calls[0]?.arguments ?? '')).toEqual({ command: COMMAND });
+  expect(argumentsBy(parser, text)).toEqual({ command: COMMAND });
   expect(unreadCallIn(text)?.reason).toMatch(/form is not the one/);
 });
 
 test('Python writes numbers, lists, tables and escapes', () => {
-  const read = parseBy(`[f(a=-1.5e3, b=[True, None, 'x'], c={"k": 1,}, d="\\x41\\u00e9\\n\\q")]`, 'pythonic');
-  expect(read && 'calls' in read && JSON.parse(read.calls[0]?.arguments ?? '')).toEqual({
-    a: -1500,
-    b: [true, null, 'x'],
-    c: { k: 1 },
-    d: 'Aé\n\\q',
+  const text = `[f(a=-1.5e3, b=[True, None, 'x'], c={"k": 1,}, d="\\x41\\u00e9\\n\\q")]`;
+  expect(argumentsBy('pythonic', text)).toEqual({
+    ...{ a: -1500, b: [true, null, 'x'], c: { k: 1 }, d: 'Aé\n\\q' },
   });
 });
 
 test('Python writes octal escapes of up to three digits', () => {
-  const read = parseBy(String.raw`[f(a="\033[1mx\0", b='\1\08\1234\777')]`, 'pythonic');
-  expect(read && 'calls' in read && JSON.parse(read.calls[0]?.arguments ?? '')).toEqual({
-    a: '\x1b[1mx\0',
-    b: '\x01\x008S4\u01ff',
-  });
+  const text = String.raw`[f(a="\033[1mx\0", b='\1\08\1234\777')]`;
+  expect(argumentsBy('pythonic', text)).toEqual({ a: '\x1b[1mx\0', b: '\x01\x008S4\u01ff' });
 });
 test.each(['toString', 'constructor', '__proto__'])('%s is no value of Python', (word) => {
   expect(parseBy(`[bash(command=${word})]`, 'pythonic')).toEqual({ unread: `${word} is no value` });

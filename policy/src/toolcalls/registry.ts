@@ -4,11 +4,9 @@ import type { ToolParser } from '@swefarm/shared';
 import { tryParseJson } from '@swefarm/shared';
 import type { CallParser, ParsedCalls, SampledCall } from './callparser.ts';
 import { harmony } from './harmony.ts';
-import { dsml, minimax } from './invoketags.ts';
-import { llama, minimaxLines, mistral, nemotron } from './markedjson.ts';
+import { deepseek, kimi, llama, minimaxLines, mistral, nemotron } from './markedjson.ts';
 import { lfm, pythonic } from './pythonic.ts';
-import { deepseek, kimi } from './specialtokens.ts';
-import { glm, hermes, qwenCoder, seed, tagged } from './toolcalltags.ts';
+import { dsml, glm, hermes, minimax, qwenCoder, seed, tagged } from './toolcalltags.ts';
 
 const PARSERS: Readonly<Record<Exclude<ToolParser, 'auto'>, CallParser>> = {
   hermes,

@@ -76,15 +76,8 @@ export const FAMILIES: readonly Family[] = [
   {
     name: 'deepseek-v3',
     tokens: [
-      ...[
-        '<｜User｜>',
-        '<｜Assistant｜>',
-        OVER,
-        '<｜tool▁calls▁begin｜>',
-        '<｜tool▁calls▁end｜>',
-        '<｜tool▁sep｜>',
-      ],
-      ...['<｜tool▁call▁begin｜>', '<｜tool▁call▁end｜>', '<｜tool▁output▁begin｜>', '<｜tool▁output▁end｜>'],
+      ...['<｜User｜>', '<｜Assistant｜>', OVER, '<｜tool▁sep｜>'],
+      ...['calls', 'call', 'output'].flatMap((of) => [`<｜tool▁${of}▁begin｜>`, `<｜tool▁${of}▁end｜>`]),
     ],
     ...{ calls: 3, end: same(OVER), endOfCalls: same(OVER), thought: () => '' },
     speech: ({ prose, commands }) => {
@@ -107,23 +100,11 @@ export const FAMILIES: readonly Family[] = [
   {
     name: 'mistral',
     tokens: [
-      ...[
-        '[SYSTEM_PROMPT]',
-        '[/SYSTEM_PROMPT]',
-        '[AVAILABLE_TOOLS]',
-        '[/AVAILABLE_TOOLS]',
-        '[INST]',
-        '[/INST]',
-      ],
-      ...[
-        '[TOOL_CALLS]',
-        '[CALL_ID]',
-        '[ARGS]',
-        '[TOOL_RESULTS]',
-        '[TOOL_CONTENT]',
-        '[/TOOL_RESULTS]',
-        '</s>',
-      ],
+      ...['SYSTEM_PROMPT', 'AVAILABLE_TOOLS', 'INST', 'TOOL_RESULTS'].flatMap((of) => [
+        `[${of}]`,
+        `[/${of}]`,
+      ]),
+      ...['[TOOL_CALLS]', '[CALL_ID]', '[ARGS]', '[TOOL_CONTENT]', '</s>'],
     ],
     ...{ calls: 3, end: same('</s>'), endOfCalls: same('</s>'), thought: () => '' },
     speech: ({ prose, commands }) =>
@@ -191,20 +172,10 @@ export const MORE: readonly Family[] = [
   {
     name: 'kimi-k2',
     tokens: [
-      ...[
-        '<|im_system|>',
-        '<|im_user|>',
-        '<|im_assistant|>',
-        '<|im_middle|>',
-        END,
-        '<|tool_call_argument_begin|>',
-      ],
-      ...[
-        '<|tool_calls_section_begin|>',
-        '<|tool_calls_section_end|>',
-        '<|tool_call_begin|>',
-        '<|tool_call_end|>',
-      ],
+      ...['system', 'user', 'assistant', 'middle', 'end'].map((of) => `<|im_${of}|>`),
+      ...['calls_section_begin', 'calls_section_end', 'call_begin', 'call_argument_begin', 'call_end'].map(
+        (of) => `<|tool_${of}|>`,
+      ),
     ],
     ...{ calls: 3, end: same(END), endOfCalls: same(END), thought: () => '' },
     speech: ({ prose, commands }) =>

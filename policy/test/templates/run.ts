@@ -50,31 +50,11 @@ function prepare(folder: string): { python: string; real: string } {
   if (!existsSync(real)) {
     const sources = join(folder, 'sources');
     mkdirSync(`${real}.part`, { recursive: true });
-    run(
-      python,
-      '-m',
-      'pip',
-      'download',
-      '--quiet',
-      '--no-deps',
-      '--no-binary',
-      'llama-cpp-python',
-      '--dest',
-      sources,
-      PACKAGE,
-    );
+    const [pip, only] = [['-m', 'pip', 'download', '--quiet', '--no-deps'], '--no-binary'];
+    run(python, ...pip, only, 'llama-cpp-python', '--dest', sources, PACKAGE);
     const [archive = ''] = readdirSync(sources).filter((name) => name.endsWith('.tar.gz'));
-    run(
-      'tar',
-      '-xzf',
-      join(sources, archive),
-      '-C',
-      `${real}.part`,
-      '--wildcards',
-      '*/models/templates/*.jinja',
-      '--transform',
-      's#.*/##',
-    );
+    const templates = ['--wildcards', '*/models/templates/*.jinja', '--transform', 's#.*/##'];
+    run('tar', '-xzf', join(sources, archive), '-C', `${real}.part`, ...templates);
     renameSync(`${real}.part`, real);
   }
   return { python, real };
@@ -122,10 +102,7 @@ using jinja = startJinja(python);
 const families = [...FAMILIES, ...MORE].filter(
   ({ name }) => values.only === undefined || name === values.only,
 );
-const kinds = families.reduce(
-  (sum, { name }) => sum + (FAMILIES.some((one) => one.name === name) ? 4 : 2),
-  0,
-);
+const kinds = families.reduce((sum, family) => sum + (FAMILIES.includes(family) ? 4 : 2), 0);
 const each = Math.ceil(Number(values.conversations) / kinds);
 let [passed, failed] = [0, 0];
 for (const family of families) {

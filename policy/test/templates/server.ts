@@ -1,10 +1,11 @@
 /** A scripted completions server that returns single tokens and logs its requests. The test chooses the rendering engine. */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { loadTokenizer, type Tokenizer } from '@swefarm/testkit';
 import { createEndpointClient } from '../../src/endpoint/client.ts';
 import type { Post } from '../../src/endpoint/post.ts';
@@ -65,25 +66,23 @@ export async function startSamplingServer(tokenizer: Tokenizer, render: Render):
       return { tokens: Array.from(tokenizer.encode(await render(chat)).ids) };
     }
     if (next === null) throw new Error('nothing to say');
-    const { text, end } = next;
-    const ids = [...tokenizer.encode(text).ids, ...(end === null ? [] : [tokenizer.idOf(end)])];
+    const { text: sampled, end } = next;
+    const ids = [...tokenizer.encode(sampled).ids, ...(end === null ? [] : [tokenizer.idOf(end)])];
     const prompt = body.prompt as number[];
     log.push(prompt);
-    return {
-      choices: [
-        {
-          text,
-          finish_reason: end === null ? 'length' : 'stop',
-          token_ids: ids,
-          logprobs: { token_logprobs: ids.map(() => -0.5) },
-        },
-      ],
-      usage: { prompt_tokens: prompt.length, completion_tokens: ids.length },
+    const logprobs = { token_logprobs: ids.map(() => -0.5) };
+    const choice = {
+      text: sampled,
+      finish_reason: end === null ? 'length' : 'stop',
+      token_ids: ids,
+      logprobs,
     };
+    const usage = { prompt_tokens: prompt.length, completion_tokens: ids.length };
+    return { choices: [choice], usage };
   };
   const server = createServer((request, response) => {
-    readAll(request)
-      .then((text) => answer((request.url ?? '').replace('/v1', ''), JSON.parse(text)))
+    text(request)
+      .then((body) => answer((request.url ?? '').replace('/v1', ''), JSON.parse(body)))
       .then(
         (reply) => response.end(JSON.stringify(reply)),
         (error: Error) => response.writeHead(400).end(error.message),
@@ -105,12 +104,6 @@ export async function startSamplingServer(tokenizer: Tokenizer, render: Render):
       await new Promise((resolve) => server.close(resolve));
     },
   };
-}
-
-async function readAll(request: IncomingMessage): Promise<string> {
-  const pieces: Buffer[] = [];
-  for await (const piece of request) pieces.push(piece as Buffer);
-  return Buffer.concat(pieces).toString('utf8');
 }
 
 type ChatMessage = { content: string | null; tool_calls?: { function: { arguments: string } }[] };

@@ -9,19 +9,10 @@ import { NO_LIMITS } from '../../src/turnsampling.ts';
 import type { Family, Spoken } from './families.ts';
 import type { Render, Sample, SamplingServer } from './server.ts';
 
+const properties = { command: { type: 'string', description: 'The command.' } };
+const COMMAND = { type: 'object', properties, required: ['command'] };
 export const TOOLS: ToolDefinition[] = [
-  {
-    type: 'function',
-    function: {
-      name: 'bash',
-      description: 'Run one command.',
-      parameters: {
-        type: 'object',
-        properties: { command: { type: 'string', description: 'The command.' } },
-        required: ['command'],
-      },
-    },
-  },
+  { type: 'function', function: { name: 'bash', description: 'Run one command.', parameters: COMMAND } },
 ];
 
 /** `cut`: the characters of the answer that a token limit leaves; null: the model ends it. */

@@ -21,13 +21,8 @@ describe.each(FAMILIES)('$name', (family) => {
     const template = new Template(source);
     const render: Render = ({ messages, tools, open }) =>
       template.render({
-        ...{
-          messages: withObjects(messages),
-          add_generation_prompt: open,
-          bos_token: '<s>',
-          eos_token: '</s>',
-        },
-        ...(tools.length > 0 ? { tools } : {}),
+        ...{ messages: withObjects(messages), add_generation_prompt: open },
+        ...{ bos_token: '<s>', eos_token: '</s>', ...(tools.length > 0 ? { tools } : {}) },
       });
     await using server = await startSamplingServer(made.tokenizer, render);
     const folder = renderer === 'folder' ? made.folder : null;

@@ -5,8 +5,7 @@ import { brokenBecause, type Report, type Result } from '@swefarm/shared';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
 import { type EvaluationRound, healthFinding, withEgress } from './finding.ts';
-import { appendFindings, type HealthFinding, readRegistry } from './registry.ts';
-import { addKnownHealth } from './withhealth.ts';
+import { addKnownHealth, appendFindings, type HealthFinding, readRegistry } from './registry.ts';
 
 const TESTED = { instance_id: 'i-1', FAIL_TO_PASS: ['a', 'b'] };
 const NOW = new Date('2026-01-01T00:00:00Z');
@@ -79,19 +78,13 @@ test('one of several evaluations of the untouched tree can show a fault', () => 
 
 test('without a verdict there is no finding', () => {
   const lost: EvaluationRound = { ...passes(), report: null };
-  expect(
-    healthFinding(TESTED, 'none', [lost, round(null, { passed: [], failed: [] })], [fails], NOW),
-  ).toBeNull();
+  const unjudged = round(null, { passed: [], failed: [] });
+  expect(healthFinding(TESTED, 'none', [lost, unjudged], [fails], NOW)).toBeNull();
   expect(finding([lost, passes()]).times).toBe(1);
 });
 
-async function file(): Promise<string> {
-  const folder = temporaryFolder('health');
-  return join(folder, 'deep', 'health.jsonl');
-}
-
 test('the last finding of an image, grader and network counts; an incomplete line does not', async () => {
-  const path = await file();
+  const path = join(temporaryFolder('health'), 'deep', 'health.jsonl');
   expect((await readRegistry(path)).size).toBe(0);
   await appendFindings(path, [finding([fails]), { ...finding([passes()]), image_digest: 'sha256:b' }]);
   await appendFindings(path, [finding([passes()])]);
@@ -107,11 +100,8 @@ test('the last finding of an image, grader and network counts; an incomplete lin
 
 test('instances get their findings; broken ones are named, or skipped', () => {
   const row = (instance_id: string) => ({ instance_id, patch: 'p' });
-  const dataset = {
-    path: '/d',
-    sha256: 'x',
-    instances: ['good', 'bad', 'new'].map(row),
-  } as unknown as Dataset;
+  const instances = ['good', 'bad', 'new'].map(row);
+  const dataset = { path: '/d', sha256: 'x', instances } as unknown as Dataset;
   const registry = new Map([
     ['good', [finding([fails]), { ...finding([passes()]), image_digest: 'sha256:b' }]],
     ['bad', [finding([fails])]],

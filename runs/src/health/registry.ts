@@ -1,7 +1,8 @@
 /** The registry of instances: a JSONL file of findings. The last finding of an instance, image, grader and network counts. */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { InstanceHealth, UsageError } from '@swefarm/shared';
+import { chosenSha256, type Dataset } from '@swefarm/datasets';
+import { brokenBecause, type Instance, InstanceHealth, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 
 const HealthFinding = InstanceHealth.extend({
@@ -52,4 +53,30 @@ export async function appendFindings(path: string, findings: readonly HealthFind
   if (findings.length === 0) return;
   await mkdir(dirname(path), { recursive: true });
   await appendFile(path, findings.map((one) => `${JSON.stringify(one)}\n`).join(''));
+}
+
+/**
+ * Adds the findings of the registry to the instances of a run. `broken`: reasons by instance id; an instance is broken when every finding
+ * about it gives a reason. Omits broken instances if `skipBroken`.
+ */
+export function addKnownHealth(
+  dataset: Dataset,
+  registry: HealthRegistry,
+  skipBroken: boolean,
+): { dataset: Dataset; broken: ReadonlyMap<string, string> } {
+  const broken = new Map<string, string>();
+  const instances = dataset.instances.flatMap((instance): Instance[] => {
+    const health = registry.get(instance.instance_id);
+    if (!health) return [instance];
+    const reasons = health.map(brokenBecause);
+    const [reason] = reasons;
+    if (reason && !reasons.includes(null)) {
+      broken.set(instance.instance_id, reason);
+      if (skipBroken) return [];
+    }
+    return [{ ...instance, health: [...health] }];
+  });
+  if (instances.length === dataset.instances.length) return { dataset: { ...dataset, instances }, broken };
+  const chosen = dataset.instances.filter(({ instance_id }) => !broken.has(instance_id));
+  return { dataset: { ...dataset, instances, sha256: chosenSha256(chosen) }, broken };
 }

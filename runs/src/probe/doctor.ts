@@ -12,8 +12,7 @@ import {
   SwefarmError,
 } from '@swefarm/shared';
 import { fail, ok, warn } from './finding.ts';
-import { probePictures } from './pictureprobe.ts';
-import { firstModel, probePolicy } from './probe.ts';
+import { firstModel, probePictures, probePolicy } from './probe.ts';
 import { probeTokens } from './tokenprobe.ts';
 
 type DoctorOptions = {
@@ -39,13 +38,8 @@ export async function diagnose(options: DoctorOptions): Promise<Finding[]> {
 
 async function farmFindings({ config, signal }: DoctorOptions): Promise<Finding[]> {
   if (config.redis_url === null) {
-    return [
-      warn(
-        'redis',
-        'no --redis-url: rollout would start a Redis of its own',
-        'set --redis-url or SWEFARM_REDIS_URL to check a farm',
-      ),
-    ];
+    const remedy = 'set --redis-url or SWEFARM_REDIS_URL to check a farm';
+    return [warn('redis', 'no --redis-url: rollout would start a Redis of its own', remedy)];
   }
   try {
     await using farm = await openFarm(config, 'producer', { signal });
@@ -90,13 +84,9 @@ async function queueFinding(farm: Farm): Promise<Finding> {
   const counts = await farm.queue().getJobCounts('active', 'prioritized', 'waiting', 'delayed', 'failed');
   const { active = 0, prioritized = 0, waiting = 0, delayed = 0, failed = 0 } = counts;
   const detail = `${waiting + prioritized} wait, ${active} run, ${delayed} delayed, ${failed} failed`;
-  return failed > 0
-    ? warn(
-        'queue',
-        detail,
-        'a job failed inside the queue: a bug of the farm, see the worker log; --resume queues it again',
-      )
-    : ok('queue', detail);
+  const remedy =
+    'a job failed inside the queue: a bug of the farm, see the worker log; --resume queues it again';
+  return ok('queue', detail, failed > 0 && remedy);
 }
 
 /** Writes a small blob and reads it back, because the store may be full or read-only. */
@@ -117,13 +107,8 @@ async function artifactFinding(farm: Farm, signal: AbortSignal): Promise<Finding
   const { used_bytes: used, budget_bytes: budget, artifacts } = await farm.artifacts.usage();
   const share = budget > 0 ? used / budget : 0;
   const detail = `${farm.artifacts.kind}, ${artifacts} artifacts, ${mib(used)} of ${mib(budget)} (${(share * 100).toFixed(0)} %)`;
-  return share > 0.9
-    ? warn(
-        'artifacts',
-        detail,
-        'raise --artifact-budget-bytes, or collect and remove old runs: workers stop claiming',
-      )
-    : ok('artifacts', detail);
+  const remedy = 'raise --artifact-budget-bytes, or collect and remove old runs: workers stop claiming';
+  return ok('artifacts', detail, share > 0.9 && remedy);
 }
 
 const mib = (bytes: number): string => `${(bytes / 1024 ** 2).toFixed(0)} MiB`;
@@ -132,19 +117,13 @@ async function workerFinding(farm: Farm): Promise<Finding> {
   const workers = await farm.registry.list();
   const slots = workers.reduce((sum, worker) => sum + worker.slots, 0);
   const busy = workers.reduce((sum, worker) => sum + worker.active, 0);
-  if (workers.length === 0) {
+  if (workers.length === 0)
     return warn('workers', 'none is alive', 'start one: swefarm-worker run --redis-url …');
-  }
   const paused = workers.filter((worker) => worker.paused !== null);
-  const detail = `${workers.length} alive, ${busy} of ${slots} slots busy`;
-  const first = paused[0];
-  return first
-    ? warn(
-        'workers',
-        `${detail}; ${paused.length} paused: ${first.paused}`,
-        'see swefarm-worker doctor on that node',
-      )
-    : ok('workers', detail);
+  const [first] = paused;
+  const more = first ? `; ${paused.length} paused: ${first.paused}` : '';
+  const detail = `${workers.length} alive, ${busy} of ${slots} slots busy${more}`;
+  return ok('workers', detail, first !== undefined && 'see swefarm-worker doctor on that node');
 }
 
 async function policyFindings(

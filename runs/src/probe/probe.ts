@@ -1,10 +1,20 @@
-/** Probes one policy endpoint: its list of models, one completion, token ids and log-probabilities. */
-import { AnswerError, APIError, createEndpointClient, type EndpointClient } from '@swefarm/policy';
-import { errorMessage, type Finding, type PolicyKey, type Sampling } from '@swefarm/shared';
+/** Probes one policy endpoint by single requests: its list of models, a completion with token ids and log-probabilities, a picture. */
+import {
+  AnswerError,
+  APIError,
+  createEndpointClient,
+  type EndpointClient,
+  PICTURES_REMEDY,
+  refusesPictures,
+  wireMessage,
+} from '@swefarm/policy';
+import { errorMessage, type Finding, type Message, type PolicyKey, type Sampling } from '@swefarm/shared';
 import { z } from 'zod';
 import { fail, ok, warn } from './finding.ts';
 
 const TIMEOUT_MS = 30_000;
+/** Timeout of the requests before a run is queued. */
+const REACHABLE_TIMEOUT_MS = 10_000;
 
 const Completion = z.object({
   prompt_token_ids: z.array(z.number()).nullish(),
@@ -40,6 +50,9 @@ export async function probePolicy(url: string, options: ProbeOptions): Promise<F
   return [...found, ...(await completionFindings(url, model, options))];
 }
 
+const BOTH =
+  'fine for evaluation; training with --require-tokens needs both (vLLM: return_token_ids, logprobs)';
+
 /** Returns the first model that the endpoint lists; null if it lists none or does not answer. */
 export async function firstModel(url: string, options: ProbeOptions): Promise<string | null> {
   const listed = await ask(url, options, (client, signal) => client.models(signal));
@@ -72,20 +85,76 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
     ok('completion', `one of ${model} in ${Date.now() - started} ms`),
     offered.length === 2
       ? ok('tokens', `${offered.join(' and ')} are offered`)
-      : warn(
-          'tokens',
-          `${offered.join('') || 'neither token ids nor log-probabilities'} offered`,
-          'fine for evaluation; training with --require-tokens needs both (vLLM: return_token_ids, logprobs)',
-        ),
+      : warn('tokens', `${offered.join('') || 'neither token ids nor log-probabilities'} offered`, BOTH),
   ];
 }
 
+/**
+ * Tests within seconds, before a run is queued, whether an endpoint can serve the run. Reads the list of models. If the list lacks the model, requests a short completion, because some servers omit models from the list.
+ * Returns `fail` if every rollout would fail in the same way, and `warn` if the endpoint is overloaded or still starts. Never throws for
+ * faults of the endpoint.
+ */
+export async function probeReachable(
+  url: string,
+  { model, ...target }: Pick<ProbeOptions, 'apiKey' | 'signal'> & { model: string },
+): Promise<Finding> {
+  const listed = await ask(url, target, (client, limited) => client.models(limited), REACHABLE_TIMEOUT_MS);
+  const ids = 'answer' in listed ? listed.answer.map(({ id }) => id) : [];
+  if (ids.includes(model)) return ok('endpoint', `serves ${model}`);
+  if ('problem' in listed && (listed.slow || listed.unreachable))
+    return (listed.slow ? warn : fail)('endpoint', listed.problem, listed.remedy);
+  const body = { model, messages: [{ role: 'user', content: 'Answer yes.' }], max_tokens: 4 };
+  const tried = await askChat(url, target, body, REACHABLE_TIMEOUT_MS);
+  if ('answer' in tried) return ok('endpoint', `answers as ${model}`);
+  const { problem, remedy, status, slow } = tried;
+  const passes = slow === true || status === 429 || (status !== undefined && status >= 500);
+  if (passes) return warn('endpoint', problem, remedy);
+  const known = ids.length > 0 ? `use one of: ${ids.slice(0, 5).join(', ')}` : remedy;
+  return fail('endpoint', `model ${model}: ${problem}`, status === 401 || status === 403 ? remedy : known);
+}
+
+/** A white PNG of 64 x 64 pixels, because some models refuse smaller pictures. */
+const SQUARE =
+  'iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAS0lEQVR42u3PMQ0AAAwDoPo33UrYvQQckD4XAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAYHLAMpT0sIcNbcEAAAAAElFTkSuQmCC';
+
+const QUESTION: Message = { role: 'user', content: 'Which colour is this? Answer with one word.' };
+const WITH_PICTURE: Message = {
+  ...QUESTION,
+  pictures: [
+    {
+      address: 'probe',
+      file: {
+        media_type: 'image/png',
+        sha256: '',
+        bytes: Buffer.from(SQUARE, 'base64').length,
+        data: SQUARE,
+      },
+    },
+  ],
+};
+
+/** Tests whether an endpoint accepts a picture. Returns `fail` only when the endpoint answers text and refuses a picture. Never throws for faults of the endpoint. */
+export async function probePictures(
+  url: string,
+  model: string,
+  options: Omit<ProbeOptions, 'model'>,
+): Promise<Finding> {
+  const post = (message: Message): Promise<Asked<unknown>> =>
+    askChat(url, options, { model, messages: [wireMessage(message)], ...options.sampling, max_tokens: 4 });
+  const asked = await post(WITH_PICTURE);
+  if ('answer' in asked) return ok('pictures', `${model} takes them`);
+  const refused = refusesPictures(asked.problem) || 'answer' in (await post(QUESTION));
+  return refused
+    ? fail('pictures', `${model} refuses a picture: ${asked.problem}`, PICTURES_REMEDY)
+    : warn('pictures', `could not be tried: ${asked.problem}`, asked.remedy);
+}
+
 /** Answer of an endpoint, or why there is none. `status`: HTTP status of a refusal; `slow`: timeout; `unreachable`: no connection. */
-export type Asked<T> =
+type Asked<T> =
   | { answer: T }
   | { problem: string; remedy: string; status?: number; slow?: true; unreachable?: true };
 
-export const askChat = (
+const askChat = (
   url: string,
   target: Pick<ProbeOptions, 'apiKey' | 'signal'>,
   body: object,
@@ -100,7 +169,7 @@ export const askChat = (
   );
 
 /** Makes one request within `timeoutMs`. A failure becomes a problem with a remedy. */
-export async function ask<T>(
+async function ask<T>(
   url: string,
   { apiKey, signal }: Pick<ProbeOptions, 'apiKey' | 'signal'>,
   request: (client: EndpointClient, signal: AbortSignal) => Promise<T>,

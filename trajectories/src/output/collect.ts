@@ -62,9 +62,9 @@ export type Collected = {
  * @throws UnusableError `redis_unreachable` after `patienceMs`, `run_gone` when Redis lost the run, `output_unwritable`
  */
 export async function collect(farm: Farm, options: CollectOptions): Promise<Collected> {
-  const { runId, rollouts, output, signal } = options;
-  const patienceMs = options.patienceMs ?? PATIENCE_MS;
-  const wanted = new Set(rollouts);
+  const { runId, output, signal } = options;
+  const reading = { farm, patienceMs: PATIENCE_MS, ...options };
+  const wanted = new Set(options.rollouts);
   const unreadable = new Map<string, UnreadableResult>();
   const skipped = new Set<string | null>();
   const isDone = (id: string): boolean => output.lines.has(id) || skipped.has(id);
@@ -73,7 +73,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
     if (![...wanted].every(isDone)) return false;
     if (!options.growing) return true;
     // Redis replaces a lost rollout in one step, so a reader that has the result of the lost rollout also finds the new rollout.
-    const all = await withPatience(() => farm.groups.rollouts(runId), patienceMs, signal);
+    const all = await withPatience(reading, () => farm.groups.rollouts(runId));
     for (const id of all) wanted.add(id);
     return all.every(isDone);
   };
@@ -85,19 +85,19 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
     }
   };
   if (options.copyArtifactsTo !== undefined) await mkdir(options.copyArtifactsTo, { recursive: true });
-  let cursor = await startingPoint(farm, options, patienceMs);
+  let cursor = await startingPoint(reading);
   let newsAt = Date.now();
   while (!(await isComplete())) {
     // After the signal, this loop still writes the existing results.
     const stopping = signal?.aborted === true;
-    const batch = await readBatch(farm, options, cursor, stopping ? 0 : BLOCK_MS, stopping ? 0 : patienceMs);
+    const batch = await readBatch(reading, cursor);
     skip(batch.unreadable);
     const news = batch.results.length + batch.unreadable.length;
     if (stopping && news === 0) return { complete: false, unreadable: [...unreadable.values()] };
     const fresh = dropKnown(batch.results, output);
     for (let at = 0; at < fresh.length; at += FETCHES) {
       const part = fresh.slice(at, at + FETCHES);
-      const lines = await Promise.all(part.map(({ result }) => lineOf(farm, result, options, patienceMs)));
+      const lines = await Promise.all(part.map(({ result }) => lineOf(reading, result)));
       await output.append(lines, part.at(-1)?.stream_id ?? cursor);
       for (const line of lines) options.onLine?.(line);
     }
@@ -107,109 +107,85 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
       await output.append([], cursor);
       newsAt = Date.now();
     } else if (Date.now() - newsAt > GONE_CHECK_MS) {
-      await checkRunExists(farm, runId, patienceMs);
+      await checkRunExists(reading);
       newsAt = Date.now();
     }
   }
   return { complete: true, unreadable: [...unreadable.values()] };
 }
 
+type Reading = CollectOptions & { farm: Farm; patienceMs: number };
+
 /** Returns the cursor of the output. If the output lacks committed results (a file was deleted), returns the start of the stream. */
-async function startingPoint(farm: Farm, options: CollectOptions, patienceMs: number): Promise<string> {
-  const { output, runId, signal } = options;
+async function startingPoint(reading: Reading): Promise<string> {
+  const { farm, output, runId } = reading;
   if (output.cursor === '0') return '0';
-  const committed = await withPatience(() => farm.results.committedIds(runId), patienceMs, signal);
+  const committed = await withPatience(reading, () => farm.results.committedIds(runId));
   return [...committed].every((id) => output.lines.has(id)) ? output.cursor : '0';
 }
 
-async function readBatch(
-  farm: Farm,
-  { runId, signal }: CollectOptions,
-  cursor: string,
-  blockMs: number,
-  patienceMs: number,
-): Promise<ResultBatch> {
-  const nothing = { results: [], unreadable: [], last_id: cursor };
+async function readBatch({ farm, runId, signal, patienceMs }: Reading, cursor: string): Promise<ResultBatch> {
+  const waiting = signal?.aborted
+    ? { blockMs: 0, patienceMs: 0 }
+    : { blockMs: BLOCK_MS, patienceMs, ...(signal && { signal }) };
   try {
-    const waiting = signal && !signal.aborted ? { signal } : {};
-    return await farm.results.read(runId, cursor, { count: BATCH, blockMs, patienceMs, ...waiting });
+    return await farm.results.read(runId, cursor, { count: BATCH, ...waiting });
   } catch (error) {
     // The signal arrived during the wait; the next iteration reads existing results.
-    if (signal?.aborted && !(error instanceof UnusableError)) return nothing;
+    if (signal?.aborted && !(error instanceof UnusableError))
+      return { results: [], unreadable: [], last_id: cursor };
     throw error;
   }
 }
 
 /** Returns the results that the output lacks. After a restart from an older cursor, the stream delivers some results again. */
-function dropKnown(
-  results: readonly { stream_id: string; result: Result }[],
-  output: Output,
-): { stream_id: string; result: Result }[] {
-  const seen = new Set<string>();
-  return results.filter(({ result }) => {
-    if (output.lines.has(result.rollout_id) || seen.has(result.rollout_id)) return false;
-    seen.add(result.rollout_id);
-    return true;
-  });
+function dropKnown(results: ResultBatch['results'], output: Output): ResultBatch['results'] {
+  const fresh = results.filter(({ result }) => !output.lines.has(result.rollout_id));
+  return [...Map.groupBy(fresh, ({ result }) => result.rollout_id).values()].flatMap((same) =>
+    same.slice(0, 1),
+  );
 }
 
-async function lineOf(
-  farm: Farm,
-  result: Result,
-  options: CollectOptions,
-  patienceMs: number,
-): Promise<OutputLine> {
-  const blob = result.artifact === null ? null : await fetchArtifact(farm, result, options, patienceMs);
-  const content = blob && (await readable(blob, result, options));
-  const folder = options.copyArtifactsTo;
-  const copy = blob === null || folder === undefined ? undefined : join(folder, copyName(result));
+async function lineOf(reading: Reading, result: Result): Promise<OutputLine> {
+  const { copyArtifactsTo: folder, output } = reading;
+  const blob = result.artifact === null ? null : await fetchArtifact(reading, result, result.artifact);
+  const content = blob && (await readable(reading, result, blob));
+  const copy = folder === undefined ? undefined : join(folder, `${result.rollout_id}.json.gz`);
   if (blob !== null && copy !== undefined) await replaceFile(copy, blob, { aside: `${copy}.new` });
-  await options.onResult?.(result, content);
-  options.output.take?.(result, content);
+  await reading.onResult?.(result, content);
+  output.take?.(result, content);
   return outputLine(result, {
-    mark: options.mark?.(result),
+    mark: reading.mark?.(result),
     patch: content?.patch ?? null,
     report: content?.report ?? null,
     sampling: content?.trajectory?.sampling ?? null,
-    artifact_file: copy,
+    artifact_file: blob === null ? undefined : copy,
   });
 }
 
-const copyName = (result: Result): string => `${result.rollout_id}.json.gz`;
-
-async function fetchArtifact(
-  farm: Farm,
-  result: Result,
-  options: CollectOptions,
-  patienceMs: number,
-): Promise<Buffer | null> {
-  const locator = result.artifact ?? '';
+async function fetchArtifact(reading: Reading, result: Result, locator: string): Promise<Buffer | null> {
   try {
-    return await withPatience(() => farm.artifacts.get(locator), patienceMs, options.signal);
+    return await withPatience(reading, () => reading.farm.artifacts.get(locator));
   } catch (error) {
     if (!(error instanceof SwefarmError) || error.retryable) throw error;
     // A result without its trajectory is still written, because the result contains the verdict.
-    options.onWarning?.(`${result.rollout_id}: artifact ${locator} cannot be read: ${errorMessage(error)}`);
+    reading.onWarning?.(`${result.rollout_id}: artifact ${locator} cannot be read: ${errorMessage(error)}`);
     return null;
   }
 }
 
-async function readable(
-  blob: Buffer,
-  result: Result,
-  options: CollectOptions,
-): Promise<ArtifactContent | null> {
+async function readable(reading: Reading, result: Result, blob: Buffer): Promise<ArtifactContent | null> {
   try {
     return await decodeArtifact(blob);
   } catch (error) {
     if (!(error instanceof SwefarmError)) throw error;
-    options.onWarning?.(`${result.rollout_id}: ${errorMessage(error)}`);
+    reading.onWarning?.(`${result.rollout_id}: ${errorMessage(error)}`);
     return null;
   }
 }
 
-async function checkRunExists(farm: Farm, runId: string, patienceMs: number): Promise<void> {
-  if (await withPatience(() => farm.runs.exists(runId), patienceMs)) return;
+async function checkRunExists({ farm, runId, patienceMs }: Reading): Promise<void> {
+  if (await withPatience({ patienceMs }, () => farm.runs.exists(runId))) return;
   throw new UnusableError(
     'run_gone',
     `run ${runId} is gone from Redis (${farm.address}): it expired, was removed, or Redis lost its data; ` +
@@ -217,15 +193,16 @@ async function checkRunExists(farm: Farm, runId: string, patienceMs: number): Pr
   );
 }
 
-/** Repeats a read while Redis is unreachable; the read must be idempotent. */
-async function withPatience<T>(read: () => Promise<T>, patienceMs: number, signal?: AbortSignal): Promise<T> {
-  return await retry(read, {
+/** Repeats a read while Redis is unreachable; the read must be idempotent. Every outage has one of two codes. */
+const withPatience = <T>(
+  { patienceMs, signal }: Pick<Reading, 'patienceMs' | 'signal'>,
+  read: () => Promise<T>,
+): Promise<T> =>
+  retry(read, {
     pauseMs: exponentialBackoff(100, 2_000),
     withinMs: patienceMs,
-    isPassing: (error) => isTransient(error) && !signal?.aborted,
+    isPassing: (error) =>
+      error instanceof SwefarmError &&
+      (error.code === 'redis_unreachable' || error.code === 'artifact_store') &&
+      !signal?.aborted,
   });
-}
-
-/** Returns whether a read may be repeated after the error; every outage has one of these two codes. */
-const isTransient = (error: unknown): boolean =>
-  error instanceof SwefarmError && (error.code === 'redis_unreachable' || error.code === 'artifact_store');

@@ -1,6 +1,5 @@
-import type { Report } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { aFailure, aLine, aResult } from '../../test/result.ts';
+import { aFailure, aLine, aReport, aResult } from '../../test/result.ts';
 import { encodeLine, outputLine } from './line.ts';
 
 test.each([
@@ -46,21 +45,10 @@ test('a line holds the fields that readers rely on, without line feeds of its ow
 test('a report is summarised by counts', () => {
   const bucket = { success: ['a', 'b'], failure: ['c'] };
   const none = { success: [], failure: [] };
-  const report: Report = {
-    format: 'swefarm-report-1',
-    instance_id: 'a__b-1',
-    patch_state: 'applied',
-    evaluation: 'completed',
+  const report = aReport({
     resolved: false,
     tests_status: { FAIL_TO_PASS: bucket, PASS_TO_PASS: none, FAIL_TO_FAIL: none, PASS_TO_FAIL: none },
-    status_map: { a: 'PASSED' },
-    applied_with: 'git apply',
-    test_exit_code: 1,
-    grader: 'swebench-4.1.0',
-    parser: 'pytest',
-    image_digest: null,
-    trust: { level: 'clean', reasons: [] },
-  };
+  });
   expect(outputLine(aResult(), { patch: '', report }).report).toMatchObject({
     fail_to_pass: { success: 2, failure: 1 },
     pass_to_pass: { success: 0, failure: 0 },

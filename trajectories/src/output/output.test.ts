@@ -5,13 +5,8 @@ import { expect, test } from 'vitest';
 import { aLine } from '../../test/result.ts';
 import { openOutputFile, readOutputRun, requireNewOutput, runFile } from './output.ts';
 
-async function folder(): Promise<string> {
-  const path = temporaryFolder('output');
-  return path;
-}
-
 test('lines and cursor survive; a torn last line does not', async () => {
-  const path = join(await folder(), 'deep', 'out.jsonl');
+  const path = join(temporaryFolder('output'), 'deep', 'out.jsonl');
   {
     await using output = await openOutputFile(path, 'r1');
     await output.append([aLine()], '5-0');
@@ -21,17 +16,12 @@ test('lines and cursor survive; a torn last line does not', async () => {
   expect([...output.lines.keys()]).toEqual(['r1.a__b-1.0']);
   expect(output.cursor).toBe('5-0');
   await output.append([aLine({ rollout_id: 'r1.a__b-1.1' })], '6-0');
-  const text = await readFile(path, 'utf8');
-  expect(
-    text
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line).rollout_id),
-  ).toEqual(['r1.a__b-1.0', 'r1.a__b-1.1']);
+  const written = (await readFile(path, 'utf8')).trimEnd().split('\n');
+  expect(written.map((line) => JSON.parse(line).rollout_id)).toEqual(['r1.a__b-1.0', 'r1.a__b-1.1']);
 });
 
 test('a lost or foreign cursor means reading from the start', async () => {
-  const path = join(await folder(), 'out.jsonl');
+  const path = join(temporaryFolder('output'), 'out.jsonl');
   {
     await using output = await openOutputFile(path, 'r1');
     await output.append([aLine()], '5-0');
@@ -42,7 +32,7 @@ test('a lost or foreign cursor means reading from the start', async () => {
 });
 
 test('what exists is not overwritten', async () => {
-  const dir = await folder();
+  const dir = temporaryFolder('output');
   const path = join(dir, 'out.jsonl');
   await requireNewOutput(path);
   await writeFile(path, '');
@@ -58,7 +48,7 @@ test('what exists is not overwritten', async () => {
 });
 
 test('lines of another run, folders and damaged records are refused', async () => {
-  const dir = await folder();
+  const dir = temporaryFolder('output');
   const path = join(dir, 'out.jsonl');
   {
     await using output = await openOutputFile(path, 'r1');

@@ -12,8 +12,8 @@ import {
   readCursor,
   readIfThere,
   replaceRecord,
-  unwritable,
   writeCursor,
+  writing,
 } from './appendfile.ts';
 import { encodeLine, type LineSummary, lineSummaryOf, type OutputLine } from './line.ts';
 
@@ -104,25 +104,18 @@ export async function writeOutputRun(path: string, run: z.input<typeof OutputRun
 export async function openOutputFile(path: string, runId: string | null): Promise<Output> {
   const file = await openAppending(path, '{"run_id":"');
   try {
-    const name = resolve(path);
-    const output = createOutput({
-      name,
+    return createOutput({
+      name: resolve(path),
       lines: await readLines(path, runId),
       cursor: runId === null ? '0' : await readCursor(path, runId),
-      async write(added, cursor) {
-        try {
-          if (added.length > 0) {
-            await file.appendFile(linesText(added));
-            await file.datasync();
-          }
-          if (cursor !== output.cursor && runId !== null) await writeCursor(name, runId, cursor);
-        } catch (error) {
-          throw unwritable(name, error);
-        }
-      },
+      runId,
+      write: (added) =>
+        writing(resolve(path), async () => {
+          await file.appendFile(linesText(added));
+          await file.datasync();
+        }),
       close: () => file.close(),
     });
-    return output;
   } catch (error) {
     await file.close();
     throw error;
@@ -132,19 +125,24 @@ export async function openOutputFile(path: string, runId: string | null): Promis
 type OutputParts = Pick<Output, 'name' | 'take'> & {
   lines?: Map<string, LineSummary>;
   cursor?: string;
-  write(added: readonly OutputLine[], cursor: string): Promise<void>;
+  /** Run whose cursor is stored beside the file `name`; null or absent: no cursor is stored. */
+  runId?: string | null;
+  /** Writes at least one line. */
+  write(added: readonly OutputLine[]): Promise<void>;
   close(): Promise<void>;
 };
 
 /** Creates an output whose lines and cursor advance after each write. */
-export function createOutput({ write, close, ...parts }: OutputParts): Output {
+export function createOutput({ write, close, runId = null, ...parts }: OutputParts): Output {
   const lines = parts.lines ?? new Map<string, LineSummary>();
   const output = {
     ...parts,
     lines,
     cursor: parts.cursor ?? '0',
     async append(added: readonly OutputLine[], cursor: string): Promise<void> {
-      await write(added, cursor);
+      if (added.length > 0) await write(added);
+      if (runId !== null && cursor !== output.cursor)
+        await writing(parts.name, () => writeCursor(parts.name, runId, cursor));
       for (const line of added) lines.set(line.rollout_id, lineSummaryOf(line));
       output.cursor = cursor;
     },
@@ -157,9 +155,7 @@ export function createOutput({ write, close, ...parts }: OutputParts): Output {
 export const streamOutput = (write: (text: string) => Promise<void>): Output =>
   createOutput({
     name: 'standard output',
-    write: async (added) => {
-      if (added.length > 0) await write(linesText(added));
-    },
+    write: (added) => write(linesText(added)),
     // Standard output stays open, because other parts of the process use it.
     close: () => Promise.resolve(),
   });

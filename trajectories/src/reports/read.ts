@@ -8,7 +8,7 @@ import {
   type RunRecord,
   type UnreadableResult,
 } from '@swefarm/shared';
-import { readLines } from '../formats/lines.ts';
+import { readLines } from '../formats/results.ts';
 import { readOutputRun } from '../output/output.ts';
 import { type PriceFile, priceFor } from '../prices.ts';
 import { requireRun, resultsOf } from '../selection/source.ts';

@@ -26,7 +26,6 @@ export type VerifierOptions = {
 };
 
 export const VERIFIER_FORMS = ['chat', 'completions', 'http'] as const;
-export type VerifierForm = (typeof VERIFIER_FORMS)[number];
 
 export const DEFAULT_PROMPT = `Below is the conversation of an agent that worked on an issue of a software repository, and the patch that it left.
 
@@ -41,11 +40,12 @@ export const DEFAULT_PROMPT = `Below is the conversation of an agent that worked
 Does the patch resolve the issue? Answer with YES or NO only.
 Answer: `;
 
-export function createVerifier(form: VerifierForm, options: VerifierOptions): Verifier {
-  const ask = { chat: askChat, completions: askCompletions, http: askHttp }[form];
+export function createVerifier(form: (typeof VERIFIER_FORMS)[number], options: VerifierOptions): Verifier {
+  const { route, bodyOf, scoreIn } = FORMS[form];
   return {
     name: form === 'http' ? `http ${options.url}` : `${form} ${options.model}`,
-    score: (rollout, signal) => ask(options, rollout, signal),
+    score: async (rollout, signal) =>
+      scoreIn(await post(`${options.url}${route}`, bodyOf(options, rollout), options, signal)),
   };
 }
 
@@ -74,30 +74,37 @@ const Completion = z.object({
 });
 const Score = z.object({ score: z.number() });
 
-async function askChat(options: VerifierOptions, rollout: Judgeable, signal: AbortSignal): Promise<number> {
-  const body = {
-    model: options.model,
-    messages: [{ role: 'user', content: promptOf(options, rollout) }],
-    ...{ max_tokens: 1, temperature: 0, logprobs: true, top_logprobs: TOP },
-  };
-  const answer = read(Chat, await post(`${options.url}/chat/completions`, body, options, signal));
-  return probabilityOfYes(answer.choices[0]?.logprobs.content[0]?.top_logprobs ?? []);
-}
+type Form = {
+  route: string;
+  bodyOf(options: VerifierOptions, rollout: Judgeable): unknown;
+  scoreIn(answer: unknown): number;
+};
 
-async function askCompletions(
-  options: VerifierOptions,
-  rollout: Judgeable,
-  signal: AbortSignal,
-): Promise<number> {
-  const { model } = options;
-  const body = { model, prompt: promptOf(options, rollout), max_tokens: 1, temperature: 0, logprobs: TOP };
-  const answer = read(Completion, await post(`${options.url}/completions`, body, options, signal));
-  const top = answer.choices[0]?.logprobs.top_logprobs[0] ?? {};
-  return probabilityOfYes(Object.entries(top).map(([token, logprob]) => ({ token, logprob })));
-}
-
-const askHttp = async (options: VerifierOptions, rollout: Judgeable, signal: AbortSignal): Promise<number> =>
-  read(Score, await post(options.url, rollout, options, signal)).score;
+const FORMS: Readonly<Record<(typeof VERIFIER_FORMS)[number], Form>> = {
+  chat: {
+    route: '/chat/completions',
+    bodyOf: (options, rollout) => ({
+      model: options.model,
+      messages: [{ role: 'user', content: promptOf(options, rollout) }],
+      ...{ max_tokens: 1, temperature: 0, logprobs: true, top_logprobs: TOP },
+    }),
+    scoreIn: (answer) =>
+      probabilityOfYes(read(Chat, answer).choices[0]?.logprobs.content[0]?.top_logprobs ?? []),
+  },
+  completions: {
+    route: '/completions',
+    bodyOf: (options, rollout) => ({
+      model: options.model,
+      prompt: promptOf(options, rollout),
+      ...{ max_tokens: 1, temperature: 0, logprobs: TOP },
+    }),
+    scoreIn(answer) {
+      const top = read(Completion, answer).choices[0]?.logprobs.top_logprobs[0] ?? {};
+      return probabilityOfYes(Object.entries(top).map(([token, logprob]) => ({ token, logprob })));
+    },
+  },
+  http: { route: '', bodyOf: (_, rollout) => rollout, scoreIn: (answer) => read(Score, answer).score },
+};
 
 /** Returns P(yes) / (P(yes) + P(no)). Tokens count in any case and with surrounding blanks. Throws SwefarmError without either word. */
 export function probabilityOfYes(top: readonly { token: string; logprob: number }[]): number {

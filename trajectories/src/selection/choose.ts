@@ -1,16 +1,31 @@
 /** Chooses the rollouts of an export in one pass over their lines. */
 import { createHash } from 'node:crypto';
 import { type ArtifactContent, successOf, type Trajectory } from '@swefarm/shared';
+import { type Split, splitOf } from '../formats/verl/rows.ts';
 import type { OutputLine } from '../output/line.ts';
 import { Replacements } from '../output/replacements.ts';
-import { dropReason, type ExportFilters } from './filters.ts';
-import { patchKey } from './patchkey.ts';
 import { partSizes, type Shares } from './recipe.ts';
 import type { ResultSource } from './source.ts';
 
 /** Orders in which an instance's rollouts are taken until `perInstance` is reached. */
 export const PREFERENCES = ['first', 'most-tokens', 'shortest', 'random'] as const;
 export type Preference = (typeof PREFERENCES)[number];
+
+export type ExportFilters = {
+  onlyResolved?: boolean | undefined;
+  minReward?: number | undefined;
+  /** Whether to export only verdicts whose trust level is `clean`. */
+  trustClean?: boolean | undefined;
+  /** Whether to include rollouts that failed because of infrastructure. */
+  withFailed?: boolean | undefined;
+  tags?: readonly string[] | undefined;
+  runs?: readonly string[] | undefined;
+  instances?: ReadonlySet<string> | undefined;
+  /** One side of the train/val split. The split is by instance, so all rollouts of an instance are on one side. */
+  split?: { side: Split; valShare: number } | undefined;
+  exitStatuses?: readonly string[] | undefined;
+  maxTurns?: number | undefined;
+};
 
 export type ChoiceOptions = {
   filters: ExportFilters;
@@ -199,4 +214,46 @@ function hashOf(chosen: ReadonlyMap<string, number>): string {
   const hash = createHash('sha256');
   for (const [id, sample] of chosen) hash.update(`${id}\0${sample}\n`);
   return hash.digest('hex').slice(0, 16);
+}
+
+/** Returns why the filters drop a line, as a reason by which dropped lines are counted; null if they do not. */
+function dropReason(line: OutputLine, filters: ExportFilters): string | null {
+  const { outcome, resolved, reward, report, facts } = line;
+  const { runs, tags, instances, split, onlyResolved, minReward, exitStatuses, maxTurns } = filters;
+  if (runs && !runs.includes(line.run_id)) return 'of another run';
+  if (tags && !tags.includes(line.tag ?? '')) return 'of another tag';
+  if (instances && !instances.has(line.instance_id)) return 'of another instance';
+  if (split && splitOf(line.instance_id, split.valShare) !== split.side) return 'of the other split';
+  if (outcome === 'cancelled') return 'cancelled';
+  if (outcome === 'failed' && !filters.withFailed) return 'failed by infrastructure';
+  if (onlyResolved && resolved !== true) return 'not resolved';
+  if (onlyResolved && successOf(line) !== true) return 'resolved without a reward';
+  if (minReward !== undefined && (reward === null || reward < minReward))
+    return `without a reward of at least ${minReward}`;
+  if (filters.trustClean && (report?.trust.level ?? facts?.trust) !== 'clean') return 'trust not clean';
+  if (exitStatuses && !exitStatuses.includes(line.exit_status ?? 'none')) return 'of another exit status';
+  return maxTurns !== undefined && line.turns > maxTurns ? `over ${maxTurns} turns` : null;
+}
+
+/**
+ * Returns a hash that is equal for patches with the same changed lines in the same files, without regard to line numbers, context, blank
+ * lines and repeated blanks; an empty text for a patch without changes.
+ */
+export function patchKey(patch: string): string {
+  const files: string[] = [];
+  for (const section of patch.split(/^(?=diff --git )/m)) {
+    const changed = section.split('\n').flatMap(changedLine);
+    if (changed.length > 0) files.push(changed.join('\n'));
+  }
+  if (files.length === 0) return '';
+  return createHash('sha256').update(files.sort().join('\n\0')).digest('base64url');
+}
+
+/** Returns a line that names a file or a changed line with text; an empty list for other lines. */
+function changedLine(line: string): string[] {
+  if (/^(\+\+\+|---) /.test(line)) return [line.replace(/\t.*$/, '').trimEnd()];
+  if (/^(new file|deleted file|old mode|new mode|rename|copy|Binary)/.test(line)) return [line.trimEnd()];
+  if (!/^[+-]/.test(line)) return [];
+  const text = line.slice(1).trimEnd();
+  return text === '' ? [] : [`${line[0]}${text.replace(/(?<=\S)\s+/g, ' ')}`];
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { patchKey } from './patchkey.ts';
+import { patchKey } from './choose.ts';
 
 const PATCH = `diff --git a/a.py b/a.py
 index 1111111..2222222 100644

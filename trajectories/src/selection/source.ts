@@ -8,7 +8,7 @@ import {
   type UnreadableResult,
   UsageError,
 } from '@swefarm/shared';
-import { readLines } from '../formats/lines.ts';
+import { readLines } from '../formats/results.ts';
 import { type OutputLine, outputLine } from '../output/line.ts';
 import { readOutputRun } from '../output/output.ts';
 

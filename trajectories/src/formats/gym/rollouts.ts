@@ -17,14 +17,7 @@ import {
   startedGroup,
   UsageError,
 } from '@swefarm/shared';
-import {
-  inFolder,
-  openAppending,
-  readCursor,
-  replaceRecord,
-  writeCursor,
-  writing,
-} from '../../output/appendfile.ts';
+import { inFolder, openAppending, readCursor, replaceRecord, writing } from '../../output/appendfile.ts';
 import { type LineSummary, lineSummaryOf, type OutputLine } from '../../output/line.ts';
 import { createOutput, type Output } from '../../output/output.ts';
 import { aggregate } from './aggregate.ts';
@@ -94,23 +87,22 @@ export async function openGymOutput(
   const name = resolve(path);
   const cursor = await readCursor(name, record.run_id);
   const stack = opened.move();
-  const output = createOutput({
+  return createOutput({
     name,
     lines,
     cursor,
+    runId: record.run_id,
     take: (result, content) => void taken.set(result.rollout_id, { result, content }),
-    write: (added, next) =>
+    write: (added) =>
       writing(name, async () => {
         for (const line of added) await writeLine(line);
-        if (added.length > 0) await Promise.all([rows.datasync(), failures.datasync()]);
-        if (next !== output.cursor) await writeCursor(name, record.run_id, next);
+        await Promise.all([rows.datasync(), failures.datasync()]);
       }),
     async close() {
       await using _files = stack;
       await writeMetrics(files.metrics, facts);
     },
   });
-  return output;
 }
 
 type Taken = { result: Result; content: ArtifactContent | null };

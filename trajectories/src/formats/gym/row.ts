@@ -61,16 +61,8 @@ export const GymRow = z.looseObject({
 });
 export type GymRow = z.infer<typeof GymRow>;
 
-/** Policy settings of a row; null means that the row does not set the value. */
-export type RowPolicy = {
-  urls: readonly string[] | null;
-  apiKey: Secret | null;
-  model: string | null;
-  version: string | null;
-  sampling: Sampling;
-};
-
-export function policyOf(row: GymRow): RowPolicy {
+/** Returns the policy settings of a row; null means that the row does not set the value. */
+export function policyOf(row: GymRow) {
   const params = row.responses_create_params;
   return {
     urls: row.policy_base_url ?? null,

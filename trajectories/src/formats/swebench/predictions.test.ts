@@ -1,17 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { isFolderName, readPredictions } from './predictions.ts';
-
-let folder = '';
-beforeAll(async () => {
-  folder = temporaryFolder('predictions');
-});
 
 const KNOWN = new Set(['a__a-1', 'b__b-2', 'c__c-3']);
 async function read(name: string, content: string) {
-  const path = join(folder, name);
+  const path = join(temporaryFolder('predictions'), name);
   await writeFile(path, content);
   return await readPredictions(path, KNOWN);
 }

@@ -1,7 +1,7 @@
 import type { Turn } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { safetensorsPieces } from './safetensors.ts';
 import { sequencesOf } from './sequences.ts';
+import { safetensorsPieces } from './tokens.ts';
 
 const turn = (prefix_length: number, suffix: number[], generation: number[]): Turn => ({
   message: 0,
