@@ -1,5 +1,5 @@
 /** Runs the real `swefarm` as a process and tells what it said. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
@@ -12,14 +12,12 @@ export const fakeWorker = (mode: string): string => `${process.execPath} ${FAKE}
 
 export type Ran = { code: number | null; stdout: string; stderr: string };
 
-export type Running = { child: ChildProcess; ended: Promise<Ran>; stderr: () => string };
-
 /** Without any SWEFARM variable of whoever runs the tests. */
-export function start(args: readonly string[], env: Record<string, string> = {}): Running {
+export function start(args: readonly string[], env: Record<string, string> = {}, bin = BIN) {
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(SWEFARM_|REDIS_URL|OPENAI_API_KEY)/.test(name)),
   );
-  const child = spawn(process.execPath, [BIN, ...args], {
+  const child = spawn(process.execPath, [bin, ...args], {
     env: { ...clean, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -35,7 +33,7 @@ export function start(args: readonly string[], env: Record<string, string> = {})
     child.once('error', reject);
     child.once('close', (code) => resolve({ code, stdout, stderr }));
   });
-  return { child, ended, stderr: () => stderr };
+  return { child, ended, stdout: () => stdout, stderr: () => stderr };
 }
 
 export const run = (args: readonly string[], env: Record<string, string> = {}): Promise<Ran> =>

@@ -31,8 +31,7 @@ test('rollouts of an instance run until enough are resolved, and no further', as
   expect(await rolloutsOf()).toEqual(
     [0, 1].flatMap((at) => [0, 1, 2].map((index) => `pallets__flask-${at}.${index}`)),
   );
-  expect(ran.code).toBe(10);
-  expect(ran.stderr).toMatch(/4 of 6 rollouts judged, 2 resolved/);
+  expect(ran).toMatchObject(exited(10, /4 of 6 rollouts judged, 2 resolved/));
   const report = await run(['report', output, '--json', '--k', '1,2']);
   expect(report.stderr).toContain('--until-resolved ends an instance at a success');
   expect(JSON.parse(report.stdout)).toMatchObject({
@@ -61,8 +60,9 @@ test('a budget ends the queueing; --resume with a larger one goes on', async () 
   const { args, rolloutsOf } = await prepare();
   const budget = ['--group-size', '4', '--budget-tokens', '1', '--in-flight', '2'];
   const ran = await run(args('ok', ...budget));
-  expect(ran.code).toBe(10);
-  expect(ran.stderr).toMatch(/stopped: \d+ of 1 tokens are spent; with a larger budget, continue with/);
+  expect(ran).toMatchObject(
+    exited(10, /stopped: \d+ of 1 tokens are spent; with a larger budget, continue with/),
+  );
   expect((await rolloutsOf()).length).toBeLessThanOrEqual(3);
   const more = await run(args('ok', '--group-size', '4', '--budget-tokens', '1000000', '--resume'));
   expect(more.code).toBe(0);

@@ -1,18 +1,17 @@
 /** `swefarm export` as a process: which rollouts it takes, what it says of the others, and what it leaves when it cannot go on. */
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
 import { exited, linesOf, run, words } from './cli.ts';
-import { aPatch, storeRollouts, toolTrajectory } from './stored.ts';
+import { aPatch, storedRollouts, storeRollouts, toolTrajectory } from './stored.ts';
 
 const failure = { stage: 'policy', class: 'policy_unreachable', message: 'refused', attempts: 5 } as const;
 
 async function prepare() {
-  const folder = await testFolder();
-  const results = await storeRollouts(folder, [
+  const stored = await storedRollouts([
     { trajectory: toolTrajectory('long', 900), line: { tag: 't05' } },
     { patch: aPatch('2').replace('@@ -1 +1 @@', '@@ -5 +5 @@'), line: { tag: 't10' } },
     { over: { resolved: false, reward: 0 }, patch: aPatch('3'), trajectory: toolTrajectory('short', 50) },
@@ -20,12 +19,11 @@ async function prepare() {
     { over: { outcome: 'failed', resolved: null, reward: null, failure }, trajectory: null },
     { over: { outcome: 'cancelled', resolved: null, reward: null }, trajectory: null },
   ]);
-  const out = join(folder, 'out.jsonl');
-  const go = (...more: string[]) =>
-    run(['export', results, '--format', 'sft-messages', '--out', out, ...more]);
+  const out = stored.at('out.jsonl');
+  const go = (...more: string[]) => stored.exported('sft-messages', 'out.jsonl', ...more);
   const ids = async () =>
     (await linesOf(out)).map((line) => (line.swefarm as { rollout_id: string }).rollout_id);
-  return { folder, results, out, go, ids };
+  return { ...stored, out, go, ids };
 }
 
 test('each line carries the messages, and where they come from', async () => {
@@ -146,8 +144,8 @@ test('a rollout that was run again is left out and counted, whichever file is na
 });
 
 test('artifacts and lines of several versions in one store: what this version reads is exported, the rest is counted by name', async () => {
-  const { folder, results, out, go, ids } = await prepare();
-  const artifact = (id: string) => join(folder, 'artifacts', `${id}.json.gz`);
+  const { at, results, out, go, ids, exported } = await prepare();
+  const artifact = (id: string) => at(`artifacts/${id}.json.gz`);
   const changed = async (id: string, change: object) => {
     const content = JSON.parse(gunzipSync(await readFile(artifact(id))).toString());
     await writeFile(artifact(id), gzipSync(JSON.stringify({ ...content, ...change })));
@@ -169,8 +167,7 @@ test('artifacts and lines of several versions in one store: what this version re
     expect(first?.swefarm).toMatchObject({ software_version: null });
     await rm(out);
     for (const format of ['openhands', 'verifier', 'parquet', 'atif', 'nemo-gym', 'swe-agent']) {
-      const path = join(folder, `out-${format}`);
-      const ran = await run(['export', results, '--format', format, '--out', path, '--only-resolved']);
+      const { path, ...ran } = await exported(format, `out-${format}`, '--only-resolved');
       expect([format, ran.code, ran.stderr]).toEqual([format, 10, expect.stringContaining('2 exported')]);
       await rm(path, { recursive: true });
     }
@@ -222,38 +219,31 @@ test('a results file may be gzipped, for exports and reports alike; one that is 
 });
 
 test('a disk that is full is told, and leaves nothing', async () => {
-  const { folder, results } = await prepare();
-  const out = join(folder, 'sub');
-  await mkdir(out);
+  const { folder, exported } = await prepare();
   // Every write to this device fails as on a full disk; the name beside it is made a link to it.
-  const { symlink } = await import('node:fs/promises');
   await symlink('/dev/full', join(folder, '.full.jsonl.part'));
-  const full = join(folder, 'full.jsonl');
-  const ran = await run(words`export ${results} --format preds --per-instance 1 --out ${full}`);
+  const ran = await exported('preds', 'full.jsonl', '--per-instance', '1');
   expect(ran).toMatchObject(exited(12, 'the disk is full'));
   expect((await readdir(folder)).filter((name) => name.includes('full'))).toEqual([]);
 });
 
 test('predictions: one for an instance, as lines and as an object', async () => {
-  const { folder, results } = await prepare();
-  const preds = (name: string, ...more: string[]) =>
-    run(['export', results, '--format', 'preds', '--out', join(folder, name), ...more]);
+  const { at, exported } = await prepare();
+  const preds = (name: string, ...more: string[]) => exported('preds', name, ...more);
   expect(await preds('p.jsonl')).toMatchObject(exited(2, 'add --per-instance 1'));
   expect((await preds('p.jsonl', '--per-instance', '1')).code).toBe(0);
-  expect(await linesOf(join(folder, 'p.jsonl'))).toMatchObject([
+  expect(await linesOf(at('p.jsonl'))).toMatchObject([
     { instance_id: 'a__b-1', model_name_or_path: 'scripted-7b', model_patch: aPatch('2') },
     { instance_id: 'a__b-2' },
   ]);
   expect((await preds('p.json', '--per-instance', '1', '--form', 'json')).code).toBe(0);
-  const object = JSON.parse(await readFile(join(folder, 'p.json'), 'utf8'));
+  const object = JSON.parse(await readFile(at('p.json'), 'utf8'));
   expect(object['a__b-2']).toMatchObject({ instance_id: 'a__b-2', model_patch: aPatch('2') });
 });
 
 test('gzip by the name, and standard output', async () => {
-  const { folder, results } = await prepare();
-  const { gunzipSync } = await import('node:zlib');
-  const path = join(folder, 'out.jsonl.gz');
-  await run(['export', results, '--format', 'sft-messages', '--out', path]);
+  const { results, exported } = await prepare();
+  const { path } = await exported('sft-messages', 'out.jsonl.gz');
   const text = gunzipSync(await readFile(path)).toString();
   const piped = await run(['export', results, '--format', 'sft-messages', '--out', '-']);
   expect(piped.stdout).toBe(text);

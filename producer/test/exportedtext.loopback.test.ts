@@ -1,32 +1,15 @@
 /** What a model writes that not every reader takes: half surrogate pairs, and separators that some readers end a line at. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
-import { run } from './cli.ts';
-import { storeRollouts, toolTrajectory } from './stored.ts';
+import { words } from './cli.ts';
+import { storedRollouts, toolTrajectory } from './stored.ts';
 
-const FORMATS = [
-  ...[
-    ['sft-messages', 'jsonl'],
-    ['swesmith-xml', 'xml'],
-    ['swesmith-xml', 'tool'],
-    ['swesmith-xml', 'user'],
-  ],
-  ...[
-    ['verifier', 'jsonl'],
-    ['openhands', 'output'],
-    ['openhands', 'completions'],
-    ['preds', 'jsonl'],
-  ],
-  ...[
-    ['nemo-gym', 'rows'],
-    ['swe-agent', 'tree'],
-    ['mini-swe-agent', '1'],
-    ['mini-swe-agent', '1.1'],
-    ['atif', '1.7'],
-  ],
-] as const;
+const FORMATS = words`
+  sft-messages:jsonl swesmith-xml:xml swesmith-xml:tool swesmith-xml:user
+  verifier:jsonl openhands:output openhands:completions preds:jsonl
+  nemo-gym:rows swe-agent:tree mini-swe-agent:1 mini-swe-agent:1.1 atif:1.7
+`.map((one) => one.split(':'));
 
 /** Every text in a value, keys too. */
 const textsOf = (value: unknown): string[] =>
@@ -38,8 +21,7 @@ const textsOf = (value: unknown): string[] =>
 
 test.each(FORMATS)(
   '%s, form %s: every text is well formed, and lines end at line feeds only',
-  async (format, form) => {
-    const folder = await testFolder();
+  async (format = '', form = '') => {
     const base = toolTrajectory();
     const call = { name: 'bash', arguments: '{"command": "echo \\ud83d \\u2028"}' };
     const messages = base.messages.map((message) =>
@@ -51,13 +33,9 @@ test.each(FORMATS)(
           }
         : message,
     );
-    const results = await storeRollouts(folder, [
-      { trajectory: { ...base, messages }, patch: '+\ud83d\u2029' },
-    ]);
-    const out = join(folder, 'out');
-    expect(await run(['export', results, '--format', format, '--form', form, '--out', out])).toMatchObject({
-      code: 0,
-    });
+    const stored = await storedRollouts([{ trajectory: { ...base, messages }, patch: '+\ud83d\u2029' }]);
+    const { path: out, code } = await stored.exported(format, 'out', '--form', form);
+    expect(code).toBe(0);
     const below = await readdir(out, { recursive: true }).catch(() => null);
     const files =
       below === null

@@ -1,15 +1,11 @@
 /** Which verdict the exports of forged and unrewarded rollouts carry. */
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { bareFacts } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { run } from './cli.ts';
-import { storeRollouts } from './stored.ts';
+import { storedRollouts } from './stored.ts';
 
 test('exports carry a forged rollout as no success, and its official verdict in its origin', async () => {
-  const folder = await testFolder();
-  const results = await storeRollouts(folder, [
+  const stored = await storedRollouts([
     {},
     {
       over: { instance_id: 'a__f-1', reward: 0, reward_row: 'forged', facts: bareFacts({ trust: 'forged' }) },
@@ -17,10 +13,9 @@ test('exports carry a forged rollout as no success, and its official verdict in 
     { over: { instance_id: 'a__m-1', reward: null, reward_row: 'policy_time' } },
   ]);
   const exported = async (format: string) => {
-    const out = join(folder, `${format}.jsonl`);
-    const { code, stderr } = await run(['export', results, '--format', format, '--out', out]);
-    const rows = (await readFile(out, 'utf8')).trim().split('\n');
-    return { code, stderr, rows: rows.map((text) => JSON.parse(text)) };
+    const { path, stderr } = await stored.exported(format, `${format}.jsonl`);
+    const rows = (await readFile(path, 'utf8')).trim().split('\n');
+    return { stderr, rows: rows.map((text) => JSON.parse(text)) };
   };
   const sft = await exported('sft-messages');
   expect(sft.rows.map(({ resolved }) => resolved)).toEqual([true, false, false]);

@@ -1,22 +1,20 @@
 /** Each format of `swefarm export`, from one stored rollout with tool calls and one with blocks of text. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { madeTrajectory } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { exited, linesOf, run } from './cli.ts';
-import { aPatch, storeRollouts, toolTrajectory } from './stored.ts';
+import { exited, linesOf, words } from './cli.ts';
+import { aPatch, storedRollouts, toolTrajectory } from './stored.ts';
 
-async function exported(format: string, form: string, out: string) {
-  const folder = await testFolder();
-  const results = await storeRollouts(folder, [
+/** The path of an export of both rollouts. */
+async function exported(format: string, form: string, out: string): Promise<string> {
+  const stored = await storedRollouts([
     {},
     { over: { instance_id: 'a__b-2', resolved: false, reward: 0 }, trajectory: madeTrajectory(2, 1) },
   ]);
-  const path = join(folder, out);
-  const ran = await run(['export', results, '--format', format, '--form', form, '--out', path]);
+  const ran = await stored.exported(format, out, '--form', form);
   expect(ran).toMatchObject({ code: 0 });
-  return { folder, path, results };
+  return ran.path;
 }
 
 const json = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
@@ -28,7 +26,7 @@ test.each(['sft-messages', 'verifier'])(
       ['jsonl', { command: 'ls' }],
       ['text', '{"command":"ls"}'],
     ] as const) {
-      const [line] = await linesOf((await exported(format, form, 'a.jsonl')).path);
+      const [line] = await linesOf(await exported(format, form, 'a.jsonl'));
       const messages = line?.messages as
         | { tool_calls?: { function: { arguments: unknown } }[] }[]
         | undefined;
@@ -38,7 +36,7 @@ test.each(['sft-messages', 'verifier'])(
 );
 
 test('swesmith-xml: calls are XML, observations are the user, the end is a submit', async () => {
-  const { path } = await exported('swesmith-xml', 'xml', 'ft_xml_r1.jsonl');
+  const path = await exported('swesmith-xml', 'xml', 'ft_xml_r1.jsonl');
   const [tools, text] = await linesOf(path);
   expect(tools).toMatchObject({
     instance_id: 'a__b-1',
@@ -47,15 +45,9 @@ test('swesmith-xml: calls are XML, observations are the user, the end is a submi
     patch: aPatch('2'),
   });
   const messages = tools?.messages as { role: string; content: string }[];
-  expect(messages.map(({ role }) => role)).toEqual([
-    'system',
-    'user',
-    'assistant',
-    'user',
-    'assistant',
-    'user',
-    'assistant',
-  ]);
+  expect(messages.map(({ role }) => role)).toEqual(
+    words`system user assistant user assistant user assistant`,
+  );
   expect(messages[2]?.content).toBe(
     'Look around.\n\n<function=bash>\n<parameter=command>ls</parameter>\n</function>',
   );
@@ -66,18 +58,16 @@ test('swesmith-xml: calls are XML, observations are the user, the end is a submi
 });
 
 test("swesmith-xml: nothing of the farm's own prompt contradicts the answers", async () => {
-  const folder = await testFolder();
   const made = toolTrajectory();
   const prompts = new URL('../../worker/src/agent/prompts/default/', import.meta.url);
   for (const name of await readdir(prompts)) {
     const text = await readFile(new URL(name, prompts), 'utf8');
     if (!text.includes('<issue>')) continue;
     const messages = made.messages.map((one) => (one.role === 'user' ? { ...one, content: text } : one));
-    const results = await storeRollouts(folder, [{ trajectory: { ...made, messages } }]);
+    const stored = await storedRollouts([{ trajectory: { ...made, messages } }]);
     for (const form of ['xml', 'tool', 'user']) {
-      const out = join(folder, `${name}.${form}`);
-      await run(['export', results, '--format', 'swesmith-xml', '--form', form, '--out', out]);
-      const [line] = await linesOf(out);
+      const { path } = await stored.exported('swesmith-xml', form, '--form', form);
+      const [line] = await linesOf(path);
       const task = (line?.messages as { content: string }[] | undefined)?.[1]?.content;
       expect(task).toContain('{{problem_statement}}\n</issue>');
       expect(task).not.toMatch(/```|submit|sentinel|tool/);
@@ -86,7 +76,7 @@ test("swesmith-xml: nothing of the farm's own prompt contradicts the answers", a
 });
 
 test('swesmith-xml as tool calls and as blocks of text: from either kind of conversation', async () => {
-  const tool = await linesOf((await exported('swesmith-xml', 'tool', 'a.jsonl')).path);
+  const tool = await linesOf(await exported('swesmith-xml', 'tool', 'a.jsonl'));
   for (const line of tool) {
     const messages = line.messages as {
       role: string;
@@ -98,20 +88,15 @@ test('swesmith-xml as tool calls and as blocks of text: from either kind of conv
     expect(seen.length).toBeGreaterThan(0);
     expect(seen).toEqual(ids.slice(0, seen.length));
   }
-  const user = await linesOf((await exported('swesmith-xml', 'user', 'b.jsonl')).path);
+  const user = await linesOf(await exported('swesmith-xml', 'user', 'b.jsonl'));
   expect((user[0]?.messages as { content: string }[] | undefined)?.[2]?.content).toBe(
     'Look around.\n\n```\nls\n```',
   );
 });
 
 test('swe-agent: .traj, .pred, .patch, preds.json and the exit statuses', async () => {
-  const { path } = await exported('swe-agent', 'tree', 'trajs');
-  expect((await readdir(path)).sort()).toEqual([
-    'a__b-1',
-    'a__b-2',
-    'preds.json',
-    'run_batch_exit_statuses.yaml',
-  ]);
+  const path = await exported('swe-agent', 'tree', 'trajs');
+  expect((await readdir(path)).sort()).toEqual(words`a__b-1 a__b-2 preds.json run_batch_exit_statuses.yaml`);
   const traj = await json(join(path, 'a__b-1', 'a__b-1.traj'));
   expect(traj.trajectory.map((step: { action: string }) => step.action)).toEqual([
     'ls',
@@ -134,16 +119,14 @@ test('swe-agent: .traj, .pred, .patch, preds.json and the exit statuses', async 
 });
 
 test('several rollouts of an instance lie in a tree each', async () => {
-  const folder = await testFolder();
-  const results = await storeRollouts(folder, [{}, {}]);
-  const path = join(folder, 'trajs');
-  await run(['export', results, '--format', 'mini-swe-agent', '--out', path]);
+  const stored = await storedRollouts([{}, {}]);
+  const { path } = await stored.exported('mini-swe-agent', 'trajs');
   expect((await readdir(path)).sort()).toEqual(['sample-0', 'sample-1']);
   expect(await readdir(join(path, 'sample-1'))).toContain('preds.json');
 });
 
 test('mini-swe-agent 1.1 keeps the messages and what ran; 1 is text', async () => {
-  const { path } = await exported('mini-swe-agent', '1.1', 'msa');
+  const path = await exported('mini-swe-agent', '1.1', 'msa');
   const two = await json(join(path, 'a__b-1', 'a__b-1.traj.json'));
   expect(two).toMatchObject({ trajectory_format: 'mini-swe-agent-1.1', instance_id: 'a__b-1' });
   expect(two.messages[2]).toMatchObject({
@@ -153,14 +136,14 @@ test('mini-swe-agent 1.1 keeps the messages and what ran; 1 is text', async () =
   expect(two.messages[3].extra).toMatchObject({ returncode: 0 });
   expect(two.messages.at(-1)).toMatchObject({ role: 'exit', extra: { exit_status: 'Submitted' } });
   const plain = await exported('mini-swe-agent', '1', 'msa');
-  const one = await json(join(plain.path, 'a__b-1', 'a__b-1.traj.json'));
+  const one = await json(join(plain, 'a__b-1', 'a__b-1.traj.json'));
   expect(one.trajectory_format).toBe('mini-swe-agent-1');
   expect(one.messages.map(({ role }: { role: string }) => role)).not.toContain('tool');
   expect(one.messages[2].content).toBe('Look around.\n\n```bash\nls\n```');
 });
 
 test('openhands: events, verdict and patch; completions too', async () => {
-  const [line] = await linesOf((await exported('openhands', 'output', 'output.jsonl')).path);
+  const [line] = await linesOf(await exported('openhands', 'output', 'output.jsonl'));
   expect(line).toMatchObject({
     instance_id: 'a__b-1',
     instruction: 'Fix x.',
@@ -169,17 +152,11 @@ test('openhands: events, verdict and patch; completions too', async () => {
     error: null,
   });
   const history = line?.history as Record<string, unknown>[];
-  expect(history.map((event) => event.action ?? event.observation)).toEqual([
-    'system',
-    'message',
-    'run',
-    'run',
-    'run',
-    'run',
-    'finish',
-  ]);
+  expect(history.map((event) => event.action ?? event.observation)).toEqual(
+    words`system message run run run run finish`,
+  );
   expect(history.map(({ id }) => id)).toEqual([0, 1, 2, 3, 4, 5, 6]);
-  const { path } = await exported('openhands', 'completions', 'output.with_completions.jsonl.gz');
+  const path = await exported('openhands', 'completions', 'output.with_completions.jsonl.gz');
   const { gunzipSync } = await import('node:zlib');
   const first = JSON.parse(
     gunzipSync(await readFile(path))
@@ -193,7 +170,7 @@ test('openhands: events, verdict and patch; completions too', async () => {
 });
 
 test('atif: steps without gaps, observations under their calls, token ids of what was generated', async () => {
-  const { path } = await exported('atif', '1.7', 'atif');
+  const path = await exported('atif', '1.7', 'atif');
   const tools = await json(join(path, 'r1.a__b-1.0.trajectory.json'));
   expect(tools.steps.map(({ step_id }: { step_id: number }) => step_id)).toEqual([1, 2, 3, 4, 5]);
   expect(tools.steps[2]).toMatchObject({
@@ -208,7 +185,7 @@ test('atif: steps without gaps, observations under their calls, token ids of wha
 });
 
 test("nemo-gym: the rows of its collector's X.jsonl, with token ids where they are known", async () => {
-  const [tools, text] = await linesOf((await exported('nemo-gym', 'rows', 'X.jsonl')).path);
+  const [tools, text] = await linesOf(await exported('nemo-gym', 'rows', 'X.jsonl'));
   expect(tools).toMatchObject({ _ng_task_index: 0, _ng_rollout_index: 0, reward: 1, resolved: true });
   // Trainers that assert contiguous ids get none of its tokens.
   expect(tools).toMatchObject({
@@ -222,14 +199,13 @@ test("nemo-gym: the rows of its collector's X.jsonl, with token ids where they a
 });
 
 test('nemo-gym: a conversation whose prompts rewrite the past is masked, and keeps its verdict', async () => {
-  const folder = await testFolder();
-  const results = await storeRollouts(folder, [
+  const stored = await storedRollouts([
     { trajectory: { ...madeTrajectory(3, 1), contiguous: false } },
     { trajectory: madeTrajectory(3, 1) },
   ]);
-  const out = join(folder, 'X.jsonl');
-  expect((await run(['export', results, '--format', 'nemo-gym', '--out', out])).code).toBe(0);
-  expect(await linesOf(out)).toMatchObject([
+  const { code, path } = await stored.exported('nemo-gym', 'X.jsonl');
+  expect(code).toBe(0);
+  expect(await linesOf(path)).toMatchObject([
     {
       instance_config: { mask_sample: true },
       reward: 1,
@@ -240,18 +216,16 @@ test('nemo-gym: a conversation whose prompts rewrite the past is masked, and kee
 });
 
 test('tokens: parquet and safetensors with a manifest; what has no ids is counted', async () => {
-  const folder = await testFolder();
-  const results = await storeRollouts(folder, [{}, { trajectory: madeTrajectory(3, 1) }]);
+  const stored = await storedRollouts([{}, { trajectory: madeTrajectory(3, 1) }]);
   for (const form of ['parquet', 'safetensors']) {
-    const path = join(folder, form);
-    const ran = await run(['export', results, '--format', 'tokens', '--form', form, '--out', path]);
+    const { path, ...ran } = await stored.exported('tokens', form, '--form', form);
     expect(ran).toMatchObject(exited(10, /1 without token ids: .*--require-tokens/));
     const manifest = await json(join(path, '_manifest.json'));
     expect(manifest.shards).toEqual([{ file: `shard-00000.${form}`, rows: 1, rollouts: 1 }]);
     expect((await readdir(path)).sort()).toEqual(['_manifest.json', `shard-00000.${form}`]);
   }
   const { parquetReadObjects, asyncBufferFromFile } = await import('hyparquet');
-  const file = await asyncBufferFromFile(join(folder, 'parquet', 'shard-00000.parquet'));
+  const file = await asyncBufferFromFile(stored.at('parquet/shard-00000.parquet'));
   const [row] = await parquetReadObjects({ file });
   const turns = madeTrajectory(3, 1).turns.map(({ tokens }) => tokens);
   const ids = turns.flatMap((tokens) => [...(tokens?.prompt_suffix ?? []), ...(tokens?.generation ?? [])]);
@@ -262,7 +236,7 @@ test('tokens: parquet and safetensors with a manifest; what has no ids is counte
 });
 
 test('parquet: everything that is stored, a row for each rollout', async () => {
-  const { path } = await exported('parquet', 'parquet', 'all');
+  const path = await exported('parquet', 'parquet', 'all');
   const { parquetReadObjects, asyncBufferFromFile } = await import('hyparquet');
   const rows = await parquetReadObjects({
     file: await asyncBufferFromFile(join(path, 'shard-00000.parquet')),
@@ -280,14 +254,12 @@ test('parquet: everything that is stored, a row for each rollout', async () => {
 });
 
 test('verifier: success is 1 or 0, and what has no verdict is counted', async () => {
-  const folder = await testFolder();
-  const results = await storeRollouts(folder, [
+  const stored = await storedRollouts([
     {},
     { over: { instance_id: 'a__b-2', resolved: false, reward: 0 } },
     { over: { instance_id: 'a__b-3', resolved: null, reward: null } },
   ]);
-  const path = join(folder, 'v.jsonl');
-  const ran = await run(['export', results, '--format', 'verifier', '--out', path]);
+  const { path, ...ran } = await stored.exported('verifier', 'v.jsonl');
   expect(ran).toMatchObject(exited(10, '1 without a verdict'));
   expect((await linesOf(path)).map(({ instance_id, success }) => [instance_id, success])).toEqual([
     ['a__b-1', 1],

@@ -80,37 +80,24 @@ const response = {
   ],
 };
 
+const ran = { source: 'agent', action: 'run', tool_call_metadata: { model_response: response } };
+const observed = (tool_call_id: string) => ({
+  ...{ source: 'agent', observation: 'run', tool_call_metadata: { tool_call_id } },
+});
+
 /** As OpenHands writes it: one answer of the model made two actions. */
 const output = {
   instance_id: 'a__b-2',
   test_result: { git_patch: aPatch('4'), report: { resolved: true } },
   metadata: { llm_config: { model: 'qwen-x' } },
   history: [
-    { id: 0, source: 'user', action: 'message', args: { content: 'this' } },
-    {
-      id: 1,
-      source: 'agent',
-      action: 'run',
-      args: { command: 'ls' },
-      tool_call_metadata: { model_response: response },
-    },
-    {
-      id: 2,
-      source: 'agent',
-      observation: 'run',
-      content: 'a.py',
-      tool_call_metadata: { tool_call_id: 'c1' },
-    },
-    {
-      id: 3,
-      source: 'agent',
-      action: 'run',
-      args: { command: 'pwd' },
-      tool_call_metadata: { model_response: response },
-    },
-    { id: 4, source: 'agent', observation: 'run', content: '/', tool_call_metadata: { tool_call_id: 'c2' } },
-    { id: 5, source: 'agent', action: 'finish', args: { thought: 'done' } },
-  ],
+    { source: 'user', action: 'message', args: { content: 'this' } },
+    { ...ran, args: { command: 'ls' } },
+    { ...observed('c1'), content: 'a.py' },
+    { ...ran, args: { command: 'pwd' } },
+    { ...observed('c2'), content: '/' },
+    { source: 'agent', action: 'finish', args: { thought: 'done' } },
+  ].map((event, id) => ({ id, ...event })),
 };
 
 async function prepare(files: Record<string, unknown>) {

@@ -158,12 +158,8 @@ test('a result file alone: swefarm show --web', SLOW, async () => {
 
   const shown = start(['show', '--web', path]);
   onTestFinished(() => void shown.child.kill());
-  let output = '';
-  shown.child.stdout?.on('data', (chunk) => {
-    output += chunk;
-  });
-  await until(() => output.includes('\n'));
-  const address = output.trim();
+  await until(() => shown.stdout().includes('\n'));
+  const address = shown.stdout().trim();
   const { origin } = new URL(address);
   expect((await fetch(`${origin}/v1/page/overview`)).status).toBe(401);
   const page = await openPage(origin, null);

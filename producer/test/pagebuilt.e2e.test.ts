@@ -1,14 +1,12 @@
 /** The page of a checkout where nobody built it: it is there when it is first asked for, once, and says what to do when it cannot be. */
 
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { appendFile, cp, mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
 import { until } from '@swefarm/testkit';
 import { test as base, expect, onTestFinished } from 'vitest';
-import { words } from './cli.ts';
+import { start, words } from './cli.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const COPIED = ['gateway', 'producer'];
@@ -46,20 +44,14 @@ async function linkPackages(modules: string): Promise<void> {
 }
 
 function serve(checkout: string, args: readonly string[]): Served {
-  const child = spawn(process.execPath, [join(checkout, 'producer/bin/swefarm.mjs'), ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-  }
+  const { child, ended, stdout, stderr } = start(args, {}, join(checkout, 'producer/bin/swefarm.mjs'));
   onTestFinished(async () => {
-    if (child.exitCode === null && child.kill()) await once(child, 'exit');
+    child.kill();
+    await ended;
   });
-  const origin = (): string => /http:\/\/127\.0\.0\.1:\d+/.exec(output)?.[0] ?? '';
-  return { output: () => output, code: () => child.exitCode, origin };
+  const output = (): string => stdout() + stderr();
+  const origin = (): string => /http:\/\/127\.0\.0\.1:\d+/.exec(output())?.[0] ?? '';
+  return { output, code: () => child.exitCode, origin };
 }
 
 const showWeb = (checkout: string): Served =>

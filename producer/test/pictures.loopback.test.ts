@@ -10,8 +10,8 @@ import type { Instance, Trajectory } from '@swefarm/shared';
 import { bareInstance, startScriptedPolicy } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import { linesOf, run, words } from './cli.ts';
-import { storeRollouts, toolTrajectory } from './stored.ts';
+import { exited, linesOf, run, words } from './cli.ts';
+import { storedRollouts, toolTrajectory } from './stored.ts';
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n one', 'latin1');
 const GIF = Buffer.from('GIF89a two', 'latin1');
@@ -111,16 +111,16 @@ test('a run with pictures is refused before anything starts, with what to do, un
       submit --dataset ${dataset} --redis-url redis://127.0.0.1:1 --redis-patience-seconds 0
       --model m --policy-url http://127.0.0.1:1/v1 ${more}`);
   const bare = await submit();
-  expect(bare.code).toBe(2);
-  expect(bare.stderr).toMatch(
-    /1 of 1 instances show pictures, and those of 1 cannot be sent:\n {2}a__b-1: http/,
+  expect(bare).toMatchObject(
+    exited(2, /1 of 1 instances show pictures, and those of 1 cannot be sent:\n {2}a__b-1: http/),
   );
 
   const fetched = await run(['dataset', 'pictures', '--dataset', dataset, '--output-dir', pictures]);
   expect(fetched).toMatchObject({ code: 0, stdout: expect.stringContaining('"fetched":1') });
   const refused = await submit('--picture-files', pictures, '--token-mode', 'token-in');
-  expect(refused.code).toBe(2);
-  expect(refused.stderr).toMatch(/1 of 1 instances show pictures \(a__b-1\), and token mode token-in/);
+  expect(refused).toMatchObject(
+    exited(2, /1 of 1 instances show pictures \(a__b-1\), and token mode token-in/),
+  );
 
   // With what it needs, or with an explicit wish, only Redis is missing.
   for (const request of [
@@ -147,12 +147,7 @@ const PARTS = [
 ];
 
 test('exports carry pictures as parts, or say that they leave a rollout out', async () => {
-  const folder = temporaryFolder('pictures');
-  const results = await storeRollouts(folder, [{ trajectory: seeing() }]);
-  const exported = async (format: string, out: string, ...more: string[]) => {
-    const path = join(folder, out);
-    return { path, ...(await run(['export', results, '--format', format, '--out', path, ...more])) };
-  };
+  const { exported } = await storedRollouts([{ trajectory: seeing() }]);
   for (const format of ['sft-messages', 'verifier']) {
     const { path, code } = await exported(format, `${format}.jsonl`);
     expect(code).toBe(0);

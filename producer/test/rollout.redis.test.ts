@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { startRedis, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { fakeWorker, jsonLines, linesOf, processesOf, run, start, words } from './cli.ts';
+import { exited, fakeWorker, jsonLines, linesOf, processesOf, run, start, words } from './cli.ts';
 import { farmOptions, flaskRows, twoLines } from './scene.ts';
 
 async function prepare(rows = 3) {
@@ -46,8 +46,7 @@ test('a whole run: lines, table, artifacts, nothing left running', async () => {
 test('failures: exit codes 10 and 11, and a group that is large enough', async () => {
   const { output, args } = await prepare(1);
   const failed = await run(args('fail'));
-  expect(failed.code).toBe(10);
-  expect(failed.stderr).toMatch(/failed×1 policy\/policy_unreachable: refused/);
+  expect(failed).toMatchObject(exited(10, /failed×1 policy\/policy_unreachable: refused/));
   expect((await linesOf(output)).find((line) => line.outcome === 'failed')).toMatchObject({ reward: null });
   expect((await run(args('fail', '--resume', '--min-group', '2'))).code).toBe(11);
   expect((await run(args('fail', '--resume', '--min-group', '1'))).code).toBe(0);
@@ -63,9 +62,8 @@ test('results to a pipe are JSON lines and nothing else', async () => {
 test('a worker that cannot start ends the run with its last word', async () => {
   const { args } = await prepare(1);
   const ran = await run(args('broken'));
-  expect(ran.code).toBe(12);
-  expect(ran.stderr).toMatch(
-    /no container engine answers at \/var\/run\/nothing\.sock.*its log: .*worker\.log/,
+  expect(ran).toMatchObject(
+    exited(12, /no container engine answers at \/var\/run\/nothing\.sock.*its log: .*worker\.log/),
   );
 });
 
@@ -92,8 +90,7 @@ test.each([
     const { common, output } = await prepare(1);
     const started = Date.now();
     const ran = await run(words`rollout ${common} --output ${output} --runtime ${runtime}`, env);
-    expect(ran.code).toBe(12);
-    expect(ran.stderr).toMatch(told);
+    expect(ran).toMatchObject(exited(12, told));
     expect(ran.stderr).not.toContain('starting it again');
     // The worker waits 3 s for an engine; by default it would wait 60 s and be started again.
     expect(Date.now() - started).toBeLessThan(30_000);
@@ -115,8 +112,7 @@ test('Ctrl-C drains and says how to go on; --resume finishes the same run', asyn
   await twoLines(output);
   running.child.kill('SIGINT');
   const ran = await running.ended;
-  expect(ran.code).toBe(130);
-  expect(ran.stderr).toMatch(/draining/);
+  expect(ran).toMatchObject(exited(130, /draining/));
   expect(ran.stderr).toMatch(/continue with: .*--resume/);
   const before = await linesOf(output);
   expect(before.length).toBeLessThan(12);
@@ -151,8 +147,7 @@ test('its Redis is killed and stays away: a clear end, and --resume finishes', a
   const mark = await readFile(at(`state/runs/${runId}/redis/server.json`), 'utf8');
   process.kill(JSON.parse(mark).pid, 'SIGKILL');
   const ran = await running.ended;
-  expect(ran.code).toBe(12);
-  expect(ran.stderr).toMatch(/Redis does not answer at redis:\/\/127\.0\.0\.1/);
+  expect(ran).toMatchObject(exited(12, /Redis does not answer at redis:\/\/127\.0\.0\.1/));
   expect(ran.stderr).toMatch(/continue with: .*--resume/);
   expect(await run(args('ok', '--resume'))).toMatchObject({ code: 0 });
   const after = await linesOf(output);
@@ -164,8 +159,7 @@ test('--resume with other settings is refused with a diff', async () => {
   const { args } = await prepare(2);
   expect((await run(args('ok'))).code).toBe(0);
   const ran = await run(args('ok', '--resume', '--step-limit', '7', '--first', '1'));
-  expect(ran.code).toBe(2);
-  expect(ran.stderr).toMatch(/agent\.step_limit: 250 → 7/);
+  expect(ran).toMatchObject(exited(2, /agent\.step_limit: 250 → 7/));
   expect(ran.stderr).toMatch(/dataset\.instances: 2 → 1/);
 });
 

@@ -5,10 +5,10 @@ import { text } from 'node:stream/consumers';
 import { bearer, testGateway } from '@swefarm/gateway/test/gateway.ts';
 import { row } from '@swefarm/gateway/test/gym.ts';
 import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
-import { newId } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { exited, run, start } from './cli.ts';
+import { exited, run, start, words } from './cli.ts';
+import { farmOptions } from './scene.ts';
 
 test('a probe needs no token, all else does; refusals are JSON and name the field', async () => {
   const { url } = await testGateway();
@@ -76,8 +76,7 @@ test('an entry of the callers file is held to the same', async () => {
   const path = join(await testFolder(), 'callers.yaml');
   await writeFile(path, 'callers:\n  - {name: nemo, anonymous: true, run: {oversample: 1}}\n');
   await expect(testGateway({ gateway_callers: path })).rejects.toThrow(/caller nemo: run: --oversample/);
-  const args = ['serve', '--port', '0', '--redis-url', redisUrl(), '--redis-prefix', newId()];
-  const refused = await run([...args, '--deadline', '30m']);
+  const refused = await run(words`serve --port 0 --deadline 30m ${farmOptions()}`);
   expect(refused).toMatchObject({ code: 2, stdout: '' });
   expect(refused.stderr).toMatch(/serve: --deadline \(deadline_at\) cannot be set here/);
 });
@@ -86,12 +85,8 @@ test('`swefarm serve` prints its address, keeps a made token to itself and ends 
   const state = await testFolder();
   const serve = start(['serve', '--port', '0', '--redis-url', redisUrl(), '--state-dir', state]);
   onTestFinished(() => void serve.child.kill('SIGKILL'));
-  let output = '';
-  serve.child.stdout?.on('data', (chunk) => {
-    output += chunk;
-  });
-  await until(() => output.includes('\n'));
-  const { url, port } = JSON.parse(output) as { url: string; port: number };
+  await until(() => serve.stdout().includes('\n'));
+  const { url, port } = JSON.parse(serve.stdout()) as { url: string; port: number };
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   const taken = await run(['serve', '--port', String(port), '--redis-url', redisUrl(), '--state-dir', state]);
   expect(taken).toMatchObject(exited(2, 'is taken'));

@@ -1,6 +1,7 @@
 /** Stored rollouts for tests of exports: an output file, and artifacts in a folder beside it. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
 import {
   type ArtifactContent,
   encodeArtifact,
@@ -10,6 +11,7 @@ import {
 } from '@swefarm/shared';
 import { encodeLine, type OutputLine, outputLine } from '@swefarm/trajectories';
 import { aReport, aResult } from '@swefarm/trajectories/test/result.ts';
+import { run, words } from './cli.ts';
 
 export type StoredRollout = {
   over?: Partial<Result>;
@@ -109,4 +111,16 @@ export async function storeRollouts(folder: string, rollouts: readonly StoredRol
   const path = join(folder, 'results.jsonl');
   await writeFile(path, `${lines.join('\n')}\n`);
   return path;
+}
+
+/** Rollouts in a folder of their own. `exported` exports them to a file or folder beside them. */
+export async function storedRollouts(rollouts: readonly StoredRollout[]) {
+  const folder = await testFolder();
+  const results = await storeRollouts(folder, rollouts);
+  const at = (name: string): string => join(folder, name);
+  const exported = async (format: string, name: string, ...more: string[]) => {
+    const path = at(name);
+    return { path, ...(await run(words`export ${results} --format ${format} --out ${path} ${more}`)) };
+  };
+  return { folder, results, at, exported };
 }

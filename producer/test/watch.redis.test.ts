@@ -2,7 +2,7 @@ import { testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { madeLiveTurn, madeTrajectory, makeRun, until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { watchFarm } from '../src/view/watching.ts';
-import { run, start } from './cli.ts';
+import { exited, run, start } from './cli.ts';
 import { farmVariables } from './scene.ts';
 
 const HOSTILE = '\u001b]0;owned\u0007\u001b[2J';
@@ -73,6 +73,5 @@ test('logs follow a rollout to its end, whatever it writes', { timeout: 90_000 }
 test('show says of a rollout without a result what shows it', async () => {
   const { made, env } = await farmWith({ instances: 1, groupSize: 1, committed: 0 });
   const shown = await run(['show', made.rollouts[0] ?? ''], env);
-  expect(shown.code).toBe(2);
-  expect(shown.stderr).toContain(`swefarm logs ${made.rollouts[0]} --follow`);
+  expect(shown).toMatchObject(exited(2, `swefarm logs ${made.rollouts[0]} --follow`));
 });

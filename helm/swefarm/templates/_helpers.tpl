@@ -125,16 +125,6 @@ data:
 ---
 {{- end }}
 
-{{/* Seconds in which rollouts of a pod that ends may finish or be handed back. */}}
-{{- define "swefarm.drainSeconds" -}}
-{{- sub .Values.worker.terminationGracePeriodSeconds 10 -}}
-{{- end }}
-
-{{/* What runs in a worker's pod beside the worker, and what limits its rollouts. */}}
-{{- define "swefarm.rolloutResources" -}}
-{{- if eq .Values.runtime.mode "podman" }}{{ toJson .Values.runtime.podman.resources }}{{ else if eq .Values.runtime.mode "docker" }}{{ toJson .Values.runtime.docker.resources }}{{ else }}{{ toJson .Values.worker.resources }}{{ end -}}
-{{- end }}
-
 {{/* Beginning of the specification of a pod: (dict "root" . "account" "worker" "own" VALUES "sandboxes" true). */}}
 {{- define "swefarm.podStart" }}
 {{- $runtime := .root.Values.runtime }}

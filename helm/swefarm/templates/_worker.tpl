@@ -79,17 +79,11 @@ localhostProfile: {{ . }}
 - { name: SWEFARM_CONFIG, value: /etc/swefarm/config.yaml }
 - { name: SWEFARM_SCRATCH_DIR, value: {{ printf "/scratch%s" $below | quote }} }
 - { name: SWEFARM_IMAGES_DIR, value: {{ printf "/store%s" $below | quote }} }
-{{- if eq $mode "podman" }}
 - { name: HOME, value: /home/worker }
-- { name: SWEFARM_STATE_DIR, value: /home/worker/state }
-- { name: SWEFARM_RUNTIME, value: podman }
-- { name: SWEFARM_PODMAN_SOCKET, value: /run/engine/podman.sock }
-{{- else }}
-- { name: HOME, value: /home/worker }
-- { name: SWEFARM_STATE_DIR, value: /home/worker }
-{{- if eq $mode "docker" }}
-- { name: SWEFARM_RUNTIME, value: docker }
-- { name: SWEFARM_DOCKER_SOCKET, value: /run/engine/docker.sock }
+- { name: SWEFARM_STATE_DIR, value: {{ ternary "/home/worker/state" "/home/worker" (eq $mode "podman") }} }
+{{- if has $mode (list "podman" "docker") }}
+- { name: SWEFARM_RUNTIME, value: {{ $mode }} }
+- { name: {{ printf "SWEFARM_%s_SOCKET" (upper $mode) }}, value: /run/engine/{{ $mode }}.sock }
 {{- else if eq $mode "node" }}
 - { name: SWEFARM_RUNTIME, value: {{ .Values.runtime.node.engine }} }
 - { name: {{ printf "SWEFARM_%s_SOCKET" (upper .Values.runtime.node.engine) }}, value: /run/engine/engine.sock }
@@ -98,17 +92,18 @@ localhostProfile: {{ . }}
 # No engine is asked for images: there is none in the pod.
 - { name: SWEFARM_DOCKER_SOCKET, value: /run/no-engine.sock }
 {{- end }}
-{{- end }}
 {{- with .Values.worker.imageMirrors }}
 - { name: SWEFARM_IMAGE_MIRRORS, value: {{ join "," . | quote }} }
 {{- end }}
 - name: SWEFARM_NODE
   valueFrom: { fieldRef: { fieldPath: spec.nodeName } }
 {{- if and .Values.image.pullSecrets (not (hasPrefix "rootfs" $mode)) }}
-- { name: SWEFARM_REGISTRY_AUTH, value: {{ include "swefarm.registryAuth" . | quote }} }
+{{- $files := list }}{{ range $at, $_ := .Values.image.pullSecrets }}{{ $files = append $files (printf "/etc/swefarm/registry/%d.json" $at) }}{{ end }}
+- { name: SWEFARM_REGISTRY_AUTH, value: {{ join "," $files | quote }} }
 {{- end }}
 {{- if ne $mode "node" }}
-{{- $limits := (include "swefarm.rolloutResources" . | fromJson).limits }}
+{{- /* Rollouts run in the sidecar, if there is one. */}}
+{{- $limits := (ternary (index .Values.runtime $mode) .Values.worker (has $mode (list "podman" "docker"))).resources.limits }}
 {{- $own := ternary (include "swefarm.bytes" .Values.worker.ownMemory | int64) 0 (hasPrefix "rootfs" $mode) }}
 {{- $left := sub (include "swefarm.bytes" (required "a memory limit is needed where rollouts run" $limits.memory) | int64) $own }}
 {{- if lt (int64 $left) 268435456 }}{{ fail (printf "worker.resources.limits.memory (%s) leaves less than 256Mi for rollouts beside worker.ownMemory (%s)" (toString $limits.memory) .Values.worker.ownMemory) }}{{ end }}
@@ -121,10 +116,6 @@ localhostProfile: {{ . }}
 {{- end }}
 
 {{/* The files of image.pullSecrets, by which engines pull the images of instances. */}}
-{{- define "swefarm.registryAuth" -}}
-{{- $files := list }}{{ range $at, $_ := .Values.image.pullSecrets }}{{ $files = append $files (printf "/etc/swefarm/registry/%d.json" $at) }}{{ end }}{{ join "," $files -}}
-{{- end }}
-
 {{- define "swefarm.workerMounts" -}}
 - { name: config, mountPath: /etc/swefarm/config.yaml, subPath: config.yaml, readOnly: true }
 - { name: home, mountPath: /home/worker }
@@ -133,9 +124,9 @@ localhostProfile: {{ . }}
 - { name: {{ ternary "store" "images" (hasPrefix "rootfs" .Values.runtime.mode) }}, mountPath: /store }
 {{- if not (hasPrefix "rootfs" .Values.runtime.mode) }}
 - { name: engine, mountPath: {{ ternary "/run/engine/engine.sock" "/run/engine" (eq .Values.runtime.mode "node") }} }
-{{- end }}
-{{- if and .Values.image.pullSecrets (not (hasPrefix "rootfs" .Values.runtime.mode)) }}
+{{- if .Values.image.pullSecrets }}
 - { name: registry-auth, mountPath: /etc/swefarm/registry, readOnly: true }
+{{- end }}
 {{- end }}
 {{- with .Values.worker.archives }}
 - { name: archives, mountPath: /archives, readOnly: true }
@@ -180,15 +171,15 @@ localhostProfile: {{ . }}
 {{- if not (hasPrefix "rootfs" .Values.runtime.mode) }}
 - name: images
   emptyDir: { sizeLimit: 1Gi }
-{{- end }}
-{{- if and .Values.image.pullSecrets (not (hasPrefix "rootfs" .Values.runtime.mode)) }}
+{{- with .Values.image.pullSecrets }}
 - name: registry-auth
   projected:
     defaultMode: 0444
     sources:
-      {{- range $at, $name := .Values.image.pullSecrets }}
+      {{- range $at, $name := . }}
       - secret: { name: {{ $name }}, items: [{ key: .dockerconfigjson, path: {{ $at }}.json }] }
       {{- end }}
+{{- end }}
 {{- end }}
 {{- with .Values.worker.archives }}
 - name: archives

@@ -97,10 +97,8 @@ class SwefarmLoop(AgentLoopBase):
         )
 
     def _any_token(self) -> int:
-        for token in (self.tokenizer.eos_token_id, self.tokenizer.pad_token_id):
-            if token is not None:
-                return int(token)
-        return 0
+        tokens = (self.tokenizer.eos_token_id, self.tokenizer.pad_token_id)
+        return next((int(token) for token in tokens if token is not None), 0)
 
     def _output(self, sequence: Sequence, credit: Credit, versions: Mapping[str, int], seconds: float) -> AgentLoopOutput:
         facts = {

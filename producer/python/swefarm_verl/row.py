@@ -12,15 +12,8 @@ from swefarm_verl.trajectory import Sequence, is_masked
 
 #: Sampling settings: the farm's name and verl's name of each.
 SAMPLING = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "min_p": "min_p",
-    "repetition_penalty": "repetition_penalty",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "stop": "stop",
-    "seed": "seed",
+    **{name: name for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty")},
+    **{name: name for name in ("frequency_penalty", "stop", "seed")},
     "max_output_tokens": "max_tokens",
 }
 #: Sampling keys that verl takes from ``val_kwargs`` in validation.

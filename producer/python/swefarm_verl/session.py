@@ -129,16 +129,12 @@ async def open_session(request_id: str, settings: Mapping[str, Any], create_kwar
     """
     _opened[request_id] = _opened.get(request_id, 0) + 1
     lease_s = float(settings.get("lease_s") or LEASE_S)
-    body: dict[str, Any] = {
+    body = {
         "request_id": f"{_PROCESS}-{request_id}-{_opened[request_id]}",
         "lease_s": lease_s,
+        **{key: create_kwargs[key] for key in ("instance", "run_id", "instance_id") if create_kwargs.get(key) is not None},
+        **{key: settings[key] for key in ("agent", "sandbox", "evaluation") if settings.get(key)},
     }
-    for key in ("instance", "run_id", "instance_id"):
-        if create_kwargs.get(key) is not None:
-            body[key] = create_kwargs[key]
-    for key in ("agent", "sandbox", "evaluation"):
-        if settings.get(key):
-            body[key] = settings[key]
     farm = Farm(settings)
     opened = await in_thread(lambda: farm.call("POST", "/v1/sessions", body))
     session = Session(farm, str(opened["session_id"]))
@@ -203,5 +199,3 @@ def plain(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         value = json.loads(value or "{}")
     return {key: inner for key, inner in dict(value or {}).items() if inner is not None}
-
-

@@ -102,4 +102,3 @@ class SubmitTool(_SessionTool):
     async def _act(self, session: Any, parameters: dict[str, Any]) -> str:
         await session.submit()
         return "Submitted."
-
