@@ -60,7 +60,7 @@ export class CallTracker {
     this.#deps = deps;
     this.#probes = probes;
     this.#runs = runs;
-    this.#recordMs = Math.max(0, ...app.callers.map((caller) => caller.maxHoldSeconds)) * 1000 + SPARE_MS;
+    this.#recordMs = Math.max(0, ...app.callers.map((caller) => caller.max_hold_seconds)) * 1000 + SPARE_MS;
     this.#gateway.promise.catch(() => undefined);
     const { farm, config, log } = deps;
     app.addHook('onListen', async () => {

@@ -71,7 +71,7 @@ export async function serveCall(
   // Frees the body while the call waits.
   (request as { body: unknown }).body = undefined;
   const limits = {
-    maxHoldSeconds: read.caller.maxHoldSeconds,
+    maxHoldSeconds: read.caller.max_hold_seconds,
     timeoutSeconds: read.row.rollout_timeout_s ?? null,
   };
   using connection = new CallConnection(reply, deps.calls, read.identity, limits, deps.signal);
@@ -176,7 +176,7 @@ function sendAnswer(call: OpenCall, answer: CallAnswer, probe: EndpointProbe | n
     probe,
     repo: instance.repo,
     evaluationTimeout: rollout.run.evaluation.timeout,
-    trajectory: caller.trajectory && !isTraining(mode) && episode === null,
+    trajectory: caller.ng_trajectory && !isTraining(mode) && episode === null,
   });
   const text = episode ? episodePieces(episode, pieces) : pieces;
   reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
