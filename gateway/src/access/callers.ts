@@ -26,6 +26,7 @@ const MaskSample = z.enum(['auto', 'honoured', 'ignored']);
 const isHonoured = (setting: z.infer<typeof MaskSample>): boolean | null =>
   setting === 'auto' ? null : setting === 'honoured';
 
+/** Keys of an entry in the callers file have the names of the file. */
 export type Caller = {
   name: string;
   /** Null: the caller sends no token. */
@@ -36,9 +37,9 @@ export type Caller = {
   /** Whether the caller's trainer excludes samples with `mask_sample`; null: `failures` decides. */
   honoursMask: boolean | null;
   /** Maximum time that a call waits, in seconds. */
-  maxHoldSeconds: number;
+  max_hold_seconds: number;
   /** Whether answers contain `ng_trajectory`, which Gym's health check reads. */
-  trajectory: boolean;
+  ng_trajectory: boolean;
   /** Settings of the caller's runs: keys of a run record, as in a --run-config file. */
   run: Readonly<Record<string, unknown>>;
   apiKey: Secret | null;
@@ -49,27 +50,27 @@ export type Caller = {
   /** Only `validation` has an effect: the caller may request it if it is listed, or, with null, if the gateway has one token. */
   kinds: readonly string[] | null;
   /** Maximum number of rollouts without a result; null: no limit. */
-  maxInFlight: number | null;
-  maxRequestsPerMinute: number | null;
+  max_in_flight: number | null;
+  max_requests_per_minute: number | null;
 };
 
 const Entry = z.strictObject({
   name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'expected letters, digits, ".", "_" and "-"'),
-  token_env: z.string().optional(),
-  token_file: z.string().optional(),
-  anonymous: z.boolean().optional(),
-  entry: z.string().optional(),
-  failures: FailureAnswer.optional(),
-  mask_sample: MaskSample.optional(),
-  max_hold_seconds: z.number().positive().optional(),
-  ng_trajectory: z.boolean().optional(),
-  api_key_env: z.string().optional(),
-  api_key_origins: z.array(z.url({ protocol: /^https?$/ })).optional(),
-  kinds: z.array(z.enum(['validation', 'training', 'collection'])).optional(),
-  max_in_flight: z.number().int().positive().optional(),
-  max_requests_per_minute: z.number().int().positive().optional(),
-  policies: z.array(z.union([z.literal('*'), PolicyName])).optional(),
-  run: z.record(z.string(), z.unknown()).optional(),
+  token_env: z.string().exactOptional(),
+  token_file: z.string().exactOptional(),
+  anonymous: z.boolean().exactOptional(),
+  entry: z.string().exactOptional(),
+  failures: FailureAnswer.exactOptional(),
+  mask_sample: MaskSample.exactOptional(),
+  max_hold_seconds: z.number().positive().exactOptional(),
+  ng_trajectory: z.boolean().exactOptional(),
+  api_key_env: z.string().exactOptional(),
+  api_key_origins: z.array(z.url({ protocol: /^https?$/ })).exactOptional(),
+  kinds: z.array(z.enum(['validation', 'training', 'collection'])).exactOptional(),
+  max_in_flight: z.number().int().positive().exactOptional(),
+  max_requests_per_minute: z.number().int().positive().exactOptional(),
+  policies: z.array(z.union([z.literal('*'), PolicyName])).exactOptional(),
+  run: z.record(z.string(), z.unknown()).exactOptional(),
 });
 const CallersFile = z.strictObject({ callers: z.array(Entry).min(1) });
 
@@ -83,15 +84,15 @@ export function readCallers(config: ProducerConfig): Caller[] {
     entry: null,
     failures: config.gateway_failures,
     honoursMask: isHonoured(config.gateway_mask_sample),
-    maxHoldSeconds: config.gateway_max_hold_seconds,
-    trajectory: true,
+    max_hold_seconds: config.gateway_max_hold_seconds,
+    ng_trajectory: true,
     run: {},
     apiKey: config.policy_api_key,
     apiKeyOrigins: config.policy_api_key_origins,
     policies: null,
     kinds: null,
-    maxInFlight: config.gateway_max_in_flight,
-    maxRequestsPerMinute: config.gateway_max_requests_per_minute,
+    max_in_flight: config.gateway_max_in_flight,
+    max_requests_per_minute: config.gateway_max_requests_per_minute,
   };
   const callers: Caller[] = config.gateway_callers === null ? [] : readFile(config.gateway_callers, defaults);
   if (config.gateway_token) callers.push({ ...defaults, name: 'default', token: config.gateway_token });
@@ -113,31 +114,18 @@ function readFile(path: string, defaults: Omit<Caller, 'name' | 'token'>): Calle
     throw new UsageError(`${where}: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
   }
   for (const { name, run } of parsed.data.callers) requireKnownKeys(`${where}: ${name}: run`, run ?? {});
-  return parsed.data.callers.map((given) => ({
-    ...defaults,
-    name: given.name,
-    token: readToken(where, given),
-    entry: given.entry ?? null,
-    failures: given.failures ?? defaults.failures,
-    honoursMask: given.mask_sample === undefined ? defaults.honoursMask : isHonoured(given.mask_sample),
-    maxHoldSeconds: given.max_hold_seconds ?? defaults.maxHoldSeconds,
-    trajectory: given.ng_trajectory ?? defaults.trajectory,
-    run: given.run ?? defaults.run,
-    apiKey: given.api_key_env
-      ? environmentSecret(given.api_key_env, `${where}: ${given.name}`)
-      : defaults.apiKey,
-    apiKeyOrigins: [
-      ...(given.api_key_env ? [] : defaults.apiKeyOrigins),
-      ...originsOf(given.api_key_origins),
-    ],
-    policies: given.policies ?? defaults.policies,
-    kinds: given.kinds ?? defaults.kinds,
-    maxInFlight: given.max_in_flight ?? defaults.maxInFlight,
-    maxRequestsPerMinute: given.max_requests_per_minute ?? defaults.maxRequestsPerMinute,
-  }));
+  return parsed.data.callers.map(({ api_key_env: variable, api_key_origins: origins, ...given }) => {
+    const caller = { ...defaults, ...given, token: readToken(where, given) };
+    if (given.mask_sample !== undefined) caller.honoursMask = isHonoured(given.mask_sample);
+    if (variable) {
+      caller.apiKey = environmentSecret(variable, `${where}: ${given.name}`);
+      caller.apiKeyOrigins = [];
+    }
+    return { ...caller, apiKeyOrigins: [...caller.apiKeyOrigins, ...originsOf(origins)] };
+  });
 }
 
-function readToken(where: string, given: z.infer<typeof Entry>): Secret | null {
+function readToken(where: string, given: Partial<z.infer<typeof Entry>>): Secret | null {
   const sources = [given.token_env, given.token_file, given.anonymous || undefined];
   if (sources.filter((source) => source !== undefined).length !== 1) {
     throw new UsageError(

@@ -29,7 +29,7 @@ export function createQuota(farm: Pick<Farm, 'quotas'>): Quota {
     count: number,
     begin: () => Promise<QuotaReservation<T>>,
   ): Promise<T> => {
-    const quota = caller.maxInFlight ?? Number.POSITIVE_INFINITY;
+    const quota = caller.max_in_flight ?? Number.POSITIVE_INFINITY;
     const before = await farm.quotas.inFlight(caller.name);
     if (before + count > quota) {
       throw new Refusal(
@@ -45,7 +45,7 @@ export function createQuota(farm: Pick<Farm, 'quotas'>): Quota {
   };
   return {
     async admit(caller, count, begin) {
-      if (caller.maxInFlight === null) return (await begin()).value;
+      if (caller.max_in_flight === null) return (await begin()).value;
       const earlier = queues.get(caller.name) ?? Promise.resolve();
       const admission = earlier.catch(() => undefined).then(() => admitNow(caller, count, begin));
       queues.set(caller.name, admission);
@@ -60,17 +60,17 @@ const MINUTE_MS = 60_000;
 export function limitRequests(app: FastifyInstance): void {
   const windows = new Map<string, { until: number; count: number }>();
   app.addHook('onRequest', async ({ callers: [caller] }) => {
-    if (!caller || caller.maxRequestsPerMinute === null) return;
+    if (!caller || caller.max_requests_per_minute === null) return;
     const now = performance.now();
     const known = windows.get(caller.name);
     const window = known && known.until > now ? known : { until: now + MINUTE_MS, count: 0 };
     windows.set(caller.name, window);
     window.count += 1;
-    if (window.count <= caller.maxRequestsPerMinute) return;
+    if (window.count <= caller.max_requests_per_minute) return;
     throw new Refusal(
       429,
       'too_many_requests',
-      `caller ${caller.name}: ${caller.maxRequestsPerMinute} requests a minute are its quota; retry later, or have the operator raise max_requests_per_minute of its entry (gateway_max_requests_per_minute)`,
+      `caller ${caller.name}: ${caller.max_requests_per_minute} requests a minute are its quota; retry later, or have the operator raise max_requests_per_minute of its entry (gateway_max_requests_per_minute)`,
       { retryAfterSeconds: Math.ceil((window.until - now) / 1000) },
     );
   });

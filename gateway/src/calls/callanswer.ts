@@ -1,5 +1,12 @@
 /** Waits for the rollout of a call and decides the answer: the result, or a failure in the form that this caller expects. */
-import { type ArtifactContent, errorMessage, type Result, SwefarmError } from '@swefarm/shared';
+import {
+  type ArtifactContent,
+  errorMessage,
+  onAbort,
+  type Result,
+  type Semaphore,
+  SwefarmError,
+} from '@swefarm/shared';
 import { type Cause, hasTrainedTurn, type Unjudged, unjudgedCause } from '@swefarm/trajectories';
 import type { RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
@@ -7,6 +14,7 @@ import type { CallConnection } from './callconnection.ts';
 import type { CallRollout, CallTracker } from './calltracker.ts';
 import { type CallEnding, CONSEQUENCES, decideEnding, type FailureMode, isTraining } from './failuremode.ts';
 import type { ResultReaders } from './resultreaders.ts';
+import type { Membership } from './siblings.ts';
 
 export type CallAnswer = {
   result: Result;
@@ -17,17 +25,20 @@ export type CallAnswer = {
   rollout: CallRollout;
 };
 
-export type AnswerDeps = Pick<RouteDeps, 'farm' | 'log'> & { calls: CallTracker; results: ResultReaders };
+export type AnswerDeps = Pick<RouteDeps, 'farm' | 'log'> & {
+  calls: CallTracker;
+  results: ResultReaders;
+  /** Limits the number of answers in memory. */
+  writers: Semaphore;
+};
 
-export type AnswerRequest = {
+type WaitingCall = {
   mode: FailureMode;
   /** Whether the trainer excludes masked samples from its loss. */
-  honoursMask: boolean;
+  masks: boolean;
   connection: CallConnection;
-  /** Waits while the caller may have abandoned this connection and may send the row again on another connection. */
-  untilReadable: () => Promise<void>;
-  /** Waits for a slot to read and write the answer. Resolves to the function that releases the slot. */
-  takeSlot: () => Promise<() => void>;
+  /** Membership in the stream of the caller; null: no stream. */
+  membership: Membership | null;
 };
 
 /** Why a rollout has no answer for its caller, and how its call continues or ends. */
@@ -56,22 +67,24 @@ export class NoVerdict extends Refusal {
 }
 
 /**
- * Waits for a rollout, and for other rollouts that replace a failed one. The returned answer occupies a slot (`takeSlot`).
+ * Waits for a rollout, and for other rollouts that replace a failed one. The returned answer occupies a slot of `writers` until the connection closes.
  *
  * @throws NoVerdict, the reason of `connection.closed`, errors of Redis
  */
 export async function awaitAnswer(
   deps: AnswerDeps,
   first: CallRollout,
-  request: AnswerRequest,
+  call: WaitingCall,
 ): Promise<CallAnswer> {
-  const { mode, connection } = request;
+  const { mode, connection, membership } = call;
   let rollout = first;
   let pauseMs = RETRY_MS.first;
   for (let rollouts = 1; ; rollouts++) {
-    const ended = await awaitResult(deps, rollout, request);
-    if (!('cause' in ended) && unjudgedCause(ended) === null) await request.untilReadable();
-    const answer = 'cause' in ended ? ended : await readAnswer(deps, ended, rollout, request, rollouts);
+    const ended = await awaitResult(deps, rollout, call);
+    // The caller may have abandoned this connection, and may send the row again on another connection.
+    if (!('cause' in ended) && unjudgedCause(ended) === null)
+      await membership?.whileResendable(connection.closed);
+    const answer = 'cause' in ended ? ended : await readAnswer(deps, ended, rollout, call, rollouts);
     if ('unjudged' in answer) return answer;
     const { cause, ending } = answer;
     if (ending !== 'again' || connection.deadline - Date.now() - pauseMs <= 0)
@@ -89,7 +102,7 @@ export async function awaitAnswer(
 async function awaitResult(
   { farm, results }: AnswerDeps,
   { run, rolloutId }: CallRollout,
-  { mode, connection }: AnswerRequest,
+  { mode, connection }: WaitingCall,
 ): Promise<Result | Ending> {
   const late = AbortSignal.timeout(Math.max(1, connection.deadline - Date.now()));
   try {
@@ -112,18 +125,19 @@ async function readAnswer(
   deps: AnswerDeps,
   result: Result,
   rollout: CallRollout,
-  { mode, honoursMask, connection, takeSlot }: AnswerRequest,
+  { mode, masks, connection }: WaitingCall,
   rollouts: number,
 ): Promise<CallAnswer | Ending> {
-  const release = await takeSlot();
+  const release = await deps.writers.acquire(connection.closed);
+  onAbort(connection.closed, release);
   const content = await readContent(deps, result, connection);
   const own = unjudgedCause(result);
   // The artifact is needed only for an answer that contains the conversation.
-  const needed = own === null || decideEnding(own, mode, { maskable: honoursMask, rollouts }) === 'masked';
+  const needed = own === null || decideEnding(own, mode, { maskable: masks, rollouts }) === 'masked';
   const isLost = needed && content === null && result.artifact !== null && isSample(mode, rollout);
   const cause = isLost ? UNREADABLE : (own ?? withoutTokens(result, content, mode, rollout));
   if (cause === null) return { result, content, cause, unjudged: null, rollout };
-  const maskable = honoursMask && hasTrainedTurn(content);
+  const maskable = masks && hasTrainedTurn(content);
   const ending = decideEnding(cause, mode, { maskable, rollouts });
   if (ending === 'failure' || ending === 'masked') {
     return { result, content, cause, unjudged: { ...cause, shown: ending }, rollout };

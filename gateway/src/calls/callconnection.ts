@@ -23,28 +23,34 @@ export class CallConnection implements Disposable {
   readonly #reply: FastifyReply;
   readonly #calls: Pick<CallTracker, 'drop' | 'answered'>;
   readonly #identity: CallIdentity;
-  readonly #limits: WaitLimits;
-  readonly #latest: number;
+  readonly #timeoutSeconds: number | null;
   readonly #onStop: Disposable;
-  #deadline: number;
   #callId: string | null = null;
-  #isUnanswered = false;
-  #forgetsName = false;
+  /** Aborted when the caller disconnects, the gateway stops, or another request takes over the rollout. */
+  readonly closed = this.#closed.signal;
+  /** Time at which the call ends without an answer, in ms since the epoch. */
+  deadline: number;
+  /** The limit that sets the deadline. */
+  limit: { seconds: number; field: 'max_hold_seconds' | 'rollout_timeout_s' };
+  /** Whether the reply is no answer: if the caller repeats the request, the new request takes over the rollout. */
+  isUnanswered = false;
+  /** Whether the caller's id of the call is free: a later request with the same id gets a new rollout. */
+  forgetsName = false;
 
   /** @param stopping aborted when the gateway stops */
   constructor(
     reply: FastifyReply,
     calls: Pick<CallTracker, 'drop' | 'answered'>,
     identity: CallIdentity,
-    limits: WaitLimits,
+    { maxHoldSeconds, timeoutSeconds }: WaitLimits,
     stopping: AbortSignal,
   ) {
     this.#reply = reply;
     this.#calls = calls;
     this.#identity = identity;
-    this.#limits = limits;
-    this.#latest = Date.now() + limits.maxHoldSeconds * 1000;
-    this.#deadline = this.#latest;
+    this.#timeoutSeconds = timeoutSeconds;
+    this.deadline = Date.now() + maxHoldSeconds * 1000;
+    this.limit = { seconds: maxHoldSeconds, field: 'max_hold_seconds' };
     whenClosed(reply, () => {
       this.#closed.abort(new Error('the caller closed its connection'));
       // An error is only logged, because the heartbeat of the gateway sends the notice again.
@@ -55,29 +61,12 @@ export class CallConnection implements Disposable {
     this.#onStop = onAbort(stopping, () => this.#closed.abort(new Error('the gateway stops')));
   }
 
-  /** Aborted when the caller disconnects, the gateway stops, or another request takes over the rollout. */
-  get closed(): AbortSignal {
-    return this.#closed.signal;
-  }
-
-  /** Time at which the call ends without an answer, in ms since the epoch. */
-  get deadline(): number {
-    return this.#deadline;
-  }
-
-  /** The limit that sets the deadline. */
-  get limit(): { seconds: number; field: 'max_hold_seconds' | 'rollout_timeout_s' } {
-    const { maxHoldSeconds, timeoutSeconds } = this.#limits;
-    return this.#deadline === this.#latest || timeoutSeconds === null
-      ? { seconds: maxHoldSeconds, field: 'max_hold_seconds' }
-      : { seconds: timeoutSeconds, field: 'rollout_timeout_s' };
-  }
-
   async assign({ callId, startedAt }: Pick<CallRollout, 'callId' | 'startedAt'>): Promise<void> {
     this.#callId = callId;
-    const { timeoutSeconds } = this.#limits;
-    if (timeoutSeconds !== null) {
-      this.#deadline = Math.min(this.#latest, startedAt + timeoutSeconds * 1000);
+    const seconds = this.#timeoutSeconds;
+    if (seconds !== null && startedAt + seconds * 1000 < this.deadline) {
+      this.deadline = startedAt + seconds * 1000;
+      this.limit = { seconds, field: 'rollout_timeout_s' };
     }
     const { raw } = this.#reply;
     if (raw.destroyed && !raw.writableFinished) await this.#reportEnd();
@@ -85,17 +74,7 @@ export class CallConnection implements Disposable {
 
   /** Waits for `ms` milliseconds. Throws if the connection closes. */
   async sleep(ms: number): Promise<void> {
-    await sleep(ms, this.#closed.signal);
-  }
-
-  /** Declares that the reply is no answer: if the caller repeats the request, the new request takes over the rollout. */
-  markUnanswered(): void {
-    this.#isUnanswered = true;
-  }
-
-  /** Declares that the caller's id of the call is free: a later request with the same id gets a new rollout. */
-  forgetName(): void {
-    this.#forgetsName = true;
+    await sleep(ms, this.closed);
   }
 
   /** Closes the call, because another request has taken over its rollout. */
@@ -111,8 +90,8 @@ export class CallConnection implements Disposable {
   async #reportEnd(): Promise<void> {
     if (this.#callId === null) return;
     const { named, graceMs } = this.#identity;
-    const isAnswered = this.#reply.raw.writableFinished && !this.#isUnanswered;
-    if (isAnswered) await this.#calls.answered(this.#callId, named && !this.#forgetsName);
+    const isAnswered = this.#reply.raw.writableFinished && !this.isUnanswered;
+    if (isAnswered) await this.#calls.answered(this.#callId, named && !this.forgetsName);
     else await this.#calls.drop(this.#callId, graceMs);
   }
 }
@@ -120,10 +99,7 @@ export class CallConnection implements Disposable {
 /** Refusal for a connection whose row the caller sent again after a failure of a sibling. */
 export class Superseded extends Refusal {
   constructor() {
-    super(
-      503,
-      'taken_up',
-      'this row was sent again after a failure of its group: that request gets the answer',
-    );
+    const message = 'this row was sent again after a failure of its group: that request gets the answer';
+    super(503, 'taken_up', message);
   }
 }

@@ -43,10 +43,4 @@ function callName(request: Pick<FastifyRequest, 'headers'>, { row, episode }: Gy
 
 /** Returns a hash of the row without the fields that number the rollouts of a prompt. */
 export const promptOf = (row: GymRow): string =>
-  digest({
-    ...row,
-    _rowidx: null,
-    _ng_rollout_index: null,
-    _ng_attempt_index: null,
-    _ng_rollout_id: null,
-  });
+  digest({ ...row, _rowidx: null, _ng_rollout_index: null, _ng_attempt_index: null, _ng_rollout_id: null });

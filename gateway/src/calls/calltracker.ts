@@ -11,6 +11,7 @@ import {
   newId,
   parseRolloutId,
   type RunRecord,
+  resumeRun,
   sleep,
   waitAtMost,
 } from '@swefarm/shared';
@@ -18,7 +19,6 @@ import type { FastifyInstance } from 'fastify';
 import type { RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import type { CallIdentity } from './callidentity.ts';
-import { requireUnpaused } from './openpause.ts';
 import type { OpenProbes } from './openprobes.ts';
 import type { CallerRun, OpenRuns } from './openruns.ts';
 import { PendingNotices } from './pendingnotices.ts';
@@ -32,6 +32,8 @@ export type CallRollout = {
   /** Time of the call's first request, in ms since the epoch by the clock of this process. */
   startedAt: number;
 };
+
+type Search = { request: CallRequest; gateway: string; callerRun: CallerRun; instance: Instance };
 
 const BEAT_MS = 1_000;
 const WAIT_MS = 250;
@@ -58,7 +60,7 @@ export class CallTracker {
     this.#deps = deps;
     this.#probes = probes;
     this.#runs = runs;
-    this.#recordMs = Math.max(0, ...app.callers.map((caller) => caller.maxHoldSeconds)) * 1000 + SPARE_MS;
+    this.#recordMs = Math.max(0, ...app.callers.map((caller) => caller.max_hold_seconds)) * 1000 + SPARE_MS;
     this.#gateway.promise.catch(() => undefined);
     const { farm, config, log } = deps;
     app.addHook('onListen', async () => {
@@ -91,7 +93,7 @@ export class CallTracker {
     await this.#notices.flush(identity.fingerprint);
     const request = { ...identity, nonce: newId() };
     try {
-      return await this.#search(request, gateway, callerRun, instance, signal);
+      return await this.#search({ request, gateway, callerRun, instance }, signal);
     } catch (error) {
       // Redis may have opened the call before the error. `abandon` makes this call an orphan, so that a repeated request finds it.
       const { farm } = this.#deps;
@@ -135,38 +137,27 @@ export class CallTracker {
       log.info({ rollouts: cancelled }, 'cancelled abandoned rollouts: no caller is connected');
   }
 
-  async #search(
-    request: CallRequest,
-    gateway: string,
-    callerRun: CallerRun,
-    instance: Instance,
-    signal: AbortSignal,
-  ): Promise<CallRollout> {
+  async #search(search: Search, signal: AbortSignal): Promise<CallRollout> {
     const { farm } = this.#deps;
     for (;;) {
       signal.throwIfAborted();
-      const claim = await farm.calls.claim(request, gateway);
+      const claim = await farm.calls.claim(search.request, search.gateway);
       if (claim.status === 'attached')
         return await this.#attach(claim.rollout_id, claim.call_id, claim.age_ms);
       if (claim.status === 'wait') {
         await sleep(WAIT_MS, signal);
         continue;
       }
-      const opened = await this.#open(request, gateway, callerRun, instance);
+      const opened = await this.#open(search);
       if (opened) return opened;
     }
   }
 
   /** Returns a new rollout; null: another request opened the call, or the run has expired. */
-  async #open(
-    request: CallRequest,
-    gateway: string,
-    callerRun: CallerRun,
-    instance: Instance,
-  ): Promise<CallRollout | null> {
+  async #open({ request, gateway, callerRun, instance }: Search): Promise<CallRollout | null> {
     const { farm, quota } = this.#deps;
     const run = await this.#runs.find(callerRun, instance);
-    await requireUnpaused(farm, run);
+    await this.#requireUnpaused(run);
     this.#probes.begin(run, callerRun, instance);
     const opened = await quota.admit(callerRun.caller, 1, async () => {
       const value = await farm.calls.open(request, gateway, run, instance.instance_id, this.#recordMs);
@@ -177,6 +168,18 @@ export class CallTracker {
     await farm.jobs.enqueue(run, [opened.rollout_id]);
     const { call_id: callId, rollout_id: rolloutId } = opened;
     return { callId, rolloutId, run, attached: false, startedAt: Date.now() };
+  }
+
+  /** Throws Refusal 503 `calls_unread` during an automatic pause, and resumes the run after the pause. A manual pause refuses no call. */
+  async #requireUnpaused({ run_id: runId }: RunRecord): Promise<void> {
+    const { farm } = this.#deps;
+    const pause = await farm.groups.paused(runId);
+    if (!pause || pause.reason === null || pause.ends_at === undefined) return;
+    const leftMs = pause.ends_at - (await farm.clock.ask());
+    if (leftMs <= 0) return await resumeRun(farm, runId);
+    const seconds = Math.ceil(leftMs / 1000);
+    const message = `run ${runId} of this caller is paused for another ${seconds} s: ${pause.reason}`;
+    throw new Refusal(503, 'calls_unread', message, { retryAfterSeconds: seconds });
   }
 
   async #attach(rolloutId: string, callId: string, ageMs: number): Promise<CallRollout> {

@@ -23,13 +23,13 @@ export function requireOpenSettings(where: string, settings: SettingsTree): void
 /** Checks the settings of `serve` and of all callers. Throws UsageError. */
 export function checkOpenSettings(settings: SettingsTree, callers: readonly Caller[]): void {
   requireOpenSettings('serve', settings);
-  for (const { name, run, maxHoldSeconds } of callers) {
+  for (const { name, run, max_hold_seconds: longest } of callers) {
     const where = `caller ${name}`;
     requireOpenSettings(`${where}: run`, run);
     const ttl = asTree(merge(merge({}, settings), run)).ttl ?? RunRecord.shape.ttl.parse(undefined);
-    if (typeof ttl === 'number' && ttl < maxHoldSeconds) {
+    if (typeof ttl === 'number' && ttl < longest) {
       throw new UsageError(
-        `${where}: --ttl (ttl): ${ttl} s is shorter than ${maxHoldSeconds} s (max_hold_seconds): the run would expire while its call waits; give a longer --ttl, or a shorter max_hold_seconds`,
+        `${where}: --ttl (ttl): ${ttl} s is shorter than ${longest} s (max_hold_seconds): the run would expire while its call waits; give a longer --ttl, or a shorter max_hold_seconds`,
       );
     }
   }

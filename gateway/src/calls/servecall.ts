@@ -1,12 +1,6 @@
 /** Serves `POST /run`: reads the row, waits for the rollout and sends the answer. */
 import { Readable } from 'node:stream';
-import {
-  createSemaphore,
-  type EndpointProbe,
-  type Instance,
-  type Semaphore,
-  UnusableError,
-} from '@swefarm/shared';
+import { createSemaphore, type EndpointProbe, type Instance, onAbort, UnusableError } from '@swefarm/shared';
 import type { GymRow, GymRunRequest } from '@swefarm/trajectories';
 import { answerPieces, episodeFailure, episodePieces } from '@swefarm/trajectories';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -15,8 +9,8 @@ import { requireInstanceAllowed } from '../access/ceilings.ts';
 import type { RouteDeps } from '../access/deps.ts';
 import { fingerprint } from '../access/digest.ts';
 import { settingsRefusal } from '../access/refusal.ts';
-import { awaitAnswer, type CallAnswer, NoVerdict } from './callanswer.ts';
-import { CallConnection, Superseded, whenClosed } from './callconnection.ts';
+import { type AnswerDeps, awaitAnswer, type CallAnswer, NoVerdict } from './callanswer.ts';
+import { CallConnection, Superseded } from './callconnection.ts';
 import { readCallerRun, requestedInstance } from './callerrun.ts';
 import { type CallIdentity, identifyCall, promptOf } from './callidentity.ts';
 import { type CallRollout, CallTracker } from './calltracker.ts';
@@ -31,16 +25,14 @@ const WRITERS = 16;
 /** Time after which the gateway closes a connection whose client does not read the answer. */
 const STALLED_MS = 120_000;
 
-export type CallDeps = RouteDeps & {
-  runs: OpenRuns;
-  calls: CallTracker;
-  probes: OpenProbes;
-  results: ResultReaders;
-  siblings: Siblings;
-  writers: Semaphore;
-  /** Pairs of caller and mode that have been logged. */
-  loggedModes: Set<string>;
-};
+export type CallDeps = RouteDeps &
+  AnswerDeps & {
+    runs: OpenRuns;
+    probes: OpenProbes;
+    siblings: Siblings;
+    /** Pairs of caller and mode that have been logged. */
+    loggedModes: Set<string>;
+  };
 
 export function createCallDeps(app: FastifyInstance, deps: RouteDeps): CallDeps {
   const { farm, config, log, signal } = deps;
@@ -79,7 +71,7 @@ export async function serveCall(
   // Frees the body while the call waits.
   (request as { body: unknown }).body = undefined;
   const limits = {
-    maxHoldSeconds: read.caller.maxHoldSeconds,
+    maxHoldSeconds: read.caller.max_hold_seconds,
     timeoutSeconds: read.row.rollout_timeout_s ?? null,
   };
   using connection = new CallConnection(reply, deps.calls, read.identity, limits, deps.signal);
@@ -95,7 +87,7 @@ export async function serveCall(
     if (connection.closed.reason instanceof Superseded) throw connection.closed.reason;
     if (connection.closed.aborted) return reply.hijack();
     // The rollout continues: if the caller repeats the request, the new request takes over the rollout.
-    if (error instanceof UnusableError) connection.markUnanswered();
+    if (error instanceof UnusableError) connection.isUnanswered = true;
     // A refusal ends the stream of the siblings. For NoVerdict, `answerCall` has already ended the stream.
     const isRefused = !(error instanceof NoVerdict) && !(error instanceof Superseded);
     if (isRefused && read.stream !== null) deps.siblings.endStreams(read.stream, read.identity.fingerprint);
@@ -150,25 +142,19 @@ async function findRollout(deps: CallDeps, call: OpenCall): Promise<CallRollout>
 /** Waits for the rollout and sends the answer. A temporary failure is answered after the siblings of the call. */
 async function answerCall(deps: CallDeps, call: OpenCall, rollout: CallRollout): Promise<FastifyReply> {
   const { caller, mode, stream, identity, reply, connection } = call;
-  const supersede = (): void => connection.supersede();
-  const sibling = { rollout, fingerprint: identity.fingerprint, supersede };
+  const sibling = { rollout, fingerprint: identity.fingerprint, connection };
   const membership = stream === null ? null : deps.siblings.join(stream, sibling);
-  if (membership) whenClosed(reply, membership.leave);
+  if (membership) onAbort(connection.closed, membership.leave);
   try {
-    const answer = await awaitAnswer(deps, rollout, {
-      mode,
-      honoursMask: honoursMask(caller, mode),
-      connection,
-      untilReadable: async () => await membership?.whileResendable(connection.closed),
-      takeSlot: () => takeWriter(deps, call),
-    });
+    const masks = honoursMask(caller, mode);
+    const answer = await awaitAnswer(deps, rollout, { mode, masks, connection, membership });
     if (membership && !membership.decide()) throw new Superseded();
     return sendAnswer(call, answer, await deps.probes.find(answer.rollout.run));
   } catch (error) {
     if (!(error instanceof NoVerdict)) throw error;
     const { reason } = error;
     if (reason.kind === 'passing') {
-      connection.forgetName();
+      connection.forgetsName = true;
       const latest = Date.now() + deps.config.gateway_group_hold_seconds * 1000;
       await membership?.waitForSiblings(Math.min(connection.deadline, latest), connection.closed);
     }
@@ -178,17 +164,11 @@ async function answerCall(deps: CallDeps, call: OpenCall, rollout: CallRollout):
   }
 }
 
-async function takeWriter({ writers }: CallDeps, { reply, connection }: OpenCall): Promise<() => void> {
-  const release = await writers.acquire(connection.closed);
-  whenClosed(reply, release);
-  return release;
-}
-
 function sendAnswer(call: OpenCall, answer: CallAnswer, probe: EndpointProbe | null): FastifyReply {
   const { row, episode, caller, mode, instance, reply, connection } = call;
   const { cause, unjudged, rollout } = answer;
   const isFailure = unjudged?.shown === 'failure';
-  if (isFailure && !unjudged.terminal) connection.forgetName();
+  if (isFailure && !unjudged.terminal) connection.forgetsName = true;
   if (episode && cause && isFailure) return reply.send(episodeFailure(episode, cause, isTraining(mode)));
   const pieces = answerPieces({
     ...answer,
@@ -196,7 +176,7 @@ function sendAnswer(call: OpenCall, answer: CallAnswer, probe: EndpointProbe | n
     probe,
     repo: instance.repo,
     evaluationTimeout: rollout.run.evaluation.timeout,
-    trajectory: caller.trajectory && !isTraining(mode) && episode === null,
+    trajectory: caller.ng_trajectory && !isTraining(mode) && episode === null,
   });
   const text = episode ? episodePieces(episode, pieces) : pieces;
   reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());

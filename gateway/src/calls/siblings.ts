@@ -4,14 +4,14 @@
  * last, and a row that is sent again takes over the rollout of its earlier call. Each gateway process knows only its own connections.
  */
 import { sleep } from '@swefarm/shared';
+import type { CallConnection } from './callconnection.ts';
 import type { CallRollout } from './calltracker.ts';
 
 export type SiblingCall = {
   rollout: CallRollout;
   /** Hash of the whole row, including the number in the group. */
   fingerprint: string;
-  /** Ends the connection of this call with a 503, because another request has taken over the rollout. */
-  supersede(): void;
+  connection: CallConnection;
 };
 
 type Member = SiblingCall & {
@@ -89,7 +89,7 @@ export class Siblings {
     if (!member) return null;
     this.#withdraw(member);
     member.state = 'taken_up';
-    member.supersede();
+    member.connection.supersede();
     // If the caller still reads the old stream, the 503 on the old connection ends it. The caller then sends the other rows again too.
     this.#endStreams(member.group, fingerprint, member.streamEndedAt ?? ++this.#events);
     return { ...member.rollout, attached: true };

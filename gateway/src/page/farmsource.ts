@@ -21,21 +21,27 @@ import type {
 } from './data.ts';
 import { pageResult, pageRollout, pageUnreadable } from './records.ts';
 import { farmStatus, knownRun, runStatus } from './status.ts';
-import { TrendReader } from './trendreader.ts';
-import { trendsOf } from './trends.ts';
+import { Trend, trendsOf } from './trends.ts';
 
 const BATCH = 1000;
 /** Maximum number of decoded artifacts in memory, enough for three pages that show two rollouts each. */
 const ARTIFACTS = 6;
+/** Maximum number of trends in memory; a trend takes some 100 kB. */
+const TRENDS = 200;
+
+/** `cursor`: position after the results that are in the trend. */
+type KnownTrend = { trend: Trend; cursor: string; reading: Promise<void> };
 
 export class FarmSource implements PageSource {
   readonly #farm: Farm;
   readonly #readArtifact: (locator: string) => Promise<ArtifactContent | null>;
-  readonly #trends: TrendReader;
+  readonly #trendOf = createCache(
+    async (): Promise<KnownTrend> => ({ trend: new Trend(), cursor: '0', reading: Promise.resolve() }),
+    TRENDS,
+  );
 
   constructor(farm: Farm) {
     this.#farm = farm;
-    this.#trends = new TrendReader(farm);
     this.#readArtifact = createCache((locator) => farm.artifacts.read(locator), ARTIFACTS);
   }
 
@@ -62,7 +68,11 @@ export class FarmSource implements PageSource {
     }));
     return await trendsOf(runs, chosen, each, async (runId) => {
       await knownRun(this.#farm, runId);
-      return await this.#trends.of(runId);
+      const known = await this.#trendOf(runId);
+      // Reads of one run do not overlap. After a failed read, the next read continues at the cursor.
+      known.reading = known.reading.catch(() => undefined).then(() => this.#updateTrend(runId, known));
+      await known.reading;
+      return known.trend;
     });
   }
 
@@ -114,8 +124,7 @@ export class FarmSource implements PageSource {
     const positions = new Map(instances.map((id, position) => [id, position]));
     const rollouts: PageRollout[] = [];
     let cursor = after;
-    for (;;) {
-      const batch = await this.#farm.results.read(runId, cursor, { count: BATCH });
+    for await (const batch of this.#batchesAfter(runId, after)) {
       for (const { result } of batch.results) {
         const position = positions.get(result.instance_id);
         if (position !== undefined) rollouts.push(pageRollout(result, position));
@@ -127,7 +136,25 @@ export class FarmSource implements PageSource {
         if (position !== undefined) rollouts.push(pageUnreadable(entry, position, index));
       }
       cursor = batch.last_id;
-      if (batch.results.length + batch.unreadable.length < BATCH) return { rollouts, cursor };
+    }
+    return { rollouts, cursor };
+  }
+
+  /** Adds the results since the last read. */
+  async #updateTrend(runId: string, known: KnownTrend): Promise<void> {
+    for await (const { results, unreadable, last_id } of this.#batchesAfter(runId, known.cursor)) {
+      for (const { result } of results) known.trend.add(pageRollout(result, 0));
+      for (const entry of unreadable) known.trend.add(pageUnreadable(entry, 0, 0));
+      known.cursor = last_id;
+    }
+  }
+
+  async *#batchesAfter(runId: string, after: string) {
+    for (let cursor = after; ; ) {
+      const batch = await this.#farm.results.read(runId, cursor, { count: BATCH });
+      yield batch;
+      if (batch.results.length + batch.unreadable.length < BATCH) return;
+      cursor = batch.last_id;
     }
   }
 
@@ -146,12 +173,8 @@ export class FarmSource implements PageSource {
     result: Result | null,
   ): Promise<{ content: ArtifactContent | null; missing: string | null }> {
     if (result === null) return { content: null, missing: null };
-    if (result.artifact === null) {
-      return {
-        content: null,
-        missing: 'this rollout has no artifact: it ended before anything was stored',
-      };
-    }
+    const none = 'this rollout has no artifact: it ended before anything was stored';
+    if (result.artifact === null) return { content: null, missing: none };
     try {
       return { content: await this.#readArtifact(result.artifact), missing: null };
     } catch (error) {

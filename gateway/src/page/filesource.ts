@@ -1,30 +1,20 @@
 /** Reads the page's data from a result file, from the artifacts of the file's lines, and from the dataset if that is readable. */
+import { createReadStream } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { readDataset } from '@swefarm/datasets';
+import { parseJsonLines, readDataset } from '@swefarm/datasets';
 import {
   type ArtifactContent,
   errorMessage,
   type Farm,
   type Instance,
   type RunRecord,
-  startedRollouts,
   UsageError,
 } from '@swefarm/shared';
-import type { OutputLine } from '@swefarm/trajectories';
-import { artifactOfLine, countNames, meansOf, readOutputRun, tally } from '@swefarm/trajectories';
+import { artifactOfLine, countNames, type OutputLine, readOutputRun, tally } from '@swefarm/trajectories';
 import { createCache } from './cache.ts';
-import type {
-  PageDetail,
-  PageLive,
-  PageOverview,
-  PageRollout,
-  PageRun,
-  PageSource,
-  PageTrends,
-  RunStatus,
-} from './data.ts';
-import { indexLines, type LineIndex } from './lineindex.ts';
+import type { PageDetail, PageLive, PageOverview, PageRun, PageSource, PageTrends } from './data.ts';
 import { pageResult, pageRollout } from './records.ts';
+import { recordStatus, statusOf } from './status.ts';
 import { Trend, trendsOf } from './trends.ts';
 
 export type FileOptions = {
@@ -34,8 +24,10 @@ export type FileOptions = {
   farm: () => Promise<Farm>;
 };
 
-/** `instances`: position of each instance, by instance id. */
-type FileRun = { instances: Map<string, number>; rollouts: PageRollout[]; first: OutputLine };
+/** A line without its patch, which may be long. */
+type Line = Omit<OutputLine, 'patch' | 'report'>;
+/** `lines`: by rollout id. `record`: the run of the file; null: unknown. */
+type ResultFile = { path: string; lines: Map<string, Line>; record: RunRecord | null };
 
 const ARTIFACTS = 6;
 /** Cursor after the last line. */
@@ -43,52 +35,62 @@ const END = 'end';
 
 /** Throws UsageError if the file is unreadable or is no output of swefarm. */
 export async function readFileSource(path: string, options: FileOptions): Promise<PageSource> {
-  const runs = new Map<string, FileRun>();
-  const lines = await indexLines(path, (line) => addLine(runs, line));
+  const lines = new Map<string, Line>();
+  try {
+    for await (const { patch: _, report: __, ...line } of readLines(path)) {
+      lines.set(line.rollout_id, line);
+    }
+  } catch (error) {
+    throw new UsageError(`${path}: not a readable output of swefarm: ${errorMessage(error)}`, {
+      cause: error,
+    });
+  }
   const record = (await readOutputRun(path).catch(() => null))?.record ?? null;
-  return new FileSource(path, runs, lines, record, options);
+  return new FileSource({ path, lines, record }, options);
+}
+
+/** Yields the lines of an output. Omits a damaged last line, which a collector may be writing. */
+async function* readLines(path: string): AsyncGenerator<OutputLine> {
+  let damaged: string | null = null;
+  for await (const read of parseJsonLines(createReadStream(path))) {
+    if (damaged !== null) throw new Error(`${damaged} is damaged`);
+    if ('problem' in read) {
+      damaged = read.where;
+      continue;
+    }
+    // A row in Gym's form contains the line under the key `swefarm`.
+    const line = (read.value.swefarm ?? read.value) as OutputLine;
+    if (typeof line.rollout_id !== 'string') throw new Error('its lines are not results');
+    yield line;
+  }
 }
 
 class FileSource implements PageSource {
-  readonly #path: string;
-  readonly #runs: ReadonlyMap<string, FileRun>;
-  readonly #lines: LineIndex;
-  readonly #record: RunRecord | null;
+  readonly #file: ResultFile;
+  readonly #runs: ReadonlyMap<string, Line[]>;
   readonly #readArtifact: (rolloutId: string) => Promise<ArtifactContent | null>;
   readonly #dataset: (key: string) => Promise<Map<string, Instance>>;
 
-  constructor(
-    path: string,
-    runs: ReadonlyMap<string, FileRun>,
-    lines: LineIndex,
-    record: RunRecord | null,
-    options: FileOptions,
-  ) {
-    this.#path = path;
-    this.#runs = runs;
-    this.#lines = lines;
-    this.#record = record;
+  constructor(file: ResultFile, options: FileOptions) {
+    this.#file = file;
+    this.#runs = Map.groupBy(file.lines.values(), ({ run_id }) => run_id);
     this.#readArtifact = createCache(async (rolloutId) => {
-      const line = await lines.read(rolloutId);
-      return await artifactOfLine(withResolvedCopy(line, path), options.farm);
+      const { artifact, artifact_file: copy } = this.#requireLine(rolloutId);
+      // The path of a copy is relative to the folder in which the collector ran, which is usually the folder of the output.
+      const own = copy === undefined ? {} : { artifact_file: resolve(dirname(file.path), copy) };
+      return await artifactOfLine({ artifact, ...own }, options.farm);
     }, ARTIFACTS);
-    this.#dataset = createCache(() => instancesOf(options.dataset, record), 1);
+    this.#dataset = createCache(() => instancesOf(options.dataset, file.record), 1);
   }
 
   async overview(): Promise<PageOverview> {
-    const runs = [...this.#runs].map(([id, run]) => statusOf(id, run, this.#record));
-    return { kind: 'file', name: this.#path, runs, queue: null, workers: [] };
+    const runs = [...this.#runs.keys()].map((id) => this.#readRun(id).run);
+    return { kind: 'file', name: this.#file.path, runs, queue: null, workers: [] };
   }
 
   async run(runId: string, after: string): Promise<PageRun> {
-    const run = this.#requireRun(runId);
-    return {
-      run: statusOf(runId, run, this.#record),
-      instances: [...run.instances.keys()],
-      rollouts: after === END ? [] : run.rollouts,
-      running: [],
-      cursor: END,
-    };
+    const run = this.#readRun(runId);
+    return { ...run, rollouts: after === END ? [] : run.rollouts, running: [], cursor: END };
   }
 
   async trends(chosen: readonly string[] | null, each: boolean): Promise<PageTrends> {
@@ -96,14 +98,14 @@ class FileSource implements PageSource {
     const listed = runs.map(({ run_id, created_at, model }) => ({ run_id, created_at, model }));
     return await trendsOf(listed, chosen, each, async (runId) => {
       const trend = new Trend();
-      for (const rollout of this.#requireRun(runId).rollouts) trend.add(rollout);
+      for (const rollout of this.#readRun(runId).rollouts) trend.add(rollout);
       return trend;
     });
   }
 
   async rollout(rolloutId: string): Promise<PageDetail> {
-    const line = await this.#lines.read(rolloutId);
-    const { instances, rollouts } = this.#requireRun(line.run_id);
+    const line = this.#requireLine(rolloutId);
+    const lines = this.#runs.get(line.run_id) ?? [];
     const instance = (await this.#dataset('')).get(line.instance_id);
     const { content, missing } = await this.#readArtifact(rolloutId).then(
       (found) => ({ content: found, missing: found ? null : 'this rollout has no trajectory' }),
@@ -112,15 +114,16 @@ class FileSource implements PageSource {
     return {
       rollout_id: rolloutId,
       instance_id: line.instance_id,
-      siblings: rollouts
-        .filter((one) => one.instance === instances.get(line.instance_id))
-        .map((one) => one.index)
+      siblings: lines
+        .filter((one) => one.instance_id === line.instance_id)
+        .map((one) => one.rollout_index)
         .sort((a, b) => a - b),
       attempts: [],
       live: null,
       problem: instance?.problem_statement ?? null,
       gold: instance?.patch || null,
       ...pageResult(line, content, missing),
+      patch: content ? content.patch : await this.#patchOf(rolloutId),
     };
   }
 
@@ -129,59 +132,41 @@ class FileSource implements PageSource {
   }
 
   async live(rolloutId: string): Promise<PageLive> {
-    await this.#lines.read(rolloutId);
+    this.#requireLine(rolloutId);
     return { turns: [], cursor: END, live: null, finished: true };
   }
 
-  #requireRun(runId: string): FileRun {
-    const run = this.#runs.get(runId);
-    if (!run) throw new UsageError(`${this.#path}: no run ${runId}`, { code: 'run_unknown' });
-    return run;
+  async #patchOf(rolloutId: string): Promise<string | null> {
+    for await (const line of readLines(this.#file.path)) if (line.rollout_id === rolloutId) return line.patch;
+    return null;
   }
-}
 
-/** Resolves the path of a copied artifact in the folder of the output, which is usually the folder in which the collector ran. */
-const withResolvedCopy = (line: OutputLine, path: string): OutputLine =>
-  line.artifact_file === undefined
-    ? line
-    : { ...line, artifact_file: resolve(dirname(path), line.artifact_file) };
+  #requireLine(rolloutId: string): Line {
+    const line = this.#file.lines.get(rolloutId);
+    if (!line)
+      throw new UsageError(`${this.#file.path}: no rollout ${rolloutId}`, { code: 'rollout_unknown' });
+    return line;
+  }
 
-function addLine(runs: Map<string, FileRun>, line: OutputLine): void {
-  const run: FileRun = runs.get(line.run_id) ?? { instances: new Map(), rollouts: [], first: line };
-  runs.set(line.run_id, run);
-  const position = run.instances.get(line.instance_id) ?? run.instances.size;
-  run.instances.set(line.instance_id, position);
-  run.rollouts.push(pageRollout(line, position));
-}
-
-function statusOf(
-  run_id: string,
-  { instances, rollouts, first }: FileRun,
-  record: RunRecord | null,
-): RunStatus {
-  const own = record?.run_id === run_id ? record : null;
-  const { judged, resolved, scored, failed, cancelled, ...sums } = tally(rollouts);
-  const { reward_mean, turns_mean } = meansOf({ judged, resolved, scored, ...sums });
-  return {
-    run_id,
-    created_at: own?.created_at ?? new Date(first.finished_at).toISOString(),
-    kind: own?.kind ?? 'collection',
-    agent: own?.agent.type ?? '',
-    model: own?.policy?.model ?? null,
-    instances: own?.dataset.instances ?? instances.size,
-    group_size: own?.group_size ?? Math.max(0, ...rollouts.map((one) => one.index)) + 1,
-    rollouts: Math.max(rollouts.length, own ? startedRollouts(own) : 0),
-    committed: rollouts.length,
-    judged,
-    resolved,
-    scored,
-    failed,
-    cancelled,
-    paused: null,
-    turns_mean,
-    reward_mean,
-    failures: countNames(rollouts.flatMap(({ failure }) => (failure === null ? [] : [failure]))),
-  };
+  #readRun(runId: string): Pick<PageRun, 'run' | 'instances' | 'rollouts'> {
+    const lines = this.#runs.get(runId);
+    const [first] = lines ?? [];
+    if (!lines || !first)
+      throw new UsageError(`${this.#file.path}: no run ${runId}`, { code: 'run_unknown' });
+    const instances = [...new Set(lines.map((line) => line.instance_id))];
+    const positions = new Map(instances.map((id, position) => [id, position]));
+    const rollouts = lines.map((line) => pageRollout(line, positions.get(line.instance_id) ?? 0));
+    const { record } = this.#file;
+    const guess = {
+      ...{ run_id: runId, created_at: new Date(first.finished_at).toISOString(), kind: 'collection' },
+      ...{ agent: '', model: null, instances: instances.length, rollouts: 0 },
+      group_size: Math.max(0, ...rollouts.map((one) => one.index)) + 1,
+    };
+    const failures = countNames(rollouts.flatMap(({ failure }) => failure ?? []));
+    const sums = { ...tally(rollouts), committed: rollouts.length, failures };
+    const run = statusOf(record?.run_id === runId ? recordStatus(record) : guess, sums);
+    return { run, instances, rollouts };
+  }
 }
 
 /** Returns the instances of the dataset by id. Only a dataset that the user names must be readable. */

@@ -7,7 +7,7 @@ import {
   type UnreadableResult,
   withoutMiddle,
 } from '@swefarm/shared';
-import type { LineSummary, OutputLine } from '@swefarm/trajectories';
+import type { LineSummary } from '@swefarm/trajectories';
 import type { PageDetail, PageRollout, PageTokens } from './data.ts';
 
 const REASON_LENGTH = 160;
@@ -56,21 +56,15 @@ export const pageUnreadable = (entry: UnreadableResult, instance: number, index:
   finished_at: Number.parseInt(entry.stream_id, 10),
 });
 
-type ResultParts = Pick<
-  PageDetail,
-  'result' | 'trajectory' | 'patch' | 'report' | 'failure_detail' | 'log_size' | 'missing'
->;
-
 /** @param missing why there is no artifact */
 export function pageResult(
-  given: Result | OutputLine | null,
+  result: PageDetail['result'],
   content: ArtifactContent | null,
   missing: string | null,
-): ResultParts {
-  const { patch: linePatch = null, report: _summary, ...result } = (given ?? {}) as Partial<OutputLine>;
+) {
   const { trajectory = null, report = null, failure_detail = null, test_log = null } = content ?? {};
   return {
-    result: given === null ? null : (result as Exclude<PageDetail['result'], null>),
+    result,
     trajectory: trajectory && {
       ...trajectory,
       messages: trajectory.messages.map(withNamedPictures),
@@ -79,7 +73,7 @@ export function pageResult(
         token_count: tokens?.generation.length ?? null,
       })),
     },
-    patch: content ? content.patch : linePatch,
+    patch: content?.patch ?? null,
     report,
     failure_detail,
     log_size: test_log === null ? null : Buffer.byteLength(test_log),

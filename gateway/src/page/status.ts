@@ -50,27 +50,35 @@ export const unknownRun = (farm: Pick<Farm, 'address'>, runId: string): UsageErr
   });
 
 /** @param paused reason of the pause; null: the run is not paused */
-export function runStatus(record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus {
-  const { judged, failed, cancelled } = counts.outcomes;
-  const { reward_mean, turns_mean } = meansOf({ ...counts, judged });
+export const runStatus = (record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus =>
+  statusOf(recordStatus(record), { ...counts, ...counts.outcomes }, paused);
+
+/** Returns what the record of a run tells about its status. */
+export const recordStatus = (record: RunRecord) => ({
+  run_id: record.run_id,
+  created_at: record.created_at,
+  kind: record.kind as string,
+  agent: record.agent.type as string,
+  model: record.policy?.model ?? null,
+  instances: record.dataset.instances,
+  group_size: record.group_size,
+  rollouts: startedRollouts(record),
+});
+
+type Sums = Parameters<typeof meansOf>[0] &
+  Pick<RunStatus, 'committed' | 'failed' | 'cancelled' | 'failures'>;
+
+export function statusOf(
+  about: ReturnType<typeof recordStatus>,
+  sums: Sums,
+  paused: string | null = null,
+): RunStatus {
+  const { committed, judged, resolved, scored, failed, cancelled, failures } = sums;
+  const { reward_mean, turns_mean } = meansOf(sums);
   return {
-    run_id: record.run_id,
-    created_at: record.created_at,
-    kind: record.kind,
-    agent: record.agent.type,
-    model: record.policy?.model ?? null,
-    instances: record.dataset.instances,
-    group_size: record.group_size,
-    rollouts: Math.max(startedRollouts(record), counts.committed),
-    committed: counts.committed,
-    judged,
-    resolved: counts.resolved,
-    scored: counts.scored,
-    failed,
-    cancelled,
-    turns_mean,
-    reward_mean,
-    failures: counts.failures,
-    paused,
+    ...about,
+    rollouts: Math.max(about.rollouts, committed),
+    ...{ committed, judged, resolved, scored, failed, cancelled, failures },
+    ...{ turns_mean, reward_mean, paused },
   };
 }
