@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { buildExamples, makeFamilyInstances, smithMirror } from '@swefarm/testkit';
+import { buildExamples, makeFamilyInstances, smithMirror, writeLines } from '@swefarm/testkit';
 
 const run = promisify(execFile);
 const LABEL = 'swefarm.bench=corpus';
@@ -67,9 +67,9 @@ export async function openCorpus(folder: string, each: number): Promise<Corpus> 
   const skipped: Corpus['skipped'] = [];
   const all: { rows: Row[]; made: Prediction[] } = { rows: [], made: [] };
   try {
-    const base = await exampleRows(join(folder, 'examples'));
+    const examples = await buildExamples({ ids: EXAMPLES, for: 'docker', out: join(folder, 'examples') });
     for (const [name, first] of Object.entries(FIRST_KIND) as [FamilyName, number][]) {
-      const made = await MAKERS[name](join(folder, name), each, base, images);
+      const made = await MAKERS[name](join(folder, name), each, examples.rows, images);
       if (typeof made === 'string') {
         skipped.push({ what: name, why: made });
         continue;
@@ -106,24 +106,16 @@ async function write(
   rows: readonly Row[],
   made: readonly Prediction[],
 ): Promise<CorpusFamily> {
-  const lines = (values: readonly object[]): string =>
-    values.map((value) => `${JSON.stringify(value)}\n`).join('');
-  const dataset = join(folder, `${name}.jsonl`);
-  const predictions = join(folder, `${name}.predictions.jsonl`);
-  await writeFile(dataset, lines(rows));
-  await writeFile(predictions, lines(made.map(({ kind: _, ...prediction }) => prediction)));
   return {
     name: name as FamilyName,
     harness: HARNESS[name as FamilyName] ?? null,
-    dataset,
-    predictions,
+    dataset: await writeLines(join(folder, `${name}.jsonl`), rows),
+    predictions: await writeLines(
+      join(folder, `${name}.predictions.jsonl`),
+      made.map(({ kind: _, ...prediction }) => prediction),
+    ),
     made,
   };
-}
-
-async function exampleRows(out: string): Promise<Row[]> {
-  const built = await buildExamples({ ids: EXAMPLES, for: 'docker', out });
-  return built.rows;
 }
 
 type Maker = (folder: string, each: number, base: readonly Row[], images: string[]) => Promise<Made | string>;
@@ -154,9 +146,9 @@ const smith: Maker = async (folder, each, _base, images) => {
   return { rows, gold: () => gold, file: 'parse.py' };
 };
 
-/** One tree under many ids. `root`: what the tree holds that goes into the image's root. */
+/** One tree under many ids. `root`: what the tree holds that goes into the image's root; `field`: where a row names its image. */
 const small =
-  (family: string, root: readonly string[], rowOf: (row: Row, id: string, image: string) => Row): Maker =>
+  (family: string, root: readonly string[], field: string): Maker =>
   async (folder, each, base, images) => {
     const image = `localhost/${NAMESPACE}/${family}:latest`;
     const maker = {
@@ -168,23 +160,15 @@ const small =
     const { row, gold } = made;
     images.push(image);
     const ids = Array.from({ length: each }, (_, n) => `acme__calc-${family}-${n + 1}`);
-    const rows = ids.map((id) => rowOf(row as Row, id, image));
+    const rows = ids.map((instance_id) => ({ ...row, instance_id, [field]: image }));
     return { rows, gold: () => gold, file: 'calc.py' };
   };
 
 const MAKERS: Readonly<Record<FamilyName, Maker>> = {
   swebench,
   'swe-smith': smith,
-  'r2e-gym': small('r2e-gym', ['testbed', 'r2e_tests'], (row, instance_id, docker_image) => ({
-    ...row,
-    instance_id,
-    docker_image,
-  })),
-  'swe-rebench-v2': small('swe-rebench-v2', ['calc'], (row, instance_id, image) => ({
-    ...row,
-    instance_id,
-    image,
-  })),
+  'r2e-gym': small('r2e-gym', ['testbed', 'r2e_tests'], 'docker_image'),
+  'swe-rebench-v2': small('swe-rebench-v2', ['calc'], 'image'),
 };
 
 /** A layer with these folders of the context in the image's root, in place of the base's /testbed. */

@@ -1,19 +1,19 @@
 /** What a rollout costs in CPU, by part: the worker's main thread, its other threads, the engine, the sandboxes, Redis; beside it the floor. */
 import { planEvaluation } from '@swefarm/grading';
 import { type RuntimeName, sleep } from '@swefarm/shared';
-import type { ScriptInput } from '@swefarm/testkit';
 import { type EngineAccount, openEngineAccount, processTimes } from './account.ts';
 import { type PacedCost, pacedCost, type TurnCost, turnCosts } from './costturns.ts';
 import {
   type BenchEnvironment,
   type BenchWorker,
   openEnvironment,
-  runBatch,
+  type Policy,
+  runSolved,
   startPolicy,
   startWorker,
 } from './farm.ts';
 import { runFloor } from './floor.ts';
-import { table } from './print.ts';
+import { skippedLines, table } from './print.ts';
 import { SCRIPT } from './rollouts.ts';
 import { type Skipped, usableRuntimes } from './sandbox.ts';
 import { median, rounded, sum } from './statistics.ts';
@@ -72,19 +72,19 @@ const REMOVAL_MS = 1000;
 type Setting = {
   subject: Subject;
   environment: BenchEnvironment;
-  policyUrl: string;
+  policy: Policy;
   size: CostSize;
   engine: EngineAccount | null;
 };
 
 export async function measureCost(subject: Subject, size: CostSize): Promise<CostPart> {
   await using environment = await openEnvironment();
-  await using policy = await startPolicy(environment, 'cost', SCRIPT as ScriptInput, ['--tokens', 'off']);
+  await using policy = await startPolicy(environment, 'cost', SCRIPT, ['--tokens', 'off']);
   const { usable, skipped } = await usableRuntimes();
   const opened = openEngineAccount();
   using engine = typeof opened === 'string' ? null : opened;
   if (typeof opened === 'string') skipped.push({ what: 'the engine', why: opened });
-  const setting = { subject, environment, policyUrl: policy.url, size, engine };
+  const setting = { subject, environment, policy, size, engine };
   const cells = await measureCells(setting, usable);
   const runtime = usable.includes('rootfs') ? 'rootfs' : 'docker';
   const turns = await turnCosts(environment, subject, runtime, size);
@@ -93,14 +93,14 @@ export async function measureCost(subject: Subject, size: CostSize): Promise<Cos
 }
 
 async function measureCells(setting: Setting, usable: readonly RuntimeName[]): Promise<CostCell[]> {
-  const { environment, size } = setting;
+  const { subject, environment, policy, size } = setting;
   await using stack = new AsyncDisposableStack();
   const workers = new Map<RuntimeName, BenchWorker>();
   for (const name of usable) {
     const worker = stack.use(await startWorker(environment, name, size.parallel));
     workers.set(name, worker);
     // Prepares the image, starts threads, compiles what is often run.
-    await ourBatch(setting, worker, size.parallel, true);
+    await runSolved(worker, subject.instance, size.parallel, { policy, graded: true });
   }
   const cells: CostCell[] = [];
   for (const graded of [false, true])
@@ -118,12 +118,11 @@ async function measureCells(setting: Setting, usable: readonly RuntimeName[]): P
 }
 
 async function measureOne(
-  setting: Setting,
+  { subject, environment, policy, size, engine }: Setting,
   worker: BenchWorker | null,
   who: CostCell['who'],
   graded: boolean,
 ): Promise<Parts> {
-  const { subject, environment, size, engine } = setting;
   await sleep(REMOVAL_MS);
   const pid = worker?.pid ?? process.pid;
   const look = () => ({
@@ -132,7 +131,7 @@ async function measureOne(
     engine: engine?.read() ?? null,
   });
   const before = look();
-  if (worker) await ourBatch(setting, worker, size.rollouts, graded);
+  if (worker) await runSolved(worker, subject.instance, size.rollouts, { policy, graded });
   else {
     const script = graded ? planEvaluation(subject.instance).script : null;
     await runFloor(subject.image, size.rollouts, size.parallel, script);
@@ -149,13 +148,6 @@ async function measureOne(
     sandbox: who === 'rootfs' ? each(after.own.children - before.own.children) : inEngine('containers'),
     redis: each(after.redis.main + after.redis.threads - before.redis.main - before.redis.threads),
   };
-}
-
-async function ourBatch(setting: Setting, worker: BenchWorker, count: number, graded: boolean) {
-  const flags = { policyUrl: [setting.policyUrl], activate: ':', eval: graded };
-  const { results } = await runBatch(worker, setting.subject.instance, count, flags);
-  const wrong = results.find(({ resolved }) => resolved !== (graded ? true : null));
-  if (wrong) throw new Error(`${wrong.rollout_id} should be resolved: ${JSON.stringify(wrong.facts)}`);
 }
 
 const KEYS = ['main', 'threads', 'engine', 'sandbox', 'redis'] as const;
@@ -185,6 +177,6 @@ export function printCost({ cells, rollouts, parallel, turns, paced, skipped }: 
     `The worker's main thread (${turns.runtime}): ${turns.main_ms_per_turn} ms a turn, ${turns.main_ms_per_rollout} ms a rollout beside its turns`,
     `All of the worker's threads: ${turns.all_ms_per_turn} ms a turn, ${turns.all_ms_per_rollout} ms a rollout beside its turns`,
     `A rollout of ${paced.turns} turns of ${paced.seconds} s, ${paced.rollouts} at once: ${paced.worker_ms} ms in the worker (main thread ${paced.main_ms}), ${paced.sandbox_ms} ms in its sandbox, ${paced.redis_ms} ms in Redis`,
-    ...skipped.map(({ what, why }) => `not measured: ${what} (${why})`),
+    ...skippedLines(skipped),
   ].join('\n');
 }

@@ -1,6 +1,6 @@
 /** What one turn costs the worker, and what a rollout costs it beside its turns; and a rollout whose model takes its time. */
 import { type RuntimeName, sleep } from '@swefarm/shared';
-import type { ScriptInput } from '@swefarm/testkit';
+import { conversation, type ScriptInput } from '@swefarm/testkit';
 import { type ProcessTimes, processTimes } from './account.ts';
 import type { CostSize } from './cost.ts';
 import { type BenchEnvironment, runBatch, startPolicy, startWorker } from './farm.ts';
@@ -29,23 +29,17 @@ export type PacedCost = {
 };
 
 const FLAGS = { activate: ':', eval: false };
+const TOKENLESS = ['--tokens', 'off'];
 /** A long answer, so that a streamed one comes in some thirty pieces. */
 const THOUGHT = 'I look at what is there and think about it. '.repeat(25);
 
-const scriptOf = (turns: number, more: Partial<ScriptInput> = {}, thought = 'I look.'): ScriptInput =>
-  ({
-    conversations: [
-      {
-        variants: [
-          [
-            ...Array.from({ length: turns - 1 }, (_, at) => ({ thought, command: `: ${at}` })),
-            { submit: true as const },
-          ],
-        ],
-      },
-    ],
-    ...more,
-  }) as ScriptInput;
+const scriptOf = (turns: number, more: Partial<ScriptInput> = {}, thought = 'I look.'): ScriptInput => ({
+  ...conversation([
+    ...Array.from({ length: turns - 1 }, (_, at) => ({ thought, command: `: ${at}` })),
+    { submit: true },
+  ]),
+  ...more,
+});
 
 export async function turnCosts(
   environment: BenchEnvironment,
@@ -57,10 +51,7 @@ export async function turnCosts(
   const samples: TurnCost['samples'] = [];
   // Each twice: what is often run is compiled meanwhile, and only the second time counts.
   for (const count of [...turns, ...turns]) {
-    await using policy = await startPolicy(environment, `turns-${count}`, scriptOf(count), [
-      '--tokens',
-      'off',
-    ]);
+    await using policy = await startPolicy(environment, `turns-${count}`, scriptOf(count), TOKENLESS);
     const before = processTimes(worker.pid);
     await runBatch(worker, instance, each, { ...FLAGS, policyUrl: [policy.url] });
     const spent = difference(processTimes(worker.pid), before);
@@ -100,15 +91,12 @@ export async function pacedCost(
   const { rollouts, turns, seconds } = paced;
   const slow = { faults: [{ kind: 'slow_body' as const, ms: 1000 * seconds }] };
   const script = scriptOf(turns, slow, THOUGHT);
-  await using policy = await startPolicy(environment, 'paced', script, ['--tokens', 'off']);
+  await using policy = await startPolicy(environment, 'paced', script, TOKENLESS);
   await using worker = await startWorker(environment, runtime, rollouts);
   const redis = environment.redis.pid();
   // The image is prepared, and what is often run is compiled.
   const flags = { ...FLAGS, policyUrl: [policy.url] };
-  await using quick = await startPolicy(environment, 'quick', scriptOf(turns, {}, THOUGHT), [
-    '--tokens',
-    'off',
-  ]);
+  await using quick = await startPolicy(environment, 'quick', scriptOf(turns, {}, THOUGHT), TOKENLESS);
   await runBatch(worker, instance, Math.min(rollouts, 16), { ...flags, policyUrl: [quick.url] });
   await sleep(1500);
   const before = [processTimes(worker.pid), processTimes(redis)] as const;

@@ -7,10 +7,10 @@ import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { runCommand } from '@swefarm/testkit';
+import { readLines, runCommand, words } from '@swefarm/testkit';
 import { type Corpus, type CorpusFamily, NAMESPACE, openCorpus, type Prediction } from './corpus.ts';
 import { ensureHarnesses, runHarness, swebenchArguments } from './harness.ts';
-import { table } from './print.ts';
+import { skippedLines, table } from './print.ts';
 import type { Skipped } from './sandbox.ts';
 import { median, rounded } from './statistics.ts';
 
@@ -115,25 +115,18 @@ async function runOurs(setting: Setting, name: string, given: Given, rep: number
   const at = home(setting, name);
   await mkdir(at, { recursive: true });
   const output = join(at, `r${rep}.jsonl`);
-  const args = [
-    ...['eval', '--dataset', given.dataset, '--predictions', given.predictions, '--run-id', `r${rep}`],
-    ...['--runtime', 'docker', '--max-workers', String(setting.workers)],
-    ...['--logs-dir', join(at, 'logs/run_evaluation'), '--report-dir', at, '--output', output],
-  ];
+  const args = words`eval --dataset ${given.dataset} --predictions ${given.predictions} --run-id r${rep}
+    --runtime docker --max-workers ${setting.workers}
+    --logs-dir ${join(at, 'logs/run_evaluation')} --report-dir ${at} --output ${output}`;
   const env = { SWEFARM_STATE_DIR: join(at, 'state'), SWEFARM_SCRATCH_DIR: join(at, 'scratch') };
   const from = performance.now();
   const { code, stderr } = await runCommand('swefarm', args, env);
   const seconds = since(from);
   if (code !== 0) throw new Error(`swefarm eval of ${name} ended with ${code}: ${stderr}`);
-  const lines = (await readFile(output, 'utf8')).split('\n').filter(Boolean);
-  const found = new Map(
-    lines.map((line): [string, Verdict] => {
-      const verdict = JSON.parse(line) as Verdict;
-      return [verdict.instance_id, verdict];
-    }),
-  );
+  const verdicts = await readLines<Verdict>(output);
+  const found = new Map(verdicts.map(({ instance_id, resolved }) => [instance_id, resolved]));
   for (const { instance_id, kind } of given.made) {
-    const resolved = found.get(instance_id)?.resolved ?? false;
+    const resolved = found.get(instance_id) ?? false;
     if (resolved !== (kind === 'gold'))
       throw new Error(`${instance_id}: ${kind} ${resolved ? 'resolves it' : 'does not resolve it'}`);
   }
@@ -218,6 +211,6 @@ export function printEval({ cells, reps, workers, skipped }: EvalPart): string {
   return [
     `Predictions of four dataset families, gold, nothing, something else and broken, ${workers} at once (${reps} rounds), whole commands; all verdicts are equal`,
     table([head, ...rows]),
-    ...skipped.map(({ what, why }) => `not measured: ${what} (${why})`),
+    ...skippedLines(skipped),
   ].join('\n');
 }

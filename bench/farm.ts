@@ -12,7 +12,14 @@ import {
   type Result,
   type RuntimeName,
 } from '@swefarm/shared';
-import { type ScriptInput, type Started, startCommand, startRedis, type TestRedis } from '@swefarm/testkit';
+import {
+  type ScriptInput,
+  type Started,
+  startCommand,
+  startRedis,
+  type TestRedis,
+  words,
+} from '@swefarm/testkit';
 import { SOCKET } from './engine.ts';
 
 export type BenchEnvironment = AsyncDisposable & { redis: TestRedis; redisUrl: string; folder: string };
@@ -79,32 +86,13 @@ export async function startWorker(
   const prefix = `bench-${runtime}-${concurrency}-${flags.length}-${Date.now()}`;
   const port = await freePort();
   await using stack = new AsyncDisposableStack();
-  const args = [
-    'run',
-    '--runtime',
-    runtime,
-    '--concurrency',
-    String(concurrency),
-    '--metrics-port',
-    String(port),
-  ];
-  const targets = [
-    '--state-dir',
-    join(environment.folder, 'state'),
-    '--scratch-dir',
-    join(environment.folder, 'scratch'),
-  ];
-  const queue = ['--redis-url', environment.redisUrl, '--redis-prefix', prefix];
-  const worker = stack.use(
-    owned(
-      startCommand('swefarm-worker', [...args, ...targets, ...queue, '--docker-socket', SOCKET, ...flags]),
-    ),
-  );
+  const { folder, redisUrl } = environment;
+  const args = words`run --runtime ${runtime} --concurrency ${concurrency} --metrics-port ${port}
+    --state-dir ${join(folder, 'state')} --scratch-dir ${join(folder, 'scratch')}
+    --redis-url ${redisUrl} --redis-prefix ${prefix} --docker-socket ${SOCKET} ${flags}`;
+  const worker = stack.use(owned(startCommand('swefarm-worker', args)));
   await worker.started.until(/"msg":"ready"/);
-  const config = loadConfig('producer', {
-    env: {},
-    flags: { redisUrl: environment.redisUrl, redisPrefix: prefix },
-  });
+  const config = loadConfig('producer', { env: {}, flags: { redisUrl, redisPrefix: prefix } });
   const farm = stack.use(await openFarm(config, 'producer'));
   const all = stack.move();
   return {
@@ -141,4 +129,18 @@ export async function runBatch(
   const wrong = results.find(({ outcome }) => outcome !== 'judged');
   if (wrong) throw new Error(`${wrong.rollout_id}: ${wrong.outcome} ${JSON.stringify(wrong.failure)}`);
   return { seconds: (Number(lastId.split('-')[0]) - from) / 1000, results };
+}
+
+/** Runs a batch of an endpoint's rollouts, whose hidden tests run when it is graded. @throws Error unless all are then resolved */
+export async function runSolved(
+  worker: BenchWorker,
+  instance: Instance,
+  count: number,
+  { policy, graded }: { policy: { url: string }; graded: boolean },
+): Promise<Batch> {
+  const flags = { policyUrl: [policy.url], activate: ':', eval: graded };
+  const batch = await runBatch(worker, instance, count, flags);
+  const wrong = batch.results.find(({ resolved }) => resolved !== (graded ? true : null));
+  if (wrong) throw new Error(`${wrong.rollout_id} should be resolved: ${JSON.stringify(wrong.facts)}`);
+  return batch;
 }

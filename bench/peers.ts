@@ -1,10 +1,10 @@
 /** The farm and mini-swe-agent on the same image, commands, scripted model and machine, in turns. */
 import type { RuntimeName } from '@swefarm/shared';
-import { type BenchWorker, runBatch, startWorker } from './farm.ts';
+import { runSolved, startWorker } from './farm.ts';
 import { machineCpuSeconds } from './machine.ts';
 import { openMiniSweAgent } from './peers/miniswe.ts';
 import { openScene, type Scene } from './peers/scene.ts';
-import { table } from './print.ts';
+import { skippedLines, table } from './print.ts';
 import type { RolloutsSize } from './rollouts.ts';
 import { type Skipped, usableRuntimes } from './sandbox.ts';
 import { median, rounded } from './statistics.ts';
@@ -68,14 +68,9 @@ async function openOurs(
   parallel: number,
   stack: AsyncDisposableStack,
 ): Promise<Peer[]> {
-  const worker: BenchWorker = stack.use(await startWorker(environment, runtime, parallel));
-  const batch = async (graded: boolean, count: number): Promise<number> => {
-    const flags = { policyUrl: [policy.url], activate: ':', eval: graded };
-    const { seconds, results } = await runBatch(worker, instance, count, flags);
-    const wrong = results.find(({ resolved }) => resolved !== (graded ? true : null));
-    if (wrong) throw new Error(`${wrong.rollout_id} should be resolved: ${JSON.stringify(wrong.facts)}`);
-    return seconds;
-  };
+  const worker = stack.use(await startWorker(environment, runtime, parallel));
+  const batch = async (graded: boolean, count: number): Promise<number> =>
+    (await runSolved(worker, instance, count, { policy, graded })).seconds;
   await batch(true, parallel);
   return [false, true].map((graded) => ({
     name: `swefarm, ${runtime}`,
@@ -110,6 +105,6 @@ export function printPeers({ cells, reps, skipped }: PeersPart): string {
   return [
     `Rollouts of twenty commands beside mini-swe-agent (${reps} rounds); CPU is that of the whole machine`,
     table([head, ...rows]),
-    ...skipped.map(({ what, why }) => `not measured: ${what} (${why})`),
+    ...skippedLines(skipped),
   ].join('\n');
 }

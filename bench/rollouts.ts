@@ -4,14 +4,14 @@
  */
 import { planEvaluation } from '@swefarm/grading';
 import type { Result, RuntimeName, Seconds } from '@swefarm/shared';
-import type { ScriptInput } from '@swefarm/testkit';
+import { conversation } from '@swefarm/testkit';
 import { COMMANDS } from './commands.ts';
 import {
   type BenchEnvironment,
   type BenchWorker,
   openEnvironment,
   type Policy,
-  runBatch,
+  runSolved,
   startPolicy,
   startWorker,
 } from './farm.ts';
@@ -39,15 +39,10 @@ export type RolloutsPart = { reps: number; cells: RolloutsCell[]; skipped: Skipp
 export type RolloutsSize = { parallel: number; rollouts: number };
 
 /** A rollout that runs the twenty commands and submits. */
-export const SCRIPT: ScriptInput = {
-  conversations: [
-    {
-      variants: [
-        [...COMMANDS.map((command) => ({ thought: 'I look.', command })), { submit: true as const }],
-      ],
-    },
-  ],
-} as ScriptInput;
+export const SCRIPT = conversation([
+  ...COMMANDS.map((command) => ({ thought: 'I look.', command })),
+  { submit: true },
+]);
 
 export async function measureRollouts(
   subject: Subject,
@@ -73,13 +68,14 @@ type Setting = {
 };
 
 async function measureSize(setting: Setting): Promise<RolloutsCell[]> {
-  const { environment, usable, size, reps } = setting;
+  const { subject, environment, policy, usable, size, reps } = setting;
   await using stack = new AsyncDisposableStack();
   const workers = new Map<RuntimeName, BenchWorker>();
   for (const name of usable)
     workers.set(name, stack.use(await startWorker(environment, name, size.parallel)));
   // Warm-up: prepares images, starts threads, fills caches.
-  for (const worker of workers.values()) await ourBatch(setting, worker, size.parallel, true);
+  for (const worker of workers.values())
+    await runSolved(worker, subject.instance, size.parallel, { policy, graded: true });
   const cells = [false, true].map((graded) => newCell(size, graded));
   const order: Who[] = ['floor', ...(usable as Who[])];
   for (let rep = 0; rep < reps; rep++) {
@@ -99,16 +95,15 @@ const newCell = ({ parallel, rollouts }: RolloutsSize, graded: boolean): OpenCel
 });
 
 async function measureOne(
-  setting: Setting,
+  { subject, policy, size }: Setting,
   { cell, stages }: OpenCell,
   who: Who,
   workers: ReadonlyMap<RuntimeName, BenchWorker>,
 ): Promise<void> {
-  const { subject, size } = setting;
   let seconds: number;
   const worker = who === 'floor' ? undefined : workers.get(who);
   if (worker && who !== 'floor') {
-    const batch = await ourBatch(setting, worker, size.rollouts, cell.graded);
+    const batch = await runSolved(worker, subject.instance, size.rollouts, { policy, graded: cell.graded });
     seconds = batch.seconds;
     stages.set(who, [...(stages.get(who) ?? []), ...batch.results]);
   } else {
@@ -122,14 +117,6 @@ async function measureOne(
   console.error(
     `  ${size.parallel} at once, ${cell.graded ? 'graded' : 'not graded'}, ${who}: ${rate} a minute`,
   );
-}
-
-async function ourBatch({ subject, policy }: Setting, worker: BenchWorker, count: number, graded: boolean) {
-  const flags = { policyUrl: [policy.url], activate: ':', eval: graded };
-  const batch = await runBatch(worker, subject.instance, count, flags);
-  const wrong = batch.results.find(({ resolved }) => resolved !== (graded ? true : null));
-  if (wrong) throw new Error(`${wrong.rollout_id} should be resolved: ${JSON.stringify(wrong.facts)}`);
-  return batch;
 }
 
 function finished(cell: RolloutsCell, stages: OpenCell['stages']): RolloutsCell {

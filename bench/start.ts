@@ -5,15 +5,15 @@
 import { spawn } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { RuntimeName } from '@swefarm/shared';
-import { type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
+import { conversation, type ScriptedPolicy, startScriptedPolicy, words, writeLines } from '@swefarm/testkit';
 import { SOCKET } from './engine.ts';
 import { type BenchEnvironment, openEnvironment } from './farm.ts';
-import { table } from './print.ts';
+import { skippedLines, table } from './print.ts';
 import { type Skipped, usableRuntimes } from './sandbox.ts';
 import { median, rounded } from './statistics.ts';
 import type { Subject } from './subject.ts';
@@ -81,24 +81,18 @@ const rolloutCases = (runtime: RuntimeName): Case[] =>
       SWEFARM_SCRATCH_DIR: join(scene.environment.folder, 'scratch'),
       SWEFARM_DOCKER_SOCKET: SOCKET,
     }),
-    args: ({ dataset, policy }, folder) => [
-      ...['rollout', '--dataset', dataset, '--output', join(folder, 'out.jsonl'), '--agent', 'mini'],
-      ...['--policy-url', policy.url, '--model', 'scripted', '--activate', ':', '--no-eval'],
-      ...['--runtime', runtime, '--concurrency', '1'],
-    ],
+    args: ({ dataset, policy }, folder) =>
+      words`rollout --dataset ${dataset} --output ${join(folder, 'out.jsonl')} --agent mini
+        --policy-url ${policy.url} --model scripted --activate : --no-eval
+        --runtime ${runtime} --concurrency 1`,
   }));
 
 export async function measureStart(subject: Subject, { reps, against }: StartOptions): Promise<StartPart> {
   await using stack = new AsyncDisposableStack();
   const environment = stack.use(await openEnvironment());
-  const policy = stack.use(
-    await startScriptedPolicy({
-      script: { conversations: [{ variants: [[{ submit: true }]] }] },
-      tokens: false,
-    }),
-  );
-  const dataset = join(environment.folder, 'rows.jsonl');
-  await writeFile(dataset, `${JSON.stringify(subject.instance)}\n`);
+  const script = conversation([{ submit: true }]);
+  const policy = stack.use(await startScriptedPolicy({ script, tokens: false }));
+  const dataset = await writeLines(join(environment.folder, 'rows.jsonl'), [subject.instance]);
   const scene = { environment, policy, subject, dataset };
   const { usable, skipped } = await usableRuntimes();
   const cases = [...COMMANDS, ...usable.flatMap(rolloutCases)];
@@ -201,6 +195,6 @@ export function printStart({ against, floor_ms, cells, skipped }: StartPart): st
   return [
     `From the command line to its end, of rollout to the first question (${floor_ms.length} rounds); floor: node -e 0, ${Math.round(floor)} ms`,
     table([['what', 'cache', 'p50 ms', 'worst', 'p50/floor', 'CPU s', ...compared], ...rows]),
-    ...skipped.map(({ what, why }) => `not measured: ${what} (${why})`),
+    ...skippedLines(skipped),
   ].join('\n');
 }

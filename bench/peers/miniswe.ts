@@ -1,8 +1,9 @@
 /** mini-swe-agent from PyPI: its batch command in containers of the `docker` program, then swebench's evaluation of its predictions. */
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { words, writeLines } from '@swefarm/testkit';
 import { ensureHarnesses, ensureVenv, runHarness, runProgram, swebenchArguments } from '../harness.ts';
-import { NAMESPACE, type Row, type Scene, writeLines } from './scene.ts';
+import { NAMESPACE, type Row, type Scene } from './scene.ts';
 
 const VERSION = '2.4.6';
 /** litellm imports mcp without declaring it. */
@@ -33,7 +34,9 @@ export async function openMiniSweAgent(scene: Scene) {
 
 /** Returns the file of predictions. @throws Error unless each patch has the fix */
 async function predict({ policy }: Scene, venv: string, { rows, parallel, at }: Batch): Promise<string> {
-  await writeLines(join(at, 'data/test.jsonl'), rows);
+  const data = join(at, 'data');
+  await mkdir(data, { recursive: true });
+  await writeLines(join(data, 'test.jsonl'), rows);
   const config = join(at, 'endpoint.yaml');
   const model = {
     ...{ model_name: 'hosted_vllm/scripted', cost_tracking: 'ignore_errors' },
@@ -42,10 +45,8 @@ async function predict({ policy }: Scene, venv: string, { rows, parallel, at }: 
   // JSON is YAML.
   await writeFile(config, JSON.stringify({ agent: { cost_limit: 0 }, model }));
   const output = join(at, 'predicted');
-  const args = [
-    ...['swebench', '--subset', join(at, 'data'), '--split', 'test', '--slice', `0:${rows.length}`],
-    ...['-w', String(parallel), '-o', output, '-c', 'swebench.yaml', '-c', config],
-  ];
+  const args = words`swebench --subset ${data} --split test --slice 0:${rows.length}
+    -w ${parallel} -o ${output} -c swebench.yaml -c ${config}`;
   await runProgram(join(venv, 'bin/mini-extra'), args, at, {
     ...{ MSWEA_CONFIGURED: 'true', MSWEA_SILENT_STARTUP: '1', MSWEA_GLOBAL_CONFIG_DIR: join(at, 'own') },
     ...{ LITELLM_LOCAL_MODEL_COST_MAP: 'True', NO_PROXY: '127.0.0.1', no_proxy: '127.0.0.1' },

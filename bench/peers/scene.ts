@@ -1,10 +1,10 @@
 /** What every peer gets: one image, one task under many ids, the same answers of the model, and a patch that resolves it. */
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { chmod, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Instance } from '@swefarm/shared';
-import type { ScriptInput } from '@swefarm/testkit';
+import { conversation, writeTree } from '@swefarm/testkit';
 import { COMMANDS } from '../commands.ts';
 import { type BenchEnvironment, openEnvironment, type Policy, startPolicy } from '../farm.ts';
 import type { Subject } from '../subject.ts';
@@ -50,13 +50,7 @@ const GOLD = [
 /** The last answer submits as mini-swe-agent's prompt asks for it, which ours understands too. */
 const SUBMIT = 'echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff';
 
-const SCRIPT: ScriptInput = {
-  conversations: [
-    {
-      variants: [[...COMMANDS, SUBMIT].map((command) => ({ thought: 'I look.', command }))],
-    },
-  ],
-} as ScriptInput;
+const SCRIPT = conversation([...COMMANDS, SUBMIT].map((command) => ({ thought: 'I look.', command })));
 
 /** `most`: how many ids are needed. Its images are removed with it. */
 export async function openScene(subject: Subject, most: number): Promise<Scene & AsyncDisposable> {
@@ -83,13 +77,8 @@ const harnessImage = (id: string): string =>
 
 async function buildImage(folder: string, { image }: Subject): Promise<string> {
   const context = join(folder, 'image');
-  await mkdir(context, { recursive: true });
-  for (const [name, text] of Object.entries(ADDED)) {
-    const path = join(context, 'root', name);
-    await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, text);
-    await chmod(path, 0o755);
-  }
+  await writeTree(join(context, 'root'), ADDED);
+  for (const name of Object.keys(ADDED)) await chmod(join(context, 'root', name), 0o755);
   await writeFile(join(context, 'Dockerfile'), `FROM ${image}\nCOPY root /\nWORKDIR /testbed\n`);
   const tag = `${NAMESPACE}/calc:${process.pid}`;
   await run('docker', ['build', '-q', '-t', tag, context], { env: { ...process.env, DOCKER_BUILDKIT: '0' } });
@@ -104,11 +93,4 @@ function rowOf(id: string, instance: Instance, image: string): Row {
     ...{ FAIL_TO_PASS: JSON.stringify(FAIL_TO_PASS), PASS_TO_PASS: JSON.stringify(PASS_TO_PASS) },
     ...{ image_name: image, docker_image: image },
   };
-}
-
-/** Lines of JSON in a file of the scene's folder. */
-export async function writeLines(path: string, values: readonly object[]): Promise<string> {
-  await mkdir(join(path, '..'), { recursive: true });
-  await writeFile(path, values.map((value) => `${JSON.stringify(value)}\n`).join(''));
-  return path;
 }

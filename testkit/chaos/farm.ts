@@ -1,11 +1,13 @@
 /** The farm that the faults strike: Redis, an engine, a policy behind a fault proxy, workers, a gateway and a producer. */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Farm, freePort, loadConfig, openFarm } from '@swefarm/shared';
 import { type FaultProxy, startFaultProxy } from '../src/faultproxy.ts';
 import { importTree } from '../src/images/import.ts';
 import { prepareSubject } from '../src/images/subject.ts';
+import { words } from '../src/launchers/commands.ts';
+import { writeLines } from '../src/lines.ts';
 import { type ScriptedPolicy, startScriptedPolicy } from '../src/policy/server.ts';
 import { type Engine, startEngine } from './engine.ts';
 import { type Gateway, startGateway } from './gateway.ts';
@@ -64,8 +66,10 @@ export async function startChaosFarm(size: FarmSize): Promise<ChaosFarm> {
   const rows = new Map(
     [...asked, ...CALLED.keys()].map((id) => [id, { ...subject.instance, instance_id: id }] as const),
   );
-  const dataset = join(folder, 'dataset.jsonl');
-  await writeFile(dataset, asked.map((id) => `${JSON.stringify(rows.get(id))}\n`).join(''));
+  const dataset = await writeLines(
+    join(folder, 'dataset.jsonl'),
+    asked.map((id) => rows.get(id)),
+  );
   const env = {
     SWEFARM_REDIS_URL: redis.url,
     SWEFARM_STATE_DIR: join(folder, 'state'),
@@ -73,8 +77,8 @@ export async function startChaosFarm(size: FarmSize): Promise<ChaosFarm> {
     SWEFARM_LOG_LEVEL: 'info',
   };
   await mkdir(join(folder, 'scratch'), { recursive: true });
-  const sandbox = ['--memory', SANDBOX.memory, '--pids', String(SANDBOX.pids), '--activate', ':'];
-  const settings = ['--agent', 'mini', '--policy-url', proxy.url, '--model', 'scripted', ...sandbox];
+  const settings = words`--agent mini --policy-url ${proxy.url} --model scripted
+    --memory ${SANDBOX.memory} --pids ${SANDBOX.pids} --activate :`;
 
   const workers = Array.from({ length: size.workers }, (_, at) => {
     const scratch = at === SMALL_WORKER ? small.path : join(folder, 'scratch', `w${at}`);

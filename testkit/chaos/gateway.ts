@@ -1,50 +1,34 @@
 /** The gateway as a process that may be killed, and callers that post a row again until it is answered. */
 import { sleep } from '@swefarm/shared';
-import { type Started, startCommand } from '../src/launchers/commands.ts';
-import { TELLS_LISTENING, untilListens } from '../src/launchers/listens.ts';
+import { startCommand, words } from '../src/launchers/commands.ts';
+import { TELLS_LISTENING } from '../src/launchers/listens.ts';
+import { openSlot, type Slot } from './slot.ts';
 import type { Call } from './verdict.ts';
 
 const TOKEN = 'the-token-of-this-chaos';
 const AGAIN_MS = 500;
 
-export type Gateway = {
+export type Gateway = Slot & {
   readonly url: string;
   ready(): Promise<void>;
-  /** kill -9, and up again at the same address after `downMs`. */
-  replace(downMs: number): Promise<void>;
   /** What a trainer says of its policy; repeated until it is heard. */
   putPolicy(change: Readonly<Record<string, string>>): Promise<void>;
-  drain(): Promise<number | string>;
-  log(): string;
-  kill(): void;
 };
 
+/** It is up again at the same address whenever it is replaced. */
 export function startGateway(
   port: number,
   flags: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Gateway {
-  const all: Started[] = [];
-  const start = (): void => {
-    const args = ['serve', '--port', String(port), ...flags];
-    all.push(startCommand('swefarm', args, { ...env, ...TELLS_LISTENING, SWEFARM_GATEWAY_TOKEN: TOKEN }));
-  };
-  const current = (): Started => {
-    const last = all.at(-1);
-    if (last) return last;
-    throw new Error('the gateway was not started');
-  };
-  start();
+  const own = { ...env, ...TELLS_LISTENING, SWEFARM_GATEWAY_TOKEN: TOKEN };
+  const slot = openSlot(() => startCommand('swefarm', words`serve --port ${port} ${flags}`, own));
+  slot.start();
   const url = `http://127.0.0.1:${port}`;
   return {
+    ...slot,
     url,
-    ready: () => current().until(/"url"/),
-    async replace(downMs) {
-      current().kill('SIGKILL');
-      await current().exit;
-      await sleep(downMs);
-      start();
-    },
+    ready: () => slot.current().until(/"url"/),
     async putPolicy(change) {
       for (;;) {
         const reply = await post(`${url}/policy`, 'PUT', change).catch(() => null);
@@ -52,14 +36,6 @@ export function startGateway(
         await sleep(AGAIN_MS);
       }
     },
-    async drain() {
-      // One that was started a moment ago has no code loaded that could handle a signal.
-      await untilListens(current());
-      current().kill('SIGTERM');
-      return await current().exit;
-    },
-    log: () => all.map((started) => started.stdout() + started.stderr()).join('\n'),
-    kill: () => current().kill('SIGKILL'),
   };
 }
 

@@ -1,18 +1,17 @@
 /** The producer's own commands: a submit, and a collector that may be killed and goes on with `--resume`. */
 
-import { readFile } from 'node:fs/promises';
 import { sleep } from '@swefarm/shared';
-import { runCommand, type Started, startCommand } from '../src/launchers/commands.ts';
+import { runCommand, startCommand, words } from '../src/launchers/commands.ts';
+import { readLines } from '../src/lines.ts';
+import { openSlot, type Slot } from './slot.ts';
 import type { Seen } from './verdict.ts';
 
-export type Collector = {
+export type Collector = Pick<Slot, 'log' | 'kill'> & {
   /** kill -9, and on with the same output. */
   replace(): Promise<void>;
   /** Resolves with the exit code once one ended that was not killed by us, and not for want of Redis. */
   done(): Promise<number | string>;
   lines(): Promise<Seen[]>;
-  log(): string;
-  kill(): void;
 };
 
 /** Exit code of a command whose infrastructure cannot be used. */
@@ -29,36 +28,25 @@ export async function submitRun(flags: readonly string[], env: Env): Promise<str
 }
 
 export function startCollector(runId: string, output: string, env: Env): Collector {
-  const all: Started[] = [];
-  const start = (...more: string[]): void => {
-    all.push(startCommand('swefarm', ['collect', runId, '--output', output, ...more], env));
-  };
-  start();
+  const slot = openSlot((start) => {
+    const again = start > 1 ? ['--resume'] : [];
+    return startCommand('swefarm', words`collect ${runId} --output ${output} ${again}`, env);
+  });
+  slot.start();
   return {
-    async replace() {
-      all.at(-1)?.kill('SIGKILL');
-      await all.at(-1)?.exit;
-      start('--resume');
-    },
+    ...slot,
+    replace: () => slot.replace(0),
     async done() {
       for (;;) {
-        const last = all.at(-1);
-        const code = await last?.exit;
-        if (last !== all.at(-1)) continue;
-        if (code !== UNUSABLE) return code ?? 'none';
+        const last = slot.current();
+        const code = await last.exit;
+        if (last !== slot.current()) continue;
+        if (code !== UNUSABLE) return code;
         // Its last line says so: Redis was away when it began. Whoever runs it starts it again.
         await sleep(RESUME_MS);
-        start('--resume');
+        slot.start();
       }
     },
-    async lines() {
-      const text = await readFile(output, 'utf8');
-      return text
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => JSON.parse(line) as Seen);
-    },
-    log: () => all.map((started) => started.stderr()).join('\n'),
-    kill: () => all.at(-1)?.kill('SIGKILL'),
+    lines: () => readLines<Seen>(output),
   };
 }

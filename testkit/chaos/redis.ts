@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { sleep } from '@swefarm/shared';
-import { type Started, startCommand } from '../src/launchers/commands.ts';
+import { type Started, startCommand, words } from '../src/launchers/commands.ts';
 import { startRedis } from '../src/launchers/redis.ts';
 
 export type ChaosRedis = AsyncDisposable & {
@@ -56,13 +56,9 @@ export async function ledRedis(folder: string): Promise<ChaosRedis> {
   const all: Started[] = [];
   const start = (): { command: Started; localDir: string } => {
     const localDir = join(folder, `host-${all.length + 1}`);
-    const options = ['--dir', join(folder, 'shared'), '--local-dir', localDir, '--host', '127.0.0.1'];
-    const env = { SWEFARM_STATE_DIR: join(folder, 'state') };
-    const command = startCommand(
-      'swefarm',
-      ['redis', ...options, '--node', `host-${all.length + 1}`, '--standby'],
-      env,
-    );
+    const options = words`redis --dir ${join(folder, 'shared')} --local-dir ${localDir} --host 127.0.0.1
+      --node host-${all.length + 1} --standby`;
+    const command = startCommand('swefarm', options, { SWEFARM_STATE_DIR: join(folder, 'state') });
     all.push(command);
     return { command, localDir };
   };
@@ -88,8 +84,7 @@ export async function ledRedis(folder: string): Promise<ChaosRedis> {
       while ((await markOf().catch(() => null))?.pid === pid) await sleep(50);
     },
     async failover() {
-      leader.command.kill('SIGTERM');
-      const code = await leader.command.exit;
+      const code = await leader.command.stop();
       if (code !== 0) throw new Error(`the leader ended with ${code}: ${leader.command.stderr()}`);
       leader = standby;
       await leader.command.until(/"epoch"/);
@@ -97,10 +92,7 @@ export async function ledRedis(folder: string): Promise<ChaosRedis> {
     },
     log: () => all.map((one) => one.stdout() + one.stderr()).join('\n'),
     async [Symbol.asyncDispose]() {
-      for (const { command } of [standby, leader]) {
-        command.kill('SIGTERM');
-        await command.exit;
-      }
+      for (const { command } of [standby, leader]) await command.stop();
     },
   };
 }

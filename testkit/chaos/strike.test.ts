@@ -18,29 +18,15 @@ const strike = (affected: { rollout_id: string; attempt: number }[] | null) => (
 });
 
 test('where nothing was in hand, or nothing was left to do, there is no recovery to tell', async () => {
-  expect(
-    await recovery(
-      context(() => 3),
-      strike([]),
-      never,
-    ),
-  ).toBeNull();
-  expect(
-    await recovery(
-      context(() => 8),
-      strike(null),
-      never,
-    ),
-  ).toBeNull();
+  const [three, all] = [3, 8].map((done) => context(() => done));
+  expect(await recovery(three as FaultContext, strike([]), never)).toBeNull();
+  expect(await recovery(all as FaultContext, strike(null), never)).toBeNull();
 });
 
 test('what goes on after a fault was overcome; what does not is a problem of the farm', async () => {
   let committed = 3;
-  const going = recovery(
-    context(() => committed),
-    strike(null),
-    never,
-  );
+  const farm = context(() => committed);
+  const going = recovery(farm, strike(null), never);
   committed = 4;
   expect(await going).toMatchObject({ kind: 'worker_kill' });
 

@@ -1,25 +1,20 @@
-/** The workers of the farm, each in a place that a fresh process takes when the old one is killed, as a scheduler would. */
-import { sleep } from '@swefarm/shared';
-import { type Started, startCommand } from '../src/launchers/commands.ts';
-import { TELLS_LISTENING, untilListens } from '../src/launchers/listens.ts';
+/** The workers of the farm, each in a place of its own. */
+import { startCommand, words } from '../src/launchers/commands.ts';
+import { TELLS_LISTENING } from '../src/launchers/listens.ts';
+import { openSlot, type Slot } from './slot.ts';
 
-export type WorkerSlot = {
+type Env = Readonly<Record<string, string>>;
+
+export type WorkerSlot = Omit<Slot<[more?: Env]>, 'replace'> & {
   readonly name: string;
   readonly runtime: 'docker' | 'rootfs';
   /** Id of the process that has the place now. */
   id(): string;
-  start(more?: Readonly<Record<string, string>>): void;
   ready(): Promise<void>;
   /** kill -9, and a fresh process after a moment. */
-  replace(more?: Readonly<Record<string, string>>): Promise<void>;
-  signal(signal: 'SIGSTOP' | 'SIGCONT'): void;
-  /** SIGTERM; the exit code. */
-  drain(): Promise<number | string>;
-  /** Everything that processes in this place logged. */
-  log(): string;
+  replace(more?: Env): Promise<void>;
   /** Ends of processes that nobody asked for. */
   readonly surprises: readonly string[];
-  kill(): void;
 };
 
 const SCHEDULER_MS = 1_000;
@@ -28,60 +23,23 @@ export function createWorkerSlot(
   name: string,
   runtime: WorkerSlot['runtime'],
   concurrency: number,
-  env: Readonly<Record<string, string>>,
+  env: Env,
 ): WorkerSlot {
-  const logs: Started[] = [];
   const surprises: string[] = [];
-  const awaited = new Set<Started>();
-  let current: Started | null = null;
-  const id = (): string => `${name}x${logs.length}`;
-  const running = (): Started => {
-    if (current) return current;
-    throw new Error(`${name} was not started`);
+  const id = (): string => `${name}x${slot.starts()}`;
+  const slot: Slot<[more?: Env]> = openSlot((start, more = {}) => {
+    const flags = words`run --runtime ${runtime} --concurrency ${concurrency} --worker-id ${name}x${start}
+      --node node-${name}`;
+    const started = startCommand('swefarm-worker', flags, { ...env, ...TELLS_LISTENING, ...more });
+    void started.exit.then((code) => {
+      if (!slot.told.has(started)) surprises.push(`${id()} ended by itself with ${code}`);
+    });
+    return started;
+  });
+  return {
+    ...slot,
+    ...{ name, runtime, id, surprises },
+    ready: () => slot.current().until(/"msg":"ready"/),
+    replace: (more) => slot.replace(SCHEDULER_MS, more),
   };
-  const slot: WorkerSlot = {
-    name,
-    runtime,
-    id,
-    surprises,
-    start(more = {}) {
-      const args = ['run', '--runtime', runtime, '--concurrency', String(concurrency)];
-      const names = ['--worker-id', `${name}x${logs.length + 1}`, '--node', `node-${name}`];
-      const started = startCommand('swefarm-worker', [...args, ...names], {
-        ...env,
-        ...TELLS_LISTENING,
-        ...more,
-      });
-      logs.push(started);
-      current = started;
-      void started.exit.then((code) => {
-        if (!awaited.has(started)) surprises.push(`${id()} ended by itself with ${code}`);
-      });
-    },
-    ready: () => running().until(/"msg":"ready"/),
-    async replace(more) {
-      const old = running();
-      awaited.add(old);
-      // One that stands still is killed all the same.
-      old.kill('SIGKILL');
-      await old.exit;
-      await sleep(SCHEDULER_MS);
-      slot.start(more);
-    },
-    signal: (signal) => running().kill(signal),
-    async drain() {
-      const last = running();
-      awaited.add(last);
-      await untilListens(last);
-      last.kill('SIGTERM');
-      return await last.exit;
-    },
-    log: () => logs.map((started) => started.stdout() + started.stderr()).join('\n'),
-    kill() {
-      if (!current) return;
-      awaited.add(current);
-      current.kill('SIGKILL');
-    },
-  };
-  return slot;
 }

@@ -1,6 +1,5 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { writeTree } from '../src/repository.ts';
 import { temporaryFolder } from '../test/temporaryfolder.ts';
 import { circlesOf } from './circles.ts';
 import { figuresOf } from './figures.ts';
@@ -9,20 +8,12 @@ import { readTree } from './tree.ts';
 async function treeOf(files: Record<string, string>) {
   const root = temporaryFolder('house');
   const config = { compilerOptions: { allowImportingTsExtensions: true, noEmit: true, lib: ['es2024'] } };
-  for (const [path, text] of Object.entries({ 'worker/tsconfig.json': JSON.stringify(config), ...files })) {
-    await mkdir(dirname(join(root, path)), { recursive: true });
-    await writeFile(join(root, path), text);
-  }
+  await writeTree(root, { 'worker/tsconfig.json': JSON.stringify(config), ...files });
   return readTree(root, ['worker/tsconfig.json']);
 }
 
-const LONG = `export function long() {
-${Array.from(
-  { length: 60 },
-  (_, i) => `  one(${i});
-`,
-).join('')}}
-`;
+const CALLS = Array.from({ length: 60 }, (_, i) => `  one(${i});\n`).join('');
+const LONG = `export function long() {\n${CALLS}}\n`;
 const PASSAGE = 'two(1);\ntwo(2);\ntwo(3);\ntwo(4);\ntwo(5);\ntwo(6);\n';
 
 test('rooms, arrows, circles of types and of values, long functions and repeated passages', async () => {

@@ -22,6 +22,7 @@ export { type PodmanEngine, startPodman } from './launchers/podman.ts';
 export { startRedis, type TestRedis } from './launchers/redis.ts';
 export { type RedisFleet, startCluster, startSentinels } from './launchers/redisfleet.ts';
 export { type SecuredRedis, startSecuredRedis } from './launchers/securedredis.ts';
+export { readLines, writeLines } from './lines.ts';
 export type { FaultRuleInput } from './policy/faults.ts';
 export { generateScript } from './policy/generate.ts';
 export { conversation, loadScript, running, type ScriptInput, type TurnInput } from './policy/script.ts';

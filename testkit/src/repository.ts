@@ -21,15 +21,20 @@ export type Git = (...line: Parameters<typeof words>) => string;
 
 /** Runs git in the folder, with an author of its own, and returns what it prints. */
 export const gitIn =
-  (folder: string): Git =>
+  (folder: string, env: Readonly<Record<string, string>> = {}): Git =>
   (...line) =>
     execFileSync('git', words`-C ${folder} -c user.name=n -c user.email=e@x ${words(...line)}`, {
       encoding: 'utf8',
+      env: { ...process.env, ...env },
     });
 
 /** Makes the folder a repository whose one commit has all that is in it. */
-export function commitTree(folder: string, message = 'start'): Git {
-  const git = gitIn(folder);
+export function commitTree(
+  folder: string,
+  message = 'start',
+  env: Readonly<Record<string, string>> = {},
+): Git {
+  const git = gitIn(folder, env);
   git`init -q -b main`;
   git`add -A`;
   git`commit -qm ${message}`;

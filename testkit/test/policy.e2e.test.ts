@@ -38,12 +38,8 @@ describe('answers', () => {
       '```bash\ncat x\n```',
       '```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```',
     ]);
-    expect(policy.stats().rollouts['r.i.0']).toMatchObject({
-      requests: 3,
-      answered: 3,
-      turns: 3,
-      variant: 0,
-    });
+    const counted = { requests: 3, answered: 3, turns: 3, variant: 0 };
+    expect(policy.stats().rollouts['r.i.0']).toMatchObject(counted);
   });
 
   it('are tool calls when the request offers tools', async () => {
@@ -160,10 +156,8 @@ describe('limits', () => {
   });
 
   it('a key and a model name are checked when they are set', async () => {
-    await using policy = await startScriptedPolicy({
-      script: { ...script, model: 'm' } as typeof script,
-      apiKey: 'k',
-    });
+    const named = { ...script, model: 'm' } as typeof script;
+    await using policy = await startScriptedPolicy({ script: named, apiKey: 'k' });
     expect((await post(policy, { messages: opening() })).status).toBe(401);
     const headers = { authorization: 'Bearer k' };
     const other = JSON.stringify({ model: 'other', messages: opening() });

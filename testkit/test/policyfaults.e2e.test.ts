@@ -79,10 +79,8 @@ describe('faults', () => {
 
   it('strike at random by the seed, alike in each run', async () => {
     const strike = async () => {
-      await using server = await startScriptedPolicy({
-        script,
-        faults: [{ kind: 'server_error', probability: 0.5 }],
-      });
+      const faults = [{ kind: 'server_error', probability: 0.5 }] as const;
+      await using server = await startScriptedPolicy({ script, faults });
       const rollouts = Array.from({ length: 24 }, (_, index) => `r.i.${index}`);
       return await Promise.all(
         rollouts.map(async (id) => (await post(server, { messages: opening() }, id)).status),

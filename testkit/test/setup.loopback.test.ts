@@ -51,6 +51,12 @@ async function machine(apt: string, user = 0): Promise<Machine> {
   };
 }
 
+/** Gives apt-get a program that it may copy. */
+async function offerProgram({ bin }: Machine): Promise<void> {
+  await symlink((await run('sh', ['-c', 'command -v cp'])).stdout.trim(), join(bin, 'cp'));
+  await executable(join(bin, 'apt-get.new'), INSTALLED);
+}
+
 const asked = async ({ folder }: Machine): Promise<string[]> =>
   (await readFile(join(folder, 'asked'), 'utf8').catch(() => ''))
     .split('\n')
@@ -68,8 +74,7 @@ test('every part is asked for by the name of its packages, also one that a funct
 
 test('what is there is not asked for, and what was brought is there afterwards', async () => {
   const here = await machine('cp "$0.new" "$(dirname "$0")/faketime"');
-  await symlink((await run('sh', ['-c', 'command -v cp'])).stdout.trim(), join(here.bin, 'cp'));
-  await executable(join(here.bin, 'apt-get.new'), INSTALLED);
+  await offerProgram(here);
   await executable(join(here.bin, 'shellcheck'), INSTALLED);
   expect(await here.setup('shellcheck', 'faketime')).toMatchObject({ code: 0, missing: [] });
   expect(await asked(here)).toEqual(['faketime']);
@@ -81,8 +86,7 @@ test('a package that cannot be had costs only itself, and is named with what apt
     'case "$*" in *" install faketime") cp "$0.new" "$(dirname "$0")/faketime" ;;\n' +
       '*install*shellcheck*) echo "E: Unable to locate package shellcheck" >&2; exit 100 ;; esac',
   );
-  await symlink((await run('sh', ['-c', 'command -v cp'])).stdout.trim(), join(here.bin, 'cp'));
-  await executable(join(here.bin, 'apt-get.new'), INSTALLED);
+  await offerProgram(here);
   const ended = await here.setup('shellcheck', 'faketime');
   expect(ended.code).toBe(3);
   const why = /^shellcheck\t.*E: Unable to locate package shellcheck \(apt-get install shellcheck\)/;

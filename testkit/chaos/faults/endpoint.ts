@@ -1,4 +1,4 @@
-/** The policy endpoint fails: 500s, silence on open connections, bodies that end in the middle. */
+/** The policy endpoint fails: 500s, silence on open connections, bodies that end in the middle; or its weights are updated. */
 import { sleep } from '@swefarm/shared';
 import type { Fault } from './fault.ts';
 
@@ -29,4 +29,20 @@ export const cutEndpoint: Fault = async ({ farm }, { ms }) => {
     await sleep(CUT_EVERY_MS);
   }
   return { what: `answers were cut in the middle of their body, ${cuts} times`, affected: null };
+};
+
+let version = 1;
+
+/** The trainer updates its weights: says so, breaks off what is being generated, refuses for a while, and serves the new ones. */
+export const refit: Fault = async ({ farm }, { ms }) => {
+  await farm.gateway.putPolicy({ state: 'updating' });
+  await farm.policy.setFault({ kind: 'aborted' });
+  await sleep(ms / 2);
+  await farm.policy.setFault({ kind: 'unavailable' });
+  await sleep(ms / 2);
+  version += 1;
+  farm.policy.setVersion(`weights-${version}`);
+  await farm.policy.setFault();
+  await farm.gateway.putPolicy({ state: 'serving', version: `weights-${version}` });
+  return { what: `the policy was updated to weights-${version} for ${ms / 1000} s`, affected: null };
 };

@@ -1,12 +1,10 @@
 /** Every kind of fault that strikes from outside; those of the model's own code are in the script. */
 import type { FaultKind } from '../schedule.ts';
 import { killGateway, killProducer } from './control.ts';
-import { fillDisk } from './disk.ts';
-import { cutEndpoint, failEndpoint, hangEndpoint } from './endpoint.ts';
-import { restartEngine } from './engine.ts';
+import { cutEndpoint, failEndpoint, hangEndpoint, refit } from './endpoint.ts';
 import type { Fault } from './fault.ts';
+import { fillDisk, restartEngine } from './node.ts';
 import { failOverRedis, killRedis, pauseRedis, pauseRedisAndKillGateway, refuseWrites } from './redis.ts';
-import { refit } from './refit.ts';
 import { killWorker, shiftWorkerClock, stopWorker } from './worker.ts';
 
 export const FAULTS: Readonly<Record<FaultKind, Fault>> = {

@@ -45,9 +45,9 @@ export const killWorker: Fault = async (context, scheduled) => {
 export const stopWorker: Fault = async (context, scheduled) => {
   const aimed = await aim(context, scheduled);
   const struck = told(aimed, `stands still for ${scheduled.ms / 1000} s`);
-  aimed.slot.signal('SIGSTOP');
+  aimed.slot.current().kill('SIGSTOP');
   await sleep(scheduled.ms);
-  aimed.slot.signal('SIGCONT');
+  aimed.slot.current().kill('SIGCONT');
   // Others may have taken over, or it goes on where it was: both are well.
   return { ...struck, affected: null };
 };

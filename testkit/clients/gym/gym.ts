@@ -1,21 +1,17 @@
 /** The released `gym` command for our scripts: runs it offline but for us, and counts what is not as it should be. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, stat } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { parseLines } from '../../src/lines.ts';
 
 export type Row = Record<string, unknown>;
 
 /** Whole lines only; none when the file is not there. */
 export async function linesOf(path: string): Promise<Row[]> {
-  const there = await stat(path).catch(() => null);
-  if (!there) return [];
-  const text = await readFile(path, 'utf8');
-  return text
-    .split('\n')
-    .slice(0, -1)
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Row);
+  const text = existsSync(path) ? await readFile(path, 'utf8') : '';
+  return parseLines(text.slice(0, text.lastIndexOf('\n') + 1));
 }
 
 export type Check = (what: string, found: unknown, wanted: unknown) => void;

@@ -3,50 +3,24 @@
  * `gym env start` (head server, Ray, a policy model), then the collector through that head server.
  * `node testkit/clients/gym/inside.ts --venv DIR [--runtime docker]`
  */
-
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
-import { sleep } from '@swefarm/shared';
-import { untilTerminated } from '../../src/launchers/untilterminated.ts';
-import { startFarm } from './farm.ts';
-import { endGym, type Gym, gymIn, linesOf, startChecks } from './gym.ts';
+import { freePort, sleep } from '@swefarm/shared';
+import { writeLines } from '../../src/lines.ts';
+import { readOptions, startFarm } from './farm.ts';
+import { type Gym, linesOf, type Row } from './gym.ts';
 
-const { values } = parseArgs({
-  options: { venv: { type: 'string' }, runtime: { type: 'string', default: 'docker' } },
-});
-if (values.venv === undefined) {
-  console.error('usage: inside.ts --venv DIR [--runtime docker|rootfs]');
-  process.exit(2);
-}
-const venv = resolve(values.venv);
 const DOCS = resolve(import.meta.dirname, '../../../docs/nemo-gym.md');
 /** Gym's own start: Ray and a model server, on two shared cores. */
 const START_MS = 300_000;
-const { check, wrong } = startChecks();
-const terminated = untilTerminated();
-await using farm = await startFarm({
-  runtime: values.runtime === 'rootfs' ? 'rootfs' : 'docker',
+const options = readOptions();
+await using farm = await startFarm(options, {
   concurrency: 4,
   delayMs: 0,
-  serve: ['--gateway-failures', 'auto'],
+  serve: '--gateway-failures auto',
 });
-const { folder, built, token, port } = farm;
-const gym = gymIn(venv, folder);
-const begun: Gym[] = [];
-const startGym = (args: readonly string[]): Gym => {
-  const one = gym(args);
-  begun.push(one);
-  return one;
-};
-try {
-  await Promise.race([terminated, driveAll()]);
-} finally {
-  for (const one of begun) endGym(one);
-}
-console.log(wrong.length === 0 ? 'all good' : `${wrong.length} wrong`);
-process.exitCode = wrong.length === 0 ? 0 : 1;
+const { folder, built, token, port, check, startGym } = farm;
+await farm.finish(driveAll());
 
 async function driveAll(): Promise<void> {
   const head = await freePort();
@@ -55,7 +29,7 @@ async function driveAll(): Promise<void> {
   // The one server that Gym must have of its own; it is not asked here, so it takes the packages that are there.
   const model = join(folder, 'responses_api_models/vllm_model');
   await mkdir(model, { recursive: true });
-  await symlink(venv, join(model, '.venv'));
+  await symlink(options.venv, join(model, '.venv'));
   const alone = startGym(['env', 'start', '--config', config, '++head_server.host=127.0.0.1']);
   check('rc of Gym with the farm alone', (await alone.ended) === 0, false);
   check('why it refuses', /No server instances are configured/.test(alone.output()), true);
@@ -104,7 +78,7 @@ async function ready(env: Gym, head: number): Promise<void> {
 }
 
 /** A row that can be judged, and one whose image exists nowhere. */
-function rowsOf(count: number): Record<string, unknown>[] {
+function rowsOf(count: number): Row[] {
   const [example] = built.rows;
   return Array.from({ length: count }, (_, index) => ({
     responses_create_params: { input: [] },
@@ -115,7 +89,7 @@ function rowsOf(count: number): Record<string, unknown>[] {
 }
 
 /** The same row as a materialized task, which Gym routes by its taskset and posts as an episode. */
-function episodeOf(row: Record<string, unknown>): Record<string, unknown> {
+function episodeOf(row: Row): Row {
   const { agent_ref: _agent, ...task_input } = row;
   return { task_id: { taskset: 'swe', task_id: String(row.instance_id) }, task_input };
 }
@@ -124,14 +98,13 @@ function episodeOf(row: Record<string, unknown>): Record<string, unknown> {
 async function collect(
   head: number,
   what: string,
-  rows: readonly Record<string, unknown>[],
+  rows: readonly Row[],
   args: readonly string[],
   failureClass: string,
 ): Promise<void> {
   await mkdir(join(folder, what));
-  const input = join(folder, what, 'in.jsonl');
+  const input = await writeLines(join(folder, what, 'in.jsonl'), rows);
   const output = join(folder, what, 'out.jsonl');
-  await writeFile(input, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
   const run = startGym([
     ...['eval', 'run', '--no-serve', `+input_jsonl_fpath=${input}`, `+output_jsonl_fpath=${output}`],
     ...['+num_repeats=2', '+num_samples_in_parallel=4', ...args],
@@ -146,12 +119,4 @@ async function collect(
     failures.map((row) => [row._ng_failure_class, row._ng_failure_terminal]),
     [failureClass, failureClass].map((name) => [name, true]),
   );
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const { port: free } = server.address() as { port: number };
-  await new Promise((closed) => server.close(closed));
-  return free;
 }

@@ -1,7 +1,8 @@
 /** The builder's cache: an entry is made once beside its place and renamed when complete, so a killed build leaves no partial one. */
 
 import { createHash } from 'node:crypto';
-import { access, mkdir, rename, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createSingleFlight } from '@swefarm/shared';
 
@@ -15,12 +16,6 @@ export const cacheKey = (...parts: unknown[]): string =>
     .digest('hex')
     .slice(0, 12);
 
-export const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
-
 const underWay = createSingleFlight<string>();
 
 /**
@@ -31,14 +26,14 @@ export const cached = (path: string, make: (draft: string) => Promise<void>): Pr
   underWay.run(path, () => makeOnce(path, make));
 
 async function makeOnce(path: string, make: (draft: string) => Promise<void>): Promise<string> {
-  if (await exists(path)) return path;
+  if (existsSync(path)) return path;
   await mkdir(dirname(path), { recursive: true });
   const draft = `${path}.draft-${process.pid}`;
   await rm(draft, { recursive: true, force: true });
   try {
     await make(draft);
     await rename(draft, path).catch(async (cause: unknown) => {
-      if (!(await exists(path))) throw cause;
+      if (!existsSync(path)) throw cause;
     });
   } finally {
     await rm(draft, { recursive: true, force: true });

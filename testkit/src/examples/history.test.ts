@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { temporaryFolder } from '../../test/temporaryfolder.ts';
+import { writeTree } from '../repository.ts';
 import { makeRepository } from './history.ts';
 import { Recipe } from './recipe.ts';
 
@@ -18,10 +18,7 @@ const release = (sum: string, greeting: string, version: string) => ({
 });
 
 async function pack(name: string, files: Record<string, string>): Promise<string> {
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(join(dir, name, path, '..'), { recursive: true });
-    await writeFile(join(dir, name, path), content);
-  }
+  await writeTree(join(dir, name), files);
   execFileSync('tar', ['-czf', `${name}.tar.gz`, name], { cwd: dir });
   return join(dir, `${name}.tar.gz`);
 }

@@ -2,10 +2,10 @@
  * The git side of an example: the tree at base_commit with the builder's edits on top, as in SWE-bench images, and the two
  * patches as the difference of the two releases. Authors and dates are fixed, so the same archives give the same commits.
  */
+import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { SwefarmError } from '@swefarm/shared';
-import { exists } from './cache.ts';
 import { selectHunks } from './hunks.ts';
 import type { PatchFile, Recipe } from './recipe.ts';
 import { run } from './run.ts';
@@ -13,20 +13,18 @@ import { unpackSdist } from './sources.ts';
 
 export type Patches = { base_commit: string; patch: string; test_patch: string };
 
-const COMMITTER = {
-  name: 'swefarm examples',
-  email: 'examples@swefarm.invalid',
-  date: '2020-01-01T00:00:00Z',
-};
+const NAME = 'swefarm examples';
+const EMAIL = 'examples@swefarm.invalid';
+const DATE = '2020-01-01T00:00:00Z';
 
 /** Keeps the machine's git configuration from influencing commit ids. */
 const GIT_ENV = {
-  GIT_AUTHOR_NAME: COMMITTER.name,
-  GIT_AUTHOR_EMAIL: COMMITTER.email,
-  GIT_AUTHOR_DATE: COMMITTER.date,
-  GIT_COMMITTER_NAME: COMMITTER.name,
-  GIT_COMMITTER_EMAIL: COMMITTER.email,
-  GIT_COMMITTER_DATE: COMMITTER.date,
+  GIT_AUTHOR_NAME: NAME,
+  GIT_AUTHOR_EMAIL: EMAIL,
+  GIT_AUTHOR_DATE: DATE,
+  GIT_COMMITTER_NAME: NAME,
+  GIT_COMMITTER_EMAIL: EMAIL,
+  GIT_COMMITTER_DATE: DATE,
   GIT_CONFIG_GLOBAL: '/dev/null',
   GIT_CONFIG_SYSTEM: '/dev/null',
   GIT_TEMPLATE_DIR: '',
@@ -55,7 +53,7 @@ async function commitBase(
   await unpackSdist(archive, dest, signal);
   const litter = await run(['find', dest, '-name', '*.egg-info', '-prune'], { signal });
   for (const path of litter.stdout.split('\n').filter(Boolean)) await rm(path, { recursive: true });
-  if (!(await exists(join(dest, '.gitignore')))) {
+  if (!existsSync(join(dest, '.gitignore'))) {
     await writeFile(join(dest, '.gitignore'), `${IGNORED.join('\n')}\n`);
   }
   await git(dest, ['init', '-q', '-b', 'main', '--object-format=sha1'], signal);
@@ -75,9 +73,9 @@ async function patchOf(
   const names = files.map((entry) => entry.file);
   for (const entry of files) {
     const target = join(tree, entry.file);
-    const before = (await exists(target)) ? await readFile(target, 'utf8') : null;
+    const before = existsSync(target) ? await readFile(target, 'utf8') : null;
     const source = join(fixedTree, entry.file);
-    if (!(await exists(source))) {
+    if (!existsSync(source)) {
       if (before === null) throw new SwefarmError('example_recipe', `neither release has ${entry.file}`);
       await rm(target);
       continue;
@@ -117,12 +115,8 @@ export async function makeRepository(
     await git(dest, ['add', '-A'], signal);
     await git(dest, ['commit', '-q', '--allow-empty', '-m', 'SWE-bench'], signal);
     await edit(dest, recipe.dirty, signal);
-    for (const [key, value] of [
-      ['user.name', COMMITTER.name],
-      ['user.email', COMMITTER.email],
-    ] as const) {
-      await git(dest, ['config', key, value], signal);
-    }
+    await git(dest, ['config', 'user.name', NAME], signal);
+    await git(dest, ['config', 'user.email', EMAIL], signal);
     for (const text of [patch, test_patch]) await git(dest, ['apply', '--check', '-'], signal, text);
     return { base_commit, patch, test_patch };
   } finally {

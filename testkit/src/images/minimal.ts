@@ -4,9 +4,8 @@
  */
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import {
-  access,
   copyFile,
   cp,
   mkdir,
@@ -27,6 +26,8 @@ const run = promisify(execFile);
 const COREUTILS =
   'base64 cat chmod chown cp cut date dd df dirname du basename echo env expr false head id ln ls mkdir mkfifo mktemp mv nl nohup nproc od printf pwd readlink realpath rm rmdir seq sha256sum sleep sort stat stty sync tail tee test timeout touch tr true truncate tty uname uniq wc whoami yes';
 const OTHERS = 'sh grep sed awk find xargs ps setsid kill patch diff cmp tar gzip git python3';
+const FOLDERS = 'usr/bin usr/lib usr/lib64 etc testbed tmp root proc sys dev run var/tmp';
+const LINKS = { bin: 'usr/bin', sbin: 'usr/bin', lib: 'usr/lib', lib64: 'usr/lib64' };
 /** Parts of Python's library that are omitted: no sandbox test imports them, and they would triple the image. */
 const LEFT_OUT =
   /\/(test|tests|idlelib|lib2to3|ensurepip|tkinter|turtledemo|dist-packages|site-packages|__pycache__|config-[^/]*)$/;
@@ -55,7 +56,7 @@ export async function minimalImage(
   const version = await fingerprint(programs);
   const cacheDir = options.cacheDir ?? join(tmpdir(), `swefarm-images-${process.getuid?.() ?? 0}`);
   const tree = join(cacheDir, `minimal-${withBash ? 'bash' : 'sh'}-${version}`);
-  if (await exists(tree)) return { tree, version };
+  if (existsSync(tree)) return { tree, version };
   const building = `${tree}.${process.pid}.${randomUUID()}`;
   await assemble(building, programs);
   // Two processes may build at once; the later one uses the tree of the first.
@@ -64,30 +65,8 @@ export async function minimalImage(
 }
 
 async function assemble(root: string, programs: Map<string, string>): Promise<void> {
-  for (const dir of [
-    'usr/bin',
-    'usr/lib',
-    'usr/lib64',
-    'etc',
-    'testbed',
-    'tmp',
-    'root',
-    'proc',
-    'sys',
-    'dev',
-    'run',
-    'var/tmp',
-  ]) {
-    await mkdir(join(root, dir), { recursive: true });
-  }
-  for (const [link, target] of [
-    ['bin', 'usr/bin'],
-    ['sbin', 'usr/bin'],
-    ['lib', 'usr/lib'],
-    ['lib64', 'usr/lib64'],
-  ]) {
-    await symlink(target as string, join(root, link as string));
-  }
+  for (const dir of FOLDERS.split(' ')) await mkdir(join(root, dir), { recursive: true });
+  for (const [link, target] of Object.entries(LINKS)) await symlink(target, join(root, link));
   // Destructive test cases run only where this file exists.
   await writeFile(join(root, 'swefarm-test-image'), '');
   await run('chmod', ['1777', join(root, 'tmp'), join(root, 'var/tmp')]);
@@ -129,7 +108,7 @@ async function librariesOf(file: string): Promise<string[]> {
 
 async function which(name: string): Promise<string | null> {
   for (const dir of ['/usr/bin', '/bin', '/usr/sbin', '/sbin', '/usr/local/bin']) {
-    if (await exists(join(dir, name))) return realpath(join(dir, name));
+    if (existsSync(join(dir, name))) return realpath(join(dir, name));
   }
   return null;
 }
@@ -142,9 +121,3 @@ async function fingerprint(programs: Map<string, string>): Promise<string> {
   }
   return hash.digest('hex').slice(0, 12);
 }
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );

@@ -4,11 +4,13 @@
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { access, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Instance } from '@swefarm/shared';
+import { commitTree, headOf, writeTree } from '../repository.ts';
 import { minimalImage } from './minimal.ts';
 
 const run = promisify(execFile);
@@ -37,6 +39,8 @@ const TESTED = (FILES['tests/run.py'] ?? '').replace('CASES = {', 'CASES = {"tes
 /** Where the harness's scripts look for conda. */
 const ACTIVATE = 'conda() { :; }\n';
 const DATE = '2024-01-01T00:00:00Z';
+/** The same files are the same commit, whoever builds them. */
+const ALIKE = { GIT_AUTHOR_DATE: DATE, GIT_COMMITTER_DATE: DATE, GIT_CONFIG_GLOBAL: '/dev/null' };
 
 export type Subject = { tree: string; image: string; instance: Instance };
 
@@ -46,11 +50,7 @@ export async function prepareSubject(): Promise<Subject> {
   const recipe = JSON.stringify([minimal.version, FILES, TESTED, ACTIVATE]);
   const version = createHash('sha256').update(recipe).digest('hex').slice(0, 12);
   const folder = join(tmpdir(), `swefarm-bench-${process.getuid?.() ?? 0}`, version);
-  const exists = await access(folder).then(
-    () => true,
-    () => false,
-  );
-  if (!exists) await build(minimal.tree, folder);
+  if (!existsSync(folder)) await build(minimal.tree, folder);
   const tree = join(folder, 'tree');
   const image = `swefarm-bench/calc:${version}`;
   const row = JSON.parse(await readFile(join(folder, 'row.json'), 'utf8')) as Record<string, unknown>;
@@ -63,32 +63,15 @@ async function build(minimalTree: string, folder: string): Promise<void> {
   await mkdir(building, { recursive: true });
   await run('cp', ['-a', '--reflink=auto', minimalTree, tree]);
   const testbed = join(tree, 'testbed');
-  const files = { ...prefixed(testbed, FILES), [join(tree, 'opt/miniconda3/bin/activate')]: ACTIVATE };
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, content);
-  }
-  const git = gitIn(testbed);
-  await git('init', '-q', '-b', 'main');
-  await git('add', '-A');
-  await git('commit', '-q', '-m', 'calc');
-  const base = (await git('rev-parse', 'HEAD')).trim();
+  await writeTree(testbed, FILES);
+  await writeTree(tree, { 'opt/miniconda3/bin/activate': ACTIVATE });
+  const git = commitTree(testbed, 'calc', ALIKE);
   await writeFile(join(testbed, 'tests/run.py'), TESTED);
-  const testPatch = await git('diff');
-  await git('checkout', '-q', '--', '.');
-  await writeFile(join(building, 'row.json'), JSON.stringify(rowOf(base, testPatch)));
+  const testPatch = git`diff`;
+  git`checkout -q -- .`;
+  await writeFile(join(building, 'row.json'), JSON.stringify(rowOf(headOf(git), testPatch)));
   // Two benchmarks may build at once; the later one uses the tree of the first.
   await rename(building, folder).catch(() => rm(building, { recursive: true, force: true }));
-}
-
-const prefixed = (folder: string, files: Record<string, string>): Record<string, string> =>
-  Object.fromEntries(Object.entries(files).map(([path, content]) => [join(folder, path), content]));
-
-function gitIn(cwd: string): (...args: string[]) => Promise<string> {
-  const who = { GIT_AUTHOR_DATE: DATE, GIT_COMMITTER_DATE: DATE, GIT_CONFIG_GLOBAL: '/dev/null' };
-  const env = { ...process.env, ...who };
-  const identity = ['-c', 'user.name=bench', '-c', 'user.email=bench@localhost', '-c', 'safe.directory=*'];
-  return async (...args) => (await run('git', [...identity, ...args], { cwd, env })).stdout;
 }
 
 const rowOf = (base: string, testPatch: string): Record<string, unknown> => ({

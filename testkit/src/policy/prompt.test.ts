@@ -97,13 +97,8 @@ describe('contiguity of a conversation', () => {
     return turns.map((turn) => {
       const prompt = flat(prompter.fromMessages(history, offered).runs);
       const contiguous = seen.every((id, i) => prompt[i] === id);
-      const made = generate(
-        renderTurn(turn, offered, { ...style, reasoning }),
-        tokenizer,
-        prompter.end.id,
-        1000,
-        0,
-      );
+      const rendered = renderTurn(turn, offered, { ...style, reasoning });
+      const made = generate(rendered, tokenizer, prompter.end.id, 1000, 0);
       const { content, reasoning: thinking, toolCalls } = made.text;
       seen = [...prompt, ...made.tokens.ids];
       history.push({
@@ -149,11 +144,8 @@ describe('a generation', () => {
   it('cut by the budget is text, has no end token and finishes as length', () => {
     const made = generate(output, tokenizer, end, 9, 7);
     expect(made.tokens.ids.length).toBe(9);
-    expect(made.text).toMatchObject({
-      finish: 'length',
-      toolCalls: [],
-      content: tokenizer.decode(made.tokens.ids),
-    });
+    const content = tokenizer.decode(made.tokens.ids);
+    expect(made.text).toMatchObject({ finish: 'length', toolCalls: [], content });
     expect(made.tokens.ids).not.toContain(end);
   });
 });

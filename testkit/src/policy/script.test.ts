@@ -39,12 +39,9 @@ describe('a script file', () => {
 
   it('refuses weights that do not fit, a broken expression, broken YAML and a missing file', () => {
     const turns = [{ command: 'ls' }];
-    expect(() => readScript({ conversations: [{ variants: [turns], weights: [0] }] })).toThrow(
-      /expected 1 weights/,
-    );
-    expect(() => readScript({ conversations: [{ variants: [turns], match: '/(/' }] })).toThrow(
-      /regular expression/,
-    );
+    const reading = (more: object) => () => readScript({ conversations: [{ variants: [turns], ...more }] });
+    expect(reading({ weights: [0] })).toThrow(/expected 1 weights/);
+    expect(reading({ match: '/(/' })).toThrow(/regular expression/);
     expect(() => loadScript(file('b.yaml', 'a: [1'))).toThrow(/policy script .*b\.yaml/);
     expect(() => loadScript(join(folder, 'none.json'))).toThrow(/none\.json.*ENOENT/);
   });
@@ -80,10 +77,7 @@ describe('the choice of a turn', () => {
   });
 
   it('goes through the turns by the history, repeats included, and stays at the last or restarts', () => {
-    const turns = [
-      { command: 'a', repeat: 2 },
-      { command: 'b', repeat: 1 },
-    ];
+    const turns = [{ command: 'a', repeat: 2 }, ...message('b')];
     const stays = choose([{ variants: [turns] }]);
     const restarts = choose([{ variants: [turns], after: 'restart' }]);
     const received = (at: typeof stays) =>

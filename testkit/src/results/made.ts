@@ -2,7 +2,7 @@
 import {
   encodeArtifact,
   type Farm,
-  Instance,
+  type Instance,
   newId,
   Result,
   RunRecord,
@@ -10,6 +10,7 @@ import {
   type Trajectory,
 } from '@swefarm/shared';
 import { unit } from '../policy/random.ts';
+import { bareInstance, bareRun } from './bare.ts';
 import { madeTrajectory } from './trajectory.ts';
 
 export type MadeRunOptions = {
@@ -35,6 +36,7 @@ export type MadeRun = {
 
 const REPOS = ['astropy/astropy', 'django/django', 'matplotlib/matplotlib', 'pallets/flask', 'sympy/sympy'];
 const BATCH = 200;
+const PASSES = Array.from({ length: 60 }, (_, test) => `tests/test_core.py::test_${test}`);
 
 export const GOLD = `diff --git a/pkg/core.py b/pkg/core.py
 --- a/pkg/core.py
@@ -94,34 +96,27 @@ export async function makeRun(farm: Farm, options: MadeRunOptions): Promise<Made
 
 function instanceOf(at: number): Instance {
   const repo = REPOS[at % REPOS.length] ?? '';
-  return Instance.parse({
+  return bareInstance({
     instance_id: `${repo.replace('/', '__')}-${10_000 + at}`,
     repo,
     base_commit: 'c0ffee',
     problem_statement: `merge() overwrites values with None\n\nSteps to reproduce (${at}): merge({'a': 1}, {'a': None}).`,
     patch: GOLD,
     FAIL_TO_PASS: ['tests/test_core.py::test_merge_none'],
-    PASS_TO_PASS: Array.from({ length: 60 }, (_, test) => `tests/test_core.py::test_${test}`),
-    family: 'custom',
-    image: 'example:1',
+    PASS_TO_PASS: [...PASSES],
   });
 }
 
-function recordOf(instances: number, group_size: number): RunRecord {
-  return RunRecord.parse({
-    format: 'swefarm-run-1',
-    run_id: newId(),
+const recordOf = (instances: number, group_size: number): RunRecord =>
+  RunRecord.parse({
+    ...bareRun(),
     created_at: new Date().toISOString(),
     kind: 'training',
     dataset: { path: '/data/made-up.jsonl', sha256: 'aa', instances },
     group_size,
-    agent: {},
     policy: { urls: ['http://policy:8000/v1'], model: 'scripted-7b', version: 'step-41' },
-    sandbox: {},
-    evaluation: {},
     reward: { table: 'swefarm-reward-1', hash: '00' },
   });
-}
 
 const FAILURES = [
   ['image', 'image_pull', 'the registry answered 503 after 4 tries: received unexpected HTTP status'],
@@ -179,7 +174,6 @@ function resultOf(record: RunRecord, instance_id: string, at: number, groupSize:
 
 async function storeArtifact(farm: Farm, result: Result, trajectory: Trajectory): Promise<string> {
   const { rollout_id, attempt, instance_id, resolved } = result;
-  const passes = Array.from({ length: 60 }, (_, test) => `tests/test_core.py::test_${test}`);
   const target = 'tests/test_core.py::test_merge_none';
   const status = resolved ? 'PASSED' : 'FAILED';
   const blob = await encodeArtifact({
@@ -194,11 +188,11 @@ async function storeArtifact(farm: Farm, result: Result, trajectory: Trajectory)
       resolved,
       tests_status: {
         FAIL_TO_PASS: { success: resolved ? [target] : [], failure: resolved ? [] : [target] },
-        PASS_TO_PASS: { success: passes, failure: [] },
+        PASS_TO_PASS: { success: [...PASSES], failure: [] },
         FAIL_TO_FAIL: { success: [], failure: [] },
         PASS_TO_FAIL: { success: [], failure: [] },
       },
-      status_map: { [target]: status, ...Object.fromEntries(passes.map((name) => [name, 'PASSED'])) },
+      status_map: { [target]: status, ...Object.fromEntries(PASSES.map((name) => [name, 'PASSED'])) },
       applied_with: 'git apply --verbose',
       test_exit_code: resolved ? 0 : 1,
       grader: 'swebench-4.1.0',
@@ -206,7 +200,7 @@ async function storeArtifact(farm: Farm, result: Result, trajectory: Trajectory)
       image_digest: null,
       trust: { level: 'clean', reasons: [] },
     },
-    test_log: `${passes.map((name) => `PASSED ${name}`).join('\n')}\n${status} ${target}\n`,
+    test_log: `${PASSES.map((name) => `PASSED ${name}`).join('\n')}\n${status} ${target}\n`,
     eval_script: null,
     failure_detail: null,
   });

@@ -54,12 +54,8 @@ export function madeTrajectory(count: number, seed: number, hostile = ''): Traje
     { role: 'user', content: 'Solve this issue:\n\nmerge() overwrites values with None\n\nIn /testbed.' },
   ];
   const turns = Array.from({ length: count }, (_, at): Turn => {
-    const [prose, command, seen, exit_code] = STEPS[(at + (at > 1 ? seed : 0)) % STEPS.length] ?? [
-      '',
-      '',
-      '',
-      0,
-    ];
+    const step = (at + (at > 1 ? seed : 0)) % STEPS.length;
+    const [prose, command, seen, exit_code] = STEPS[step] ?? ['', '', '', 0];
     const message = messages.length;
     const output = at === 0 ? `${seen}${hostile}` : seen;
     messages.push({

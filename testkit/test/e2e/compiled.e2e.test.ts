@@ -31,10 +31,10 @@ const WORKER_HELP = 'A stateless worker of the farm';
 const packageRecord = (): string => join(root, 'node_modules/.package-lock.json');
 const pieces = (): string => join(root, 'node_modules/.cache/swefarm-pieces');
 const compile = () => run(process.execPath, ['compile/checkout.mjs'], { cwd: root });
-const swefarm = async () =>
-  (await run(process.execPath, ['producer/bin/swefarm.mjs', '--help'], { cwd: root })).stdout;
-const worker = async () =>
-  (await run(process.execPath, ['worker/bin/swefarm-worker.mjs', '--help'], { cwd: root })).stdout;
+const helpOf = async (path: string): Promise<string> =>
+  (await run(process.execPath, [path, '--help'], { cwd: root })).stdout;
+const swefarm = () => helpOf('producer/bin/swefarm.mjs');
+const worker = () => helpOf('worker/bin/swefarm-worker.mjs');
 
 /** Replaces `from` in the file by text of the same length, and leaves the file the time that it had. */
 async function edit(path: string, from: string, to: string): Promise<void> {

@@ -8,10 +8,7 @@ test('sbatch -N 2: a lost daemon and a requeue cost no result; after scancel not
   await using farm = await startSlurmFarm(2, ['SWEFARM_SLURM_GATEWAY=1']);
   const { cluster } = farm;
   const job = await farm.sbatch('-N', '2');
-  await farm.until(
-    'two workers',
-    async () => ((await farm.log(job)).match(/"msg":"ready"/g) ?? []).length >= 2,
-  );
+  await farm.untilReady(job, 2);
   const collect = await farm.start(ROLLOUTS);
   await farm.until('some results', async () => (await farm.results()).length >= 2);
 
@@ -27,7 +24,6 @@ test('sbatch -N 2: a lost daemon and a requeue cost no result; after scancel not
 
   await farm.until('a gateway', async () => (await farm.gateway())?.includes('"status":"ok"') === true);
   await cluster.asUser('scancel', [job]);
-  await farm.until('no jobs', async () => (await cluster.jobs()).length === 0);
-  await expect.poll(() => farm.leftovers(), { timeout: 60_000, interval: 200 }).toEqual([]);
+  await farm.expectNothingLeft();
   expect(await farm.gateway()).toBeNull();
 });

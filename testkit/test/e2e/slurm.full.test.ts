@@ -20,15 +20,13 @@ test('four jobs: a node lost, the leader requeued, one cancelled, one out of tim
   await using farm = await startSlurmFarm(4, [], runtime);
   const { cluster } = farm;
   const leader = await farm.sbatch();
-  await farm.until('a leader', async () => (await farm.log(leader)).includes('"msg":"ready"'));
+  await farm.untilReady(leader);
   expect(await farm.log(leader)).toContain(`"runtime":"${runtime}"`);
   expect(await farm.log(leader)).toMatch(/"metrics":"[^"]+:\d+"/);
   const lost = await farm.sbatch();
   const cancelled = await farm.sbatch();
   const timed = await farm.sbatch('--time=1', '--signal=B:TERM@30');
-  for (const job of [lost, cancelled, timed]) {
-    await farm.until('all workers', async () => (await farm.log(job)).includes('"msg":"ready"'));
-  }
+  for (const job of [lost, cancelled, timed]) await farm.untilReady(job);
   const nodeOf = async (job: string) => (await cluster.jobs()).find(({ id }) => id === job)?.nodes ?? '';
   const lostNode = await nodeOf(lost);
   const collect = await farm.start(ROLLOUTS);
@@ -54,8 +52,7 @@ test('four jobs: a node lost, the leader requeued, one cancelled, one out of tim
   expect(await farm.log(timed)).toContain('draining: no new rollouts');
 
   await cluster.asUser('scancel', ['--user=nobody']);
-  await farm.until('no jobs', async () => (await cluster.jobs()).length === 0);
-  await expect.poll(() => farm.leftovers(), { timeout: 60_000, interval: 200 }).toEqual([]);
+  await farm.expectNothingLeft();
 });
 
 /** Takes 200 MB a second, up to 4 GB. */
@@ -76,7 +73,7 @@ test('memory of a sandbox is kept by the watchdog, so that SLURM never kills the
   expect(await farm.log(control)).not.toContain('all of it');
 
   const job = await farm.sbatch('--mem=3000');
-  await farm.until('a worker', async () => (await farm.log(job)).includes('"msg":"ready"'));
+  await farm.untilReady(job);
   const collect = await farm.start(HOGS, ['--memory', '512m']);
   expect(await collect.exit, collect.stderr()).toBe(0);
   const lines = await farm.results();
@@ -84,6 +81,5 @@ test('memory of a sandbox is kept by the watchdog, so that SLURM never kills the
   expect(lines.map((line) => line.attempt)).toEqual(lines.map(() => 1));
   expect(await farm.log(job)).not.toMatch(/exceeded memory limit/i);
   await cluster.asUser('scancel', [job]);
-  await farm.until('no jobs', async () => (await cluster.jobs()).length === 0);
-  await expect.poll(() => farm.leftovers(), { timeout: 60_000, interval: 200 }).toEqual([]);
+  await farm.expectNothingLeft();
 });

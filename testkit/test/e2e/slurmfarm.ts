@@ -5,7 +5,8 @@ import { chmod, chown, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { sleep } from '@swefarm/shared';
-import { buildExamples } from '../../src/examples/build.ts';
+import { expect } from 'vitest';
+import { type BuiltExamples, buildExamples } from '../../src/examples/build.ts';
 import { buildSif } from '../../src/images/sif.ts';
 import type { Started } from '../../src/launchers/commands.ts';
 import { SLURM_USER, type SlurmCluster, startSlurm } from '../../src/launchers/slurm.ts';
@@ -36,8 +37,10 @@ export interface SlurmFarm extends AsyncDisposable {
   until(what: string, condition: () => Promise<boolean>): Promise<void>;
   /** What the gateway answers about its health, or null when its address is not there. */
   gateway(): Promise<string | null>;
-  /** Whatever the farm may have left on the nodes, a line each. */
-  leftovers(): Promise<string[]>;
+  /** Waits until so many workers of the job are ready. */
+  untilReady(job: string, workers?: number): Promise<void>;
+  /** Waits for the end of all jobs; fails unless the farm has left nothing on the nodes. */
+  expectNothingLeft(): Promise<void>;
 }
 
 /**
@@ -114,25 +117,36 @@ export async function startSlurmFarm(
       if (text === null) return null;
       return await fetch(`${JSON.parse(text).url}/healthz`).then((answer) => answer.text());
     },
-    async leftovers() {
-      const mounts = (await readFile('/proc/mounts', 'utf8'))
-        .split('\n')
-        .filter((line) => line.includes(local));
-      const { stdout } = await run('find', [local, '-mindepth', '1', '-maxdepth', '3']);
-      const processes = [...(await processesOf(bundle)), ...(await processesOf(local))];
-      return [...processes, ...mounts, ...stdout.split('\n').filter(Boolean)];
+    untilReady: (job, workers = 1) =>
+      farm.until(`${workers} workers of ${job}`, async () => {
+        const ready = (await farm.log(job)).match(/"msg":"ready"/g) ?? [];
+        return ready.length >= workers;
+      }),
+    async expectNothingLeft() {
+      await farm.until('no jobs', async () => (await cluster.jobs()).length === 0);
+      const leftovers = async (): Promise<string[]> => {
+        const mounts = (await readFile('/proc/mounts', 'utf8')).split('\n');
+        const { stdout } = await run('find', [local, '-mindepth', '1', '-maxdepth', '3']);
+        const processes = [...(await processesOf(bundle)), ...(await processesOf(local))];
+        const mounted = mounts.filter((line) => line.includes(local));
+        return [...processes, ...mounted, ...stdout.split('\n').filter(Boolean)];
+      };
+      await expect.poll(leftovers, { timeout: 60_000, interval: 200 }).toEqual([]);
     },
   };
   const resources = started.move();
   return { ...farm, [Symbol.asyncDispose]: () => resources[Symbol.asyncDispose]() };
 }
 
+function treeOf({ examples: [example] }: BuiltExamples): string {
+  if (!example) throw new Error('no example could be built');
+  return example.tree.path;
+}
+
 /** Dataset of one example, whose tree is a copy that belongs to the plain user. */
 async function ownedExample(folder: string): Promise<string> {
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', host: true, out: folder });
-  const [example] = built.examples;
-  if (!example) throw new Error('no example could be built');
-  const from = example.tree.path;
+  const from = treeOf(built);
   const to = join(folder, 'image', basename(from));
   await mkdir(dirname(to));
   await run('cp', ['-a', from, to]);
@@ -147,9 +161,7 @@ async function ownedExample(folder: string): Promise<string> {
 /** Dataset of one example by the name of its image, and the .sif file beside it. */
 async function sifExample(folder: string): Promise<string> {
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
-  const [example] = built.examples;
-  if (!example) throw new Error('no example could be built');
-  await buildSif(example.tree.path, join(folder, `${EXAMPLE_ID}.sif`));
+  await buildSif(treeOf(built), join(folder, `${EXAMPLE_ID}.sif`));
   const rows = built.rows.map((row) => ({ ...row, image: `swefarm/example.${EXAMPLE_ID}` }));
   return await writeLines(join(folder, 'named.jsonl'), rows);
 }

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { words } from '../../src/launchers/commands.ts';
 import { startSlurmFarm, wrongResults } from './slurmfarm.ts';
 
 const ROLLOUTS = 48;
@@ -32,13 +33,7 @@ test('an array out of time comes again task by task; a preempted job comes again
   const collect = await farm.start(ROLLOUTS);
   await farm.until('some results', async () => (await farm.results()).length >= 4);
   const node = (await cluster.jobs()).find(({ id }) => id === preempted)?.nodes ?? '';
-  const urgent = [
-    '--parsable',
-    '--partition=urgent',
-    '--exclusive',
-    `--nodelist=${node}`,
-    '--output=/dev/null',
-  ];
+  const urgent = words`--parsable --partition=urgent --exclusive --nodelist=${node} --output=/dev/null`;
   await cluster.asUser('sbatch', [...urgent, '--wrap', 'sleep 10'], '/tmp');
   for (const job of [preempted, ...tasks]) await ready(job, 1);
   for (const task of tasks) expect(await farm.log(task)).toContain('out of time: queued again');
@@ -49,8 +44,7 @@ test('an array out of time comes again task by task; a preempted job comes again
 
   // Cancelled is not out of time.
   await cluster.asUser('scancel', ['--user=nobody']);
-  await farm.until('no jobs', async () => (await cluster.jobs()).length === 0);
-  await expect.poll(() => farm.leftovers(), { timeout: 60_000, interval: 200 }).toEqual([]);
+  await farm.expectNothingLeft();
 });
 
 /** Workers that the gateway tells Prometheus of; none while no gateway is told of. */

@@ -5,16 +5,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
-import { AgentConfig, type Farm, loadConfig, newId, openFarm, type RunRecord, sleep } from '@swefarm/shared';
+import { AgentConfig, type Farm, loadConfig, newId, openFarm, type RunRecord } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
 import { startRedis } from '../../src/launchers/redis.ts';
 import { bareInstance, bareRun } from '../../src/results/bare.ts';
+import { until } from '../../src/until.ts';
 import { checkOut } from './oldtree.ts';
 
 /** The earliest commit whose workers can share a Redis with ours. After the first release: its tag. */
 const BEFORE = '392b3be';
 const OURS = resolve(import.meta.dirname, '../../..');
-const PATIENCE_MS = 300_000;
 const ROLLOUT_MS = 1_500;
 const SLOTS = 4;
 
@@ -75,13 +75,10 @@ async function submit(farm: Farm, rollouts: number): Promise<RunRecord> {
   return run;
 }
 
-async function committed(farm: Farm, run: RunRecord, count: number): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MS;
-  while ((await farm.results.counts(run.run_id)).committed < count) {
-    if (Date.now() > deadline) throw new Error(`not ${count} results within ${PATIENCE_MS / 1000} s`);
-    await sleep(100);
-  }
-}
+const committed = (farm: Farm, run: RunRecord, count: number): Promise<number> =>
+  until(async () => (await farm.results.counts(run.run_id)).committed >= count, {
+    ...{ withinMs: 300_000, pauseMs: 100, what: `${count} results` },
+  });
 
 /** Each rollout has one result, by an attempt that ended well; none was begun and left without a word. */
 async function expectWhole(farm: Farm, run: RunRecord, rollouts: number): Promise<Set<string>> {
@@ -104,9 +101,7 @@ test('half of the workers before, half after: 64 rollouts, 64 results, no crash'
   const by = await expectWhole(farm, run, 64);
   expect(by).toEqual(new Set(['old-1', 'old-2', 'new-1', 'new-2']));
   const { results } = await farm.results.read(run.run_id, '0');
-  for (const { result } of results) {
-    expect(result.claim, result.worker).toBeDefined();
-  }
+  for (const { result } of results) expect(result.claim, result.worker).toBeDefined();
   const alive = await farm.registry.list();
   expect(new Set(alive.map(({ software_version }) => software_version)).size).toBe(2);
 });

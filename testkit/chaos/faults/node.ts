@@ -1,4 +1,4 @@
-/** The disk of one worker's sandboxes is full for a while. */
+/** What workers stand on fails: the disk of one worker's sandboxes is full for a while, the container engine ends and is started again. */
 import { sleep } from '@swefarm/shared';
 import { SMALL_WORKER } from '../farm.ts';
 import type { Fault } from './fault.ts';
@@ -9,4 +9,10 @@ export const fillDisk: Fault = async ({ farm, progress }, { ms }) => {
   await sleep(ms);
   await farm.small.free();
   return { what: `the disk under ${running.length} sandboxes was full for ${ms / 1000} s`, affected: null };
+};
+
+export const restartEngine: Fault = async ({ farm }, { ms }) => {
+  const containers = (await farm.engine.containers()).length;
+  await farm.engine.restart(ms);
+  return { what: `dockerd restarted with ${containers} containers, down for ${ms / 1000} s`, affected: null };
 };
