@@ -72,26 +72,11 @@ test('a worker cannot write keys, policies, the list of runs or drains', async (
 });
 
 const REFUSED = [
-  ...[
-    'FLUSHALL',
-    'FLUSHDB',
-    'KEYS *',
-    'SCAN 0',
-    'RANDOMKEY',
-    'DBSIZE',
-    'CONFIG GET *',
-    'CONFIG SET dir /tmp',
-  ],
-  ...[
-    'SCRIPT FLUSH',
-    'FUNCTION FLUSH',
-    'FUNCTION LIST',
-    'CLIENT KILL TYPE normal',
-    'CLIENT LIST',
-    'CLIENT PAUSE 1',
-  ],
-  ...['ACL LIST', 'ACL SETUSER me on', 'MONITOR', 'SHUTDOWN NOSAVE', 'SAVE', 'BGSAVE', 'SWAPDB 0 1'],
-  ...['REPLICAOF h 1', 'MODULE LIST', 'SLOWLOG GET', 'MIGRATE h 1 k 0 1', 'PUBLISH c m', 'SUBSCRIBE c'],
+  ...['FLUSHALL', 'FLUSHDB', 'KEYS *', 'SCAN 0', 'RANDOMKEY', 'DBSIZE', 'CONFIG GET *'],
+  ...['CONFIG SET dir /tmp', 'SCRIPT FLUSH', 'FUNCTION FLUSH', 'FUNCTION LIST', 'CLIENT KILL TYPE normal'],
+  ...['CLIENT LIST', 'CLIENT PAUSE 1', 'ACL LIST', 'ACL SETUSER me on', 'MONITOR', 'SHUTDOWN NOSAVE', 'SAVE'],
+  ...['BGSAVE', 'SWAPDB 0 1', 'REPLICAOF h 1', 'MODULE LIST', 'SLOWLOG GET', 'MIGRATE h 1 k 0 1'],
+  ...['PUBLISH c m', 'SUBSCRIBE c'],
   ...['GET {other}:run:x', 'SET {other}:run:x 1', 'DEL {swefarm}:run:x', 'GET {acl}', 'GET {acl}:unknown'],
 ];
 

@@ -9,6 +9,7 @@ import {
   newId,
   openFarm,
   Result,
+  type WorkerRecord,
 } from '../src/index.ts';
 
 export const redisUrl = (): string => {
@@ -40,6 +41,18 @@ export const testRun = bareRun;
 
 export const testInstance = (instance_id = 'a__b.c-1'): Instance =>
   bareInstance({ instance_id, problem_statement: 'ü '.repeat(2000) });
+
+export const testWorker = (change: Partial<WorkerRecord> = {}): WorkerRecord => ({
+  worker: 'w',
+  node: 'n',
+  runtime: 'rootfs',
+  slots: 4,
+  active: 1,
+  started_at: 1,
+  metrics: null,
+  paused: null,
+  ...change,
+});
 
 export function testResult(run_id: string, index: number, change: Partial<Result> = {}): Result {
   const instance_id = change.instance_id ?? 'a__b.c-1';
