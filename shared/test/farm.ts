@@ -1,5 +1,6 @@
 /** For tests with a real Redis: a farm with its own prefix, records and results. */
 import { bareInstance, bareRun } from '@swefarm/testkit';
+import { expect } from 'vitest';
 import type { CommonConfig } from '../src/config/keys.ts';
 import {
   type AttemptName,
@@ -93,6 +94,10 @@ export function testResult(run_id: string, index: number, change: Partial<Result
     ...change,
   });
 }
+
+/** Expects that a promise rejects with an error of this code, and with a message that matches. */
+export const refused = (promise: Promise<unknown>, code: string, message = /^/) =>
+  expect(promise).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
 
 /** Names of all keys under the farm's prefix. */
 export async function keysOf(config: CommonConfig): Promise<string[]> {
