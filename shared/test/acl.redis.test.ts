@@ -6,7 +6,7 @@ import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aclUser, type Farm, openFarm } from '../src/index.ts';
 import { connectRedis, type FarmRole } from '../src/redis/connect.ts';
-import { testConfig } from './farm.ts';
+import { refused, testConfig } from './farm.ts';
 import { aWorld, BOTH, CALLS, callsOf } from './farmcalls.ts';
 
 const PREFIX = '{acl}';
@@ -72,26 +72,11 @@ test('a worker cannot write keys, policies, the list of runs or drains', async (
 });
 
 const REFUSED = [
-  ...[
-    'FLUSHALL',
-    'FLUSHDB',
-    'KEYS *',
-    'SCAN 0',
-    'RANDOMKEY',
-    'DBSIZE',
-    'CONFIG GET *',
-    'CONFIG SET dir /tmp',
-  ],
-  ...[
-    'SCRIPT FLUSH',
-    'FUNCTION FLUSH',
-    'FUNCTION LIST',
-    'CLIENT KILL TYPE normal',
-    'CLIENT LIST',
-    'CLIENT PAUSE 1',
-  ],
-  ...['ACL LIST', 'ACL SETUSER me on', 'MONITOR', 'SHUTDOWN NOSAVE', 'SAVE', 'BGSAVE', 'SWAPDB 0 1'],
-  ...['REPLICAOF h 1', 'MODULE LIST', 'SLOWLOG GET', 'MIGRATE h 1 k 0 1', 'PUBLISH c m', 'SUBSCRIBE c'],
+  ...['FLUSHALL', 'FLUSHDB', 'KEYS *', 'SCAN 0', 'RANDOMKEY', 'DBSIZE', 'CONFIG GET *'],
+  ...['CONFIG SET dir /tmp', 'SCRIPT FLUSH', 'FUNCTION FLUSH', 'FUNCTION LIST', 'CLIENT KILL TYPE normal'],
+  ...['CLIENT LIST', 'CLIENT PAUSE 1', 'ACL LIST', 'ACL SETUSER me on', 'MONITOR', 'SHUTDOWN NOSAVE', 'SAVE'],
+  ...['BGSAVE', 'SWAPDB 0 1', 'REPLICAOF h 1', 'MODULE LIST', 'SLOWLOG GET', 'MIGRATE h 1 k 0 1'],
+  ...['PUBLISH c m', 'SUBSCRIBE c'],
   ...['GET {other}:run:x', 'SET {other}:run:x 1', 'DEL {swefarm}:run:x', 'GET {acl}', 'GET {acl}:unknown'],
 ];
 
@@ -139,10 +124,7 @@ test('TLS needs the right authority; a wrong protocol has an error of its own', 
   const wrong = join(dir, 'wrong');
   await mkdir(wrong);
   const { ca: foreign } = await makeCertificates(wrong);
-  await expect(over(secured.url, foreign)).rejects.toMatchObject({
-    code: 'redis_tls',
-    message: expect.stringMatching(/redis_tls_ca/),
-  });
+  await refused(over(secured.url, foreign), 'redis_tls', /redis_tls_ca/);
   const toPlain = `rediss://localhost:${plain.port}`;
   await expect(over(toPlain, tls.ca)).rejects.toThrow(/redis:\/\/ for a server without TLS/);
   const toTls = secured.url.replace('rediss:', 'redis:');

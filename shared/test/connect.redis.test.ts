@@ -5,7 +5,7 @@ import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { beforeAll, expect, test } from 'vitest';
 import { createLog, freePort, openFarm, writeAddress } from '../src/index.ts';
 import type { RedisAddress } from '../src/redis/address.ts';
-import { redisUrl, testConfig, testInstance, testResult, testRun } from './farm.ts';
+import { redisUrl, refused, testConfig, testInstance, testResult, testRun } from './farm.ts';
 
 let dir = '';
 beforeAll(async () => {
@@ -44,17 +44,13 @@ test('TLS with a custom CA as an ACL user; without the CA the error has a remedy
 
 test('wrong password, absent server and wrong CA file have own errors without passwords', async () => {
   const wrong = redisUrl().replace(/:[^:@/]+@/, ':wrong-password@');
-  const refused = openFarm(testConfig({ redis_url: wrong }), 'worker');
-  await expect(refused).rejects.toMatchObject({ code: 'redis_auth' });
-  await expect(refused).rejects.not.toThrow(/wrong-password/);
+  const unauthorized = openFarm(testConfig({ redis_url: wrong }), 'worker');
+  await refused(unauthorized, 'redis_auth');
+  await expect(unauthorized).rejects.not.toThrow(/wrong-password/);
   const port = await freePort();
   const absent = openFarm(testConfig({ redis_url: `redis://:pw@127.0.0.1:${port}` }), 'producer');
-  await expect(absent).rejects.toMatchObject({
-    code: 'redis_unreachable',
-    message: expect.stringMatching(
-      `^Redis does not answer at redis://127.0.0.1:${port}: .*ECONNREFUSED.*is it running`,
-    ),
-  });
+  const reason = `^Redis does not answer at redis://127.0.0.1:${port}: .*ECONNREFUSED.*is it running`;
+  await refused(absent, 'redis_unreachable', new RegExp(reason));
   const noCa = testConfig({ redis_url: 'rediss://127.0.0.1:1', redis_tls_ca: join(dir, 'nothing.crt') });
   await expect(openFarm(noCa, 'producer')).rejects.toMatchObject({ code: 'usage' });
 });
@@ -108,10 +104,7 @@ test('a killed and restarted Redis loses nothing, and worker and collector conti
   await redis.kill();
   const waiting = producer.results.read(record.run_id, seen.last_id, { blockMs: 30_000 });
   const claim = worker.journal.claim(`${record.run_id}.a__b.c-1.1`, { worker: 'w', node: 'n' });
-  const failing = expect(producer.runs.get(record.run_id)).rejects.toMatchObject({
-    code: 'redis_unreachable',
-  });
-  await failing;
+  await refused(producer.runs.get(record.run_id), 'redis_unreachable');
   await redis.restart();
 
   expect(await claim).toMatchObject({ status: 'claimed', attempt: 1 });
@@ -141,11 +134,8 @@ test('clients of a demoted leader find the new one', async () => {
   await old.cli('REPLICAOF', '127.0.0.1', String(next.port));
   await writeAddress(file, at(next, 2));
 
-  const refused = worker.commit(record, testResult(record.run_id, 0));
-  await expect(refused).rejects.toMatchObject({
-    code: 'redis_unreachable',
-    message: expect.stringContaining('refuses commands: READONLY'),
-  });
+  const early = worker.commit(record, testResult(record.run_id, 0));
+  await refused(early, 'redis_unreachable', /refuses commands: READONLY/);
   expect(await worker.commit(record, testResult(record.run_id, 0))).toMatchObject({ status: 'committed' });
   expect((await worker.results.read(record.run_id, '0')).results).toHaveLength(1);
 });

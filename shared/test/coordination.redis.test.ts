@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { openFarm, Secret, type WorkerRecord } from '../src/index.ts';
-import { testConfig, testFarm, testInstance, testRun } from './farm.ts';
+import { openFarm, Secret } from '../src/index.ts';
+import { testConfig, testFarm, testInstance, testRun, testWorker } from './farm.ts';
 
 test('cancelling a run or rollouts increments the epoch', async () => {
   await using farm = await testFarm();
@@ -25,27 +25,16 @@ test('cancelling a run or rollouts increments the epoch', async () => {
   expect(await farm.cancel.isCancelled([])).toEqual(new Map());
 });
 
-const worker = (name: string): WorkerRecord => ({
-  worker: name,
-  node: 'n',
-  runtime: 'rootfs',
-  slots: 4,
-  active: 1,
-  started_at: 1,
-  metrics: null,
-  paused: null,
-});
-
 test('workers are listed while they beat; a beat returns the cancel epoch', async () => {
   await using farm = await testFarm();
   const run = testRun();
   await farm.runs.create(run, []);
-  expect(await farm.registry.beat(worker('w1'))).toEqual({ cancel_epoch: 0, drained: false });
+  expect(await farm.registry.beat(testWorker({ worker: 'w1' }))).toEqual({ cancel_epoch: 0, drained: false });
   await farm.cancel.cancelRun(run.run_id);
-  expect(await farm.registry.beat(worker('w2'))).toEqual({ cancel_epoch: 1, drained: false });
+  expect(await farm.registry.beat(testWorker({ worker: 'w2' }))).toEqual({ cancel_epoch: 1, drained: false });
   expect((await farm.registry.list()).map((record) => record.worker).sort()).toEqual(['w1', 'w2']);
   await farm.registry.leave('w1');
-  expect(await farm.registry.list()).toEqual([worker('w2')]);
+  expect(await farm.registry.list()).toEqual([testWorker({ worker: 'w2' })]);
 });
 
 test('a lease has one holder until it expires or is released', async () => {

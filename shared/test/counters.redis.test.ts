@@ -9,7 +9,7 @@ import {
   vitalFamilies,
 } from '../src/index.ts';
 import { MODEL_LIMIT, VERSION_WINDOW } from '../src/metrics/outcomes.ts';
-import { claimed, nth, testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
+import { claimed, nth, testConfig, testFarm, testInstance, testResult, testRun, testWorker } from './farm.ts';
 
 const NONE = { resolved: null, reward: null, exit_status: null } as const;
 
@@ -124,17 +124,8 @@ test('vitals have waiting jobs by class with age, workers and usage', async () =
       job(2, 2 ** 19 + 9, 900),
       job(3, 2 ** 20 + 1, 0),
     ]);
-  const record = {
-    worker: 'a',
-    node: 'n',
-    runtime: 'docker',
-    slots: 4,
-    active: 1,
-    started_at: 1,
-    metrics: null,
-  };
-  await farm.registry.beat({ ...record, paused: null });
-  await farm.registry.beat({ ...record, worker: 'b', paused: 'disk' });
+  await farm.registry.beat(testWorker({ worker: 'a' }));
+  await farm.registry.beat(testWorker({ worker: 'b', paused: 'disk' }));
   const vitals = await farm.vitals();
   expect(vitals).toMatchObject({
     queue: [
@@ -156,17 +147,8 @@ test('vitals have waiting jobs by class with age, workers and usage', async () =
 test('a vanished worker is counted as lost once; one that deregisters is not', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
-  const record = {
-    node: 'n',
-    runtime: 'docker',
-    slots: 1,
-    active: 0,
-    started_at: 1,
-    metrics: null,
-    paused: null,
-  };
-  await farm.registry.beat({ ...record, worker: 'leaves' });
-  await farm.registry.beat({ ...record, worker: 'dies' });
+  await farm.registry.beat(testWorker({ worker: 'leaves' }));
+  await farm.registry.beat(testWorker({ worker: 'dies' }));
   await farm.registry.leave('leaves');
   await rawRedis(farm)('DEL', `${config.redis_prefix}:worker:dies`);
   expect(await farm.registry.list()).toEqual([]);

@@ -1,5 +1,6 @@
 /** For tests with a real Redis: a farm with its own prefix, records and results. */
 import { bareInstance, bareRun } from '@swefarm/testkit';
+import { expect } from 'vitest';
 import type { CommonConfig } from '../src/config/keys.ts';
 import {
   type AttemptName,
@@ -9,6 +10,7 @@ import {
   newId,
   openFarm,
   Result,
+  type WorkerRecord,
 } from '../src/index.ts';
 
 export const redisUrl = (): string => {
@@ -40,6 +42,18 @@ export const testRun = bareRun;
 
 export const testInstance = (instance_id = 'a__b.c-1'): Instance =>
   bareInstance({ instance_id, problem_statement: 'ü '.repeat(2000) });
+
+export const testWorker = (change: Partial<WorkerRecord> = {}): WorkerRecord => ({
+  worker: 'w',
+  node: 'n',
+  runtime: 'rootfs',
+  slots: 4,
+  active: 1,
+  started_at: 1,
+  metrics: null,
+  paused: null,
+  ...change,
+});
 
 export function testResult(run_id: string, index: number, change: Partial<Result> = {}): Result {
   const instance_id = change.instance_id ?? 'a__b.c-1';
@@ -80,6 +94,10 @@ export function testResult(run_id: string, index: number, change: Partial<Result
     ...change,
   });
 }
+
+/** Expects that a promise rejects with an error of this code, and with a message that matches. */
+export const refused = (promise: Promise<unknown>, code: string, message = /^/) =>
+  expect(promise).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
 
 /** Names of all keys under the farm's prefix. */
 export async function keysOf(config: CommonConfig): Promise<string[]> {

@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { encodeArtifact, type Farm, newId, type RunRecord, Secret } from '../src/index.ts';
 import type { FarmRole } from '../src/redis/connect.ts';
-import { nth, testInstance, testResult, testRun } from './farm.ts';
+import { nth, testInstance, testResult, testRun, testWorker } from './farm.ts';
 
 const ITEM = 'a__b.c-1';
 const ARTIFACT = {
@@ -51,10 +51,6 @@ export async function aWorld({ producer, worker }: Record<FarmRole, Farm>): Prom
   return { run, id, rollout, session: id, gateway, call: opened.call_id };
 }
 
-const beat = {
-  ...{ worker: 'w', node: 'n', runtime: 'host', slots: 1, active: 0, started_at: 1, metrics: null },
-  paused: null,
-};
 const turn = {
   ...{ attempt: 1, turn: 1, at: 1, messages: [], answer: 0, finish_reason: null, model_seconds: 0 },
   ...{ usage: null, policy_version: { start: null, end: null }, commands: [] },
@@ -74,7 +70,7 @@ const OF_WORKERS: Calls = {
   'journal.renewAttempts': (farm, { rollout }) =>
     farm.journal.renewAttempts({ worker: 'w', node: 'n' }, [{ rollout_id: rollout, ...nth(1) }]),
   'groups.retire': (farm, { id }) => farm.groups.retire(id),
-  'registry.beat': (farm) => farm.registry.beat(beat),
+  'registry.beat': (farm) => farm.registry.beat(testWorker()),
   'registry.leave': (farm) => farm.registry.leave('w'),
   'leases.acquire': (farm, { id }) => farm.leases.acquire(id, 'w', 1000),
   'leases.release': (farm, { id }) => farm.leases.release(id, 'w'),

@@ -4,19 +4,17 @@ import { Secret } from '../security/secret.ts';
 import type { Environment } from './keys.ts';
 
 /** Returns the value of a variable that a flag names (`--api-key-env OPENAI_API_KEY`). Throws UsageError if it is not set. */
-export function environmentSecret(variable: string, flag: string, env: Environment = process.env): Secret {
-  const value = env[variable];
+export function environmentSecret(variable: string, flag: string): Secret {
+  const value = process.env[variable];
   if (value) return new Secret(value);
   throw new UsageError(`${flag} ${variable}: this environment variable is not set; export it first`);
 }
 
 /** Returns the whole environment with `added`, for a child worker that must read the same configuration. */
-export function inheritedEnvironment(
-  added: Readonly<Record<string, string>>,
-  env: Environment = process.env,
-): Record<string, string | undefined> {
-  return { ...env, ...added };
-}
+export const inheritedEnvironment = (added: Readonly<Record<string, string>>) => ({
+  ...process.env,
+  ...added,
+});
 
 /** Names of the variables that child processes receive; API keys and passwords are not among them. */
 const PASSED =

@@ -39,3 +39,9 @@ export const size = (value: string, doc: string) =>
 
 /** Declares a list that is empty by default. */
 export const list = (doc: string, schema: z.ZodType<string[]> = form.list) => key(schema, () => [], '', doc);
+
+/** Declares a positive number of seconds. */
+export const seconds = (value: number, doc: string) => plain(form.positiveSeconds, value, doc);
+
+/** Declares a positive integer. */
+export const count = (value: number, doc: string) => plain(form.positiveInteger, value, doc);

@@ -1,10 +1,10 @@
 /** Configuration keys of the producer: the policy's key, and the gateway. */
 import { z } from 'zod';
-import { key, list, optional, plain, size } from './key.ts';
+import { count, key, list, optional, plain, seconds, size } from './key.ts';
 import * as form from './schema.ts';
 
 export const PRODUCER_KEYS = {
-  local_workers: plain(form.positiveInteger, 1, 'Workers that `rollout` starts on this machine.'),
+  local_workers: count(1, 'Workers that `rollout` starts on this machine.'),
   prices: optional(form.path, 'YAML file with prices of models (docs/collection.md#prices).'),
   policy_api_key: optional(form.secret, 'API key of the policy endpoint.', 'OPENAI_API_KEY'),
   policy_api_key_origins: list(
@@ -51,26 +51,17 @@ export const PRODUCER_KEYS = {
     'auto',
     'Whether trainers leave out masked samples (docs/nemo-gym.md).',
   ),
-  gateway_max_hold_seconds: plain(form.positiveSeconds, 6 * 3600, 'Longest wait of a call for its rollout.'),
-  gateway_grace_seconds: plain(
-    form.positiveSeconds,
+  gateway_max_hold_seconds: seconds(6 * 3600, 'Longest wait of a call for its rollout.'),
+  gateway_grace_seconds: seconds(
     20,
     'Seconds in which a trainer may repeat a dropped call before its rollout is cancelled.',
   ),
-  gateway_collector_grace_seconds: plain(form.positiveSeconds, 120, 'The same for a collector.'),
-  gateway_group_hold_seconds: plain(
-    form.positiveSeconds,
-    1800,
-    'Longest delay of a failure for NeMo RL while siblings run.',
-  ),
+  gateway_collector_grace_seconds: seconds(120, 'The same for a collector.'),
+  gateway_group_hold_seconds: seconds(1800, 'Longest delay of a failure for NeMo RL while siblings run.'),
   file_sd: optional(form.path, 'File in which `serve` writes the targets of GET /sd for Prometheus.'),
-  gateway_max_instances: plain(form.positiveInteger, 10_000, 'Most instances of one `POST /v1/runs`.'),
-  gateway_max_group_size: plain(
-    form.positiveInteger,
-    10_000,
-    'Most rollouts of one instance in one `POST /v1/runs`.',
-  ),
-  gateway_max_rollouts: plain(form.positiveInteger, 1_000_000, 'Most rollouts of one `POST /v1/runs`.'),
+  gateway_max_instances: count(10_000, 'Most instances of one `POST /v1/runs`.'),
+  gateway_max_group_size: count(10_000, 'Most rollouts of one instance in one `POST /v1/runs`.'),
+  gateway_max_rollouts: count(1_000_000, 'Most rollouts of one `POST /v1/runs`.'),
   gateway_max_in_flight: optional(
     form.positiveInteger,
     'Most rollouts without a result of a caller, else 429.',

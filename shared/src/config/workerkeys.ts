@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { newId } from '../records/ids.ts';
-import { automatic, key, list, optional, plain, size } from './key.ts';
+import { automatic, count, key, list, optional, plain, seconds, size } from './key.ts';
 import { RUNTIMES } from './runtimes.ts';
 import * as form from './schema.ts';
 
@@ -19,8 +19,7 @@ export const WORKER_KEYS = {
     'Socket of the engine; default /var/run/docker.sock.',
     'DOCKER_HOST',
   ),
-  policy_pause_limit_seconds: plain(
-    form.positiveSeconds,
+  policy_pause_limit_seconds: seconds(
     3600,
     'Seconds until a rollout that waits for a policy update is handed back at no cost.',
   ),
@@ -52,7 +51,7 @@ export const WORKER_KEYS = {
     form.text,
     'Image in which programs of datasets read outcomes (docs/running.md#the-parser-image).',
   ),
-  image_pulls: plain(form.positiveInteger, 3, 'Images that a worker pulls at once.'),
+  image_pulls: count(3, 'Images that a worker pulls at once.'),
   image_mirrors: list('Mirrors to try first, separated by commas: docker.io/=mirror.example/hub/.'),
   registry_auth: list('Files with credentials of registries as docker login writes them, read at each pull.'),
   image_disk_watermark: plain(
@@ -84,7 +83,7 @@ export const WORKER_KEYS = {
     form.bytes,
     'Disk for all sandboxes of the node; auto: free space of scratch_dir.',
   ),
-  rollout_cpus: plain(form.positiveSeconds, 0.25, 'CPUs of a rollout, for concurrency auto.'),
+  rollout_cpus: seconds(0.25, 'CPUs of a rollout, for concurrency auto.'),
   rollout_memory_bytes: size('2 GiB', 'Memory of a rollout, for concurrency auto.'),
   rollout_disk_bytes: size('1 GiB', 'Disk of a rollout, for concurrency auto.'),
   memory_reserve_bytes: size(
@@ -109,7 +108,7 @@ export const WORKER_KEYS = {
   ),
   worker_id: key<string>(form.text, newId, 'a fresh id', 'Name of this worker, unique in the farm.'),
   node: key<string>(form.text, hostname, 'host name', 'Name of this node.', 'SLURMD_NODENAME', 'NODE_NAME'),
-  threads: plain(form.positiveInteger, 2, 'Threads that read test logs.'),
+  threads: count(2, 'Threads that read test logs.'),
   host_rewards: plain(form.flag, false, 'Allow rewards on the runtime host (with --allow-host-reward).'),
   live_turns: plain(form.count, 64, 'Latest turns of a running rollout to store in Redis; 0: none.'),
   exit_when_idle_seconds: plain(form.seconds, 0, 'Exit after so many seconds without work; 0: never.'),

@@ -36,21 +36,8 @@ test('a process in another namespace is unknown, and dead after a restart of the
     const outside = { pid: Number(process.argv[1]), pid_started: process.argv[2] };
     console.log(JSON.stringify([isProcessAlive(outside), ownStartMark()]));`;
   // Pid 1 exists in both namespaces.
-  const inside = execFileSync(
-    'unshare',
-    [
-      '--pid',
-      '--fork',
-      '--mount-proc',
-      process.execPath,
-      '--input-type=module',
-      '-e',
-      script,
-      '1',
-      ownStartMark(),
-    ],
-    { encoding: 'utf8' },
-  );
+  const node = [process.execPath, '--input-type=module', '-e', script, '1', ownStartMark()];
+  const inside = execFileSync('unshare', ['--pid', '--fork', '--mount-proc', ...node], { encoding: 'utf8' });
   const [seen, pid_started] = JSON.parse(inside);
   expect(seen).toBeNull();
   expect(isProcessAlive({ pid: 1, pid_started })).toBeNull();

@@ -20,7 +20,6 @@ export type Step = z.infer<typeof Step>;
 export const SetupStep = Step.extend({
   roles: z.array(z.enum(['agent', 'evaluation'])).default(['agent', 'evaluation']),
 });
-export type SetupStep = z.infer<typeof SetupStep>;
 
 export const InstanceEnvironment = z.object({
   /** Path of the repository in the image; absent: the `sandbox.workdir` of the run. */

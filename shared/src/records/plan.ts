@@ -58,7 +58,7 @@ export const VERDICT_RULES = [
   'reward',
 ] as const;
 
-export const Verdict = z.object({
+const Verdict = z.object({
   rule: z.enum(VERDICT_RULES),
   /** Status of each test, for the rule `expected`. */
   expected: z.record(z.string(), z.string()).optional(),
@@ -76,7 +76,6 @@ export const Verdict = z.object({
     )
     .optional(),
 });
-export type Verdict = z.infer<typeof Verdict>;
 
 /** The plan of an evaluation, in this order: `before`, the patch, `after`, the script, the files, the outcomes, the verdict. */
 export const InstancePlan = z.object({

@@ -3,7 +3,6 @@ import { z } from 'zod';
 
 /** `updating`: the weights change; `asleep`: the GPUs do other work. Workers send requests only in `serving`. */
 export const PolicyState = z.enum(['serving', 'updating', 'asleep']);
-export type PolicyState = z.infer<typeof PolicyState>;
 
 export const PolicyName = z
   .string()

@@ -14,21 +14,18 @@ const names = z.array(name).max(MOST_TESTS);
 
 export type TestPair = readonly [test: string, status: string];
 
-const FORMS: Record<ProgramSource['form'], (value: unknown) => TestPair[]> = {
-  tests(value) {
-    const shape = z.object({ tests: z.array(z.object({ name, status })).max(MOST_TESTS) });
-    return shape.parse(value).tests.map((one) => [one.name, one.status]);
-  },
-  map: (value) => Object.entries(z.record(name, status).parse(value)),
-  sets(value) {
-    const found = z.object({ passed_tests: names, failed_tests: names, skipped_tests: names }).parse(value);
-    const all = (tests: readonly string[], status: string) => tests.map((test): TestPair => [test, status]);
-    return [
-      ...all(found.passed_tests, 'PASS'),
-      ...all(found.failed_tests, 'FAIL'),
-      ...all(found.skipped_tests, 'SKIP'),
-    ];
-  },
+const all = (tests: readonly string[], status: string) => tests.map((test): TestPair => [test, status]);
+
+const FORMS: Record<ProgramSource['form'], z.ZodType<TestPair[]>> = {
+  tests: z
+    .object({ tests: z.array(z.object({ name, status })).max(MOST_TESTS) })
+    .transform(({ tests }) => tests.map((one): TestPair => [one.name, one.status])),
+  map: z.record(name, status).transform((tests): TestPair[] => Object.entries(tests)),
+  sets: z
+    .object({ passed_tests: names, failed_tests: names, skipped_tests: names })
+    .transform((sets) =>
+      all(sets.passed_tests, 'PASS').concat(all(sets.failed_tests, 'FAIL'), all(sets.skipped_tests, 'SKIP')),
+    ),
 };
 
 /** Returns each test with the status that the program wrote, or a problem. Statuses of `sets` are PASS, FAIL and SKIP. */
@@ -37,7 +34,7 @@ export function parseProgramOutput(
   form: ProgramSource['form'],
 ): { tests: TestPair[] } | { problem: string } {
   try {
-    const tests = FORMS[form](JSON.parse(text));
+    const tests = FORMS[form].parse(JSON.parse(text));
     if (tests.length > MOST_TESTS) return { problem: `it names more than ${MOST_TESTS} tests` };
     return { tests };
   } catch (error) {

@@ -2,9 +2,6 @@
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
 
-export const TestStatus = z.enum(['PASSED', 'FAILED', 'ERROR', 'SKIPPED', 'XFAIL']);
-export type TestStatus = z.infer<typeof TestStatus>;
-
 /** Ids of the passed and failed tests of one category, as in the report.json of the harness. */
 const Bucket = z.object({ success: z.array(z.string()), failure: z.array(z.string()) });
 
@@ -15,7 +12,6 @@ export const PatchState = z.enum([
   'applied',
   'not_applied',
 ]);
-export type PatchState = z.infer<typeof PatchState>;
 
 export const EvaluationEnd = z.enum([
   'not_run',
@@ -25,7 +21,6 @@ export const EvaluationEnd = z.enum([
   'parser_failed', // the dataset's program failed, or its input is invalid
   'sandbox_killed', // the sandbox was killed by a memory or pids limit, or by a process inside
 ]);
-export type EvaluationEnd = z.infer<typeof EvaluationEnd>;
 
 /** The number that a dataset's grader computed; numbers outside these bounds are errors. */
 export const Score = z.number().min(-MOST.score).max(MOST.score);
@@ -61,7 +56,7 @@ export const Report = z.object({
     .nullable(),
   /** Why the grader did not read the log (`no_markers`, `raises`, …); absent: the grader read the log. */
   unreadable: z.string().optional(),
-  /** All tests of the log with the status that the parser found (usually a {@link TestStatus}). */
+  /** All tests of the log with the status that the parser found (usually PASSED, FAILED, ERROR, SKIPPED or XFAIL). */
   status_map: z.record(z.string(), z.string()).nullable(),
   /** Number of tests that `status_map` omits because of its limits; the verdict includes all tests. */
   statuses_omitted: z.number().int().positive().optional(),

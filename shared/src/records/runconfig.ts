@@ -167,8 +167,7 @@ export const PolicyConfig = z.object({
 });
 export type PolicyConfig = z.infer<typeof PolicyConfig>;
 
-export const Network = z.enum(['none', 'egress']);
-export type Network = z.infer<typeof Network>;
+const Network = z.enum(['none', 'egress']);
 
 export const SandboxConfig = z.object({
   agent_network: setting('--agent-network <net>', 'network of the agent', Network.default('none')),
@@ -198,7 +197,6 @@ export const SandboxConfig = z.object({
   ),
   workdir: setting('--workdir <path>', 'the repository in the image', z.string().default('/testbed')),
 });
-export type SandboxConfig = z.infer<typeof SandboxConfig>;
 
 export const EvaluationConfig = z.object({
   enabled: setting('--no-eval', 'do not grade; rollouts carry no reward', z.boolean().default(true)),
@@ -220,4 +218,3 @@ export const EvaluationConfig = z.object({
     { constant: { TZ: 'UTC', LANG: 'C.UTF-8', PYTHONHASHSEED: '0' } },
   ),
 });
-export type EvaluationConfig = z.infer<typeof EvaluationConfig>;

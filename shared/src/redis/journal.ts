@@ -6,14 +6,13 @@ import { type CancelReason, type Outcome, outcomeOf, reasonOf } from '../records
 import { pairsIn } from './pairs.ts';
 import { Part } from './part.ts';
 
-/** `done`: this or another attempt committed a result. `drained`: the worker returned the rollout to the queue, at no cost of attempts. */
-export const AttemptClass = z.enum(['done', 'drained', ...FAILURE_CLASSES]);
-export type AttemptClass = z.infer<typeof AttemptClass>;
-
 export const AttemptEnd = z.object({
   stage: FailureStage.nullable().catch(null),
-  /** A class that only newer versions know is read as `drained`, which does not count. */
-  class: AttemptClass.catch('drained'),
+  /**
+   * `done`: this or another attempt committed a result. `drained`: the worker returned the rollout to the queue, at no cost of attempts. A
+   * class that only newer versions know is read as `drained`.
+   */
+  class: z.enum(['done', 'drained', ...FAILURE_CLASSES]).catch('drained'),
   /** Cause of the end: one line of at most 200 characters. */
   cause: z.string().nullable(),
   /** Locator of resumable work (a patch whose evaluation failed); absent: none. */

@@ -69,27 +69,21 @@ export function throwingUnusable<T extends object>(part: T, address: string): Pi
   };
   const wrapped = membersOf(part).map(([name, member]) => {
     if (typeof member !== 'function') return [name, member];
-    const call = member.bind(part) as (...args: unknown[]) => unknown;
-    if (Object.prototype.toString.call(member) === '[object AsyncGeneratorFunction]') {
-      const parts = call as (...args: unknown[]) => AsyncGenerator<unknown>;
-      return [name, (...args: unknown[]) => partsOrFail(parts(...args), fail)];
-    }
-    // A function that returns no promise asks nothing of Redis.
-    return [
-      name,
-      (...args: unknown[]) => {
-        const reply = call(...args);
-        return reply instanceof Promise ? reply.catch(fail) : reply;
-      },
-    ];
+    return [name, (...args: unknown[]) => replyOrFail(member.apply(part, args), fail)];
   });
   return Object.fromEntries(wrapped) as Pick<T, keyof T>;
 }
 
-async function* partsOrFail(
-  parts: AsyncGenerator<unknown>,
-  fail: (error: unknown) => never,
-): AsyncGenerator<unknown> {
+type Fail = (error: unknown) => never;
+
+/** Returns the reply with `fail` for its errors. A reply that is neither a promise nor a generator does not depend on Redis. */
+function replyOrFail(reply: unknown, fail: Fail): unknown {
+  if (reply instanceof Promise) return reply.catch(fail);
+  const isParts = typeof reply === 'object' && reply !== null && Symbol.asyncIterator in reply;
+  return isParts ? partsOrFail(reply as AsyncGenerator<unknown>, fail) : reply;
+}
+
+async function* partsOrFail(parts: AsyncGenerator<unknown>, fail: Fail): AsyncGenerator<unknown> {
   try {
     yield* parts;
   } catch (error) {
@@ -102,5 +96,5 @@ function membersOf(part: object): [name: string, member: unknown][] {
   const above = Object.getPrototypeOf(part);
   if (above === Object.prototype) return Object.entries(part);
   const names = Object.getOwnPropertyNames(above).filter((name) => name !== 'constructor');
-  return [...names.map((name): [string, unknown] => [name, above[name]]), ...membersOf(above)];
+  return [...membersOf(above), ...names.map((name): [string, unknown] => [name, above[name]])];
 }
