@@ -14,6 +14,7 @@ const PULL_TIMEOUT_MS = 3_600_000;
 export type EngineImageDeps = {
   docker: Docker;
   fetch: Fetch;
+  /** Records the pulled images; null: no record. */
   pulled: PulledImages | null;
 };
 
