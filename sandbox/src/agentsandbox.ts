@@ -47,13 +47,8 @@ export async function prepareSandbox(
   await using stack = new AsyncDisposableStack();
   const container: Container = stack.use(await runtime.start(spec, signal));
   await setUp(container, environment, signal);
-  const { workdir } = container;
-  const tree = prepareTree(workdir, environment);
-  const { shell, prepared } = await openPreparedShell(
-    container,
-    { workdir, activate, env: {}, log, signal },
-    tree,
-  );
+  const tree = prepareTree(container.workdir, environment);
+  const { shell, prepared } = await openPreparedShell(container, { activate, log, signal }, tree);
   stack.use(shell);
   const snapshot = tree.snapshot(prepared);
   const removeHistory = async (): Promise<void> => {

@@ -4,7 +4,6 @@ import type { Duplex } from 'node:stream';
 import { newId } from '@swefarm/shared';
 import { type Reply, ReplyReader } from './reply.ts';
 import type { Container } from './runtime.ts';
-import { quote } from './words.ts';
 
 /** The subshell evaluates the command on line 1, because bash's error messages contain the line number. */
 const MAIN =
@@ -15,9 +14,7 @@ const PIPE_BYTES = 131_072;
 const INIT_REPLY_BYTES = 65_536;
 
 export type ControllerOptions = {
-  workdir: string;
   activate: string;
-  env: Record<string, string>;
   /** Name of the folder for the controller's files. All controllers of a shell use the same folder, so that output can be recovered. */
   scratch: string;
   /** A command line that runs once, in parallel with the activation; empty: none. */
@@ -51,15 +48,15 @@ export class Controller {
   /** Starts bash. Throws errors of the container's `open`. */
   static async start(
     container: Container,
-    { workdir, activate, env, scratch, preparation }: ControllerOptions,
+    { activate, scratch, preparation }: ControllerOptions,
     signal: AbortSignal,
   ): Promise<Controller> {
     const nonce = newId() + newId();
     const bash = ['bash', '--noprofile', '--norc', '-c', MAIN, 'bash', CONTROLLER];
-    const stream = await container.open([...bash, nonce, scratch, workdir, ...preparation], signal);
+    const line = [...bash, nonce, scratch, container.workdir, ...preparation];
+    const stream = await container.open(line, signal);
     const controller = new Controller(container, stream, nonce);
-    const exports = Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}`);
-    const init = Buffer.from(`${exports.join('\n')}\n${activate}\n`.replaceAll('\0', ''));
+    const init = Buffer.from(`${activate}\n`.replaceAll('\0', ''));
     controller.#write(`init 0 ${init.length} 0\n`, init);
     return controller;
   }

@@ -12,15 +12,17 @@ test('a file system without inode counts has enough, and an invisible folder is 
   expect(await diskIsFull({ diskFree: () => diskFree('/does/not/exist') })).toBe(false);
 });
 
+function smallDisk(size: string) {
+  const folder = temporaryFolder('free');
+  execFileSync('mount', ['-t', 'tmpfs', '-o', size, 'swefarm-test', folder]);
+  onTestFinished(() => void execFileSync('umount', [folder]));
+  return { folder, runtime: { diskFree: () => diskFree(folder) } };
+}
+
 // Only root can mount.
 if (process.getuid?.() === 0) {
   test('a disk without a free inode is full', async () => {
-    const folder = temporaryFolder('free');
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,nr_inodes=2000', 'swefarm-test', folder]);
-    onTestFinished(async () => {
-      execFileSync('umount', [folder]);
-    });
-    const runtime = { diskFree: () => diskFree(folder) };
+    const { folder, runtime } = smallDisk('size=64m,nr_inodes=2000');
     expect(await diskIsFull(runtime)).toBe(false);
     for (let at = 0; at < 1_500; at++) await writeFile(join(folder, String(at)), '');
     expect(await diskFree(folder)).toBe(0);
@@ -28,12 +30,7 @@ if (process.getuid?.() === 0) {
   });
 
   test('a temporarily full disk is reported, unless the watched sandbox filled it', async () => {
-    const folder = temporaryFolder('free');
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'swefarm-test', folder]);
-    onTestFinished(async () => {
-      execFileSync('umount', [folder]);
-    });
-    const runtime = { diskFree: () => diskFree(folder) };
+    const { folder, runtime } = smallDisk('size=64m');
     let checks = 0;
     using quiet = watchDisk(runtime, async () => false);
     expect(await quiet.wasFull()).toBe(false);

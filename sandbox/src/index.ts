@@ -35,7 +35,6 @@ export type {
   RuntimeCheck,
 } from './runtime.ts';
 export { SCRATCH } from './scratch.ts';
-export { describeStep, requireSteps, setUp } from './setup.ts';
+export { describeStep, requireSteps, runSteps, setUp } from './setup.ts';
 export { openPreparedShell, openShell } from './shell.ts';
 export { prepareTree, takePatch } from './snapshot.ts';
-export { runSteps } from './steps.ts';

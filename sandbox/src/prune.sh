@@ -2,10 +2,8 @@
 #   refs WORKDIR                 removes refs outside the history of HEAD, all remotes, stashes, notes, reflogs and heads left by
 #                                fetch and merge. HEAD, its branch and the objects that they reach stay.
 #   objects WORKDIR NAME TREE ISOLATED   removes unreachable objects and the links to borrowed ones; prints `clean` when there
-# were
-#                                none. NAME and TREE: our snapshot's folder and tree, whose objects stay. The lender's objects
-# are
-#                                removed only if ISOLATED is yes: in the host dry run they are another repository.
+#                                were none. NAME and TREE: our snapshot's folder and tree, whose objects stay. The lender's
+#                                objects are removed only if ISOLATED is yes: in the host dry run they are another repository.
 mode=$1 work=$2
 command -v git >/dev/null 2>&1 || exit 4
 cd "$work" 2>/dev/null || exit 3

@@ -30,10 +30,8 @@ export type Preparation = { argv: readonly string[]; timeoutMs: number };
 export type PreparationResult = { exitCode: number; output: Buffer };
 
 export type ShellOptions = {
-  workdir: string;
   /** Shell text that runs once in the controller, e.g. `source …/activate testbed`; '' for none. */
   activate: string;
-  env: Record<string, string>;
   log?: { debug(fields: Record<string, unknown>, message: string): void };
   signal?: AbortSignal;
 };
@@ -84,7 +82,7 @@ class PersistentShell implements Shell {
     const startedAt = performance.now();
     const controller = await Controller.start(
       this.#container,
-      { ...this.#options, scratch: this.#scratch, preparation: preparation.argv },
+      { activate: this.#options.activate, scratch: this.#scratch, preparation: preparation.argv },
       signal,
     );
     const timeoutMs = Math.max(OPEN_TIMEOUT_MS, preparation.timeoutMs);

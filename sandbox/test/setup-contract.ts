@@ -3,9 +3,8 @@ import { InstanceEnvironment, newId, type Step } from '@swefarm/shared';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { prepareSandbox } from '../src/agentsandbox.ts';
 import type { Container, ContainerSpec } from '../src/runtime.ts';
-import { setUp } from '../src/setup.ts';
+import { runSteps, setUp } from '../src/setup.ts';
 import { type Concealment, replaceHistory, type Snapshot, takePatch } from '../src/snapshot.ts';
-import { runSteps } from '../src/steps.ts';
 import { REPOSITORY } from './patch-contract.ts';
 import {
   type ContractOptions,

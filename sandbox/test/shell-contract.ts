@@ -33,9 +33,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
   beforeAll(async () => {
     container = await start(subject());
     shell = await openShell(container, {
-      workdir: container.workdir,
-      activate: 'echo noise; MARK=activated; export MARK; helper() { echo "helped $1"; }',
-      env: { GIVEN: "it's 'quoted'" },
+      activate: `export GIVEN="it's 'quoted'"; echo noise; MARK=activated; export MARK; helper() { echo "helped $1"; }`,
     });
   });
   afterAll(async () => {

@@ -107,8 +107,7 @@ export const noApptainer = (): string | null =>
     ? null
     : 'there is no Apptainer: bash testkit/setup/setup.sh apptainer';
 
-export const shellOf = (container: Container): Promise<Shell> =>
-  openShell(container, { workdir: container.workdir, activate: '', env: {} });
+export const shellOf = (container: Container): Promise<Shell> => openShell(container, { activate: '' });
 
 export const errorOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
@@ -125,8 +124,7 @@ export async function countProcesses(commandLine: string): Promise<number> {
 /** Prepares the tree of a container as a rollout does. */
 export async function snapshotOf(container: Container, concealment?: Concealment): Promise<Snapshot> {
   const tree = prepareTree(container.workdir, concealment);
-  const options = { workdir: container.workdir, activate: '', env: {} };
-  const { shell, prepared } = await openPreparedShell(container, options, tree);
+  const { shell, prepared } = await openPreparedShell(container, { activate: '' }, tree);
   await shell[Symbol.asyncDispose]();
   return tree.snapshot(prepared);
 }

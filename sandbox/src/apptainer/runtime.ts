@@ -30,12 +30,7 @@ export type ApptainerRuntimeOptions = SetupOptions & {
   mountSif?: boolean;
 };
 
-type Installation = {
-  program: Program;
-  /** The command line of Apptainer, without arguments. */
-  command: readonly string[];
-  problems: readonly string[];
-};
+type Installation = Awaited<ReturnType<typeof findInstallation>>;
 
 /** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */
 export const apptainerRuntime = (options: ApptainerRuntimeOptions): Promise<Runtime> =>
@@ -56,7 +51,7 @@ export const apptainerRuntime = (options: ApptainerRuntimeOptions): Promise<Runt
     };
   });
 
-async function findInstallation(setup: RuntimeSetup, given: string | null): Promise<Installation> {
+async function findInstallation(setup: RuntimeSetup, given: string | null) {
   const { root, folder, programs } = setup;
   const path = given ?? (await findProgram(PROGRAMS, FOLDERS));
   const program: Program = { ...setup, path: path ?? PROGRAMS[0], tools: join(folder, 'tools') };

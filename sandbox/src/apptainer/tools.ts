@@ -11,8 +11,6 @@ export const FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/opt/apptainer/bi
 export const TOOLS_AT = '/.swefarm';
 const LOADER = 'ld.so';
 
-type Linked = { loader: string; libraries: string[] };
-
 /** Copies programs into `folder`; {@link toolLine} starts them. Throws for a program that is not linked to glibc. */
 export async function gatherTools(folder: string, programs: readonly string[]): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o755 });
@@ -44,7 +42,7 @@ export const toolLine = (name: string): string[] => [
   `${TOOLS_AT}/${name}`,
 ];
 
-async function linkedWith(program: string): Promise<Linked> {
+async function linkedWith(program: string): Promise<{ loader: string; libraries: string[] }> {
   const { stdout } = await run('ldd', [program], { env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' } });
   const paths = [...stdout.matchAll(/^\s*(?:\S+ => )?(\/\S+) \(0x/gm)].map(([, path]) => path as string);
   const loader = paths.find((path) => basename(path).startsWith('ld-linux'));

@@ -1,5 +1,6 @@
 /** Reads a file of a container from a tar archive, which hostile code may have written. */
 import type { Duplex } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { SwefarmError } from '@swefarm/shared';
 import tar from 'tar-stream';
 
@@ -23,9 +24,7 @@ export async function readSingleFile(
       if (type !== 'file') return null;
       throw new SwefarmError('file_too_large', `${path} has ${size} bytes, more than ${maxBytes}`);
     }
-    const chunks: Buffer[] = [];
-    for await (const chunk of entry) chunks.push(chunk as Buffer);
-    return Buffer.concat(chunks);
+    return await buffer(entry);
   }
   return null;
 }

@@ -1,5 +1,6 @@
 /** Reads an engine's list of the changed files of a stopped container. The list can be long, so it is read as a stream. */
 import type { Readable } from 'node:stream';
+import { promisify } from 'node:util';
 import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { engineFailure, statusCode } from '../engine/errors.ts';
@@ -22,18 +23,14 @@ export async function listChanges(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    const stream = await new Promise<Readable>((resolve, reject) => {
-      const request = {
-        path: `/containers/${id}/changes`,
-        method: 'GET',
-        isStream: true,
-        abortSignal: signal,
-        statusCodes: { 200: true, 404: 'no such container', 500: 'server error' },
-      };
-      docker.modem.dial(request, (error: unknown, body: unknown) =>
-        error ? reject(error) : resolve(body as Readable),
-      );
-    });
+    const { modem } = docker;
+    const stream = (await promisify(modem.dial.bind(modem))({
+      path: `/containers/${id}/changes`,
+      method: 'GET',
+      isStream: true,
+      abortSignal: signal,
+      statusCodes: { 200: true, 404: 'no such container', 500: 'server error' },
+    })) as Readable;
     stream.setEncoding('utf8');
     const reader = changesReader((change) => look.visit(change));
     for await (const text of stream) {

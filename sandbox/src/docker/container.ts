@@ -1,4 +1,5 @@
 import type { Duplex, Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { createLazy, errorMessage, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
@@ -122,13 +123,12 @@ export class DockerContainer implements Container, OfContainer {
       pack.entry({ name: path.replace(/^\/+/, ''), mode: mode ?? 0o644 }, Buffer.from(content));
     }
     pack.finalize();
-    const chunks: Buffer[] = [];
-    for await (const chunk of pack) chunks.push(chunk as Buffer);
+    const archive = await buffer(pack);
     try {
       await requireReadable(this.#container);
       await answerAbout(
         this.#container,
-        this.#container.putArchive(Buffer.concat(chunks), { path: '/', abortSignal: signal }),
+        this.#container.putArchive(archive, { path: '/', abortSignal: signal }),
       );
     } catch (error) {
       signal.throwIfAborted();

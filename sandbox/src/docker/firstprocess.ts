@@ -7,7 +7,6 @@ import { newId, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { Capture, execResult } from '../capture.ts';
 import type { ExecOptions, ExecResult, SandboxFile } from '../runtime.ts';
-import { quote } from '../words.ts';
 import { inTime } from './deadline.ts';
 import { createDemuxer, demuxedDuplex } from './demux.ts';
 import { MarkedOutput } from './marked.ts';
@@ -23,6 +22,8 @@ const AFTER_KILL_MS = 5_000;
  */
 const END_MS = 60_000;
 const MOST_BYTES = 512 * 1024;
+/** Quotes a text without NUL as one word of a shell's command line. */
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Operations of the container that {@link FirstProcess} needs. */
 export type OfContainer = {

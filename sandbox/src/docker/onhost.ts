@@ -1,14 +1,15 @@
 /** Finds a container's control group and overlay, if this process shares the host with the engine. */
 import { constants } from 'node:fs';
-import { access, readFile } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import type Docker from 'dockerode';
 import type { MemoryGroup } from '../memorygroup.ts';
+import { readProcessFile } from '../namespaces/processes.ts';
 import type { Layer } from '../overlay.ts';
 import { answerAbout } from './stoppedstarts.ts';
 
 /** Returns the memory control group; null if this process does not see the engine's processes. */
 export async function findGroup(pid: number, id: string): Promise<MemoryGroup | null> {
-  const lines = (await readFile(`/proc/${pid}/cgroup`, 'latin1').catch(() => '')).split('\n');
+  const lines = (await readProcessFile(pid, 'cgroup')).split('\n');
   // A process with the same pid in another process namespace lacks this container's id in its group.
   if (!lines.some((line) => line.includes(id))) return null;
   const version1 = lines.find((line) => /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:/.test(line));

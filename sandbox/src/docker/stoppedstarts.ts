@@ -43,13 +43,12 @@ export async function freeStarts(id: string): Promise<boolean> {
 
 /** Checks for stopped starts at intervals until the handle is disposed of. A check that fails (no free file descriptor) is repeated. */
 function watchStarts(id: string, onFreed: () => void): Disposable {
-  const look = setInterval(() => {
+  return setInterval(() => {
     freeStarts(id).then(
       (isFreed) => isFreed && onFreed(),
       () => undefined,
     );
   }, LOOK_MS);
-  return { [Symbol.dispose]: () => clearInterval(look) };
 }
 
 /** @throws RolloutFailure `sandbox_lost` if code in the container has stopped the start of a command */

@@ -1,4 +1,5 @@
 /** Finds images in an engine. A missing image is pulled once for all callers. */
+import { promisify } from 'node:util';
 import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import type { Credentials } from '../images/credentials.ts';
@@ -13,6 +14,7 @@ const PULL_TIMEOUT_MS = 3_600_000;
 export type EngineImageDeps = {
   docker: Docker;
   fetch: Fetch;
+  /** Records the pulled images; null: no record. */
   pulled: PulledImages | null;
 };
 
@@ -66,14 +68,11 @@ async function pullAs(docker: Docker, name: string, credentials: Credentials | n
     abortSignal: AbortSignal.timeout(PULL_TIMEOUT_MS),
     ...(credentials && { authconfig: credentials }),
   });
-  await new Promise<void>((resolve, reject) => {
-    docker.modem.followProgress(stream, (error, lines: { error?: string }[] | null) => {
-      // Podman reports a failure in a line of a stream that ends without an error.
-      const problem = lines?.find((line) => line.error)?.error;
-      if (error ?? problem) reject(error ?? new Error(problem));
-      else resolve();
-    });
-  });
+  const { modem } = docker;
+  const lines = (await promisify(modem.followProgress.bind(modem))(stream)) as { error?: string }[] | null;
+  // Podman reports a failure in a line of a stream that ends without an error.
+  const problem = lines?.find((line) => line.error)?.error;
+  if (problem) throw new Error(problem);
 }
 
 /** Gives an image from a mirror the requested name, and removes the mirror's name. */

@@ -1,6 +1,7 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { beforeEach, expect, it } from 'vitest';
@@ -12,19 +13,13 @@ beforeEach(() => {
   folder = temporaryFolder('layers');
 });
 
-const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+const digestOf = (bytes: Buffer): string => `sha256:${hash('sha256', bytes)}`;
 const CONFIG = Buffer.from(
   JSON.stringify({ config: { Env: ['PATH=/x', 'EMPTY=', 'EQ=a=b'], WorkingDir: '/testbed', User: null } }),
 );
 
 async function bytesOf(image: LayeredImage): Promise<Buffer[]> {
-  const all: Buffer[] = [];
-  for (const open of image.layers) {
-    const chunks: Buffer[] = [];
-    for await (const chunk of await open()) chunks.push(chunk as Buffer);
-    all.push(Buffer.concat(chunks));
-  }
-  return all;
+  return Promise.all(image.layers.map(async (open) => buffer(await open())));
 }
 
 async function dockerArchive(): Promise<{ archive: Buffer; layers: Buffer[] }> {

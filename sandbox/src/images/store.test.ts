@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -69,10 +78,8 @@ it('takes the lock of a dead process, removes its partial image, and waits for a
   const store = await openImageStore(folder);
   const counted = { times: 0 };
   await store.ensure(DIGEST, unpacking(counted), NEVER);
-  const { createHash } = await import('node:crypto');
-  const lock = join(store.root, 'locks', createHash('sha256').update('other').digest('hex'));
+  const lock = join(store.root, 'locks', hash('sha256', 'other'));
   const old = (Date.now() - 20_000) / 1000;
-  const { utimesSync } = await import('node:fs');
 
   writeFileSync(lock, JSON.stringify({ pid: 4_000_000, pid_started: '1' }));
   utimesSync(lock, old, old);
@@ -113,14 +120,8 @@ it('other users cannot reach set-id programs of images, even in a folder that wa
   const program = join(image.tree, 'bin/id');
   expect(statSync(program).mode & 0o7777).toBe(isRoot ? 0o4755 : 0o755);
   skip(!isRoot, 'the program was not tried: only root can become another user');
-  const asNobody = spawnSync(program, ['-u'], { uid: 65534, gid: 65534, encoding: 'utf8' });
-  expect({
-    code: (asNobody.error as NodeJS.ErrnoException | undefined)?.code,
-    output: asNobody.stdout ?? null,
-  }).toEqual({
-    code: 'EACCES',
-    output: null,
-  });
+  const { error, stdout } = spawnSync(program, ['-u'], { uid: 65534, gid: 65534, encoding: 'utf8' });
+  expect([(error as NodeJS.ErrnoException | undefined)?.code, stdout ?? null]).toEqual(['EACCES', null]);
 });
 
 it('a truncated record is no image; partial images of other namespaces stay', async () => {

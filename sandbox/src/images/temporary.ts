@@ -31,9 +31,7 @@ export function touchRegularly(path: string): Disposable {
     // The folder may have been removed.
     utimes(path, now, now).catch(() => undefined);
   };
-  const timer = setInterval(touch, FRESH_EVERY_MS);
-  timer.unref();
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  return setInterval(touch, FRESH_EVERY_MS).unref();
 }
 
 /** Removes the entries of dead processes, and all entries `name-…`. Other entries remain. */

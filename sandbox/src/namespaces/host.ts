@@ -17,23 +17,18 @@ const PROGRAMS: Record<string, string> = {
 };
 const HOSTS = `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t${HOST_NAME}\n`;
 
-export type Programs = { paths: Record<string, string>; problems: string[] };
-
-export async function findPrograms(): Promise<Programs> {
+/** Returns the paths of the programs, and a problem that names the packages of missing ones. */
+export async function findPrograms(): Promise<{ paths: Record<string, string>; problems: string[] }> {
   const paths: Record<string, string> = {};
-  const missing = new Set<string>();
-  for (const [name, packageName] of Object.entries(PROGRAMS)) {
+  for (const name of Object.keys(PROGRAMS)) {
     const found = await findProgram([name], FOLDERS);
     if (found) paths[name] = found;
-    else missing.add(packageName);
   }
-  const problems =
-    missing.size === 0
-      ? []
-      : [
-          `programs are missing on this node: apt-get install -y ${[...missing].join(' ')} (or the same packages elsewhere)`,
-        ];
-  return { paths, problems };
+  const missing = new Set(Object.keys(PROGRAMS).flatMap((name) => (paths[name] ? [] : PROGRAMS[name])));
+  if (missing.size === 0) return { paths, problems: [] };
+  const packages = [...missing].join(' ');
+  const problem = `programs are missing on this node: apt-get install -y ${packages} (or the same packages elsewhere)`;
+  return { paths, problems: [problem] };
 }
 
 /** Returns the path of the first program that is in one of the folders; null if none is. */

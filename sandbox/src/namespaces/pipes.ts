@@ -9,13 +9,10 @@ import { run } from '../run.ts';
 
 const BATCH = 384;
 
-export type Pipes = AsyncDisposable & {
-  /** Returns paths of new pipes. The caller unlinks them when both ends are open. */
-  take(count: number): Promise<string[]>;
-};
+export type Pipes = Awaited<ReturnType<typeof openPipes>>;
 
 /** @param folder contains only the pipes. Disposing removes the folder. */
-export async function openPipes(folder: string): Promise<Pipes> {
+export async function openPipes(folder: string) {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   let free: string[] = [];
   let making: Promise<void> | null = null;
@@ -32,14 +29,15 @@ export async function openPipes(folder: string): Promise<Pipes> {
     return making;
   };
   return {
-    async take(count) {
+    /** Returns paths of new pipes. The caller unlinks them when both ends are open. */
+    async take(count: number): Promise<string[]> {
       while (free.length < count) await refill();
       const taken = free.splice(-count);
       // Makes pipes in advance. A failure appears when the last pipe is used.
       if (free.length < BATCH / 4) refill().catch(() => undefined);
       return taken;
     },
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       await making?.catch(() => undefined);
       await rm(folder, { recursive: true, force: true });
     },

@@ -2,7 +2,7 @@ import { chown, mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ownStartMark } from '@swefarm/shared';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { Owner } from '../runtime.ts';
 import { readRecords, removeUnowned, writeRecord } from './records.ts';
 
@@ -11,20 +11,18 @@ const owner: Owner = { farm: 'farm', worker: 'worker', pid, pid_started, rollout
 /** An id without a process. */
 const DEAD = `${2 ** 22 + 1}-1@${pid_started.split('@')[1]}`;
 
-async function scratch(): Promise<string> {
-  const folder = temporaryFolder('records');
-  return folder;
-}
+let folder: string;
+beforeEach(() => {
+  folder = temporaryFolder('records');
+});
 
 test('a sandbox appears with its record, without leftovers of its creation', async () => {
-  const folder = await scratch();
   await writeRecord(join(folder, 'rootfs-a'), { owner, cgroups: [] }, [join(folder, 'rootfs-a', 'upper')]);
   expect(await readdir(folder)).toEqual(['rootfs-a']);
   expect(await readRecords(folder, 'rootfs')).toMatchObject([{ id: 'rootfs-a', owner }]);
 });
 
 test('entries of dead processes without a record are removed, those of living ones stay', async () => {
-  const folder = await scratch();
   await writeRecord(join(folder, 'rootfs-kept'), { owner, cgroups: [] }, []);
   await mkdir(join(folder, 'rootfs-halfgone', 'upper', 'deep'), { recursive: true });
   await mkdir(join(folder, `making-${DEAD}-rootfs-b`));
@@ -42,7 +40,6 @@ test('entries of dead processes without a record are removed, those of living on
 
 test('entries of other users in a shared folder are neither read nor removed', async ({ skip }) => {
   skip(process.getuid?.() !== 0, 'only root can make what belongs to somebody else');
-  const folder = await scratch();
   await writeRecord(join(folder, 'rootfs-ours'), { owner, cgroups: [] }, []);
   await writeRecord(join(folder, 'rootfs-planted'), { owner, cgroups: ['/sys/fs/cgroup/other'] }, []);
   await mkdir(join(folder, 'rootfs-empty'));
@@ -53,7 +50,6 @@ test('entries of other users in a shared folder are neither read nor removed', a
 });
 
 test('a folder of another process namespace stays until it is untouched for hours', async () => {
-  const folder = await scratch();
   // Names of a worker in another container that shares the folder: no process here has its pid.
   const names = ['runtime', 'making'].map((kind) => `${kind}-4000000-1@1-rootfs-x`);
   for (const name of names) await mkdir(join(folder, name));
@@ -66,7 +62,6 @@ test('a folder of another process namespace stays until it is untouched for hour
 });
 
 test('a truncated record is logged, and removed after ten minutes', async () => {
-  const folder = await scratch();
   await writeRecord(join(folder, 'rootfs-whole'), { owner, cgroups: [] }, []);
   await mkdir(join(folder, 'rootfs-torn'));
   const record = join(folder, 'rootfs-torn', 'owner.json');

@@ -1,4 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,13 +30,10 @@ const watched = (changes: Partial<WatchedSandbox>): WatchedSandbox => ({
 async function swarm(size: number): Promise<{ init: number; namespace: string }> {
   const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
   const line = `for i in $(seq ${size}); do sleep 600 & done; echo up; wait`;
-  const child: ChildProcess = spawn(
-    'unshare',
-    [...user, '--pid', '--fork', '--kill-child', 'sh', '-c', line],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
+  const args = [...user, '--pid', '--fork', '--kill-child', 'sh', '-c', line];
+  const child = spawn('unshare', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
-  await new Promise((resolve) => child.stdout?.once('data', resolve));
+  await once(child.stdout, 'data');
   const children = await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
   const init = Number(children.trim().split(' ')[0]);
   return { init, namespace: (await readNamespace(init, 'pid')) ?? '' };

@@ -7,9 +7,7 @@ import { engineFailure, statusCode } from '../engine/errors.ts';
 import { evictPulled } from '../engine/evict.ts';
 import { type EngineImageDeps, pullImage } from '../engine/images.ts';
 import { readConfig } from '../images/config.ts';
-import type { Fetch } from '../images/fetch.ts';
 import { withTag } from '../images/names.ts';
-import type { PulledImages } from '../images/pulledimages.ts';
 import { requireDisk, type Unpacked } from '../images/store.ts';
 import { isOwnerGone } from '../images/temporary.ts';
 import { unpackApart } from './unpack.ts';
@@ -19,12 +17,7 @@ const EXPORT_LABEL = 'swefarm.export';
 
 export type EngineImage = { digest: string; sizeBytes: number; config: Unpacked['config'] };
 
-export type ExporterOptions = {
-  socketPath: string;
-  fetch: Fetch;
-  /** Records the pulled images; null: no record. */
-  pulled: PulledImages | null;
-};
+type ExporterOptions = Omit<EngineImageDeps, 'docker'> & { socketPath: string };
 
 export class ImageExporter {
   readonly #options: ExporterOptions;
@@ -36,8 +29,7 @@ export class ImageExporter {
 
   /** The engine is opened at the first use, because many nodes with this runtime have no engine. */
   get #deps(): EngineImageDeps {
-    const { socketPath, fetch, pulled } = this.#options;
-    this.#opened ??= { docker: openEngine(socketPath), fetch, pulled };
+    this.#opened ??= { ...this.#options, docker: openEngine(this.#options.socketPath) };
     return this.#opened;
   }
 

@@ -66,14 +66,11 @@ const FIRST_USER = 1000;
 /** Version of the rules above. Increase this number when the rules change, so that old trees are not used. */
 const VERSION = 2;
 
-export type HostTree = {
-  tree: string;
-  /** Folders of the host's root that are mounted above `tree`. */
-  folders: string[];
-};
-
-/** Makes the lowest layer once for each state of the host's /etc. The store treats the layer like an image. */
-export async function hostTree(store: ImageStore, signal?: AbortSignal): Promise<HostTree> {
+/**
+ * Makes the lowest layer once for each state of the host's /etc. The store treats the layer like an image. `folders`: folders of the
+ * host's root that are mounted above `tree`.
+ */
+export async function hostTree(store: ImageStore, signal?: AbortSignal) {
   const folders = SYSTEM.filter((name) => lstatSync(`/${name}`, { throwIfNoEntry: false })?.isDirectory());
   const etc = [...ETC, ...(await readdir('/etc')).filter((name) => ETC_JAVA.test(name))];
   const state = createHash('sha256').update(`${VERSION} ${folders}`);
@@ -82,17 +79,11 @@ export async function hostTree(store: ImageStore, signal?: AbortSignal): Promise
     state.update(`${name} ${found?.size} ${found?.mtimeMs}\n`);
   }
   const digest = `sha256:${state.digest('hex')}`;
-  const present = await store.find(digest);
-  const { tree } =
-    present ??
-    (await store.ensure(
-      digest,
-      async (partial) => {
-        await build(join(partial, 'tree'), etc);
-        return { digest, config: EMPTY_CONFIG, bytes: 0 };
-      },
-      signal,
-    ));
+  const unpack = async (partial: string) => {
+    await build(join(partial, 'tree'), etc);
+    return { digest, config: EMPTY_CONFIG, bytes: 0 };
+  };
+  const { tree } = (await store.find(digest)) ?? (await store.ensure(digest, unpack, signal));
   return { tree, folders };
 }
 

@@ -88,8 +88,7 @@ test('neither an evaluation nor the shell of an agent needs an exec', async () =
     exitCode: 0,
   });
   const tree = prepareTree(container.workdir);
-  const shellOptions = { workdir: container.workdir, activate: '', env: {} };
-  const { shell, prepared } = await openPreparedShell(container, shellOptions, tree);
+  const { shell, prepared } = await openPreparedShell(container, { activate: '' }, tree);
   expect(tree.snapshot(prepared).workdir).toBe('/testbed');
   await shell.run('echo made >made.txt', { timeoutMs: 60_000, maxOutputBytes: 10_000, signal: NEVER });
   await shell[Symbol.asyncDispose]();

@@ -29,7 +29,7 @@ const outcomeOf = (work: Promise<string | null>): Promise<string | null> =>
 /** The note of the agent's command, or the class of the failure. */
 async function byShell(memoryBytes: number): Promise<string | null> {
   await using container = await start(memoryBytes);
-  await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
+  await using shell = await openShell(container, { activate: '' });
   const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
   return await outcomeOf(shell.run(HOG, options).then(({ note }) => note));
 }
