@@ -96,11 +96,7 @@ export async function runOnce(work: Work, deps: CleanRunDeps): Promise<Ran> {
 }
 
 /** Throws RolloutFailure `node_memory` when the tests were killed for memory and might run on a node with more memory. */
-async function requireFed(
-  container: Container,
-  { exit_code }: Ran['facts'],
-  { shortMemory }: CleanRunDeps,
-): Promise<void> {
+async function requireFed(container: Container, { exit_code }: Ran['facts'], { shortMemory }: CleanRunDeps) {
   if (exit_code !== 0) await requireOwnKills(container);
   if (shortMemory === null) return;
   const kills = await container.oomKills().catch(() => null);
@@ -110,12 +106,7 @@ async function requireFed(
     throw new RolloutFailure('node_memory', `its tests were killed for memory: ${shortMemory}`);
 }
 
-async function runIn(
-  suspect: Suspect,
-  startSeconds: number,
-  given: Work,
-  deps: CleanRunDeps,
-): Promise<Omit<Ran, 'disk'>> {
+async function runIn(suspect: Suspect, startSeconds: number, given: Work, deps: CleanRunDeps) {
   const { container } = suspect;
   const { plan, instance } = given;
   const differs = deps.fromTree && mayLackFiles(instance.environment);
@@ -217,10 +208,7 @@ function requireRunning(state: ContainerState): void {
  * Returns the state of the container, which may end shortly after its tests: a scheduler sends TERM to all processes of a job, and an
  * engine reports the end of a container later than the end of its processes.
  */
-async function stateAfter(
-  container: Container,
-  { timedOut, exitCode, survived }: ExecResult,
-): Promise<ContainerState> {
+async function stateAfter(container: Container, { timedOut, exitCode, survived }: ExecResult) {
   if (timedOut || survived) return 'running';
   // Some engines report an exit code even if the container was killed during the tests.
   if (exitCode === null || survived === false) return container.state();
@@ -235,11 +223,7 @@ async function stateAfter(
 const secondsSince = (from: number): number => (performance.now() - from) / 1000;
 
 /** Writes patch and eval script in one call, to save a round trip to the engine. */
-async function putFiles(
-  container: Container,
-  { instance, plan, patch }: Work,
-  signal: AbortSignal,
-): Promise<{ path: string; content: Buffer }> {
+async function putFiles(container: Container, { instance, plan, patch }: Work, signal: AbortSignal) {
   // A container of the runtime `host` is a folder without a root file system of its own.
   const path = container.end ? EVAL_PATH : `${container.workdir}/../eval.sh`;
   const named = instance.plan ? container.spec.workdir : TESTBED;
