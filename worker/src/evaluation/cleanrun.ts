@@ -64,10 +64,7 @@ export const timeoutOf = (plan: Pick<InstancePlan, 'timeout'>, runSeconds: numbe
   Math.min(plan.timeout ?? runSeconds, runSeconds);
 
 /** Returns the facts of an evaluation in which nothing ran. */
-export const noRun = (
-  plan: InstancePlan,
-  deps: Pick<CleanRunDeps, 'timeoutSeconds' | 'imageDigest' | 'network'>,
-): Omit<EvaluationFacts, 'log'> => ({
+export const noRun = (plan: InstancePlan, deps: CleanRunDeps): Ran['facts'] => ({
   patch_state: 'none',
   applied_with: null,
   timed_out: false,
@@ -179,7 +176,7 @@ async function runPatched(
 
 /** Returns null when the tests run next; else the output of the commands that failed to apply the patch. */
 async function applyTo(
-  facts: Omit<EvaluationFacts, 'log'>,
+  facts: Ran['facts'],
   container: Container,
   { plan, patch }: Work,
   deps: CleanRunDeps,

@@ -36,10 +36,7 @@ const GIT_SETTING = /^\s*(?:\[(?:filter|include)|(?:hookspath|attributesfile|fsm
 /** The eval script as it was written to the container; `stamp` identifies that version of the file. */
 export type Seal = { path: string; content: Buffer; stamp: string | null };
 
-export async function sealScript(
-  container: Container,
-  script: { path: string; content: Buffer },
-): Promise<Seal> {
+export async function sealScript(container: Container, script: Omit<Seal, 'stamp'>): Promise<Seal> {
   return { ...script, stamp: (await container.fileStamp?.(script.path)) ?? null };
 }
 
